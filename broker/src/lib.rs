@@ -1,1 +1,8 @@
-//! broker.
+//! The broker: collects from gatherers and other brokers, catalogs, indexes, answers queries.
+//!
+//! [`server::Server`] is the daemon; [`config::Config`] its settings, [`status::Status`] what it
+//! says of itself. It knows nothing of gatherers but their feed.
+
+pub mod config;
+pub mod source;
+pub mod status;

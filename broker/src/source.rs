@@ -1,0 +1,189 @@
+//! A source: somebody else's collection that this broker pulls.
+//!
+//! What the settings say of a source, checked; how it fares is in [`crate::status`], when it is
+//! pulled in [`crate::schedule`]. A gatherer and a broker speak the same feed, so the kind is for
+//! people and for status; nothing branches on it.
+//!
+//! Sans-I/O.
+
+use serde::Serialize;
+use url::Url;
+
+/// Most changes accepted in one pull, unless the settings say otherwise.
+pub const RECORDS_MAX: u64 = 50_000_000;
+
+/// Most compressed bytes accepted in one pull, unless the settings say otherwise (64 GiB).
+pub const BYTES_MAX: u64 = 64 << 30;
+
+/// What a source is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// A gatherer: it writes the records that it serves.
+    Gatherer,
+    /// Another broker: it serves what it has collected itself (a cascade).
+    Broker,
+}
+
+impl Kind {
+    /// The names that the settings accept.
+    pub const NAMES: [&'static str; 2] = ["gatherer", "broker"];
+
+    /// Returns the kind of that name.
+    pub fn named(name: &str) -> Option<Self> {
+        match name {
+            "gatherer" => Some(Self::Gatherer),
+            "broker" => Some(Self::Broker),
+            _ => None,
+        }
+    }
+
+    /// Returns the name that the settings use.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Gatherer => "gatherer",
+            Self::Broker => "broker",
+        }
+    }
+}
+
+/// One source, as the settings describe it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Source {
+    /// Unique among the sources of a broker; its cursor and its holdings are kept under this name,
+    /// so renaming a source means removing one and adding another.
+    pub name: String,
+    /// Gatherer or broker.
+    pub kind: Kind,
+    /// Where its feed is: `feed` and `snapshot/…` are joined to this.
+    pub url: Url,
+    /// Whether to hold a long poll open, so that a change is heard of at once.
+    pub follow: bool,
+    /// Whether the host may be in a private or loopback network.
+    pub allow_private: bool,
+    /// Bearer token to send, where the source asks for one.
+    pub token: Option<Token>,
+    /// Most changes accepted in one pull.
+    pub records_max: u64,
+    /// Most compressed bytes accepted in one pull.
+    pub bytes_max: u64,
+    /// Hours of the day (UTC) in which scheduled pulls are allowed; `None`: any.
+    pub window: Option<Window>,
+}
+
+impl Source {
+    /// Returns a gatherer of that name and address with the defaults of the settings file.
+    pub fn gatherer(name: impl Into<String>, url: Url) -> Self {
+        Self {
+            name: name.into(),
+            kind: Kind::Gatherer,
+            url,
+            follow: false,
+            allow_private: true,
+            token: None,
+            records_max: RECORDS_MAX,
+            bytes_max: BYTES_MAX,
+            window: None,
+        }
+    }
+}
+
+/// A secret of the settings, kept out of logs.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Token(String);
+
+impl Token {
+    /// Wraps a secret.
+    pub fn new(secret: impl Into<String>) -> Self {
+        Self(secret.into())
+    }
+
+    /// Returns the secret, for the request that sends it.
+    pub fn secret(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::fmt::Debug for Token {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Token(…)")
+    }
+}
+
+/// Milliseconds of an hour.
+const HOUR_MS: u64 = 3_600_000;
+
+/// Hours of a day.
+const DAY_HOURS: u64 = 24;
+
+/// A daily stretch of whole hours (UTC), from `start` up to but not including `end`; it may run
+/// over midnight. Written `22-6` in the settings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    start: u8,
+    end: u8,
+}
+
+impl Window {
+    /// Reads `START-END`, hours 0 to 24, not equal.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (start, end) = text.split_once('-')?;
+        let (start, end) = (start.trim().parse().ok()?, end.trim().parse().ok()?);
+        (start < 24 && 0 < end && end <= 24 && start != end).then_some(Self { start, end })
+    }
+
+    /// Returns the earliest time not before `at_ms` (Unix milliseconds) that lies in the window.
+    pub fn admit(self, at_ms: u64) -> u64 {
+        if self.contains(at_ms) {
+            return at_ms;
+        }
+        let hours = at_ms / HOUR_MS;
+        let ahead = (u64::from(self.start) + DAY_HOURS - hours % DAY_HOURS) % DAY_HOURS;
+        (hours + ahead) * HOUR_MS
+    }
+
+    fn contains(self, at_ms: u64) -> bool {
+        let hour = at_ms / HOUR_MS % DAY_HOURS;
+        let (start, end) = (u64::from(self.start), u64::from(self.end));
+        if start < end { start <= hour && hour < end } else { start <= hour || hour < end }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Admits `hour:minute` of the second day and says when that is, as day+hour:minute.
+    fn check(window: &str, hour: u64, minute: u64, expected: &str) {
+        let at = (DAY_HOURS + hour) * HOUR_MS + minute * 60_000;
+        let admitted = Window::parse(window).unwrap().admit(at);
+        let hours = admitted / HOUR_MS;
+        let minutes = admitted % HOUR_MS / 60_000;
+        let seen = format!("{}+{}:{minutes:02}", hours / DAY_HOURS - 1, hours % DAY_HOURS);
+        assert_eq!(seen, expected, "{window} at {hour}:{minute}");
+    }
+
+    #[test]
+    fn a_window_admits_the_next_time_inside_it() {
+        check("9-17", 12, 30, "0+12:30");
+        check("9-17", 8, 59, "0+9:00");
+        check("9-17", 17, 0, "1+9:00");
+        check("22-6", 23, 10, "0+23:10");
+        check("22-6", 5, 59, "0+5:59");
+        check("22-6", 6, 0, "0+22:00");
+        check("0-24", 3, 3, "0+3:03");
+        check("22-24", 1, 0, "0+22:00");
+    }
+
+    #[test]
+    fn what_is_no_window_is_refused() {
+        for text in ["", "9", "9-9", "24-3", "9-25", "a-b", "-3-4", "3-0"] {
+            assert_eq!(Window::parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_token_is_not_logged() {
+        assert_eq!(format!("{:?}", Token::new("secret")), "Token(…)");
+    }
+}
