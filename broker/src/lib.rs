@@ -4,5 +4,6 @@
 //! says of itself. It knows nothing of gatherers but their feed.
 
 pub mod config;
+pub mod error;
 pub mod source;
 pub mod status;

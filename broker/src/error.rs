@@ -1,0 +1,41 @@
+//! What can go wrong in a broker, and what to do about it.
+
+use std::io;
+use std::path::PathBuf;
+
+/// Why the broker cannot do what was asked.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A file or folder of the data directory cannot be used.
+    #[error("cannot {action} {}: {source}; check the folder, its owner and the free space", .path.display())]
+    Io {
+        /// What was tried: `create`, `read`, `write`.
+        action: &'static str,
+        /// On which file or folder.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The full-text index failed. It can be rebuilt from the collection at any time: stop the
+    /// broker, remove the folder and start again.
+    #[error("full-text index in {}: {source}; remove the folder and start again to rebuild it", .dir.display())]
+    Index {
+        /// The index's folder.
+        dir: PathBuf,
+        /// What the engine said.
+        source: tantivy::TantivyError,
+    },
+    /// No source of that name is in the settings.
+    #[error("no source is named {name}; `harvest broker status` lists them")]
+    SourceUnknown {
+        /// The name asked for.
+        name: String,
+    },
+    /// A worker of the broker panicked or was cancelled; the daemon has to be started again.
+    #[error("a worker ended unexpectedly: {what}; start the broker again and report this")]
+    Worker {
+        /// Which.
+        what: String,
+    },
+}
