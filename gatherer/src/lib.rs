@@ -1,1 +1,14 @@
-//! gatherer.
+//! The gatherer: walks trees beside the data, summarizes what changed, and serves it as one stream.
+//!
+//! Source: TR §3. [`Server`] is the daemon; [`Config`] is what it is told; `pipeline` names all
+//! stages of an object's route on one screen.
+
+pub mod config;
+mod error;
+pub mod problems;
+pub mod progress;
+pub mod spec;
+
+pub use config::Config;
+pub use error::Error;
+pub use progress::{Phase, Progress, Status};

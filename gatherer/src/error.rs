@@ -1,0 +1,56 @@
+//! What can go wrong with a gatherer as a whole.
+//!
+//! A broken object is never an error of this kind: it is a [`Problem`](crate::problems::Problem)
+//! on a list, and the run goes on.
+
+use std::io;
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+/// Why a gatherer cannot start, or cannot take what it was asked to.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A file or folder of the data directory cannot be used.
+    #[error("cannot use {path}: {source}; check that the folder exists and may be written")]
+    Data {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The collection cannot be opened, read or written.
+    #[error("the collection in {path}: {message}")]
+    Collection {
+        /// The collection's directory.
+        path: PathBuf,
+        /// What the collection said, and what to do.
+        message: String,
+    },
+    /// A listener cannot be bound, or serving failed.
+    #[error("{0}")]
+    Listen(String),
+    /// An include or exclude pattern cannot be read.
+    #[error("pattern {pattern:?} of root {root}: {message}")]
+    Pattern {
+        /// The root's URL.
+        root: String,
+        /// The pattern as written.
+        pattern: String,
+        /// What is wrong with it.
+        message: String,
+    },
+    /// A root or a map is not usable as written.
+    #[error("{0}")]
+    Spec(String),
+    /// New settings differ from the running ones where only a restart can apply them.
+    #[error("restart to apply: {}; everything else was kept as it was", .settings.join(", "))]
+    NeedsRestart {
+        /// The settings' names, as in the settings file.
+        settings: Vec<&'static str>,
+    },
+    /// The gatherer has stopped.
+    #[error("the gatherer has stopped; start it again")]
+    Stopped,
+}

@@ -1,0 +1,110 @@
+//! How far a gatherer is, and its status for the page, the command line and the administrator.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+/// What the gatherer is doing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Phase {
+    /// Not yet begun.
+    #[default]
+    Starting,
+    /// Walking a root, while what is new or changed is read and summarized: the number of files is
+    /// not known yet.
+    Walking,
+    /// The walk is over; what it found is still being read and summarized.
+    Gathering,
+    /// Everything found is committed; waiting for changes.
+    Idle,
+    /// Shut down.
+    Stopped,
+}
+
+/// How far a gatherer is. Counts are of the pass under way, or of the last one when idle, unless they
+/// say otherwise.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Progress {
+    /// What it is doing.
+    pub phase: Phase,
+    /// Passes over all roots finished since the start; 1 means that everything was looked at once.
+    pub passes_done: u64,
+    /// Files found by the walk.
+    pub files_seen: u64,
+    /// Files that are done with: unchanged, committed, or problems.
+    pub files_done: u64,
+    /// Bytes read of new or changed files.
+    pub bytes: u64,
+    /// Objects summarized, by type.
+    pub by_type: BTreeMap<String, u64>,
+    /// Problems since the start.
+    pub problems: u64,
+    /// Records committed as new or changed.
+    pub updated: u64,
+    /// Records deleted.
+    pub deleted: u64,
+    /// Files that had not changed.
+    pub unchanged: u64,
+}
+
+/// Why nothing is deleted under a root although objects are gone.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "why")]
+pub enum Hold {
+    /// The root is not there.
+    Missing,
+    /// The root is there, and nothing is in it.
+    Empty,
+    /// The root is on another device than before.
+    OtherDevice,
+    /// More than the allowed share of the root's objects are gone at once.
+    Lost {
+        /// Files gone.
+        lost: u64,
+        /// Of how many.
+        of: u64,
+    },
+    /// The root is no longer in the settings.
+    Removed,
+}
+
+/// A root, as status shows it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RootStatus {
+    /// The root's URL.
+    pub url: String,
+    /// Files known under it.
+    pub files: u64,
+    /// When its last finished pass began, in Unix seconds.
+    pub confirmed: Option<u64>,
+    /// Why deletions are held, if they are; `POST /confirm?root=URL` releases them.
+    pub hold: Option<Hold>,
+    /// How many files are gone while held.
+    pub held: u64,
+}
+
+/// Everything an administrator asks first.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Status {
+    /// The gatherer's name.
+    pub name: String,
+    /// Its id: 16 hex digits, made once.
+    pub id: String,
+    /// The version of the software.
+    pub software: String,
+    /// When it started, in Unix seconds.
+    pub started: u64,
+    /// Its collection's version: `EPOCH-SERIAL`.
+    pub version: String,
+    /// Live objects in its collection.
+    pub objects: u64,
+    /// How changes are noticed: `notify`, `poll SECONDS`, or `off`.
+    pub watch: String,
+    /// How far it is.
+    pub progress: Progress,
+    /// Problems since the start by kind.
+    pub problems: BTreeMap<String, u64>,
+    /// The roots, in the order of the settings; removed ones that are held last.
+    pub roots: Vec<RootStatus>,
+}
