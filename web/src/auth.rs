@@ -1,0 +1,233 @@
+//! The admin's bearer token: requests that change state must carry it.
+//!
+//! The token lies in `DATA/admin.token`, readable by the daemon's user alone, and is made at the first
+//! start. Source: RFC 6750 §2.1 (the `Authorization` header only: a token in a form or a query would
+//! end up in logs, and a browser would send it for a foreign page).
+
+use std::fmt;
+use std::fs;
+use std::io::{self, Write as _};
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::path::Path;
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
+use http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use subtle::ConstantTimeEq as _;
+
+use crate::Error;
+
+/// The file in the data directory.
+pub const FILE_NAME: &str = "admin.token";
+/// Random bytes of a new token; it is written as twice as many hexadecimal digits.
+const TOKEN_BYTES: usize = 32;
+/// Fewest characters of a token that an admin wrote.
+pub const TOKEN_CHARS_MIN: usize = 32;
+/// Permission bits: the owner may read and write.
+const MODE: u32 = 0o600;
+
+/// The token that state-changing requests must carry. Its `Debug` form does not show it.
+#[derive(Clone)]
+pub struct AdminToken(Arc<str>);
+
+impl fmt::Debug for AdminToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("AdminToken(…)")
+    }
+}
+
+impl AdminToken {
+    /// Reads `data_dir/admin.token`, or makes it (mode 0600, whole or not at all). Blocks.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read or made, others may read it, or it holds no token: the message says
+    /// what to do; the daemon should not start.
+    pub fn load_or_create(data_dir: &Path) -> Result<Self, Error> {
+        let path = data_dir.join(FILE_NAME);
+        match Self::load(&path) {
+            Err(Error::TokenFile { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+                create(&path)?;
+                Self::load(&path)
+            }
+            other => other,
+        }
+    }
+
+    /// Reads the token at `path`, for a client on the same machine. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::load_or_create`]; also if there is no file.
+    pub fn load(path: &Path) -> Result<Self, Error> {
+        let failed = |source| Error::TokenFile { path: path.to_owned(), source };
+        let mode = fs::metadata(path).map_err(failed)?.permissions().mode() & 0o777;
+        if mode & 0o077 != 0 {
+            return Err(Error::TokenMode { path: path.to_owned(), mode });
+        }
+        let text = fs::read_to_string(path).map_err(failed)?;
+        let token = text.trim();
+        if token.len() < TOKEN_CHARS_MIN || !token.bytes().all(|b| b.is_ascii_graphic()) {
+            return Err(Error::TokenText { path: path.to_owned(), min: TOKEN_CHARS_MIN });
+        }
+        Ok(Self(token.into()))
+    }
+
+    /// The value of an `Authorization` header that carries the token.
+    pub fn authorization(&self) -> String {
+        format!("Bearer {}", self.0)
+    }
+
+    /// Whether `headers` carry the token. Takes the same time wherever a wrong one differs.
+    pub fn permits(&self, headers: &HeaderMap) -> bool {
+        let mut values = headers.get_all(AUTHORIZATION).iter();
+        let (Some(value), None) = (values.next(), values.next()) else { return false };
+        let Some((scheme, token)) = value.as_bytes().split_once_at(b' ') else { return false };
+        scheme.eq_ignore_ascii_case(b"bearer") && bool::from(token.ct_eq(self.0.as_bytes()))
+    }
+}
+
+/// Splitting at a byte, which the standard library has for text only.
+trait SplitOnceAt {
+    fn split_once_at(&self, byte: u8) -> Option<(&[u8], &[u8])>;
+}
+
+impl SplitOnceAt for [u8] {
+    fn split_once_at(&self, byte: u8) -> Option<(&[u8], &[u8])> {
+        let at = self.iter().position(|it| *it == byte)?;
+        Some((self.get(..at)?, self.get(at + 1..)?))
+    }
+}
+
+/// Lets reading requests pass, and others only with the token; else the answer is 401.
+///
+/// Use it as `router.layer(axum::middleware::from_fn_with_state(token, auth::guard))`.
+pub async fn guard(State(token): State<AdminToken>, request: Request, next: Next) -> Response {
+    let reads = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
+    if reads || token.permits(request.headers()) {
+        return next.run(request).await;
+    }
+    let message = "this request changes state: it needs the header \
+                   `Authorization: Bearer TOKEN` with the token of DATA/admin.token";
+    let body = axum::Json(serde_json::json!({ "error": { "message": message } }));
+    let mut response = (StatusCode::UNAUTHORIZED, body).into_response();
+    response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    response
+}
+
+/// Makes the file under another name and links it into place: a reader sees all of it or none, and
+/// of two daemons that start at once both end with the first one's.
+fn create(path: &Path) -> Result<(), Error> {
+    let mut bytes = [0_u8; TOKEN_BYTES];
+    getrandom::fill(&mut bytes).map_err(|error| Error::Random { reason: error.to_string() })?;
+    let token: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let temporary = path.with_extension(format!("{}.new", token.get(..8).unwrap_or_default()));
+    let failed = |source| Error::TokenFile { path: path.to_owned(), source };
+    write_new(&temporary, &token).map_err(failed)?;
+    let placed = match fs::hard_link(&temporary, path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        // Not every file system has links.
+        Err(_) => fs::rename(&temporary, path),
+        Ok(()) => Ok(()),
+    };
+    // Gone already if it was renamed.
+    let _ = fs::remove_file(&temporary);
+    placed.map_err(failed)
+}
+
+fn write_new(path: &Path, token: &str) -> io::Result<()> {
+    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(MODE).open(path)?;
+    writeln!(file, "{token}")?;
+    file.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::Router;
+    use axum::body::Body;
+    use axum::routing::get;
+    use tower::ServiceExt as _;
+
+    use super::*;
+
+    fn headers(value: &str) -> HeaderMap {
+        HeaderMap::from_iter([(AUTHORIZATION, HeaderValue::from_str(value).unwrap())])
+    }
+
+    #[test]
+    fn a_token_is_made_once_for_its_owner_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let made = AdminToken::load_or_create(dir.path()).unwrap();
+        let path = dir.path().join(FILE_NAME);
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, MODE);
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "nothing else is left");
+        let again = AdminToken::load_or_create(dir.path()).unwrap();
+        assert!(again.permits(&headers(&made.authorization())));
+        assert_eq!(fs::read_to_string(&path).unwrap().trim().len(), 2 * TOKEN_BYTES);
+        assert!(!format!("{made:?}").contains(&*made.0));
+    }
+
+    #[test]
+    fn starts_at_once_agree() {
+        let dir = tempfile::tempdir().unwrap();
+        let tokens: Vec<_> = std::thread::scope(|scope| {
+            let start = || scope.spawn(|| AdminToken::load_or_create(dir.path()).unwrap());
+            let handles: Vec<_> = std::iter::repeat_with(start).take(8).collect();
+            handles.into_iter().map(|it| it.join().unwrap().0).collect()
+        });
+        assert!(tokens.iter().all(|it| *it == tokens[0]));
+    }
+
+    #[test]
+    fn bad_files_are_refused_with_advice() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(FILE_NAME);
+        let check = |text: &str, mode: u32, advice: &str| {
+            fs::write(&path, text).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            let message = AdminToken::load_or_create(dir.path()).unwrap_err().to_string();
+            assert!(message.contains(advice) && message.contains(FILE_NAME), "{message}");
+        };
+        check(&"x".repeat(64), 0o644, "chmod 600");
+        check("short", 0o600, "delete the file");
+        check(&"ü".repeat(64), 0o600, "delete the file");
+        let missing = AdminToken::load_or_create(&dir.path().join("none")).unwrap_err();
+        assert!(missing.to_string().contains("check the folder"), "{missing}");
+    }
+
+    #[test]
+    fn only_the_token_is_permitted() {
+        let token = AdminToken("a".repeat(32).into());
+        assert!(token.permits(&headers(&format!("bearer {}", "a".repeat(32)))));
+        let wrong = ["", "Bearer", "Bearer ", "Basic aaaa"].map(str::to_owned);
+        let near = [31, 33].map(|n| format!("Bearer {}", "a".repeat(n)));
+        for value in wrong.iter().chain(&near) {
+            assert!(!token.permits(&headers(value)), "{value:?}");
+        }
+        assert!(!token.permits(&HeaderMap::new()));
+        let mut twice = headers(&token.authorization());
+        twice.append(AUTHORIZATION, HeaderValue::from_static("Bearer x"));
+        assert!(!token.permits(&twice), "two headers are ambiguous");
+    }
+
+    #[tokio::test]
+    async fn reading_is_free_and_changing_is_guarded() {
+        let token = AdminToken("a".repeat(32).into());
+        let layer = axum::middleware::from_fn_with_state(token.clone(), guard);
+        let router = Router::new().route("/", get(|| async {}).post(|| async {})).layer(layer);
+        let check = async |method: Method, authorization: &str, expected: u16| {
+            let request = http::Request::builder().method(method).uri("/");
+            let request = request.header(AUTHORIZATION, authorization).body(Body::empty()).unwrap();
+            let response = router.clone().oneshot(request).await.unwrap();
+            assert_eq!(response.status(), expected);
+            assert_eq!(response.headers().contains_key(WWW_AUTHENTICATE), expected == 401);
+        };
+        check(Method::GET, "x", 200).await;
+        check(Method::POST, "x", 401).await;
+        check(Method::POST, &token.authorization(), 200).await;
+        check(Method::DELETE, "Bearer x", 401).await;
+    }
+}
