@@ -3,6 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::query::QueryError;
+
 /// Why the broker cannot do what was asked.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -26,6 +28,9 @@ pub enum Error {
         /// What the engine said.
         source: tantivy::TantivyError,
     },
+    /// The query cannot be asked; who typed it can mend it.
+    #[error(transparent)]
+    Query(#[from] QueryError),
     /// No source of that name is in the settings.
     #[error("no source is named {name}; `harvest broker status` lists them")]
     SourceUnknown {

@@ -3,7 +3,10 @@
 //! [`server::Server`] is the daemon; [`config::Config`] its settings, [`status::Status`] what it
 //! says of itself. It knows nothing of gatherers but their feed.
 
+pub mod answer;
 pub mod config;
 pub mod error;
+pub mod index;
+pub mod query;
 pub mod source;
 pub mod status;

@@ -1,0 +1,268 @@
+//! What is asked of the index, and what it answers: the shapes of `/api/search`.
+//!
+//! Field names of [`Answer`] and [`Hit`] are the JSON's and stay: other programs read them.
+//!
+//! Sans-I/O.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::query::Query;
+
+/// Hits of one answer unless asked otherwise.
+pub const HITS_DEFAULT: usize = 10;
+/// Most hits in one answer.
+pub const HITS_MAX: usize = 1_000;
+/// Deepest hit that can be asked for, `offset + limit`: paging is linear in it.
+pub const DEPTH_MAX: usize = 10_000;
+/// Most values of a facet in one answer.
+pub const FACET_VALUES_MAX: usize = 10;
+
+/// A search.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SearchRequest {
+    /// What to look for.
+    pub query: Query,
+    /// The same as typed, for pages and logs.
+    pub text: String,
+    /// Hits wanted, up to [`HITS_MAX`]; 0 asks for the total and the facets only.
+    pub limit: usize,
+    /// Hits to leave out before the first.
+    pub offset: usize,
+    /// Order of the hits.
+    pub sort: Sort,
+    /// Facet values chosen. Several of one facet widen, several facets narrow.
+    pub filters: Vec<Filter>,
+    /// Whether to count facets.
+    pub facets: bool,
+    /// Whether to cut snippets.
+    pub snippets: bool,
+    /// Whether objects whose content is another's have hits of their own, rather than being named by it.
+    pub duplicates: bool,
+}
+
+impl SearchRequest {
+    /// Returns the usual search for `query`: the first hits by relevance, with facets and snippets.
+    pub fn new(query: Query, text: impl Into<String>) -> Self {
+        Self {
+            query,
+            text: text.into(),
+            limit: HITS_DEFAULT,
+            offset: 0,
+            sort: Sort::Relevance,
+            filters: Vec::new(),
+            facets: true,
+            snippets: true,
+            duplicates: false,
+        }
+    }
+}
+
+/// Order of the hits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Sort {
+    /// Best first.
+    #[default]
+    Relevance,
+    /// Last modified first; those without a date last.
+    Newest,
+    /// First modified first; those without a date last.
+    Oldest,
+    /// By title, upper and lower case alike; those without a title last.
+    Title,
+    /// Largest first.
+    Size,
+    /// By address.
+    Url,
+}
+
+impl Sort {
+    /// Every order, in the order of a page's menu.
+    pub const ALL: [Self; 6] =
+        [Self::Relevance, Self::Newest, Self::Oldest, Self::Title, Self::Size, Self::Url];
+
+    /// Its name in an address: `sort=NAME`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Relevance => "relevance",
+            Self::Newest => "newest",
+            Self::Oldest => "oldest",
+            Self::Title => "title",
+            Self::Size => "size",
+            Self::Url => "url",
+        }
+    }
+}
+
+impl fmt::Display for Sort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A name that is none of those known.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown {what} {name:?}; expected one of {expected}")]
+pub struct UnknownName {
+    what: &'static str,
+    name: String,
+    expected: String,
+}
+
+impl FromStr for Sort {
+    type Err = UnknownName;
+
+    /// Reads a [`Sort::name`]; `score` and `date` are known too.
+    fn from_str(name: &str) -> Result<Self, UnknownName> {
+        match name {
+            "score" => Ok(Self::Relevance),
+            "date" => Ok(Self::Newest),
+            _ => Self::ALL.into_iter().find(|sort| sort.name() == name).ok_or_else(|| {
+                let expected = Self::ALL.map(Self::name).join(", ");
+                UnknownName { what: "sort order", name: name.to_owned(), expected }
+            }),
+        }
+    }
+}
+
+/// What hits are counted by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Facet {
+    /// The object's type: `HTML`, `PDF` …
+    Type,
+    /// The host of its address; none for `file:` addresses.
+    Host,
+    /// The name of the gatherer that summarized it.
+    Gatherer,
+    /// The year of its last modification, UTC.
+    Year,
+}
+
+impl Facet {
+    /// Every facet, in the order of a page.
+    pub const ALL: [Self; 4] = [Self::Type, Self::Host, Self::Gatherer, Self::Year];
+
+    /// Its name in the answer's `facets` and in an address: `NAME=VALUE`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Type => "type",
+            Self::Host => "host",
+            Self::Gatherer => "gatherer",
+            Self::Year => "year",
+        }
+    }
+}
+
+impl fmt::Display for Facet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Facet {
+    type Err = UnknownName;
+
+    fn from_str(name: &str) -> Result<Self, UnknownName> {
+        Self::ALL.into_iter().find(|facet| facet.name() == name).ok_or_else(|| {
+            let expected = Self::ALL.map(Self::name).join(", ");
+            UnknownName { what: "facet", name: name.to_owned(), expected }
+        })
+    }
+}
+
+/// One chosen facet value, exactly as the facet counts name it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Filter {
+    /// Which facet.
+    pub facet: Facet,
+    /// Which value.
+    pub value: String,
+}
+
+/// The answer to a search.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Answer {
+    /// Objects that match, exactly, whatever the limit.
+    pub total: u64,
+    /// How long the index took, in microseconds.
+    pub took_us: u64,
+    /// The hits asked for, in order.
+    pub hits: Vec<Hit>,
+    /// For each [`Facet::name`], at most [`FACET_VALUES_MAX`] values with the number of matching objects, the most
+    /// frequent first (years: the latest first); empty unless asked for.
+    pub facets: BTreeMap<String, Vec<(String, u64)>>,
+}
+
+/// One object found.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Hit {
+    /// Its address.
+    pub url: String,
+    /// Its title, or the last part of its address.
+    pub title: String,
+    /// Its description or abstract; empty when it has none.
+    pub description: String,
+    /// Its type; empty when unknown.
+    pub r#type: String,
+    /// How well it matches; comparable within one answer only. 0 when not sorted by relevance.
+    pub score: f32,
+    /// Name of the gatherer that summarized it.
+    pub gatherer: String,
+    /// Id of that gatherer, which with the address makes its OID.
+    pub gatherer_id: String,
+    /// Host of the address; empty when it has none.
+    pub host: String,
+    /// Size in bytes, when known.
+    pub size: Option<u64>,
+    /// Last modification, in Unix seconds, when known.
+    pub modified: Option<i64>,
+    /// The object's id as `/object?oid=` takes it: `GATHERER-ID:URL`, not yet percent-encoded.
+    pub oid: String,
+    /// An excerpt that shows the words looked for.
+    #[serde(flatten)]
+    pub snippet: Snippet,
+    /// Other objects with the same content, at most [`DUPLICATES_MAX`].
+    pub duplicates: Vec<Duplicate>,
+}
+
+/// Most duplicates named by one hit.
+pub const DUPLICATES_MAX: usize = 16;
+
+/// An object with a hit's content.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Duplicate {
+    /// Its address.
+    pub url: String,
+    /// Name of the gatherer that summarized it.
+    pub gatherer: String,
+    /// Its id, as in [`Hit::oid`].
+    pub oid: String,
+}
+
+/// An excerpt of an object's text.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Snippet {
+    /// The excerpt as plain text.
+    #[serde(rename = "snippet")]
+    pub text: String,
+    /// The excerpt as HTML: escaped, the words found in `<mark>`.
+    #[serde(rename = "snippet_html")]
+    pub html: String,
+    /// The words found: `[start, end)` in bytes of the plain text, ascending, disjoint.
+    pub highlights: Vec<(usize, usize)>,
+}
+
+/// Renders an OID as [`Hit::oid`].
+pub fn oid_text(gatherer_id: &str, url: &str) -> String {
+    format!("{gatherer_id}:{url}")
+}
+
+/// Splits a [`Hit::oid`] into gatherer id and address; `None` when it is none.
+///
+/// A gatherer's id has no colon in it, so that the first one is the border.
+pub fn oid_parse(oid: &str) -> Option<(&str, &str)> {
+    oid.split_once(':').filter(|(_, url)| !url.is_empty())
+}

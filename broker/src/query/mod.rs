@@ -1,0 +1,316 @@
+//! Query language v1: text in, a tree out.
+//!
+//! Source: TR §5 and the user's manual, "Doing queries": words, phrases, `Attribute : value`, and
+//! Boolean combinations of them. [`parse()`] reads what a person typed; [`Query`]'s `Display` writes it
+//! back in a canonical form that parses to the same tree.
+//!
+//! | written | finds |
+//! |---|---|
+//! | `gather stream` | both words, in any form (`gathering`, `streams`), anywhere |
+//! | `"change log"` | these words as written, side by side |
+//! | `title:harvest`, `author:"Peter Danzig"`, `title:(a OR b)` | in that attribute, whatever its case |
+//! | `a AND b`, `a OR b`, `NOT a`, `(a OR b) c` | NOT binds tightest, then AND, then OR |
+//! | `+a b` | `a`; those that have `b` too come first |
+//! | `-a` | not `a` |
+//! | `harv*`, `harvst~1`, `havrst~2`, `/har.est/` | words by beginning, by edits, by regular expression |
+//! | `size:>10k`, `size:[1 TO 9]`, `modified:2024-01..2024-06`, `year:2024`, `modified:..2020` | ranges |
+//! | `keywords:*`, `*` | what has that attribute; everything |
+//! | `\` | makes the next character an ordinary one |
+//!
+//! Words side by side mean AND: every word more makes an answer smaller and sharper, which is
+//! what people know from every search page. `+` therefore has a meaning of its own: it marks what
+//! must be there, and leaves the unmarked words beside it to ranking. AND, OR, NOT and TO are operators in
+//! capitals only.
+//!
+//! # Differences from the original
+//!
+//! * AND binds tighter than OR. The original nested to the right with no precedence, a trap.
+//! * A colon with a space after it is an error that says so: `Attribute : value` of the original
+//!   must be written without spaces, since a pasted title (`Re: harvest`) is no attribute.
+//! * An address (`http://…`), a path (`/usr/share`), `std::io` and `12:30` are words, not fields.
+//!
+//! Sans-I/O.
+
+mod parse;
+mod value;
+
+use std::fmt;
+
+pub use parse::parse;
+pub use value::{Kind, Period, kind, number, period};
+
+/// Longest query, in bytes.
+pub const QUERY_BYTES_MAX: usize = 4096;
+/// Deepest nesting of parentheses and signs.
+pub const DEPTH_MAX: usize = 32;
+/// Most words, phrases and other conditions in one query.
+pub const LEAVES_MAX: usize = 128;
+
+/// What to look for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Query {
+    /// The top of the tree.
+    pub root: Node,
+}
+
+/// A condition on an object.
+///
+/// [`parse()`] gives canonical trees: no AND directly in an AND, no OR directly in an OR, none of them with fewer
+/// than two members, no double negation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Node {
+    /// Everything.
+    All,
+    /// One word, phrase, range … in one attribute or in all of them.
+    Leaf(Leaf),
+    /// All of these.
+    And(Vec<Self>),
+    /// At least one of these.
+    Or(Vec<Self>),
+    /// All but this.
+    Not(Box<Self>),
+    /// What is required, ranked higher where the optional ones hold too.
+    Prefer {
+        /// What must hold.
+        required: Vec<Self>,
+        /// What only raises the rank.
+        optional: Vec<Self>,
+    },
+}
+
+/// The smallest condition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Leaf {
+    /// The attribute's name as typed; `None` for the usual ones together.
+    pub field: Option<String>,
+    /// What it has to be like.
+    pub value: Value,
+}
+
+/// What an attribute has to be like.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Value {
+    /// Holds this word in any form. A word of several parts (`foo-bar`) is a phrase of its parts.
+    Word(String),
+    /// Holds these words as written, side by side.
+    Phrase(String),
+    /// Holds a word that begins so.
+    Prefix(String),
+    /// Holds a word at most so many edits away.
+    Fuzzy(String, u8),
+    /// Holds a word that matches this regular expression from beginning to end.
+    Regex(String),
+    /// Lies between two bounds.
+    Range(Bound, Bound),
+    /// Is there at all.
+    Present,
+}
+
+/// One end of a range, as typed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Bound {
+    /// No bound.
+    Open,
+    /// This value and beyond it.
+    Inclusive(String),
+    /// Beyond this value.
+    Exclusive(String),
+}
+
+/// Why a query cannot be understood, and where.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}, at byte {offset} of the query")]
+pub struct QueryError {
+    /// Where the trouble starts, in bytes from the start of the query.
+    pub offset: usize,
+    /// How long it is, in bytes; 0 at the query's end.
+    pub len: usize,
+    /// What is wrong and what was expected; lower-case, no full stop.
+    pub message: String,
+}
+
+impl QueryError {
+    /// Renders two lines: the query, and under it carets at the spot.
+    ///
+    /// Control characters of the query are shown as spaces. Columns are characters.
+    pub fn caret(&self, query: &str) -> String {
+        let shown: String = query.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        let count = |range: std::ops::Range<usize>| {
+            query.char_indices().filter(|(at, _)| range.contains(at)).count()
+        };
+        let before = count(0..self.offset);
+        let under = count(self.offset..self.offset.saturating_add(self.len)).max(1);
+        format!("{shown}\n{}{}", " ".repeat(before), "^".repeat(under))
+    }
+}
+
+impl Query {
+    /// The query that everything answers.
+    pub const fn all() -> Self {
+        Self { root: Node::All }
+    }
+
+    /// Calls `visit` with every leaf that an object has to satisfy or is ranked by: not with
+    /// those under a NOT.
+    pub fn for_each_wanted<'a>(&'a self, visit: &mut dyn FnMut(&'a Leaf)) {
+        fn walk<'a>(node: &'a Node, visit: &mut dyn FnMut(&'a Leaf)) {
+            match node {
+                Node::All | Node::Not(_) => {}
+                Node::Leaf(leaf) => visit(leaf),
+                Node::And(nodes) | Node::Or(nodes) => {
+                    nodes.iter().for_each(|node| walk(node, visit));
+                }
+                Node::Prefer { required, optional } => {
+                    required.iter().chain(optional).for_each(|node| walk(node, visit));
+                }
+            }
+        }
+        walk(&self.root, visit);
+    }
+}
+
+impl Node {
+    /// All of `nodes`, in canonical form; none of them is everything.
+    pub fn and(nodes: Vec<Self>) -> Self {
+        let mut flat = Vec::with_capacity(nodes.len());
+        for node in nodes {
+            match node {
+                Self::And(inner) => flat.extend(inner),
+                other => flat.push(other),
+            }
+        }
+        match flat.len() {
+            0 => Self::All,
+            1 => flat.remove(0),
+            _ => Self::And(flat),
+        }
+    }
+
+    /// Any of `nodes`, in canonical form; `nodes` is not empty.
+    pub fn or(nodes: Vec<Self>) -> Self {
+        debug_assert!(!nodes.is_empty());
+        let mut flat = Vec::with_capacity(nodes.len());
+        for node in nodes {
+            match node {
+                Self::Or(inner) => flat.extend(inner),
+                other => flat.push(other),
+            }
+        }
+        if flat.len() == 1 { flat.remove(0) } else { Self::Or(flat) }
+    }
+
+    /// All but `node`, in canonical form.
+    pub fn negate(node: Self) -> Self {
+        match node {
+            Self::Not(inner) => *inner,
+            other => Self::Not(Box::new(other)),
+        }
+    }
+
+    /// `required`, ranked by `optional` too, in canonical form; `required` is not empty.
+    pub fn prefer(required: Vec<Self>, optional: Vec<Self>) -> Self {
+        if optional.is_empty() { Self::and(required) } else { Self::Prefer { required, optional } }
+    }
+}
+
+impl fmt::Display for Query {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.root)
+    }
+}
+
+impl fmt::Display for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::All => f.write_str("*"),
+            Self::Leaf(leaf) => write!(f, "{leaf}"),
+            Self::And(nodes) => join(f, nodes, " "),
+            Self::Or(nodes) => join(f, nodes, " OR "),
+            Self::Not(node) => write!(f, "-{}", Tight(node)),
+            Self::Prefer { required, optional } => {
+                for (at, node) in required.iter().enumerate() {
+                    let space = if at == 0 { "" } else { " " };
+                    write!(f, "{space}+{}", Tight(node))?;
+                }
+                f.write_str(" ")?;
+                join(f, optional, " ")
+            }
+        }
+    }
+}
+
+/// A node as an operand: in parentheses unless it is one piece. A NOT is a sign in a run of words,
+/// where it would say more than that it is optional, so it gets parentheses under `+` and in a run with `+`.
+struct Tight<'a>(&'a Node);
+
+impl fmt::Display for Tight<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Node::All | Node::Leaf(_) => write!(f, "{}", self.0),
+            other => write!(f, "({other})"),
+        }
+    }
+}
+
+/// Writes the members of an AND, an OR or a Prefer's optional part.
+fn join(f: &mut fmt::Formatter<'_>, nodes: &[Node], between: &str) -> fmt::Result {
+    for (at, node) in nodes.iter().enumerate() {
+        if at != 0 {
+            f.write_str(between)?;
+        }
+        write!(f, "{}", Tight(node))?;
+    }
+    Ok(())
+}
+
+impl fmt::Display for Leaf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(field) = &self.field {
+            write!(f, "{field}:")?;
+        }
+        match &self.value {
+            Value::Word(text) => f.write_str(&escape(text)),
+            Value::Phrase(text) => {
+                write!(f, "\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+            }
+            Value::Prefix(text) => write!(f, "{}*", escape(text)),
+            Value::Fuzzy(text, edits) => write!(f, "{}~{edits}", escape(text)),
+            Value::Regex(pattern) => write!(f, "/{}/", pattern.replace('/', "\\/")),
+            Value::Range(low, high) => {
+                let open = if matches!(low, Bound::Exclusive(_)) { '{' } else { '[' };
+                let close = if matches!(high, Bound::Exclusive(_)) { '}' } else { ']' };
+                write!(f, "{open}{low} TO {high}{close}")
+            }
+            Value::Present => f.write_str("*"),
+        }
+    }
+}
+
+impl fmt::Display for Bound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Open => f.write_str("*"),
+            Self::Inclusive(text) | Self::Exclusive(text) => f.write_str(text),
+        }
+    }
+}
+
+/// Writes a word so that it reads as that word: what could be an operator gets a backslash.
+fn escape(word: &str) -> String {
+    let mut out = String::with_capacity(word.len() + 4);
+    let mut before = ' ';
+    for (at, c) in word.char_indices() {
+        let leading = at == 0 && matches!(c, '+' | '-' | '/' | '<' | '>' | '[' | '{');
+        let dots = c == '.' && before == '.';
+        if leading
+            || dots
+            || c.is_whitespace()
+            || matches!(c, '\\' | '"' | '(' | ')' | ':' | '*' | '~')
+        {
+            out.push('\\');
+        }
+        out.push(c);
+        before = c;
+    }
+    if matches!(word, "AND" | "OR" | "NOT" | "TO") { format!("\\{word}") } else { out }
+}
