@@ -1,1 +1,17 @@
-//! net.
+//! Clients and server glue shared by every daemon: HTTP with its limits, the guard against requests
+//! to addresses that a stranger should not reach, shutdown, and the one clock.
+//!
+//! Whatever goes over a socket passes here, so that limits, time-outs and the guard are in one
+//! place. The crate knows nothing of SOIF, collections or daemons.
+
+pub mod body;
+pub mod client;
+pub mod clock;
+pub mod error;
+pub mod guard;
+pub mod host;
+pub mod limit;
+pub mod server;
+pub mod shutdown;
+
+pub use error::Error;
