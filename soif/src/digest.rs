@@ -1,0 +1,105 @@
+//! MD5 as an object's fingerprint: whether it has changed, and which objects are the same.
+//!
+//! Source: TR §4 (MD5 attribute, RFC 1321). It guards against nothing: whoever wants to can make two
+//! objects with one MD5.
+//!
+//! Sans-I/O.
+
+use std::fmt;
+
+use md5::Digest as _;
+
+/// An MD5 sum. Displayed as 32 lower-case hex digits, as in the attribute `MD5`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Md5(pub [u8; 16]);
+
+impl Md5 {
+    /// The sum of `bytes`.
+    pub fn of(bytes: &[u8]) -> Self {
+        Self(md5::Md5::digest(bytes).into())
+    }
+
+    /// Reads 32 hex digits in any case, with white space around them.
+    pub fn from_hex(text: &[u8]) -> Option<Self> {
+        let digits = text.trim_ascii();
+        if digits.len() != 32 {
+            return None;
+        }
+        let mut sum = [0; 16];
+        for (byte, pair) in sum.iter_mut().zip(digits.chunks_exact(2)) {
+            *byte = nibble(pair[0])? << 4 | nibble(pair[1])?;
+        }
+        Some(Self(sum))
+    }
+}
+
+fn nibble(digit: u8) -> Option<u8> {
+    match digit {
+        b'0'..=b'9' => Some(digit - b'0'),
+        b'a'..=b'f' => Some(digit - b'a' + 10),
+        b'A'..=b'F' => Some(digit - b'A' + 10),
+        _ => None,
+    }
+}
+
+impl fmt::Display for Md5 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Md5 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Md5({self})")
+    }
+}
+
+/// The sum of bytes that come in pieces.
+#[derive(Clone, Debug, Default)]
+pub struct Md5Writer(md5::Md5);
+
+impl Md5Writer {
+    /// A sum of nothing so far.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes in the next piece.
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    /// The sum of all pieces.
+    pub fn finish(self) -> Md5 {
+        Md5(self.0.finalize().into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RFC 1321, appendix A.5.
+    #[test]
+    fn agrees_with_the_rfc() {
+        for (text, expected) in
+            [("", "d41d8cd98f00b204e9800998ecf8427e"), ("abc", "900150983cd24fb0d6963f7d28e17f72")]
+        {
+            assert_eq!(Md5::of(text.as_bytes()).to_string(), expected);
+            assert_eq!(
+                Md5::from_hex(expected.to_uppercase().as_bytes()),
+                Some(Md5::of(text.as_bytes()))
+            );
+        }
+        let mut pieces = Md5Writer::new();
+        pieces.update(b"a");
+        pieces.update(b"bc");
+        assert_eq!(pieces.finish(), Md5::of(b"abc"));
+    }
+
+    #[test]
+    fn refuses_what_is_not_32_hex_digits() {
+        assert_eq!(Md5::from_hex(b"d41d8cd98f00b204e9800998ecf8427"), None);
+        assert_eq!(Md5::from_hex(b"z41d8cd98f00b204e9800998ecf8427e"), None);
+    }
+}

@@ -1,0 +1,94 @@
+//! What can be wrong with a SOIF stream, and where; and with its JSON form.
+//!
+//! Sans-I/O.
+
+/// A stream that is not SOIF.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{kind} at byte {offset}")]
+pub struct ParseError {
+    /// What was wrong.
+    pub kind: ErrorKind,
+    /// Where, in bytes from the start of the stream: the start of the damaged line, or of the
+    /// object that is not whole.
+    pub offset: u64,
+}
+
+/// What was wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// Something stands between objects that is neither an object nor white space.
+    #[error("text outside an object")]
+    Junk,
+    /// An object does not start with `@TYPE { url`.
+    #[error("bad template header, not `@TYPE {{ url`")]
+    TemplateHeader,
+    /// A URL is missing, or holds white space, control characters or bytes that are not UTF-8.
+    #[error("bad url, white space must be percent-encoded")]
+    Url,
+    /// A URL is longer than [`url_bytes_max`](crate::Limits::url_bytes_max).
+    #[error("url longer than the limit")]
+    UrlTooLong,
+    /// An attribute's name is missing or holds white space, braces or bytes that are not UTF-8.
+    #[error("bad attribute name")]
+    Name,
+    /// A name is longer than [`name_bytes_max`](crate::Limits::name_bytes_max).
+    #[error("attribute name longer than the limit")]
+    NameTooLong,
+    /// A byte count is missing or is not a number.
+    #[error("bad byte count, not `name{{size}}:`")]
+    ByteCount,
+    /// Name and value are not separated by a colon and a TAB.
+    #[error("no colon and tab before the value")]
+    Separator,
+    /// A byte count is above [`value_bytes_max`](crate::Limits::value_bytes_max).
+    #[error("value longer than the limit")]
+    ValueTooLong,
+    /// A value is not followed by a line feed.
+    #[error("value does not end where its byte count says")]
+    ValueEnd,
+    /// A record has more than [`attributes_max`](crate::Limits::attributes_max) attributes.
+    #[error("more attributes than the limit")]
+    TooManyAttributes,
+    /// A record is longer than [`record_bytes_max`](crate::Limits::record_bytes_max).
+    #[error("record longer than the limit")]
+    RecordTooLong,
+    /// An object starts where the one before it has not been closed.
+    #[error("object not closed before the next one")]
+    Unclosed,
+    /// A closing brace that closes nothing.
+    #[error("closing brace outside an object")]
+    StrayBrace,
+    /// A section inside a section.
+    #[error("section inside a section")]
+    NestedSection,
+    /// The stream ends inside an object or a section.
+    #[error("stream ends inside an object")]
+    Truncated,
+}
+
+/// JSON that is not a record in the form of [`json`](crate::json).
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum JsonError {
+    /// A member of the object is missing or of another type.
+    #[error("\"{member}\" is missing or is not {expected}")]
+    Member {
+        /// The member's name.
+        member: &'static str,
+        /// What it must be.
+        expected: &'static str,
+    },
+    /// An attribute is not `[name, value]`.
+    #[error("attribute {index} is not [name, value] with a string or {{\"base64\": …}} as value")]
+    Attribute {
+        /// Which, from 0.
+        index: usize,
+    },
+    /// A value's base64 is broken.
+    #[error("attribute {index} is not base64")]
+    Base64 {
+        /// Which, from 0.
+        index: usize,
+    },
+}

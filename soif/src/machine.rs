@@ -1,0 +1,573 @@
+//! The state machine under the reader: a window of the stream in, the place of the next event out.
+//!
+//! It owns no bytes. The window starts at `base` bytes into the stream and only grows at its end,
+//! or loses what lies before [`Machine::needed`]. Every decision depends on bytes within a bounded
+//! distance, never on where a window happens to end: any split gives the same events.
+//!
+//! Source: TR §3; the quirks of the original's parser that [`Mode::Lenient`] takes.
+//!
+//! Sans-I/O.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use memchr::{memchr, memchr2, memmem};
+
+use crate::NO_URL;
+use crate::error::{ErrorKind, ParseError};
+use crate::record::{RecordRef, Span};
+use crate::stream::{Event, Limits, Mode, Section};
+use crate::writer::{encode_url, is_name_byte, is_url_byte};
+
+/// Most problems kept between two calls of `problems`; the rest is counted.
+const PROBLEMS_MAX: usize = 1024;
+/// Most digits in a byte count.
+const DIGITS_MAX: usize = 20;
+/// Most bytes of white space in a template header, beside its type and URL.
+const HEADER_SPACE_BYTES_MAX: usize = 64;
+
+/// What a step found. Its bytes are those from `Machine::start` to `Machine::at`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    Open(Section),
+    Record,
+    Close(Section),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Between objects.
+    Top,
+    /// Inside an object, between attributes.
+    Attributes,
+    /// After damage, looking for the next object.
+    Lost,
+}
+
+/// What to do after a part of the stream was looked at.
+enum Step {
+    /// Go on at once.
+    On,
+    /// More bytes are needed.
+    Wait,
+    Found(Found),
+    Damage(ErrorKind),
+}
+
+/// A header or attribute that is there, is not all there yet, or is broken.
+type Looked<T> = Result<Option<T>, ErrorKind>;
+
+#[derive(Debug)]
+pub(crate) struct Machine {
+    mode: Mode,
+    limits: Limits,
+    state: State,
+    section: Option<Section>,
+    /// Damage was met in the open section, so that its closing brace may be lost.
+    section_damaged: bool,
+    /// Start of the object in the window; what lies before it is done with.
+    start: usize,
+    /// How far the window has been parsed.
+    at: usize,
+    /// The record at `start` has been handed out.
+    emitted: bool,
+    template: Range<usize>,
+    url: Range<usize>,
+    /// The URL, when it is not as it stands in the window.
+    url_repaired: Option<String>,
+    spans: Vec<Span>,
+    failed: Option<ParseError>,
+    problems: Vec<ParseError>,
+    problems_total: u64,
+}
+
+impl Machine {
+    pub(crate) fn new(mode: Mode, limits: Limits) -> Self {
+        // Sums of sizes cannot overflow.
+        let bounded = |bytes: usize| bytes.min(usize::MAX / 8);
+        Self {
+            mode,
+            limits: Limits {
+                name_bytes_max: bounded(limits.name_bytes_max),
+                url_bytes_max: bounded(limits.url_bytes_max),
+                value_bytes_max: bounded(limits.value_bytes_max),
+                attributes_max: limits.attributes_max,
+                record_bytes_max: bounded(limits.record_bytes_max),
+            },
+            state: State::Top,
+            section: None,
+            section_damaged: false,
+            start: 0,
+            at: 0,
+            emitted: false,
+            template: 0..0,
+            url: 0..0,
+            url_repaired: None,
+            spans: Vec::new(),
+            failed: None,
+            problems: Vec::new(),
+            problems_total: 0,
+        }
+    }
+
+    /// How many bytes at the start of the window are done with.
+    pub(crate) fn needed(&mut self) -> usize {
+        self.release();
+        self.start
+    }
+
+    /// Tells that the window lost its first `count` bytes, at most [`Machine::needed`].
+    pub(crate) fn shift(&mut self, count: usize) {
+        self.start -= count;
+        self.at -= count;
+    }
+
+    pub(crate) fn at(&self) -> usize {
+        self.at
+    }
+
+    pub(crate) fn section(&self) -> Option<Section> {
+        self.section
+    }
+
+    pub(crate) fn take_problems(&mut self) -> Vec<ParseError> {
+        std::mem::take(&mut self.problems)
+    }
+
+    pub(crate) fn problems_total(&self) -> u64 {
+        self.problems_total
+    }
+
+    /// True when the stream may end here.
+    pub(crate) fn is_between_objects(&self, window: &[u8]) -> bool {
+        let rest = window.get(self.at..).unwrap_or_default();
+        self.state == State::Top && self.section.is_none() && rest.trim_ascii().is_empty()
+    }
+
+    /// Remembers the error that ends the stream.
+    pub(crate) fn fail(&mut self, error: ParseError) -> ParseError {
+        *self.failed.get_or_insert(error)
+    }
+
+    /// Goes on to the next event in the window; `None` when it takes more bytes. `ended` says that
+    /// there will be none.
+    pub(crate) fn step(
+        &mut self,
+        window: &[u8],
+        base: u64,
+        ended: bool,
+    ) -> Result<Option<Found>, ParseError> {
+        if let Some(error) = self.failed {
+            return Err(error);
+        }
+        self.release();
+        loop {
+            let step = match self.state {
+                State::Top => self.step_top(window, base),
+                State::Attributes => self.step_attribute(window, base),
+                State::Lost => self.step_lost(window, ended),
+            };
+            match step {
+                Step::On => {}
+                Step::Found(found) => return Ok(Some(found)),
+                Step::Damage(kind) => self.damage(kind, base)?,
+                Step::Wait if !ended => return Ok(None),
+                Step::Wait => {
+                    if !self.handle_end(window, base)? {
+                        return Ok(self.close_section().map(Found::Close));
+                    }
+                }
+            }
+        }
+    }
+
+    /// The event that `found` stands for.
+    pub(crate) fn event<'a>(&'a self, found: Found, window: &'a [u8], base: u64) -> Event<'a> {
+        match found {
+            Found::Open(section) => Event::Open(section),
+            Found::Close(section) => Event::Close(section),
+            Found::Record => {
+                let source = window.get(self.start..self.at).unwrap_or_default();
+                let url = match &self.url_repaired {
+                    Some(url) => Cow::Borrowed(url.as_str()),
+                    None => Cow::Borrowed(text(source, &self.url)),
+                };
+                let template = text(source, &self.template);
+                let offset = base + self.start as u64;
+                Event::Record(RecordRef { source, template, url, spans: &self.spans, offset })
+            }
+        }
+    }
+
+    /// Lets go of the record that was handed out.
+    fn release(&mut self) {
+        if self.emitted {
+            self.emitted = false;
+            self.start = self.at;
+            self.spans.clear();
+        }
+    }
+
+    /// The stream has ended and the window holds no whole event. Returns whether to go on.
+    fn handle_end(&mut self, window: &[u8], base: u64) -> Result<bool, ParseError> {
+        let whole = self.state == State::Top
+            && window.get(self.at..).unwrap_or_default().trim_ascii().is_empty();
+        if whole || self.state == State::Lost {
+            self.at = window.len();
+            if self.section.is_some() && !self.section_damaged {
+                self.section_damaged = true;
+                self.report(ErrorKind::Truncated, base + window.len() as u64)?;
+            }
+            return Ok(false);
+        }
+        self.report(ErrorKind::Truncated, base + self.start as u64)?;
+        self.lose();
+        Ok(true)
+    }
+
+    /// Damage at the place parsed so far.
+    fn damage(&mut self, kind: ErrorKind, base: u64) -> Result<(), ParseError> {
+        self.report(kind, base + self.at as u64)?;
+        if kind == ErrorKind::Unclosed {
+            self.spans.clear();
+            self.state = State::Top;
+        } else if kind == ErrorKind::StrayBrace {
+            self.at += 1;
+        } else if kind != ErrorKind::NestedSection {
+            self.lose();
+        }
+        Ok(())
+    }
+
+    fn lose(&mut self) {
+        self.spans.clear();
+        self.section_damaged = true;
+        self.state = State::Lost;
+        self.start = self.at;
+    }
+
+    /// Ends the stream (strict) or puts the problem on the list (lenient).
+    fn report(&mut self, kind: ErrorKind, offset: u64) -> Result<(), ParseError> {
+        let error = ParseError { kind, offset };
+        if self.mode == Mode::Strict {
+            return Err(self.fail(error));
+        }
+        self.problems_total += 1;
+        if self.problems.len() < PROBLEMS_MAX {
+            self.problems.push(error);
+        }
+        Ok(())
+    }
+
+    fn close_section(&mut self) -> Option<Section> {
+        self.section_damaged = false;
+        self.section.take()
+    }
+
+    fn is_space(&self, byte: u8) -> bool {
+        matches!(byte, b' ' | b'\t' | b'\n') || (byte == b'\r' && self.mode == Mode::Lenient)
+    }
+
+    /// Skips white space and returns the byte after it.
+    fn skip_space(&mut self, window: &[u8]) -> Option<u8> {
+        while let Some(&byte) = window.get(self.at) {
+            if !self.is_space(byte) {
+                return Some(byte);
+            }
+            self.at += 1;
+        }
+        None
+    }
+
+    fn step_top(&mut self, window: &[u8], base: u64) -> Step {
+        let next = self.skip_space(window);
+        self.start = self.at;
+        match next {
+            None => Step::Wait,
+            Some(b'}') => {
+                let Some(section) = self.close_section() else {
+                    return Step::Damage(ErrorKind::StrayBrace);
+                };
+                self.at += 1;
+                Step::Found(Found::Close(section))
+            }
+            Some(b'@') => match self.header(window, base) {
+                Ok(Some(found)) => found,
+                Ok(None) => Step::Wait,
+                Err(kind) => Step::Damage(kind),
+            },
+            Some(_) => Step::Damage(ErrorKind::Junk),
+        }
+    }
+
+    /// Reads `@TYPE {` and, of an object, its URL.
+    fn header(&mut self, window: &[u8], base: u64) -> Looked<Step> {
+        let rest = window.get(self.start..).unwrap_or_default();
+        let head_max = 1 + self.limits.name_bytes_max + HEADER_SPACE_BYTES_MAX;
+        let head = rest.get(..head_max).unwrap_or(rest);
+        let brace = match memchr2(b'{', b'\n', head) {
+            Some(at) if head.get(at) == Some(&b'{') => at,
+            Some(_) => return Err(ErrorKind::TemplateHeader),
+            None if head.len() == head_max => return Err(ErrorKind::TemplateHeader),
+            None => return Ok(None),
+        };
+        let template = 1..1 + head.get(1..brace).unwrap_or_default().trim_ascii_end().len();
+        let name = head.get(template.clone()).unwrap_or_default();
+        if !is_name(name) || self.limits.name_bytes_max < name.len() {
+            return Err(ErrorKind::TemplateHeader);
+        }
+        if let Some(section) = Section::named(name) {
+            match self.section_start(rest, brace + 1) {
+                Ok(Some(length)) => return Ok(Some(self.open(section, length))),
+                Ok(None) => return Ok(None),
+                Err(()) => {}
+            }
+        }
+        self.template = template;
+        self.object_start(rest, brace + 1, base)
+    }
+
+    /// Where the inside of a section starts; `Err` when a URL follows, so that it is an object.
+    fn section_start(&self, rest: &[u8], from: usize) -> Result<Option<usize>, ()> {
+        for at in from..from + HEADER_SPACE_BYTES_MAX {
+            match rest.get(at) {
+                None => return Ok(None),
+                Some(b'\n' | b'}' | b'@') => return Ok(Some(at)),
+                Some(&byte) if self.is_space(byte) => {}
+                Some(_) => return Err(()),
+            }
+        }
+        Err(())
+    }
+
+    fn open(&mut self, section: Section, length: usize) -> Step {
+        if self.section.is_some() {
+            if !self.section_damaged {
+                self.section_damaged = true;
+                return Step::Damage(ErrorKind::NestedSection);
+            }
+            return match self.close_section() {
+                Some(open) => Step::Found(Found::Close(open)),
+                None => Step::On,
+            };
+        }
+        self.section = Some(section);
+        self.at += length;
+        self.start = self.at;
+        Step::Found(Found::Open(section))
+    }
+
+    /// Reads the URL up to the end of its line.
+    fn object_start(&mut self, rest: &[u8], from: usize, base: u64) -> Looked<Step> {
+        let tail = rest.get(from..).unwrap_or_default();
+        let line_max = self.limits.url_bytes_max + HEADER_SPACE_BYTES_MAX;
+        let line = tail.get(..=line_max).unwrap_or(tail);
+        let Some(end) = memchr(b'\n', line) else {
+            return if line.len() > line_max { Err(ErrorKind::UrlTooLong) } else { Ok(None) };
+        };
+        let line = line.get(..end).unwrap_or_default();
+        let lead = line.len() - trim_start(line).len();
+        let lenient = self.mode == Mode::Lenient;
+        let mut url = trim_end(line.get(lead..).unwrap_or_default(), lenient);
+        let mut next = from + end + 1;
+        if lenient && let Some(empty) = closed_on_its_line(url) {
+            url = empty;
+            next = from + lead + memchr::memrchr(b'}', line).map_or(0, |at| at - lead);
+        }
+        if self.limits.url_bytes_max < url.len() {
+            return Err(ErrorKind::UrlTooLong);
+        }
+        self.url = from + lead..from + lead + url.len();
+        self.url_repaired = None;
+        let good = !url.is_empty()
+            && url.iter().all(|byte| is_url_byte(*byte))
+            && std::str::from_utf8(url).is_ok();
+        if !good {
+            if !lenient {
+                return Err(ErrorKind::Url);
+            }
+            self.url_repaired = Some(repaired(url));
+            // Lenient: the report cannot fail.
+            let _ = self.report(ErrorKind::Url, base + self.start as u64);
+        }
+        self.at += next;
+        self.state = State::Attributes;
+        Ok(Some(Step::On))
+    }
+
+    fn step_attribute(&mut self, window: &[u8], base: u64) -> Step {
+        match self.skip_space(window) {
+            None if self.limits.record_bytes_max < self.at - self.start => {
+                Step::Damage(ErrorKind::RecordTooLong)
+            }
+            None => Step::Wait,
+            Some(b'}') => {
+                self.at += 1;
+                self.state = State::Top;
+                self.emitted = true;
+                Step::Found(Found::Record)
+            }
+            Some(b'@') => Step::Damage(ErrorKind::Unclosed),
+            Some(_) => match self.attribute(window, base) {
+                Ok(Some(())) => Step::On,
+                Ok(None) => Step::Wait,
+                Err(kind) => Step::Damage(kind),
+            },
+        }
+    }
+
+    /// Reads `name{size}:<TAB>value<LF>` and keeps where they are.
+    fn attribute(&mut self, window: &[u8], base: u64) -> Looked<()> {
+        let rest = window.get(self.at..).unwrap_or_default();
+        let Some(name_end) = self.name(rest)? else { return Ok(None) };
+        let Some((size, digits_end)) = byte_count(rest, name_end + 1)? else { return Ok(None) };
+        if self.limits.value_bytes_max < size {
+            return Err(ErrorKind::ValueTooLong);
+        }
+        let Some(colon) = rest.get(digits_end + 1) else { return Ok(None) };
+        if *colon != b':' {
+            return Err(ErrorKind::ByteCount);
+        }
+        let Some(separator) = rest.get(digits_end + 2) else { return Ok(None) };
+        let lenient = self.mode == Mode::Lenient;
+        if *separator != b'\t' && !(lenient && *separator == b' ') {
+            return Err(ErrorKind::Separator);
+        }
+        let value = digits_end + 3;
+        let end = value + size;
+        let record_end = self.at - self.start + end;
+        if self.limits.record_bytes_max < record_end {
+            return Err(ErrorKind::RecordTooLong);
+        }
+        let after = match (rest.get(end), rest.get(end + 1)) {
+            (None, _) => return Ok(None),
+            (Some(b'\n'), _) => end + 1,
+            (Some(b'\r'), Some(b'\n')) if lenient => end + 2,
+            (Some(b'\r'), None) if lenient => return Ok(None),
+            (Some(_), _) => return Err(ErrorKind::ValueEnd),
+        };
+        if self.limits.attributes_max <= self.spans.len() {
+            return Err(ErrorKind::TooManyAttributes);
+        }
+        if *separator == b' ' {
+            // Lenient: the report cannot fail.
+            let _ = self.report(ErrorKind::Separator, base + self.at as u64);
+        }
+        let from = self.at - self.start;
+        self.spans.push(Span { name: from..from + name_end, value: from + value..from + end });
+        self.at += after;
+        Ok(Some(()))
+    }
+
+    /// Where the name at the start of `rest` ends.
+    fn name(&self, rest: &[u8]) -> Looked<usize> {
+        let name_max = self.limits.name_bytes_max;
+        let head = rest.get(..=name_max).unwrap_or(rest);
+        match memchr2(b'{', b'\n', head) {
+            Some(end) if head.get(end) == Some(&b'{') => {
+                if is_name(head.get(..end).unwrap_or_default()) {
+                    Ok(Some(end))
+                } else {
+                    Err(ErrorKind::Name)
+                }
+            }
+            Some(_) => Err(ErrorKind::Name),
+            None if head.len() > name_max => Err(ErrorKind::NameTooLong),
+            None => Ok(None),
+        }
+    }
+
+    /// Looks for a line that starts an object.
+    fn step_lost(&mut self, window: &[u8], ended: bool) -> Step {
+        let rest = window.get(self.at..).unwrap_or_default();
+        let Some(line_end) = memmem::find(rest, b"\n@") else {
+            let kept = usize::from(rest.last() == Some(&b'\n'));
+            self.at = window.len() - kept;
+            self.start = self.at;
+            return Step::Wait;
+        };
+        self.at += line_end;
+        self.start = self.at;
+        let head_max = 2 + self.limits.name_bytes_max + HEADER_SPACE_BYTES_MAX;
+        let rest = rest.get(line_end..).unwrap_or_default();
+        let head = rest.get(..head_max).unwrap_or(rest);
+        let header = match memchr2(b'{', b'\n', head.get(1..).unwrap_or_default()) {
+            Some(end) if head.get(end + 1) == Some(&b'{') => {
+                is_name(head.get(2..=end).unwrap_or_default().trim_ascii_end())
+            }
+            Some(_) => false,
+            None if head.len() == head_max || ended => false,
+            None => return Step::Wait,
+        };
+        self.at += 1;
+        self.start = self.at;
+        if header {
+            self.state = State::Top;
+        }
+        Step::On
+    }
+}
+
+fn text<'a>(source: &'a [u8], range: &Range<usize>) -> &'a str {
+    std::str::from_utf8(source.get(range.clone()).unwrap_or_default()).unwrap_or_default()
+}
+
+fn is_name(name: &[u8]) -> bool {
+    !name.is_empty()
+        && name.first() != Some(&b'@')
+        && name.iter().all(|byte| is_name_byte(*byte))
+        && std::str::from_utf8(name).is_ok()
+}
+
+/// Reads `size}` from `from` on; returns the size in bytes and where the brace is.
+fn byte_count(rest: &[u8], from: usize) -> Looked<(usize, usize)> {
+    let mut size = 0_usize;
+    for at in from..=from + DIGITS_MAX {
+        match rest.get(at) {
+            None => return Ok(None),
+            Some(b'}') if at > from => return Ok(Some((size, at))),
+            Some(digit @ b'0'..=b'9') => {
+                let next =
+                    size.checked_mul(10).and_then(|it| it.checked_add(usize::from(digit - b'0')));
+                size = next.ok_or(ErrorKind::ByteCount)?;
+            }
+            Some(_) => return Err(ErrorKind::ByteCount),
+        }
+    }
+    Err(ErrorKind::ByteCount)
+}
+
+fn trim_start(line: &[u8]) -> &[u8] {
+    let start = line.iter().position(|byte| !matches!(byte, b' ' | b'\t'));
+    line.get(start.unwrap_or(line.len())..).unwrap_or_default()
+}
+
+/// Cuts white space at the end of a URL; a CR only when `lenient`.
+fn trim_end(line: &[u8], lenient: bool) -> &[u8] {
+    let last = line
+        .iter()
+        .rposition(|byte| !(matches!(byte, b' ' | b'\t') || (lenient && *byte == b'\r')));
+    line.get(..last.map_or(0, |at| at + 1)).unwrap_or_default()
+}
+
+/// The URL of `url }`: an object without attributes that is closed on its first line.
+fn closed_on_its_line(url: &[u8]) -> Option<&[u8]> {
+    let before = url.strip_suffix(b"}")?;
+    let trimmed = trim_end(before, true);
+    (trimmed.len() < before.len()).then_some(trimmed)
+}
+
+/// A URL with what it may not hold percent-encoded.
+fn repaired(url: &[u8]) -> String {
+    if url.is_empty() {
+        return NO_URL.to_owned();
+    }
+    let kept = if std::str::from_utf8(url).is_ok() {
+        is_url_byte
+    } else {
+        |byte: u8| byte.is_ascii_graphic()
+    };
+    let mut out = Vec::with_capacity(url.len() + 8);
+    encode_url(&mut out, url, kept);
+    String::from_utf8_lossy(&out).into_owned()
+}
