@@ -1,1 +1,25 @@
-//! collection.
+//! Records by object identifier and one change log, under an (epoch, serial) version.
+//!
+//! A gatherer's production database, a broker's storage, a replica: all are a [`Collection`], and
+//! everything that reads one is a cursor on its log. On disk a collection is a directory of
+//! segments, append-only files of gzip members; the bytes on disk are the bytes on the wire.
+//!
+//! Source: DESIGN.md, "The one idea".
+
+mod change;
+mod collection;
+mod error;
+mod holders;
+pub mod member;
+mod report;
+
+pub use change::{
+    Batch, Change, Epoch, GATHERER_ID, GATHERER_ROOT, Note, ORIGIN_VERSION, Oid, Scanned, Stamp,
+    Stored, Version,
+};
+pub use collection::{Collection, Options, Pinned, Scan};
+pub use error::{Damage, Error};
+pub use holders::{Cursor, Progress, Pulled};
+pub use report::{
+    Applied, Compacted, Cut, Extents, Problem, Recovery, Report, SourceStats, Stats, Swept,
+};

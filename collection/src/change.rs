@@ -1,0 +1,250 @@
+//! The words of the change log: stamps, epochs, versions, object identifiers, changes and notes.
+//!
+//! Source: DESIGN.md, "The one idea"; TR §3 for what an update stream says (`@UPDATE`, `@REFRESH`,
+//! `@DELETE`).
+//!
+//! # Differences from the TR
+//!
+//! The TR's stream is ordered by wall-clock time; ours by (epoch, serial), so that two changes never
+//! tie and a restored collection is told apart from the one it was. `Confirm` (all live objects of
+//! one root still exist) stands in for one `@REFRESH` per object.
+//!
+//! Sans-I/O.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::str::FromStr;
+
+use soif::Record;
+
+use crate::error::Error;
+
+/// The attribute that names the gatherer an object came from.
+pub const GATHERER_ID: &str = "Gatherer-Id";
+/// The attribute that names the root an object was found under.
+pub const GATHERER_ROOT: &str = "Gatherer-Root";
+/// The attribute with the (epoch, serial) an object has where it was gathered: `EPOCH-SERIAL`.
+pub const ORIGIN_VERSION: &str = "Origin-Version";
+
+/// A moment: Unix time in milliseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Stamp(pub u64);
+
+/// Which life of a collection a serial belongs to. A newer epoch is a larger number.
+///
+/// Shown as 16 lower-case hex digits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Epoch(pub u64);
+
+impl Epoch {
+    /// Makes the epoch that starts at `now`, told apart from others of that millisecond by the low
+    /// 20 bits of `random`.
+    #[must_use]
+    pub fn new(now: Stamp, random: u64) -> Self {
+        Self((now.0 << 20) | (random & 0xf_ffff))
+    }
+}
+
+impl fmt::Display for Epoch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+impl FromStr for Epoch {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let digits = text.len() == 16 && text.bytes().all(|it| it.is_ascii_hexdigit());
+        digits
+            .then(|| u64::from_str_radix(text, 16).ok())
+            .flatten()
+            .map(Self)
+            .ok_or_else(|| Error::Epoch { text: text.to_owned() })
+    }
+}
+
+/// How far a collection has come: its epoch and the serial of its last change (0: none yet).
+///
+/// Ordered by epoch, then serial. Shown as `EPOCH-SERIAL`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Version {
+    /// The life of the collection that the serial counts in.
+    pub epoch: Epoch,
+    /// The serial of the last change.
+    pub serial: u64,
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}", self.epoch, self.serial)
+    }
+}
+
+impl FromStr for Version {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let wrong = || Error::Epoch { text: text.to_owned() };
+        let (epoch, serial) = text.trim().split_once('-').ok_or_else(wrong)?;
+        Ok(Self { epoch: epoch.parse()?, serial: serial.parse().map_err(|_error| wrong())? })
+    }
+}
+
+/// Object identifier: the gatherer's id and the object's URL.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Oid {
+    /// The id of the gatherer (16 hex digits; any text without NUL is taken).
+    pub gatherer: String,
+    /// The object's URL, without white space (it is percent-encoded).
+    pub url: String,
+}
+
+impl Oid {
+    /// Makes the identifier of `url` at `gatherer`; white space in the URL is percent-encoded, as
+    /// it is in a stream.
+    #[must_use]
+    pub fn new(gatherer: &str, url: &str) -> Self {
+        Self { gatherer: gatherer.to_owned(), url: plain_url(url).into_owned() }
+    }
+
+    /// Returns the identifier of `record`: its URL and its `Gatherer-Id`; `None` if it lacks one.
+    #[must_use]
+    pub fn of(record: &Record) -> Option<Self> {
+        let gatherer = record.text(GATHERER_ID)?;
+        let oid = Self::new(gatherer.trim(), &record.url);
+        oid.is_valid().then_some(oid)
+    }
+
+    /// Returns the bytes that sort identifiers by URL, then gatherer: `url NUL gatherer`.
+    #[must_use]
+    pub fn key(&self) -> Vec<u8> {
+        let mut key = Vec::with_capacity(self.url.len() + 1 + self.gatherer.len());
+        key.extend_from_slice(self.url.as_bytes());
+        key.push(0);
+        key.extend_from_slice(self.gatherer.as_bytes());
+        key
+    }
+
+    /// Reads what [`key`](Self::key) wrote.
+    #[must_use]
+    pub fn from_key(key: &[u8]) -> Option<Self> {
+        let (url, gatherer) = std::str::from_utf8(key).ok()?.split_once('\0')?;
+        Some(Self { gatherer: gatherer.to_owned(), url: url.to_owned() })
+    }
+
+    /// Whether both parts can stand in a stream and in a key.
+    pub(crate) fn is_valid(&self) -> bool {
+        !self.url.is_empty()
+            && self.url != "-"
+            && !self.gatherer.is_empty()
+            && !self.gatherer.contains(char::is_control)
+            && plain_url(&self.url) == self.url.as_str()
+    }
+}
+
+/// Shown as `URL (GATHERER)`.
+impl fmt::Display for Oid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.url, self.gatherer)
+    }
+}
+
+/// Percent-encodes the bytes of `url` that a template header cannot carry, exactly as the writer of
+/// records does, so that an identifier is the same before and after a round trip.
+pub(crate) fn plain_url(url: &str) -> Cow<'_, str> {
+    let odd = |it: char| it <= ' ' || it == '\x7f';
+    if !url.contains(odd) {
+        return Cow::Borrowed(url);
+    }
+    let mut plain = String::with_capacity(url.len() + 8);
+    for letter in url.chars() {
+        if odd(letter) {
+            plain.push_str(&format!("%{:02X}", u32::from(letter)));
+        } else {
+            plain.push(letter);
+        }
+    }
+    Cow::Owned(plain)
+}
+
+/// One entry of the change log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// The object is new or has changed; this is all of it. Its time-to-live starts again.
+    Update(Record),
+    /// The object is unchanged: its time-to-live starts again. Never reaches an index.
+    Refresh(Oid),
+    /// Every live object of `gatherer` found under `root` still existed at `at`.
+    Confirm {
+        /// The id of the gatherer.
+        gatherer: String,
+        /// The URL of the root, as objects have it in `Gatherer-Root`.
+        root: String,
+        /// When the pass over the root ended.
+        at: Stamp,
+    },
+    /// The object is gone.
+    Delete(Oid),
+}
+
+impl Change {
+    /// Returns the object that the change is about; `None` for a [`Change::Confirm`] (and for an
+    /// update without identity, which no log holds).
+    #[must_use]
+    pub fn oid(&self) -> Option<Oid> {
+        match self {
+            Self::Update(record) => Oid::of(record),
+            Self::Refresh(oid) | Self::Delete(oid) => Some(oid.clone()),
+            Self::Confirm { .. } => None,
+        }
+    }
+}
+
+/// Local state that is committed atomically with changes and never served.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// The key: any bytes, not empty.
+    pub key: Vec<u8>,
+    /// The value; `None` removes the key.
+    pub value: Option<Vec<u8>>,
+}
+
+/// What one commit brings: changes in the order of the serials they will get, and notes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Batch {
+    /// The changes.
+    pub changes: Vec<Change>,
+    /// The notes; of one key, the last wins.
+    pub notes: Vec<Note>,
+}
+
+impl Batch {
+    /// Whether there is nothing to commit.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.changes.is_empty() && self.notes.is_empty()
+    }
+}
+
+/// One change as the log has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Scanned {
+    /// Its serial, from 1.
+    pub serial: u64,
+    /// When it was committed; never less than that of a lower serial.
+    pub stamp: Stamp,
+    /// The change.
+    pub change: Change,
+}
+
+/// A live object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stored {
+    /// The object's record.
+    pub record: Record,
+    /// The serial of the update that brought it.
+    pub serial: u64,
+    /// When it was committed.
+    pub stamp: Stamp,
+}

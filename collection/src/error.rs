@@ -1,0 +1,145 @@
+//! What can go wrong in a collection.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// An error of a collection.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Another process (or this one) has the collection open. Stop it, or use another directory.
+    #[error(
+        "collection {dir} is in use by process {pid}: stop that process, or use another directory"
+    )]
+    InUse {
+        /// The collection's directory.
+        dir: PathBuf,
+        /// The holder's process id, as the lock file says.
+        pid: String,
+    },
+    /// The file system refused. Free space, repair permissions or the disk, then open again.
+    #[error("{action} {path}: {source}")]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// On which file or directory.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// No room is left for a commit; nothing of it is kept. Free space and commit again.
+    #[error("no space left for collection {path}: free some, then try again ({source})")]
+    Full {
+        /// The file that could not grow.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// An earlier write or sync failed, so what the disk holds is unknown. Open the collection again.
+    #[error("collection {dir} stopped writing after an earlier error: open it again")]
+    Stopped {
+        /// The collection's directory.
+        dir: PathBuf,
+    },
+    /// A file is damaged. `verify` lists all damage; opening again keeps the good part.
+    #[error("{path}: {what} at byte {offset}")]
+    Damaged {
+        /// The damaged file.
+        path: PathBuf,
+        /// Where the damaged member starts, in bytes.
+        offset: u64,
+        /// What is wrong with it.
+        what: Damage,
+    },
+    /// The list of segments is missing or damaged. `harvest collection rebuild` makes it anew.
+    #[error("{path}: {what}; run `harvest collection rebuild` on the directory")]
+    Manifest {
+        /// The manifest.
+        path: PathBuf,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// A stream of members is damaged or cut. Fetch it again from the last whole member.
+    #[error("{what} at byte {offset} of the stream")]
+    Stream {
+        /// Where the damaged member starts, in bytes of the stream.
+        offset: u64,
+        /// What is wrong with it.
+        what: Damage,
+    },
+    /// A change cannot stand in a log. Correct or drop it.
+    #[error("change {position} of the batch ({object}) is refused: {reason}")]
+    Refused {
+        /// Its place in the batch, from 0.
+        position: usize,
+        /// The object it is about.
+        object: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// The key index failed and could not be rebuilt. Open the collection again.
+    #[error("key index {path}: {source}")]
+    Keys {
+        /// The index's directory.
+        path: PathBuf,
+        /// What the index said.
+        source: sled::Error,
+    },
+    /// The text is no epoch or version.
+    #[error("`{text}` is not an epoch (16 hex digits) or version (epoch, `-`, serial)")]
+    Epoch {
+        /// The text.
+        text: String,
+    },
+}
+
+/// What is wrong with a member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Damage {
+    /// The bytes are no gzip member of ours.
+    #[error("no member header")]
+    Header,
+    /// The header does not match its checksum.
+    #[error("header checksum does not match")]
+    HeaderChecksum,
+    /// The member speaks a format that this release does not know.
+    #[error("unknown member format {0}")]
+    Format(u8),
+    /// The compressed bytes do not match their checksum.
+    #[error("checksum does not match")]
+    Checksum,
+    /// The bytes end inside a member.
+    #[error("member is cut short")]
+    Truncated,
+    /// The member is larger than the limits allow.
+    #[error("member is larger than allowed")]
+    TooLarge,
+    /// The compressed bytes do not unpack to what the trailer says.
+    #[error("member does not unpack")]
+    Deflate,
+    /// The plain bytes are not the stream that the header announces.
+    #[error("member does not hold the changes its header announces")]
+    Content,
+    /// Serials or stamps go back.
+    #[error("serials or stamps are out of order")]
+    Order,
+    /// Two changes of a member are about the same object.
+    #[error("two changes of one object in a member")]
+    Repeated,
+    /// The file ends between the members of a commit.
+    #[error("commit is cut short")]
+    Commit,
+}
+
+impl Error {
+    /// Makes the error of a failed system call.
+    pub(crate) fn io(action: &'static str, path: &Path, source: io::Error) -> Self {
+        let full = matches!(
+            source.kind(),
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge
+        );
+        let path = path.to_owned();
+        if full { Self::Full { path, source } } else { Self::Io { action, path, source } }
+    }
+}

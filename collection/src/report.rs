@@ -1,0 +1,159 @@
+//! What the operations of a collection say about what they did.
+//!
+//! Sans-I/O.
+
+use std::fs::File;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::change::{Epoch, Version};
+use crate::error::Damage;
+
+/// A part of a segment that was given up when the collection was opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cut {
+    /// The segment.
+    pub file: PathBuf,
+    /// Where the part starts, in bytes.
+    pub offset: u64,
+    /// How long the part is, in bytes.
+    pub bytes: u64,
+    /// Why it was given up.
+    pub why: Damage,
+    /// False for an unfinished commit at the end of the log, which nobody was told of; true where
+    /// acknowledged changes are gone. Then the epoch is new, sources' cursors are forgotten (so
+    /// that they are fetched again), and a gatherer must gather again.
+    pub lost: bool,
+}
+
+/// What opening a collection found and did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Recovery {
+    /// What was cut, in log order; empty after a clean stop.
+    pub cut: Vec<Cut>,
+    /// Why the key index was made anew from the segments; `None` if it was not.
+    pub keys_rebuilt: Option<String>,
+    /// How many changes were replayed into the key index.
+    pub replayed: u64,
+    /// The epoch before, if acknowledged changes were lost and a new one was minted.
+    pub epoch_before: Option<Epoch>,
+    /// How long opening took.
+    pub took: Duration,
+}
+
+/// What a compaction did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Compacted {
+    /// How many segments were read, and how many written in their place.
+    pub segments: (u64, u64),
+    /// Bytes of those segments before and after.
+    pub bytes: (u64, u64),
+    /// Changes kept.
+    pub kept: u64,
+    /// Changes dropped: superseded, or tombstones before the horizon.
+    pub dropped: u64,
+}
+
+/// Something wrong that `verify` found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// The file.
+    pub file: PathBuf,
+    /// Where in it, in bytes; 0 for the key index.
+    pub offset: u64,
+    /// What is wrong.
+    pub message: String,
+}
+
+/// What `verify` saw.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Segments read.
+    pub segments: u64,
+    /// Members read.
+    pub members: u64,
+    /// Bytes read.
+    pub bytes: u64,
+    /// Changes seen.
+    pub changes: u64,
+    /// Live objects.
+    pub objects: u64,
+    /// What is wrong, in log order; at most 1,000 are listed.
+    pub problems: Vec<Problem>,
+}
+
+/// The figures of a collection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Its version.
+    pub version: Version,
+    /// Live objects.
+    pub objects: u64,
+    /// Changes in the log.
+    pub changes: u64,
+    /// Members of the log, local ones included.
+    pub members: u64,
+    /// Segments.
+    pub segments: u64,
+    /// Bytes of the segments.
+    pub bytes: u64,
+    /// Deletes at or below this serial may be forgotten: feeds start above it or with a snapshot.
+    pub horizon: u64,
+    /// Whether [`compact`](crate::Collection::compact) is worth its while.
+    pub compaction_due: bool,
+}
+
+/// What a sweep of expired objects did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Swept {
+    /// So many objects had expired and are deleted.
+    Done {
+        /// How many.
+        expired: u64,
+    },
+    /// Too large a share has expired: nothing was deleted. A sweep with a greater share, at an
+    /// admin's word, deletes them.
+    Held {
+        /// Objects that would be deleted.
+        would_expire: u64,
+        /// Live objects.
+        of: u64,
+    },
+}
+
+/// What applying a pull did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Applied {
+    /// The collection's version after it.
+    pub version: Version,
+    /// Objects new or changed.
+    pub updated: u64,
+    /// Objects (and roots) confirmed unchanged.
+    pub refreshed: u64,
+    /// Objects deleted: their last holder released them.
+    pub deleted: u64,
+    /// Changes without effect: older than what is held, of unknown objects, repeated, unidentified.
+    pub ignored: u64,
+}
+
+/// How much a source holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceStats {
+    /// The source's name.
+    pub source: String,
+    /// Live objects that it holds, alone or with others.
+    pub objects: u64,
+}
+
+/// Members of the log to be served, as ranges of files.
+#[derive(Clone, Debug)]
+pub struct Extents {
+    /// File, offset and length in bytes; in log order. The files stay readable whatever happens to
+    /// the collection.
+    pub files: Vec<(Arc<File>, u64, u64)>,
+    /// The version that the ranges reach.
+    pub to: Version,
+    /// How many changes the ranges hold; the first member may hold some the reader already has.
+    pub changes: u64,
+}
