@@ -2,13 +2,33 @@
 //!
 //! Every default is a constant here; every mistake in a file is named with its line (see
 //! `web::settings`), not just the first.
+//!
+//! ```toml
+//! name = "Library"
+//! listen = "0.0.0.0:8501"
+//! data = "/var/lib/harvest/broker"
+//!
+//! [[source]]
+//! kind = "gatherer"
+//! url = "http://host:8500/"
+//!
+//! [freshness]
+//! policy = "oap"
+//! theta = 0.9
+//! ```
+//!
+//! Sans-I/O.
 
+use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use url::Url;
+use web::settings::{Document, Mistake, Table};
 
-use crate::source::Source;
+use crate::source::{Kind, Source, Token, Window};
 
 /// Where the public listener listens, unless the settings say otherwise.
 pub const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 8501);
@@ -18,6 +38,12 @@ pub const ADMIN_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALH
 
 /// Most sources of one broker.
 pub const SOURCES_MAX: usize = 10_000;
+
+/// Most followed sources of one broker: each holds a connection open.
+pub const FOLLOWS_MAX: usize = 256;
+
+/// Most bytes of a source's name: it is part of every key that belongs to the source.
+pub const NAME_BYTES_MAX: usize = 200;
 
 /// The settings of a broker.
 #[derive(Clone, Debug, PartialEq)]
@@ -54,6 +80,104 @@ impl Config {
             freshness: Freshness::default(),
         }
     }
+
+    /// Reads a settings file. A relative `data` or `templates` is left as written, for the caller
+    /// to take from the file's folder.
+    ///
+    /// # Errors
+    ///
+    /// Every mistake of the file, in its order; show them all.
+    pub fn parse(text: &str) -> Result<Self, Vec<Mistake>> {
+        let document = Document::parse(text)?;
+        let root = document.root();
+        let mut config = Self::new(root.required_string("name"), PathBuf::new());
+        config.listen = root.addr("listen", LISTEN);
+        config.admin_listen = root.addr("admin_listen", ADMIN_LISTEN);
+        if config.listen == config.admin_listen && config.listen.port() != 0 {
+            let message = format!("both listeners are at {}", config.listen);
+            root.mistake("admin_listen", message, "another port for \"admin_listen\"");
+        }
+        config.base_url = root.base_url("base_url");
+        if root.require("data", "\"/var/lib/harvest/broker\"") {
+            config.data = root.path("data").unwrap_or_default();
+        }
+        config.templates = root.path("templates");
+        config.sources = read_sources(&root);
+        config.freshness = Freshness::read(&root.table("freshness"));
+        document.finish()?;
+        Ok(config)
+    }
+}
+
+/// Reads every `[[source]]`.
+fn read_sources(root: &Table<'_>) -> Vec<Source> {
+    let (mut sources, mut names, mut follows) = (Vec::new(), BTreeSet::new(), 0_usize);
+    for (i, table) in root.tables("source").iter().enumerate() {
+        let Some(source) = read_source(table) else { continue };
+        if !names.insert(source.name.clone()) {
+            let message = format!("two sources are named {:?}", source.name);
+            table.mistake("name", message, "a name of its own for each source");
+        }
+        follows += usize::from(source.follow);
+        if source.follow && FOLLOWS_MAX < follows {
+            let message = format!("more than {FOLLOWS_MAX} sources are followed");
+            table.mistake("follow", message, "false: the schedule keeps it fresh");
+        }
+        if i == SOURCES_MAX {
+            let message = format!("more than {SOURCES_MAX} sources");
+            table.mistake("url", message, "a broker in between for some of them");
+        }
+        sources.push(source);
+    }
+    sources
+}
+
+/// Reads one `[[source]]`; `None` when it has no address.
+fn read_source(table: &Table<'_>) -> Option<Source> {
+    let kind = table.choice("kind", &Kind::NAMES);
+    let name = table.string("name");
+    let follow = table.boolean("follow", false);
+    let allow_private = table.boolean("allow_private", true);
+    let token = table.string("token");
+    let records_max = table.integer("records_max", 1..=u64::MAX);
+    let bytes_max = table.bytes("bytes_max");
+    let window = table.string("window");
+    let url = table.base_url("url");
+    if !table.require("url", "\"http://host:8500/\"") {
+        return None;
+    }
+    let url = url?;
+    let name = name.unwrap_or_else(|| name_of(&url));
+    if name.trim().is_empty() || NAME_BYTES_MAX < name.len() || name.contains(char::is_control) {
+        let expected = format!("1 to {NAME_BYTES_MAX} bytes without control characters");
+        table.mistake("name", format!("{name:?} is no name for a source"), expected);
+    }
+    let mut source = Source::gatherer(name, url);
+    source.kind = kind.and_then(Kind::named).unwrap_or(source.kind);
+    (source.follow, source.allow_private) = (follow, allow_private);
+    source.records_max = records_max.unwrap_or(source.records_max);
+    source.bytes_max = bytes_max.unwrap_or(source.bytes_max);
+    if let Some(text) = token {
+        if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+            table.mistake("token", "the token is not one word", "visible ASCII without spaces");
+        }
+        source.token = Some(Token::new(text));
+    }
+    if let Some(text) = window {
+        source.window = Window::parse(&text);
+        if source.window.is_none() {
+            let expected = "two hours of the day in UTC, such as \"22-6\"";
+            table.mistake("window", format!("\"window\" is {text:?}"), expected);
+        }
+    }
+    Some(source)
+}
+
+/// Returns the name of a source that was given none: where it is.
+fn name_of(url: &Url) -> String {
+    let host = url.host_str().unwrap_or_default();
+    let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
+    format!("{host}{port}{}", url.path().trim_end_matches('/'))
 }
 
 /// How the intervals between pulls are chosen: policy OAP(θ), the only one so far.
@@ -78,6 +202,31 @@ impl Freshness {
     pub const INTERVAL_MIN: f64 = 10.0;
     /// Longest interval by default, seconds (a day).
     pub const INTERVAL_MAX: f64 = 86_400.0;
+    /// Highest θ that the settings accept: the cost goes with 1 / (1 − θ).
+    pub const THETA_MAX: f64 = 0.9999;
+    /// Lowest gain that the settings accept: below it the estimate hardly moves.
+    pub const GAIN_MIN: f64 = 0.01;
+    /// The intervals that the settings accept: 100 milliseconds to a year.
+    pub const INTERVALS: RangeInclusive<Duration> =
+        Duration::from_millis(100)..=Duration::from_secs(365 * 86_400);
+
+    /// Reads `[freshness]`.
+    fn read(table: &Table<'_>) -> Self {
+        table.choice("policy", &["oap"]);
+        let seconds = |key| Some(table.duration_within(key, Self::INTERVALS)?.as_secs_f64());
+        let read = Self {
+            theta: table.float("theta", 0.0..=Self::THETA_MAX).unwrap_or(Self::THETA),
+            gain: table.float("gain", Self::GAIN_MIN..=1.0).unwrap_or(Self::GAIN),
+            interval_min: seconds("interval_min").unwrap_or(Self::INTERVAL_MIN),
+            interval_max: seconds("interval_max").unwrap_or(Self::INTERVAL_MAX),
+        };
+        if read.interval_max < read.interval_min {
+            let (min, max) = (read.interval_min, read.interval_max);
+            let message = format!("interval_max ({max} s) is below interval_min ({min} s)");
+            table.mistake("interval_max", message, "the longer of the two");
+        }
+        read
+    }
 }
 
 impl Default for Freshness {
@@ -88,5 +237,96 @@ impl Default for Freshness {
             interval_min: Self::INTERVAL_MIN,
             interval_max: Self::INTERVAL_MAX,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Reads `text` and compares the mistakes, one a line.
+    fn check(text: &str, expected: &str) {
+        let mistakes = match Config::parse(text) {
+            Ok(_) => String::new(),
+            Err(mistakes) => {
+                mistakes.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+            }
+        };
+        assert_eq!(mistakes, expected);
+    }
+
+    #[test]
+    fn defaults_are_those_of_the_constants() {
+        let text = "name = 'n'\ndata = 'd'\n[[source]]\nurl = 'http://host:8500/a'";
+        let config = Config::parse(text).unwrap();
+        let mut expected = Config::new("n", "d");
+        let url = Url::parse("http://host:8500/a/").unwrap();
+        expected.sources = vec![Source::gatherer("host:8500/a", url)];
+        assert_eq!(config, expected);
+    }
+
+    #[test]
+    fn everything_can_be_set() {
+        let text = r#"
+            name = "Library"
+            listen = "127.0.0.1:1"
+            admin_listen = "127.0.0.1:2"
+            base_url = "https://library.example/search"
+            data = "/d"
+            templates = "/t"
+            [freshness]
+            policy = "oap"
+            theta = 0.98
+            gain = 0.5
+            interval_min = "500 ms"
+            interval_max = "2 h"
+            [[source]]
+            kind = "broker"
+            name = "other"
+            url = "https://other.example/"
+            follow = true
+            allow_private = false
+            token = "abc"
+            records_max = 10
+            bytes_max = "1 MiB"
+            window = "22-6"
+        "#;
+        let config = Config::parse(text).unwrap();
+        assert_eq!(config.listen.port(), 1);
+        assert_eq!(config.base_url.unwrap().path(), "/search/");
+        let expected =
+            Freshness { theta: 0.98, gain: 0.5, interval_min: 0.5, interval_max: 7_200.0 };
+        assert_eq!(config.freshness, expected);
+        let source = &config.sources[0];
+        assert_eq!((source.kind, source.follow, source.allow_private), (Kind::Broker, true, false));
+        assert_eq!((source.records_max, source.bytes_max), (10, 1 << 20));
+        assert_eq!(source.token.as_ref().unwrap().secret(), "abc");
+        assert_eq!(source.window, Window::parse("22-6"));
+    }
+
+    #[test]
+    fn every_mistake_is_named() {
+        check(
+            "listen = '127.0.0.1:9501'\n[[source]]\nkind = 'gather'\nname = 'a'\nurl = 'ftp://h/'\n\
+             [[source]]\nname = 'a'\n[[source]]\nname = 'b'\nurl = 'http://b/'\nwindow = '9'\n\
+             [[source]]\nname = 'b'\nurl = 'http://c/'\ntoken = ' '\n\
+             [freshness]\npolicy = 'none'\ntheta = 1.0\ninterval_min = '2 days'\nfolow = 1\n",
+            &[
+                r#"1:1: "name" is missing; expected name = a text in quotes"#,
+                r#"1:1: both listeners are at 127.0.0.1:9501; expected another port for "admin_listen""#,
+                r#"1:1: "data" is missing; expected data = "/var/lib/harvest/broker""#,
+                r#"3:8: "kind" is "gather"; expected one of "gatherer", "broker""#,
+                r#"5:7: the URL ftp://h/ is not of a web server; expected an http:// or https:// URL, such as "http://host:8500/""#,
+                r#"6:1: "url" is missing in [source 2]; expected url = "http://host:8500/""#,
+                r#"11:10: "window" is "9"; expected two hours of the day in UTC, such as "22-6""#,
+                r#"13:8: two sources are named "b"; expected a name of its own for each source"#,
+                "15:9: the token is not one word; expected visible ASCII without spaces",
+                "16:1: interval_max (86400 s) is below interval_min (172800 s); expected the longer of the two",
+                r#"17:10: "policy" is "none"; expected one of "oap""#,
+                r#"18:9: "theta" is 1.0; expected a number from 0 to 0.9999"#,
+                r#"20:1: unknown key "folow" in [freshness]; expected one of gain, interval_max, interval_min, policy, theta"#,
+            ]
+            .join("\n"),
+        );
     }
 }

@@ -9,6 +9,9 @@ use crate::query::QueryError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
+    /// A listener or a request failed.
+    #[error(transparent)]
+    Net(#[from] net::Error),
     /// A file or folder of the data directory cannot be used.
     #[error("cannot {action} {}: {source}; check the folder, its owner and the free space", .path.display())]
     Io {

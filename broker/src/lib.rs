@@ -7,6 +7,8 @@ pub mod answer;
 pub mod config;
 pub mod error;
 pub mod index;
+pub mod measure;
 pub mod query;
+pub mod server;
 pub mod source;
 pub mod status;

@@ -1,0 +1,159 @@
+//! How fresh a source's part of the collection really was, measured from what its pulls found.
+//!
+//! Source: Adly §3.1. An element is stale from its change at the source until the pull that brings
+//! the change. A pull knows both ends: every change carries its stamp. Over the span since the
+//! pull before, the stale share of the source's N elements, averaged over time, is therefore
+//!
+//! ```text
+//! Σ (pull time − stamp) / (N · span)
+//! ```
+//!
+//! and freshness is one minus that. Several pulls are averaged by their element-seconds
+//! (N · span), each older pull counting `1 − gain` times as much as the next, so that a source
+//! that changes its ways shows it.
+//!
+//! # Differences from the paper
+//!
+//! * Eq. 1 *predicts* freshness from λ and the interval; this *measures* it, irregular changes,
+//!   slow pulls and outages included. The two agree when changes come evenly and pulls are
+//!   instant (there is a test).
+//! * An element that changes twice in one span counts twice, as in the paper's model, where every
+//!   change makes another element stale. Freshness is thus never overstated.
+//! * Stamps are the source's clock. The mean age of a pull's changes is held to 0 ..= the span, so
+//!   a clock that is wrong cannot push freshness above 1 or make one pull count for years.
+//!
+//! Sans-I/O.
+
+use serde::{Deserialize, Serialize};
+
+/// Decayed sums of one source's pulls.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Measured {
+    /// Element-seconds stale.
+    stale: f64,
+    /// Element-seconds in all.
+    all: f64,
+}
+
+/// What one pull says about the time since the pull before.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Span {
+    /// Length, seconds.
+    pub secs: f64,
+    /// Elements at the source, N.
+    pub elements: u64,
+    /// Changes found.
+    pub changes: u64,
+    /// Mean age of the changes when the pull ended, seconds; any value if there are none.
+    pub age_secs: f64,
+}
+
+impl Measured {
+    /// Takes the next pull into the average; `gain` lies above 0 and up to 1.
+    pub fn handle_span(&mut self, span: Span, gain: f64) {
+        let all = span.secs * span.elements.max(1) as f64;
+        if !(all.is_finite() && 0.0 < all) {
+            return;
+        }
+        let age = if span.age_secs.is_finite() { span.age_secs.clamp(0.0, span.secs) } else { 0.0 };
+        let stale = (span.changes as f64 * age).min(all);
+        self.stale = (1.0 - gain) * self.stale + stale;
+        self.all = (1.0 - gain) * self.all + all;
+    }
+
+    /// Returns freshness, 0 to 1; `None` before the first span.
+    pub fn freshness(&self) -> Option<f64> {
+        (0.0 < self.all).then(|| (1.0 - self.stale / self.all).clamp(0.0, 1.0))
+    }
+}
+
+/// Returns the freshness of several sources together: their mean, weighted by their elements
+/// (Adly §3.1). Sources not measured yet are left out; `None` when that leaves nothing.
+pub fn overall(sources: impl Iterator<Item = (Option<f64>, u64)>) -> Option<f64> {
+    let (mut sum, mut elements) = (0.0, 0.0);
+    for (freshness, n) in sources {
+        if let Some(freshness) = freshness {
+            sum += freshness * n as f64;
+            elements += n as f64;
+        }
+    }
+    (0.0 < elements).then(|| sum / elements)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GAIN: f64 = 0.25;
+
+    /// Simulates a source whose element `i % elements` changes at every multiple of `1 / rate`
+    /// seconds, pulled every `interval` seconds, and compares what is measured with the truth:
+    /// the stale share of elements, looked at every millisecond.
+    fn check(rate: f64, elements: usize, interval: f64, tolerance: f64) {
+        let mut measured = Measured::default();
+        let (mut stale_now, mut stale_sum, mut looks) = (vec![false; elements], 0_usize, 0_usize);
+        let (mut changed, mut last) = (Vec::new(), 0.0);
+        let (mut changes, mut pulls) = (0_usize, 1_u64);
+        for ms in 1..=120_000u64 {
+            let now = ms as f64 / 1_000.0;
+            while (changes as f64 + 0.5) / rate <= now {
+                changed.push((changes as f64 + 0.5) / rate);
+                stale_now[changes % elements] = true;
+                changes += 1;
+            }
+            stale_sum += stale_now.iter().filter(|stale| **stale).count();
+            looks += elements;
+            if interval * pulls as f64 <= now {
+                let age = changed.iter().map(|at| now - at).sum::<f64>() / changed.len() as f64;
+                let secs = now - last;
+                let (n, found) = (elements as u64, changed.len() as u64);
+                let span = Span { secs, elements: n, changes: found, age_secs: age };
+                measured.handle_span(span, GAIN);
+                stale_now.fill(false);
+                changed.clear();
+                (last, pulls) = (now, pulls + 1);
+            }
+        }
+        let truth = 1.0 - stale_sum as f64 / looks as f64;
+        let found = measured.freshness().unwrap();
+        assert!((found - truth).abs() < tolerance, "measured {found}, true {truth}");
+        let predicted = 1.0 - rate * interval / (2.0 * elements as f64);
+        assert!((found - predicted).abs() < tolerance, "measured {found}, eq. 1 {predicted}");
+    }
+
+    #[test]
+    fn what_is_measured_is_what_was() {
+        check(10.0, 100, 2.0, 0.005);
+        check(50.0, 100, 0.5, 0.005);
+        check(1.0, 100, 20.0, 0.005);
+        check(0.5, 10, 10.0, 0.005);
+    }
+
+    #[test]
+    fn a_wrong_clock_is_held_to_the_span() {
+        let mut measured = Measured::default();
+        let span = Span { secs: 10.0, elements: 100, changes: 10, age_secs: -5_000.0 };
+        measured.handle_span(span, GAIN);
+        assert_eq!(measured.freshness(), Some(1.0));
+        let mut measured = Measured::default();
+        measured.handle_span(Span { age_secs: 5_000.0, ..span }, GAIN);
+        assert_eq!(measured.freshness(), Some(0.9));
+    }
+
+    #[test]
+    fn no_span_no_freshness() {
+        let mut measured = Measured::default();
+        let nothing = Span { secs: 0.0, elements: 5, changes: 0, age_secs: f64::NAN };
+        measured.handle_span(nothing, GAIN);
+        assert_eq!(measured.freshness(), None);
+        measured.handle_span(Span { secs: 3.0, ..nothing }, GAIN);
+        assert_eq!(measured.freshness(), Some(1.0));
+    }
+
+    #[test]
+    fn sources_count_by_their_size() {
+        let found = overall([(Some(1.0), 300), (Some(0.5), 100), (None, 9_000)].into_iter());
+        assert_eq!(found, Some(0.875));
+        assert_eq!(overall([(None, 5)].into_iter()), None);
+    }
+}
