@@ -5,9 +5,14 @@
 
 pub mod config;
 mod error;
+pub mod essence;
+pub mod object;
 pub mod problems;
 pub mod progress;
 pub mod spec;
+pub mod summarize;
+pub mod typing;
+pub mod unnest;
 
 pub use config::Config;
 pub use error::Error;

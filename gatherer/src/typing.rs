@@ -1,0 +1,458 @@
+//! Type recognition: what an object is, from its name and the front of its content.
+//!
+//! Source: TR §4 ("how object types are recognized, typically by examining file naming conventions
+//! and contents") and the list of Essence types in the user's manual, whose names are kept.
+//!
+//! Content that cannot be mistaken (magic numbers) decides first; then the name, as long as it does
+//! not promise text where the content is binary or the other way around; then what text looks like.
+//!
+//! # Differences from the paper
+//!
+//! * Content beats the name where the two contradict each other: a PDF named `.txt` is a PDF.
+//! * Types that did not exist then have names of our own (`Markdown`, `Rust`, `JSON` …).
+//!
+//! Sans-I/O.
+
+mod content;
+mod names;
+
+pub use names::stem;
+
+/// How much of the front of an object typing looks at, in bytes; more does no harm.
+pub const HEAD_BYTES: usize = 4 * 1024;
+
+/// What an object is. The `Type` attribute says [`Type::name`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Type {
+    /// Plain text.
+    Text,
+    /// A web page.
+    Html,
+    /// CommonMark and its dialects.
+    Markdown,
+    /// A file that says what its directory is.
+    Readme,
+    /// Questions and answers.
+    Faq,
+    /// Request for comments.
+    Rfc,
+    /// A draft of one.
+    InternetDraft,
+    /// Portable Document Format.
+    Pdf,
+    /// Program text.
+    Source(Language),
+    /// Rules for make.
+    Makefile,
+    /// Manual page in troff, with `man` or `mdoc` macros.
+    ManPage,
+    /// Other troff.
+    Troff,
+    /// One mail message, or a mailbox of them.
+    Mail,
+    /// Bibliography database.
+    BibTeX,
+    /// TeX and LaTeX.
+    Tex,
+    /// GNU Texinfo.
+    Texinfo,
+    /// Device-independent output of TeX.
+    Dvi,
+    /// PostScript.
+    PostScript,
+    /// Rich Text Format.
+    Rtf,
+    /// Word processor document.
+    Word,
+    /// Spreadsheet.
+    Excel,
+    /// Slides.
+    PowerPoint,
+    /// OASIS office document.
+    OpenDocument,
+    /// Electronic book.
+    Epub,
+    /// XML that is none of the more special types.
+    Xml,
+    /// Standard Generalized Markup Language.
+    Sgml,
+    /// JSON.
+    Json,
+    /// Settings.
+    Configuration,
+    /// A file whose name starts with a dot.
+    DotFile,
+    /// Tables and other text for programs.
+    Data,
+    /// Differences between files.
+    Patch,
+    /// Revision Control System archive.
+    Rcs,
+    /// Source Code Control System archive.
+    Sccs,
+    /// gzip.
+    Gzip,
+    /// tar inside gzip.
+    GzipTar,
+    /// tar.
+    Tar,
+    /// zip.
+    Zip,
+    /// Compressed by another program (compress, bzip2, xz, zstd …).
+    Compressed,
+    /// tar inside one of those.
+    CompressedTar,
+    /// Other archives (ar, cpio, packages, 7z, jar …).
+    Archive,
+    /// Macintosh compression.
+    MacCompressed,
+    /// Shell archive.
+    ShellArchive,
+    /// uuencoded.
+    Uuencoded,
+    /// Pictures, raster and vector.
+    Image,
+    /// Sound and music.
+    Audio,
+    /// Moving pictures.
+    Video,
+    /// Typefaces.
+    Font,
+    /// Relocatable code and libraries.
+    Object,
+    /// Executable binary.
+    Command,
+    /// An editor's backup copy.
+    Backup,
+    /// Binary data of no known type.
+    Binary,
+    /// Nothing to go by: empty and without a telling name.
+    Unknown,
+}
+
+/// Languages of program text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Language {
+    /// C.
+    C,
+    /// C and C++ headers.
+    CHeader,
+    /// C++.
+    Cpp,
+    /// Rust.
+    Rust,
+    /// Python.
+    Python,
+    /// Perl, with its modules.
+    Perl,
+    /// Bourne shell and its kin.
+    Shell,
+    /// JavaScript.
+    JavaScript,
+    /// TypeScript.
+    TypeScript,
+    /// Java.
+    Java,
+    /// Go.
+    Go,
+    /// awk.
+    Awk,
+    /// Tcl.
+    Tcl,
+    /// Any other.
+    Other,
+}
+
+impl Language {
+    /// Returns the TR's name of the type where it has one.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::C => "C",
+            Self::CHeader => "CHeader",
+            Self::Cpp => "C++",
+            Self::Rust => "Rust",
+            Self::Python => "Python",
+            Self::Perl => "Perl",
+            Self::Shell => "ShellScript",
+            Self::JavaScript => "JavaScript",
+            Self::TypeScript => "TypeScript",
+            Self::Java => "Java",
+            Self::Go => "Go",
+            Self::Awk => "Awk",
+            Self::Tcl => "Tcl",
+            Self::Other => "OtherCode",
+        }
+    }
+}
+
+impl Type {
+    /// Returns what the `Type` attribute says.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Text => "Text",
+            Self::Html => "HTML",
+            Self::Markdown => "Markdown",
+            Self::Readme => "README",
+            Self::Faq => "FAQ",
+            Self::Rfc => "RFC",
+            Self::InternetDraft => "Internet-Draft",
+            Self::Pdf => "PDF",
+            Self::Source(language) => language.name(),
+            Self::Makefile => "Makefile",
+            Self::ManPage => "ManPage",
+            Self::Troff => "Troff",
+            Self::Mail => "Mail",
+            Self::BibTeX => "BibTeX",
+            Self::Tex => "Tex",
+            Self::Texinfo => "Texinfo",
+            Self::Dvi => "Dvi",
+            Self::PostScript => "PostScript",
+            Self::Rtf => "RTF",
+            Self::Word => "Word",
+            Self::Excel => "Excel",
+            Self::PowerPoint => "PowerPoint",
+            Self::OpenDocument => "OpenDocument",
+            Self::Epub => "EPUB",
+            Self::Xml => "XML",
+            Self::Sgml => "SGML",
+            Self::Json => "JSON",
+            Self::Configuration => "Configuration",
+            Self::DotFile => "DotFile",
+            Self::Data => "Data",
+            Self::Patch => "Patch",
+            Self::Rcs => "RCS",
+            Self::Sccs => "SCCS",
+            Self::Gzip => "GNUCompressed",
+            Self::GzipTar => "GNUCompressedTar",
+            Self::Tar => "Tar",
+            Self::Zip => "PCCompressed",
+            Self::Compressed => "Compressed",
+            Self::CompressedTar => "CompressedTar",
+            Self::Archive => "Archive",
+            Self::MacCompressed => "MacCompressed",
+            Self::ShellArchive => "ShellArchive",
+            Self::Uuencoded => "Uuencoded",
+            Self::Image => "Image",
+            Self::Audio => "Audio",
+            Self::Video => "Video",
+            Self::Font => "Font",
+            Self::Object => "Object",
+            Self::Command => "Command",
+            Self::Backup => "Backup",
+            Self::Binary => "Binary",
+            Self::Unknown => "Unknown",
+        }
+    }
+
+    /// Returns whether objects of this type are text that people or editors can read as it is.
+    pub fn is_text(self) -> bool {
+        !matches!(
+            self,
+            Self::Pdf
+                | Self::Dvi
+                | Self::Word
+                | Self::Excel
+                | Self::PowerPoint
+                | Self::OpenDocument
+                | Self::Epub
+                | Self::Gzip
+                | Self::GzipTar
+                | Self::Tar
+                | Self::Zip
+                | Self::Compressed
+                | Self::CompressedTar
+                | Self::Archive
+                | Self::MacCompressed
+                | Self::Image
+                | Self::Audio
+                | Self::Video
+                | Self::Font
+                | Self::Object
+                | Self::Command
+                | Self::Backup
+                | Self::Binary
+                | Self::Unknown
+        )
+    }
+}
+
+/// Returns the type of an object called `name` (a file name without directories) whose content
+/// starts with `head` (the first [`HEAD_BYTES`], or all of it).
+pub fn recognize(name: &str, head: &[u8]) -> Type {
+    let by_name = names::by_name(name);
+    if let Some(found) = content::by_magic(head) {
+        return refine(found, by_name, name);
+    }
+    if head.is_empty() {
+        return by_name.unwrap_or(Type::Unknown);
+    }
+    if !content::is_text(head) {
+        return match by_name {
+            Some(named) if !named.is_text() => named,
+            _ => content::by_signature(head)
+                .or_else(|| names::by_media(name))
+                .unwrap_or(Type::Binary),
+        };
+    }
+    match by_name {
+        // These say little: what the text looks like may say more.
+        Some(Type::Text | Type::DotFile | Type::Xml | Type::Sgml) | None => {
+            content::by_look(head).or(by_name).unwrap_or(Type::Text)
+        }
+        Some(Type::ManPage) => match content::by_look(head) {
+            Some(look @ (Type::ManPage | Type::Troff)) => look,
+            // `libfoo-1.2` and `report.3` end like manual pages.
+            look => look.unwrap_or(Type::Text),
+        },
+        // Pictures, fonts and tables may be text (SVG, XPM, BDF, AFM); packed things may not.
+        Some(named @ (Type::Image | Type::Font | Type::Audio | Type::Video | Type::Backup)) => {
+            named
+        }
+        Some(named) if named.is_text() => named,
+        Some(_) => content::by_look(head).unwrap_or(Type::Text),
+    }
+}
+
+/// Lets the name say which of several things with the same magic number this is.
+fn refine(found: Type, by_name: Option<Type>, name: &str) -> Type {
+    match (found, by_name) {
+        (Type::Gzip, _) if names::is_packed_tar(name) => Type::GzipTar,
+        (Type::Compressed, _) if names::is_packed_tar(name) => Type::CompressedTar,
+        // Office documents, books and Java archives are zip files with an agreed content.
+        (
+            Type::Zip,
+            Some(
+                named @ (Type::Word
+                | Type::Excel
+                | Type::PowerPoint
+                | Type::OpenDocument
+                | Type::Epub
+                | Type::Archive),
+            ),
+        ) => named,
+        // The old office formats share one container.
+        (Type::Word, Some(named @ (Type::Excel | Type::PowerPoint))) => named,
+        // A `#!` line in a file that is called `.py` or `.pl`: the name knows better.
+        (Type::Source(_), Some(named @ Type::Source(_))) => named,
+        (Type::Command, Some(named @ (Type::Object | Type::Font))) => named,
+        _ => found,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn check(name: &str, head: &[u8], expected: &str) {
+        assert_eq!(recognize(name, head).name(), expected, "{name:?} with {head:?}");
+    }
+
+    #[test]
+    fn names_of_text() {
+        for (name, expected) in [
+            ("notes.txt", "Text"),
+            ("INDEX.HTM", "HTML"),
+            ("README", "README"),
+            ("README.Debian", "README"),
+            ("readme.txt", "README"),
+            ("README.md", "Markdown"),
+            ("README.html", "HTML"),
+            ("FAQ", "FAQ"),
+            ("perl-faq.txt", "FAQ"),
+            ("Makefile", "Makefile"),
+            ("GNUmakefile", "Makefile"),
+            ("rules.mk", "Makefile"),
+            ("Makefile.am", "Makefile"),
+            ("ChangeLog", "Text"),
+            ("changelog.Debian", "Text"),
+            ("copyright", "Text"),
+            ("rfc2616.txt", "RFC"),
+            ("draft-ietf-http-01.txt", "Internet-Draft"),
+            ("main.c", "C"),
+            ("main.h", "CHeader"),
+            ("main.cc", "C++"),
+            ("lib.rs", "Rust"),
+            ("run.sh", "ShellScript"),
+            ("x.f90", "OtherCode"),
+            ("refs.bib", "BibTeX"),
+            ("fix.patch", "Patch"),
+            (".bashrc", "DotFile"),
+            ("Cargo.toml", "Configuration"),
+            ("libfoo-1.2", "Text"),
+            ("no-extension", "Text"),
+            ("logo.svg", "Image"),
+        ] {
+            check(name, b"some words\nin lines\n", expected);
+        }
+    }
+
+    #[test]
+    fn content_beats_a_name_that_contradicts_it() {
+        check("paper.txt", b"%PDF-1.4\n", "PDF");
+        check("data.gz", b"plain words\n", "Text");
+        check("data.txt", b"\x1f\x8b\x08\x00\x00\x00\x00\x00", "GNUCompressed");
+        check("words.txt", b"ab\0cd\0\0\x01\x02", "Binary");
+        check("page.txt", b"<!DOCTYPE html>\n<title>x</title>", "HTML");
+        check("picture.html", b"\x89PNG\r\n\x1a\n\0\0", "Image");
+    }
+
+    #[test]
+    fn looks_of_text_without_a_name() {
+        check("x", b"#!/usr/bin/env python3\nprint()\n", "Python");
+        check("x", b"#! /bin/sh -e\n", "ShellScript");
+        check("x.pl", b"#!/bin/sh\n# perl\n", "Perl");
+        check("x", b"\xef\xbb\xbf<html lang=en>", "HTML");
+        check("x", b"<?xml version=\"1.0\"?>\n<html xmlns=\"h\">", "HTML");
+        check("x", b"<?xml version=\"1.0\"?>\n<feed/>", "XML");
+        check("x", b"From: a@b.example\nTo: c@d.example\nSubject: x\n\nhello\n", "Mail");
+        check("inbox", b"From a@b.example Mon Jan  1 00:00:00 2024\nSubject: x\n\n", "Mail");
+        check("x", b"From the beginning\nit was so.\n", "Text");
+        check("x", b"\\documentclass{article}\n", "Tex");
+        check("x", b"%!PS-Adobe-3.0\n", "PostScript");
+        check("x", b"diff -u a b\n--- a\n+++ b\n@@ -1 +1 @@\n", "Patch");
+        check("x", b"% refs\n@article{key,\n title={x}}\n", "BibTeX");
+        check("ls.1", b".\\\" DO NOT MODIFY\n.TH LS \"1\"\n.SH NAME\n", "ManPage");
+        check("x.3pm", b".TH X 3pm\n", "ManPage");
+        check("x", b"{\\rtf1\\ansi", "RTF");
+        check("x", b"{\n  \"key\": 1\n}\n", "JSON");
+    }
+
+    #[test]
+    fn packed_things() {
+        check("a.tar.gz", b"\x1f\x8b\x08\0\0\0\0\0", "GNUCompressedTar");
+        check("a.tgz", b"\x1f\x8b\x08\0\0\0\0\0", "GNUCompressedTar");
+        check("a.zip", b"PK\x03\x04\0\0", "PCCompressed");
+        check("a.docx", b"PK\x03\x04\0\0", "Word");
+        check("a.jar", b"PK\x03\x04\0\0", "Archive");
+        check("a.tar.xz", b"\xfd7zXZ\0\0", "CompressedTar");
+        check("a.bz2", b"BZh91AY&SY", "Compressed");
+        let mut tar = vec![0; 512];
+        tar[..5].copy_from_slice(b"a.txt");
+        tar[257..262].copy_from_slice(b"ustar");
+        check("x", &tar, "Tar");
+    }
+
+    #[test]
+    fn binaries() {
+        check("a.o", b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x01\0", "Object");
+        check("ls", b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x03\0", "Command");
+        check("libc.so.6", b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x03\0", "Object");
+        check("a.dvi", b"\xf7\x02\x01\x83\x92\xc0\x1c\x3b\0\0", "Dvi");
+        check("a.xyz", b"\0\x01\x02\x03", "Binary");
+        check("a.ttf", b"\0\x01\0\0\0\x0f", "Font");
+        check("", b"", "Unknown");
+        check("empty.txt", b"", "Text");
+        check("utf16.txt", b"\xff\xfeh\0i\0", "Text");
+    }
+
+    proptest! {
+        #[test]
+        fn any_name_and_bytes_have_a_type(name in ".{0,40}", head in proptest::collection::vec(any::<u8>(), 0..600)) {
+            let found = recognize(&name, &head);
+            prop_assert!(!found.name().is_empty());
+        }
+    }
+}
