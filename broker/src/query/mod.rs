@@ -31,8 +31,10 @@
 //!
 //! Sans-I/O.
 
+mod check;
 mod parse;
 mod value;
+mod word;
 
 use std::fmt;
 
@@ -224,23 +226,23 @@ impl fmt::Display for Node {
         match self {
             Self::All => f.write_str("*"),
             Self::Leaf(leaf) => write!(f, "{leaf}"),
-            Self::And(nodes) => join(f, nodes, " "),
-            Self::Or(nodes) => join(f, nodes, " OR "),
+            Self::And(nodes) => join(f, nodes, " ", |node| matches!(node, Self::Not(_))),
+            Self::Or(nodes) => {
+                join(f, nodes, " OR ", |node| matches!(node, Self::Not(_) | Self::And(_)))
+            }
             Self::Not(node) => write!(f, "-{}", Tight(node)),
             Self::Prefer { required, optional } => {
-                for (at, node) in required.iter().enumerate() {
-                    let space = if at == 0 { "" } else { " " };
-                    write!(f, "{space}+{}", Tight(node))?;
+                for node in required {
+                    write!(f, "+{} ", Tight(node))?;
                 }
-                f.write_str(" ")?;
-                join(f, optional, " ")
+                // A bare NOT beside a `+` would be required, so it gets parentheses too.
+                join(f, optional, " ", |_| false)
             }
         }
     }
 }
 
-/// A node as an operand: in parentheses unless it is one piece. A NOT is a sign in a run of words,
-/// where it would say more than that it is optional, so it gets parentheses under `+` and in a run with `+`.
+/// A node as an operand: in parentheses unless it is one piece.
 struct Tight<'a>(&'a Node);
 
 impl fmt::Display for Tight<'_> {
@@ -252,13 +254,18 @@ impl fmt::Display for Tight<'_> {
     }
 }
 
-/// Writes the members of an AND, an OR or a Prefer's optional part.
-fn join(f: &mut fmt::Formatter<'_>, nodes: &[Node], between: &str) -> fmt::Result {
+/// Writes `nodes`, in parentheses unless they are one piece or `plain`.
+fn join(
+    f: &mut fmt::Formatter<'_>,
+    nodes: &[Node],
+    between: &str,
+    plain: impl Fn(&Node) -> bool,
+) -> fmt::Result {
     for (at, node) in nodes.iter().enumerate() {
         if at != 0 {
             f.write_str(between)?;
         }
-        write!(f, "{}", Tight(node))?;
+        if plain(node) { write!(f, "{node}")? } else { write!(f, "{}", Tight(node))? }
     }
     Ok(())
 }
@@ -312,5 +319,8 @@ fn escape(word: &str) -> String {
         out.push(c);
         before = c;
     }
-    if matches!(word, "AND" | "OR" | "NOT" | "TO") { format!("\\{word}") } else { out }
+    if matches!(word, "AND" | "OR" | "NOT") { format!("\\{word}") } else { out }
 }
+
+#[cfg(test)]
+mod tests;

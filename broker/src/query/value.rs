@@ -77,7 +77,7 @@ pub fn period(text: &str) -> Option<Period> {
         let second = text.parse().ok()?;
         return Some(Period { first: second, last: second });
     }
-    if text.contains(['T', ' ']) {
+    if text.contains('T') {
         let second = seconds(text.trim_end_matches(['Z', 'z']).parse().ok()?)?;
         return Some(Period { first: second, last: second });
     }
