@@ -4,9 +4,12 @@
 //! stages of an object's route on one screen.
 
 pub mod config;
+pub mod debounce;
 mod error;
 pub mod essence;
 pub mod object;
+pub mod filter;
+pub mod frontier;
 pub mod problems;
 pub mod progress;
 pub mod spec;

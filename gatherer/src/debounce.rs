@@ -1,0 +1,150 @@
+//! Gathers the paths that a watcher names until they have been quiet for a moment.
+//!
+//! A program that saves a file touches it several times, and an unpacked archive touches thousands:
+//! reading at the first event would read half of it, and waiting for silence could wait forever.
+//!
+//! Sans-I/O.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// How long nothing must happen before the paths are given out.
+pub const QUIET: Duration = Duration::from_millis(150);
+
+/// How long the first path waits at most, whatever else happens.
+pub const WAIT_MAX: Duration = Duration::from_millis(500);
+
+/// How many paths are remembered; beyond, everything is walked.
+pub const PATHS_MAX: usize = 10_000;
+
+/// What to look at again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Touched {
+    /// These paths and everything below them, in order; none lies below another.
+    Paths(Vec<PathBuf>),
+    /// Everything: events were lost.
+    Everything,
+}
+
+/// Collects paths, and says when to look at them.
+#[derive(Debug, Default)]
+pub struct Debounce {
+    paths: BTreeSet<PathBuf>,
+    everything: bool,
+    first: Option<Instant>,
+    last: Option<Instant>,
+}
+
+impl Debounce {
+    /// Takes a path that something has happened to.
+    pub fn handle_path(&mut self, path: &Path, now: Instant) {
+        self.tick(now);
+        if self.everything || self.paths.contains(path) {
+            return;
+        }
+        if self.paths.len() == PATHS_MAX {
+            self.handle_overflow(now);
+        } else {
+            self.paths.insert(path.to_path_buf());
+        }
+    }
+
+    /// Takes word that events were lost.
+    pub fn handle_overflow(&mut self, now: Instant) {
+        self.tick(now);
+        self.everything = true;
+        self.paths.clear();
+    }
+
+    /// Returns when [`Debounce::poll_touched`] will have something, or `None` when nothing waits.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        Some((self.last? + QUIET).min(self.first? + WAIT_MAX))
+    }
+
+    /// Returns what to look at if its time has come.
+    pub fn poll_touched(&mut self, now: Instant) -> Option<Touched> {
+        if now < self.poll_timeout()? {
+            return None;
+        }
+        (self.first, self.last) = (None, None);
+        if std::mem::take(&mut self.everything) {
+            return Some(Touched::Everything);
+        }
+        let mut kept: Vec<PathBuf> = Vec::new();
+        // A path sorts directly before what lies below it, as paths compare by component.
+        for path in std::mem::take(&mut self.paths) {
+            if !kept.last().is_some_and(|above| path.starts_with(above)) {
+                kept.push(path);
+            }
+        }
+        Some(Touched::Paths(kept))
+    }
+
+    fn tick(&mut self, now: Instant) {
+        self.first.get_or_insert(now);
+        self.last = Some(now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Plays events of the form (milliseconds, path; an empty path is an overflow), asks every
+    /// millisecond, and compares what comes out with `expected` of the same form.
+    #[track_caller]
+    fn check(events: &[(u64, &str)], expected: &[(u64, &[&str])]) {
+        #[expect(clippy::disallowed_methods, reason = "an instant to count from")]
+        let start = Instant::now();
+        let mut debounce = Debounce::default();
+        let mut seen = Vec::new();
+        for ms in 0..3_000 {
+            let now = start + Duration::from_millis(ms);
+            for (_, path) in events.iter().filter(|(at, _)| *at == ms) {
+                if path.is_empty() {
+                    debounce.handle_overflow(now);
+                } else {
+                    debounce.handle_path(Path::new(path), now);
+                }
+            }
+            if let Some(touched) = debounce.poll_touched(now) {
+                seen.push((ms, touched));
+            }
+        }
+        let expected: Vec<_> = expected
+            .iter()
+            .map(|(ms, paths)| match paths {
+                [] => (*ms, Touched::Everything),
+                paths => (*ms, Touched::Paths(paths.iter().map(PathBuf::from).collect())),
+            })
+            .collect();
+        assert_eq!(seen, expected);
+        assert_eq!(debounce.poll_timeout(), None);
+    }
+
+    #[test]
+    fn paths_come_out_after_a_quiet_moment() {
+        check(&[(10, "/a"), (20, "/b"), (30, "/a")], &[(180, &["/a", "/b"])]);
+        check(&[(10, "/a"), (500, "/a")], &[(160, &["/a"]), (650, &["/a"])]);
+    }
+
+    #[test]
+    fn nothing_waits_for_silence_forever() {
+        let busy: Vec<_> = (0..10).map(|n| (n * 100, "/a")).collect();
+        check(&busy, &[(500, &["/a"]), (1_000 + 50, &["/a"])]);
+    }
+
+    #[test]
+    fn what_lies_below_another_path_goes_with_it() {
+        check(&[(0, "/a/b/c"), (0, "/a/b"), (0, "/a/b-c")], &[(150, &["/a/b", "/a/b-c"])]);
+    }
+
+    #[test]
+    fn lost_events_mean_everything() {
+        check(&[(0, "/a"), (1, ""), (2, "/b")], &[(152, &[])]);
+        let names: Vec<String> = (0..=PATHS_MAX).map(|n| format!("/{n}")).collect();
+        let many: Vec<_> = names.iter().map(|name| (0, name.as_str())).collect();
+        check(&many, &[(150, &[])]);
+    }
+}

@@ -1,0 +1,180 @@
+//! Which files of a root are gathered: patterns, hidden names, sizes.
+//!
+//! A pattern is a glob, matched against the path below the root's top. `*` and `?` stop at slashes,
+//! `**` crosses them. A pattern without a slash (other than a last one) matches at any depth, one that
+//! begins with a slash only at the top. What matches a directory holds for everything below it. A
+//! name that is not UTF-8 is matched by its bytes.
+//!
+//! # Differences from the original
+//!
+//! The original's filters are ordered `Allow`/`Deny` lists of regular expressions; here everything is
+//! allowed that an `include` names (all, if there is none) unless an `exclude` names it: the order
+//! does not matter.
+//!
+//! Sans-I/O.
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path};
+
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+
+use crate::error::Error;
+use crate::spec::Root;
+
+/// Why a file or directory is left out, as counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeftOut {
+    /// Its name, or that of a directory above it, begins with a dot.
+    Hidden,
+    /// An `exclude` pattern matches.
+    Excluded,
+    /// No `include` pattern matches.
+    NotIncluded,
+    /// It is larger than the root's limit.
+    TooLarge,
+}
+
+/// A root's patterns and limits, ready to use.
+#[derive(Clone, Debug)]
+pub struct Filter {
+    include: Option<GlobSet>,
+    exclude: GlobSet,
+    hidden: bool,
+    file_bytes_max: Option<u64>,
+}
+
+impl Filter {
+    /// Returns the filter of a root.
+    ///
+    /// # Errors
+    ///
+    /// The first pattern that is not a glob: the settings are to be corrected.
+    pub fn new(root: &Root) -> Result<Self, Error> {
+        let include = if root.include.is_empty() { None } else { Some(set(root, &root.include)?) };
+        Ok(Self {
+            include,
+            exclude: set(root, &root.exclude)?,
+            hidden: root.hidden,
+            file_bytes_max: root.file_bytes_max,
+        })
+    }
+
+    /// Says why nothing below the directory at `below` (a path relative to the top) is gathered, or
+    /// `None` when something may be.
+    pub fn leaves_out_directory(&self, below: &Path) -> Option<LeftOut> {
+        if !self.hidden && is_hidden(below) {
+            return Some(LeftOut::Hidden);
+        }
+        self.exclude.is_match(below).then_some(LeftOut::Excluded)
+    }
+
+    /// Says why the file at `below` of `size` bytes is not gathered, or `None` when it is.
+    pub fn leaves_out(&self, below: &Path, size: u64) -> Option<LeftOut> {
+        if let Some(reason) = self.leaves_out_directory(below) {
+            return Some(reason);
+        }
+        if self.include.as_ref().is_some_and(|include| !include.is_match(below)) {
+            return Some(LeftOut::NotIncluded);
+        }
+        self.file_bytes_max.is_some_and(|most| most < size).then_some(LeftOut::TooLarge)
+    }
+}
+
+/// Says what is wrong with a pattern, if anything is.
+pub fn mistake(pattern: &str) -> Option<String> {
+    glob(pattern.trim_start_matches('/')).err().map(|error| error.kind().to_string())
+}
+
+fn is_hidden(below: &Path) -> bool {
+    below.components().any(
+        |part| matches!(part, Component::Normal(name) if name.as_bytes().first() == Some(&b'.')),
+    )
+}
+
+fn set(root: &Root, patterns: &[String]) -> Result<GlobSet, Error> {
+    let refused = |pattern: &str, error: &globset::Error| Error::Pattern {
+        root: root.url(),
+        pattern: pattern.to_owned(),
+        message: error.kind().to_string(),
+    };
+    let mut builder = GlobSetBuilder::new();
+    for pattern in patterns {
+        let trimmed = pattern.trim_end_matches('/');
+        let inner = trimmed.trim_start_matches('/');
+        let anchored = if inner.contains('/') || trimmed.starts_with('/') {
+            inner.to_owned()
+        } else {
+            format!("**/{inner}")
+        };
+        for written in [anchored.clone(), format!("{anchored}/**")] {
+            builder.add(glob(&written).map_err(|error| refused(pattern, &error))?);
+        }
+    }
+    builder.build().map_err(|error| refused(&patterns.join(" "), &error))
+}
+
+fn glob(pattern: &str) -> Result<globset::Glob, globset::Error> {
+    GlobBuilder::new(pattern).literal_separator(true).backslash_escape(true).build()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(include: &[&str], exclude: &[&str], path: &str, expected: Option<LeftOut>) {
+        let root = Root {
+            include: include.iter().map(ToString::to_string).collect(),
+            exclude: exclude.iter().map(ToString::to_string).collect(),
+            file_bytes_max: Some(10),
+            ..Root::new("/r")
+        };
+        let filter = Filter::new(&root).unwrap();
+        assert_eq!(filter.leaves_out(Path::new(path), 10), expected, "{path}");
+    }
+
+    #[test]
+    fn patterns_match_names_at_any_depth_and_paths_from_the_top() {
+        use LeftOut::{Excluded, NotIncluded};
+        check(&[], &[], "a/b.txt", None);
+        check(&["*.txt"], &[], "a/b.txt", None);
+        check(&["*.txt"], &[], "a/b.txt.gz", Some(NotIncluded));
+        check(&["docs"], &[], "docs/a/b", None);
+        check(&["docs/"], &[], "x/docs/a/b", None);
+        check(&["/docs"], &[], "x/docs/a/b", Some(NotIncluded));
+        check(&["docs/*.md"], &[], "docs/a.md", None);
+        check(&["docs/*.md"], &[], "docs/x/a.md", Some(NotIncluded));
+        check(&["docs/**/*.md"], &[], "docs/x/y/a.md", None);
+        check(&[], &["node_modules/"], "a/node_modules/b/c.js", Some(Excluded));
+        check(&["*.c"], &["test_*"], "src/test_a.c", Some(Excluded));
+        check(&["{a,b}[0-9]"], &[], "a7", None);
+    }
+
+    #[test]
+    fn hidden_and_large_files_are_left_out_unless_asked_for() {
+        check(&[], &[], ".git/config", Some(LeftOut::Hidden));
+        check(&[], &[], "a/.b/c", Some(LeftOut::Hidden));
+        let filter = Filter::new(&Root { hidden: true, ..Root::new("/r") }).unwrap();
+        assert_eq!(filter.leaves_out(Path::new(".git/config"), u64::MAX), None);
+        let filter = Filter::new(&Root { file_bytes_max: Some(9), ..Root::new("/r") }).unwrap();
+        assert_eq!(filter.leaves_out(Path::new("a"), 10), Some(LeftOut::TooLarge));
+    }
+
+    #[test]
+    fn a_name_that_is_not_utf8_is_matched_by_its_bytes() {
+        let root = Root { exclude: vec!["*.tmp".into()], ..Root::new("/r") };
+        let filter = Filter::new(&root).unwrap();
+        let name = Path::new(OsStr::from_bytes(b"\xff.tmp"));
+        assert_eq!(filter.leaves_out(name, 0), Some(LeftOut::Excluded));
+    }
+
+    #[test]
+    fn a_bad_pattern_is_named() {
+        let root = Root { exclude: vec!["a[".into()], ..Root::new("/r") };
+        let said = Filter::new(&root).unwrap_err().to_string();
+        assert!(said.contains("\"a[\"") && said.contains("file:///r"), "{said}");
+        assert!(mistake("a[").is_some() && mistake("/a/**").is_none());
+    }
+}

@@ -1,0 +1,275 @@
+//! What is known of each file of a root, what a walk has seen, and what may therefore be deleted.
+//!
+//! A file is not read again while its fingerprint (size, modification time, inode, and the settings
+//! that its record depends on) stays the same. A file that a finished pass has not seen has vanished,
+//! unless the root is *held*: an empty mount point must not delete a collection.
+//!
+//! # Differences from the original
+//!
+//! The original ran from nothing each time and let records expire; here a deletion is published at
+//! once, which is why it needs the hold.
+//!
+//! Sans-I/O.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+
+use crate::progress::Hold;
+
+/// A pass that loses no more files than this is never held for it.
+pub const LOST_FILES_MAX: u64 = 100;
+
+/// Share of a root's files, in percent, above which a loss is held.
+pub const LOST_PERCENT_MAX: u64 = 30;
+
+/// Identifies one walk over a root or a part of it; later walks have higher numbers.
+pub type Walk = u32;
+
+/// What one look at a file's metadata says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Stat {
+    /// Size in bytes.
+    pub size: u64,
+    /// Modification time: seconds since 1970, may be negative.
+    pub modified: i64,
+    /// Modification time: nanoseconds within the second.
+    pub modified_nanos: u32,
+    /// Inode number.
+    pub inode: u64,
+}
+
+/// What is known of a file: 16 bytes beside its hashed path, so that ten million fit in memory.
+#[derive(Clone, Copy, Debug)]
+struct Mark {
+    /// Fingerprint of the file as last committed; [`UNSURE`] never matches.
+    print: u64,
+    /// The last walk that has seen it.
+    seen: Walk,
+}
+
+/// The fingerprint of a file that is to be read again whatever its metadata says.
+const UNSURE: u64 = 0;
+
+/// The files of one root as last committed.
+#[derive(Debug, Default)]
+pub struct Known {
+    /// By path, hashed with two random keys: names cannot be made to collide.
+    files: HashMap<u128, Mark>,
+    low: RandomState,
+    high: RandomState,
+}
+
+impl Known {
+    /// Returns the number of files known.
+    pub fn len(&self) -> u64 {
+        self.files.len() as u64
+    }
+
+    /// Returns whether no file is known.
+    pub fn is_empty(&self) -> bool {
+        self.files.is_empty()
+    }
+
+    /// Notes that the file at `path` was committed as it was at `stat` (`None`: it may have changed
+    /// while it was read, so the next walk shall read it again), seen by `walk`.
+    pub fn learn(&mut self, path: &[u8], stat: Option<Stat>, settings: u64, walk: Walk) {
+        let print = stat.map_or(UNSURE, |stat| self.print(stat, settings));
+        self.files.insert(self.key(path), Mark { print, seen: walk });
+    }
+
+    /// Takes a file that `walk` has found, and returns whether it is to be read.
+    pub fn handle_file(&mut self, path: &[u8], stat: Stat, settings: u64, walk: Walk) -> bool {
+        let print = self.print(stat, settings);
+        match self.files.get_mut(&key(&self.low, &self.high, path)) {
+            None => true,
+            Some(mark) => {
+                mark.seen = walk;
+                mark.print != print
+            }
+        }
+    }
+
+    /// Forgets a file that was deleted.
+    pub fn forget(&mut self, path: &[u8]) {
+        let key = self.key(path);
+        self.files.remove(&key);
+    }
+
+    /// Returns how many known files `walk` has not seen.
+    pub fn unseen(&self, walk: Walk) -> u64 {
+        self.files.values().filter(|mark| mark.seen != walk).count() as u64
+    }
+
+    /// Returns whether the file at `path` is known, and not seen by `walk`.
+    pub fn is_unseen(&self, path: &[u8], walk: Walk) -> bool {
+        self.files.get(&self.key(path)).is_some_and(|mark| mark.seen != walk)
+    }
+
+    /// Counts a known file as seen although the walk could not look: what lies below a directory
+    /// that cannot be read is not gone.
+    pub fn spare(&mut self, path: &[u8], walk: Walk) {
+        let key = self.key(path);
+        if let Some(mark) = self.files.get_mut(&key) {
+            mark.seen = walk;
+        }
+    }
+
+    fn key(&self, path: &[u8]) -> u128 {
+        key(&self.low, &self.high, path)
+    }
+
+    fn print(&self, stat: Stat, settings: u64) -> u64 {
+        self.low.hash_one((stat, settings)).max(UNSURE + 1)
+    }
+}
+
+fn key(low: &RandomState, high: &RandomState, path: &[u8]) -> u128 {
+    (u128::from(high.hash_one(path)) << 64) | u128::from(low.hash_one(path))
+}
+
+/// What a walk found at a root's top.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Top {
+    /// Nothing, or nothing that can be read.
+    Missing,
+    /// It is there, on this device, and this many files are in it.
+    Present {
+        /// The device's number.
+        device: u64,
+        /// Files seen.
+        files: u64,
+    },
+}
+
+/// The losses that a deletion would make, and what they are measured against.
+#[derive(Clone, Debug)]
+pub struct Losses<'a> {
+    /// What the walk found.
+    pub top: Top,
+    /// The device of earlier passes, if there were any.
+    pub device: Option<u64>,
+    /// Files that were known at the end of the last pass.
+    pub of: u64,
+    /// Files deleted since then.
+    pub before: u64,
+    /// Files to be deleted now.
+    pub now: u64,
+    /// The hold that is in force.
+    pub held: Option<&'a Hold>,
+    /// Whether an administrator has released it.
+    pub confirmed: bool,
+}
+
+/// Decides whether the losses are to be held.
+///
+/// Once held, a root stays held until nothing is missing any more or an administrator confirms: a
+/// loss in slices is a loss too.
+pub fn hold(losses: &Losses<'_>) -> Option<Hold> {
+    if losses.now == 0 || losses.confirmed {
+        return None;
+    }
+    let lost = losses.before + losses.now;
+    match losses.top {
+        Top::Missing => Some(Hold::Missing),
+        Top::Present { files: 0, .. } => Some(Hold::Empty),
+        Top::Present { device, .. } if losses.device.is_some_and(|before| before != device) => {
+            Some(Hold::OtherDevice)
+        }
+        Top::Present { .. }
+            if LOST_FILES_MAX < lost && losses.of * LOST_PERCENT_MAX < lost * 100 =>
+        {
+            Some(Hold::Lost { lost, of: losses.of })
+        }
+        Top::Present { .. } => losses.held.cloned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STAT: Stat = Stat { size: 1, modified: 2, modified_nanos: 3, inode: 4 };
+
+    #[test]
+    fn a_file_is_read_when_any_part_of_its_fingerprint_changes() {
+        let mut known = Known::default();
+        assert!(known.handle_file(b"/a", STAT, 7, 1));
+        known.learn(b"/a", Some(STAT), 7, 1);
+        assert!(!known.handle_file(b"/a", STAT, 7, 2));
+        for other in [
+            Stat { size: 9, ..STAT },
+            Stat { modified: 9, ..STAT },
+            Stat { modified_nanos: 9, ..STAT },
+            Stat { inode: 9, ..STAT },
+        ] {
+            assert!(known.handle_file(b"/a", other, 7, 2), "{other:?}");
+        }
+        assert!(known.handle_file(b"/a", STAT, 8, 2), "other settings");
+        known.learn(b"/a", None, 7, 2);
+        assert!(known.handle_file(b"/a", STAT, 7, 3), "changed while it was read");
+    }
+
+    #[test]
+    fn what_a_walk_has_not_seen_is_unseen() {
+        let mut known = Known::default();
+        for path in [b"/a", b"/b", b"/c"] {
+            known.learn(path, Some(STAT), 0, 1);
+        }
+        known.handle_file(b"/a", STAT, 0, 2);
+        known.spare(b"/b", 2);
+        assert_eq!(known.unseen(2), 1);
+        assert!(known.is_unseen(b"/c", 2) && !known.is_unseen(b"/a", 2));
+        assert!(!known.is_unseen(b"/never", 2));
+        known.forget(b"/c");
+        assert_eq!((known.unseen(2), known.len()), (0, 2));
+    }
+
+    #[track_caller]
+    fn check(losses: &Losses<'_>, expected: Option<Hold>) {
+        assert_eq!(hold(losses), expected, "{losses:?}");
+    }
+
+    #[test]
+    fn a_mass_deletion_is_held() {
+        let plain = Losses {
+            top: Top::Present { device: 1, files: 700 },
+            device: Some(1),
+            of: 1_000,
+            before: 0,
+            now: 300,
+            held: None,
+            confirmed: false,
+        };
+        let lost = |lost| Some(Hold::Lost { lost, of: 1_000 });
+        check(&plain, None);
+        check(&Losses { now: 301, ..plain.clone() }, lost(301));
+        check(&Losses { now: 301, confirmed: true, ..plain.clone() }, None);
+        check(&Losses { before: 1, ..plain.clone() }, lost(301));
+        check(&Losses { of: 110, now: 100, ..plain.clone() }, None);
+        check(
+            &Losses { of: 110, now: 101, ..plain.clone() },
+            Some(Hold::Lost { lost: 101, of: 110 }),
+        );
+        check(&Losses { device: Some(2), now: 1, ..plain.clone() }, Some(Hold::OtherDevice));
+        check(&Losses { device: Some(2), now: 0, ..plain.clone() }, None);
+        check(&Losses { top: Top::Missing, now: 1, ..plain.clone() }, Some(Hold::Missing));
+        let empty = Top::Present { device: 1, files: 0 };
+        check(&Losses { top: empty, now: 1, ..plain.clone() }, Some(Hold::Empty));
+        check(&Losses { top: empty, now: 0, ..plain.clone() }, None);
+    }
+
+    #[test]
+    fn a_hold_lasts_until_nothing_is_missing() {
+        let losses = Losses {
+            top: Top::Present { device: 1, files: 999 },
+            device: Some(1),
+            of: 1_000,
+            before: 0,
+            now: 1,
+            held: Some(&Hold::Empty),
+            confirmed: false,
+        };
+        check(&losses, Some(Hold::Empty));
+        check(&Losses { now: 0, ..losses.clone() }, None);
+    }
+}
