@@ -1,4 +1,33 @@
 //! A gatherer's settings: `gatherer.toml` as written, checked, with every default.
+//!
+//! ```toml
+//! name = "Docs of the Institute"
+//! data = "/var/lib/harvest/gatherer"
+//! # listen = "0.0.0.0:8500"          the page, the feed and objects
+//! # admin_listen = "127.0.0.1:9500"  status, metrics, administration
+//! # base_url = "https://docs.example.org/harvest/"   when behind a proxy
+//! # watch = "notify"                 or "poll" (every `poll`), or "off"
+//! # poll = "60 s"
+//! # rewalk = "1 h"                   walk everything this often whatever the watch says
+//! # full_text = ["all"]              or names of types: ["Text", "HTML"]
+//! # ttl = "30 days"
+//! # refresh_rate = "7 days"
+//! # read_max = "32 MiB"              of a larger file the beginning is summarized
+//! # workers = 2                      threads that read and summarize; default: one a processor
+//!
+//! [[root]]
+//! url = "file:///srv/docs"
+//! # include = ["*.html", "/papers"]  default: everything
+//! # exclude = ["drafts/"]
+//! # hidden = false                   names that begin with a dot
+//! # gitignore = false                honor .gitignore and .ignore files
+//! # max_size = "1 GiB"               leave larger files out; default: none are
+//! # symlinks = "skip"                or "follow" (inside the root)
+//!
+//! [[map]]
+//! url_prefix = "https://docs.example.org/"
+//! directory = "/srv/docs"
+//! ```
 
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -6,8 +35,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use url::Url;
+use web::settings::{Document, Mistake, Table};
 
-use crate::spec::{Map, Root};
+use crate::filter;
+use crate::spec::{self, Map, Root, Symlinks};
 
 /// Where a gatherer serves its feed unless told otherwise.
 pub const LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::UNSPECIFIED), 8500);
@@ -30,6 +61,15 @@ pub const POLL: Duration = Duration::from_secs(60);
 
 /// How much of one file is read, in bytes; of a larger one the beginning is summarized.
 pub const READ_BYTES_MAX: u64 = 32 * 1024 * 1024;
+
+/// Most threads that read and summarize.
+pub const WORKERS_MAX: u64 = 256;
+
+/// Shortest interval at which roots may be walked.
+const INTERVAL_MIN: Duration = Duration::from_secs(1);
+
+/// Longest interval or lifetime: ten years.
+const INTERVAL_MAX: Duration = Duration::from_secs(10 * 366 * 24 * 3_600);
 
 /// How the gatherer learns of changes between passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,6 +128,55 @@ pub struct Config {
 }
 
 impl Config {
+    /// Reads a settings file's text.
+    ///
+    /// # Errors
+    ///
+    /// Every mistake of the file, with its line and what was expected: show them all.
+    pub fn parse(text: &str) -> Result<Self, Vec<Mistake>> {
+        let document = Document::parse(text)?;
+        let root = document.root();
+        let mut config = Self::new(PathBuf::new());
+        config.name = root.required_string("name");
+        config.listen = root.addr("listen", LISTEN);
+        config.admin_listen = root.addr("admin_listen", ADMIN_LISTEN);
+        config.base_url = root.base_url("base_url");
+        if root.require("data", "\"/var/lib/harvest/gatherer\"") {
+            config.data = root.path("data").unwrap_or_default();
+        }
+        let interval = |key, default| {
+            root.duration_within(key, INTERVAL_MIN..=INTERVAL_MAX).unwrap_or(default)
+        };
+        config.ttl = interval("ttl", TTL);
+        config.refresh_rate = interval("refresh_rate", REFRESH_RATE);
+        config.rewalk = interval("rewalk", REWALK);
+        let poll = interval("poll", POLL);
+        config.watch = match root.choice("watch", &["notify", "poll", "off"]) {
+            Some("poll") => Watch::Poll(poll),
+            Some("off") => Watch::Off,
+            Some(_) | None => Watch::Notify,
+        };
+        config.full_text = full_text(&root);
+        config.read_bytes_max = root.bytes("read_max").unwrap_or(READ_BYTES_MAX);
+        if let Some(workers) = root.integer("workers", 1..=WORKERS_MAX) {
+            config.workers = usize::try_from(workers).unwrap_or(1);
+        }
+        let tables = root.tables("root");
+        if !root.has("root") {
+            root.mistake("root", "there is nothing to gather", "[[root]] with url = \"file:///…\"");
+        }
+        config.roots = tables.iter().filter_map(read_root).collect();
+        config.maps = root.tables("map").iter().filter_map(read_map).collect();
+        if config.listen.port() != 0 && config.listen == config.admin_listen {
+            root.mistake("admin_listen", "both listeners have one address", "another port");
+        }
+        for conflict in spec::conflicts(&config.roots, &config.maps) {
+            root.mistake("root", conflict, "trees that do not overlap");
+        }
+        document.finish()?;
+        Ok(config)
+    }
+
     /// Returns the settings for gathering `paths` (absolute) with everything stored in `data`, on
     /// ports of this machine that the system chooses: what `harvest up` runs.
     pub fn for_paths(paths: &[PathBuf], data: &Path) -> Self {
@@ -132,9 +221,132 @@ impl Config {
     }
 }
 
+fn full_text(table: &Table<'_>) -> FullText {
+    let types: BTreeSet<String> = table.strings("full_text").into_iter().collect();
+    if types.is_empty() {
+        FullText::None
+    } else if types.contains("all") {
+        FullText::All
+    } else {
+        FullText::Types(types)
+    }
+}
+
+fn read_root(table: &Table<'_>) -> Option<Root> {
+    const EXPECTED: &str = "the URL of a folder on this machine, such as \"file:///srv/docs\"";
+    table.require("url", "\"file:///srv/docs\"");
+    let mut root = Root::new("");
+    for key in ["include", "exclude"] {
+        let patterns = table.strings(key);
+        for (i, pattern) in patterns.iter().enumerate() {
+            if let Some(mistake) = filter::mistake(pattern) {
+                table.mistake_in(key, i, format!("pattern {pattern:?}: {mistake}"), "a glob");
+            }
+        }
+        if key == "include" {
+            root.include = patterns;
+        } else {
+            root.exclude = patterns;
+        }
+    }
+    root.hidden = table.boolean("hidden", false);
+    root.gitignore = table.boolean("gitignore", false);
+    root.file_bytes_max = table.bytes("max_size");
+    if table.choice("symlinks", &["skip", "follow"]) == Some("follow") {
+        root.symlinks = Symlinks::Follow;
+    }
+    match spec::path_of(&table.string("url")?) {
+        Ok(directory) => root.directory = directory,
+        Err(message) => {
+            table.mistake("url", message, EXPECTED);
+            return None;
+        }
+    }
+    Some(root)
+}
+
+fn read_map(table: &Table<'_>) -> Option<Map> {
+    table.require("url_prefix", "\"https://www.example.org/\"");
+    table.require("directory", "\"/srv/docs\"");
+    let (url_prefix, directory) = (table.url("url_prefix"), table.path("directory")?);
+    if !directory.is_absolute() {
+        table.mistake("directory", format!("{} is not absolute", directory.display()), "/…");
+    }
+    Some(Map { url_prefix: url_prefix?, directory: directory.components().collect() })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Reads a file whose mistakes are `expected`: `LINE: part of the message`.
+    #[track_caller]
+    fn check(text: &str, expected: &[&str]) {
+        let said: Vec<String> = match Config::parse(text) {
+            Ok(_) => Vec::new(),
+            Err(mistakes) => mistakes.iter().map(ToString::to_string).collect(),
+        };
+        assert_eq!(said.len(), expected.len(), "{said:#?}");
+        for (said, expected) in said.iter().zip(expected) {
+            let (line, part) = expected.split_once(": ").unwrap();
+            assert!(said.starts_with(&format!("{line}:")) && said.contains(part), "{said}");
+        }
+    }
+
+    const SMALL: &str = "name = \"a\"\ndata = \"/d\"\n[[root]]\nurl = \"file:///srv/docs\"\n";
+
+    #[test]
+    fn a_small_file_has_the_documented_defaults() {
+        let config = Config::parse(SMALL).unwrap();
+        let expected =
+            Config { name: "a".into(), roots: vec![Root::new("/srv/docs")], ..Config::new("/d") };
+        assert_eq!(config, expected);
+        assert_eq!((config.listen.port(), config.admin_listen.port()), (8_500, 9_500));
+    }
+
+    #[test]
+    fn everything_can_be_set() {
+        let config = Config::parse(
+            "name = \"a\"\ndata = \"/d\"\nlisten = \"[::]:1\"\nadmin_listen = \"127.0.0.1:2\"\n\
+             base_url = \"https://h/x\"\nwatch = \"poll\"\npoll = \"5 s\"\nrewalk = \"2 h\"\n\
+             full_text = [\"Text\"]\nttl = \"2 days\"\nrefresh_rate = \"1 day\"\n\
+             read_max = \"1 MiB\"\nworkers = 3\n[[root]]\nurl = \"file:///s%20p/\"\n\
+             include = [\"*.a\"]\nexclude = [\"*.b\"]\nhidden = true\ngitignore = true\n\
+             max_size = \"2 KiB\"\nsymlinks = \"follow\"\n[[map]]\nurl_prefix = \"http://h/\"\n\
+             directory = \"/s p\"\n",
+        )
+        .unwrap();
+        assert_eq!(config.watch, Watch::Poll(Duration::from_secs(5)));
+        assert_eq!(config.full_text, FullText::Types(["Text".to_owned()].into()));
+        assert_eq!((config.read_bytes_max, config.workers), (1024 * 1024, 3));
+        let root = Root {
+            include: vec!["*.a".into()],
+            exclude: vec!["*.b".into()],
+            hidden: true,
+            gitignore: true,
+            file_bytes_max: Some(2_048),
+            symlinks: Symlinks::Follow,
+            ..Root::new("/s p")
+        };
+        assert_eq!(config.roots, [root]);
+        assert_eq!(spec::public_url(&config.maps, Path::new("/s p/x")), "http://h/x");
+    }
+
+    #[test]
+    fn every_mistake_is_named_with_its_line() {
+        check(SMALL, &[]);
+        check("", &["1: name", "1: data", "1: nothing to gather"]);
+        check(&format!("watch = \"inotify\"\n{SMALL}"), &["1: notify"]);
+        check(&format!("{SMALL}exclud = []\nmax_size = 5\n"), &["5: exclud", "6: max_size"]);
+        check(&format!("{SMALL}exclude = [\"ok\", \"a[\"]\n"), &["5: \"a[\""]);
+        check(&SMALL.replace("file:///srv", "http://srv"), &["4: file:///"]);
+        check(&format!("{SMALL}[[root]]\nurl = \"file:///srv/docs/x\"\n"), &["3: lies inside"]);
+        check(
+            &format!("{SMALL}[[map]]\nurl_prefix = \"x\"\ndirectory = \"y\"\n"),
+            &["6: x", "7: not absolute"],
+        );
+        check(&format!("ttl = \"0 s\"\nworkers = 0\n{SMALL}"), &["1: ttl", "2: workers"]);
+    }
 
     #[test]
     fn paths_inside_paths_are_one_root() {

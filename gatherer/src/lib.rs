@@ -10,6 +10,7 @@ pub mod essence;
 pub mod object;
 pub mod filter;
 pub mod frontier;
+pub mod note;
 pub mod problems;
 pub mod progress;
 pub mod spec;

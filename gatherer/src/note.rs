@@ -1,0 +1,279 @@
+//! What is remembered of a file beside its records: a note in the gatherer's collection.
+//!
+//! A note is committed with the records it speaks of, so neither can be without the other. Its key is
+//! printable text, and its value a JSON object, so that an administrator can read both.
+//!
+//! Sans-I/O.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use soif::Record;
+use soif::digest::Md5;
+
+use crate::frontier::Stat;
+use crate::progress::Hold;
+use crate::spec;
+
+/// One record that a file gave.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Published {
+    /// The record's URL: the file's own, or a member's.
+    #[serde(rename = "u")]
+    pub url: String,
+    /// The `MD5` attribute of the record, if it had one: whether a member has changed.
+    #[serde(rename = "m", default, skip_serializing_if = "Option::is_none")]
+    pub md5: Option<String>,
+}
+
+/// What is remembered of a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileNote {
+    /// Size in bytes.
+    #[serde(rename = "s")]
+    pub size: u64,
+    /// Modification time in seconds since 1970.
+    #[serde(rename = "t")]
+    pub modified: i64,
+    /// Nanoseconds of the modification time.
+    #[serde(rename = "n")]
+    pub modified_nanos: u32,
+    /// Inode number.
+    #[serde(rename = "i")]
+    pub inode: u64,
+    /// Whether the file may have changed while it was read.
+    #[serde(rename = "q", default, skip_serializing_if = "std::ops::Not::not")]
+    pub unsure: bool,
+    /// Fingerprint of the settings that its records depend on.
+    #[serde(rename = "g")]
+    pub settings: u64,
+    /// MD5 of the bytes read, in hex.
+    #[serde(rename = "d")]
+    pub md5: String,
+    /// The records it gave, in order: its own first, then those of its members.
+    #[serde(rename = "r")]
+    pub records: Vec<Published>,
+}
+
+impl FileNote {
+    /// Returns the file's metadata when it was read; `None` if that cannot be relied on.
+    pub fn stat(&self) -> Option<Stat> {
+        (!self.unsure).then_some(Stat {
+            size: self.size,
+            modified: self.modified,
+            modified_nanos: self.modified_nanos,
+            inode: self.inode,
+        })
+    }
+
+    /// Returns whether the file's content and settings are those of this note, so that its records
+    /// are as they were.
+    pub fn is_of(&self, md5: &Md5, size: u64, settings: u64) -> bool {
+        self.settings == settings && self.size == size && self.md5 == md5.to_string()
+    }
+}
+
+/// What is remembered of a root.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RootNote {
+    /// The device that the root was on.
+    pub device: Option<u64>,
+    /// When its last finished pass began, in Unix milliseconds.
+    pub confirmed: Option<u64>,
+    /// Files known at the end of that pass.
+    pub files: u64,
+    /// Files deleted since.
+    pub lost: u64,
+    /// Why deletions are held.
+    pub hold: Option<Hold>,
+    /// How many files were gone when they were.
+    pub held: u64,
+}
+
+/// Begins the key of every file's note.
+const FILE: &str = "file ";
+
+/// Begins the key of every root's note.
+const ROOT: &str = "root ";
+
+/// Returns the key of the note of the file at `path` under the root with this URL.
+pub fn file_key(root: &str, path: &Path) -> Vec<u8> {
+    format!("{FILE}{root} {}", spec::encode(path.as_os_str())).into_bytes()
+}
+
+/// Returns what the keys of all files' notes of a root begin with.
+pub fn files_prefix(root: &str) -> Vec<u8> {
+    format!("{FILE}{root} ").into_bytes()
+}
+
+/// Returns what the keys of the files below a directory begin with.
+pub fn below_prefix(root: &str, directory: &Path) -> Vec<u8> {
+    let mut key = file_key(root, directory);
+    if key.last() != Some(&b'/') {
+        key.push(b'/');
+    }
+    key
+}
+
+/// Returns the path that a file's key under this root names.
+pub fn path_of(root: &str, key: &[u8]) -> Option<PathBuf> {
+    let rest = std::str::from_utf8(key).ok()?.strip_prefix(FILE)?;
+    Some(spec::decode(rest.strip_prefix(root)?.strip_prefix(' ')?))
+}
+
+/// Returns the key of a root's note.
+pub fn root_key(root: &str) -> Vec<u8> {
+    format!("{ROOT}{root}").into_bytes()
+}
+
+/// Returns what the keys of all roots' notes begin with.
+pub fn roots_prefix() -> Vec<u8> {
+    ROOT.as_bytes().to_vec()
+}
+
+/// Returns the URL of the root whose note has this key.
+pub fn root_of(key: &[u8]) -> Option<String> {
+    Some(std::str::from_utf8(key).ok()?.strip_prefix(ROOT)?.to_owned())
+}
+
+/// Returns a note's value as stored.
+pub fn to_bytes(note: &impl Serialize) -> Vec<u8> {
+    // A structure of numbers and texts always has a JSON form.
+    serde_json::to_vec(note).unwrap_or_default()
+}
+
+/// Returns the note that a stored value holds; `None` for one of another release or a damaged one,
+/// which counts as none: the file is read again.
+pub fn from_bytes<T: for<'de> Deserialize<'de>>(bytes: &[u8]) -> Option<T> {
+    serde_json::from_slice(bytes).ok()
+}
+
+/// What a file's new records change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// Records that are new or have changed.
+    pub updated: Vec<Record>,
+    /// URLs of records that are no more.
+    pub deleted: Vec<String>,
+    /// What to remember of the records.
+    pub records: Vec<Published>,
+}
+
+/// Compares a file's new records with what its old note says it gave. A member whose MD5 is the
+/// same is not published again, unless the settings have changed.
+pub fn compare(old: Option<&FileNote>, settings: u64, records: Vec<Record>) -> Difference {
+    let before = old.map(|note| note.records.as_slice()).unwrap_or_default();
+    let same_settings = old.is_some_and(|note| note.settings == settings);
+    let by_url: std::collections::HashMap<&str, &Published> =
+        before.iter().map(|it| (it.url.as_str(), it)).collect();
+    let mut now = std::collections::HashSet::new();
+    let (mut updated, mut published) = (Vec::new(), Vec::new());
+    for (place, record) in records.into_iter().enumerate() {
+        if !now.insert(record.url.clone()) {
+            continue;
+        }
+        let md5 = record.text("MD5").map(std::borrow::Cow::into_owned);
+        let it = Published { url: record.url.clone(), md5 };
+        // The file's own record is first: it also says when the file was modified.
+        let same = 0 < place
+            && same_settings
+            && it.md5.is_some()
+            && by_url.get(it.url.as_str()).is_some_and(|before| **before == it);
+        if !same {
+            updated.push(record);
+        }
+        published.push(it);
+    }
+    let deleted = before.iter().filter(|it| !now.contains(&it.url)).map(|it| it.url.clone());
+    Difference { updated, deleted: deleted.collect(), records: published }
+}
+
+/// Returns a fingerprint of the settings that records depend on; the same in every run.
+pub fn settings_print(parts: &[&str]) -> u64 {
+    let Md5(digest) = Md5::of(parts.join("\u{0}").as_bytes());
+    digest.iter().take(8).fold(0, |sum, byte| (sum << 8) | u64::from(*byte))
+}
+
+/// Returns a file's name as text; bytes that are not UTF-8 become U+FFFD.
+pub fn name_of(path: &Path) -> String {
+    path.file_name().map_or_else(String::new, |name| {
+        String::from_utf8_lossy(OsStr::as_bytes(name)).into_owned()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(url: &str, md5: &str) -> Record {
+        let mut record = Record::new("FILE", url);
+        if !md5.is_empty() {
+            record.push("MD5", md5);
+        }
+        record
+    }
+
+    fn note(settings: u64, records: &[(&str, &str)]) -> FileNote {
+        let records: Vec<Record> = records.iter().map(|(url, md5)| record(url, md5)).collect();
+        FileNote {
+            size: 1,
+            modified: -2,
+            modified_nanos: 3,
+            inode: 4,
+            unsure: false,
+            settings,
+            md5: Md5::of(b"x").to_string(),
+            records: compare(None, settings, records).records,
+        }
+    }
+
+    /// Compares as `url md5` pairs; gives what is updated and what is deleted.
+    #[track_caller]
+    fn check(old: &[(&str, &str)], new: &[(&str, &str)], updated: &[&str], deleted: &[&str]) {
+        let new = new.iter().map(|(url, md5)| record(url, md5)).collect();
+        let difference = compare(Some(&note(7, old)), 7, new);
+        let urls: Vec<_> = difference.updated.iter().map(|it| it.url.as_str()).collect();
+        assert_eq!(urls, updated);
+        assert_eq!(difference.deleted, deleted);
+    }
+
+    #[test]
+    fn only_changed_members_are_published_again() {
+        check(&[("f", "1")], &[("f", "2")], &["f"], &[]);
+        check(
+            &[("f", "1"), ("f#a", "2"), ("f#b", "3"), ("f#c", "4")],
+            &[("f", "9"), ("f#a", "2"), ("f#b", "8"), ("f#d", "5")],
+            &["f", "f#b", "f#d"],
+            &["f#c"],
+        );
+        check(&[("f", "1"), ("f#a", "")], &[("f", "1"), ("f#a", "")], &["f", "f#a"], &[]);
+        check(&[("old", "1")], &[("new", "1")], &["new"], &["old"]);
+        check(&[], &[("f", "1"), ("f#a", "1"), ("f#a", "2")], &["f", "f#a"], &[]);
+    }
+
+    #[test]
+    fn other_settings_publish_everything_again() {
+        let old = note(7, &[("f", "1"), ("f#a", "2")]);
+        let difference = compare(Some(&old), 8, vec![record("f", "1"), record("f#a", "2")]);
+        assert_eq!(difference.updated.len(), 2);
+    }
+
+    #[test]
+    fn notes_and_keys_are_read_back() {
+        let note = note(1 << 63, &[("file:///a", "00")]);
+        assert_eq!(from_bytes::<FileNote>(&to_bytes(&note)), Some(note.clone()));
+        assert_eq!(from_bytes::<FileNote>(b"{}"), None);
+        assert!(note.is_of(&Md5::of(b"x"), 1, 1 << 63) && !note.is_of(&Md5::of(b"y"), 1, 1 << 63));
+        let path = Path::new(OsStr::from_bytes(b"/r/a b\n\xff"));
+        let key = file_key("file:///r", path);
+        assert!(key.starts_with(&files_prefix("file:///r")));
+        assert!(key.starts_with(&below_prefix("file:///r", Path::new("/r"))));
+        assert!(below_prefix("file:///", Path::new("/")).ends_with(b" /"));
+        assert_eq!(path_of("file:///r", &key).unwrap(), path);
+        assert_eq!(path_of("file:///other", &key), None);
+        assert_eq!(root_of(&root_key("file:///r")).unwrap(), "file:///r");
+        assert_eq!(name_of(path), "a b\n\u{fffd}");
+    }
+}
