@@ -8,8 +8,10 @@ pub mod debounce;
 mod error;
 pub mod essence;
 pub mod object;
+pub mod fetch;
 pub mod filter;
 pub mod frontier;
+pub mod metrics;
 pub mod note;
 pub mod problems;
 pub mod progress;
@@ -17,6 +19,7 @@ pub mod spec;
 pub mod summarize;
 pub mod typing;
 pub mod unnest;
+pub mod walk;
 
 pub use config::Config;
 pub use error::Error;

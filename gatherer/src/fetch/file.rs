@@ -1,0 +1,215 @@
+//! Reads one local file: bounded, never waiting for a writer, and aware of being changed meanwhile.
+
+use std::fs::{File, Metadata, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
+
+use bytes::Bytes;
+use rustix::fs::OFlags;
+use soif::digest::{Md5, Md5Writer};
+
+use crate::frontier::Stat;
+
+/// How much is read at once, in bytes; between two pieces a run can be cancelled.
+const PIECE_BYTES: usize = 256 * 1024;
+
+/// Most memory set aside for a file before any of it is read, in bytes: a sparse file's size says
+/// little.
+const RESERVE_BYTES_MAX: u64 = 1024 * 1024;
+
+/// A file modified less than this before it was read may be changed again without its time showing
+/// it, in milliseconds: file systems stamp by a coarse clock.
+const CLOCK_MS: u64 = 20;
+
+/// A file's content.
+#[derive(Clone, Debug)]
+pub struct Content {
+    /// The content, or its beginning.
+    pub bytes: Bytes,
+    /// MD5 of `bytes`.
+    pub md5: Md5,
+    /// The metadata when it was opened.
+    pub stat: Stat,
+    /// Whether the metadata will tell of any change since: false when the file was changed while
+    /// it was read or a moment before.
+    pub sure: bool,
+    /// Whether the file is longer than `bytes`.
+    pub truncated: bool,
+}
+
+/// Why a file was not read.
+#[derive(Debug)]
+pub enum Refused {
+    /// It is no longer there.
+    Gone,
+    /// It is not a regular file (any more).
+    NotAFile,
+    /// The run is being stopped.
+    Cancelled,
+    /// The system refused.
+    Unreadable(io::Error),
+}
+
+/// Returns what the file's metadata says.
+pub fn stat_of(metadata: &Metadata) -> Stat {
+    Stat {
+        size: metadata.size(),
+        modified: metadata.mtime(),
+        modified_nanos: u32::try_from(metadata.mtime_nsec()).unwrap_or(0),
+        inode: metadata.ino(),
+    }
+}
+
+/// Reads the file at `path`, at most `bytes_max` of it, at `now_ms` (Unix milliseconds). A symbolic
+/// link is only followed when `follow` says so.
+///
+/// # Errors
+///
+/// Why there is nothing to summarize; only [`Refused::Unreadable`] is a problem to name.
+pub fn read(
+    path: &Path,
+    bytes_max: u64,
+    follow: bool,
+    now_ms: u64,
+    cancelled: &dyn Fn() -> bool,
+) -> Result<Content, Refused> {
+    let mut file = open(path, follow)?;
+    let metadata = file.metadata().map_err(Refused::Unreadable)?;
+    if !metadata.is_file() {
+        return Err(Refused::NotAFile);
+    }
+    let stat = stat_of(&metadata);
+    let reserve = stat.size.min(bytes_max).min(RESERVE_BYTES_MAX);
+    let mut bytes = Vec::with_capacity(usize::try_from(reserve).unwrap_or(0));
+    let mut digest = Md5Writer::new();
+    let mut piece = vec![0; PIECE_BYTES];
+    let mut truncated = false;
+    loop {
+        if cancelled() {
+            return Err(Refused::Cancelled);
+        }
+        let count = match file.read(&mut piece) {
+            Ok(0) => break,
+            Ok(count) => count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(Refused::Unreadable(error)),
+        };
+        let room = usize::try_from(bytes_max - bytes.len() as u64).unwrap_or(usize::MAX);
+        let taken = piece.get(..count.min(room)).unwrap_or_default();
+        digest.update(taken);
+        bytes.extend_from_slice(taken);
+        if room < count {
+            truncated = true;
+            break;
+        }
+    }
+    let after = file.metadata().map_err(Refused::Unreadable)?;
+    let sure = stat_of(&after) == stat && modified_ms(&stat) + CLOCK_MS < now_ms;
+    Ok(Content { bytes: bytes.into(), md5: digest.finish(), stat, sure, truncated })
+}
+
+/// Opens a file for reading without waiting: a FIFO that took a file's place must not block.
+fn open(path: &Path, follow: bool) -> Result<File, Refused> {
+    let mut flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+    if !follow {
+        flags |= OFlags::NOFOLLOW;
+    }
+    let flags = i32::try_from(flags.bits()).unwrap_or(0);
+    match OpenOptions::new().read(true).custom_flags(flags).open(path) {
+        Ok(file) => Ok(file),
+        Err(error) => {
+            let errno = rustix::io::Errno::from_io_error(&error);
+            match error.kind() {
+                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Err(Refused::Gone),
+                _ if errno == Some(rustix::io::Errno::LOOP) => Err(Refused::NotAFile),
+                // A socket cannot be opened at all.
+                _ if errno == Some(rustix::io::Errno::NXIO) => Err(Refused::NotAFile),
+                _ => Err(Refused::Unreadable(error)),
+            }
+        }
+    }
+}
+
+/// Returns the modification time in Unix milliseconds; a time before 1970 counts as 1970.
+fn modified_ms(stat: &Stat) -> u64 {
+    let seconds = u64::try_from(stat.modified).unwrap_or(0);
+    seconds.saturating_mul(1_000).saturating_add(u64::from(stat.modified_nanos) / 1_000_000)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    const LATER: u64 = u64::MAX;
+
+    #[track_caller]
+    fn check(path: &Path, follow: bool, expected: &str) {
+        let said = match read(path, 4, follow, LATER, &|| false) {
+            Ok(content) => {
+                assert_eq!(content.md5, Md5::of(&content.bytes));
+                let text = String::from_utf8_lossy(&content.bytes).into_owned();
+                format!("{text}{}", if content.truncated { " truncated" } else { "" })
+            }
+            Err(Refused::Unreadable(error)) => error.kind().to_string(),
+            Err(refused) => format!("{refused:?}"),
+        };
+        assert_eq!(said, expected, "{}", path.display());
+    }
+
+    #[test]
+    fn only_the_beginning_of_a_large_file_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        for (content, expected) in [("", ""), ("abcd", "abcd"), ("abcde", "abcd truncated")] {
+            let path = folder.path().join("f");
+            fs::write(&path, content).unwrap();
+            check(&path, false, expected);
+        }
+    }
+
+    #[test]
+    fn what_is_not_a_file_is_not_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        check(&path("gone"), false, "Gone");
+        check(folder.path(), false, "NotAFile");
+        fs::write(path("f"), "x").unwrap();
+        symlink("f", path("link")).unwrap();
+        check(&path("link"), false, "NotAFile");
+        check(&path("link"), true, "x");
+        check(&path("f").join("below"), false, "Gone");
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            path("fifo"),
+            rustix::fs::FileType::Fifo,
+            rustix::fs::Mode::RUSR,
+            0,
+        )
+        .unwrap();
+        check(&path("fifo"), false, "NotAFile");
+        let _socket = std::os::unix::net::UnixListener::bind(path("socket")).unwrap();
+        check(&path("socket"), false, "NotAFile");
+    }
+
+    #[test]
+    fn a_file_modified_just_now_may_change_again_unseen() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("f");
+        fs::write(&path, "x").unwrap();
+        let modified = modified_ms(&stat_of(&fs::metadata(&path).unwrap()));
+        assert!(!read(&path, 4, false, modified, &|| false).unwrap().sure);
+        assert!(read(&path, 4, false, modified + CLOCK_MS + 1, &|| false).unwrap().sure);
+    }
+
+    #[test]
+    fn a_run_that_stops_stops_here_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("f");
+        fs::write(&path, "x").unwrap();
+        let refused = read(&path, 4, false, LATER, &|| true).unwrap_err();
+        assert!(matches!(refused, Refused::Cancelled));
+    }
+}

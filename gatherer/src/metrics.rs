@@ -1,0 +1,156 @@
+//! The gatherer's counters: each stage counts what came in, what went out, and what it dropped and
+//! why, so that nothing can get lost between two stages unseen.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
+
+use serde::Serialize;
+use web::metrics::Sample;
+
+/// One stage's counters, since the start. When nothing is under way, `entered` is `left` and what was
+/// dropped together.
+#[derive(Debug, Default)]
+pub struct Stage {
+    entered: AtomicU64,
+    left: AtomicU64,
+    dropped: Mutex<BTreeMap<&'static str, u64>>,
+}
+
+/// A stage's counters as they were at one moment.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct StageCount {
+    /// The stage's name.
+    pub stage: &'static str,
+    /// What came in.
+    pub entered: u64,
+    /// What went on to the next stage.
+    pub left: u64,
+    /// What did not, by reason.
+    pub dropped: BTreeMap<&'static str, u64>,
+}
+
+impl StageCount {
+    /// Returns whether everything that came in went out or was dropped for a reason.
+    pub fn is_conserved(&self) -> bool {
+        self.entered == self.left + self.dropped.values().sum::<u64>()
+    }
+}
+
+impl Stage {
+    /// Counts `count` coming in.
+    pub fn enter(&self, count: u64) {
+        self.entered.fetch_add(count, Relaxed);
+    }
+
+    /// Counts `count` going on.
+    pub fn leave(&self, count: u64) {
+        self.left.fetch_add(count, Relaxed);
+    }
+
+    /// Counts one dropped for `reason`.
+    pub fn drop_one(&self, reason: &'static str) {
+        *self.dropped.lock().unwrap_or_else(PoisonError::into_inner).entry(reason).or_default() +=
+            1;
+    }
+
+    fn count(&self, stage: &'static str) -> StageCount {
+        StageCount {
+            stage,
+            entered: self.entered.load(Relaxed),
+            left: self.left.load(Relaxed),
+            dropped: self.dropped.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+        }
+    }
+}
+
+/// All counters of a gatherer, since the start.
+#[derive(Debug, Default)]
+pub struct Metrics {
+    /// Entries met by walks; on go the files to be read.
+    pub walk: Stage,
+    /// Files to be read; on go those with new content.
+    pub fetch: Stage,
+    /// Files to be typed, unnested and summarized; on go those with records.
+    pub summarize: Stage,
+    /// Files to be committed, those without new records and vanished ones included.
+    pub commit: Stage,
+    /// Bytes read.
+    pub bytes: AtomicU64,
+    /// Commits made.
+    pub commits: AtomicU64,
+    /// Records committed as new or changed.
+    pub updated: AtomicU64,
+    /// Records deleted.
+    pub deleted: AtomicU64,
+    /// Passes over one root that finished.
+    pub passes: AtomicU64,
+    /// Times that the watcher lost events or named too many paths.
+    pub overflows: AtomicU64,
+}
+
+impl Metrics {
+    /// Returns all stages, in the order of the route.
+    pub fn stages(&self) -> [StageCount; 4] {
+        [
+            self.walk.count("walk"),
+            self.fetch.count("fetch"),
+            self.summarize.count("summarize"),
+            self.commit.count("commit"),
+        ]
+    }
+
+    /// Returns the samples that `/metrics` shows.
+    pub fn samples(&self) -> Vec<Sample> {
+        const IN: &str = "Objects that came into a stage.";
+        const OUT: &str = "Objects that a stage passed on.";
+        const DROPPED: &str = "Objects that a stage dropped, by reason.";
+        let stages = self.stages();
+        let mut samples = Vec::new();
+        for it in &stages {
+            let count = Sample::counter("harvest_gatherer_stage_in_total", IN, it.entered as f64);
+            samples.push(count.with("stage", it.stage));
+        }
+        for it in &stages {
+            let count = Sample::counter("harvest_gatherer_stage_out_total", OUT, it.left as f64);
+            samples.push(count.with("stage", it.stage));
+        }
+        for it in &stages {
+            for (reason, count) in &it.dropped {
+                let name = "harvest_gatherer_stage_dropped_total";
+                let sample = Sample::counter(name, DROPPED, *count as f64);
+                samples.push(sample.with("stage", it.stage).with("reason", *reason));
+            }
+        }
+        for (name, help, counter) in [
+            ("harvest_gatherer_read_bytes_total", "Bytes read.", &self.bytes),
+            ("harvest_gatherer_commits_total", "Commits made.", &self.commits),
+            ("harvest_gatherer_updated_total", "Records new or changed.", &self.updated),
+            ("harvest_gatherer_deleted_total", "Records deleted.", &self.deleted),
+            ("harvest_gatherer_passes_total", "Passes over a root finished.", &self.passes),
+            ("harvest_gatherer_watch_overflows_total", "Watch events lost.", &self.overflows),
+        ] {
+            samples.push(Sample::counter(name, help, counter.load(Relaxed) as f64));
+        }
+        samples
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_comes_in_goes_out_or_is_dropped_for_a_reason() {
+        let metrics = Metrics::default();
+        metrics.walk.enter(3);
+        metrics.walk.leave(1);
+        metrics.walk.drop_one("hidden");
+        assert!(!metrics.stages()[0].is_conserved());
+        metrics.walk.drop_one("hidden");
+        assert!(metrics.stages().iter().all(StageCount::is_conserved));
+        let text = web::metrics::render(&metrics.samples());
+        let line = "harvest_gatherer_stage_dropped_total{stage=\"walk\",reason=\"hidden\"} 2";
+        assert!(text.contains(line), "{text}");
+    }
+}
