@@ -251,7 +251,14 @@ fn trouble(error: &ignore::Error) -> Option<Trouble> {
     }
     let cause = inner.io_error();
     let (kind, message, unseen) = match cause.map(io::Error::kind) {
-        Some(io::ErrorKind::NotFound) => return None,
+        Some(io::ErrorKind::NotFound) => {
+            // A link is there, and what it leads to is not; anything else has vanished.
+            let at = path.as_deref()?;
+            if !fs::symlink_metadata(at).is_ok_and(|it| it.file_type().is_symlink()) {
+                return None;
+            }
+            ("link-broken", "the link leads nowhere".to_owned(), false)
+        }
         Some(io::ErrorKind::PermissionDenied) => {
             ("unreadable", "permission denied: grant it, or exclude this".to_owned(), true)
         }
