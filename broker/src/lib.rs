@@ -9,6 +9,7 @@ pub mod error;
 pub mod index;
 pub mod measure;
 pub mod query;
+pub mod schedule;
 pub mod server;
 pub mod source;
 pub mod status;

@@ -19,8 +19,8 @@
 //!   instant (there is a test).
 //! * An element that changes twice in one span counts twice, as in the paper's model, where every
 //!   change makes another element stale. Freshness is thus never overstated.
-//! * Stamps are the source's clock. The mean age of a pull's changes is held to 0 ..= the span, so
-//!   a clock that is wrong cannot push freshness above 1 or make one pull count for years.
+//! * Stamps are the source's clock. The mean age of a pull's changes is held to what is
+//!   possible, so a clock that is wrong cannot push freshness above 1 or make one pull count for years.
 //!
 //! Sans-I/O.
 
@@ -46,6 +46,8 @@ pub struct Span {
     pub changes: u64,
     /// Mean age of the changes when the pull ended, seconds; any value if there are none.
     pub age_secs: f64,
+    /// Most that the age can be, seconds: the time from the pull before to the end of this one.
+    pub age_secs_max: f64,
 }
 
 impl Measured {
@@ -55,7 +57,8 @@ impl Measured {
         if !(all.is_finite() && 0.0 < all) {
             return;
         }
-        let age = if span.age_secs.is_finite() { span.age_secs.clamp(0.0, span.secs) } else { 0.0 };
+        // In this order, NaN becomes 0.
+        let age = span.age_secs.max(0.0).min(span.age_secs_max);
         let stale = (span.changes as f64 * age).min(all);
         self.stale = (1.0 - gain) * self.stale + stale;
         self.all = (1.0 - gain) * self.all + all;
@@ -107,7 +110,8 @@ mod tests {
                 let age = changed.iter().map(|at| now - at).sum::<f64>() / changed.len() as f64;
                 let secs = now - last;
                 let (n, found) = (elements as u64, changed.len() as u64);
-                let span = Span { secs, elements: n, changes: found, age_secs: age };
+                let span =
+                    Span { secs, elements: n, changes: found, age_secs: age, age_secs_max: secs };
                 measured.handle_span(span, GAIN);
                 stale_now.fill(false);
                 changed.clear();
@@ -132,7 +136,8 @@ mod tests {
     #[test]
     fn a_wrong_clock_is_held_to_the_span() {
         let mut measured = Measured::default();
-        let span = Span { secs: 10.0, elements: 100, changes: 10, age_secs: -5_000.0 };
+        let span =
+            Span { secs: 10.0, elements: 100, changes: 10, age_secs: -5_000.0, age_secs_max: 10.0 };
         measured.handle_span(span, GAIN);
         assert_eq!(measured.freshness(), Some(1.0));
         let mut measured = Measured::default();
@@ -143,7 +148,8 @@ mod tests {
     #[test]
     fn no_span_no_freshness() {
         let mut measured = Measured::default();
-        let nothing = Span { secs: 0.0, elements: 5, changes: 0, age_secs: f64::NAN };
+        let nothing =
+            Span { secs: 0.0, elements: 5, changes: 0, age_secs: f64::NAN, age_secs_max: 3.0 };
         measured.handle_span(nothing, GAIN);
         assert_eq!(measured.freshness(), None);
         measured.handle_span(Span { secs: 3.0, ..nothing }, GAIN);

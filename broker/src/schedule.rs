@@ -1,0 +1,446 @@
+//! When to pull whom: the live use of OAP(θ).
+//!
+//! Source: Adly §4 (the algorithm), eq. 3 (the intervals). After every pull the source's rate is
+//! estimated anew, the intervals of *all* sources are computed, and every source is due one
+//! interval after its own last pull. Pulls come from nowhere else, but for an admin's request and
+//! for the long poll of a source that is followed.
+//!
+//! # Differences from the paper
+//!
+//! * The paper pulls the source of the least *interval* again and again, so that the others
+//!   starve; here the next *due time* goes first.
+//! * A source is pulled as soon as it is added, and once more after the shortest interval. With
+//!   that it has a rate, and only then takes part in eq. 3.
+//! * A source without a change in T seconds is taken to change at 1 / 2T: unknown is not never.
+//!   Its interval grows with every quiet pull until the settings' longest.
+//! * Pulls closer together than the shortest interval are pooled into one sample of the rate; a
+//!   long poll ends at the very moment of a change, and 1 / (the time it took) is no rate.
+//! * The interval runs from when the last pull *asked*, since that is how far it can have seen.
+//! * Failures back off, doubling, with jitter, each source for itself; hours may be closed.
+//!
+//! Machine: the shell calls [`Schedule::poll_due`] when a slot is free, performs the pull, and
+//! reports with [`Schedule::handle_pull`] or [`Schedule::handle_failure`]. One source is never
+//! pulled twice at the same time. Times are Unix milliseconds.
+//!
+//! Sans-I/O.
+
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::time::Duration;
+
+use freshness::interval::{self, Limits, Workload};
+use freshness::queue::DueQueue;
+use freshness::rate::{Estimator, State};
+use serde::{Deserialize, Serialize};
+
+use crate::config::Freshness;
+use crate::measure::{self, Measured, Span};
+use crate::source::Source;
+
+/// First wait after a failure, milliseconds; doubled with every further one.
+pub const BACK_OFF_MIN_MS: u64 = 1_000;
+
+/// Longest wait after a failure, milliseconds, unless the source itself asks for longer.
+pub const BACK_OFF_MAX_MS: u64 = 3_600_000;
+
+/// Longest wait that a source may ask for, milliseconds (a day).
+pub const RETRY_AFTER_MAX_MS: u64 = 86_400_000;
+
+/// Share by which a wait is lengthened at most, so that many sources behind one broken link do
+/// not come back in step.
+const JITTER_SHARE: f64 = 0.25;
+
+/// Pause between two long polls of a source that had changes, milliseconds: changes that come in
+/// a stream are fetched together.
+pub const FOLLOW_PAUSE_MS: u64 = 50;
+
+/// Pause after a long poll that came back early and empty, milliseconds: a source that does not
+/// hold the answer must not be asked in a tight loop.
+pub const FOLLOW_IDLE_MS: u64 = 1_000;
+
+/// Share of the shortest interval that a sample of the rate has to cover.
+const POOL_SHARE: f64 = 0.9;
+
+/// Lowest rate that eq. 3 sees, changes a second (about one in 30 years).
+const RATE_MIN: f64 = 1e-9;
+
+/// Who is pulled when.
+#[derive(Debug)]
+pub struct Schedule {
+    settings: Freshness,
+    entries: BTreeMap<String, Entry>,
+    /// Sources that take a slot.
+    due: DueQueue<String>,
+    /// Followed sources: their long polls take none.
+    follows: DueQueue<String>,
+}
+
+/// What is known of a source over a restart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Remembered {
+    /// Estimated rate, changes per second.
+    rate: Option<f64>,
+    /// Changes found since the last sample of the rate, and over how many seconds.
+    pooled: (u64, f64),
+    /// How long the source has been watched in all, seconds.
+    watched_secs: f64,
+    /// N, as the source last said.
+    elements: Option<u64>,
+    /// When the last successful pull asked.
+    last_ms: Option<u64>,
+    /// Measured freshness.
+    measured: Measured,
+}
+
+#[derive(Debug)]
+struct Entry {
+    source: Source,
+    known: Remembered,
+    interval_secs: Option<f64>,
+    added_ms: u64,
+    /// A followed source rests until then.
+    rest_until_ms: u64,
+    failures: u32,
+    back_off_ms: u64,
+    retry_ms: u64,
+    pulling: bool,
+    asked: bool,
+    due_ms: Option<u64>,
+    /// Which queue it is in, if it is due at all.
+    queued_follow: bool,
+}
+
+/// A pull to perform now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Due {
+    /// Name of the source.
+    pub source: String,
+    /// Whether to hold a long poll (a followed source).
+    pub wait: bool,
+    /// Whether it takes a slot, to be free again when the pull has ended.
+    pub slot: bool,
+}
+
+/// What a successful pull found.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Found {
+    /// Everything was transferred anew: says nothing about how fast the source changes.
+    pub full: bool,
+    /// Updates and deletes found.
+    pub changes: u64,
+    /// Their mean age when the pull ended, seconds; any value if there are none.
+    pub age_secs: f64,
+    /// Live objects at the source, N.
+    pub elements: u64,
+    /// How far the pull can have seen: when it asked, or when a long poll was answered.
+    pub as_of_ms: u64,
+    /// Whether a long poll came back before its time without anything new.
+    pub early: bool,
+}
+
+/// What status says of one source.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct View {
+    /// λ, changes per second.
+    pub rate: Option<f64>,
+    /// N.
+    pub elements: Option<u64>,
+    /// Interval of the policy, seconds.
+    pub interval_secs: Option<f64>,
+    /// Next due; `None` while a pull is under way.
+    pub due_ms: Option<u64>,
+    /// Whether a pull is under way.
+    pub pulling: bool,
+    /// Measured freshness.
+    pub freshness: Option<f64>,
+    /// Failures since the last success.
+    pub failures: u32,
+    /// Wait after the last failure, milliseconds; 0 when there was none.
+    pub back_off_ms: u64,
+}
+
+impl Schedule {
+    /// Returns a schedule without sources.
+    pub fn new(settings: Freshness) -> Self {
+        Self { settings, entries: BTreeMap::new(), due: DueQueue::new(), follows: DueQueue::new() }
+    }
+
+    /// Changes the settings of the policy; dues follow at once.
+    pub fn handle_settings(&mut self, settings: Freshness, now_ms: u64) {
+        self.settings = settings;
+        self.replan(now_ms);
+    }
+
+    /// Adds a source, or changes the settings of one that is there. A new source is due at once,
+    /// one that is remembered an interval after its last pull.
+    pub fn handle_source(&mut self, source: &Source, remembered: Option<Remembered>, now_ms: u64) {
+        if let Some(entry) = self.entries.get_mut(&source.name) {
+            entry.source = source.clone();
+        } else {
+            let entry = Entry {
+                source: source.clone(),
+                known: remembered.unwrap_or_default(),
+                interval_secs: None,
+                added_ms: now_ms,
+                rest_until_ms: now_ms,
+                failures: 0,
+                back_off_ms: 0,
+                retry_ms: 0,
+                pulling: false,
+                asked: false,
+                due_ms: None,
+                queued_follow: false,
+            };
+            self.entries.insert(source.name.clone(), entry);
+        }
+        self.replan(now_ms);
+    }
+
+    /// Forgets a source; reports of a pull still under way are ignored.
+    pub fn remove(&mut self, name: &str, now_ms: u64) {
+        self.entries.remove(name);
+        self.due.remove(&name.to_owned());
+        self.follows.remove(&name.to_owned());
+        self.replan(now_ms);
+    }
+
+    /// Returns the next pull that is due. `slot`: whether one more pull may run; long polls of
+    /// followed sources do not need one.
+    pub fn poll_due(&mut self, slot: bool, now_ms: u64) -> Option<Due> {
+        let name = match self.follows.poll_due(now_ms) {
+            Some(name) => name,
+            None if slot => self.due.poll_due(now_ms)?,
+            None => return None,
+        };
+        let entry = self.entries.get_mut(&name)?;
+        let wait = entry.source.follow && entry.known.last_ms.is_some() && !entry.asked;
+        (entry.pulling, entry.asked, entry.due_ms) = (true, false, None);
+        let slot = !entry.source.follow;
+        Some(Due { source: name, wait, slot })
+    }
+
+    /// Returns when [`poll_due`](Self::poll_due) will have something, if nothing else happens.
+    pub fn poll_timeout(&self, slot: bool) -> Option<u64> {
+        let due = if slot { self.due.next_due() } else { None };
+        self.follows.next_due().into_iter().chain(due).min()
+    }
+
+    /// Makes a source due now, whatever its interval, back-off or hours. If a pull is under way
+    /// another follows it, but for a long poll: that hears of everything anyway. Returns false if
+    /// there is no such source.
+    pub fn handle_request(&mut self, name: &str, now_ms: u64) -> bool {
+        let Some(entry) = self.entries.get_mut(name) else { return false };
+        entry.asked = !(entry.pulling && entry.source.follow);
+        self.enqueue(name, now_ms);
+        true
+    }
+
+    /// Takes in what a pull found; `now_ms` is when it ended.
+    pub fn handle_pull(&mut self, name: &str, found: Found, now_ms: u64) {
+        let settings = self.settings;
+        let Some(entry) = self.entries.get_mut(name) else { return };
+        entry.learn(found, settings, now_ms);
+        entry.pulling = false;
+        (entry.failures, entry.back_off_ms) = (0, 0);
+        entry.rest_until_ms = now_ms + if found.early { FOLLOW_IDLE_MS } else { FOLLOW_PAUSE_MS };
+        self.replan(now_ms);
+    }
+
+    /// Takes in that a pull failed; `retry_after` is what the source asked for, if it did.
+    pub fn handle_failure(&mut self, name: &str, retry_after: Option<Duration>, now_ms: u64) {
+        let Some(entry) = self.entries.get_mut(name) else { return };
+        entry.pulling = false;
+        entry.failures = entry.failures.saturating_add(1);
+        let asked = retry_after.map_or(0, |it| u64::try_from(it.as_millis()).unwrap_or(u64::MAX));
+        entry.back_off_ms =
+            back_off_ms(name, entry.failures, now_ms).max(asked.min(RETRY_AFTER_MAX_MS));
+        entry.retry_ms = now_ms + entry.back_off_ms;
+        self.enqueue(name, now_ms);
+    }
+
+    /// Takes in that a pull was given up for our own reasons: the source is due again as before.
+    pub fn handle_cancel(&mut self, name: &str, now_ms: u64) {
+        if let Some(entry) = self.entries.get_mut(name) {
+            entry.pulling = false;
+            self.enqueue(name, now_ms);
+        }
+    }
+
+    /// Returns what is to be remembered of a source over a restart.
+    pub fn remembered(&self, name: &str) -> Option<Remembered> {
+        self.entries.get(name).map(|entry| entry.known)
+    }
+
+    /// Returns what status says of a source.
+    pub fn view(&self, name: &str) -> Option<View> {
+        let entry = self.entries.get(name)?;
+        Some(View {
+            rate: entry.known.rate,
+            elements: entry.known.elements,
+            interval_secs: entry.interval_secs,
+            due_ms: entry.due_ms,
+            pulling: entry.pulling,
+            freshness: entry.known.measured.freshness(),
+            failures: entry.failures,
+            back_off_ms: entry.back_off_ms,
+        })
+    }
+
+    /// Returns the measured freshness over all sources (Adly §3.1).
+    pub fn freshness(&self) -> Option<f64> {
+        measure::overall(self.entries.values().map(|entry| {
+            (entry.known.measured.freshness(), entry.known.elements.unwrap_or_default())
+        }))
+    }
+
+    /// Computes every interval and due time anew.
+    fn replan(&mut self, now_ms: u64) {
+        let workloads: Vec<Workload> = self.entries.values().filter_map(Entry::workload).collect();
+        let mut intervals =
+            interval::oap(&workloads, self.settings.theta, self.limits()).into_iter();
+        let interval_min = self.settings.interval_min;
+        for (name, entry) in &mut self.entries {
+            entry.interval_secs = match entry.workload() {
+                Some(_) => intervals.next(),
+                None => entry.known.last_ms.map(|_| interval_min),
+            };
+            entry.enqueue(name, &mut self.due, &mut self.follows, interval_min, now_ms);
+        }
+    }
+
+    /// Puts a source into the queue that it belongs to, unless it is being pulled.
+    fn enqueue(&mut self, name: &str, now_ms: u64) {
+        if let Some(entry) = self.entries.get_mut(name) {
+            let interval_min = self.settings.interval_min;
+            entry.enqueue(name, &mut self.due, &mut self.follows, interval_min, now_ms);
+        }
+    }
+
+    fn limits(&self) -> Limits {
+        Limits {
+            rate_min: RATE_MIN,
+            interval_min: self.settings.interval_min,
+            interval_max: self.settings.interval_max,
+        }
+    }
+}
+
+impl Entry {
+    fn enqueue(
+        &mut self,
+        name: &str,
+        due: &mut DueQueue<String>,
+        follows: &mut DueQueue<String>,
+        interval_min: f64,
+        now_ms: u64,
+    ) {
+        let follow = self.source.follow;
+        let due_ms = (!self.pulling).then(|| self.due(interval_min, now_ms));
+        if (due_ms, follow) == (self.due_ms, self.queued_follow) {
+            return;
+        }
+        let key = name.to_owned();
+        if follow != self.queued_follow {
+            if follow {
+                due.remove(&key)
+            } else {
+                follows.remove(&key)
+            };
+        }
+        (self.due_ms, self.queued_follow) = (due_ms, follow);
+        if let Some(due_ms) = due_ms {
+            if follow { follows } else { due }.schedule(key, due_ms);
+        }
+    }
+
+    /// Returns when the source is due: by request, after a failure, or by its interval.
+    fn due(&self, interval_min: f64, now_ms: u64) -> u64 {
+        if self.asked {
+            return now_ms;
+        }
+        let at = if 0 < self.failures {
+            self.retry_ms
+        } else if let Some(last_ms) = self.known.last_ms {
+            if self.source.follow {
+                self.rest_until_ms
+            } else {
+                last_ms.saturating_add(millis(self.interval_secs.unwrap_or(interval_min)))
+            }
+        } else {
+            self.added_ms
+        };
+        match self.source.window {
+            // Overdue inside the hours: keep the due time, it says who has waited longest.
+            Some(window) if at < now_ms && window.admit(now_ms) == now_ms => at,
+            Some(window) => window.admit(at.max(now_ms)),
+            None => at,
+        }
+    }
+
+    /// Returns λ and N for eq. 3, once there has been a second pull.
+    fn workload(&self) -> Option<Workload> {
+        let quiet = 1.0 / (2.0 * self.known.watched_secs.max(f64::MIN_POSITIVE));
+        let rate = self.known.rate?.max(quiet);
+        Some(Workload { rate, elements: self.known.elements.unwrap_or_default().max(1) })
+    }
+
+    /// Updates what is known of the source.
+    fn learn(&mut self, found: Found, settings: Freshness, now_ms: u64) {
+        let known = &mut self.known;
+        known.elements = Some(found.elements);
+        let last = known.last_ms.replace(found.as_of_ms);
+        let Some(last) = last.filter(|_| !found.full) else {
+            // Whatever happened meanwhile came in one lump: nothing to learn but N.
+            known.pooled = (0, 0.0);
+            return;
+        };
+        let secs = seconds(found.as_of_ms.saturating_sub(last));
+        known.measured.handle_span(
+            Span {
+                secs,
+                elements: found.elements,
+                changes: found.changes,
+                age_secs: found.age_secs,
+                age_secs_max: seconds(now_ms.saturating_sub(last)),
+            },
+            settings.gain,
+        );
+        known.watched_secs += secs;
+        known.pooled.0 = known.pooled.0.saturating_add(found.changes);
+        known.pooled.1 += secs;
+        let (changes, secs) = known.pooled;
+        // A little slack: timers and rounding must not make a scheduled pull wait for the next.
+        if settings.interval_min * POOL_SHARE <= secs {
+            let before = State { rate: known.rate, pulls: 1, ..State::default() };
+            let mut estimator = Estimator::with_state(settings.gain, before);
+            estimator.handle_pull(changes, secs);
+            let state = estimator.state();
+            known.rate = state.rate;
+            known.pooled = (state.pending_updates, state.pending_secs);
+        }
+    }
+}
+
+/// Returns the wait after the `failures`-th failure in a row, milliseconds, jitter included.
+fn back_off_ms(name: &str, failures: u32, now_ms: u64) -> u64 {
+    let doublings = failures.saturating_sub(1).min(32);
+    let base = BACK_OFF_MIN_MS.saturating_mul(1 << doublings).min(BACK_OFF_MAX_MS);
+    let mut hasher = DefaultHasher::new();
+    (name, failures, now_ms).hash(&mut hasher);
+    let draw = (hasher.finish() >> 32) as f64 / f64::from(u32::MAX);
+    base + millis(seconds(base) * JITTER_SHARE * draw)
+}
+
+fn seconds(ms: u64) -> f64 {
+    ms as f64 / 1_000.0
+}
+
+fn millis(secs: f64) -> u64 {
+    // A float becomes the nearest integer that fits; 0 for NaN.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
+    let ms = (secs * 1_000.0).round() as u64;
+    ms
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,338 @@
+//! A simulation of sources and pulls around the schedule, and what must hold of it.
+
+use std::collections::BTreeMap;
+
+use url::Url;
+
+use super::*;
+use crate::source::Window;
+
+/// One simulated source.
+struct Feed {
+    /// Changes per second; their times are drawn, or even when `seed` is 0.
+    rate: f64,
+    elements: u64,
+    /// Stamps not pulled yet, milliseconds.
+    pending: Vec<u64>,
+    next_ms: f64,
+    /// From when until when the source does not answer.
+    down: (u64, u64),
+    pulls: Vec<u64>,
+}
+
+/// Sources, a schedule and a shell with slots; time is virtual.
+struct World {
+    schedule: Schedule,
+    feeds: BTreeMap<String, Feed>,
+    /// Pulls under way: when each ends.
+    running: Vec<(u64, u64, Due)>,
+    slots: usize,
+    latency_ms: u64,
+    seed: u64,
+    now_ms: u64,
+}
+
+/// An arbitrary midnight (UTC).
+const START_MS: u64 = 20_000 * 86_400_000;
+
+impl World {
+    fn new(settings: Freshness, seed: u64) -> Self {
+        Self {
+            schedule: Schedule::new(settings),
+            feeds: BTreeMap::new(),
+            running: Vec::new(),
+            slots: 2,
+            latency_ms: 20,
+            seed,
+            now_ms: START_MS,
+        }
+    }
+
+    fn add(&mut self, name: &str, rate: f64, elements: u64) -> &mut Feed {
+        self.schedule.handle_source(&source(name), None, self.now_ms);
+        let feed = Feed {
+            rate,
+            elements,
+            pending: Vec::new(),
+            next_ms: self.now_ms as f64,
+            down: (0, 0),
+            pulls: Vec::new(),
+        };
+        self.feeds.entry(name.to_owned()).or_insert(feed)
+    }
+
+    /// Returns the next pseudo-random number in 0..1 (splitmix64).
+    fn draw(&mut self) -> f64 {
+        self.seed = self.seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.seed;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((mixed ^ (mixed >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    /// Lets `secs` pass, in steps of a millisecond when something happens.
+    fn run(&mut self, secs: f64) {
+        let end_ms = self.now_ms + millis(secs);
+        while self.now_ms < end_ms {
+            self.finish_pulls();
+            loop {
+                let slot = self.running.len() < self.slots;
+                let Some(due) = self.schedule.poll_due(slot, self.now_ms) else { break };
+                let running = self.running.iter().all(|(_, _, it)| it.source != due.source);
+                assert!(running, "{} is pulled twice at once", due.source);
+                self.running.push((self.now_ms + self.latency_ms, self.now_ms, due));
+            }
+            let slot = self.running.len() < self.slots;
+            let timer = self.schedule.poll_timeout(slot).unwrap_or(end_ms);
+            let ends = self.running.iter().map(|(end, _, _)| *end).min().unwrap_or(end_ms);
+            self.now_ms = timer.min(ends).min(end_ms).max(self.now_ms + 1);
+            self.change_until(self.now_ms);
+        }
+    }
+
+    fn change_until(&mut self, now_ms: u64) {
+        let even = self.seed == 0;
+        let names: Vec<String> = self.feeds.keys().cloned().collect();
+        for name in names {
+            while let Some(feed) = self.feeds.get(&name).filter(|it| 0.0 < it.rate) {
+                if now_ms as f64 <= feed.next_ms {
+                    break;
+                }
+                let gap = 1_000.0 / feed.rate;
+                let gap = if even { gap } else { -gap * (1.0 - self.draw()).ln() };
+                let feed = self.feeds.get_mut(&name).unwrap();
+                feed.pending.push(millis(feed.next_ms / 1_000.0));
+                feed.next_ms += gap;
+            }
+        }
+    }
+
+    fn finish_pulls(&mut self) {
+        let now_ms = self.now_ms;
+        let (ended, running) =
+            std::mem::take(&mut self.running).into_iter().partition(|(end, _, _)| *end <= now_ms);
+        self.running = running;
+        for (_, asked_ms, due) in ended {
+            let feed = self.feeds.get_mut(&due.source).unwrap();
+            if feed.down.0 <= now_ms && now_ms < feed.down.1 {
+                self.schedule.handle_failure(&due.source, None, now_ms);
+                continue;
+            }
+            let found: Vec<u64> = feed.pending.extract_if(.., |at| *at <= asked_ms).collect();
+            let ages: f64 = found.iter().map(|at| seconds(now_ms - at)).sum();
+            let report = Found {
+                full: feed.pulls.is_empty(),
+                changes: found.len() as u64,
+                age_secs: ages / found.len() as f64,
+                elements: feed.elements,
+                as_of_ms: asked_ms,
+                early: false,
+            };
+            feed.pulls.push(asked_ms);
+            self.schedule.handle_pull(&due.source, report, now_ms);
+        }
+    }
+
+    fn view(&self, name: &str) -> View {
+        self.schedule.view(name).unwrap()
+    }
+
+    fn pulls(&self, name: &str) -> &[u64] {
+        &self.feeds[name].pulls
+    }
+}
+
+fn source(name: &str) -> Source {
+    Source::gatherer(name, Url::parse("http://host/").unwrap())
+}
+
+fn settings() -> Freshness {
+    Freshness { theta: 0.9, gain: 0.25, interval_min: 10.0, interval_max: 86_400.0 }
+}
+
+/// Runs four sources at rates 1 : 5 : 10 : 50 and holds the schedule to eq. 3.
+fn check(seed: u64, tolerance: f64) {
+    let mut world = World::new(settings(), seed);
+    let rates = [("a", 0.02), ("b", 0.1), ("c", 0.2), ("d", 1.0)];
+    for (name, rate) in rates {
+        world.add(name, rate, 1_000);
+    }
+    world.run(100_000.0);
+    for (one, rate_one) in rates {
+        for (other, rate_other) in rates {
+            let ratio =
+                world.view(one).interval_secs.unwrap() / world.view(other).interval_secs.unwrap();
+            let expected = (rate_other / rate_one).sqrt();
+            let off = (ratio / expected - 1.0).abs();
+            assert!(off < tolerance, "seed {seed}: I_{one}/I_{other} = {ratio}, not {expected}");
+        }
+        let gaps: Vec<f64> =
+            world.pulls(one).windows(2).map(|pair| seconds(pair[1] - pair[0])).collect();
+        let last =
+            gaps[gaps.len() / 2..].iter().sum::<f64>() / (gaps.len() - gaps.len() / 2) as f64;
+        let interval = world.view(one).interval_secs.unwrap();
+        let off = (last / interval - 1.0).abs();
+        assert!(off < tolerance, "seed {seed}: {one} pulled every {last} s, not {interval}");
+    }
+    let freshness = world.schedule.freshness().unwrap();
+    assert!((0.88..0.93).contains(&freshness), "seed {seed}: freshness {freshness}");
+}
+
+#[test]
+fn intervals_go_with_the_inverse_root_of_the_rates() {
+    check(0, 0.08);
+    for seed in 1..=8 {
+        check(seed, 0.15);
+    }
+}
+
+#[test]
+fn the_next_due_goes_first_and_the_slow_do_not_starve() {
+    let mut world = World::new(settings(), 0);
+    world.slots = 1;
+    world.add("busy", 50.0, 100);
+    world.add("calm", 0.001, 100);
+    world.run(50_000.0);
+    // The least interval alone would have pulled "busy" for ever.
+    assert!(3 <= world.pulls("calm").len(), "{:?}", world.pulls("calm"));
+    let busy = world.view("busy").interval_secs.unwrap();
+    assert!((busy - 10.0).abs() < 1e-9, "held to the shortest interval, not {busy}");
+}
+
+#[test]
+fn a_source_without_changes_is_pulled_ever_more_rarely() {
+    let mut world = World::new(Freshness { interval_max: 3_600.0, ..settings() }, 0);
+    world.add("still", 0.0, 100);
+    world.run(40_000.0);
+    let pulls = world.pulls("still");
+    assert_eq!(pulls[0], START_MS, "pulled at once");
+    assert_eq!(pulls[1], START_MS + 10_000, "and after the shortest interval");
+    let gaps: Vec<u64> = pulls.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert!(gaps.is_sorted(), "{gaps:?}");
+    assert_eq!(gaps.last(), Some(&3_600_000), "up to the longest");
+    assert_eq!(world.view("still").freshness, Some(1.0));
+}
+
+#[test]
+fn an_empty_source_does_not_upset_the_others() {
+    let mut world = World::new(settings(), 0);
+    world.add("a", 1.0, 1_000);
+    world.add("empty", 0.0, 0);
+    world.run(20_000.0);
+    let freshness = world.view("a").freshness.unwrap();
+    assert!((0.85..0.95).contains(&freshness), "{freshness}");
+    assert!(world.pulls("empty").len() < world.pulls("a").len() / 2);
+}
+
+#[test]
+fn failures_back_off_alone_and_end_with_a_success() {
+    let mut world = World::new(settings(), 0);
+    world.slots = 1;
+    world.add("good", 1.0, 100);
+    world.add("bad", 1.0, 100).down = (START_MS, START_MS + 600_000);
+    world.run(599.0);
+    let view = world.view("bad");
+    assert!((8..=10).contains(&view.failures), "doubling gives nine failures, not {view:?}");
+    assert!(view.back_off_ms <= BACK_OFF_MAX_MS * 5 / 4, "{view:?}");
+    assert!(20 < world.pulls("good").len(), "{:?}", world.pulls("good"));
+    world.run(1_200.0);
+    let view = world.view("bad");
+    assert_eq!((view.failures, view.back_off_ms), (0, 0));
+    assert!(3 < world.pulls("bad").len());
+}
+
+#[test]
+fn a_wait_that_the_source_asks_for_is_kept_within_reason() {
+    let mut schedule = Schedule::new(settings());
+    schedule.handle_source(&source("a"), None, 0);
+    for (asked_secs, expected_ms) in [(500, 500_000), (10_000_000, RETRY_AFTER_MAX_MS)] {
+        assert!(schedule.poll_due(true, u64::MAX).is_some());
+        schedule.handle_failure("a", Some(Duration::from_secs(asked_secs)), 0);
+        assert_eq!(schedule.view("a").unwrap().due_ms, Some(expected_ms));
+    }
+}
+
+#[test]
+fn closed_hours_are_kept_by_the_schedule_but_not_by_an_admin() {
+    let mut world = World::new(settings(), 0);
+    let night = Source { window: Window::parse("2-4"), ..source("night") };
+    world.add("night", 10.0, 100);
+    world.schedule.handle_source(&night, None, START_MS);
+    world.run(86_400.0);
+    let hour = |at: &u64| (at - START_MS) / 3_600_000;
+    assert!(world.pulls("night").iter().all(|at| (2..4).contains(&hour(at))));
+    let pulls = world.pulls("night").len();
+    assert!(100 < pulls, "{pulls}");
+    let noon = START_MS + 86_400_000;
+    assert_eq!(world.view("night").due_ms, Some(noon + 2 * 3_600_000));
+    assert!(world.schedule.handle_request("night", noon));
+    world.run(1.0);
+    assert_eq!(world.pulls("night").len(), pulls + 1);
+    assert!(!world.schedule.handle_request("nobody", noon));
+}
+
+#[test]
+fn a_followed_source_is_asked_again_at_once_and_takes_no_slot() {
+    let mut schedule = Schedule::new(settings());
+    schedule.handle_source(&Source { follow: true, ..source("f") }, None, 0);
+    schedule.handle_source(&source("s"), None, 0);
+    let first = Due { source: "f".to_owned(), wait: false, slot: false };
+    assert_eq!(schedule.poll_due(false, 0), Some(first), "the first pull does not wait");
+    assert_eq!(schedule.poll_due(false, 0), None, "the other needs a slot");
+    let found =
+        Found { full: true, changes: 9, age_secs: 0.0, elements: 9, as_of_ms: 5, early: false };
+    schedule.handle_pull("f", found, 5);
+    let next = Due { source: "f".to_owned(), wait: true, slot: false };
+    assert_eq!(schedule.poll_due(false, 5 + FOLLOW_PAUSE_MS), Some(next));
+    assert!(schedule.handle_request("f", 60), "nothing to do: the long poll hears of everything");
+    schedule.handle_pull("f", Found { full: false, early: true, as_of_ms: 100, ..found }, 100);
+    assert_eq!(schedule.view("f").unwrap().due_ms, Some(100 + FOLLOW_IDLE_MS));
+    schedule.remove("f", 200);
+    schedule.handle_pull("f", found, 300);
+    assert_eq!(schedule.view("f"), None);
+}
+
+#[test]
+fn long_polls_are_pooled_into_samples_of_the_rate() {
+    let mut schedule = Schedule::new(settings());
+    schedule.handle_source(&Source { follow: true, ..source("f") }, None, 0);
+    let (mut now_ms, mut full) = (0, true);
+    // One change a second, heard of at once: 1 / (time since the last) would be nonsense.
+    for _ in 0..100 {
+        now_ms += 1_000;
+        assert!(schedule.poll_due(true, now_ms).is_some());
+        let found =
+            Found { full, changes: 1, age_secs: 0.0, elements: 50, as_of_ms: now_ms, early: false };
+        schedule.handle_pull("f", found, now_ms);
+        full = false;
+    }
+    let view = schedule.view("f").unwrap();
+    assert!((view.rate.unwrap() - 1.0).abs() < 1e-9, "{view:?}");
+    assert_eq!(view.freshness, Some(1.0));
+}
+
+#[test]
+fn a_restart_goes_on_where_it_was() {
+    let mut world = World::new(settings(), 0);
+    world.add("a", 1.0, 1_000);
+    world.run(5_000.0);
+    let (before, known) = (world.view("a"), world.schedule.remembered("a").unwrap());
+    let text = serde_json::to_string(&known).unwrap();
+    let mut again = Schedule::new(settings());
+    again.handle_source(&source("a"), serde_json::from_str(&text).unwrap(), world.now_ms);
+    let after = again.view("a").unwrap();
+    assert_eq!(after.due_ms, before.due_ms);
+    assert_eq!((after.elements, after.freshness), (before.elements, before.freshness));
+    assert!((after.rate.unwrap() - before.rate.unwrap()).abs() < 1e-9);
+}
+
+#[test]
+fn new_settings_move_the_dues() {
+    let mut world = World::new(settings(), 0);
+    world.add("a", 1.0, 1_000);
+    world.run(5_000.0);
+    let before = world.view("a").interval_secs.unwrap();
+    world.schedule.handle_settings(Freshness { theta: 0.95, ..settings() }, world.now_ms);
+    let after = world.view("a").interval_secs.unwrap();
+    assert!((before / after - 2.0).abs() < 1e-6, "{before} and {after}");
+}
