@@ -48,4 +48,12 @@ pub enum Error {
         /// What the system said.
         source: io::Error,
     },
+    /// A template that is built in is wrong: a fault of this program.
+    #[error("template {name} failed: {source}; please report it")]
+    Template {
+        /// The template.
+        name: String,
+        /// What the engine said.
+        source: minijinja::Error,
+    },
 }

@@ -2,12 +2,20 @@
 //!
 //! - [`settings`] reads settings files and names every mistake in them.
 //! - [`auth`] guards state-changing requests with a bearer token.
-//! - [`metrics`] renders samples for Prometheus; [`health`] the answer to `/healthz`.
-//! - [`layout`] renders pages from [`templates`], with the style and icon of [`assets`].
+//! - [`metrics`] renders samples for Prometheus; [`health`] answers `/healthz` and `/metrics`.
+//! - [`layout`] renders pages from [`templates`], with the style and icon of `/assets/`, and frames a
+//!   daemon's routes with what all answer alike: [`failure`] and [`headers`].
 
+mod assets;
 pub mod auth;
 pub mod error;
+pub mod failure;
+pub mod headers;
+pub mod health;
+pub mod layout;
 pub mod metrics;
 pub mod settings;
+pub mod templates;
 
 pub use error::Error;
+pub use layout::{Pages, Site};

@@ -1,0 +1,143 @@
+//! What a client is told when a request cannot be answered: a page for people, JSON for programs.
+//!
+//! Sans-I/O.
+
+use http::header::ACCEPT;
+use http::{HeaderMap, StatusCode};
+use serde_json::{Value, json};
+
+/// A request that cannot be answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// 4xx or 5xx.
+    pub status: StatusCode,
+    /// The heading: a few words.
+    pub title: String,
+    /// What is wrong: a sentence.
+    pub message: String,
+    /// What to do about it: a sentence, or empty.
+    pub advice: String,
+}
+
+impl Failure {
+    /// 400: `message` says what is wrong with the request.
+    pub fn bad_request(message: impl Into<String>) -> Self {
+        Self {
+            status: StatusCode::BAD_REQUEST,
+            title: "This request cannot be read".to_owned(),
+            message: message.into(),
+            advice: String::new(),
+        }
+    }
+
+    /// 404: there is no `what`.
+    pub fn not_found(what: impl Into<String>) -> Self {
+        Self {
+            status: StatusCode::NOT_FOUND,
+            title: "Nothing here".to_owned(),
+            message: what.into(),
+            advice: "It may have been moved or removed; searching for it may help.".to_owned(),
+        }
+    }
+
+    /// 405: the address takes other methods.
+    pub fn method_not_allowed(method: &http::Method) -> Self {
+        Self {
+            status: StatusCode::METHOD_NOT_ALLOWED,
+            title: "Not this way".to_owned(),
+            message: format!("This address does not take {method} requests."),
+            advice: String::new(),
+        }
+    }
+
+    /// 500: a fault of ours. The cause belongs into the log, not onto the page.
+    pub fn internal() -> Self {
+        Self {
+            status: StatusCode::INTERNAL_SERVER_ERROR,
+            title: "Something went wrong".to_owned(),
+            message: "The request could not be answered, and it is not your fault.".to_owned(),
+            advice: "Please try again; the cause is in the server's log.".to_owned(),
+        }
+    }
+
+    /// The failure as the JSON of an API: `{"error":{"message"}}`.
+    pub fn to_json(&self) -> Value {
+        json!({ "error": { "message": self.message } })
+    }
+}
+
+/// What a client would rather read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wants {
+    /// A page.
+    Html,
+    /// JSON.
+    Json,
+}
+
+impl Wants {
+    /// Decides by the path (`/api/…` is for programs), else by the `Accept` header.
+    pub fn of(path: &str, headers: &HeaderMap) -> Self {
+        if path.starts_with("/api/")
+            || weight(headers, "text/html") < weight(headers, "application/json")
+        {
+            Self::Json
+        } else {
+            Self::Html
+        }
+    }
+}
+
+/// The weight (RFC 9110 §12.5.1) of exactly `media` in thousandths; 0 when it is not named.
+fn weight(headers: &HeaderMap, media: &str) -> u32 {
+    let lists = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    let ranges = lists.flat_map(|list| list.split(','));
+    let weights = ranges.filter_map(|range| {
+        let mut parts = range.split(';').map(str::trim);
+        if !parts.next()?.eq_ignore_ascii_case(media) {
+            return None;
+        }
+        let q = parts.find_map(|part| part.strip_prefix("q=").or_else(|| part.strip_prefix("Q=")));
+        Some(q.map_or(1_000, thousandths))
+    });
+    weights.max().unwrap_or(0)
+}
+
+/// Reads a weight such as `0.85`; what is none counts as 0.
+fn thousandths(q: &str) -> u32 {
+    let (whole, fraction) = q.split_once('.').unwrap_or((q, ""));
+    let digits = fraction.chars().chain("000".chars()).take(3);
+    let part = digits.collect::<String>().parse::<u32>().unwrap_or(0);
+    whole.parse::<u32>().map_or(0, |it| it.saturating_mul(1_000).saturating_add(part).min(1_000))
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    fn check(path: &str, accept: &str, expected: Wants) {
+        let headers = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_str(accept).unwrap())]);
+        assert_eq!(Wants::of(path, &headers), expected, "{path} {accept}");
+    }
+
+    #[test]
+    fn programs_get_json() {
+        check("/api/search", "text/html", Wants::Json);
+        check("/x", "application/json", Wants::Json);
+        check("/x", "text/html;q=0.5, application/json", Wants::Json);
+        check("/x", "application/json;q=0.8, text/html;q=0.75", Wants::Json);
+    }
+
+    #[test]
+    fn people_get_pages() {
+        check("/x", "", Wants::Html);
+        check("/x", "*/*", Wants::Html);
+        check("/x", "text/html, application/json;q=0.9", Wants::Html);
+        check("/x", "application/json;q=0", Wants::Html);
+        check("/x", "application/json;q=nonsense", Wants::Html);
+        check("/api", "text/html", Wants::Html);
+        assert_eq!(Wants::of("/", &HeaderMap::new()), Wants::Html);
+    }
+}
