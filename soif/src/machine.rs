@@ -11,7 +11,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use memchr::{memchr, memchr2, memmem};
+use memchr::{memchr, memchr2, memmem, memrchr};
 
 use crate::NO_URL;
 use crate::error::{ErrorKind, ParseError};
@@ -372,7 +372,7 @@ impl Machine {
         let mut next = from + end + 1;
         if lenient && let Some(empty) = closed_on_its_line(url) {
             url = empty;
-            next = from + lead + memchr::memrchr(b'}', line).map_or(0, |at| at - lead);
+            next = from + memrchr(b'}', line).unwrap_or(end);
         }
         if self.limits.url_bytes_max < url.len() {
             return Err(ErrorKind::UrlTooLong);
@@ -554,7 +554,7 @@ fn trim_end(line: &[u8], lenient: bool) -> &[u8] {
 fn closed_on_its_line(url: &[u8]) -> Option<&[u8]> {
     let before = url.strip_suffix(b"}")?;
     let trimmed = trim_end(before, true);
-    (trimmed.len() < before.len()).then_some(trimmed)
+    (trimmed.len() < before.len() || before.is_empty()).then_some(trimmed)
 }
 
 /// A URL with what it may not hold percent-encoded.
