@@ -23,7 +23,8 @@ pub enum ErrorKind {
     /// An object does not start with `@TYPE { url`.
     #[error("bad template header, not `@TYPE {{ url`")]
     TemplateHeader,
-    /// A URL is missing, or holds white space, control characters or bytes that are not UTF-8.
+    /// A URL is missing, starts with `@` or `}`, or holds white space, control characters or bytes
+    /// that are not UTF-8.
     #[error("bad url, white space must be percent-encoded")]
     Url,
     /// A URL is longer than [`url_bytes_max`](crate::Limits::url_bytes_max).

@@ -17,7 +17,7 @@ use crate::NO_URL;
 use crate::error::{ErrorKind, ParseError};
 use crate::record::{RecordRef, Span};
 use crate::stream::{Event, Limits, Mode, Section};
-use crate::writer::{encode_url, is_name_byte, is_url_byte};
+use crate::writer::{encode_url, is_name_byte, is_no_url_start, is_url_byte};
 
 /// Most problems kept between two calls of `problems`; the rest is counted.
 const PROBLEMS_MAX: usize = 1024;
@@ -317,27 +317,28 @@ impl Machine {
             return Err(ErrorKind::TemplateHeader);
         }
         if let Some(section) = Section::named(name) {
-            match self.section_start(rest, brace + 1) {
-                Ok(Some(length)) => return Ok(Some(self.open(section, length))),
-                Ok(None) => return Ok(None),
-                Err(()) => {}
+            match self.section_start(rest, brace + 1)? {
+                Some((length, true)) => return Ok(Some(self.open(section, length))),
+                Some((_, false)) => {}
+                None => return Ok(None),
             }
         }
         self.template = template;
         self.object_start(rest, brace + 1, base)
     }
 
-    /// Where the inside of a section starts; `Err` when a URL follows, so that it is an object.
-    fn section_start(&self, rest: &[u8], from: usize) -> Result<Option<usize>, ()> {
+    /// What comes after `@UPDATE {` and white space, and whether it is the inside of a section; else
+    /// it is a URL, and this an object of that type.
+    fn section_start(&self, rest: &[u8], from: usize) -> Looked<(usize, bool)> {
         for at in from..from + HEADER_SPACE_BYTES_MAX {
             match rest.get(at) {
                 None => return Ok(None),
-                Some(b'\n' | b'}' | b'@') => return Ok(Some(at)),
+                Some(b'\n' | b'}' | b'@') => return Ok(Some((at, true))),
                 Some(&byte) if self.is_space(byte) => {}
-                Some(_) => return Err(()),
+                Some(_) => return Ok(Some((at, false))),
             }
         }
-        Err(())
+        Err(ErrorKind::TemplateHeader)
     }
 
     fn open(&mut self, section: Section, length: usize) -> Step {
@@ -379,7 +380,7 @@ impl Machine {
         }
         self.url = from + lead..from + lead + url.len();
         self.url_repaired = None;
-        let good = !url.is_empty()
+        let good = url.first().is_some_and(|first| !is_no_url_start(*first))
             && url.iter().all(|byte| is_url_byte(*byte))
             && std::str::from_utf8(url).is_ok();
         if !good {

@@ -8,7 +8,8 @@
 //! # Differences from the original
 //!
 //! * Values of no bytes are written.
-//! * White space, control characters and DEL in a URL are percent-encoded.
+//! * White space, control characters and DEL in a URL are percent-encoded; so is a brace or an `@` at
+//!   its start, which would be taken for the end or the inside of a section.
 //!
 //! Sans-I/O.
 
@@ -95,11 +96,16 @@ fn write_url(out: &mut Vec<u8>, url: &str) {
     encode_url(out, url.as_bytes(), is_url_byte);
 }
 
-/// Appends `url` with every byte that is not `kept` percent-encoded.
+/// True for a byte that may not start a URL.
+pub(crate) fn is_no_url_start(byte: u8) -> bool {
+    matches!(byte, b'@' | b'}')
+}
+
+/// Appends `url` with every byte that is not `kept`, or may not stand first, percent-encoded.
 pub(crate) fn encode_url(out: &mut Vec<u8>, url: &[u8], kept: fn(u8) -> bool) {
     const HEX: &[u8; 16] = b"0123456789ABCDEF";
-    for &byte in url {
-        if kept(byte) {
+    for (at, &byte) in url.iter().enumerate() {
+        if kept(byte) && !(at == 0 && is_no_url_start(byte)) {
             out.push(byte);
         } else {
             let (high, low) = (usize::from(byte >> 4), usize::from(byte & 15));
@@ -141,6 +147,7 @@ mod tests {
             "@FILE { http://a/b%20c%0A\nTitle{5}:\tHello\nEmpty{0}:\t\na-b-{3}:\tx\ny\n}\n",
         );
         check(&Record::new("", ""), "@- { -\n}\n");
+        check(&Record::new("UPDATE", "}"), "@UPDATE { %7D\n}\n");
     }
 
     #[test]

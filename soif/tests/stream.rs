@@ -95,6 +95,7 @@ fn strict_stops_at_the_first_damage_and_says_where() {
     strict(b"\n}\n", &["closing brace outside an object at byte 1"]);
     strict(b"@ { a\n}\n", &["bad template header, not `@TYPE { url` at byte 0"]);
     strict(b"@FILE\n{ a\n}\n", &["bad template header, not `@TYPE { url` at byte 0"]);
+    strict(b"@FILE { }\n", &["bad url, white space must be percent-encoded at byte 0"]);
     strict(b"@FILE { \n}\n", &["bad url, white space must be percent-encoded at byte 0"]);
     strict(
         b"@FILE { a\n}\n@FILE { a b\n}\n",
@@ -260,7 +261,7 @@ fn record() -> impl Strategy<Value = Record> {
         Just(b"\n@FILE { x\ny{1}:\tz\n}\n".to_vec()),
     ];
     let attributes = prop::collection::vec(("[A-Za-z][A-Za-z0-9é.:-]{0,12}", value), 0..6);
-    ("[A-Z]{1,8}", "[!-~é]{1,30}", attributes).prop_map(|(template, url, attributes)| {
+    ("[A-Z]{1,8}", "[!-?A-|~é][!-~é]{0,30}", attributes).prop_map(|(template, url, attributes)| {
         let mut record = Record::new(template, url);
         for (name, value) in attributes {
             record.push(name, value);
