@@ -17,7 +17,34 @@ use tokio::task::JoinHandle;
 use crate::error::BoxError;
 
 /// The body of any message of ours.
-pub type Body = UnsyncBoxBody<Bytes, BoxError>;
+#[derive(Debug)]
+pub struct Body(UnsyncBoxBody<Bytes, BoxError>);
+
+impl http_body::Body for Body {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        Pin::new(&mut self.0).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.0.size_hint()
+    }
+}
+
+impl Default for Body {
+    fn default() -> Self {
+        empty()
+    }
+}
 
 /// Most bytes of a file read at once. One such piece is read ahead, so a transfer holds two.
 const PIECE_BYTES_MAX: u64 = 128 * 1024;
@@ -38,7 +65,7 @@ where
     B: http_body::Body<Data = Bytes> + Send + 'static,
     B::Error: Into<BoxError>,
 {
-    body.map_err(Into::into).boxed_unsync()
+    Body(body.map_err(Into::into).boxed_unsync())
 }
 
 /// Returns a body of unknown length that sends what `stream` brings. An error aborts the transfer,

@@ -8,10 +8,12 @@ pub mod body;
 pub mod client;
 pub mod clock;
 pub mod error;
+mod framing;
 pub mod guard;
 pub mod host;
 pub mod limit;
 pub mod server;
 pub mod shutdown;
+mod wire;
 
 pub use error::Error;

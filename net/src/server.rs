@@ -1,17 +1,53 @@
 //! The HTTP/1.1 server that every daemon listens with: one place for its limits.
+//!
+//! Source: RFC 9112 by way of hyper, which parses. What hyper leaves to its user is here: exactly
+//! one `Host`, unambiguous framing ([`crate::framing`]), bounds on heads, bodies, connections and
+//! patience ([`crate::wire`]), and an end within a bounded time.
+//!
+//! At [`Limits::connections_max`] the server asks idle connections to close and accepts no other
+//! until one is free; the newcomers wait in the system's queue.
 
 use std::convert::Infallible;
+use std::fmt;
+use std::io;
 use std::net::SocketAddr;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Request, Response};
-use tokio::net::TcpListener;
-use tower::Service;
+use http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use http_body::{Body as _, Frame, SizeHint};
+use http_body_util::Limited;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::task::{JoinError, JoinSet};
+use tokio::time::{sleep, timeout};
+use tower::{Service, ServiceExt};
 
-use crate::body::Body;
+use crate::body::{self, Body};
 use crate::error::{BoxError, Error};
+use crate::framing::Verdict;
+use crate::host;
 use crate::shutdown::Shutdown;
+use crate::wire::{Exchange, Meter, Open, Wire};
+
+/// How long requests in progress may go on after the shutdown starts.
+pub const DRAIN: Duration = Duration::from_millis(1_500);
+
+/// How long to wait when the system has no more sockets to give.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// How often idle connections are asked to make room while there is none.
+const SHED_EVERY: Duration = Duration::from_secs(1);
+
+/// Read and write buffer of a connection, in bytes; above the largest head.
+const BUFFER_BYTES_MIN: usize = 64 * 1024;
 
 /// What a peer may ask of the server. [`Default`] suits a public listener.
 #[derive(Clone, Debug)]
@@ -23,21 +59,18 @@ pub struct Limits {
     /// Time for a whole head, from its first byte. Default 10 s.
     pub header_timeout: Duration,
     /// Largest body of a request, in bytes. Default 1 MiB.
-    pub body_bytes_max: u64,
-    /// Longest silence within a request's body. Default 30 s.
+    pub body_bytes_max: usize,
+    /// Longest wait for each 16 KiB of a request's body. Default 30 s.
     pub body_timeout: Duration,
     /// Most connections at once; further ones wait to be accepted. Default 1,024.
     pub connections_max: usize,
     /// Longest that a connection without a request stays open. Default 60 s.
     pub idle_timeout: Duration,
-    /// A reader that takes less than 16 KiB of an answer in so long is cut off. Default 60 s.
+    /// A reader that keeps us waiting longer for each 16 KiB of an answer is cut off. Default 60 s.
     pub write_timeout: Duration,
     /// How long requests in progress may go on after the shutdown starts. Default [`DRAIN`].
     pub drain: Duration,
 }
-
-/// How long requests in progress may go on after the shutdown starts.
-pub const DRAIN: Duration = Duration::from_millis(1_500);
 
 impl Default for Limits {
     fn default() -> Self {
@@ -65,7 +98,12 @@ pub struct Peer(pub SocketAddr);
 ///
 /// The address is in use, forbidden or not this machine's; the error says what to do.
 pub async fn bind(address: SocketAddr) -> Result<TcpListener, Error> {
-    TcpListener::bind(address).await.map_err(|source| Error::Bind { address, source })
+    TcpListener::bind(address).await.map_err(|source| match source.kind() {
+        io::ErrorKind::AddrInUse => Error::AddressInUse { address },
+        io::ErrorKind::PermissionDenied => Error::AddressDenied { address },
+        io::ErrorKind::AddrNotAvailable => Error::AddressNotLocal { address },
+        _ => Error::Bind { address, source },
+    })
 }
 
 /// Serves HTTP/1.1 until the shutdown starts, then lets requests in progress go on for at most
@@ -73,7 +111,7 @@ pub async fn bind(address: SocketAddr) -> Result<TcpListener, Error> {
 ///
 /// # Errors
 ///
-/// The listener is of no further use.
+/// The listener is of no further use: the caller binds anew or stops.
 pub async fn serve<S, B>(
     listener: TcpListener,
     service: S,
@@ -86,7 +124,310 @@ where
     B: http_body::Body<Data = Bytes> + Send + 'static,
     B::Error: Into<BoxError>,
 {
-    drop((listener, service, limits));
-    shutdown.started().await;
-    Ok(())
+    let address = listener.local_addr().unwrap_or_else(|_| SocketAddr::from(([0; 4], 0)));
+    let room = Room {
+        permits: Arc::new(Semaphore::new(limits.connections_max)),
+        shed: Arc::new(Notify::new()),
+    };
+    let limits = Arc::new(limits);
+    let mut connections = JoinSet::new();
+    let outcome = loop {
+        let (stream, peer, permit) = tokio::select! {
+            biased;
+            () = shutdown.started() => break Ok(()),
+            Some(ended) = connections.join_next() => {
+                report(ended);
+                continue;
+            }
+            accepted = room.accept(&listener) => match accepted {
+                Ok(accepted) => accepted,
+                Err(source) => break Err(Error::Bind { address, source }),
+            },
+        };
+        let connection = Connection {
+            peer,
+            limits: Arc::clone(&limits),
+            exchange: Arc::default(),
+            shed: Arc::clone(&room.shed),
+            shutdown: shutdown.clone(),
+        };
+        let service = service.clone();
+        connections.spawn(async move {
+            connection.serve(stream, service).await;
+            drop(permit);
+        });
+    };
+    drop(listener);
+    shutdown_connections(connections, limits.drain).await;
+    outcome
+}
+
+async fn shutdown_connections(mut connections: JoinSet<()>, drain: Duration) {
+    let drained = timeout(drain, async {
+        while let Some(ended) = connections.join_next().await {
+            report(ended);
+        }
+    });
+    if drained.await.is_err() {
+        tracing::info!(connections = connections.len(), "connections cut off at shutdown");
+    }
+    connections.shutdown().await;
+}
+
+fn report(ended: Result<(), JoinError>) {
+    if let Err(error) = ended
+        && error.is_panic()
+    {
+        tracing::error!(%error, "a request handler panicked; its connection is closed");
+    }
+}
+
+/// Who may come in.
+struct Room {
+    permits: Arc<Semaphore>,
+    /// Asks idle connections to close.
+    shed: Arc<Notify>,
+}
+
+impl Room {
+    /// Accepts the next connection as soon as there is room for it.
+    async fn accept(
+        &self,
+        listener: &TcpListener,
+    ) -> io::Result<(TcpStream, SocketAddr, OwnedSemaphorePermit)> {
+        let permit = loop {
+            let permit = Arc::clone(&self.permits).acquire_owned();
+            match timeout(SHED_EVERY, permit).await {
+                Ok(permit) => break permit.map_err(io::Error::other)?,
+                Err(_) => self.shed.notify_waiters(),
+            }
+        };
+        if self.permits.available_permits() == 0 {
+            self.shed.notify_waiters();
+        }
+        loop {
+            match listener.accept().await {
+                Ok((stream, peer)) => return Ok((stream, peer, permit)),
+                Err(error) if is_of_one_connection(&error) => {}
+                Err(error) if is_shortage(&error) => {
+                    tracing::warn!(%error, "cannot accept connections; raise the limit of open files");
+                    self.shed.notify_waiters();
+                    sleep(ACCEPT_PAUSE).await;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+/// A peer gave up before we accepted it.
+fn is_of_one_connection(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
+    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted)
+}
+
+/// Open files or memory ran out; that passes.
+fn is_shortage(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    let errnos = [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM];
+    Errno::from_io_error(error).is_some_and(|it| errnos.contains(&it))
+}
+
+struct Connection {
+    peer: SocketAddr,
+    limits: Arc<Limits>,
+    exchange: Arc<Exchange>,
+    shed: Arc<Notify>,
+    shutdown: Shutdown,
+}
+
+impl Connection {
+    async fn serve<S, B>(self, stream: TcpStream, service: S)
+    where
+        S: Service<Request<Body>, Response = Response<B>, Error = Infallible> + Clone + Send,
+        S::Future: Send,
+        B: http_body::Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        // Answers leave whole; small ones should not wait for an acknowledgment.
+        if let Err(error) = stream.set_nodelay(true) {
+            tracing::debug!(peer = %self.peer, %error, "connection lost");
+            return;
+        }
+        let wire = Wire::new(stream, Arc::clone(&self.exchange), &self.limits);
+        let this = &self;
+        let answer = service_fn(move |request| this.answer(request, service.clone()));
+        let mut connection = pin!(
+            http1::Builder::new()
+                .max_buf_size(self.limits.header_bytes_max.max(BUFFER_BYTES_MIN))
+                .max_header_size(self.limits.header_bytes_max)
+                .max_headers(self.limits.headers_max)
+                .header_read_timeout(None)
+                .serve_connection(TokioIo::new(wire), answer)
+        );
+        let mut closing = false;
+        loop {
+            tokio::select! {
+                done = connection.as_mut() => {
+                    if let Err(error) = done {
+                        tracing::debug!(peer = %self.peer, %error, "connection ended");
+                    }
+                    return;
+                }
+                () = self.shutdown.started(), if !closing => {
+                    closing = true;
+                    connection.as_mut().graceful_shutdown();
+                }
+                () = self.shed.notified(), if !closing => {
+                    if self.exchange.is_idle() {
+                        closing = true;
+                        connection.as_mut().graceful_shutdown();
+                    }
+                }
+            }
+        }
+    }
+
+    async fn answer<S, B>(
+        &self,
+        request: Request<Incoming>,
+        service: S,
+    ) -> Result<Response<Answer>, Infallible>
+    where
+        S: Service<Request<Body>, Response = Response<B>, Error = Infallible> + Send,
+        B: http_body::Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        let (verdict, open) = self.exchange.begin();
+        let (response, close) = match self.objection(&request, verdict) {
+            Some(objection) => {
+                tracing::debug!(peer = %self.peer, %objection, "request refused");
+                self.exchange.linger();
+                (objection.response(), true)
+            }
+            None => {
+                let mut request = request.map(|it| Inbound::body(it, &self.limits));
+                request.extensions_mut().insert(Peer(self.peer));
+                let Ok(response) = service.oneshot(request).await;
+                (response.map(body::boxed), verdict.chunked)
+            }
+        };
+        let mut response = response.map(|body| Answer { body, _open: open });
+        if close {
+            let value = HeaderValue::from_static("close");
+            response.headers_mut().insert(header::CONNECTION, value);
+        }
+        Ok(response)
+    }
+
+    /// Returns why to refuse a request before anybody sees it.
+    fn objection(&self, request: &Request<Incoming>, verdict: Verdict) -> Option<Objection> {
+        if let Some(flaw) = verdict.flaw {
+            return Some(Objection::new(StatusCode::BAD_REQUEST, flaw));
+        }
+        if let Err(problem) = host::of_request(request.headers(), request.version()) {
+            return Some(Objection::new(StatusCode::BAD_REQUEST, problem));
+        }
+        if request.method() == Method::CONNECT {
+            return Some(Objection::new(StatusCode::NOT_IMPLEMENTED, "this server is no proxy"));
+        }
+        let bytes_max = self.limits.body_bytes_max;
+        if u64::try_from(bytes_max).unwrap_or(u64::MAX) < request.body().size_hint().lower() {
+            let message = format!("the body is larger than {bytes_max} bytes");
+            return Some(Objection::new(StatusCode::PAYLOAD_TOO_LARGE, message));
+        }
+        None
+    }
+}
+
+/// An answer that refuses a request.
+struct Objection {
+    status: StatusCode,
+    message: String,
+}
+
+impl Objection {
+    fn new(status: StatusCode, message: impl fmt::Display) -> Self {
+        Self { status, message: format!("{message}\n") }
+    }
+
+    fn response(self) -> Response<Body> {
+        let mut response = Response::new(body::full(self.message));
+        *response.status_mut() = self.status;
+        let value = HeaderValue::from_static("text/plain; charset=utf-8");
+        response.headers_mut().insert(header::CONTENT_TYPE, value);
+        response
+    }
+}
+
+impl fmt::Display for Objection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.status.as_u16(), self.message.trim_end())
+    }
+}
+
+/// A request's body: bounded in size, and in how long it keeps us waiting.
+struct Inbound {
+    body: Limited<Incoming>,
+    meter: Meter,
+}
+
+impl Inbound {
+    fn body(body: Incoming, limits: &Limits) -> Body {
+        let meter = Meter::new(limits.body_timeout);
+        body::boxed(Self { body: Limited::new(body, limits.body_bytes_max), meter })
+    }
+}
+
+impl http_body::Body for Inbound {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        match Pin::new(&mut self.body).poll_frame(cx) {
+            Poll::Ready(frame) => {
+                let data = frame.as_ref().and_then(|it| it.as_ref().ok()?.data_ref());
+                self.meter.moved(data.map_or(0, Bytes::len));
+                Poll::Ready(frame)
+            }
+            Poll::Pending => self.meter.poll_too_long(cx).map(|error| Some(Err(error.into()))),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// An answer's body; while it lives, the connection is not idle.
+struct Answer {
+    body: Body,
+    _open: Open,
+}
+
+impl http_body::Body for Answer {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
 }

@@ -1,0 +1,282 @@
+//! A server's connection as hyper sees it: a socket with a watch on how long its peer takes.
+//!
+//! Four clocks run, one at a time for each direction: how long a connection may lie idle, how long
+//! a head may take, and for bodies, in and out, how long the peer may keep us waiting for each
+//! 16 KiB. A peer that sends or takes a byte now and then is therefore cut off too.
+
+use std::collections::VecDeque;
+use std::io;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use crate::framing::{Scanner, Verdict};
+use crate::server::Limits;
+
+/// What a slow peer has to move within its time to get that time again, in bytes.
+const PROGRESS_BYTES_MIN: u64 = 16 * 1024;
+
+/// How long, and for how much, we read on after refusing a request: closing a socket with unread
+/// bytes in it can destroy the answer on its way.
+const LINGER: Duration = Duration::from_millis(500);
+const LINGER_BYTES_MAX: usize = 256 * 1024;
+
+/// What the socket and the service of one connection share.
+#[derive(Debug, Default)]
+pub(crate) struct Exchange {
+    /// Verdicts on heads that came in and were not served yet.
+    verdicts: Mutex<VecDeque<Verdict>>,
+    /// Requests that came in and were not answered in full.
+    open: AtomicUsize,
+    /// A request was refused before it was read.
+    linger: AtomicBool,
+}
+
+impl Exchange {
+    /// Begins to serve the next request.
+    pub(crate) fn begin(self: &Arc<Self>) -> (Verdict, Open) {
+        let verdict = self.verdicts().pop_front().unwrap_or_default();
+        (verdict, Open(Arc::clone(self)))
+    }
+
+    /// Returns whether no request is being read, served or answered.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.open.load(Ordering::Acquire) == 0
+    }
+
+    /// Makes the connection read on for a moment before it closes.
+    pub(crate) fn linger(&self) {
+        self.linger.store(true, Ordering::Release);
+    }
+
+    fn found(&self, verdict: Verdict) {
+        self.open.fetch_add(1, Ordering::AcqRel);
+        self.verdicts().push_back(verdict);
+    }
+
+    fn verdicts(&self) -> MutexGuard<'_, VecDeque<Verdict>> {
+        self.verdicts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A request being served; it ends when this is dropped, after the answer's last byte.
+#[derive(Debug)]
+pub(crate) struct Open(Arc<Exchange>);
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.open.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// Adds up how long a peer kept us waiting.
+#[derive(Debug)]
+pub(crate) struct Meter {
+    /// Longest wait for each [`PROGRESS_BYTES_MIN`].
+    wait_max: Duration,
+    waited: Duration,
+    moved: u64,
+    since: Option<Instant>,
+    timer: Option<Pin<Box<Sleep>>>,
+}
+
+impl Meter {
+    pub(crate) fn new(wait_max: Duration) -> Self {
+        Self { wait_max, waited: Duration::ZERO, moved: 0, since: None, timer: None }
+    }
+
+    /// The peer moved so many bytes.
+    pub(crate) fn moved(&mut self, bytes: usize) {
+        if let Some(since) = self.since.take() {
+            self.waited += since.elapsed();
+        }
+        self.moved = self.moved.saturating_add(u64::try_from(bytes).unwrap_or(u64::MAX));
+        if PROGRESS_BYTES_MIN <= self.moved {
+            (self.moved, self.waited) = (0, Duration::ZERO);
+        }
+    }
+
+    /// The peer keeps us waiting: ready when it has done so for too long.
+    pub(crate) fn poll_too_long(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
+        if self.since.is_none() {
+            let now = Instant::now();
+            self.since = Some(now);
+            reset(&mut self.timer, now + self.wait_max.saturating_sub(self.waited));
+        }
+        match &mut self.timer {
+            Some(timer) => timer.as_mut().poll(cx).map(|()| io::ErrorKind::TimedOut.into()),
+            None => Poll::Pending,
+        }
+    }
+}
+
+fn reset(timer: &mut Option<Pin<Box<Sleep>>>, deadline: Instant) {
+    match timer {
+        Some(timer) => timer.as_mut().reset(deadline),
+        None => *timer = Some(Box::pin(sleep_until(deadline))),
+    }
+}
+
+/// What a connection waits for when it has nothing to read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wait {
+    /// Our own answer, or the rest of a body; others watch those.
+    Nothing,
+    Head,
+    Request,
+}
+
+/// A connection of the server.
+#[derive(Debug)]
+pub(crate) struct Wire {
+    stream: TcpStream,
+    exchange: Arc<Exchange>,
+    scanner: Scanner,
+    header_timeout: Duration,
+    idle_timeout: Duration,
+    wait: Wait,
+    timer: Option<Pin<Box<Sleep>>>,
+    write: Meter,
+    lingered: usize,
+}
+
+impl Wire {
+    pub(crate) fn new(stream: TcpStream, exchange: Arc<Exchange>, limits: &Limits) -> Self {
+        Self {
+            stream,
+            exchange,
+            scanner: Scanner::new(limits.header_bytes_max),
+            header_timeout: limits.header_timeout,
+            idle_timeout: limits.idle_timeout,
+            wait: Wait::Nothing,
+            timer: None,
+            write: Meter::new(limits.write_timeout),
+            lingered: 0,
+        }
+    }
+
+    /// Nothing to read: ready when that has been so for too long.
+    fn poll_silence(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let (wait, timeout) = if !self.exchange.is_idle() {
+            (Wait::Nothing, Duration::MAX)
+        } else if self.scanner.is_in_head() {
+            (Wait::Head, self.header_timeout)
+        } else {
+            (Wait::Request, self.idle_timeout)
+        };
+        if self.wait != wait {
+            self.wait = wait;
+            if wait != Wait::Nothing {
+                reset(&mut self.timer, Instant::now() + timeout);
+            }
+        }
+        match &mut self.timer {
+            Some(timer) if wait != Wait::Nothing => {
+                timer.as_mut().poll(cx).map(|()| Err(io::ErrorKind::TimedOut.into()))
+            }
+            _ => Poll::Pending,
+        }
+    }
+
+    fn poll_linger(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.lingered == 0 {
+            reset(&mut self.timer, Instant::now() + LINGER);
+        }
+        let mut scratch = [0; 4096];
+        while self.lingered < LINGER_BYTES_MAX {
+            let mut rest = ReadBuf::new(&mut scratch);
+            match Pin::new(&mut self.stream).poll_read(cx, &mut rest) {
+                Poll::Ready(Ok(())) if !rest.filled().is_empty() => {
+                    self.lingered += rest.filled().len();
+                }
+                Poll::Ready(_) => return Poll::Ready(Ok(())),
+                Poll::Pending => {
+                    self.lingered = self.lingered.max(1);
+                    let Some(timer) = &mut self.timer else { return Poll::Ready(Ok(())) };
+                    return timer.as_mut().poll(cx).map(Ok);
+                }
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn watch_write(
+        &mut self,
+        cx: &mut Context<'_>,
+        written: Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
+        match written {
+            Poll::Ready(written) => {
+                self.write.moved(*written.as_ref().unwrap_or(&0));
+                Poll::Ready(written)
+            }
+            Poll::Pending => self.write.poll_too_long(cx).map(Err),
+        }
+    }
+}
+
+impl AsyncRead for Wire {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let wire = &mut *self;
+        let before = buffer.filled().len();
+        let Poll::Ready(read) = Pin::new(&mut wire.stream).poll_read(cx, buffer) else {
+            return wire.poll_silence(cx);
+        };
+        let was_in_head = wire.scanner.is_in_head();
+        let bytes = buffer.filled().get(before..).unwrap_or_default();
+        wire.scanner.feed(bytes, |verdict| wire.exchange.found(verdict));
+        // A head's time runs from its first byte on, however many pieces it comes in.
+        if !(was_in_head && wire.scanner.is_in_head()) {
+            wire.wait = Wait::Nothing;
+        }
+        Poll::Ready(read)
+    }
+}
+
+impl AsyncWrite for Wire {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        self.watch_write(cx, written)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        pieces: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, pieces);
+        self.watch_write(cx, written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(Pin::new(&mut self.stream).poll_shutdown(cx))?;
+        // A head that hyper refused by itself was never begun by the service.
+        let unread = self.scanner.is_in_head() || !self.exchange.verdicts().is_empty();
+        if unread || self.exchange.linger.load(Ordering::Acquire) {
+            return self.poll_linger(cx);
+        }
+        Poll::Ready(Ok(()))
+    }
+}
