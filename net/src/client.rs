@@ -1,15 +1,30 @@
 //! The HTTP client: one per daemon, shared by its clones.
+//!
+//! It asks for no compression and decodes none: the bytes that a caller sees are those that the
+//! peer sent, so that checksums and byte ranges hold. It keeps no cookies and caches nothing.
+//!
+//! Source: RFC 9110 §15.4 for redirects. A redirect from the public internet into a private network
+//! is refused even where the first URL was allowed to lead into one; credentials go to the origin
+//! they were meant for and to no other.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
-use serde::de::DeserializeOwned;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, timeout, timeout_at};
 use url::Url;
 
-use crate::error::Error;
-use crate::guard::Policy;
+use crate::clock::monotonic;
+use crate::connect::{Connector, authority};
+use crate::error::{Error, Stage};
+use crate::guard::{self, Policy};
+use crate::pool::{Place, Pool};
+pub use crate::response::Response;
+use crate::session::Session;
 
 /// How long each stage of a request may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,13 +158,44 @@ impl Request {
 /// An HTTP client: one per daemon, shared by its clones.
 #[derive(Clone, Debug)]
 pub struct Client {
-    shared: Arc<Settings>,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Shared {
+    settings: Settings,
+    user_agent: HeaderValue,
+    connector: Connector,
+    permits: Arc<Semaphore>,
+    pool: Mutex<Pool<Session>>,
+}
+
+impl Shared {
+    /// Keeps a connection for the next request.
+    pub(crate) fn keep(&self, place: Place, session: Session) {
+        self.pool().keep(place, session, monotonic());
+    }
+
+    fn pool(&self) -> std::sync::MutexGuard<'_, Pool<Session>> {
+        self.pool.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The head of an answer, and what its body will come over.
+struct Answered {
+    head: http::Response<Incoming>,
+    session: Session,
+    place: Place,
 }
 
 impl Client {
-    /// Returns a client.
+    /// Returns a client. Control characters in the product's or contact's name are left out.
     pub fn new(settings: Settings) -> Self {
-        Self { shared: Arc::new(settings) }
+        let connector = Connector::new(settings.extra_roots.clone());
+        let permits = Arc::new(Semaphore::new(settings.connections_max));
+        let pool = Mutex::new(Pool::new(settings.idle_per_host_max, settings.idle_connection));
+        let user_agent = user_agent(&settings);
+        Self { shared: Arc::new(Shared { settings, user_agent, connector, permits, pool }) }
     }
 
     /// Sends a request and returns its answer as soon as the head is there, whatever its status.
@@ -159,60 +205,204 @@ impl Client {
     ///
     /// There is no answer; the error says whose fault that is and whether to try again.
     pub async fn send(&self, request: Request) -> Result<Response, Error> {
-        let message = format!("{} is not served yet", self.shared.product);
-        std::future::ready(Err(Error::Url { url: request.url.into(), message })).await
+        let timeouts = request.timeouts.unwrap_or(self.shared.settings.timeouts);
+        let host = authority(&request.url);
+        let permit = self.permit(&host, timeouts.connect).await?;
+        let sent = Box::pin(self.follow(request, timeouts));
+        let Some(total) = timeouts.total else {
+            return sent.await.map(|it| it.begin(permit, None));
+        };
+        let deadline = Instant::now() + total;
+        match timeout_at(deadline, sent).await {
+            Ok(sent) => sent.map(|it| it.begin(permit, Some((deadline, total)))),
+            Err(_) => Err(Error::Timeout { host, stage: Stage::Total, after: total }),
+        }
+    }
+
+    async fn permit(&self, host: &str, after: Duration) -> Result<OwnedSemaphorePermit, Error> {
+        let permit = Arc::clone(&self.shared.permits).acquire_owned();
+        match timeout(after, permit).await {
+            Ok(Ok(permit)) => Ok(permit),
+            _ => Err(Error::Timeout { host: host.to_owned(), stage: Stage::Queue, after }),
+        }
+    }
+
+    /// Sends a request, and those that its answers redirect to.
+    async fn follow(&self, mut request: Request, timeouts: Timeouts) -> Result<Response, Error> {
+        let settings = &self.shared.settings;
+        let start = request.url.clone();
+        let default = Policy::from_allow_private(settings.allow_private);
+        let mut policy = request.policy.unwrap_or(default);
+        for _ in 0..=settings.redirects_max {
+            let answered = self.exchange(&request, policy, timeouts).await?;
+            let Some(next) = redirect(&request.url, &answered.head)? else {
+                let bytes_max = request.response_bytes_max.unwrap_or(settings.response_bytes_max);
+                let Answered { head, session, place } = answered;
+                let shared = Arc::clone(&self.shared);
+                return Ok(Response::new(
+                    head,
+                    request.url,
+                    session,
+                    place,
+                    shared,
+                    timeouts.idle,
+                    bytes_max,
+                ));
+            };
+            if !answered.session.private {
+                policy = Policy::Public;
+            }
+            request.redirect(next, answered.head.status());
+        }
+        Err(Error::Redirects { url: start.into(), redirects_max: settings.redirects_max })
+    }
+
+    /// Sends one request over a connection that is kept, or else over a new one.
+    async fn exchange(
+        &self,
+        request: &Request,
+        policy: Policy,
+        timeouts: Timeouts,
+    ) -> Result<Answered, Error> {
+        let place = place(&request.url, policy)?;
+        let host = authority(&request.url);
+        while let Some(mut session) = self.take(&place).await {
+            let message = request.message(&self.shared.user_agent)?;
+            match timeout(timeouts.header, session.send(message)).await {
+                Ok(Ok(head)) => return Ok(Answered { head, session, place }),
+                Ok(Err(mut error)) => {
+                    // The peer closed it while it lay in the pool, or at this very moment.
+                    let unsent = error.take_message().is_some();
+                    if !unsent && !request.method.is_safe() {
+                        return Err(protocol_error(host, error.into_error()));
+                    }
+                }
+                Err(_) => return Err(header_timeout(host, timeouts)),
+            }
+        }
+        let connected =
+            self.shared.connector.connect(&request.url, policy, timeouts.connect).await?;
+        let private = guard::classify(connected.address).is_some();
+        let mut session = Session::new(connected.stream, private)
+            .await
+            .map_err(|error| protocol_error(host.clone(), error))?;
+        let message = request.message(&self.shared.user_agent)?;
+        match timeout(timeouts.header, session.send(message)).await {
+            Ok(Ok(head)) => Ok(Answered { head, session, place }),
+            Ok(Err(error)) => Err(protocol_error(host, error.into_error())),
+            Err(_) => Err(header_timeout(host, timeouts)),
+        }
+    }
+
+    async fn take(&self, place: &Place) -> Option<Session> {
+        loop {
+            let mut session = self.shared.pool().take(place, monotonic())?;
+            if session.is_usable().await {
+                return Some(session);
+            }
+        }
     }
 }
 
-/// An answer, its body still to come.
-#[derive(Debug)]
-pub struct Response {
-    /// Status.
-    pub status: StatusCode,
-    /// Headers.
-    pub headers: HeaderMap,
-    /// The URL that answered: the last one after redirects.
-    pub url: Url,
+impl Request {
+    /// Makes this the request that follows a redirect to `url`.
+    fn redirect(&mut self, url: Url, status: StatusCode) {
+        if self.url.origin() != url.origin() {
+            self.token = None;
+            self.headers.remove(header::AUTHORIZATION);
+            self.headers.remove(header::COOKIE);
+        }
+        let keeps_method =
+            matches!(status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
+        if !keeps_method && self.method != Method::HEAD {
+            self.method = Method::GET;
+            self.body = Bytes::new();
+            self.headers.remove(header::CONTENT_TYPE);
+        }
+        self.url = url;
+    }
+
+    /// Returns the request as it goes over the wire.
+    fn message(&self, user_agent: &HeaderValue) -> Result<http::Request<Full<Bytes>>, Error> {
+        let wrong = |message: String| Error::Url { url: self.url.to_string(), message };
+        let path = match self.url.query() {
+            Some(query) => format!("{}?{query}", self.url.path()),
+            None => self.url.path().to_owned(),
+        };
+        let host = match (self.url.host_str(), self.url.port()) {
+            (Some(host), Some(port)) => format!("{host}:{port}"),
+            (Some(host), None) => host.to_owned(),
+            (None, _) => return Err(wrong("it names no host".to_owned())),
+        };
+        let mut message = http::Request::new(Full::new(self.body.clone()));
+        *message.method_mut() = self.method.clone();
+        *message.uri_mut() = path.parse().map_err(|error| wrong(format!("{error}")))?;
+        *message.headers_mut() = self.headers.clone();
+        let value =
+            |text: &str| HeaderValue::try_from(text).map_err(|error| wrong(error.to_string()));
+        let headers = message.headers_mut();
+        headers.insert(header::HOST, value(&host)?);
+        headers.insert(header::USER_AGENT, user_agent.clone());
+        if let Some(token) = &self.token {
+            let mut token = value(&format!("Bearer {token}"))?;
+            token.set_sensitive(true);
+            headers.insert(header::AUTHORIZATION, token);
+        }
+        Ok(message)
+    }
 }
 
-impl Response {
-    /// Returns this answer if its status is 2xx.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Status`] with the beginning of what the peer said.
-    pub async fn require_success(self) -> Result<Self, Error> {
-        std::future::ready(Ok(self)).await
-    }
+fn user_agent(settings: &Settings) -> HeaderValue {
+    let text = match &settings.contact {
+        Some(contact) => format!("{} (+{contact})", settings.product),
+        None => settings.product.clone(),
+    };
+    let text: String = text.chars().filter(|it| matches!(it, ' '..='~')).collect();
+    HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static("harvest"))
+}
 
-    /// Returns the body's next piece, `None` at its end.
-    ///
-    /// # Errors
-    ///
-    /// The body broke off, took too long or is too large. What came before is good.
-    pub async fn chunk(&mut self) -> Result<Option<Bytes>, Error> {
-        std::future::ready(Ok(None)).await
+fn place(url: &Url, policy: Policy) -> Result<Place, Error> {
+    let wrong = |message: &str| Error::Url { url: url.to_string(), message: message.to_owned() };
+    let secure = match url.scheme() {
+        "http" => false,
+        "https" => true,
+        _ => return Err(wrong("only http and https are understood here")),
+    };
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(wrong("take the name and password out of it; use a token"));
     }
+    let host = url.host_str().ok_or_else(|| wrong("it names no host"))?;
+    let port = url.port_or_known_default().ok_or_else(|| wrong("it names no port"))?;
+    Ok(Place::new(secure, host.to_owned(), port, policy))
+}
 
-    /// Returns the whole body.
-    ///
-    /// # Errors
-    ///
-    /// As [`chunk`](Self::chunk); more than `bytes_max` bytes are too large.
-    pub async fn bytes(mut self, bytes_max: u64) -> Result<Bytes, Error> {
-        let url = self.url.to_string();
-        self.chunk().await?.ok_or(Error::TooLarge { url, bytes_max })
-    }
+/// Returns where an answer redirects to.
+fn redirect(url: &Url, head: &http::Response<Incoming>) -> Result<Option<Url>, Error> {
+    use StatusCode as S;
+    let status = head.status();
+    let redirects = [
+        S::MOVED_PERMANENTLY,
+        S::FOUND,
+        S::SEE_OTHER,
+        S::TEMPORARY_REDIRECT,
+        S::PERMANENT_REDIRECT,
+    ];
+    let Some(location) =
+        head.headers().get(header::LOCATION).filter(|_| redirects.contains(&status))
+    else {
+        return Ok(None);
+    };
+    let location = String::from_utf8_lossy(location.as_bytes());
+    let message = |error| format!("it redirects to {location:?}, which is no URL: {error}");
+    url.join(&location)
+        .map(Some)
+        .map_err(|error| Error::Url { url: url.to_string(), message: message(error) })
+}
 
-    /// Returns the body as JSON.
-    ///
-    /// # Errors
-    ///
-    /// As [`bytes`](Self::bytes), or it is not the JSON expected.
-    pub async fn json<T: DeserializeOwned>(self) -> Result<T, Error> {
-        let url = self.url.to_string();
-        let bytes = self.bytes(0).await?;
-        serde_json::from_slice(&bytes)
-            .map_err(|error| Error::Json { url, message: error.to_string() })
-    }
+fn protocol_error(host: String, error: hyper::Error) -> Error {
+    Error::Protocol { host, source: error.into() }
+}
+
+fn header_timeout(host: String, timeouts: Timeouts) -> Error {
+    Error::Timeout { host, stage: Stage::Header, after: timeouts.header }
 }

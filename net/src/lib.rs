@@ -7,12 +7,16 @@
 pub mod body;
 pub mod client;
 pub mod clock;
+mod connect;
 pub mod error;
 mod framing;
 pub mod guard;
 pub mod host;
 pub mod limit;
+mod pool;
+mod response;
 pub mod server;
+mod session;
 pub mod shutdown;
 mod wire;
 

@@ -1,0 +1,264 @@
+//! An answer to one of our requests: its head, and its body as it comes in.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http::{HeaderMap, StatusCode, header};
+use http_body::Body as _;
+use hyper::body::Incoming;
+use serde::de::DeserializeOwned;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::{Instant, timeout_at};
+use url::Url;
+
+use crate::client::Shared;
+use crate::clock;
+use crate::connect::authority;
+use crate::error::{Error, Stage};
+use crate::pool::Place;
+use crate::session::Session;
+
+/// How much of a refusal's body is read for its message, in bytes.
+const MESSAGE_BYTES_MAX: u64 = 4 * 1024;
+
+/// How much of that message an error quotes, in characters.
+const MESSAGE_CHARS_MAX: usize = 200;
+
+/// Longest `Retry-After` that we believe.
+const RETRY_AFTER_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// An answer, its body still to come. Dropping it before the body's end closes the connection.
+#[derive(Debug)]
+pub struct Response {
+    /// Status.
+    pub status: StatusCode,
+    /// Headers.
+    pub headers: HeaderMap,
+    /// The URL that answered: the last one after redirects.
+    pub url: Url,
+    body: Incoming,
+    /// What the body comes over, until its end.
+    live: Option<(Session, Place)>,
+    shared: Arc<Shared>,
+    /// One of the client's connections; held while the answer lives.
+    permit: Option<OwnedSemaphorePermit>,
+    idle: Duration,
+    /// When the exchange has to be over, and how long that was.
+    deadline: Option<(Instant, Duration)>,
+    received: u64,
+    bytes_max: u64,
+}
+
+impl Response {
+    pub(crate) fn new(
+        head: http::Response<Incoming>,
+        url: Url,
+        session: Session,
+        place: Place,
+        shared: Arc<Shared>,
+        idle: Duration,
+        bytes_max: u64,
+    ) -> Self {
+        let (parts, body) = head.into_parts();
+        Self {
+            status: parts.status,
+            headers: parts.headers,
+            url,
+            body,
+            live: Some((session, place)),
+            shared,
+            permit: None,
+            idle,
+            deadline: None,
+            received: 0,
+            bytes_max,
+        }
+    }
+
+    pub(crate) fn begin(
+        mut self,
+        permit: OwnedSemaphorePermit,
+        deadline: Option<(Instant, Duration)>,
+    ) -> Self {
+        self.permit = Some(permit);
+        self.deadline = deadline;
+        self
+    }
+
+    /// Returns a header's value if it is there and is text.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+
+    /// Returns how many bytes of the body have been handed out.
+    pub fn received(&self) -> u64 {
+        self.received
+    }
+
+    /// Returns this answer if its status is 2xx.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Status`] with the beginning of what the peer said.
+    pub async fn require_success(self) -> Result<Self, Error> {
+        if self.status.is_success() { Ok(self) } else { Err(self.into_error().await) }
+    }
+
+    /// Returns this answer as the error that it is, with the beginning of what the peer said.
+    pub async fn into_error(mut self) -> Error {
+        self.bytes_max = MESSAGE_BYTES_MAX;
+        let mut said = Vec::new();
+        // What went wrong with the message does not matter: there is none then.
+        while let Ok(Some(piece)) = self.chunk().await {
+            said.extend_from_slice(&piece);
+        }
+        let said = String::from_utf8_lossy(&said);
+        let said = if said.trim_start().starts_with('<') { "" } else { said.trim() };
+        let line = said.lines().next().unwrap_or_default();
+        let visible = line.chars().filter(|it| !it.is_control());
+        Error::Status {
+            status: self.status,
+            message: visible.take(MESSAGE_CHARS_MAX).collect(),
+            retry_after: retry_after(&self.headers, clock::now_ms()),
+            url: self.url.into(),
+        }
+    }
+
+    /// Returns the body's next piece, `None` at its end.
+    ///
+    /// # Errors
+    ///
+    /// The body broke off, took too long or is too large. What came before is good.
+    pub async fn chunk(&mut self) -> Result<Option<Bytes>, Error> {
+        let announced = self.received.saturating_add(self.body.size_hint().lower());
+        if self.bytes_max < announced {
+            return Err(self.fail(|url, it| Error::TooLarge { url, bytes_max: it.bytes_max }));
+        }
+        loop {
+            let Some((session, _)) = &mut self.live else { return Ok(None) };
+            let body = &mut self.body;
+            let idle_end = Instant::now() + self.idle;
+            let end = self.deadline.map_or(idle_end, |(end, _)| end.min(idle_end));
+            let frame = timeout_at(end, poll_fn(|cx| session.poll_frame(body, cx))).await;
+            let data = match frame {
+                Err(_) => return Err(self.timeout()),
+                Ok(None) => {
+                    self.finish().await;
+                    return Ok(None);
+                }
+                Ok(Some(Err(source))) => {
+                    let source = source.into();
+                    return Err(self.fail(|url, it| Error::Cut {
+                        url,
+                        received: it.received,
+                        source,
+                    }));
+                }
+                Ok(Some(Ok(frame))) => frame.into_data().unwrap_or_default(),
+            };
+            // Trailers and empty pieces tell the caller nothing.
+            if data.is_empty() {
+                continue;
+            }
+            self.received += u64::try_from(data.len()).unwrap_or(u64::MAX);
+            if self.bytes_max < self.received {
+                return Err(self.fail(|url, it| Error::TooLarge { url, bytes_max: it.bytes_max }));
+            }
+            return Ok(Some(data));
+        }
+    }
+
+    /// Returns the whole body.
+    ///
+    /// # Errors
+    ///
+    /// As [`chunk`](Self::chunk); more than `bytes_max` bytes are too large.
+    pub async fn bytes(mut self, bytes_max: u64) -> Result<Bytes, Error> {
+        self.bytes_max = self.bytes_max.min(bytes_max);
+        let Some(first) = self.chunk().await? else { return Ok(Bytes::new()) };
+        let Some(second) = self.chunk().await? else { return Ok(first) };
+        let mut all = BytesMut::from(first);
+        all.extend_from_slice(&second);
+        while let Some(piece) = self.chunk().await? {
+            all.extend_from_slice(&piece);
+        }
+        Ok(all.freeze())
+    }
+
+    /// Returns the body as JSON.
+    ///
+    /// # Errors
+    ///
+    /// As [`bytes`](Self::bytes) with the client's own limit, or it is not the JSON expected.
+    pub async fn json<T: DeserializeOwned>(self) -> Result<T, Error> {
+        let url = self.url.to_string();
+        let bytes = self.bytes(u64::MAX).await?;
+        serde_json::from_slice(&bytes)
+            .map_err(|error| Error::Json { url, message: error.to_string() })
+    }
+
+    /// Gives the connection back for the next request, if it can carry one.
+    async fn finish(&mut self) {
+        if let Some((mut session, place)) = self.live.take()
+            && session.is_usable().await
+        {
+            self.shared.keep(place, session);
+        }
+        self.permit = None;
+    }
+
+    fn timeout(&mut self) -> Error {
+        let (stage, after) = match self.deadline {
+            Some((end, total)) if end <= Instant::now() => (Stage::Total, total),
+            _ => (Stage::Idle, self.idle),
+        };
+        self.fail(|_, it| Error::Timeout { host: authority(&it.url), stage, after })
+    }
+
+    /// Closes the connection: whatever else comes over it is not to be trusted.
+    fn fail(&mut self, error: impl FnOnce(String, &Self) -> Error) -> Error {
+        self.live = None;
+        self.permit = None;
+        error(self.url.to_string(), self)
+    }
+}
+
+/// Reads `Retry-After`: seconds or a date (RFC 9110 §10.2.3).
+fn retry_after(headers: &HeaderMap, now_ms: u64) -> Option<Duration> {
+    let text = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim();
+    let after = match text.parse() {
+        Ok(seconds) => Duration::from_secs(seconds),
+        Err(_) => {
+            let at = httpdate::parse_http_date(text).ok()?;
+            let at = at.duration_since(std::time::UNIX_EPOCH).ok()?;
+            at.saturating_sub(Duration::from_millis(now_ms))
+        }
+    };
+    Some(after.min(RETRY_AFTER_MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    fn check(text: &'static str, expected: Option<u64>) {
+        let headers = HeaderMap::from_iter([(header::RETRY_AFTER, HeaderValue::from_static(text))]);
+        // One minute before the date below.
+        let now_ms = 784_111_717_000;
+        assert_eq!(retry_after(&headers, now_ms), expected.map(Duration::from_secs), "{text}");
+    }
+
+    #[test]
+    fn reads_retry_after_as_seconds_or_date_and_believes_a_day() {
+        check("120", Some(120));
+        check("Sun, 06 Nov 1994 08:49:37 GMT", Some(60));
+        check("Wed, 06 Nov 1974 08:49:37 GMT", Some(0));
+        check("99999999", Some(86_400));
+        check("soon", None);
+        assert_eq!(retry_after(&HeaderMap::new(), 0), None);
+    }
+}

@@ -1,0 +1,106 @@
+//! One connection of the client: hyper's two halves, driven by whoever uses it.
+//!
+//! There is no task behind a connection: the future that waits for an answer or its body moves the
+//! connection on. A connection in the pool therefore stands still, and is asked for signs of life
+//! when it is taken out.
+
+use std::fmt;
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body::{Body as _, Frame};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::client::conn::TrySendError;
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+
+use crate::connect::Stream;
+
+/// Largest head of an answer, in bytes.
+const HEADER_BYTES_MAX: usize = 64 * 1024;
+
+/// Most headers of an answer.
+const HEADERS_MAX: usize = 200;
+
+/// Read buffer, in bytes: what one piece of a body can hold.
+const BUFFER_BYTES_MAX: usize = 256 * 1024;
+
+/// A connection that can carry one request at a time.
+pub(crate) struct Session {
+    sender: http1::SendRequest<Full<Bytes>>,
+    connection: Pin<Box<http1::Connection<TokioIo<Stream>, Full<Bytes>>>>,
+    closed: bool,
+    /// Whether it leads into a private network.
+    pub(crate) private: bool,
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session").field("closed", &self.closed).finish_non_exhaustive()
+    }
+}
+
+impl Session {
+    pub(crate) async fn new(stream: Stream, private: bool) -> hyper::Result<Self> {
+        let (sender, connection) = http1::Builder::new()
+            .max_header_size(HEADER_BYTES_MAX)
+            .max_headers(HEADERS_MAX)
+            .max_buf_size(BUFFER_BYTES_MAX)
+            .handshake(TokioIo::new(stream))
+            .await?;
+        Ok(Self { sender, connection: Box::pin(connection), closed: false, private })
+    }
+
+    /// Sends a request and waits for the head of its answer.
+    pub(crate) async fn send(
+        &mut self,
+        request: Request<Full<Bytes>>,
+    ) -> Result<Response<Incoming>, TrySendError<Request<Full<Bytes>>>> {
+        let mut answer = pin!(self.sender.try_send_request(request));
+        poll_fn(|cx| {
+            if let Poll::Ready(answer) = answer.as_mut().poll(cx) {
+                return Poll::Ready(answer);
+            }
+            drive(&mut self.connection, &mut self.closed, cx);
+            answer.as_mut().poll(cx)
+        })
+        .await
+    }
+
+    /// Returns the next frame of the body of an answer that came over this connection.
+    pub(crate) fn poll_frame(
+        &mut self,
+        body: &mut Incoming,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<hyper::Result<Frame<Bytes>>>> {
+        if let Poll::Ready(frame) = Pin::new(&mut *body).poll_frame(cx) {
+            return Poll::Ready(frame);
+        }
+        drive(&mut self.connection, &mut self.closed, cx);
+        Pin::new(body).poll_frame(cx)
+    }
+
+    /// Returns whether the connection can carry another request, as far as can be seen from here.
+    pub(crate) async fn is_usable(&mut self) -> bool {
+        poll_fn(|cx| {
+            drive(&mut self.connection, &mut self.closed, cx);
+            Poll::Ready(!self.closed && self.sender.is_ready())
+        })
+        .await
+    }
+}
+
+/// Moves a connection on. What goes wrong with it is told to whoever waits for its answer.
+fn drive(
+    connection: &mut Pin<Box<http1::Connection<TokioIo<Stream>, Full<Bytes>>>>,
+    closed: &mut bool,
+    cx: &mut Context<'_>,
+) {
+    if !*closed && connection.as_mut().poll(cx).is_ready() {
+        *closed = true;
+    }
+}

@@ -1,0 +1,382 @@
+//! The client against peers that behave, and against those that do not.
+
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use http::{HeaderValue, Method, Response, StatusCode, header};
+use http_body_util::BodyExt;
+use net::Error;
+use net::body::{self, Body};
+use net::client::{Client, Request, Settings, Timeouts};
+use net::error::{Fault, Retry, Stage};
+use net::guard::Refusal;
+use net::server::{Limits, bind, serve};
+use net::shutdown::Shutdown;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tower::service_fn;
+use url::Url;
+
+fn client() -> Client {
+    let timeouts = Timeouts {
+        connect: Duration::from_secs(5),
+        header: Duration::from_millis(500),
+        idle: Duration::from_millis(500),
+        total: None,
+    };
+    Client::new(Settings { allow_private: true, timeouts, ..Settings::default() })
+}
+
+fn url(address: SocketAddr, path: &str) -> Url {
+    Url::parse(&format!("http://{address}{path}")).unwrap()
+}
+
+/// A peer that sends `answer` to each connection's first request and closes.
+async fn peer(answer: impl Into<Vec<u8>>) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let answer = answer.into();
+    tokio::spawn(async move {
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            read_head(&mut stream).await;
+            stream.write_all(&answer).await.unwrap();
+        }
+    });
+    address
+}
+
+async fn read_head(stream: &mut TcpStream) -> String {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.push(stream.read_u8().await.unwrap());
+    }
+    String::from_utf8(head).unwrap()
+}
+
+/// A server of ours: tells what it was asked, redirects from `/to?URL`, refuses at `/refuse`.
+async fn daemon() -> SocketAddr {
+    let listener = bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(serve(listener, service_fn(answer), Limits::default(), Shutdown::new()));
+    address
+}
+
+async fn answer(request: http::Request<Body>) -> Result<Response<Body>, Infallible> {
+    let (head, body) = request.into_parts();
+    let mut response = Response::new(body::empty());
+    match head.uri.path() {
+        "/to" | "/to308" => {
+            let (status, to) = match head.uri.path() {
+                "/to" => (StatusCode::SEE_OTHER, head.uri.query().unwrap()),
+                _ => (StatusCode::PERMANENT_REDIRECT, head.uri.query().unwrap()),
+            };
+            *response.status_mut() = status;
+            response.headers_mut().insert(header::LOCATION, HeaderValue::from_str(to).unwrap());
+        }
+        "/refuse" => {
+            *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("7"));
+            *response.body_mut() = body::full("come back\nlater");
+        }
+        _ => {
+            let text =
+                |name| head.headers.get(name).map_or("", |it: &HeaderValue| it.to_str().unwrap());
+            let body = body.collect().await.unwrap().to_bytes();
+            let told = serde_json::json!({
+                "line": format!("{} {}", head.method, head.uri),
+                "host": text(header::HOST),
+                "agent": text(header::USER_AGENT),
+                "authorization": text(header::AUTHORIZATION),
+                "body": String::from_utf8_lossy(&body),
+            });
+            *response.body_mut() = body::full(told.to_string());
+        }
+    }
+    Ok(response)
+}
+
+async fn told(client: &Client, request: Request) -> serde_json::Value {
+    client.send(request).await.unwrap().require_success().await.unwrap().json().await.unwrap()
+}
+
+#[tokio::test]
+async fn says_who_it_is_and_what_it_wants() {
+    let address = daemon().await;
+    let contact = Some("mailto:admin@example.org".to_owned());
+    let client = Client::new(Settings { allow_private: true, contact, ..Settings::default() });
+    let request = Request::get(url(address, "/a/b?c=d")).token(Some("secret".to_owned()));
+    let told = told(&client, request).await;
+    assert_eq!(told["line"], "GET /a/b?c=d");
+    assert_eq!(told["host"], address.to_string());
+    assert_eq!(told["authorization"], "Bearer secret");
+    let agent = told["agent"].as_str().unwrap();
+    assert!(agent.starts_with("harvest/") && agent.ends_with(" (+mailto:admin@example.org)"));
+}
+
+#[tokio::test]
+async fn follows_redirects_and_drops_credentials_on_the_way_to_another_origin() {
+    let (here, there) = (daemon().await, daemon().await);
+    let client = client();
+    let token = Some("secret".to_owned());
+    let same = Request::post(url(here, "/to?/end"), "body").token(token.clone());
+    let same = told(&client, same).await;
+    assert_eq!((&same["line"], &same["body"]), (&"GET /end".into(), &"".into()));
+    assert_eq!(same["authorization"], "Bearer secret");
+    let other = url(here, &format!("/to308?http://{there}/end"));
+    let other = told(&client, Request::post(other, "body").token(token)).await;
+    assert_eq!((&other["line"], &other["body"]), (&"POST /end".into(), &"body".into()));
+    assert_eq!(other["authorization"], "");
+
+    let five = client.send(Request::get(url(here, "/to?/to?/to?/to?/to?/end"))).await.unwrap();
+    assert_eq!((five.status, five.url.path()), (StatusCode::OK, "/end"));
+    let endless = peer("HTTP/1.1 302 Found\r\nLocation: /again\r\nContent-Length: 0\r\n\r\n").await;
+    let error = client.send(Request::get(url(endless, "/"))).await.unwrap_err();
+    assert!(matches!(error, Error::Redirects { redirects_max: 5, .. }), "{error}");
+}
+
+#[tokio::test]
+async fn vets_every_address_on_every_hop() {
+    let address = daemon().await;
+    let public = Client::new(Settings::default());
+    for host in ["127.0.0.1", "localhost", "2130706433", "0x7f.1", "[::ffff:127.0.0.1]"] {
+        let url = Url::parse(&format!("http://{host}:{}/", address.port())).unwrap();
+        let error = public.send(Request::get(url)).await.unwrap_err();
+        assert!(matches!(error, Error::Refused { refusal: Refusal::Loopback, .. }), "{error}");
+        assert_eq!((error.fault(), error.retry()), (Fault::Ours, Retry::No));
+    }
+    // One request may be allowed more than the client's other ones, but does not help those.
+    let request = Request::get(url(address, "/")).allow_private(true);
+    assert_eq!(told(&public, request).await["line"], "GET /");
+    assert!(public.send(Request::get(url(address, "/"))).await.is_err());
+    // Not even an allowed source may send us to a link-local address.
+    let to = url(address, "/to?http://169.254.169.254/latest/meta-data/");
+    let error = client().send(Request::get(to)).await.unwrap_err();
+    assert!(matches!(error, Error::Refused { refusal: Refusal::LinkLocal, .. }), "{error}");
+}
+
+#[tokio::test]
+async fn uses_a_connection_again_until_the_peer_has_closed_it() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let connections = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&connections);
+    let peer = tokio::spawn(async move {
+        for requests in [3, 1] {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            counter.fetch_add(1, Ordering::SeqCst);
+            for _ in 0..requests {
+                read_head(&mut stream).await;
+                stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").await.unwrap();
+            }
+        }
+    });
+    let client = client();
+    for _ in 0..4 {
+        let response = client.send(Request::get(url(address, "/"))).await.unwrap();
+        assert_eq!(response.bytes(10).await.unwrap(), "ok");
+    }
+    peer.await.unwrap();
+    assert_eq!(connections.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test]
+async fn a_body_that_breaks_off_is_an_error_and_what_came_is_good() {
+    for answer in [
+        "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nhello",
+    ] {
+        let mut response = client().send(Request::get(url(peer(answer).await, "/"))).await.unwrap();
+        let mut all = Vec::new();
+        let error = loop {
+            match response.chunk().await {
+                Ok(Some(piece)) => all.extend_from_slice(&piece),
+                Ok(None) => panic!("{answer:?} ended well"),
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(all, b"hello");
+        assert!(matches!(error, Error::Cut { received: 5, .. }), "{error}");
+        assert_eq!(error.fault(), Fault::Network);
+    }
+}
+
+#[tokio::test]
+async fn refuses_what_is_no_http_or_too_large() {
+    let client = client();
+    for answer in ["", "hello\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n"] {
+        let error = client.send(Request::get(url(peer(answer).await, "/"))).await.unwrap_err();
+        assert!(matches!(error, Error::Protocol { .. }), "{error}");
+    }
+    let head = format!("HTTP/1.1 200 OK\r\nX: {}\r\n\r\n", "x".repeat(100_000));
+    assert!(client.send(Request::get(url(peer(head).await, "/"))).await.is_err());
+
+    for answer in [
+        "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n123456789",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\n123456789\r\n0\r\n\r\n",
+    ] {
+        let address = peer(answer).await;
+        let response = client.send(Request::get(url(address, "/"))).await.unwrap();
+        let error = response.bytes(8).await.unwrap_err();
+        assert!(matches!(error, Error::TooLarge { bytes_max: 8, .. }), "{error}");
+        let request = Request { response_bytes_max: Some(3), ..Request::get(url(address, "/")) };
+        assert!(client.send(request).await.unwrap().bytes(100).await.is_err());
+    }
+}
+
+#[tokio::test]
+async fn gives_up_on_peers_that_fall_silent() {
+    let stages = |error: Error| match error {
+        Error::Timeout { stage, .. } => stage,
+        other => panic!("{other}"),
+    };
+    let client = client();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let silent = url(listener.local_addr().unwrap(), "/");
+    let error = client.send(Request::get(silent.clone())).await.unwrap_err();
+    assert_eq!(stages(error), Stage::Header);
+
+    let total = Some(Duration::from_millis(50));
+    let timeouts = Some(Timeouts { total, ..Timeouts::default() });
+    let request = Request { timeouts, ..Request::get(silent) };
+    assert_eq!(stages(client.send(request).await.unwrap_err()), Stage::Total);
+
+    let half = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = half.local_addr().unwrap();
+    tokio::spawn(async move {
+        let (mut stream, _) = half.accept().await.unwrap();
+        stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello").await.unwrap();
+        std::future::pending::<()>().await;
+    });
+    let mut response = client.send(Request::get(url(address, "/"))).await.unwrap();
+    assert_eq!(response.chunk().await.unwrap().unwrap(), "hello");
+    assert_eq!(stages(response.chunk().await.unwrap_err()), Stage::Idle);
+}
+
+#[tokio::test]
+async fn more_requests_than_allowed_at_once_wait_and_then_give_up() {
+    let settings = Settings {
+        allow_private: true,
+        connections_max: 1,
+        timeouts: Timeouts { connect: Duration::from_millis(50), ..Timeouts::default() },
+        ..Settings::default()
+    };
+    let (client, address) = (Client::new(settings), daemon().await);
+    let first = client.send(Request::get(url(address, "/"))).await.unwrap();
+    let error = client.send(Request::get(url(address, "/"))).await.unwrap_err();
+    assert!(matches!(error, Error::Timeout { stage: Stage::Queue, .. }), "{error}");
+    first.bytes(1_000).await.unwrap();
+    client.send(Request::get(url(address, "/"))).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_refusal_says_what_the_peer_said_and_when_to_come_back() {
+    let response = client().send(Request::get(url(daemon().await, "/refuse"))).await.unwrap();
+    let error = response.require_success().await.unwrap_err();
+    assert!(error.to_string().ends_with("/refuse answered 503 Service Unavailable: come back"));
+    assert_eq!(error.retry(), Retry::After(Duration::from_secs(7)));
+    let response = client().send(Request::get(url(daemon().await, "/"))).await.unwrap();
+    let error = response.json::<Vec<u8>>().await.unwrap_err();
+    assert!(matches!(error, Error::Json { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn refuses_urls_that_it_cannot_or_should_not_fetch() {
+    for bad in ["ftp://h/", "file:///etc/passwd", "http://user:pw@h/"] {
+        let error = client().send(Request::get(Url::parse(bad).unwrap())).await.unwrap_err();
+        assert!(matches!(error, Error::Url { .. }), "{error}");
+    }
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let error = client().send(Request::get(url(address, "/"))).await.unwrap_err();
+    assert!(matches!(error, Error::Connect { .. }), "{error}");
+    assert!(error.to_string().contains(&address.to_string()));
+}
+
+#[tokio::test]
+async fn head_has_a_length_and_no_body() {
+    let address = peer("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n").await;
+    let request = Request { method: Method::HEAD, ..Request::get(url(address, "/")) };
+    let response = client().send(request).await.unwrap();
+    assert_eq!(response.header("content-length"), Some("9"));
+    assert_eq!(response.bytes(9).await.unwrap(), "");
+}
+
+mod tls {
+    use rustls::pki_types::pem::PemObject;
+    use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+    use tokio_rustls::TlsAcceptor;
+
+    use super::*;
+
+    // A certificate for localhost and 127.0.0.1, and the authority that signed it; made for this
+    // test by openssl, good for a century, trusted by nobody else.
+    const AUTHORITY: &[u8] = include_bytes!("tls/authority.pem");
+    const CERTIFICATE: &[u8] = include_bytes!("tls/certificate.pem");
+    const KEY: &[u8] = include_bytes!("tls/key.pem");
+
+    async fn secure_peer() -> SocketAddr {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = rustls::ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(
+                vec![CertificateDer::from_pem_slice(CERTIFICATE).unwrap()],
+                PrivateKeyDer::from_pem_slice(KEY).unwrap(),
+            )
+            .unwrap();
+        let acceptor = TlsAcceptor::from(Arc::new(config));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(async move {
+            loop {
+                let (stream, _) = listener.accept().await.unwrap();
+                let Ok(mut stream) = acceptor.accept(stream).await else { continue };
+                let mut head = Vec::new();
+                while !head.ends_with(b"\r\n\r\n") {
+                    head.push(stream.read_u8().await.unwrap());
+                }
+                let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nsecret";
+                stream.write_all(answer).await.unwrap();
+                stream.flush().await.unwrap();
+            }
+        });
+        address
+    }
+
+    fn secure_url(host: &str, address: SocketAddr) -> Url {
+        Url::parse(&format!("https://{host}:{}/", address.port())).unwrap()
+    }
+
+    #[tokio::test]
+    async fn fetches_over_tls_from_whom_it_trusts_and_nobody_else() {
+        let address = secure_peer().await;
+        let authority = CertificateDer::from_pem_slice(AUTHORITY).unwrap().to_vec();
+        let extra_roots = vec![authority];
+        let trusting =
+            Client::new(Settings { allow_private: true, extra_roots, ..Settings::default() });
+        for host in ["localhost", "127.0.0.1"] {
+            let response = trusting.send(Request::get(secure_url(host, address))).await.unwrap();
+            assert_eq!(response.bytes(10).await.unwrap(), "secret");
+        }
+        let wrong_name = Request::get(secure_url("127.0.0.2", address));
+        let error = client().send(wrong_name).await.unwrap_err();
+        assert!(matches!(error, Error::Connect { .. } | Error::Tls { .. }), "{error}");
+        let error =
+            client().send(Request::get(secure_url("localhost", address))).await.unwrap_err();
+        let setup = matches!(error, Error::TlsSetup { .. });
+        assert!(setup || matches!(error, Error::Tls { .. }), "{error}");
+        let error = trusting.send(Request::get(secure_url("localhost", daemon().await))).await;
+        let error = error.unwrap_err();
+        assert!(matches!(error, Error::Tls { .. }), "{error}");
+        assert!(error.to_string().contains("check its certificate"), "{error}");
+    }
+}
