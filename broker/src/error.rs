@@ -12,6 +12,12 @@ pub enum Error {
     /// A listener or a request failed.
     #[error(transparent)]
     Net(#[from] net::Error),
+    /// The collection failed.
+    #[error(transparent)]
+    Collection(#[from] collection::Error),
+    /// The admin's token or a page failed.
+    #[error(transparent)]
+    Web(#[from] web::Error),
     /// A file or folder of the data directory cannot be used.
     #[error("cannot {action} {}: {source}; check the folder, its owner and the free space", .path.display())]
     Io {

@@ -8,6 +8,7 @@ pub mod config;
 pub mod error;
 pub mod index;
 pub mod measure;
+pub mod metrics;
 pub mod query;
 pub mod schedule;
 pub mod server;

