@@ -1,50 +1,37 @@
-//! The collection: one writer, any number of readers, on one directory.
+//! The collection: one writer at a time, any number of readers, on one directory.
+//!
+//! A commit is packed before the writer's lock is taken, appended and synced under it, then put in
+//! the key index, and only then shown to readers.
+//!
+//! Source: DESIGN.md, "The one idea".
 
-use std::io;
-use std::path::Path;
-use std::sync::Arc;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Read as _, Seek as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
 use soif::digest::Md5;
 use tokio::sync::watch;
 
-use crate::change::{Batch, Oid, Scanned, Stamp, Stored, Version};
+use crate::change::{Batch, Change, Note, Oid, Stamp, Stored, Version};
+use crate::content;
 use crate::error::Error;
-use crate::holders::{Cursor, Pulled};
-use crate::report::{Applied, Compacted, Extents, Recovery, Report, SourceStats, Stats, Swept};
+use crate::holders::{CURSOR, USER, note_key};
+use crate::keys::Keys;
+use crate::log::{self, Appended, Log, Tail};
+use crate::member::Packed;
+use crate::options::Options;
+use crate::recover;
+use crate::replay;
+use crate::report::{Extents, Recovery, Stats};
+use crate::scan::{Pinned, Scan};
 
-/// How a collection is kept. [`Default`] suits all but tests.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Options {
-    /// A segment is sealed once it is this large, in bytes.
-    pub segment_bytes_max: u64,
-    /// Plain bytes of a member, unless one record is larger.
-    pub member_bytes_max: usize,
-    /// Plain bytes of one record at most; larger ones are refused.
-    pub record_bytes_max: usize,
-    /// How long deletes are remembered, at least.
-    pub horizon: Duration,
-    /// How long an object lives unconfirmed when it does not say so itself.
-    pub ttl_default: Duration,
-    /// Memory for the key index's cache, in bytes.
-    pub keys_cache_bytes: u64,
-    /// The key index is made durable at a commit when it last was so long ago.
-    pub keys_flush_interval: Duration,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            segment_bytes_max: 64 << 20,
-            member_bytes_max: 64 << 10,
-            record_bytes_max: 32 << 20,
-            horizon: Duration::from_secs(60 * 86_400),
-            ttl_default: Duration::from_secs(30 * 86_400),
-            keys_cache_bytes: 32 << 20,
-            keys_flush_interval: Duration::from_secs(5),
-        }
-    }
-}
+/// Compression of commits: fast.
+const LEVEL_COMMIT: u32 = 1;
+/// How often a look-up is repeated that compaction has overtaken.
+const GET_TRIES: usize = 3;
 
 /// Records by object identifier and one change log, on one directory.
 ///
@@ -52,7 +39,35 @@ impl Default for Options {
 /// one another): call them from `spawn_blocking`.
 #[derive(Clone, Debug)]
 pub struct Collection {
-    inner: Arc<()>,
+    pub(crate) inner: Arc<Inner>,
+}
+
+/// What the clones share.
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub(crate) dir: PathBuf,
+    pub(crate) options: Options,
+    pub(crate) log: Log,
+    tail: Mutex<Tail>,
+    /// `None` only while it is being made anew.
+    keys: RwLock<Option<Keys>>,
+    live: AtomicU64,
+    announce: watch::Sender<Version>,
+    /// Held while compacting: one compaction at a time.
+    pub(crate) compacting: Mutex<()>,
+    /// Locked for as long as the collection is open.
+    _lock: File,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // The index can be rebuilt: a failure here costs time at the next opening, nothing else.
+        if let Ok(Some(keys)) = self.keys.get_mut().map(Option::take)
+            && let Err(error) = keys.flush()
+        {
+            tracing::warn!(dir = %self.dir.display(), %error, "key index not flushed");
+        }
+    }
 }
 
 impl Collection {
@@ -62,26 +77,87 @@ impl Collection {
     ///
     /// [`Error::InUse`]: another process has it. [`Error::Manifest`]: run a rebuild. Otherwise the
     /// file system refused.
-    pub fn open(_dir: &Path, _options: Options, _now: Stamp) -> Result<(Self, Recovery), Error> {
-        unimplemented!()
+    pub fn open(dir: &Path, options: Options, now: Stamp) -> Result<(Self, Recovery), Error> {
+        Self::open_with(dir, options, now, false)
+    }
+
+    /// Opens a collection whose files are damaged beyond what [`open`](Self::open) repairs: checks
+    /// every member, keeps the good ones, does without a manifest if it must, and makes the key
+    /// index anew.
+    ///
+    /// # Errors
+    ///
+    /// As for [`open`](Self::open).
+    pub fn rebuild(dir: &Path, options: Options, now: Stamp) -> Result<(Self, Recovery), Error> {
+        Self::open_with(dir, options, now, true)
+    }
+
+    fn open_with(
+        dir: &Path,
+        options: Options,
+        now: Stamp,
+        thorough: bool,
+    ) -> Result<(Self, Recovery), Error> {
+        fs::create_dir_all(dir).map_err(|error| Error::io("cannot create", dir, error))?;
+        let lock = lock(dir)?;
+        let mut opened = recover::open(dir, now, thorough)?;
+        let mut recovery = Recovery { cut: opened.cut, ..Recovery::default() };
+        let indexed =
+            replay::open_keys(dir, &options, &opened.log, &mut opened.tail, thorough, now)?;
+        recovery.keys_rebuilt = indexed.rebuilt;
+        recovery.replayed = indexed.replayed;
+        recovery.lost = opened.tail.manifest.lost;
+        let version = opened.tail.version();
+        let lost = opened.tail.manifest.lost;
+        let inner = Inner {
+            dir: dir.to_owned(),
+            options,
+            log: opened.log,
+            tail: Mutex::new(opened.tail),
+            live: AtomicU64::new(indexed.live),
+            keys: RwLock::new(Some(indexed.keys)),
+            announce: watch::Sender::new(version),
+            compacting: Mutex::new(()),
+            _lock: lock,
+        };
+        let collection = Self { inner: Arc::new(inner) };
+        if lost {
+            collection.forget_cursors(now)?;
+        }
+        Ok((collection, recovery))
+    }
+
+    /// Does what follows from lost changes: sources are read from the start again.
+    fn forget_cursors(&self, now: Stamp) -> Result<(), Error> {
+        let mut tail = self.inner.tail();
+        let found =
+            self.inner.read_keys(|keys| keys.notes(&[CURSOR]).collect::<Result<Vec<_>, _>>())?;
+        let notes: Vec<Note> =
+            found.into_iter().map(|(key, _)| Note { key, value: None }).collect();
+        self.inner.commit(&mut tail, &[], &notes, now)?;
+        let mut manifest = tail.manifest_now();
+        manifest.lost = false;
+        manifest.write(&self.inner.dir)?;
+        tail.manifest = manifest;
+        Ok(())
     }
 
     /// Returns the version of the last commit.
     #[must_use]
     pub fn version(&self) -> Version {
-        unimplemented!()
+        self.inner.log.version()
     }
 
     /// Returns a receiver that hears of every new version.
     #[must_use]
     pub fn watch(&self) -> watch::Receiver<Version> {
-        unimplemented!()
+        self.inner.announce.subscribe()
     }
 
     /// Returns the number of live objects.
     #[must_use]
     pub fn len(&self) -> u64 {
-        unimplemented!()
+        self.inner.live.load(Ordering::Acquire)
     }
 
     /// Whether there is no live object.
@@ -96,9 +172,17 @@ impl Collection {
     /// # Errors
     ///
     /// [`Error::Refused`]: correct or drop that change. [`Error::Full`]: nothing of it is kept; free
-    /// space and commit again. After any other error the collection stops writing: open it again.
-    pub fn commit(&self, _batch: Batch, _now: Stamp) -> Result<Version, Error> {
-        unimplemented!()
+    /// space and commit again. After any other error open the collection again: whether the batch
+    /// is there shows only then.
+    pub fn commit(&self, batch: Batch, now: Stamp) -> Result<Version, Error> {
+        let notes: Vec<Note> = batch
+            .notes
+            .into_iter()
+            .map(|note| Note { key: note_key(USER, &note.key), value: note.value })
+            .collect();
+        let packed = self.inner.pack(&batch.changes, &notes)?;
+        let mut tail = self.inner.tail();
+        self.inner.commit_packed(&mut tail, &batch.changes, &notes, &packed, now)
     }
 
     /// Returns the live object `oid`.
@@ -106,8 +190,21 @@ impl Collection {
     /// # Errors
     ///
     /// The segment is damaged or unreadable.
-    pub fn get(&self, _oid: &Oid) -> Result<Option<Stored>, Error> {
-        unimplemented!()
+    pub fn get(&self, oid: &Oid) -> Result<Option<Stored>, Error> {
+        let key = oid.key();
+        for _ in 0..GET_TRIES {
+            let Some(object) = self.inner.read_keys(|keys| keys.object(&key))? else {
+                return Ok(None);
+            };
+            // Between the two look-ups the object may have changed and the log been compacted.
+            if let Some(found) = self.inner.log.view().change(object.serial)?
+                && let Change::Update(record) = found.change
+            {
+                return Ok(Some(Stored { record, serial: found.serial, stamp: found.stamp }));
+            }
+        }
+        self.inner.rebuild_keys("it names a change that the log does not have")?;
+        Ok(None)
     }
 
     /// Returns the value of a note.
@@ -115,17 +212,28 @@ impl Collection {
     /// # Errors
     ///
     /// The key index failed and could not be rebuilt.
-    pub fn note(&self, _key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
-        unimplemented!()
+    pub fn note(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
+        let key = note_key(USER, key);
+        self.inner.read_keys(|keys| keys.note(&key))
     }
 
     /// Returns the notes whose keys start with `prefix`, by key. Notes committed meanwhile may or
     /// may not be among them.
     pub fn notes(
         &self,
-        _prefix: &[u8],
+        prefix: &[u8],
     ) -> impl Iterator<Item = Result<(Vec<u8>, Vec<u8>), Error>> + use<> {
-        std::iter::empty()
+        let prefix = note_key(USER, prefix);
+        let path = self.inner.keys_dir();
+        let (notes, failed) = match self.inner.read_keys(|keys| Ok(keys.notes(&prefix))) {
+            Ok(notes) => (Some(notes), None),
+            Err(error) => (None, Some(Err(error))),
+        };
+        let bare = move |item: Result<(Vec<u8>, Vec<u8>), sled::Error>| match item {
+            Ok((key, value)) => Ok((key.get(1..).unwrap_or_default().to_vec(), value)),
+            Err(source) => Err(Error::Keys { path: path.clone(), source }),
+        };
+        failed.into_iter().chain(notes.into_iter().flatten().map(bare))
     }
 
     /// Returns the changes after serial `since` up to the present version, in serial order;
@@ -133,9 +241,9 @@ impl Collection {
     ///
     /// # Errors
     ///
-    /// The log cannot be read.
-    pub fn scan(&self, _since: u64) -> Result<Scan, Error> {
-        unimplemented!()
+    /// None at present; the iterator's items may be errors.
+    pub fn scan(&self, since: u64) -> Result<Scan, Error> {
+        Ok(Scan::new(self.inner.log.view(), since))
     }
 
     /// Returns the live objects whose record has this `MD5`, in identifier order.
@@ -143,83 +251,8 @@ impl Collection {
     /// # Errors
     ///
     /// The key index failed and could not be rebuilt.
-    pub fn oids_with_md5(&self, _md5: &Md5) -> Result<Vec<Oid>, Error> {
-        unimplemented!()
-    }
-
-    /// Returns how far `source` has been read; `None` if never.
-    ///
-    /// # Errors
-    ///
-    /// The key index failed and could not be rebuilt.
-    pub fn cursor(&self, _source: &str) -> Result<Option<Cursor>, Error> {
-        unimplemented!()
-    }
-
-    /// Applies what was pulled from a source, atomically with the source's cursor. The newest
-    /// origin version of an object wins; a delete releases the source's hold, and the object goes
-    /// with its last holder.
-    ///
-    /// # Errors
-    ///
-    /// As [`commit`](Self::commit); records without identity are ignored and counted, not refused.
-    pub fn apply(&self, _pulled: Pulled, _now: Stamp) -> Result<Applied, Error> {
-        unimplemented!()
-    }
-
-    /// Forgets a source: releases all that it holds, and its cursor.
-    ///
-    /// # Errors
-    ///
-    /// As [`commit`](Self::commit).
-    pub fn remove_source(&self, _source: &str, _now: Stamp) -> Result<Applied, Error> {
-        unimplemented!()
-    }
-
-    /// Returns the sources that hold something or have a cursor, by name.
-    ///
-    /// # Errors
-    ///
-    /// The key index failed and could not be rebuilt.
-    pub fn sources(&self) -> Result<Vec<SourceStats>, Error> {
-        unimplemented!()
-    }
-
-    /// Deletes the objects whose time-to-live has run out, unless more than `max_share` (0 to 1) of
-    /// all have.
-    ///
-    /// # Errors
-    ///
-    /// As [`commit`](Self::commit).
-    pub fn sweep(&self, _now: Stamp, _max_share: f64) -> Result<Swept, Error> {
-        unimplemented!()
-    }
-
-    /// Rewrites the log without what is superseded. Commits go on meanwhile.
-    ///
-    /// # Errors
-    ///
-    /// The file system refused; the log is as it was.
-    pub fn compact(&self, _now: Stamp) -> Result<Compacted, Error> {
-        unimplemented!()
-    }
-
-    /// Checks every checksum, the order of the log, and the key index against one made anew.
-    ///
-    /// # Errors
-    ///
-    /// The file system refused. Damage is no error: the report lists it.
-    pub fn verify(&self) -> Result<Report, Error> {
-        unimplemented!()
-    }
-
-    /// Makes the key index anew from the segments.
-    ///
-    /// # Errors
-    ///
-    /// The file system refused, or a segment is damaged.
-    pub fn rebuild(&self) -> Result<(), Error> {
-        unimplemented!()
+    pub fn oids_with_md5(&self, md5: &Md5) -> Result<Vec<Oid>, Error> {
+        self.inner.read_keys(|keys| keys.oids_with_md5(md5))
     }
 
     /// Writes all live objects as plain SOIF, in serial order; returns how many.
@@ -227,14 +260,45 @@ impl Collection {
     /// # Errors
     ///
     /// The log cannot be read, or `out` refused.
-    pub fn export(&self, _out: impl io::Write) -> Result<u64, Error> {
-        unimplemented!()
+    pub fn export(&self, mut out: impl io::Write) -> Result<u64, Error> {
+        let refused = |error| Error::io("cannot write", Path::new("the export"), error);
+        let mut count = 0;
+        let mut plain = Vec::new();
+        for scanned in self.scan(0)? {
+            let scanned = scanned?;
+            let Change::Update(record) = scanned.change else { continue };
+            let Some(oid) = Oid::of(&record) else { continue };
+            let object = self.inner.read_keys(|keys| keys.object(&oid.key()))?;
+            if object.is_some_and(|it| it.serial == scanned.serial) {
+                plain.clear();
+                soif::write_record(&mut plain, &record);
+                out.write_all(&plain).map_err(refused)?;
+                count += 1;
+            }
+        }
+        out.flush().map_err(refused)?;
+        Ok(count)
     }
 
     /// Returns the collection's figures.
     #[must_use]
     pub fn stats(&self) -> Stats {
-        unimplemented!()
+        let view = self.inner.log.view();
+        let mut stats = Stats {
+            version: view.version,
+            objects: self.len(),
+            segments: view.segments.len() as u64,
+            horizon: view.horizon,
+            ..Stats::default()
+        };
+        for segment in &view.segments {
+            let entries = segment.entries();
+            stats.members += entries.len() as u64;
+            stats.changes += entries.iter().map(|it| u64::from(it.changes)).sum::<u64>();
+            stats.bytes += entries.last().map_or(0, |it| it.end());
+        }
+        stats.compaction_due = crate::compact::is_due(&stats);
+        stats
     }
 
     /// Begins a new epoch: every consumer starts over with a snapshot. For restore, import and
@@ -243,8 +307,16 @@ impl Collection {
     /// # Errors
     ///
     /// The file system refused; the epoch is as it was.
-    pub fn new_epoch(&self, _now: Stamp) -> Result<Version, Error> {
-        unimplemented!()
+    pub fn new_epoch(&self, now: Stamp) -> Result<Version, Error> {
+        let mut tail = self.inner.tail();
+        let mut manifest = tail.manifest_now();
+        manifest.epoch = recover::fresh_epoch(now, manifest.epoch);
+        manifest.write(&self.inner.dir)?;
+        tail.manifest = manifest;
+        let (epoch, commit, serial) = (tail.manifest.epoch, tail.commit, tail.serial);
+        self.inner.read_keys(|keys| keys.writes()?.commit(epoch, commit, serial))?;
+        self.inner.publish(&tail);
+        Ok(tail.version())
     }
 
     /// Returns the members after serial `since` as file ranges, without the local ones; `None` if
@@ -253,8 +325,10 @@ impl Collection {
     /// # Errors
     ///
     /// None at present; the signature leaves room.
-    pub fn extents(&self, _since: u64) -> Result<Option<Extents>, Error> {
-        unimplemented!()
+    pub fn extents(&self, since: u64) -> Result<Option<Extents>, Error> {
+        let view = self.inner.log.view();
+        let known = view.horizon <= since && since <= view.version.serial;
+        Ok(known.then(|| view.extents(since)))
     }
 
     /// Pins the whole log as it is: its files stay until the pin is dropped.
@@ -263,33 +337,160 @@ impl Collection {
     ///
     /// None at present; the signature leaves room.
     pub fn pin(&self) -> Result<Pinned, Error> {
-        unimplemented!()
+        Ok(Pinned::new(self.inner.log.view()))
     }
 }
 
-/// Iterator over the log; see [`Collection::scan`].
-#[derive(Debug)]
-pub struct Scan {
-    ahead: std::vec::IntoIter<Scanned>,
-}
+impl Inner {
+    /// Takes the writer's lock.
+    pub(crate) fn tail(&self) -> MutexGuard<'_, Tail> {
+        self.tail.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 
-impl Iterator for Scan {
-    type Item = Result<Scanned, Error>;
+    pub(crate) fn keys_dir(&self) -> PathBuf {
+        self.dir.join(replay::KEYS)
+    }
 
-    fn next(&mut self) -> Option<Self::Item> {
-        self.ahead.next().map(Ok)
+    fn keys(&self) -> RwLockReadGuard<'_, Option<Keys>> {
+        self.keys.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks the key index; if it fails, makes it anew and asks again.
+    pub(crate) fn read_keys<T>(
+        &self,
+        ask: impl Fn(&Keys) -> Result<T, sled::Error>,
+    ) -> Result<T, Error> {
+        let first = self.keys().as_ref().map(&ask);
+        match first {
+            Some(Ok(answer)) => return Ok(answer),
+            Some(Err(error)) => self.rebuild_keys(&error.to_string())?,
+            None => self.rebuild_keys("it could not be rebuilt before")?,
+        }
+        let gone = || sled::Error::Unsupported("the index is gone".to_owned());
+        let second = self.keys().as_ref().map_or_else(|| Err(gone()), &ask);
+        second.map_err(|source| Error::Keys { path: self.keys_dir(), source })
+    }
+
+    /// Drops the key index and makes it anew from the segments.
+    pub(crate) fn rebuild_keys(&self, why: &str) -> Result<(), Error> {
+        tracing::warn!(dir = %self.dir.display(), why, "rebuilding the key index");
+        let mut slot = self.keys.write().unwrap_or_else(PoisonError::into_inner);
+        drop(slot.take());
+        let view = self.log.view();
+        let fresh = replay::fresh_keys(&self.dir, &self.options, &view)?;
+        self.live.store(fresh.1, Ordering::Release);
+        *slot = Some(fresh.0);
+        Ok(())
+    }
+
+    /// Packs what is to be committed.
+    pub(crate) fn pack(&self, changes: &[Change], notes: &[Note]) -> Result<Vec<Packed>, Error> {
+        let options = &self.options;
+        let drafts =
+            content::drafts(changes, notes, options.member_bytes_max, options.record_bytes_max)?;
+        Ok(log::pack(&drafts, LEVEL_COMMIT))
+    }
+
+    /// Commits under the writer's lock.
+    pub(crate) fn commit(
+        &self,
+        tail: &mut Tail,
+        changes: &[Change],
+        notes: &[Note],
+        now: Stamp,
+    ) -> Result<Version, Error> {
+        let packed = self.pack(changes, notes)?;
+        self.commit_packed(tail, changes, notes, &packed, now)
+    }
+
+    fn commit_packed(
+        &self,
+        tail: &mut Tail,
+        changes: &[Change],
+        notes: &[Note],
+        packed: &[Packed],
+        now: Stamp,
+    ) -> Result<Version, Error> {
+        if packed.is_empty() {
+            return Ok(tail.version());
+        }
+        let appended = self.log.append(tail, packed, now, self.options.segment_bytes_max)?;
+        if let Err(error) = self.index(tail, appended, changes, notes) {
+            // It is durable, but nobody can look it up: the next opening sorts that out.
+            tail.stopped = true;
+            return Err(error);
+        }
+        self.publish(tail);
+        let interval = millis(self.options.keys_flush_interval);
+        self.read_keys(|keys| keys.flush_if_due(now.0, interval))?;
+        Ok(tail.version())
+    }
+
+    /// Puts a commit in the key index, unless a rebuild has just done so.
+    fn index(
+        &self,
+        tail: &Tail,
+        appended: Appended,
+        changes: &[Change],
+        notes: &[Note],
+    ) -> Result<(), Error> {
+        let live = self.read_keys(|keys| {
+            let mut writes = keys.writes()?;
+            if appended.commit <= writes.watermark.commit {
+                return Ok(writes.watermark.live);
+            }
+            for (serial, change) in (appended.base + 1..).zip(changes) {
+                writes.change(serial, appended.stamp, change)?;
+            }
+            for note in notes {
+                writes.note(note)?;
+            }
+            let live = writes.watermark.live;
+            writes.commit(tail.manifest.epoch, appended.commit, tail.serial)?;
+            Ok(live)
+        })?;
+        self.live.store(live, Ordering::Release);
+        Ok(())
+    }
+
+    /// Shows the last commit to readers.
+    pub(crate) fn publish(&self, tail: &Tail) {
+        let version = tail.version();
+        self.log.change_view(|view| view.version = version);
+        self.announce.send_if_modified(|known| {
+            let newer = *known != version;
+            *known = version;
+            newer
+        });
     }
 }
 
-/// The log at one version, held for a snapshot.
-#[derive(Debug)]
-pub struct Pinned {
-    /// Names the snapshot: unlike that of any other state of this or another collection.
-    pub id: String,
-    /// Its members as file ranges, without the local ones.
-    pub extents: Extents,
-    /// The version it is of.
-    pub to: Version,
-    /// Bytes of the ranges together.
-    pub bytes: u64,
+/// Takes the lock of a directory.
+fn lock(dir: &Path) -> Result<File, Error> {
+    let path = dir.join("LOCK");
+    let refused = |error| Error::io("cannot lock", &path, error);
+    let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
+    let mut file = file.map_err(refused)?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            let mut pid = String::new();
+            // The holder may be writing its number just now.
+            let _ = file.read_to_string(&mut pid);
+            let pid = if pid.trim().is_empty() { "unknown" } else { pid.trim() }.to_owned();
+            return Err(Error::InUse { dir: dir.to_owned(), pid });
+        }
+        Err(TryLockError::Error(error)) => return Err(refused(error)),
+    }
+    let written = file
+        .set_len(0)
+        .and_then(|()| file.rewind())
+        .and_then(|()| writeln!(file, "{}", std::process::id()));
+    written.map_err(refused)?;
+    Ok(file)
+}
+
+/// Milliseconds of a duration.
+pub(crate) fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

@@ -127,6 +127,9 @@ pub enum Damage {
     /// Two changes of a member are about the same object.
     #[error("two changes of one object in a member")]
     Repeated,
+    /// The file is not there.
+    #[error("file is missing")]
+    Missing,
     /// The file ends between the members of a commit.
     #[error("commit is cut short")]
     Commit,

@@ -1,6 +1,32 @@
 //! Which source holds which object, and how far each source has been read.
+//!
+//! Several sources may bring one object. Each holder is a source and the origin's version; the
+//! origin's newest version wins whatever the order of arrival; a delete removes one holder, and the
+//! object goes with the last.
+//!
+//! Both are notes: of an object, its holders; of a source, its cursor.
+//!
+//! Source: DESIGN.md, "Holders" and "Cursors".
+//!
+//! Sans-I/O.
 
-use crate::change::{Change, Epoch};
+use crate::change::{Change, Epoch, Oid, Version};
+use crate::member::{get, put};
+
+/// First byte of the key of an object's holders.
+pub(crate) const HOLDERS: u8 = b'h';
+/// First byte of the key of a source's cursor.
+pub(crate) const CURSOR: u8 = b'c';
+/// First byte of the key of a caller's note.
+pub(crate) const USER: u8 = b'u';
+
+/// Returns a note's key: its kind and its name.
+pub(crate) fn note_key(kind: u8, name: &[u8]) -> Vec<u8> {
+    let mut key = Vec::with_capacity(1 + name.len());
+    key.push(kind);
+    key.extend_from_slice(name);
+    key
+}
 
 /// How far a snapshot has been fetched and applied.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +52,32 @@ pub struct Cursor {
     pub snapshot: Option<Progress>,
 }
 
+impl Cursor {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        put(&mut out, self.epoch.0);
+        put(&mut out, self.serial);
+        if let Some(progress) = &self.snapshot {
+            put(&mut out, progress.offset);
+            put(&mut out, progress.to);
+            put(&mut out, progress.generation);
+            out.extend_from_slice(progress.id.as_bytes());
+        }
+        out
+    }
+
+    pub(crate) fn decode(mut bytes: &[u8]) -> Option<Self> {
+        let rest = &mut bytes;
+        let (epoch, serial) = (Epoch(get(rest)?), get(rest)?);
+        if rest.is_empty() {
+            return Some(Self { epoch, serial, snapshot: None });
+        }
+        let (offset, to, generation) = (get(rest)?, get(rest)?, get(rest)?);
+        let id = String::from_utf8(rest.to_vec()).ok()?;
+        Some(Self { epoch, serial, snapshot: Some(Progress { id, offset, to, generation }) })
+    }
+}
+
 /// What was pulled from a source, to be applied in one commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pulled {
@@ -40,4 +92,86 @@ pub struct Pulled {
     /// The generation of the snapshot that ends with these changes, if one does: whatever the
     /// source holds under another generation is released.
     pub end_of_snapshot: Option<u64>,
+}
+
+/// A source's hold on an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Holder {
+    pub(crate) source: String,
+    /// The origin's version of the object as this source last told it.
+    pub(crate) version: Version,
+    /// The snapshot that last named the object; 0 if a delta did.
+    pub(crate) generation: u64,
+}
+
+/// All holds on an object.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Holders {
+    /// The origin's version of the record that is stored.
+    pub(crate) version: Version,
+    /// The holders; each source once.
+    pub(crate) list: Vec<Holder>,
+}
+
+impl Holders {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        put_version(&mut out, self.version);
+        for holder in &self.list {
+            put(&mut out, holder.source.len() as u64);
+            out.extend_from_slice(holder.source.as_bytes());
+            put_version(&mut out, holder.version);
+            put(&mut out, holder.generation);
+        }
+        out
+    }
+
+    pub(crate) fn decode(mut bytes: &[u8]) -> Option<Self> {
+        let rest = &mut bytes;
+        let mut holders = Self { version: get_version(rest)?, list: Vec::new() };
+        while !rest.is_empty() {
+            let length = usize::try_from(get(rest)?).ok()?;
+            let (source, tail) = rest.split_at_checked(length)?;
+            *rest = tail;
+            holders.list.push(Holder {
+                source: String::from_utf8(source.to_vec()).ok()?,
+                version: get_version(rest)?,
+                generation: get(rest)?,
+            });
+        }
+        Some(holders)
+    }
+
+    /// Sets what `source` says, and returns whether its version is newer than the stored one.
+    pub(crate) fn hold(&mut self, source: &str, version: Version, generation: u64) -> bool {
+        let holder = Holder { source: source.to_owned(), version, generation };
+        match self.list.iter_mut().find(|it| it.source == source) {
+            Some(old) => *old = holder,
+            None => self.list.push(holder),
+        }
+        let newer = self.version < version;
+        self.version = self.version.max(version);
+        newer
+    }
+
+    /// Takes `source` off the list, and returns whether it was on it.
+    pub(crate) fn release(&mut self, source: &str) -> bool {
+        let before = self.list.len();
+        self.list.retain(|it| it.source != source);
+        self.list.len() < before
+    }
+
+    /// Returns the note key of an object's holders.
+    pub(crate) fn note_key(oid: &Oid) -> Vec<u8> {
+        note_key(HOLDERS, &oid.key())
+    }
+}
+
+fn put_version(out: &mut Vec<u8>, version: Version) {
+    put(out, version.epoch.0);
+    put(out, version.serial);
+}
+
+fn get_version(rest: &mut &[u8]) -> Option<Version> {
+    Some(Version { epoch: Epoch(get(rest)?), serial: get(rest)? })
 }

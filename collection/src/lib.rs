@@ -8,18 +8,32 @@
 
 mod change;
 mod collection;
+mod compact;
+mod content;
 mod error;
 mod holders;
+mod keys;
+mod log;
+mod manifest;
 pub mod member;
+mod options;
+mod recover;
+mod replay;
 mod report;
+mod scan;
+mod segment;
+mod sources;
+mod ttl;
 
 pub use change::{
     Batch, Change, Epoch, GATHERER_ID, GATHERER_ROOT, Note, ORIGIN_VERSION, Oid, Scanned, Stamp,
     Stored, Version,
 };
-pub use collection::{Collection, Options, Pinned, Scan};
+pub use collection::Collection;
 pub use error::{Damage, Error};
 pub use holders::{Cursor, Progress, Pulled};
+pub use options::Options;
 pub use report::{
     Applied, Compacted, Cut, Extents, Problem, Recovery, Report, SourceStats, Stats, Swept,
 };
+pub use scan::{Pinned, Scan};

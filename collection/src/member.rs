@@ -1,10 +1,56 @@
-//! The member codec: changes to gzip members and back.
+//! The member codec: changes to gzip members and back, in pieces of any size.
+//!
+//! A member is one gzip member (RFC 1952), so a segment or a feed is a gzip file. What our readers
+//! need stands in the header's extra field, subfield `HV`, all numbers little-endian:
+//!
+//! | bytes | what |
+//! |---|---|
+//! | 1 | format, 1 |
+//! | 1 | flags: 1 end of commit, 2 local, 4 end mark |
+//! | 8 | epoch |
+//! | 4 | length of the compressed bytes |
+//! | 8 | checksum: xxh3-64 of the compressed bytes and the gzip trailer |
+//! | … | LEB128: commit, base, number of changes, then for each the serial's and the stamp's distance from the one before (from base, and from 0) |
+//! | 4 | header checksum: low half of the xxh3-64 of all header bytes before it |
+//!
+//! The header has a checksum of its own so that its length field can be trusted: that tells a
+//! member that is cut short from one that is damaged.
+//!
+//! Source: DESIGN.md, "The one idea"; RFC 1952 §2.3.1.1.
+//!
+//! Sans-I/O.
+
+use flate2::{Compress, Compression, Crc, Decompress, FlushCompress, FlushDecompress, Status};
+use xxhash_rust::xxh3::xxh3_64;
 
 use crate::change::{Epoch, Note, Scanned, Stamp, Version};
+use crate::content::{self, CHANGES_MAX, Draft};
 use crate::error::{Damage, Error};
 
+/// Largest member to accept, in bytes, packed or plain.
+pub const MEMBER_BYTES_MAX: usize = 64 << 20;
+/// The one format this release writes and reads.
+pub const FORMAT: u8 = 1;
+
+/// gzip: magic, deflate, an extra field and nothing else; no time, unknown system.
+const GZIP: [u8; 10] = [0x1f, 0x8b, 8, 4, 0, 0, 0, 0, 0, 255];
+/// Where the extra field's contents begin, and with them our subfield.
+const EXTRA: usize = 12;
+/// Where the format byte stands.
+const FIELDS: usize = EXTRA + 4;
+/// Where the varints begin.
+const VARINTS: usize = FIELDS + 1 + 1 + 8 + 4 + 8;
+/// Length of the header checksum.
+const SEAL: usize = 4;
+/// Length of gzip's trailer: CRC-32 and size.
+const TRAILER: usize = 8;
+
+const END_OF_COMMIT: u8 = 1;
+const LOCAL: u8 = 2;
+const END_MARK: u8 = 4;
+
 /// What the extra field of a member's gzip header says.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Header {
     /// Whether a commit ends with this member.
     pub end_of_commit: bool,
@@ -15,12 +61,272 @@ pub struct Header {
     pub end_mark: bool,
     /// The epoch it was written in; a collection may have begun a newer one since.
     pub epoch: Epoch,
-    /// The number of the commit it belongs to.
+    /// The number of the commit it belongs to; of the last one, if compaction has joined several.
     pub commit: u64,
-    /// The last serial before the member.
+    /// A serial below all of the member and not below any before it.
     pub base: u64,
     /// Serial and stamp of every change, ascending.
     pub entries: Vec<(u64, Stamp)>,
+}
+
+impl Header {
+    /// Returns the last serial of the member, or `base` if it has none.
+    #[must_use]
+    pub fn last(&self) -> u64 {
+        self.entries.last().map_or(self.base, |(serial, _)| *serial)
+    }
+
+    /// Appends the member of `packed` under this header.
+    pub(crate) fn write(&self, packed: &Packed, out: &mut Vec<u8>) {
+        let start = out.len();
+        out.extend_from_slice(&GZIP);
+        out.extend_from_slice(&[0, 0, b'H', b'V', 0, 0, FORMAT, self.flags()]);
+        out.extend_from_slice(&self.epoch.0.to_le_bytes());
+        out.extend_from_slice(&packed.deflate_bytes.to_le_bytes());
+        out.extend_from_slice(&packed.checksum.to_le_bytes());
+        put(out, self.commit);
+        put(out, self.base);
+        put(out, self.entries.len() as u64);
+        let (mut serial_before, mut stamp_before) = (self.base, 0);
+        for (serial, stamp) in &self.entries {
+            put(out, serial.wrapping_sub(serial_before));
+            put(out, stamp.0.wrapping_sub(stamp_before));
+            (serial_before, stamp_before) = (*serial, stamp.0);
+        }
+        let subfield = out.len() + SEAL - start - FIELDS;
+        let extra = u16::try_from(subfield + FIELDS - EXTRA).unwrap_or(u16::MAX).to_le_bytes();
+        let subfield = u16::try_from(subfield).unwrap_or(u16::MAX).to_le_bytes();
+        if let Some(header) = out.get_mut(start..) {
+            header[10..12].copy_from_slice(&extra);
+            header[14..16].copy_from_slice(&subfield);
+            let seal = seal(header);
+            out.extend_from_slice(&seal);
+        }
+        out.extend_from_slice(&packed.bytes);
+    }
+
+    fn flags(&self) -> u8 {
+        let flag = |on: bool, bit: u8| if on { bit } else { 0 };
+        flag(self.end_of_commit, END_OF_COMMIT)
+            | flag(self.local, LOCAL)
+            | flag(self.end_mark, END_MARK)
+    }
+
+    /// Reads the header at the start of `bytes`.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it.
+    pub(crate) fn read(bytes: &[u8]) -> Result<Frame, Damage> {
+        let magic = bytes.len().min(GZIP.len());
+        if bytes[..magic] != GZIP[..magic] {
+            return Err(Damage::Header);
+        }
+        if bytes.len() < FIELDS {
+            return Ok(Frame::More(FIELDS));
+        }
+        let extra = usize::from(u16::from_le_bytes([bytes[10], bytes[11]]));
+        let subfield = usize::from(u16::from_le_bytes([bytes[14], bytes[15]]));
+        if &bytes[12..14] != b"HV" || extra != subfield + 4 || EXTRA + extra < VARINTS + SEAL {
+            return Err(Damage::Header);
+        }
+        let end = EXTRA + extra;
+        let Some((sealed, seal_read)) = bytes.get(..end).map(|it| it.split_at(end - SEAL)) else {
+            return Ok(Frame::More(end));
+        };
+        if seal(sealed) != seal_read {
+            return Err(Damage::HeaderChecksum);
+        }
+        let mut fields = Fields(&sealed[FIELDS..]);
+        let parsed = fields.header().ok_or(Damage::Header)?;
+        match parsed {
+            Err(damage) => Err(damage),
+            Ok((header, deflate_bytes, checksum)) => Ok(Frame::Whole(Place {
+                header,
+                header_bytes: end,
+                deflate_bytes: deflate_bytes as usize,
+                checksum,
+            })),
+        }
+    }
+}
+
+/// The checksum of a header's bytes.
+fn seal(header: &[u8]) -> [u8; SEAL] {
+    let sum = xxh3_64(header).to_le_bytes();
+    [sum[0], sum[1], sum[2], sum[3]]
+}
+
+/// What a look at the start of a member gave.
+#[derive(Debug)]
+pub(crate) enum Frame {
+    /// It takes so many bytes to read the header, or at least to go on.
+    More(usize),
+    /// The header, sound.
+    Whole(Place),
+}
+
+/// A member's header and where its parts lie.
+#[derive(Debug)]
+pub(crate) struct Place {
+    pub(crate) header: Header,
+    /// Length of the header, in bytes.
+    header_bytes: usize,
+    deflate_bytes: usize,
+    checksum: u64,
+}
+
+impl Place {
+    /// Returns the length of the member, in bytes.
+    pub(crate) fn member_bytes(&self) -> usize {
+        self.header_bytes + self.deflate_bytes + TRAILER
+    }
+
+    /// Checks the packed bytes of `member`, header included, against the checksum.
+    pub(crate) fn check(&self, member: &[u8]) -> Result<(), Damage> {
+        let body = member.get(self.header_bytes..self.member_bytes()).ok_or(Damage::Truncated)?;
+        if xxh3_64(body) == self.checksum { Ok(()) } else { Err(Damage::Checksum) }
+    }
+}
+
+/// Reads numbers off the front.
+struct Fields<'a>(&'a [u8]);
+
+impl Fields<'_> {
+    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (taken, rest) = self.0.split_first_chunk::<N>()?;
+        self.0 = rest;
+        Some(*taken)
+    }
+
+    fn varint(&mut self) -> Option<u64> {
+        let mut value = 0_u64;
+        for shift in (0..64).step_by(7) {
+            let [byte] = self.take()?;
+            let bits = u64::from(byte & 0x7f);
+            if shift == 63 && 1 < bits {
+                return None;
+            }
+            value |= bits << shift;
+            if byte < 0x80 {
+                return Some(value);
+            }
+        }
+        None
+    }
+
+    /// Reads all fields; the checksum has vouched for them, so `None` means a faulty writer.
+    fn header(&mut self) -> Option<Result<(Header, u32, u64), Damage>> {
+        let [format, flags] = self.take()?;
+        if format != FORMAT {
+            return Some(Err(Damage::Format(format)));
+        }
+        let epoch = Epoch(u64::from_le_bytes(self.take()?));
+        let deflate_bytes = u32::from_le_bytes(self.take()?);
+        let checksum = u64::from_le_bytes(self.take()?);
+        let (commit, base) = (self.varint()?, self.varint()?);
+        let count = usize::try_from(self.varint()?).ok().filter(|it| *it <= CHANGES_MAX)?;
+        let mut entries = Vec::with_capacity(count);
+        let (mut serial, mut stamp) = (base, 0_u64);
+        for _ in 0..count {
+            let (further, later) = (self.varint()?, self.varint()?);
+            if further == 0 {
+                return Some(Err(Damage::Order));
+            }
+            serial = serial.checked_add(further)?;
+            stamp = stamp.checked_add(later)?;
+            entries.push((serial, Stamp(stamp)));
+        }
+        let header = Header {
+            end_of_commit: flags & END_OF_COMMIT != 0,
+            local: flags & LOCAL != 0,
+            end_mark: flags & END_MARK != 0,
+            epoch,
+            commit,
+            base,
+            entries,
+        };
+        self.0.is_empty().then_some(Ok((header, deflate_bytes, checksum)))
+    }
+}
+
+/// Appends a number as LEB128.
+pub(crate) fn put(out: &mut Vec<u8>, mut value: u64) {
+    while 0x80 <= value {
+        out.push((value & 0x7f) as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push((value & 0x7f) as u8);
+}
+
+/// Reads what [`put`] wrote off the front of `bytes`.
+pub(crate) fn get(bytes: &mut &[u8]) -> Option<u64> {
+    let mut fields = Fields(bytes);
+    let value = fields.varint()?;
+    *bytes = fields.0;
+    Some(value)
+}
+
+/// A member but for its header, which is known only under the writer's lock.
+#[derive(Clone, Debug)]
+pub(crate) struct Packed {
+    /// Compressed bytes and trailer.
+    bytes: Vec<u8>,
+    deflate_bytes: u32,
+    checksum: u64,
+    /// Number of changes (or notes).
+    pub(crate) count: usize,
+    /// Whether it holds notes.
+    pub(crate) local: bool,
+}
+
+/// Compresses drafts.
+#[derive(Debug)]
+pub(crate) struct Packer(Compress);
+
+impl Packer {
+    /// Makes a packer of `level` 1 (fast) to 9 (small).
+    pub(crate) fn new(level: u32) -> Self {
+        Self(Compress::new(Compression::new(level), false))
+    }
+
+    /// Compresses a draft.
+    pub(crate) fn pack(&mut self, draft: &Draft) -> Packed {
+        self.0.reset();
+        let plain = draft.plain.as_slice();
+        let mut bytes = Vec::with_capacity(plain.len() / 2 + 64);
+        loop {
+            let done = usize::try_from(self.0.total_in()).unwrap_or(usize::MAX);
+            let rest = plain.get(done..).unwrap_or_default();
+            // The only error is a misuse of the stream's state, which `reset` rules out.
+            match self.0.compress_vec(rest, &mut bytes, FlushCompress::Finish) {
+                Ok(Status::StreamEnd) | Err(_) => break,
+                Ok(Status::Ok | Status::BufError) => bytes.reserve(plain.len() / 4 + 256),
+            }
+        }
+        let deflate_bytes = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+        let mut crc = Crc::new();
+        crc.update(plain);
+        bytes.extend_from_slice(&crc.sum().to_le_bytes());
+        bytes.extend_from_slice(&crc.amount().to_le_bytes());
+        let checksum = xxh3_64(&bytes);
+        Packed { bytes, deflate_bytes, checksum, count: draft.len(), local: draft.local }
+    }
+}
+
+/// Makes the member that ends a feed or a snapshot that reaches `version`.
+#[must_use]
+pub fn end_mark(version: Version) -> Vec<u8> {
+    let header = Header {
+        end_of_commit: true,
+        end_mark: true,
+        epoch: version.epoch,
+        base: version.serial,
+        ..Header::default()
+    };
+    let mut out = Vec::new();
+    header.write(&Packer::new(1).pack(&Draft::default()), &mut out);
+    out
 }
 
 /// One verified member.
@@ -43,7 +349,22 @@ impl Member {
     ///
     /// The plain bytes are not what the header announces: treat the member as damaged.
     pub fn changes(&self) -> Result<Vec<Scanned>, Damage> {
-        unimplemented!()
+        if self.header.local {
+            return Ok(Vec::new());
+        }
+        content::changes(&self.plain, &self.header.entries, 0..CHANGES_MAX)
+    }
+
+    /// Returns the change with that serial, if the member holds it.
+    ///
+    /// # Errors
+    ///
+    /// As for [`changes`](Self::changes).
+    pub fn change(&self, serial: u64) -> Result<Option<Scanned>, Damage> {
+        match self.header.entries.binary_search_by_key(&serial, |(it, _)| *it) {
+            Err(_) => Ok(None),
+            Ok(at) => Ok(content::changes(&self.plain, &self.header.entries, at..at + 1)?.pop()),
+        }
     }
 
     /// Returns the notes; none unless the member is local.
@@ -52,26 +373,93 @@ impl Member {
     ///
     /// The plain bytes are no notes: treat the member as damaged.
     pub fn notes(&self) -> Result<Vec<Note>, Damage> {
-        unimplemented!()
+        if self.header.local { content::notes(&self.plain) } else { Ok(Vec::new()) }
+    }
+}
+
+/// Unpacks whole members.
+#[derive(Debug)]
+pub(crate) struct Unpacker {
+    inflate: Decompress,
+    /// Largest member, in bytes.
+    bytes_max: usize,
+}
+
+impl Unpacker {
+    /// Makes one that refuses members above `bytes_max` bytes, packed or plain.
+    pub(crate) fn new(bytes_max: usize) -> Self {
+        Self { inflate: Decompress::new(false), bytes_max }
+    }
+
+    /// Verifies and unpacks the member that `bytes` start with.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it.
+    pub(crate) fn unpack(
+        &mut self,
+        place: Place,
+        bytes: &[u8],
+        offset: u64,
+    ) -> Result<Member, Damage> {
+        place.check(bytes)?;
+        let body = &bytes[place.header_bytes..place.member_bytes()];
+        let (deflate, trailer) = body.split_at(place.deflate_bytes);
+        let size =
+            usize::try_from(u32::from_le_bytes([trailer[4], trailer[5], trailer[6], trailer[7]]))
+                .unwrap_or(usize::MAX);
+        if self.bytes_max < size {
+            return Err(Damage::TooLarge);
+        }
+        self.inflate.reset(false);
+        let mut plain = Vec::with_capacity(size + 1);
+        let status = self.inflate.decompress_vec(deflate, &mut plain, FlushDecompress::Finish);
+        let mut crc = Crc::new();
+        crc.update(&plain);
+        let whole = matches!(status, Ok(Status::StreamEnd))
+            && self.inflate.total_in() == deflate.len() as u64
+            && plain.len() == size
+            && crc.sum().to_le_bytes() == trailer[..4];
+        if !whole {
+            return Err(Damage::Deflate);
+        }
+        let length = place.member_bytes() as u64;
+        Ok(Member { header: place.header, plain, offset, length })
     }
 }
 
 /// Incremental decoder: bytes of members in pieces of any size, verified members out.
 #[derive(Debug)]
 pub struct Decoder {
+    /// Bytes fed; those before `done` are done with and go at the next feed.
     buffer: Vec<u8>,
+    done: usize,
+    /// Offset in the stream of the next member.
+    offset: u64,
+    /// What is missing before there is any point in looking again, in bytes from `done`.
+    wanted: usize,
+    unpacker: Unpacker,
 }
 
 impl Decoder {
     /// Makes a decoder that refuses members above `member_bytes_max` bytes, packed or plain.
     #[must_use]
     pub fn new(member_bytes_max: usize) -> Self {
-        let _ = member_bytes_max;
-        Self { buffer: Vec::new() }
+        Self {
+            buffer: Vec::new(),
+            done: 0,
+            offset: 0,
+            wanted: 1,
+            unpacker: Unpacker::new(member_bytes_max),
+        }
     }
 
     /// Adds bytes of the stream, in stream order.
     pub fn feed(&mut self, bytes: &[u8]) {
+        if self.done != 0 {
+            self.buffer.drain(..self.done);
+            self.done = 0;
+        }
         self.buffer.extend_from_slice(bytes);
     }
 
@@ -82,13 +470,37 @@ impl Decoder {
     /// [`Error::Stream`]: the stream is damaged at that offset; the decoder is of no further use.
     /// Drop the connection and fetch again from the last whole member.
     pub fn next_member(&mut self) -> Result<Option<Member>, Error> {
-        unimplemented!()
+        let rest = &self.buffer[self.done..];
+        if rest.len() < self.wanted {
+            return Ok(None);
+        }
+        let offset = self.offset;
+        let damaged = |what| Error::Stream { offset, what };
+        let place = match Header::read(rest).map_err(damaged)? {
+            Frame::More(bytes) => {
+                self.wanted = bytes;
+                return Ok(None);
+            }
+            Frame::Whole(place) => place,
+        };
+        if self.unpacker.bytes_max < place.member_bytes() {
+            return Err(damaged(Damage::TooLarge));
+        }
+        if rest.len() < place.member_bytes() {
+            self.wanted = place.member_bytes();
+            return Ok(None);
+        }
+        let member = self.unpacker.unpack(place, rest, offset).map_err(damaged)?;
+        self.done += usize::try_from(member.length).unwrap_or(usize::MAX);
+        self.offset += member.length;
+        self.wanted = 1;
+        Ok(Some(member))
     }
 
     /// Returns where the next member starts, in bytes of the stream.
     #[must_use]
     pub fn offset(&self) -> u64 {
-        unimplemented!()
+        self.offset
     }
 
     /// Ends the stream.
@@ -97,13 +509,9 @@ impl Decoder {
     ///
     /// [`Error::Stream`] with [`Damage::Truncated`]: the stream ends inside a member.
     pub fn finish(&self) -> Result<(), Error> {
-        unimplemented!()
+        if self.done == self.buffer.len() {
+            return Ok(());
+        }
+        Err(Error::Stream { offset: self.offset, what: Damage::Truncated })
     }
-}
-
-/// Makes the member that ends a feed or a snapshot that reaches `version`.
-#[must_use]
-pub fn end_mark(version: Version) -> Vec<u8> {
-    let _ = version;
-    unimplemented!()
 }

@@ -5,9 +5,8 @@
 use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
-use crate::change::{Epoch, Version};
+use crate::change::Version;
 use crate::error::Damage;
 
 /// A part of a segment that was given up when the collection was opened.
@@ -22,8 +21,7 @@ pub struct Cut {
     /// Why it was given up.
     pub why: Damage,
     /// False for an unfinished commit at the end of the log, which nobody was told of; true where
-    /// acknowledged changes are gone. Then the epoch is new, sources' cursors are forgotten (so
-    /// that they are fetched again), and a gatherer must gather again.
+    /// acknowledged changes are gone.
     pub lost: bool,
 }
 
@@ -36,10 +34,10 @@ pub struct Recovery {
     pub keys_rebuilt: Option<String>,
     /// How many changes were replayed into the key index.
     pub replayed: u64,
-    /// The epoch before, if acknowledged changes were lost and a new one was minted.
-    pub epoch_before: Option<Epoch>,
-    /// How long opening took.
-    pub took: Duration,
+    /// Whether acknowledged changes were lost: the epoch is new, so that consumers start over;
+    /// sources' cursors are forgotten, so that they are fetched again; and a gatherer must gather
+    /// again.
+    pub lost: bool,
 }
 
 /// What a compaction did.

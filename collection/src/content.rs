@@ -1,0 +1,368 @@
+//! What a member holds once unpacked: changes and notes as SOIF, and back.
+//!
+//! Source: TR §3, §4: `@UPDATE`, `@REFRESH` and `@DELETE` sections. Neighboring changes of one kind
+//! share a section; the order of the records is the order of the serials.
+//!
+//! # Differences from the TR
+//!
+//! A confirmed root stands in a refresh section as `@ROOT { root-url` with `Gatherer-Id` and
+//! `Confirmed` (Unix milliseconds). Notes stand in a local member of their own as `@NOTE { -` with
+//! `Key` and `Value`, in a delete section when they are removed.
+//!
+//! Sans-I/O.
+
+use std::collections::HashSet;
+use std::ops::Range;
+
+use soif::{Event, Limits, Mode, Reader, Record, RecordRef, Section};
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::change::{Change, GATHERER_ID, Note, Oid, Scanned, Stamp, plain_url};
+use crate::error::{Damage, Error};
+
+/// Most changes, or notes, in a member.
+pub(crate) const CHANGES_MAX: usize = 4096;
+/// Template of a confirmed root.
+const ROOT: &str = "ROOT";
+/// When a root was confirmed.
+const CONFIRMED: &str = "Confirmed";
+/// Template of a note.
+const NOTE: &str = "NOTE";
+
+/// A member's plain bytes in the making.
+#[derive(Debug, Default)]
+pub(crate) struct Draft {
+    /// SOIF, whole once closed.
+    pub(crate) plain: Vec<u8>,
+    /// Kind and identity of every change, to be checked against what reads back.
+    identities: Vec<u64>,
+    /// The identities again, of those changes that are about an object.
+    objects: HashSet<u64>,
+    /// The section that is open.
+    section: Option<Section>,
+    /// Whether it holds notes.
+    pub(crate) local: bool,
+}
+
+impl Draft {
+    /// Returns how many changes or notes it holds.
+    pub(crate) fn len(&self) -> usize {
+        self.identities.len()
+    }
+
+    /// Whether a change fits: by number, size, and one change an object.
+    fn has_room(&self, bytes: usize, object: Option<u64>, bytes_max: usize) -> bool {
+        let repeated = object.is_some_and(|it| self.objects.contains(&it));
+        self.len() == 0
+            || (self.len() < CHANGES_MAX && self.plain.len() + bytes <= bytes_max && !repeated)
+    }
+
+    fn push(&mut self, section: Section, record: &[u8], identity: u64, object: Option<u64>) {
+        if self.section != Some(section) {
+            if self.section.is_some() {
+                soif::close_section(&mut self.plain);
+            }
+            soif::open_section(&mut self.plain, section);
+            self.section = Some(section);
+        }
+        self.plain.extend_from_slice(record);
+        self.identities.push(identity);
+        self.objects.extend(object);
+    }
+
+    /// Ends the last section.
+    fn close(&mut self) {
+        if self.section.take().is_some() {
+            soif::close_section(&mut self.plain);
+        }
+    }
+}
+
+/// Cuts changes and notes into members: as many changes as fit, in order.
+#[derive(Debug)]
+pub(crate) struct Drafter {
+    done: Vec<Draft>,
+    open: Draft,
+    scratch: Vec<u8>,
+    /// Plain bytes of a member, unless one record is larger.
+    member_bytes_max: usize,
+    /// Plain bytes of a record.
+    record_bytes_max: usize,
+}
+
+impl Drafter {
+    /// Makes one without drafts.
+    pub(crate) fn new(member_bytes_max: usize, record_bytes_max: usize) -> Self {
+        Self {
+            done: Vec::new(),
+            open: Draft::default(),
+            scratch: Vec::new(),
+            member_bytes_max,
+            record_bytes_max,
+        }
+    }
+
+    /// Adds a change. Returns false when it began a new member, the one before being complete.
+    ///
+    /// # Errors
+    ///
+    /// Why the change cannot stand in a log.
+    pub(crate) fn push(&mut self, change: &Change) -> Result<bool, &'static str> {
+        self.scratch.clear();
+        let (section, object) = match change {
+            Change::Update(record) => {
+                let oid = Oid::of(record).ok_or("it lacks a URL or a Gatherer-Id")?;
+                soif::write_record(&mut self.scratch, record);
+                (Section::Update, Some(oid))
+            }
+            Change::Refresh(oid) | Change::Delete(oid) => {
+                if !oid.is_valid() {
+                    return Err("its URL or gatherer is empty or has control characters");
+                }
+                soif::write_record(&mut self.scratch, &reference(oid));
+                let delete = matches!(change, Change::Delete(_));
+                (if delete { Section::Delete } else { Section::Refresh }, Some(oid.clone()))
+            }
+            Change::Confirm { gatherer, root, at } => {
+                if !Oid::new(gatherer, root).is_valid() {
+                    return Err("its root or gatherer is empty or has control characters");
+                }
+                let mut record = Record::new(ROOT, plain_url(root));
+                record.push(GATHERER_ID, gatherer.as_str());
+                record.push(CONFIRMED, at.0.to_string());
+                soif::write_record(&mut self.scratch, &record);
+                (Section::Refresh, None)
+            }
+        };
+        if self.record_bytes_max < self.scratch.len() {
+            return Err("its record is larger than a collection takes");
+        }
+        let object = object.map(|it| xxh3_64(&it.key()));
+        let identity = identity(section, object.unwrap_or(0));
+        Ok(self.add(section, identity, object))
+    }
+
+    /// Adds a note to a local member; see [`push`](Self::push).
+    pub(crate) fn push_note(&mut self, note: &Note) -> Result<bool, &'static str> {
+        if note.key.is_empty() {
+            return Err("its key is empty");
+        }
+        self.scratch.clear();
+        let mut record = Record::new(NOTE, soif::NO_URL);
+        record.push("Key", note.key.as_slice());
+        let section = if note.value.is_some() { Section::Update } else { Section::Delete };
+        if let Some(value) = &note.value {
+            record.push("Value", value.as_slice());
+        }
+        soif::write_record(&mut self.scratch, &record);
+        if self.record_bytes_max < self.scratch.len() {
+            return Err("its value is larger than a collection takes");
+        }
+        let fresh = self.add(section, identity(section, xxh3_64(&note.key)), None);
+        self.open.local = true;
+        Ok(fresh)
+    }
+
+    fn add(&mut self, section: Section, identity: u64, object: Option<u64>) -> bool {
+        let fits = self.open.has_room(self.scratch.len(), object, self.member_bytes_max);
+        if !fits {
+            self.cut();
+        }
+        self.open.push(section, &self.scratch, identity, object);
+        fits
+    }
+
+    /// Ends the member that is open, if it holds anything.
+    pub(crate) fn cut(&mut self) {
+        if self.open.len() != 0 {
+            let mut draft = std::mem::take(&mut self.open);
+            draft.close();
+            self.done.push(draft);
+        }
+    }
+
+    /// Takes the members that are complete.
+    pub(crate) fn take(&mut self) -> Vec<Draft> {
+        std::mem::take(&mut self.done)
+    }
+
+    /// Plain bytes of the member that is open.
+    pub(crate) fn open_len(&self) -> usize {
+        self.open.len()
+    }
+}
+
+/// Cuts a batch into the members of one commit: notes first, so that the last member, which ends
+/// the commit, is one that is served. Nothing that would not read back gets through.
+///
+/// # Errors
+///
+/// [`Error::Refused`], naming the change.
+pub(crate) fn drafts(
+    changes: &[Change],
+    notes: &[Note],
+    member_bytes_max: usize,
+    record_bytes_max: usize,
+) -> Result<Vec<Draft>, Error> {
+    let mut drafter = Drafter::new(member_bytes_max, record_bytes_max);
+    for (position, note) in notes.iter().enumerate() {
+        let refuse = |reason| Error::Refused {
+            position,
+            object: format!("note {}", String::from_utf8_lossy(&note.key)),
+            reason,
+        };
+        drafter.push_note(note).map_err(refuse)?;
+    }
+    drafter.cut();
+    for (position, change) in changes.iter().enumerate() {
+        drafter.push(change).map_err(|reason| refused(position, change, reason))?;
+    }
+    drafter.cut();
+    let drafts = drafter.take();
+    let mut position = 0;
+    for draft in &drafts {
+        let misread = draft.misread();
+        if let Some((change, at)) = misread.and_then(|at| Some((changes.get(position + at)?, at))) {
+            return Err(refused(position + at, change, "SOIF cannot carry it"));
+        }
+        if !draft.local {
+            position += draft.len();
+        }
+    }
+    Ok(drafts)
+}
+
+fn refused(position: usize, change: &Change, reason: &'static str) -> Error {
+    let object = match change {
+        Change::Update(record) => record.url.clone(),
+        Change::Refresh(oid) | Change::Delete(oid) => oid.to_string(),
+        Change::Confirm { root, .. } => root.clone(),
+    };
+    Error::Refused { position, object, reason }
+}
+
+impl Draft {
+    /// Returns the place of the first change that does not read back as itself.
+    fn misread(&self) -> Option<usize> {
+        let mut seen = 0;
+        let mut wrong = None;
+        let outcome = visit(&self.plain, |section, record| {
+            let id = match record.template() {
+                NOTE => xxh3_64(record.get("Key").unwrap_or_default()),
+                ROOT if section == Section::Refresh => 0,
+                _ => reference_of(record).map_or(1, |oid| xxh3_64(&oid.key())),
+            };
+            if wrong.is_none() && self.identities.get(seen) != Some(&identity(section, id)) {
+                wrong = Some(seen);
+            }
+            seen += 1;
+        });
+        match outcome {
+            Ok(()) if seen == self.identities.len() => wrong,
+            Ok(()) | Err(_) => Some(wrong.unwrap_or(seen).min(self.len().saturating_sub(1))),
+        }
+    }
+}
+
+/// Mixes a change's kind and object into one number.
+fn identity(section: Section, object: u64) -> u64 {
+    object.rotate_left(8) ^ section as u64
+}
+
+/// Makes the record that stands for an object in a refresh or delete section.
+fn reference(oid: &Oid) -> Record {
+    let mut record = Record::new("FILE", oid.url.as_str());
+    record.push(GATHERER_ID, oid.gatherer.as_str());
+    record
+}
+
+fn reference_of(record: &RecordRef<'_>) -> Option<Oid> {
+    let oid = Oid::new(record.text(GATHERER_ID)?.trim(), record.url());
+    oid.is_valid().then_some(oid)
+}
+
+/// Calls `handle` with every record of a member and the section it stands in.
+fn visit(plain: &[u8], mut handle: impl FnMut(Section, &RecordRef<'_>)) -> Result<(), Damage> {
+    let mut section = None;
+    let mut stray = false;
+    let outcome =
+        Reader::over(plain, Mode::Strict, Limits::default(), |event| match (event, section) {
+            (Event::Open(opened), _) => section = Some(opened),
+            (Event::Close(_), _) => section = None,
+            (Event::Record(record), Some(section)) => handle(section, &record),
+            (Event::Record(_), None) => stray = true,
+        });
+    match outcome {
+        Ok(_) if !stray => Ok(()),
+        Ok(_) | Err(_) => Err(Damage::Content),
+    }
+}
+
+fn change_of(section: Section, record: &RecordRef<'_>) -> Option<Change> {
+    Some(match section {
+        Section::Update => {
+            let record = record.to_record();
+            Oid::of(&record)?;
+            Change::Update(record)
+        }
+        Section::Refresh if record.template() == ROOT => Change::Confirm {
+            gatherer: record.text(GATHERER_ID)?.trim().to_owned(),
+            root: record.url().to_owned(),
+            at: Stamp(record.number(CONFIRMED)?),
+        },
+        Section::Refresh => Change::Refresh(reference_of(record)?),
+        Section::Delete => Change::Delete(reference_of(record)?),
+    })
+}
+
+/// Reads the changes of a member whose header announces `entries`; only those at `wanted` places
+/// (from 0) are returned.
+///
+/// # Errors
+///
+/// [`Damage::Content`]: the bytes are not what the header announces.
+pub(crate) fn changes(
+    plain: &[u8],
+    entries: &[(u64, Stamp)],
+    wanted: Range<usize>,
+) -> Result<Vec<Scanned>, Damage> {
+    let mut found = Vec::with_capacity(wanted.len().min(entries.len()));
+    let mut seen = 0;
+    let mut whole = true;
+    visit(plain, |section, record| {
+        if let Some(&(serial, stamp)) = entries.get(seen)
+            && wanted.contains(&seen)
+        {
+            match change_of(section, record) {
+                Some(change) => found.push(Scanned { serial, stamp, change }),
+                None => whole = false,
+            }
+        }
+        seen += 1;
+    })?;
+    if whole && seen == entries.len() { Ok(found) } else { Err(Damage::Content) }
+}
+
+/// Reads the notes of a local member.
+///
+/// # Errors
+///
+/// [`Damage::Content`]: the bytes are no notes.
+pub(crate) fn notes(plain: &[u8]) -> Result<Vec<Note>, Damage> {
+    let mut found = Vec::new();
+    let mut whole = true;
+    visit(plain, |section, record| {
+        let key = record.get("Key").filter(|_| record.template() == NOTE);
+        let value = record.get("Value").map(<[u8]>::to_vec);
+        match (key, section, value) {
+            (Some(key), Section::Update, Some(value)) => {
+                found.push(Note { key: key.to_vec(), value: Some(value) });
+            }
+            (Some(key), Section::Delete, None) => {
+                found.push(Note { key: key.to_vec(), value: None });
+            }
+            _ => whole = false,
+        }
+    })?;
+    if whole { Ok(found) } else { Err(Damage::Content) }
+}

@@ -1,0 +1,455 @@
+//! The key index: what is looked up by key, in `sled`, and always made anew from the segments.
+//!
+//! One batch a commit, with the watermark in it, so the index is at one commit or another, never
+//! between. It is not in the acknowledged path: a commit is durable before it gets here, and any
+//! error means drop and rebuild.
+//!
+//! | key | value |
+//! |---|---|
+//! | `o` oid | serial, seen, time-to-live, due, root, MD5 |
+//! | `m` MD5, oid | – |
+//! | `e` due (big-endian ms), oid | – : the expiry queue |
+//! | `r` hash of gatherer and root | serial and time of the last confirmation |
+//! | `n` note key | value |
+//! | `s` source | number of objects held |
+//! | `w` | watermark: epoch, commit, serial, live objects |
+//!
+//! Source: DESIGN.md, "Keys"; sled 0.34.7.
+//!
+//! # Differences from what sled offers
+//!
+//! Its `flush` does not sync the file (after a power loss batches are missing), so we do; its timer
+//! and its large cache are off.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use sled::{Batch, Db, IVec};
+use soif::digest::Md5;
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::change::{Change, Epoch, GATHERER_ID, GATHERER_ROOT, Note, Oid, Stamp, plain_url};
+use crate::holders::{HOLDERS, Holders};
+use crate::member::{get, put};
+
+const OBJECT: u8 = b'o';
+const MD5: u8 = b'm';
+const EXPIRY: u8 = b'e';
+const ROOT: u8 = b'r';
+const NOTE: u8 = b'n';
+const SOURCE: u8 = b's';
+const WATERMARK: u8 = b'w';
+
+/// Longest time-to-live, in milliseconds: 100 years.
+const TTL_MS_MAX: u64 = 100 * 365 * 86_400_000;
+
+/// How far the index has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Watermark {
+    pub(crate) epoch: Epoch,
+    pub(crate) commit: u64,
+    pub(crate) serial: u64,
+    /// Live objects.
+    pub(crate) live: u64,
+}
+
+impl Watermark {
+    fn encode(self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(32);
+        for number in [self.epoch.0, self.commit, self.serial, self.live] {
+            put(&mut out, number);
+        }
+        out
+    }
+
+    fn decode(mut bytes: &[u8]) -> Option<Self> {
+        let bytes = &mut bytes;
+        let epoch = Epoch(get(bytes)?);
+        Some(Self { epoch, commit: get(bytes)?, serial: get(bytes)?, live: get(bytes)? })
+    }
+}
+
+/// What the index knows of a live object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Object {
+    /// The serial of its last update.
+    pub(crate) serial: u64,
+    /// When it was last updated or refreshed, in Unix milliseconds.
+    pub(crate) seen: u64,
+    /// Its time-to-live, in milliseconds.
+    pub(crate) ttl: u64,
+    /// Where it stands in the expiry queue; never later than when it expires.
+    pub(crate) due: u64,
+    /// Hash of its gatherer and root; 0 for none.
+    root: u64,
+    md5: Option<[u8; 16]>,
+}
+
+impl Object {
+    fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(56);
+        for number in [self.serial, self.seen, self.ttl, self.due] {
+            put(&mut out, number);
+        }
+        out.extend_from_slice(&self.root.to_le_bytes());
+        out.extend_from_slice(self.md5.as_ref().map_or(&[], |it| it));
+        out
+    }
+
+    fn decode(mut bytes: &[u8]) -> Option<Self> {
+        let rest = &mut bytes;
+        let (serial, seen, ttl, due) = (get(rest)?, get(rest)?, get(rest)?, get(rest)?);
+        let (root, md5) = rest.split_first_chunk::<8>()?;
+        Some(Self {
+            serial,
+            seen,
+            ttl,
+            due,
+            root: u64::from_le_bytes(*root),
+            md5: if md5.is_empty() { None } else { Some(md5.try_into().ok()?) },
+        })
+    }
+}
+
+/// The key index of one collection.
+#[derive(Debug)]
+pub(crate) struct Keys {
+    db: Db,
+    dir: PathBuf,
+    /// When it was last made durable, in Unix milliseconds.
+    flushed: AtomicU64,
+    ttl_default_ms: u64,
+}
+
+type Outcome<T> = Result<T, sled::Error>;
+
+impl Keys {
+    /// Opens the index in `dir`.
+    pub(crate) fn open(dir: &Path, cache_bytes: u64, ttl_default_ms: u64) -> Outcome<Self> {
+        let db = sled::Config::new()
+            .path(dir)
+            .cache_capacity(cache_bytes)
+            .flush_every_ms(None)
+            .open()?;
+        Ok(Self { db, dir: dir.to_owned(), flushed: AtomicU64::new(0), ttl_default_ms })
+    }
+
+    /// Removes the index in `dir`, if there is one.
+    pub(crate) fn remove(dir: &Path) -> Outcome<()> {
+        match fs::remove_dir_all(dir) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error.into()),
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+
+    /// Makes all of it durable.
+    pub(crate) fn flush(&self) -> Outcome<()> {
+        self.db.flush()?;
+        Ok(File::open(self.dir.join("db"))?.sync_all()?)
+    }
+
+    /// Makes it durable if it was not for `interval_ms`.
+    pub(crate) fn flush_if_due(&self, now_ms: u64, interval_ms: u64) -> Outcome<()> {
+        if self.flushed.load(Ordering::Relaxed).saturating_add(interval_ms) <= now_ms {
+            self.flush()?;
+            self.flushed.store(now_ms, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn watermark(&self) -> Outcome<Option<Watermark>> {
+        Ok(self.db.get([WATERMARK])?.and_then(|it| Watermark::decode(&it)))
+    }
+
+    /// Returns what is known of the object with that key, if it lives.
+    pub(crate) fn object(&self, oid_key: &[u8]) -> Outcome<Option<Object>> {
+        Ok(self.db.get(keyed(OBJECT, &[oid_key]))?.and_then(|it| Object::decode(&it)))
+    }
+
+    pub(crate) fn note(&self, key: &[u8]) -> Outcome<Option<Vec<u8>>> {
+        Ok(self.db.get(keyed(NOTE, &[key]))?.map(|it| it.to_vec()))
+    }
+
+    /// Returns the notes whose keys start with `prefix`, by key.
+    pub(crate) fn notes(
+        &self,
+        prefix: &[u8],
+    ) -> impl Iterator<Item = Outcome<(Vec<u8>, Vec<u8>)>> + use<> {
+        let bare = |(key, value): (IVec, IVec)| (key[1..].to_vec(), value.to_vec());
+        self.db.scan_prefix(keyed(NOTE, &[prefix])).map(move |it| it.map(bare))
+    }
+
+    pub(crate) fn oids_with_md5(&self, md5: &Md5) -> Outcome<Vec<Oid>> {
+        let prefix = keyed(MD5, &[&md5.0]);
+        let mut found = Vec::new();
+        for item in self.db.scan_prefix(&prefix) {
+            found.extend(Oid::from_key(&item?.0[prefix.len()..]));
+        }
+        Ok(found)
+    }
+
+    /// Returns the sources that hold something, with the number of objects, by name.
+    pub(crate) fn sources(&self) -> Outcome<Vec<(String, u64)>> {
+        let mut found = Vec::new();
+        for item in self.db.scan_prefix([SOURCE]) {
+            let (key, value) = item?;
+            let name = String::from_utf8_lossy(&key[1..]).into_owned();
+            found.push((name, get(&mut &value[..]).unwrap_or(0)));
+        }
+        Ok(found)
+    }
+
+    /// Returns the serial of the last confirmation of a root.
+    pub(crate) fn confirmed(&self, gatherer: &str, root: &str) -> Outcome<Option<(u64, u64)>> {
+        self.confirmation(root_hash(gatherer, root))
+    }
+
+    fn confirmation(&self, hash: u64) -> Outcome<Option<(u64, u64)>> {
+        let value = self.db.get(keyed(ROOT, &[&hash.to_le_bytes()]))?;
+        Ok(value.and_then(|value| {
+            let rest = &mut &value[..];
+            Some((get(rest)?, get(rest)?))
+        }))
+    }
+
+    /// Returns the objects that have expired at `now_ms`, moving on in the queue those that were
+    /// confirmed since they were put there.
+    pub(crate) fn expired(&self, now_ms: u64) -> Outcome<Vec<Oid>> {
+        let mut found = Vec::new();
+        let mut moved = Batch::default();
+        for item in self.db.scan_prefix([EXPIRY]) {
+            let (key, _) = item?;
+            let Some((due, oid_key)) = key[1..].split_first_chunk::<8>() else { continue };
+            if now_ms < u64::from_be_bytes(*due) {
+                break;
+            }
+            let Some(mut object) = self.object(oid_key)? else { continue };
+            let confirmed = match object.root {
+                0 => None,
+                root => self.confirmation(root)?,
+            };
+            let seen = confirmed.map_or(0, |(_, at)| at).max(object.seen);
+            let due = seen.saturating_add(object.ttl);
+            if due <= now_ms {
+                found.extend(Oid::from_key(oid_key));
+                continue;
+            }
+            object.due = due;
+            moved.remove(&key);
+            moved.insert(keyed(EXPIRY, &[&due.to_be_bytes(), oid_key]), &[]);
+            moved.insert(keyed(OBJECT, &[oid_key]), object.encode());
+        }
+        self.db.apply_batch(moved)?;
+        Ok(found)
+    }
+
+    /// Begins to write.
+    pub(crate) fn writes(&self) -> Outcome<Writes<'_>> {
+        let watermark = self.watermark()?.unwrap_or_default();
+        Ok(Writes { keys: self, pending: HashMap::new(), watermark })
+    }
+
+    /// Returns everything that a rebuilt index must have alike, in key order: all but the expiry
+    /// queue, whose entries may have moved on.
+    pub(crate) fn comparable(&self) -> impl Iterator<Item = Outcome<(Vec<u8>, Vec<u8>)>> + '_ {
+        self.db.iter().filter_map(|item| match item {
+            Err(error) => Some(Err(error)),
+            Ok((key, _)) if key.first() == Some(&EXPIRY) => None,
+            Ok((key, value)) if key.first() == Some(&OBJECT) => {
+                let mut plain = value.to_vec();
+                if let Some(mut object) = Object::decode(&value) {
+                    let queued = keyed(EXPIRY, &[&object.due.to_be_bytes(), &key[1..]]);
+                    // A missing place in the queue must show as a difference.
+                    let queued = self.db.contains_key(queued).unwrap_or(false);
+                    object.due = u64::from(!queued);
+                    plain = object.encode();
+                }
+                Some(Ok((key.to_vec(), plain)))
+            }
+            Ok((key, value)) => Some(Ok((key.to_vec(), value.to_vec()))),
+        })
+    }
+}
+
+/// Shows a key of the index in words.
+pub(crate) fn describe(key: &[u8]) -> String {
+    let what = match key.first() {
+        Some(&OBJECT) => "object",
+        Some(&MD5) => "MD5",
+        Some(&ROOT) => "root",
+        Some(&NOTE) => "note",
+        Some(&SOURCE) => "source",
+        Some(&WATERMARK) => "watermark",
+        _ => "unknown key",
+    };
+    let rest = key.get(1..).unwrap_or_default();
+    format!("{what} {}", rest.escape_ascii())
+}
+
+fn keyed(kind: u8, parts: &[&[u8]]) -> Vec<u8> {
+    let mut key = Vec::with_capacity(1 + parts.iter().map(|it| it.len()).sum::<usize>());
+    key.push(kind);
+    for part in parts {
+        key.extend_from_slice(part);
+    }
+    key
+}
+
+fn root_hash(gatherer: &str, root: &str) -> u64 {
+    xxh3_64(&Oid { gatherer: gatherer.to_owned(), url: plain_url(root).into_owned() }.key()).max(1)
+}
+
+/// Changes to the index, to go in as one batch; reads see what is written here.
+#[derive(Debug)]
+pub(crate) struct Writes<'a> {
+    keys: &'a Keys,
+    pending: HashMap<Vec<u8>, Option<Vec<u8>>>,
+    pub(crate) watermark: Watermark,
+}
+
+impl Writes<'_> {
+    /// Returns how many keys are to be written.
+    pub(crate) fn len(&self) -> usize {
+        self.pending.len()
+    }
+
+    /// Writes all of it, and `commit` as the last one covered.
+    pub(crate) fn commit(self, epoch: Epoch, commit: u64, serial: u64) -> Outcome<()> {
+        let mut batch = Batch::default();
+        for (key, value) in self.pending {
+            match value {
+                Some(value) => batch.insert(key, value),
+                None => batch.remove(key),
+            }
+        }
+        let watermark = Watermark { epoch, commit, serial, live: self.watermark.live };
+        batch.insert(&[WATERMARK], watermark.encode());
+        self.keys.db.apply_batch(batch)
+    }
+
+    fn read(&self, key: &[u8]) -> Outcome<Option<Vec<u8>>> {
+        match self.pending.get(key) {
+            Some(value) => Ok(value.clone()),
+            None => Ok(self.keys.db.get(key)?.map(|it| it.to_vec())),
+        }
+    }
+
+    fn object(&self, oid_key: &[u8]) -> Outcome<Option<Object>> {
+        Ok(self.read(&keyed(OBJECT, &[oid_key]))?.and_then(|it| Object::decode(&it)))
+    }
+
+    fn put(&mut self, key: Vec<u8>, value: Vec<u8>) {
+        self.pending.insert(key, Some(value));
+    }
+
+    fn remove(&mut self, key: Vec<u8>) {
+        self.pending.insert(key, None);
+    }
+
+    /// Takes in one change.
+    pub(crate) fn change(&mut self, serial: u64, stamp: Stamp, change: &Change) -> Outcome<()> {
+        match change {
+            Change::Update(record) => {
+                let Some(oid) = Oid::of(record) else { return Ok(()) };
+                let ttl = record.number("Time-to-Live").filter(|it| *it != 0);
+                let ttl = ttl.map_or(self.keys.ttl_default_ms, |it| it.saturating_mul(1000));
+                let root = record.text(GATHERER_ROOT);
+                let gatherer = record.text(GATHERER_ID).unwrap_or_default();
+                let object = Object {
+                    serial,
+                    seen: stamp.0,
+                    ttl: ttl.min(TTL_MS_MAX),
+                    due: stamp.0.saturating_add(ttl.min(TTL_MS_MAX)),
+                    root: root.map_or(0, |root| root_hash(gatherer.trim(), &root)),
+                    md5: record.get("MD5").and_then(Md5::from_hex).map(|it| it.0),
+                };
+                self.replace(&oid.key(), Some(object))
+            }
+            Change::Refresh(oid) => {
+                let key = oid.key();
+                match self.object(&key)? {
+                    None => Ok(()),
+                    Some(object) => {
+                        let due = stamp.0.saturating_add(object.ttl);
+                        self.replace(&key, Some(Object { seen: stamp.0, due, ..object }))
+                    }
+                }
+            }
+            Change::Confirm { gatherer, root, at } => {
+                let mut value = Vec::with_capacity(16);
+                put(&mut value, serial);
+                // A gatherer's clock may run ahead of ours.
+                put(&mut value, at.0.min(stamp.0));
+                let hash = root_hash(gatherer, root);
+                self.put(keyed(ROOT, &[&hash.to_le_bytes()]), value);
+                Ok(())
+            }
+            Change::Delete(oid) => self.replace(&oid.key(), None),
+        }
+    }
+
+    fn replace(&mut self, oid_key: &[u8], new: Option<Object>) -> Outcome<()> {
+        let old = self.object(oid_key)?;
+        if let Some(old) = old {
+            self.remove(keyed(EXPIRY, &[&old.due.to_be_bytes(), oid_key]));
+            if let Some(md5) = old.md5.filter(|it| new.and_then(|new| new.md5) != Some(*it)) {
+                self.remove(keyed(MD5, &[&md5, oid_key]));
+            }
+        }
+        if let Some(new) = new {
+            self.put(keyed(EXPIRY, &[&new.due.to_be_bytes(), oid_key]), Vec::new());
+            if let Some(md5) = new.md5.filter(|it| old.and_then(|old| old.md5) != Some(*it)) {
+                self.put(keyed(MD5, &[&md5, oid_key]), Vec::new());
+            }
+            self.put(keyed(OBJECT, &[oid_key]), new.encode());
+        } else if old.is_some() {
+            self.remove(keyed(OBJECT, &[oid_key]));
+        }
+        let live = &mut self.watermark.live;
+        *live = (*live + u64::from(new.is_some())).saturating_sub(u64::from(old.is_some()));
+        Ok(())
+    }
+
+    /// Takes in one note.
+    pub(crate) fn note(&mut self, note: &Note) -> Outcome<()> {
+        let key = keyed(NOTE, &[&note.key]);
+        if note.key.first() == Some(&HOLDERS) {
+            let old = self.read(&key)?;
+            self.count(old.as_deref(), note.value.as_deref())?;
+        }
+        self.pending.insert(key, note.value.clone());
+        Ok(())
+    }
+
+    /// Keeps the number of objects of every source.
+    fn count(&mut self, old: Option<&[u8]>, new: Option<&[u8]>) -> Outcome<()> {
+        let sources = |value: Option<&[u8]>| -> Vec<String> {
+            let holders = value.and_then(Holders::decode).unwrap_or_default();
+            holders.list.into_iter().map(|it| it.source).collect()
+        };
+        let (old, new) = (sources(old), sources(new));
+        for gone in old.iter().filter(|it| !new.contains(it)) {
+            self.add(gone, false)?;
+        }
+        for fresh in new.iter().filter(|it| !old.contains(it)) {
+            self.add(fresh, true)?;
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, source: &str, one_more: bool) -> Outcome<()> {
+        let key = keyed(SOURCE, &[source.as_bytes()]);
+        let count = self.read(&key)?.and_then(|it| get(&mut it.as_slice())).unwrap_or(0);
+        let count = if one_more { count + 1 } else { count.saturating_sub(1) };
+        if count == 0 {
+            self.remove(key);
+        } else {
+            let mut value = Vec::new();
+            put(&mut value, count);
+            self.put(key, value);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,287 @@
+//! The log: segments in order, the last one written to.
+//!
+//! One thread writes, under the writer's lock, with a [`Tail`] in hand; any number read. What a
+//! reader sees is bounded by the version, which moves only when a commit is durable.
+//!
+//! Source: DESIGN.md, "The one idea".
+
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::thread;
+
+use crate::change::{Scanned, Stamp, Version};
+use crate::content::Draft;
+use crate::error::Error;
+use crate::manifest::Manifest;
+use crate::member::{Header, MEMBER_BYTES_MAX, Packed, Packer, Unpacker};
+use crate::recover::fresh_epoch;
+use crate::report::Extents;
+use crate::segment::{Entry, Segment};
+
+/// Drafts below this number are packed by the calling thread alone.
+const PARALLEL_MIN: usize = 4;
+/// Most threads that pack one commit.
+const THREADS_MAX: usize = 4;
+
+/// The segments, and how far they may be read.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct View {
+    /// In log order; the last one is written to.
+    pub(crate) segments: Vec<Arc<Segment>>,
+    pub(crate) version: Version,
+    pub(crate) horizon: u64,
+    /// Commits up to this one have been compacted.
+    pub(crate) compacted: u64,
+}
+
+/// The readers' side of the log.
+#[derive(Debug)]
+pub(crate) struct Log {
+    pub(crate) dir: PathBuf,
+    view: RwLock<View>,
+}
+
+/// The writer's side of the log.
+#[derive(Debug)]
+pub(crate) struct Tail {
+    pub(crate) manifest: Manifest,
+    pub(crate) active: Arc<Segment>,
+    /// Where the last whole commit ends in the active segment, in bytes.
+    pub(crate) end: u64,
+    pub(crate) serial: u64,
+    pub(crate) stamp: Stamp,
+    pub(crate) commit: u64,
+    /// What the disk holds is unknown since an error: nothing more is written.
+    pub(crate) stopped: bool,
+}
+
+/// What an append gave.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Appended {
+    /// The serial before its first change.
+    pub(crate) base: u64,
+    /// The stamp of its changes.
+    pub(crate) stamp: Stamp,
+    /// Its number.
+    pub(crate) commit: u64,
+}
+
+impl Log {
+    /// Makes the log of `view` in `dir`.
+    pub(crate) fn new(dir: &Path, view: View) -> Self {
+        Self { dir: dir.to_owned(), view: RwLock::new(view) }
+    }
+
+    pub(crate) fn view(&self) -> View {
+        self.view.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn version(&self) -> Version {
+        self.view.read().unwrap_or_else(PoisonError::into_inner).version
+    }
+
+    pub(crate) fn change_view(&self, change: impl FnOnce(&mut View)) {
+        change(&mut self.view.write().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Appends one commit and returns when it is durable. Readers see it once the view's version
+    /// says so.
+    ///
+    /// # Errors
+    ///
+    /// The system's. Nothing is kept; if that cannot be made sure of, the tail stops.
+    pub(crate) fn append(
+        &self,
+        tail: &mut Tail,
+        packed: &[Packed],
+        now: Stamp,
+        segment_bytes_max: u64,
+    ) -> Result<Appended, Error> {
+        if tail.stopped {
+            return Err(Error::Stopped { dir: self.dir.clone() });
+        }
+        if segment_bytes_max <= tail.end {
+            self.roll(tail)?;
+        }
+        let appended =
+            Appended { base: tail.serial, stamp: tail.stamp.max(now), commit: tail.commit + 1 };
+        let mut bytes = Vec::new();
+        let mut entries = Vec::with_capacity(packed.len());
+        let mut serial = tail.serial;
+        for (at, body) in packed.iter().enumerate() {
+            let count = if body.local { 0 } else { body.count as u64 };
+            let header = Header {
+                end_of_commit: at + 1 == packed.len(),
+                local: body.local,
+                end_mark: false,
+                epoch: tail.manifest.epoch,
+                commit: appended.commit,
+                base: serial,
+                entries: (serial + 1..=serial + count).map(|it| (it, appended.stamp)).collect(),
+            };
+            let start = bytes.len();
+            header.write(body, &mut bytes);
+            entries.push(Entry::new(&header, tail.end + start as u64, bytes.len() - start));
+            serial += count;
+        }
+        self.write(tail, &bytes)?;
+        tail.active.extend(entries);
+        tail.end += bytes.len() as u64;
+        tail.commit = appended.commit;
+        if tail.serial < serial {
+            tail.serial = serial;
+            tail.stamp = appended.stamp;
+        }
+        Ok(appended)
+    }
+
+    fn write(&self, tail: &mut Tail, bytes: &[u8]) -> Result<(), Error> {
+        let file = &tail.active.file;
+        let path = &tail.active.path;
+        if let Err(error) = file.write_all_at(bytes, tail.end) {
+            // Without this the next opening would report what is left as a cut commit.
+            tail.stopped = file.set_len(tail.end).is_err();
+            return Err(Error::io("cannot append to", path, error));
+        }
+        if let Err(error) = file.sync_data() {
+            // After a failed sync the kernel may have dropped the pages: only a fresh look helps.
+            tail.stopped = true;
+            if let Err(error) = file.set_len(tail.end) {
+                tracing::error!(path = %path.display(), %error, "cannot take back a failed commit");
+            }
+            return Err(Error::io("cannot sync", path, error));
+        }
+        Ok(())
+    }
+
+    /// Seals the active segment and begins another.
+    ///
+    /// # Errors
+    ///
+    /// The system's; the active segment stays.
+    pub(crate) fn roll(&self, tail: &mut Tail) -> Result<(), Error> {
+        let number = tail.manifest.segments.iter().max().map_or(1, |it| it + 1);
+        let fresh = Arc::new(Segment::create(&self.dir, number)?);
+        let mut manifest = tail.manifest_now();
+        manifest.segments.push(number);
+        manifest.write(&self.dir)?;
+        tail.manifest = manifest;
+        tail.active = Arc::clone(&fresh);
+        tail.end = 0;
+        self.change_view(|view| view.segments.push(fresh));
+        Ok(())
+    }
+}
+
+impl Tail {
+    /// Notes that acknowledged changes were lost: begins a new epoch.
+    ///
+    /// # Errors
+    ///
+    /// The system's; nothing has changed.
+    pub(crate) fn lose(&mut self, log: &Log, now: Stamp) -> Result<(), Error> {
+        let mut manifest = self.manifest_now();
+        manifest.epoch = fresh_epoch(now, manifest.epoch);
+        manifest.lost = true;
+        manifest.write(&log.dir)?;
+        self.manifest = manifest;
+        let version = self.version();
+        log.change_view(|view| view.version = version);
+        Ok(())
+    }
+
+    /// Returns the manifest with the present serial, stamp and commit.
+    pub(crate) fn manifest_now(&self) -> Manifest {
+        let mut manifest = self.manifest.clone();
+        manifest.serial = self.serial;
+        manifest.stamp = self.stamp.0;
+        manifest.commit = self.commit;
+        manifest
+    }
+
+    /// Returns the version of the last commit.
+    pub(crate) fn version(&self) -> Version {
+        Version { epoch: self.manifest.epoch, serial: self.serial }
+    }
+}
+
+/// Compresses drafts, on several threads if there are many; in their order.
+pub(crate) fn pack(drafts: &[Draft], level: u32) -> Vec<Packed> {
+    let one = |drafts: &[Draft]| -> Vec<Packed> {
+        let mut packer = Packer::new(level);
+        drafts.iter().map(|it| packer.pack(it)).collect()
+    };
+    let threads = thread::available_parallelism().map_or(1, usize::from).min(THREADS_MAX);
+    if drafts.len() < PARALLEL_MIN || threads == 1 {
+        return one(drafts);
+    }
+    thread::scope(|scope| {
+        let chunks = drafts.chunks(drafts.len().div_ceil(threads));
+        let running: Vec<_> = chunks.map(|it| scope.spawn(move || one(it))).collect();
+        let mut packed = Vec::with_capacity(drafts.len());
+        for thread in running {
+            match thread.join() {
+                Ok(part) => packed.extend(part),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        packed
+    })
+}
+
+impl View {
+    /// Returns the member that would hold `serial`.
+    pub(crate) fn find(&self, serial: u64) -> Option<(&Arc<Segment>, Entry)> {
+        let below = |it: &Arc<Segment>| it.entries().first().is_some_and(|it| it.base < serial);
+        // Only the last segment can be empty.
+        let at = self.segments.partition_point(below).checked_sub(1)?;
+        let segment = self.segments.get(at)?;
+        let entries = segment.entries();
+        let entry = *entries.get(entries.partition_point(|it| it.last < serial))?;
+        drop(entries);
+        Some((segment, entry))
+    }
+
+    /// Reads one change; `None` if compaction has dropped it.
+    ///
+    /// # Errors
+    ///
+    /// The segment is damaged or unreadable.
+    pub(crate) fn change(&self, serial: u64) -> Result<Option<Scanned>, Error> {
+        let Some((segment, entry)) = self.find(serial) else { return Ok(None) };
+        let member = segment.read(&entry, &mut Unpacker::new(MEMBER_BYTES_MAX))?;
+        member.change(serial).map_err(|what| Error::Damaged {
+            path: segment.path.clone(),
+            offset: entry.offset,
+            what,
+        })
+    }
+
+    /// Returns the members to be served after serial `since`, neighbors joined.
+    pub(crate) fn extents(&self, since: u64) -> Extents {
+        let mut extents = Extents { files: Vec::new(), to: self.version, changes: 0 };
+        for segment in &self.segments {
+            let entries = segment.entries();
+            let from = entries.partition_point(|it| it.last <= since);
+            let served = entries.iter().skip(from);
+            let served = served.take_while(|it| it.last <= self.version.serial);
+            let mut first = true;
+            for entry in served.filter(|it| !it.local) {
+                extents.changes += u64::from(entry.changes);
+                let joins = !first
+                    && extents.files.last().is_some_and(|(_, at, len)| at + len == entry.offset);
+                first = false;
+                match extents.files.last_mut() {
+                    Some((_, _, length)) if joins => *length += u64::from(entry.bytes),
+                    _ => extents.files.push((
+                        Arc::clone(&segment.file),
+                        entry.offset,
+                        u64::from(entry.bytes),
+                    )),
+                }
+            }
+        }
+        extents
+    }
+}

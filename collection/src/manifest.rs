@@ -1,0 +1,176 @@
+//! The list of a collection's segments, replaced as a whole: what is not on it does not exist.
+//!
+//! One line a fact, the last one a checksum of those before. A new list is written beside the old
+//! one, synced, and renamed over it, so that a crash leaves one or the other.
+//!
+//! Source: ours; DESIGN.md leaves the form open.
+
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::change::Epoch;
+use crate::error::Error;
+
+const NAME: &str = "MANIFEST";
+const TITLE: &str = "harvest collection 1";
+
+/// What stands in the manifest.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Manifest {
+    pub(crate) epoch: Epoch,
+    /// Deletes at or below this serial may be forgotten.
+    pub(crate) horizon: u64,
+    /// Commits up to this one have been compacted: a key index that is behind it cannot be caught
+    /// up by replaying.
+    pub(crate) compacted: u64,
+    /// Acknowledged changes were lost, and what follows from that has not been done yet.
+    pub(crate) lost: bool,
+    /// The last serial, stamp (Unix milliseconds) and commit when this was written: compaction may
+    /// have dropped the change that had them.
+    pub(crate) serial: u64,
+    pub(crate) stamp: u64,
+    pub(crate) commit: u64,
+    /// Numbers of the segments, in log order; the last is the one written to.
+    pub(crate) segments: Vec<u64>,
+}
+
+impl Manifest {
+    /// Returns the path of the manifest in `dir`.
+    pub(crate) fn path_in(dir: &Path) -> PathBuf {
+        dir.join(NAME)
+    }
+
+    /// Reads the manifest; `None` if there is none.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Manifest`]: it is damaged.
+    pub(crate) fn read(dir: &Path) -> Result<Option<Self>, Error> {
+        let path = Self::path_in(dir);
+        let text = match fs::read(&path) {
+            Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(Error::io("cannot read", &path, error)),
+        };
+        match Self::parse(&text) {
+            Ok(manifest) => Ok(Some(manifest)),
+            Err(what) => Err(Error::Manifest { path, what }),
+        }
+    }
+
+    fn parse(text: &str) -> Result<Self, String> {
+        let body_bytes = text.trim_end_matches('\n').rfind('\n').map_or(0, |at| at + 1);
+        let (body, last) = text.split_at(body_bytes);
+        if last != checksum_line(body) {
+            return Err("its checksum does not match".to_owned());
+        }
+        let mut lines = body.lines();
+        if lines.next() != Some(TITLE) {
+            return Err("it is of another format; use the release that wrote it".to_owned());
+        }
+        let mut manifest = Self::default();
+        for line in lines {
+            let wrong = || format!("`{line}` means nothing to this release");
+            let (word, value) = line.split_once(' ').ok_or_else(wrong)?;
+            let number = || value.parse::<u64>().map_err(|_error| wrong());
+            match word {
+                "epoch" => manifest.epoch = value.parse().map_err(|_error| wrong())?,
+                "horizon" => manifest.horizon = number()?,
+                "compacted" => manifest.compacted = number()?,
+                "serial" => manifest.serial = number()?,
+                "stamp" => manifest.stamp = number()?,
+                "commit" => manifest.commit = number()?,
+                "lost" => manifest.lost = number()? != 0,
+                "segment" => manifest.segments.push(number()?),
+                _ => return Err(wrong()),
+            }
+        }
+        Ok(manifest)
+    }
+
+    fn text(&self) -> String {
+        let mut text = format!("{TITLE}\nepoch {}\n", self.epoch);
+        let facts = [
+            ("horizon", self.horizon),
+            ("compacted", self.compacted),
+            ("serial", self.serial),
+            ("stamp", self.stamp),
+            ("commit", self.commit),
+            ("lost", u64::from(self.lost)),
+        ];
+        // Writing to a string cannot fail.
+        for (word, value) in facts {
+            let _ = writeln!(text, "{word} {value}");
+        }
+        for number in &self.segments {
+            let _ = writeln!(text, "segment {number}");
+        }
+        let last = checksum_line(&text);
+        text + &last
+    }
+
+    /// Replaces the manifest in `dir`, durably.
+    ///
+    /// # Errors
+    ///
+    /// The system's; the old one stands.
+    pub(crate) fn write(&self, dir: &Path) -> Result<(), Error> {
+        let path = Self::path_in(dir);
+        let beside = dir.join("MANIFEST.new");
+        let write = || -> io::Result<()> {
+            let mut file = File::create(&beside)?;
+            file.write_all(self.text().as_bytes())?;
+            file.sync_all()?;
+            fs::rename(&beside, &path)?;
+            File::open(dir)?.sync_all()
+        };
+        write().map_err(|error| Error::io("cannot replace", &path, error))
+    }
+}
+
+fn checksum_line(body: &str) -> String {
+    format!("checksum {:016x}\n", xxh3_64(body.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> Manifest {
+        Manifest {
+            epoch: Epoch(7),
+            horizon: 3,
+            compacted: 9,
+            lost: true,
+            serial: 12,
+            stamp: 1_000,
+            commit: 11,
+            segments: vec![4, 2],
+        }
+    }
+
+    #[test]
+    fn what_is_written_reads_back() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(Manifest::read(dir.path()).unwrap(), None);
+        sample().write(dir.path()).unwrap();
+        assert_eq!(Manifest::read(dir.path()).unwrap(), Some(sample()));
+    }
+
+    #[test]
+    fn any_flipped_byte_is_noticed() {
+        let text = sample().text();
+        assert_eq!(Manifest::parse(&text), Ok(sample()));
+        for at in 0..text.len() {
+            let mut bytes = text.clone().into_bytes();
+            bytes[at] ^= 1;
+            let text = String::from_utf8_lossy(&bytes).into_owned();
+            assert!(Manifest::parse(&text).is_err(), "byte {at}");
+        }
+        assert!(Manifest::parse("").is_err());
+    }
+}

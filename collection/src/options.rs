@@ -1,0 +1,38 @@
+//! How a collection is kept.
+//!
+//! Sans-I/O.
+
+use std::time::Duration;
+
+/// How a collection is kept. [`Default`] suits all but tests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// A segment is sealed once it is this large, in bytes.
+    pub segment_bytes_max: u64,
+    /// Plain bytes of a member, unless one record is larger.
+    pub member_bytes_max: usize,
+    /// Plain bytes of one record at most; larger ones are refused.
+    pub record_bytes_max: usize,
+    /// How long deletes are remembered, at least.
+    pub horizon: Duration,
+    /// How long an object lives unconfirmed when it does not say so itself.
+    pub ttl_default: Duration,
+    /// Memory for the key index's cache, in bytes.
+    pub keys_cache_bytes: u64,
+    /// The key index is made durable at a commit when it last was so long ago.
+    pub keys_flush_interval: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            segment_bytes_max: 64 << 20,
+            member_bytes_max: 64 << 10,
+            record_bytes_max: 32 << 20,
+            horizon: Duration::from_secs(60 * 86_400),
+            ttl_default: Duration::from_secs(30 * 86_400),
+            keys_cache_bytes: 32 << 20,
+            keys_flush_interval: Duration::from_secs(5),
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! Bringing the key index up to the log: by the tail after a stop, as a whole if it is of no use.
+//!
+//! Source: DESIGN.md, "Keys".
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+
+use crate::change::Stamp;
+use crate::collection::millis;
+use crate::error::Error;
+use crate::keys::{Keys, Watermark};
+use crate::log::{Log, Tail, View};
+use crate::member::{MEMBER_BYTES_MAX, Unpacker};
+use crate::options::Options;
+use crate::segment::{Entry, Segment};
+
+/// The key index's directory in that of the collection.
+pub(crate) const KEYS: &str = "keys";
+/// A replay writes a batch once it has so many keys.
+const BATCH_KEYS: usize = 20_000;
+
+/// A key index that agrees with the log.
+#[derive(Debug)]
+pub(crate) struct Indexed {
+    pub(crate) keys: Keys,
+    pub(crate) live: u64,
+    /// Changes replayed.
+    pub(crate) replayed: u64,
+    /// Why it was made anew.
+    pub(crate) rebuilt: Option<String>,
+}
+
+/// Opens the key index and brings it up to the log.
+///
+/// # Errors
+///
+/// [`Error::Keys`]: not even a new one works. The log's.
+pub(crate) fn open_keys(
+    dir: &Path,
+    options: &Options,
+    log: &Log,
+    tail: &mut Tail,
+    anew: bool,
+    now: Stamp,
+) -> Result<Indexed, Error> {
+    let mut view = log.view();
+    let mut ahead = false;
+    let why = if anew {
+        Some("it was asked for".to_owned())
+    } else {
+        match catch_up(dir, options, &view, tail) {
+            Ok((keys, replayed)) => {
+                let live = watermark(&keys, dir)?.live;
+                return Ok(Indexed { keys, live, replayed, rebuilt: None });
+            }
+            Err(Useless::Log(error)) => return Err(error),
+            Err(Useless::Keys(why, is_ahead)) => {
+                ahead = is_ahead;
+                // There is none yet beside a new log, which is nothing to tell.
+                (dir.join(KEYS).exists() && tail.commit != 0).then_some(why)
+            }
+        }
+    };
+    if ahead && !tail.manifest.lost {
+        // The log had commits that somebody may have been told of.
+        tail.lose(log, now)?;
+        view = log.view();
+    }
+    let (keys, live) = fresh_keys(dir, options, &view)?;
+    Ok(Indexed { keys, live, replayed: 0, rebuilt: why })
+}
+
+/// Why an index cannot be caught up.
+enum Useless {
+    Keys(String, bool),
+    Log(Error),
+}
+
+fn catch_up(
+    dir: &Path,
+    options: &Options,
+    view: &View,
+    tail: &Tail,
+) -> Result<(Keys, u64), Useless> {
+    let useless = |why: &str| Useless::Keys(why.to_owned(), false);
+    let path = dir.join(KEYS);
+    if !path.exists() {
+        return Err(useless("it is missing"));
+    }
+    let (cache, ttl) = (options.keys_cache_bytes, millis(options.ttl_default));
+    // sled panics on some damage.
+    let opened = catch_unwind(AssertUnwindSafe(|| Keys::open(&path, cache, ttl)));
+    let keys = match opened {
+        Ok(Ok(keys)) => keys,
+        Ok(Err(error)) => return Err(useless(&error.to_string())),
+        Err(_panic) => return Err(useless("sled cannot read it")),
+    };
+    let watermark = match catch_unwind(AssertUnwindSafe(|| keys.watermark())) {
+        Ok(Ok(Some(watermark))) => watermark,
+        Ok(Ok(None)) => return Err(useless("it has no watermark")),
+        Ok(Err(error)) => return Err(useless(&error.to_string())),
+        Err(_panic) => return Err(useless("sled cannot read it")),
+    };
+    if watermark.epoch != tail.manifest.epoch {
+        return Err(useless("it is of another epoch"));
+    }
+    if tail.commit < watermark.commit {
+        return Err(Useless::Keys("it has commits that the log lacks".to_owned(), true));
+    }
+    if watermark.commit < tail.manifest.compacted {
+        return Err(useless("the log has been compacted since"));
+    }
+    match catch_unwind(AssertUnwindSafe(|| replay(&keys, dir, view, watermark))) {
+        Ok(Ok(replayed)) => Ok((keys, replayed)),
+        Ok(Err(Error::Keys { source, .. })) => Err(useless(&source.to_string())),
+        Ok(Err(error)) => Err(Useless::Log(error)),
+        Err(_panic) => Err(useless("sled cannot read it")),
+    }
+}
+
+/// Makes the key index in `dir` anew; returns it and the number of live objects.
+///
+/// # Errors
+///
+/// As for [`open_keys`].
+pub(crate) fn fresh_keys(dir: &Path, options: &Options, view: &View) -> Result<(Keys, u64), Error> {
+    fresh_keys_in(dir, KEYS, options, view)
+}
+
+/// Makes a key index anew under a name of its own.
+pub(crate) fn fresh_keys_in(
+    dir: &Path,
+    name: &str,
+    options: &Options,
+    view: &View,
+) -> Result<(Keys, u64), Error> {
+    let path = dir.join(name);
+    let failed = |source| Error::Keys { path: path.clone(), source };
+    Keys::remove(&path).map_err(failed)?;
+    let keys = Keys::open(&path, options.keys_cache_bytes, millis(options.ttl_default));
+    let keys = keys.map_err(failed)?;
+    let start = Watermark { epoch: view.version.epoch, ..Watermark::default() };
+    replay(&keys, dir, view, start)?;
+    keys.flush().map_err(failed)?;
+    let live = watermark(&keys, dir)?.live;
+    Ok((keys, live))
+}
+
+fn watermark(keys: &Keys, dir: &Path) -> Result<Watermark, Error> {
+    let read = keys.watermark();
+    let failed = |source| Error::Keys { path: dir.join(KEYS), source };
+    Ok(read.map_err(failed)?.unwrap_or_default())
+}
+
+/// Puts the commits after the watermark in the index; returns how many changes they had.
+fn replay(keys: &Keys, dir: &Path, view: &View, from: Watermark) -> Result<u64, Error> {
+    let failed = |source| Error::Keys { path: dir.join(KEYS), source };
+    let epoch = view.version.epoch;
+    let mut unpacker = Unpacker::new(MEMBER_BYTES_MAX);
+    let mut writes = keys.writes().map_err(failed)?;
+    let mut done = from;
+    let mut replayed = 0;
+    for segment in &view.segments {
+        for entry in after(segment, from.commit) {
+            if done.commit < entry.commit && BATCH_KEYS <= writes.len() {
+                writes.commit(epoch, done.commit, done.serial).map_err(failed)?;
+                writes = keys.writes().map_err(failed)?;
+            }
+            let damaged =
+                |what| Error::Damaged { path: segment.path.clone(), offset: entry.offset, what };
+            let member = segment.read(&entry, &mut unpacker)?;
+            for scanned in member.changes().map_err(damaged)? {
+                writes.change(scanned.serial, scanned.stamp, &scanned.change).map_err(failed)?;
+                replayed += 1;
+            }
+            for note in member.notes().map_err(damaged)? {
+                writes.note(&note).map_err(failed)?;
+            }
+            done.commit = entry.commit;
+            done.serial = entry.last;
+        }
+    }
+    // Compaction may have dropped the last commit whole.
+    let (commit, serial) = (done.commit.max(view.compacted), done.serial.max(view.version.serial));
+    writes.commit(epoch, commit, serial).map_err(failed)?;
+    Ok(replayed)
+}
+
+fn after(segment: &Segment, commit: u64) -> Vec<Entry> {
+    segment.entries().iter().filter(|it| commit < it.commit).copied().collect()
+}

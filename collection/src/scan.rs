@@ -1,0 +1,138 @@
+//! Reading the log: in order, and as a whole that is held for a snapshot.
+//!
+//! Source: DESIGN.md, "Feed" and "Snapshot".
+//!
+//! # Differences from DESIGN.md
+//!
+//! A pin does not seal the active segment: a range of an append-only file up to a commit never
+//! changes either, and a snapshot makes no small segments.
+
+use std::vec::IntoIter;
+
+use crate::change::{Scanned, Version};
+use crate::error::Error;
+use crate::log::View;
+use crate::member::{MEMBER_BYTES_MAX, Unpacker};
+use crate::report::Extents;
+use crate::segment::Entry;
+
+/// Iterator over the log; see [`Collection::scan`](crate::Collection::scan). Ends after an error.
+#[derive(Debug)]
+pub struct Scan {
+    view: View,
+    /// The last serial that is not wanted any more.
+    since: u64,
+    /// The segment, and the member in it, to read next.
+    segment: usize,
+    member: usize,
+    ahead: IntoIter<Scanned>,
+    unpacker: Unpacker,
+    failed: bool,
+}
+
+impl Scan {
+    pub(crate) fn new(view: View, since: u64) -> Self {
+        let unpacker = Unpacker::new(MEMBER_BYTES_MAX);
+        let ahead = Vec::new().into_iter();
+        let mut scan = Self { view, since, segment: 0, member: 0, ahead, unpacker, failed: false };
+        scan.skip_read();
+        scan
+    }
+
+    /// Goes to the first member that reaches past `since`.
+    fn skip_read(&mut self) {
+        while let Some(segment) = self.view.segments.get(self.segment) {
+            let entries = segment.entries();
+            self.member = entries.partition_point(|it| it.last <= self.since);
+            if self.member < entries.len() {
+                return;
+            }
+            drop(entries);
+            self.segment += 1;
+        }
+    }
+
+    /// Returns the next member's place, or `None` at the end.
+    fn next_entry(&mut self) -> Option<(usize, Entry)> {
+        loop {
+            let segment = self.view.segments.get(self.segment)?;
+            let entry = segment.entries().get(self.member).copied();
+            match entry {
+                None => {
+                    self.segment += 1;
+                    self.member = 0;
+                }
+                // What came since is for the next scan.
+                Some(entry) if self.view.version.serial < entry.last => return None,
+                Some(entry) => {
+                    self.member += 1;
+                    if !entry.local {
+                        return Some((self.segment, entry));
+                    }
+                }
+            }
+        }
+    }
+
+    fn read(&mut self, segment: usize, entry: &Entry) -> Result<Vec<Scanned>, Error> {
+        let Some(segment) = self.view.segments.get(segment) else { return Ok(Vec::new()) };
+        let member = segment.read(entry, &mut self.unpacker)?;
+        member.changes().map_err(|what| Error::Damaged {
+            path: segment.path.clone(),
+            offset: entry.offset,
+            what,
+        })
+    }
+}
+
+impl Iterator for Scan {
+    type Item = Result<Scanned, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if let Some(scanned) = self.ahead.next() {
+                if scanned.serial <= self.since {
+                    continue;
+                }
+                return Some(Ok(scanned));
+            }
+            if self.failed {
+                return None;
+            }
+            let (segment, entry) = self.next_entry()?;
+            match self.read(segment, &entry) {
+                Ok(changes) => self.ahead = changes.into_iter(),
+                Err(error) => {
+                    self.failed = true;
+                    return Some(Err(error));
+                }
+            }
+        }
+    }
+}
+
+/// The log at one version, held for a snapshot.
+#[derive(Debug)]
+pub struct Pinned {
+    /// Names the snapshot: unlike that of any other state of this or another collection.
+    pub id: String,
+    /// Its members as file ranges, without the local ones.
+    pub extents: Extents,
+    /// The version it is of.
+    pub to: Version,
+    /// Bytes of the ranges together.
+    pub bytes: u64,
+    /// Keeps the files from being removed.
+    _view: View,
+}
+
+impl Pinned {
+    pub(crate) fn new(view: View) -> Self {
+        let extents = view.extents(0);
+        let bytes = extents.files.iter().map(|(_, _, length)| length).sum();
+        // Compaction changes the bytes of one version, so the version alone is no name.
+        let random = getrandom::u64().unwrap_or(bytes);
+        let id = format!("{}-{random:016x}", view.version);
+        Self { id, to: view.version, extents, bytes, _view: view }
+    }
+}

@@ -1,0 +1,333 @@
+//! One append-only file of members, and where they lie in it.
+//!
+//! The directory of members is small and lives in memory: it answers "which member holds serial S"
+//! by binary search, so that neither the key index nor compaction has places to keep up to date.
+//!
+//! Source: DESIGN.md, "The one idea".
+
+use std::fs::{self, File, OpenOptions};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+
+use crate::error::{Damage, Error};
+use crate::member::{Frame, Header, MEMBER_BYTES_MAX, Member, Place, Unpacker};
+
+/// How much of a member is read to find its header, in bytes.
+const PROBE_BYTES: usize = 4096;
+/// How much is read at a time when looking for the next sound member, in bytes.
+const WINDOW_BYTES: usize = 1 << 20;
+
+/// Where a member lies and what it covers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    /// A serial below all of the member.
+    pub(crate) base: u64,
+    /// The last serial of the member, or `base`.
+    pub(crate) last: u64,
+    /// The commit it belongs to.
+    pub(crate) commit: u64,
+    /// Where it starts in the file, in bytes.
+    pub(crate) offset: u64,
+    /// How long it is, in bytes.
+    pub(crate) bytes: u32,
+    /// How many changes it holds.
+    pub(crate) changes: u16,
+    /// Whether it holds notes.
+    pub(crate) local: bool,
+    /// Whether it ends a commit.
+    pub(crate) end_of_commit: bool,
+}
+
+impl Entry {
+    /// Makes the entry of a member of `bytes` bytes at `offset`.
+    pub(crate) fn new(header: &Header, offset: u64, bytes: usize) -> Self {
+        Self {
+            base: header.base,
+            last: header.last(),
+            commit: header.commit,
+            offset,
+            bytes: u32::try_from(bytes).unwrap_or(u32::MAX),
+            changes: u16::try_from(header.entries.len()).unwrap_or(u16::MAX),
+            local: header.local,
+            end_of_commit: header.end_of_commit,
+        }
+    }
+
+    /// Returns where the member ends in the file.
+    pub(crate) fn end(&self) -> u64 {
+        self.offset + u64::from(self.bytes)
+    }
+}
+
+/// A segment. Its file goes when it is obsolete and nobody holds it any more.
+#[derive(Debug)]
+pub(crate) struct Segment {
+    pub(crate) path: PathBuf,
+    /// Names the file; unique in its collection, and no measure of order.
+    pub(crate) number: u64,
+    pub(crate) file: Arc<File>,
+    entries: RwLock<Vec<Entry>>,
+    obsolete: AtomicBool,
+}
+
+impl Drop for Segment {
+    fn drop(&mut self) {
+        if self.obsolete.load(Ordering::Acquire)
+            && let Err(error) = fs::remove_file(&self.path)
+        {
+            // It is not in the manifest, so the next opening removes it.
+            tracing::warn!(path = %self.path.display(), %error, "old segment stays for now");
+        }
+    }
+}
+
+impl Segment {
+    /// Returns the path of segment `number`.
+    pub(crate) fn path_in(dir: &Path, number: u64) -> PathBuf {
+        dir.join(format!("segment-{number:08}.gz"))
+    }
+
+    /// Returns the number in a segment's file name.
+    pub(crate) fn number_in(name: &str) -> Option<u64> {
+        name.strip_prefix("segment-")?.strip_suffix(".gz")?.parse().ok()
+    }
+
+    /// Makes an empty segment.
+    pub(crate) fn create(dir: &Path, number: u64) -> Result<Self, Error> {
+        let path = Self::path_in(dir, number);
+        let file =
+            OpenOptions::new().read(true).write(true).create(true).truncate(true).open(&path);
+        let file = file.map_err(|error| Error::io("cannot create", &path, error))?;
+        Ok(Self::with(path, number, file, Vec::new()))
+    }
+
+    /// Opens the file of segment `number`; its entries are to be set.
+    pub(crate) fn open(dir: &Path, number: u64) -> Result<Self, Error> {
+        let path = Self::path_in(dir, number);
+        let file = OpenOptions::new().read(true).write(true).open(&path);
+        let file = file.map_err(|error| Error::io("cannot open", &path, error))?;
+        Ok(Self::with(path, number, file, Vec::new()))
+    }
+
+    fn with(path: PathBuf, number: u64, file: File, entries: Vec<Entry>) -> Self {
+        Self {
+            path,
+            number,
+            file: Arc::new(file),
+            entries: RwLock::new(entries),
+            obsolete: AtomicBool::new(false),
+        }
+    }
+
+    /// Returns where the members lie.
+    pub(crate) fn entries(&self) -> RwLockReadGuard<'_, Vec<Entry>> {
+        self.entries.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds members that are durable.
+    pub(crate) fn extend(&self, entries: impl IntoIterator<Item = Entry>) {
+        self.entries.write().unwrap_or_else(PoisonError::into_inner).extend(entries);
+    }
+
+    /// Returns where the last member ends, in bytes.
+    pub(crate) fn end(&self) -> u64 {
+        self.entries().last().map_or(0, Entry::end)
+    }
+
+    /// Lets the file go with its last holder.
+    pub(crate) fn retire(&self) {
+        self.obsolete.store(true, Ordering::Release);
+    }
+
+    /// Reads and verifies a member.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Damaged`] or the system's.
+    pub(crate) fn read(&self, entry: &Entry, unpacker: &mut Unpacker) -> Result<Member, Error> {
+        let bytes = self.raw(entry)?;
+        let damaged = |what| Error::Damaged { path: self.path.clone(), offset: entry.offset, what };
+        match Header::read(&bytes).map_err(damaged)? {
+            Frame::Whole(place) if place.member_bytes() == bytes.len() => {
+                unpacker.unpack(place, &bytes, entry.offset).map_err(damaged)
+            }
+            Frame::Whole(_) | Frame::More(_) => Err(damaged(Damage::Truncated)),
+        }
+    }
+
+    /// Reads a member's bytes as they are.
+    pub(crate) fn raw(&self, entry: &Entry) -> Result<Vec<u8>, Error> {
+        let mut bytes = vec![0; entry.bytes as usize];
+        self.file
+            .read_exact_at(&mut bytes, entry.offset)
+            .map_err(|error| Error::io("cannot read", &self.path, error))?;
+        Ok(bytes)
+    }
+
+    /// Returns the length of the file, in bytes.
+    pub(crate) fn file_bytes(&self) -> Result<u64, Error> {
+        let meta = self.file.metadata();
+        Ok(meta.map_err(|error| Error::io("cannot read", &self.path, error))?.len())
+    }
+
+    /// Goes through the file, member by member, and over what is damaged to the next sound one.
+    /// With `bodies` the compressed bytes are checked too, not only the headers.
+    ///
+    /// # Errors
+    ///
+    /// The system's; damage is in the answer.
+    pub(crate) fn survey(&self, bodies: bool, after: u64) -> Result<Survey, Error> {
+        let length = self.file_bytes()?;
+        let mut survey = Survey::default();
+        let (mut offset, mut last) = (0, after);
+        while offset < length {
+            match self.look(offset, length, bodies)? {
+                Ok(entry) if last <= entry.base => {
+                    last = entry.last;
+                    offset = entry.end();
+                    survey.entries.push(entry);
+                }
+                look => {
+                    let why = look.err().unwrap_or(Damage::Order);
+                    let next = self.resync(offset + 1, length, last)?;
+                    let zeros = next == length && self.is_zero(offset, length)?;
+                    let why = if zeros { Damage::Truncated } else { why };
+                    let before = survey.entries.len();
+                    survey.gaps.push(Gap { offset, bytes: next - offset, why, before });
+                    offset = next;
+                }
+            }
+        }
+        Ok(survey)
+    }
+
+    /// Looks at the member that may start at `offset`.
+    fn look(&self, offset: u64, length: u64, bodies: bool) -> Result<Result<Entry, Damage>, Error> {
+        let rest = usize::try_from(length - offset).unwrap_or(usize::MAX);
+        let mut wanted = PROBE_BYTES;
+        loop {
+            let head = self.window(offset, wanted.min(rest))?;
+            match Header::read(&head) {
+                Err(damage) => return Ok(Err(damage)),
+                Ok(Frame::More(bytes)) if rest < bytes => return Ok(Err(Damage::Truncated)),
+                Ok(Frame::More(bytes)) => wanted = bytes,
+                Ok(Frame::Whole(place)) => return self.weigh(&place, offset, rest, bodies),
+            }
+        }
+    }
+
+    fn weigh(
+        &self,
+        place: &Place,
+        offset: u64,
+        rest: usize,
+        bodies: bool,
+    ) -> Result<Result<Entry, Damage>, Error> {
+        let bytes = place.member_bytes();
+        if MEMBER_BYTES_MAX < bytes {
+            return Ok(Err(Damage::TooLarge));
+        }
+        if rest < bytes {
+            return Ok(Err(Damage::Truncated));
+        }
+        if bodies && let Err(damage) = place.check(&self.window(offset, bytes)?) {
+            return Ok(Err(damage));
+        }
+        Ok(Ok(Entry::new(&place.header, offset, bytes)))
+    }
+
+    /// Returns where the next sound member starts, at `from` or later; `length` if there is none.
+    fn resync(&self, from: u64, length: u64, last: u64) -> Result<u64, Error> {
+        const MAGIC: [u8; 4] = [0x1f, 0x8b, 8, 4];
+        let mut start = from;
+        while start < length {
+            let bytes =
+                usize::try_from(length - start).map_or(WINDOW_BYTES, |it| it.min(WINDOW_BYTES));
+            let window = self.window(start, bytes)?;
+            for (at, _) in window.windows(MAGIC.len()).enumerate().filter(|(_, it)| *it == MAGIC) {
+                let candidate = start + at as u64;
+                if let Ok(entry) = self.look(candidate, length, true)?
+                    && last <= entry.base
+                {
+                    return Ok(candidate);
+                }
+            }
+            // The magic may straddle two windows.
+            start += (bytes.saturating_sub(MAGIC.len() - 1)).max(1) as u64;
+        }
+        Ok(length)
+    }
+
+    fn is_zero(&self, from: u64, length: u64) -> Result<bool, Error> {
+        let mut start = from;
+        while start < length {
+            let bytes =
+                usize::try_from(length - start).map_or(WINDOW_BYTES, |it| it.min(WINDOW_BYTES));
+            if self.window(start, bytes)?.iter().any(|byte| *byte != 0) {
+                return Ok(false);
+            }
+            start += bytes as u64;
+        }
+        Ok(true)
+    }
+
+    fn window(&self, offset: u64, bytes: usize) -> Result<Vec<u8>, Error> {
+        let mut window = vec![0; bytes];
+        self.file
+            .read_exact_at(&mut window, offset)
+            .map_err(|error| Error::io("cannot read", &self.path, error))?;
+        Ok(window)
+    }
+}
+
+/// What a segment's file holds.
+#[derive(Debug, Default)]
+pub(crate) struct Survey {
+    /// The sound members.
+    pub(crate) entries: Vec<Entry>,
+    /// What lies between or after them and is no sound member.
+    pub(crate) gaps: Vec<Gap>,
+}
+
+/// Bytes of a segment that are no sound member.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Gap {
+    pub(crate) offset: u64,
+    pub(crate) bytes: u64,
+    pub(crate) why: Damage,
+    /// How many sound members come before it.
+    pub(crate) before: usize,
+}
+
+impl Survey {
+    /// Returns the members of whole commits; `commit` is the one before the segment.
+    ///
+    /// A gap breaks the commit before it if that has no end, and the commit after it unless its
+    /// number shows that a whole one lay between.
+    pub(crate) fn whole_commits(&self, commit: u64) -> Vec<Entry> {
+        let broken_before = |at: usize| {
+            let before = at.checked_sub(1).and_then(|it| self.entries.get(it));
+            self.gaps.iter().any(|gap| gap.before == at)
+                && self.entries.get(at).is_some_and(|entry| {
+                    entry.commit <= before.map_or(commit, |it| it.commit).saturating_add(1)
+                })
+        };
+        let mut whole = Vec::with_capacity(self.entries.len());
+        let mut start = 0;
+        let mut sound = true;
+        for (at, entry) in self.entries.iter().enumerate() {
+            let fresh = at == 0 || self.entries[at - 1].commit != entry.commit;
+            if fresh {
+                start = at;
+                sound = true;
+            }
+            sound &= !broken_before(at);
+            if entry.end_of_commit && sound {
+                whole.extend_from_slice(&self.entries[start..=at]);
+            }
+        }
+        whole
+    }
+}

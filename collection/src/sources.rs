@@ -1,0 +1,270 @@
+//! A broker's side: what several sources bring, merged into one log.
+//!
+//! Of each object the origin's newest version wins, whatever the order of arrival and the way it
+//! came. The cursor of the source is committed with the changes it stands for.
+//!
+//! Source: DESIGN.md, "Cursors" and "Holders".
+
+use std::collections::HashMap;
+
+use soif::Record;
+
+use crate::change::{Change, Note, ORIGIN_VERSION, Oid, Stamp, Version};
+use crate::collection::{Collection, Inner};
+use crate::error::Error;
+use crate::holders::{CURSOR, Cursor, HOLDERS, Holder, Holders, Pulled, note_key};
+use crate::log::Tail;
+use crate::report::{Applied, SourceStats};
+
+/// Holds released in one commit.
+const RELEASES_MAX: usize = 4096;
+
+impl Collection {
+    /// Returns how far `source` has been read; `None` if never.
+    ///
+    /// # Errors
+    ///
+    /// The key index failed and could not be rebuilt.
+    pub fn cursor(&self, source: &str) -> Result<Option<Cursor>, Error> {
+        let key = note_key(CURSOR, source.as_bytes());
+        let value = self.inner.read_keys(|keys| keys.note(&key))?;
+        Ok(value.and_then(|it| Cursor::decode(&it)))
+    }
+
+    /// Applies what was pulled from a source, atomically with the source's cursor. The newest
+    /// origin version of an object wins; a delete releases the source's hold, and the object goes
+    /// with its last holder. Changes of a delta that the cursor has passed are ignored.
+    ///
+    /// # Errors
+    ///
+    /// As for [`commit`](Self::commit); records without identity are ignored and counted, not
+    /// refused.
+    pub fn apply(&self, pulled: Pulled, now: Stamp) -> Result<Applied, Error> {
+        let mut tail = self.inner.tail();
+        let before = self.cursor(&pulled.source)?;
+        let mut merge = Merge::new(&self.inner, &pulled.source);
+        let snapshot = pulled.cursor.snapshot.as_ref().map(|it| it.generation);
+        let generation = pulled.end_of_snapshot.or(snapshot);
+        let passed = match before {
+            Some(cursor) if generation.is_none() && cursor.epoch == pulled.epoch => cursor.serial,
+            _ => 0,
+        };
+        for (serial, change) in pulled.changes {
+            if serial <= passed {
+                merge.applied.ignored += 1;
+                continue;
+            }
+            let version = Version { epoch: pulled.epoch, serial };
+            merge.change(version, change, generation.unwrap_or(0))?;
+        }
+        if let Some(generation) = pulled.end_of_snapshot {
+            for oid in self.inner.held(&pulled.source, Some(generation))? {
+                // What this pull itself has named is not in the key index yet.
+                if !merge.names(&oid, generation) {
+                    merge.release(oid)?;
+                }
+            }
+        }
+        let key = note_key(CURSOR, pulled.source.as_bytes());
+        merge.commit(&mut tail, vec![Note { key, value: Some(pulled.cursor.encode()) }], now)
+    }
+
+    /// Forgets a source: releases all that it holds, and its cursor. If interrupted, the source
+    /// stays among [`sources`](Self::sources), and this can be called again.
+    ///
+    /// # Errors
+    ///
+    /// As for [`commit`](Self::commit).
+    pub fn remove_source(&self, source: &str, now: Stamp) -> Result<Applied, Error> {
+        let mut tail = self.inner.tail();
+        let mut total = Applied { version: tail.version(), ..Applied::default() };
+        for oids in self.inner.held(source, None)?.chunks(RELEASES_MAX) {
+            let mut merge = Merge::new(&self.inner, source);
+            for oid in oids {
+                merge.release(oid.clone())?;
+            }
+            total.deleted += merge.commit(&mut tail, Vec::new(), now)?.deleted;
+        }
+        let key = note_key(CURSOR, source.as_bytes());
+        if self.inner.read_keys(|keys| keys.note(&key))?.is_some() {
+            self.inner.commit(&mut tail, &[], &[Note { key, value: None }], now)?;
+        }
+        total.version = tail.version();
+        Ok(total)
+    }
+
+    /// Returns the sources that hold something or have a cursor, by name.
+    ///
+    /// # Errors
+    ///
+    /// The key index failed and could not be rebuilt.
+    pub fn sources(&self) -> Result<Vec<SourceStats>, Error> {
+        let (mut found, cursors) = self.inner.read_keys(|keys| {
+            let cursors = keys.notes(&[CURSOR]).collect::<Result<Vec<_>, _>>()?;
+            Ok((keys.sources()?, cursors))
+        })?;
+        for (key, _) in cursors {
+            let name = String::from_utf8_lossy(key.get(1..).unwrap_or_default()).into_owned();
+            if !found.iter().any(|(it, _)| *it == name) {
+                found.push((name, 0));
+            }
+        }
+        found.sort();
+        Ok(found.into_iter().map(|(source, objects)| SourceStats { source, objects }).collect())
+    }
+}
+
+impl Inner {
+    /// Returns what `source` holds, other than under the generation `but`.
+    fn held(&self, source: &str, but: Option<u64>) -> Result<Vec<Oid>, Error> {
+        self.read_keys(|keys| {
+            let mut found = Vec::new();
+            for item in keys.notes(&[HOLDERS]) {
+                let (key, value) = item?;
+                let holders = Holders::decode(&value).unwrap_or_default();
+                let holds = |it: &Holder| it.source == source && Some(it.generation) != but;
+                if holders.list.iter().any(holds) {
+                    found.extend(Oid::from_key(key.get(1..).unwrap_or_default()));
+                }
+            }
+            Ok(found)
+        })
+    }
+}
+
+/// One commit in the making.
+struct Merge<'a> {
+    inner: &'a Inner,
+    source: &'a str,
+    changes: Vec<Change>,
+    /// The holders of the objects touched; those of an object that is gone are empty.
+    holders: HashMap<Oid, Holders>,
+    /// What was there before, to leave out what has not changed.
+    stored: HashMap<Oid, Option<Vec<u8>>>,
+    applied: Applied,
+}
+
+impl<'a> Merge<'a> {
+    fn new(inner: &'a Inner, source: &'a str) -> Self {
+        Self {
+            inner,
+            source,
+            changes: Vec::new(),
+            holders: HashMap::new(),
+            stored: HashMap::new(),
+            applied: Applied::default(),
+        }
+    }
+
+    fn holders(&mut self, oid: &Oid) -> Result<&mut Holders, Error> {
+        if !self.holders.contains_key(oid) {
+            let key = Holders::note_key(oid);
+            let value = self.inner.read_keys(|keys| keys.note(&key))?;
+            let known = value.as_deref().and_then(Holders::decode).unwrap_or_default();
+            self.holders.insert(oid.clone(), known);
+            self.stored.insert(oid.clone(), value);
+        }
+        Ok(self.holders.entry(oid.clone()).or_default())
+    }
+
+    fn change(&mut self, version: Version, change: Change, generation: u64) -> Result<(), Error> {
+        match change {
+            Change::Update(record) => return self.update(version, record, generation),
+            Change::Refresh(oid) => {
+                let source = self.source;
+                if self.holders(&oid)?.list.iter().any(|it| it.source == source) {
+                    self.changes.push(Change::Refresh(oid));
+                    self.applied.refreshed += 1;
+                } else {
+                    self.applied.ignored += 1;
+                }
+            }
+            Change::Confirm { gatherer, root, at } => {
+                let known = self.inner.read_keys(|keys| keys.confirmed(&gatherer, &root))?;
+                if known.is_none_or(|(_, before)| before < at.0) {
+                    self.changes.push(Change::Confirm { gatherer, root, at });
+                    self.applied.refreshed += 1;
+                } else {
+                    self.applied.ignored += 1;
+                }
+            }
+            Change::Delete(oid) => {
+                // A snapshot may still have a delete that a later update has undone.
+                let source = self.source;
+                let later = |it: &Holder| {
+                    it.source == source
+                        && it.version.epoch == version.epoch
+                        && version.serial < it.version.serial
+                };
+                if self.holders(&oid)?.list.iter().any(later) || !self.release(oid)? {
+                    self.applied.ignored += 1;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn update(
+        &mut self,
+        pulled: Version,
+        mut record: Record,
+        generation: u64,
+    ) -> Result<(), Error> {
+        let Some(oid) = Oid::of(&record) else {
+            self.applied.ignored += 1;
+            return Ok(());
+        };
+        let origin = record.text(ORIGIN_VERSION).and_then(|it| it.parse::<Version>().ok());
+        let origin = origin.unwrap_or(pulled);
+        let source = self.source;
+        let holders = self.holders(&oid)?;
+        // A stored object without holders is one that expired or was never pulled.
+        let fresh = holders.list.is_empty();
+        if fresh {
+            holders.version = Version::default();
+        }
+        if holders.hold(source, origin, generation) {
+            record.set(ORIGIN_VERSION, origin.to_string());
+            self.changes.push(Change::Update(record));
+            self.applied.updated += 1;
+        } else {
+            self.applied.ignored += 1;
+        }
+        Ok(())
+    }
+
+    /// Whether this pull has named the object under `generation`.
+    fn names(&self, oid: &Oid, generation: u64) -> bool {
+        let named = |it: &Holder| it.source == self.source && it.generation == generation;
+        self.holders.get(oid).is_some_and(|it| it.list.iter().any(named))
+    }
+
+    /// Releases the source's hold; returns whether it had one.
+    fn release(&mut self, oid: Oid) -> Result<bool, Error> {
+        let source = self.source;
+        let holders = self.holders(&oid)?;
+        let held = holders.release(source);
+        let last = holders.list.is_empty();
+        if held && last {
+            self.changes.push(Change::Delete(oid));
+            self.applied.deleted += 1;
+        }
+        Ok(held)
+    }
+
+    /// Commits what has come together, and `notes`.
+    fn commit(mut self, tail: &mut Tail, notes: Vec<Note>, now: Stamp) -> Result<Applied, Error> {
+        let mut all = Vec::with_capacity(self.holders.len() + notes.len());
+        for (oid, holders) in self.holders.drain() {
+            let value = (!holders.list.is_empty()).then(|| holders.encode());
+            if self.stored.get(&oid) != Some(&value) {
+                all.push(Note { key: Holders::note_key(&oid), value });
+            }
+        }
+        // The same pull gives the same bytes.
+        all.sort_by(|a, b| a.key.cmp(&b.key));
+        all.extend(notes);
+        self.applied.version = self.inner.commit(tail, &self.changes, &all, now)?;
+        Ok(self.applied)
+    }
+}
