@@ -4,11 +4,13 @@
 //! says of itself. It knows nothing of gatherers but their feed.
 
 pub mod answer;
+pub mod api;
 pub mod config;
 pub mod error;
 pub mod index;
 pub mod measure;
 pub mod metrics;
+pub mod page;
 pub mod query;
 pub mod schedule;
 pub mod server;

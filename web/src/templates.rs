@@ -184,7 +184,13 @@ fn environment() -> Environment<'static> {
     made.set_formatter(format_value);
     made.add_filter("grouped", grouped);
     made.add_filter("size", size);
+    made.add_filter("querypart", query_part);
     made
+}
+
+/// Encodes `text` as a value in the query of an address.
+fn query_part(text: &str) -> String {
+    url::form_urlencoded::byte_serialize(text.as_bytes()).collect()
 }
 
 /// Writes a value, escaped in HTML; `/` stays as it is, so that addresses can be read in the source.

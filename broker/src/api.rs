@@ -1,0 +1,56 @@
+//! `GET /api/search`: the search for programs.
+//!
+//! The parameters are those of [`asked`](crate::page::asked); `q` is required. The answer is
+//! [`Answer`](crate::answer::Answer) as JSON:
+//!
+//! ```json
+//! {"total":1,"took_us":420,"hits":[{"url":"…","title":"…","description":"…","type":"HTML","score":7.5,
+//!  "gatherer":"…","snippet":"…"}],"facets":{"type":[["HTML",1]]}}
+//! ```
+//!
+//! A request that cannot be read is answered with 400 and
+//! `{"error":{"message":"…","offset":3,"length":1}}`, where offset and length are bytes of `q`; or, if
+//! it is not the query that is wrong, `{"error":{"message":"…","parameter":"limit"}}`.
+
+use axum::extract::State;
+use axum::response::{IntoResponse as _, Response};
+use http::{StatusCode, Uri};
+use serde_json::{Value, json};
+use web::failure::Wants;
+
+use crate::error::Error;
+use crate::page::PageState;
+use crate::page::asked::{Asked, Unknown};
+use crate::query::{self, QueryError};
+
+/// Answers a search as JSON.
+pub(crate) async fn search(State(state): State<PageState>, uri: Uri) -> Response {
+    let asked = match Asked::parse(uri.query(), Unknown::Refused) {
+        Ok(asked) => asked,
+        Err(error) => return wrong_parameter(&error.name, &error.message),
+    };
+    let Some(text) = &asked.text else {
+        return wrong_parameter("q", "the parameter q is missing; q=* asks for everything");
+    };
+    let query = match query::parse(text) {
+        Ok(query) => query,
+        Err(error) => return wrong_query(&error),
+    };
+    match state.search(asked.request(query)).await {
+        Ok(answer) => axum::Json(answer).into_response(),
+        Err(Error::Query(error)) => wrong_query(&error),
+        Err(error) => state.fault(Wants::Json, &error),
+    }
+}
+
+fn wrong_query(error: &QueryError) -> Response {
+    refuse(json!({ "message": error.message, "offset": error.offset, "length": error.len }))
+}
+
+fn wrong_parameter(name: &str, message: &str) -> Response {
+    refuse(json!({ "message": message, "parameter": name }))
+}
+
+fn refuse(error: Value) -> Response {
+    (StatusCode::BAD_REQUEST, axum::Json(json!({ "error": error }))).into_response()
+}

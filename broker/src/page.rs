@@ -1,0 +1,218 @@
+//! The broker's public pages: `/` to search, `/object` for one summary; and what they share with the
+//! search API.
+//!
+//! Everything works without script, from the keyboard and on a phone. Text of foreign documents is
+//! escaped by the templates, all of it: nothing is marked as safe.
+
+pub mod asked;
+mod object;
+mod place;
+mod results;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::State;
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::get;
+use collection::{Collection, Oid};
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, HeaderValue, StatusCode, Uri};
+use tokio::sync::Semaphore;
+use url::Url;
+use web::failure::{Failure, Wants};
+use web::templates::Source;
+use web::{Pages, Site};
+
+use crate::answer::{Answer, SearchRequest, oid_parse};
+use crate::api;
+use crate::error::Error;
+use crate::index::Index;
+use crate::query;
+use asked::{Asked, Unknown};
+use object::{AskedObject, Format, ObjectPage};
+use results::{Found, Home, SearchPage, Wrong};
+
+/// The broker's templates; files of these names in the admin's folder replace them.
+pub const TEMPLATES: &[Source] = &[
+    Source { name: "parts.html", text: include_str!("../templates/parts.html") },
+    Source { name: "search.html", text: include_str!("../templates/search.html") },
+    Source { name: "object.html", text: include_str!("../templates/object.html") },
+];
+
+/// Most searches that run at once; further ones wait. Each takes a thread and the memory of its hits.
+pub const SEARCHES_MAX: usize = 16;
+
+/// The media type of SOIF (RFC 2655).
+const SOIF: HeaderValue = HeaderValue::from_static("application/index.obj.HARVEST-SOIF-1");
+
+/// Reads the broker's templates: `name` is what it calls itself, `base_url` its public address behind
+/// a proxy, `folder` the admin's own templates. Blocks.
+///
+/// # Errors
+///
+/// The folder cannot be read.
+pub fn pages(
+    name: &str,
+    base_url: Option<&Url>,
+    folder: Option<PathBuf>,
+) -> Result<Pages, web::Error> {
+    Pages::new(Site::new(name).at(base_url), TEMPLATES, folder)
+}
+
+/// What pages and search API are made from. Clones share it.
+#[derive(Clone, Debug)]
+pub struct PageState {
+    index: Index,
+    collection: Collection,
+    pages: Pages,
+    searches: Arc<Semaphore>,
+}
+
+impl PageState {
+    /// Pages over `index` and the `collection` that it covers.
+    pub fn new(index: Index, collection: Collection, pages: Pages) -> Self {
+        Self { index, collection, pages, searches: Arc::new(Semaphore::new(SEARCHES_MAX)) }
+    }
+
+    /// Answers a search off the async threads, as soon as fewer than [`SEARCHES_MAX`] run.
+    pub(crate) async fn search(&self, request: SearchRequest) -> Result<Answer, Error> {
+        // The permit moves into the work: a client that goes away does not let another one in early.
+        let permit = self.searches.clone().acquire_owned().await;
+        let index = self.index.clone();
+        let work = move || {
+            let answer = index.search(&request);
+            drop(permit);
+            answer
+        };
+        tokio::task::spawn_blocking(work)
+            .await
+            .map_err(|error| Error::Worker { what: format!("a search: {error}") })?
+    }
+
+    /// Answers with a fault of ours: the cause goes to the log.
+    pub(crate) fn fault(&self, wants: Wants, error: &dyn std::error::Error) -> Response {
+        tracing::error!(%error, "request failed");
+        self.pages.fail(wants, &Failure::internal())
+    }
+}
+
+/// The broker's public routes: `/`, `/object`, `/api/search` and `/assets/…`, with 404 and 405 for all
+/// others. Merge it into a router that has no fallback of its own.
+pub fn routes(state: PageState) -> Router {
+    let pages = state.pages.clone();
+    let router = Router::new()
+        .route("/", get(search))
+        .route("/object", get(object))
+        .route("/api/search", get(api::search))
+        .with_state(state);
+    pages.frame(router)
+}
+
+async fn search(State(state): State<PageState>, uri: Uri) -> Response {
+    let asked = match Asked::parse(uri.query(), Unknown::Ignored) {
+        Ok(asked) => asked,
+        Err(error) => {
+            let wrong = Wrong::parameter(error.message);
+            return show(&state, &Asked::default(), StatusCode::BAD_REQUEST, Some(wrong), None)
+                .await;
+        }
+    };
+    let Some(text) = asked.text.as_deref().filter(|text| !text.trim().is_empty()) else {
+        // Filters alone ask for everything that has them.
+        if asked.filters.is_empty() {
+            return show(&state, &Asked::default(), StatusCode::OK, None, None).await;
+        }
+        return find(&state, &asked, "").await;
+    };
+    find(&state, &asked, text).await
+}
+
+async fn find(state: &PageState, asked: &Asked, text: &str) -> Response {
+    let outcome = match query::parse(text) {
+        Ok(query) => {
+            let answer = state.search(asked.request(query.clone())).await;
+            answer.map(|answer| Found::new(asked, &query, &answer))
+        }
+        Err(error) => Err(error.into()),
+    };
+    match outcome {
+        Ok(found) => show(state, asked, StatusCode::OK, None, Some(found)).await,
+        Err(Error::Query(error)) => {
+            let wrong = Wrong::query(&error, text);
+            show(state, asked, StatusCode::BAD_REQUEST, Some(wrong), None).await
+        }
+        Err(error) => state.fault(Wants::Html, &error),
+    }
+}
+
+async fn show(
+    state: &PageState,
+    asked: &Asked,
+    status: StatusCode,
+    wrong: Option<Wrong>,
+    found: Option<Found>,
+) -> Response {
+    let mut keep = asked.parameters();
+    keep.retain(|(name, _)| *name != "q");
+    let home = if found.is_none() && wrong.is_none() { home(state).await } else { Home::default() };
+    let q = asked.text.clone().unwrap_or_default();
+    state.pages.respond(status, "search.html", &SearchPage { q, keep, home, wrong, found })
+}
+
+/// Counts what there is to search; zeros where that fails, as the page is of use without.
+async fn home(state: &PageState) -> Home {
+    let collection = state.collection.clone();
+    let count = move || {
+        let sources = collection.sources().map_or(0, |sources| sources.len());
+        Home { objects: collection.len(), sources }
+    };
+    tokio::task::spawn_blocking(count).await.unwrap_or_default()
+}
+
+async fn object(State(state): State<PageState>, uri: Uri, headers: HeaderMap) -> Response {
+    let wants = Wants::of(uri.path(), &headers);
+    let asked = match AskedObject::parse(uri.query()) {
+        Ok(asked) => asked,
+        Err(message) => return state.pages.fail(wants, &Failure::bad_request(message)),
+    };
+    let Some(oid) = asked.oid else {
+        let message =
+            "The address needs an object: /object?oid=GATHERER:URL, as search results link to.";
+        return state.pages.fail(wants, &Failure::bad_request(message));
+    };
+    let accepted = if wants == Wants::Json { Format::Json } else { Format::Html };
+    let format = asked.format.unwrap_or(accepted);
+    let wants = if format == Format::Json { Wants::Json } else { wants };
+    let Some((gatherer, url)) = oid_parse(&oid) else {
+        let message = "This is no object id: it reads GATHERER:URL.";
+        return state.pages.fail(wants, &Failure::bad_request(message));
+    };
+    let wanted = Oid::new(gatherer, url);
+    let collection = state.collection.clone();
+    let stored = match tokio::task::spawn_blocking(move || collection.get(&wanted)).await {
+        Ok(Ok(stored)) => stored,
+        Ok(Err(error)) => return state.fault(wants, &error),
+        Err(error) => return state.fault(wants, &error),
+    };
+    let Some(stored) = stored else {
+        let message = "No summary of this object is here; its source may have removed it.";
+        return state.pages.fail(wants, &Failure::not_found(message));
+    };
+    match format {
+        Format::Html => {
+            let page = ObjectPage::new(&oid, &stored.record);
+            state.pages.respond(StatusCode::OK, "object.html", &page)
+        }
+        Format::Json => axum::Json(soif::json::to_json(&stored.record)).into_response(),
+        Format::Soif => {
+            let mut bytes = Vec::new();
+            soif::write_record(&mut bytes, &stored.record);
+            ([(CONTENT_TYPE, SOIF)], bytes).into_response()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

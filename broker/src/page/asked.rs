@@ -1,0 +1,295 @@
+//! What a request asks for: the parameters of `/` and `/api/search`, and addresses made of them.
+//!
+//! | parameter | is | default |
+//! |---|---|---|
+//! | `q` | the query | required by the API; without it the page is the search box alone |
+//! | `limit` | hits in one answer, 0 to [`LIMIT_MAX`] | 10 |
+//! | `offset` | hits left out before the first; `offset + limit` is at most [`DEPTH_MAX`] | 0 |
+//! | `sort` | `relevance`, `newest`, `oldest`, `title`, `size`, `url` | `relevance` |
+//! | `type`, `host`, `gatherer`, `year` | a facet's value; may be repeated | all |
+//! | `duplicates` | `true`: objects with the same content are hits of their own | `false` |
+//!
+//! Sans-I/O.
+
+use url::form_urlencoded;
+
+use crate::answer::{DEPTH_MAX, Facet, Filter, HITS_DEFAULT, SearchRequest, Sort};
+use crate::query::Query;
+
+/// Most hits in one answer.
+pub const LIMIT_MAX: usize = 100;
+/// Most filters in one request.
+pub const FILTERS_MAX: usize = 32;
+
+/// The names of all parameters.
+const NAMES: [&str; 9] =
+    ["q", "limit", "offset", "sort", "duplicates", "type", "host", "gatherer", "year"];
+
+/// What a request asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// The query as typed; `None` when the request has none.
+    pub text: Option<String>,
+    /// The chosen values, in their order.
+    pub filters: Vec<Filter>,
+    /// The order of the hits.
+    pub sort: Sort,
+    /// Hits in one answer, up to [`LIMIT_MAX`].
+    pub limit: usize,
+    /// Hits left out.
+    pub offset: usize,
+    /// Whether objects with the same content are hits of their own.
+    pub duplicates: bool,
+}
+
+impl Default for Asked {
+    fn default() -> Self {
+        Self {
+            text: None,
+            filters: Vec::new(),
+            sort: Sort::Relevance,
+            limit: HITS_DEFAULT,
+            offset: 0,
+            duplicates: false,
+        }
+    }
+}
+
+/// What to make of a parameter that is not known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unknown {
+    /// A mistake: a program should hear of it.
+    Refused,
+    /// Nothing: mailers and trackers add their own to the address of a page.
+    Ignored,
+}
+
+/// A parameter that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct BadParameter {
+    /// Which.
+    pub name: String,
+    /// What is wrong with it, and what was expected.
+    pub message: String,
+}
+
+impl BadParameter {
+    fn new(name: &str, message: impl Into<String>) -> Self {
+        Self { name: name.to_owned(), message: message.into() }
+    }
+}
+
+impl Asked {
+    /// Reads the part of an address after `?`.
+    ///
+    /// # Errors
+    ///
+    /// The first parameter that cannot be read; show its message.
+    pub fn parse(query: Option<&str>, unknown: Unknown) -> Result<Self, BadParameter> {
+        let mut asked = Self::default();
+        let mut seen: Vec<String> = Vec::new();
+        for (name, value) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
+            let facet = name.parse::<Facet>().ok();
+            if facet.is_none() && seen.iter().any(|it| *it == name) {
+                return Err(BadParameter::new(&name, format!("{name} is given twice")));
+            }
+            match (&*name, facet) {
+                (_, Some(facet)) => asked.add_filter(facet, &value)?,
+                ("q", _) => asked.text = Some(value.into_owned()),
+                ("limit", _) => asked.limit = number(&name, &value, LIMIT_MAX)?,
+                ("offset", _) => asked.offset = number(&name, &value, DEPTH_MAX)?,
+                ("sort", _) => {
+                    let sort = value.parse::<Sort>();
+                    asked.sort =
+                        sort.map_err(|error| BadParameter::new("sort", error.to_string()))?;
+                }
+                ("duplicates", _) => asked.duplicates = switch(&name, &value)?,
+                _ if unknown == Unknown::Refused => return Err(unknown_parameter(&name)),
+                _ => continue,
+            }
+            seen.push(name.into_owned());
+        }
+        if DEPTH_MAX < asked.offset.saturating_add(asked.limit) {
+            let message = format!("offset and limit together go up to {DEPTH_MAX}");
+            return Err(BadParameter::new("offset", message));
+        }
+        Ok(asked)
+    }
+
+    fn add_filter(&mut self, facet: Facet, value: &str) -> Result<(), BadParameter> {
+        let filter = Filter { facet, value: value.to_owned() };
+        // An empty one is what a form with nothing chosen sends.
+        if value.is_empty() || self.filters.contains(&filter) {
+            return Ok(());
+        }
+        if FILTERS_MAX <= self.filters.len() {
+            let message = format!("there are more than {FILTERS_MAX} filters");
+            return Err(BadParameter::new(facet.name(), message));
+        }
+        self.filters.push(filter);
+        Ok(())
+    }
+
+    /// The search for `query`, which is the text parsed.
+    pub fn request(&self, query: Query) -> SearchRequest {
+        let mut request = SearchRequest::new(query, self.text.clone().unwrap_or_default());
+        request.limit = self.limit;
+        request.offset = self.offset;
+        request.sort = self.sort;
+        request.filters.clone_from(&self.filters);
+        request.duplicates = self.duplicates;
+        request
+    }
+
+    /// The parameters that differ from the defaults, without the offset, in a fixed order.
+    pub fn parameters(&self) -> Vec<(&'static str, String)> {
+        let mut all = Vec::new();
+        if let Some(text) = &self.text {
+            all.push(("q", text.clone()));
+        }
+        all.extend(self.filters.iter().map(|it| (it.facet.name(), it.value.clone())));
+        if self.sort != Sort::Relevance {
+            all.push(("sort", self.sort.name().to_owned()));
+        }
+        if self.limit != HITS_DEFAULT {
+            all.push(("limit", self.limit.to_string()));
+        }
+        if self.duplicates {
+            all.push(("duplicates", "true".to_owned()));
+        }
+        all
+    }
+
+    /// The address that asks for the same: `?q=…`.
+    pub fn address(&self) -> String {
+        let mut all = form_urlencoded::Serializer::new(String::new());
+        all.extend_pairs(self.parameters());
+        if 0 < self.offset {
+            all.append_pair("offset", &self.offset.to_string());
+        }
+        format!("?{}", all.finish())
+    }
+
+    /// The same from the hit `offset` on.
+    #[must_use]
+    pub fn at(&self, offset: usize) -> Self {
+        Self { offset, ..self.clone() }
+    }
+
+    /// The same with another query, from the first hit on.
+    #[must_use]
+    pub fn asking(&self, text: impl Into<String>) -> Self {
+        Self { text: Some(text.into()), offset: 0, ..self.clone() }
+    }
+
+    /// The same without filters, from the first hit on.
+    #[must_use]
+    pub fn unfiltered(&self) -> Self {
+        Self { filters: Vec::new(), offset: 0, ..self.clone() }
+    }
+
+    /// The same with `filter` added if it was not there, and removed if it was; from the first hit on.
+    #[must_use]
+    pub fn toggled(&self, filter: &Filter) -> Self {
+        let mut asked = self.at(0);
+        if asked.filters.contains(filter) {
+            asked.filters.retain(|it| it != filter);
+        } else {
+            asked.filters.push(filter.clone());
+        }
+        asked
+    }
+}
+
+fn number(name: &str, value: &str, max: usize) -> Result<usize, BadParameter> {
+    value.parse().ok().filter(|it| *it <= max).ok_or_else(|| {
+        BadParameter::new(name, format!("{name} is {value:?}; expected a number from 0 to {max}"))
+    })
+}
+
+fn switch(name: &str, value: &str) -> Result<bool, BadParameter> {
+    match value {
+        "true" | "1" => Ok(true),
+        "false" | "0" | "" => Ok(false),
+        _ => Err(BadParameter::new(name, format!("{name} is {value:?}; expected true or false"))),
+    }
+}
+
+fn unknown_parameter(name: &str) -> BadParameter {
+    let expected = match web::settings::nearest(name, NAMES) {
+        Some(near) => near.to_owned(),
+        None => format!("one of {}", NAMES.join(", ")),
+    };
+    BadParameter::new(name, format!("unknown parameter {name:?}; expected {expected}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(query: &str, expected: &Asked) {
+        let asked = Asked::parse(Some(query), Unknown::Refused).unwrap();
+        assert_eq!(asked, *expected, "{query}");
+        let again = Asked::parse(asked.address().strip_prefix('?'), Unknown::Refused).unwrap();
+        assert_eq!(again, *expected, "{}", asked.address());
+    }
+
+    fn check_wrong(query: &str, name: &str, message: &str) {
+        let error = Asked::parse(Some(query), Unknown::Refused).unwrap_err();
+        assert_eq!(error.name, name, "{query}");
+        assert!(error.message.contains(message), "{error}");
+    }
+
+    #[test]
+    fn parameters_are_read_and_written() {
+        check("", &Asked::default());
+        let asked = Asked { text: Some("a & \"b\"".to_owned()), ..Asked::default() };
+        check("q=a+%26+%22b%22", &asked);
+        let filter = |facet, value: &str| Filter { facet, value: value.to_owned() };
+        let filters = vec![
+            filter(Facet::Type, "HTML"),
+            filter(Facet::Year, "2024"),
+            filter(Facet::Type, "PDF"),
+        ];
+        let asked = Asked {
+            filters,
+            sort: Sort::Newest,
+            limit: 5,
+            offset: 20,
+            duplicates: true,
+            text: Some(String::new()),
+        };
+        check(
+            "q=&type=HTML&year=2024&type=PDF&type=HTML&host=&sort=date&limit=5&offset=20&duplicates=1",
+            &asked,
+        );
+    }
+
+    #[test]
+    fn wrong_parameters_are_named() {
+        check_wrong("limit=101", "limit", "from 0 to 100");
+        check_wrong("limit=-1", "limit", "\"-1\"");
+        check_wrong("offset=99999999999999999999", "offset", "from 0 to 10000");
+        check_wrong("offset=9991", "offset", "together");
+        check_wrong("sort=best", "sort", "relevance, newest");
+        check_wrong("duplicates=perhaps", "duplicates", "true or false");
+        check_wrong("q=a&q=b", "q", "twice");
+        check_wrong("limt=5", "limt", "expected limit");
+        check_wrong("utm_source=x", "utm_source", "one of q, limit");
+        let many: String = (0..33).map(|i| format!("host={i}&")).collect();
+        check_wrong(&many, "host", "more than 32");
+        assert_eq!(Asked::parse(Some("utm_source=x"), Unknown::Ignored), Ok(Asked::default()));
+    }
+
+    #[test]
+    fn links_change_one_thing_and_start_over() {
+        let asked = Asked::parse(Some("q=x&type=A&offset=10"), Unknown::Refused).unwrap();
+        let filter = Filter { facet: Facet::Host, value: "a b".to_owned() };
+        assert_eq!(asked.toggled(&filter).address(), "?q=x&type=A&host=a+b");
+        assert_eq!(asked.toggled(&asked.filters[0]).address(), "?q=x");
+        assert_eq!(asked.unfiltered().address(), "?q=x");
+        assert_eq!(asked.at(20).address(), "?q=x&type=A&offset=20");
+        assert_eq!(asked.asking("y").address(), "?q=y&type=A");
+    }
+}

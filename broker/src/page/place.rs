@@ -1,0 +1,123 @@
+//! Where an object lies, as a page shows it: only addresses that a browser may safely follow are links.
+//!
+//! An address comes from a foreign collection. `javascript:`, `data:` and whatever else is not in
+//! [`SCHEMES`] is shown as text.
+//!
+//! Sans-I/O.
+
+use percent_encoding::percent_decode_str;
+use serde::Serialize;
+use url::Url;
+
+/// Schemes of addresses that are made links.
+const SCHEMES: [&str; 8] = ["http", "https", "ftp", "ftps", "gopher", "news", "nntp", "file"];
+
+/// An address to show.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct Place {
+    /// The address to link to; `None` for one that must not be a link.
+    pub(crate) href: Option<String>,
+    /// What to read: of a `file:` address the path, else the address.
+    pub(crate) text: String,
+    /// Whether it is a file, which browsers do not open from a page.
+    #[serde(skip)]
+    pub(crate) local: bool,
+}
+
+impl Place {
+    pub(crate) fn of(address: &str) -> Self {
+        let parsed = Url::parse(address).ok().filter(|url| SCHEMES.contains(&url.scheme()));
+        let Some(url) = parsed else {
+            return Self { href: None, text: visible(address), local: false };
+        };
+        let local = url.scheme() == "file";
+        let text = if local { path(&url) } else { visible(address) };
+        Self { href: Some(url.into()), text, local }
+    }
+
+    /// The address for people: not of a file, since a browser would do nothing.
+    pub(crate) fn openable(&self) -> Option<&str> {
+        self.href.as_deref().filter(|_| !self.local)
+    }
+}
+
+/// The path of a `file:` address as one would type it, with the member inside a container after `#`.
+fn path(url: &Url) -> String {
+    let decoded = |encoded: &str| match percent_decode_str(encoded).decode_utf8() {
+        Ok(text) => visible(&text),
+        // Bytes that are no text are best seen as they are written.
+        Err(_) => encoded.to_owned(),
+    };
+    let path = decoded(url.path());
+    match url.fragment() {
+        Some(member) => format!("{path}#{}", decoded(member)),
+        None => path,
+    }
+}
+
+/// Shows what has no shape of its own, or changes the direction of what follows.
+fn visible(text: &str) -> String {
+    let hidden = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    text.chars().map(|c| if hidden(c) { '\u{fffd}' } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(address: &str, href: Option<&str>, text: &str, openable: bool) {
+        let place = Place::of(address);
+        assert_eq!(place.href.as_deref(), href, "{address}");
+        assert_eq!(place.text, text, "{address}");
+        assert_eq!(place.openable().is_some(), openable, "{address}");
+    }
+
+    #[test]
+    fn web_addresses_are_links() {
+        check("http://h/a%20b?c#d", Some("http://h/a%20b?c#d"), "http://h/a%20b?c#d", true);
+        check("ftp://h/x", Some("ftp://h/x"), "ftp://h/x", true);
+    }
+
+    #[test]
+    fn files_are_shown_as_paths() {
+        check(
+            "file:///srv/a%20b/%C3%A4.txt",
+            Some("file:///srv/a%20b/%C3%A4.txt"),
+            "/srv/a b/ä.txt",
+            false,
+        );
+        check(
+            "file:///x.tar#member/a%20b",
+            Some("file:///x.tar#member/a%20b"),
+            "/x.tar#member/a b",
+            false,
+        );
+        check("file:///a%FFb", Some("file:///a%FFb"), "/a%FFb", false);
+        check(
+            "file:///a%0Ab%E2%80%AEc",
+            Some("file:///a%0Ab%E2%80%AEc"),
+            "/a\u{fffd}b\u{fffd}c",
+            false,
+        );
+    }
+
+    #[test]
+    fn what_could_run_is_no_link() {
+        for address in [
+            "javascript:alert(1)",
+            " JaVaScRiPt:alert(1)",
+            "java\nscript:alert(1)",
+            "data:text/html,<script>alert(1)</script>",
+            "vbscript:x",
+            "blob:http://h/x",
+            "//h/x",
+            "no address",
+            "",
+        ] {
+            assert_eq!(Place::of(address).href, None, "{address}");
+        }
+    }
+}

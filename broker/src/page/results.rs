@@ -1,0 +1,490 @@
+//! An answer as the page of results shows it: everything is decided here, the template only lays out.
+//!
+//! Sans-I/O.
+
+use jiff::Timestamp;
+use serde::Serialize;
+use url::form_urlencoded;
+
+use super::asked::Asked;
+use super::place::Place;
+use crate::answer::{Answer, DEPTH_MAX, Duplicate, Facet, Filter, Hit, Snippet, Sort};
+use crate::query::{Leaf, Node, Query, QueryError, Value};
+
+/// Pages named on either side of the current one.
+const PAGES_BESIDE: usize = 2;
+/// Longest excerpt where the index cut none, in characters.
+const DESCRIPTION_CHARS_MAX: usize = 300;
+/// Longest title, in characters.
+const TITLE_CHARS_MAX: usize = 200;
+
+/// All that `search.html` is given.
+#[derive(Debug, Serialize)]
+pub(crate) struct SearchPage {
+    /// The query as typed.
+    pub(crate) q: String,
+    /// Hidden fields of the search form.
+    pub(crate) keep: Vec<(&'static str, String)>,
+    pub(crate) home: Home,
+    pub(crate) wrong: Option<Wrong>,
+    pub(crate) found: Option<Found>,
+}
+
+/// What the empty page tells of the broker.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub(crate) struct Home {
+    pub(crate) objects: u64,
+    pub(crate) sources: usize,
+}
+
+/// A query that cannot be read.
+#[derive(Debug, Serialize)]
+pub(crate) struct Wrong {
+    message: String,
+    /// The query, and carets to stand below it; empty when the whole request is wrong.
+    shown: String,
+    carets: String,
+    /// The same for those who do not see them: a character's number, from 1.
+    character: usize,
+}
+
+impl Wrong {
+    pub(crate) fn query(error: &QueryError, text: &str) -> Self {
+        let lines = error.caret(text);
+        let (shown, carets) = lines.split_once('\n').unwrap_or((&lines, ""));
+        Self {
+            message: error.message.clone(),
+            shown: shown.to_owned(),
+            carets: carets.to_owned(),
+            character: text.char_indices().filter(|(at, _)| *at < error.offset).count() + 1,
+        }
+    }
+
+    pub(crate) fn parameter(message: impl Into<String>) -> Self {
+        Self { message: message.into(), shown: String::new(), carets: String::new(), character: 0 }
+    }
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct Found {
+    total: u64,
+    took: String,
+    /// Number of the first and the last hit shown, from 1; 0 when there is none.
+    first: u64,
+    last: u64,
+    hits: Vec<HitShown>,
+    facets: Vec<FacetShown>,
+    chips: Vec<Chip>,
+    /// Hidden fields of the sort form.
+    keep: Vec<(&'static str, String)>,
+    sorts: Vec<SortShown>,
+    pages: Vec<PageLink>,
+    previous: Option<String>,
+    next: Option<String>,
+    /// The number of the last hit that can be paged to, if there are more.
+    cut: Option<usize>,
+    /// Addresses of the first page, of the same without filters, and of the same as JSON.
+    start: String,
+    unfiltered: Option<String>,
+    api: String,
+    advice: Vec<Advice>,
+}
+
+#[derive(Debug, Serialize)]
+struct HitShown {
+    title: String,
+    href: Option<String>,
+    place: Place,
+    summary: String,
+    r#type: String,
+    size: Option<u64>,
+    date: Option<String>,
+    gatherer: String,
+    snippet: Vec<Piece>,
+    duplicates: Vec<DuplicateShown>,
+}
+
+#[derive(Debug, PartialEq, Serialize)]
+struct Piece {
+    text: String,
+    marked: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct DuplicateShown {
+    place: Place,
+    gatherer: String,
+    summary: String,
+}
+
+#[derive(Debug, Serialize)]
+struct FacetShown {
+    name: &'static str,
+    label: &'static str,
+    values: Vec<FacetValue>,
+}
+
+#[derive(Debug, Serialize)]
+struct FacetValue {
+    value: String,
+    count: u64,
+    chosen: bool,
+    address: String,
+}
+
+#[derive(Debug, Serialize)]
+struct Chip {
+    facet: &'static str,
+    value: String,
+    address: String,
+}
+
+#[derive(Debug, Serialize)]
+struct SortShown {
+    name: &'static str,
+    label: &'static str,
+    chosen: bool,
+}
+
+#[derive(Debug, Default, PartialEq, Serialize)]
+struct PageLink {
+    number: usize,
+    address: String,
+    current: bool,
+    gap: bool,
+}
+
+/// What to try when nothing was found.
+#[derive(Debug, Serialize)]
+struct Advice {
+    text: &'static str,
+    label: String,
+    address: Option<String>,
+}
+
+impl Found {
+    pub(crate) fn new(asked: &Asked, query: &Query, answer: &Answer) -> Self {
+        let first = if answer.hits.is_empty() { 0 } else { asked.offset as u64 + 1 };
+        let reachable = usize::try_from(answer.total).unwrap_or(usize::MAX).min(DEPTH_MAX);
+        let next = asked.offset.saturating_add(asked.limit);
+        let has_next = 0 < asked.limit && next < reachable && !answer.hits.is_empty();
+        let has_next = has_next && next.saturating_add(asked.limit) <= DEPTH_MAX;
+        let back = asked.offset.saturating_sub(asked.limit);
+        let mut keep = asked.parameters();
+        keep.retain(|(name, _)| *name != "sort");
+        Self {
+            total: answer.total,
+            took: took(answer.took_us),
+            first,
+            last: first.saturating_sub(1) + answer.hits.len() as u64,
+            hits: answer.hits.iter().map(HitShown::new).collect(),
+            facets: facets(asked, answer),
+            chips: chips(asked),
+            keep,
+            sorts: Sort::ALL.map(|sort| shown_sort(sort, asked.sort)).into(),
+            pages: pages(asked, reachable),
+            previous: (0 < asked.offset).then(|| asked.at(back).address()),
+            next: has_next.then(|| asked.at(next).address()),
+            cut: (DEPTH_MAX as u64 <= answer.total.saturating_sub(1)).then_some(DEPTH_MAX),
+            start: asked.at(0).address(),
+            unfiltered: (!asked.filters.is_empty()).then(|| asked.unfiltered().address()),
+            api: asked.address(),
+            advice: advice(asked, query),
+        }
+    }
+}
+
+impl HitShown {
+    fn new(hit: &Hit) -> Self {
+        let place = Place::of(&hit.url);
+        let title = if hit.title.trim().is_empty() { &place.text } else { &hit.title };
+        Self {
+            title: shortened(title, TITLE_CHARS_MAX),
+            href: place.openable().map(str::to_owned),
+            place,
+            summary: summary_address(&hit.oid),
+            r#type: hit.r#type.clone(),
+            size: hit.size,
+            date: hit.modified.and_then(date),
+            gatherer: hit.gatherer.clone(),
+            snippet: snippet(&hit.snippet, &hit.description),
+            duplicates: hit.duplicates.iter().map(DuplicateShown::new).collect(),
+        }
+    }
+}
+
+impl DuplicateShown {
+    fn new(duplicate: &Duplicate) -> Self {
+        Self {
+            place: Place::of(&duplicate.url),
+            gatherer: duplicate.gatherer.clone(),
+            summary: summary_address(&duplicate.oid),
+        }
+    }
+}
+
+/// The address of an object's page, below the site's base.
+pub(crate) fn summary_address(oid: &str) -> String {
+    let encoded: String = form_urlencoded::byte_serialize(oid.as_bytes()).collect();
+    format!("object?oid={encoded}")
+}
+
+/// The day of a Unix time in UTC: `2024-03-05`; `None` for one that no calendar has.
+pub(crate) fn date(unix_secs: i64) -> Option<String> {
+    let day = Timestamp::from_second(unix_secs).ok()?;
+    Some(day.strftime("%Y-%m-%d").to_string())
+}
+
+/// At most `chars_max` characters of `text`, with an ellipsis where some were left out.
+pub(crate) fn shortened(text: &str, chars_max: usize) -> String {
+    match text.char_indices().nth(chars_max) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default().trim_end()),
+        None => text.to_owned(),
+    }
+}
+
+fn took(us: u64) -> String {
+    match us {
+        0..1_000 => "less than 1 ms".to_owned(),
+        1_000..1_000_000 => format!("{} ms", us / 1_000),
+        _ => format!("{}.{} s", us / 1_000_000, us / 100_000 % 10),
+    }
+}
+
+/// Cuts the excerpt at its highlights, which come from the index and are not trusted to fit.
+fn snippet(snippet: &Snippet, description: &str) -> Vec<Piece> {
+    if snippet.text.trim().is_empty() {
+        let text = shortened(description.trim(), DESCRIPTION_CHARS_MAX);
+        return if text.is_empty() { Vec::new() } else { vec![Piece { text, marked: false }] };
+    }
+    let mut pieces = Vec::new();
+    let mut at = 0;
+    let mut push = |text: Option<&str>, marked| {
+        if let Some(text) = text.filter(|text| !text.is_empty()) {
+            pieces.push(Piece { text: text.to_owned(), marked });
+        }
+    };
+    for (start, end) in &snippet.highlights {
+        let fits = at <= *start && snippet.text.get(*start..*end).is_some();
+        if fits {
+            push(snippet.text.get(at..*start), false);
+            push(snippet.text.get(*start..*end), true);
+            at = *end;
+        }
+    }
+    push(snippet.text.get(at..), false);
+    pieces
+}
+
+fn label(facet: Facet) -> &'static str {
+    match facet {
+        Facet::Type => "Type",
+        Facet::Host => "Host",
+        Facet::Gatherer => "Gatherer",
+        Facet::Year => "Year",
+    }
+}
+
+fn shown_sort(sort: Sort, chosen: Sort) -> SortShown {
+    let label = match sort {
+        Sort::Relevance => "Relevance",
+        Sort::Newest => "Newest first",
+        Sort::Oldest => "Oldest first",
+        Sort::Title => "Title",
+        Sort::Size => "Largest first",
+        Sort::Url => "Address",
+    };
+    SortShown { name: sort.name(), label, chosen: sort == chosen }
+}
+
+fn facets(asked: &Asked, answer: &Answer) -> Vec<FacetShown> {
+    let shown = Facet::ALL.into_iter().filter_map(|facet| {
+        let counted = answer.facets.get(facet.name())?;
+        let values = counted.iter().map(|(value, count)| {
+            let filter = Filter { facet, value: value.clone() };
+            FacetValue {
+                chosen: asked.filters.contains(&filter),
+                address: asked.toggled(&filter).address(),
+                value: filter.value,
+                count: *count,
+            }
+        });
+        let values: Vec<_> = values.collect();
+        let shown = FacetShown { name: facet.name(), label: label(facet), values };
+        (!shown.values.is_empty()).then_some(shown)
+    });
+    shown.collect()
+}
+
+fn chips(asked: &Asked) -> Vec<Chip> {
+    let chips = asked.filters.iter().map(|filter| Chip {
+        facet: label(filter.facet),
+        value: filter.value.clone(),
+        address: asked.toggled(filter).address(),
+    });
+    chips.collect()
+}
+
+/// Links to the first page, those beside the current one, and the last, with gaps between.
+fn pages(asked: &Asked, reachable: usize) -> Vec<PageLink> {
+    if asked.limit == 0 {
+        return Vec::new();
+    }
+    let last = reachable.div_ceil(asked.limit).min(DEPTH_MAX / asked.limit);
+    let current = asked.offset / asked.limit + 1;
+    let near =
+        |number: usize| number == 1 || number == last || number.abs_diff(current) <= PAGES_BESIDE;
+    let mut links: Vec<PageLink> = Vec::new();
+    for number in (1..=last).filter(|number| near(*number)) {
+        if links.last().is_some_and(|before| before.number + 1 < number) {
+            links.push(PageLink { gap: true, ..PageLink::default() });
+        }
+        let address = asked.at((number - 1) * asked.limit).address();
+        links.push(PageLink { number, address, current: number == current, gap: false });
+    }
+    links
+}
+
+fn advice(asked: &Asked, query: &Query) -> Vec<Advice> {
+    let mut all = Vec::new();
+    if !asked.filters.is_empty() {
+        let address = Some(asked.unfiltered().address());
+        let label = "search without filters".to_owned();
+        all.push(Advice { text: "The filters may leave too little:", label, address });
+    }
+    let words = plain_words(query);
+    if let [word] = words.as_slice() {
+        for (text, wider) in [
+            ("It may be spelled differently:", format!("{word}~1")),
+            ("It may be the beginning of a word:", format!("{word}*")),
+        ] {
+            let address = Some(asked.asking(wider.clone()).address());
+            all.push(Advice { text, label: wider, address });
+        }
+    } else if 1 < words.len() {
+        let wider = words.join(" OR ");
+        let address = Some(asked.asking(wider.clone()).address());
+        all.push(Advice { text: "Any of the words may do:", label: wider, address });
+    }
+    let text =
+        "Fewer or more general words find more; “How to ask” above shows what can be written.";
+    all.push(Advice { text, label: String::new(), address: None });
+    all
+}
+
+/// The words of a query that is nothing but words, all wanted.
+fn plain_words(query: &Query) -> Vec<&str> {
+    fn word(node: &Node) -> Option<&str> {
+        match node {
+            Node::Leaf(Leaf { field: None, value: Value::Word(word) }) => Some(word),
+            _ => None,
+        }
+    }
+    let words: Option<Vec<_>> = match &query.root {
+        Node::And(nodes) => nodes.iter().map(word).collect(),
+        node => word(node).map(|word| vec![word]),
+    };
+    // Such a word would have to be quoted again.
+    let plain = |it: &&str| it.chars().all(char::is_alphanumeric);
+    words.filter(|words| words.iter().all(plain)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::page::asked::Unknown;
+    use crate::query::parse;
+
+    fn asked(query: &str) -> Asked {
+        Asked::parse(Some(query), Unknown::Refused).unwrap()
+    }
+
+    fn check_pages(query: &str, reachable: usize, expected: &str) {
+        let links = pages(&asked(query), reachable);
+        let shown: Vec<_> = links
+            .iter()
+            .map(|it| match it {
+                PageLink { gap: true, .. } => "…".to_owned(),
+                PageLink { current: true, number, .. } => format!("[{number}]"),
+                PageLink { number, .. } => number.to_string(),
+            })
+            .collect();
+        assert_eq!(shown.join(" "), expected);
+    }
+
+    #[test]
+    fn pages_are_named_around_the_current_one() {
+        check_pages("q=x", 0, "");
+        check_pages("q=x", 10, "[1]");
+        check_pages("q=x", 11, "[1] 2");
+        check_pages("q=x", 500, "[1] 2 3 … 50");
+        check_pages("q=x&offset=100", 500, "1 … 9 10 [11] 12 13 … 50");
+        check_pages("q=x&offset=30&limit=10", 45, "1 2 3 [4] 5");
+        check_pages("q=x&limit=30", 10_000, "[1] 2 3 … 333");
+        check_pages("q=x&limit=0", 100, "");
+    }
+
+    #[test]
+    fn the_last_page_that_can_be_asked_for_has_no_next() {
+        let answer = |total| Answer { total, hits: vec![Hit::default()], ..Answer::default() };
+        let found = |query: &str, total| Found::new(&asked(query), &Query::all(), &answer(total));
+        assert_eq!(found("q=x&offset=9990", 20_000).next, None);
+        assert_eq!(found("q=x&offset=9990", 20_000).cut, Some(DEPTH_MAX));
+        assert_eq!(found("q=x&offset=9980", 20_000).next.as_deref(), Some("?q=x&offset=9990"));
+        assert_eq!(found("q=x&limit=30&offset=9960", 20_000).next, None);
+        assert_eq!(found("q=x", 10).next, None);
+        assert_eq!(found("q=x", 10).previous, None);
+        assert_eq!(found("q=x&offset=5", 20).previous.as_deref(), Some("?q=x"));
+        assert_eq!(found("q=x", 10_000).cut, None);
+    }
+
+    fn check_snippet(text: &str, highlights: &[(usize, usize)], expected: &str) {
+        let cut = Snippet {
+            text: text.to_owned(),
+            highlights: highlights.to_vec(),
+            ..Snippet::default()
+        };
+        let pieces = snippet(&cut, "description");
+        let shown = pieces
+            .iter()
+            .map(|it| if it.marked { format!("[{}]", it.text) } else { it.text.clone() });
+        assert_eq!(shown.collect::<String>(), expected);
+    }
+
+    #[test]
+    fn highlights_cut_the_excerpt() {
+        check_snippet("an old oak", &[(3, 6), (7, 10)], "an [old] [oak]");
+        check_snippet("", &[], "description");
+        check_snippet("äö", &[(1, 2), (0, 99), (2, 4)], "ä[ö]");
+        check_snippet("abc", &[(1, 2), (0, 1)], "a[b]c");
+    }
+
+    fn check_advice(query: &str, expected: &[&str]) {
+        let text = asked(query).text.unwrap();
+        let given = advice(&asked(query), &parse(&text).unwrap());
+        let labels: Vec<_> =
+            given.iter().filter(|it| it.address.is_some()).map(|it| it.label.as_str()).collect();
+        assert_eq!(labels, expected, "{query}");
+        assert!(given.iter().any(|it| it.address.is_none()));
+    }
+
+    #[test]
+    fn nothing_found_gets_advice_that_fits() {
+        check_advice("q=havrest", &["havrest~1", "havrest*"]);
+        check_advice("q=old+oak", &["old OR oak"]);
+        check_advice("q=old&type=PDF", &["search without filters", "old~1", "old*"]);
+        check_advice("q=title:old", &[]);
+        check_advice("q=%22old+oak%22", &[]);
+    }
+
+    #[test]
+    fn small_things() {
+        assert_eq!(took(999), "less than 1 ms");
+        assert_eq!(took(12_345), "12 ms");
+        assert_eq!(took(1_250_000), "1.2 s");
+        assert_eq!(date(1_700_000_000).as_deref(), Some("2023-11-14"));
+        assert_eq!(date(i64::MAX), None);
+        assert_eq!(shortened("äöü", 2), "äö…");
+        assert_eq!(summary_address("0a:http://h/a&b"), "object?oid=0a%3Ahttp%3A%2F%2Fh%2Fa%26b");
+    }
+}

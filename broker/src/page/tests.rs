@@ -1,0 +1,195 @@
+//! Tests of the pages: what they say, and that nothing in a foreign document can act on them.
+
+use std::collections::BTreeMap;
+
+use soif::Record;
+
+use super::asked::Asked;
+use super::*;
+use crate::answer::{Duplicate, Hit, Snippet};
+
+fn pages() -> Pages {
+    super::pages("Library & <Archive>", None, None).unwrap()
+}
+
+fn hit(url: &str, title: &str) -> Hit {
+    let oid = format!("00f1e2d3c4b5a697:{url}");
+    Hit { url: url.to_owned(), title: title.to_owned(), oid, ..Hit::default() }
+}
+
+fn answer() -> Answer {
+    let first = Hit {
+        description: "A paper.".to_owned(),
+        r#type: "HTML".to_owned(),
+        score: 7.5,
+        gatherer: "Physics".to_owned(),
+        gatherer_id: "00f1e2d3c4b5a697".to_owned(),
+        host: "example.org".to_owned(),
+        size: Some(12_345),
+        modified: Some(1_700_000_000),
+        snippet: Snippet {
+            text: "How the gatherer & broker work".to_owned(),
+            html: String::new(),
+            highlights: vec![(8, 16)],
+        },
+        duplicates: vec![Duplicate {
+            url: "https://mirror.example.net/harvest.html".to_owned(),
+            gatherer: "Mirror".to_owned(),
+            oid: "11:https://mirror.example.net/harvest.html".to_owned(),
+        }],
+        ..hit("https://example.org/papers/harvest.html", "Harvest: a scalable system")
+    };
+    let second = Hit {
+        r#type: "Text".to_owned(),
+        size: Some(0),
+        ..hit("file:///srv/docs/read%20me.txt", "")
+    };
+    let facet =
+        |values: &[(&str, u64)]| values.iter().map(|(it, n)| ((*it).to_owned(), *n)).collect();
+    let facets = BTreeMap::from([
+        ("type".to_owned(), facet(&[("HTML", 1_200), ("Text", 34)])),
+        ("host".to_owned(), facet(&[("example.org", 1_200)])),
+        ("gatherer".to_owned(), facet(&[("Physics", 1_234)])),
+        ("year".to_owned(), facet(&[("2024", 900), ("2023", 334)])),
+    ]);
+    Answer { total: 1_234, took_us: 4_200, hits: vec![first, second], facets }
+}
+
+fn render(asked: &str, answer: Option<&Answer>, wrong: Option<Wrong>, home: Home) -> String {
+    let asked = Asked::parse(Some(asked), Unknown::Refused).unwrap();
+    let text = asked.text.clone().unwrap_or_default();
+    let found = answer.map(|it| Found::new(&asked, &query::parse(&text).unwrap(), it));
+    let mut keep = asked.parameters();
+    keep.retain(|(name, _)| *name != "q");
+    let page = SearchPage { q: text, keep, home, wrong, found };
+    body_of(&pages().render("search.html", &page).unwrap().0)
+}
+
+/// The part of a page that is its own, without the addresses' hashes.
+fn body_of(html: &str) -> String {
+    let start = html.find("<main").unwrap();
+    let head = html.find("<title>").unwrap();
+    let styles = html.find("<link rel=\"icon\"").unwrap();
+    let after_styles = html.find("style.css").unwrap();
+    let after_styles = after_styles + html[after_styles..].find('\n').unwrap();
+    let body = html.find("<body").unwrap();
+    format!("{}{}{}", &html[head..styles], &html[after_styles + 1..body], &html[start..])
+        .replace(env!("CARGO_PKG_VERSION"), "VERSION")
+}
+
+#[test]
+fn the_empty_page() {
+    insta::assert_snapshot!(render("", None, None, Home { objects: 12_480, sources: 2 }));
+}
+
+#[test]
+fn a_page_of_results() {
+    let html = render(
+        "q=gatherer&type=HTML&offset=10&sort=newest",
+        Some(&answer()),
+        None,
+        Home::default(),
+    );
+    insta::assert_snapshot!(html);
+}
+
+#[test]
+fn nothing_found() {
+    let none = Answer { took_us: 90, ..Answer::default() };
+    insta::assert_snapshot!(render(
+        "q=old+oak&type=PDF&year=2024",
+        Some(&none),
+        None,
+        Home::default()
+    ));
+}
+
+#[test]
+fn a_query_that_cannot_be_read() {
+    let text = "title:(harvest <b>";
+    let error = query::parse(text).unwrap_err();
+    let asked = "q=title:(harvest+%3Cb%3E";
+    insta::assert_snapshot!(render_wrong(asked, Wrong::query(&error, text)));
+}
+
+fn render_wrong(asked: &str, wrong: Wrong) -> String {
+    let asked = Asked::parse(Some(asked), Unknown::Refused).unwrap();
+    let q = asked.text.clone().unwrap_or_default();
+    let page =
+        SearchPage { q, keep: Vec::new(), home: Home::default(), wrong: Some(wrong), found: None };
+    body_of(&pages().render("search.html", &page).unwrap().0)
+}
+
+#[test]
+fn an_object() {
+    let mut record = Record::new("FILE", "https://example.org/papers/harvest.html");
+    record.push("Title", "Harvest: a scalable system");
+    record.push("Author", "Mic Bowman\nPeter Danzig");
+    record.push("File-Size", "12345");
+    record.push("Update-Time", "1700000000");
+    record.push("Time-to-Live", "2592000");
+    record.push("URL-References", "http://example.org/a\njavascript:alert(1)\nrelative.html");
+    record.push("Full-Text", "word\n".repeat(30));
+    let page = ObjectPage::new("00f1e2d3c4b5a697:https://example.org/papers/harvest.html", &record);
+    insta::assert_snapshot!(body_of(&pages().render("object.html", &page).unwrap().0));
+}
+
+const EVIL: &str = "\"'><script>alert(1)</script><img src=x onerror=alert(1)>{{ 7 * 7 }}{% raw %}";
+
+/// No tag of [`EVIL`] may have become one, and nothing of it may have been run as a template.
+fn check_harmless(html: &str) {
+    let lower = html.to_ascii_lowercase();
+    for bad in ["<script", "<img src=x", "javascript:", "href=\"data:", "\" on", "49{"] {
+        let found = lower.find(bad).map(|at| &html[at.saturating_sub(80)..at + bad.len()]);
+        // As text it may stand; as the start of an attribute's value or a tag it may not.
+        let in_text = bad == "javascript:" && !lower.contains("=\"javascript:");
+        assert!(found.is_none() || in_text, "{bad} in …{found:?}");
+    }
+    assert!(html.contains("&lt;script&gt;alert(1)&lt;/script&gt;"), "it is shown as text");
+}
+
+#[test]
+fn no_field_of_a_hit_can_act() {
+    let evil = || EVIL.to_owned();
+    let duplicate = |url: &str| Duplicate { url: url.to_owned(), gatherer: evil(), oid: evil() };
+    let hit = |url: &str| Hit {
+        url: url.to_owned(),
+        title: evil(),
+        description: evil(),
+        r#type: evil(),
+        gatherer: evil(),
+        gatherer_id: evil(),
+        host: evil(),
+        oid: evil(),
+        snippet: Snippet { text: evil(), html: evil(), highlights: vec![(0, 9)] },
+        duplicates: vec![duplicate("javascript:alert(1)"), duplicate(EVIL)],
+        ..Hit::default()
+    };
+    let hits = vec![
+        hit("javascript:alert(1)"),
+        hit(EVIL),
+        hit("data:text/html,<script>"),
+        hit("http://h/\"><script>"),
+    ];
+    let values = vec![(evil(), 1)];
+    let facets = ["type", "host", "gatherer", "year"].map(|it| (it.to_owned(), values.clone()));
+    let answer = Answer { total: 30, took_us: 1, hits, facets: facets.into() };
+    let encoded: String = url::form_urlencoded::byte_serialize(EVIL.as_bytes()).collect();
+    check_harmless(&render(&format!("q=x&type={encoded}"), Some(&answer), None, Home::default()));
+    check_harmless(&render_wrong(&format!("q={encoded}"), Wrong::parameter(EVIL)));
+    let error = query::parse("(").unwrap_err();
+    check_harmless(&render_wrong(&format!("q={encoded}"), Wrong::query(&error, EVIL)));
+}
+
+#[test]
+fn no_field_of_an_object_can_act() {
+    for url in ["javascript:alert(1)", EVIL, "data:text/html,<script>"] {
+        let mut record = Record::new("FILE", url);
+        for name in ["Title", "Author", "Full-Text", "URL-References", "Update-Time", EVIL] {
+            record.push(name, EVIL);
+        }
+        record.push("URL-References", "javascript:alert(1)");
+        let page = ObjectPage::new(EVIL, &record);
+        check_harmless(&pages().render("object.html", &page).unwrap().0);
+    }
+}
