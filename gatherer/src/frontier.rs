@@ -45,16 +45,23 @@ struct Mark {
     print: u64,
     /// The last walk that has seen it.
     seen: Walk,
+    /// The walk by which it was committed.
+    committed: Walk,
 }
 
 /// The fingerprint of a file that is to be read again whatever its metadata says.
 const UNSURE: u64 = 0;
 
 /// The files of one root as last committed.
+///
+/// Two walks may be under way at once: a pass, and a look at what a watcher has named. The later one
+/// has the higher number and looked later, so what it has committed is not overtaken by the earlier.
 #[derive(Debug, Default)]
 pub struct Known {
     /// By path, hashed with two random keys: names cannot be made to collide.
     files: HashMap<u128, Mark>,
+    /// Files deleted, and by which walk, since [`Known::handle_quiet`].
+    gone: HashMap<u128, Walk>,
     low: RandomState,
     high: RandomState,
 }
@@ -74,7 +81,21 @@ impl Known {
     /// while it was read, so the next walk shall read it again), seen by `walk`.
     pub fn learn(&mut self, path: &[u8], stat: Option<Stat>, settings: u64, walk: Walk) {
         let print = stat.map_or(UNSURE, |stat| self.print(stat, settings));
-        self.files.insert(self.key(path), Mark { print, seen: walk });
+        let key = self.key(path);
+        let seen = self.files.get(&key).map_or(walk, |mark| mark.seen.max(walk));
+        self.files.insert(key, Mark { print, seen, committed: walk });
+    }
+
+    /// Returns whether a later walk than `walk` has committed the file at `path`, or its deletion.
+    pub fn is_overtaken(&self, path: &[u8], walk: Walk) -> bool {
+        let key = self.key(path);
+        self.files.get(&key).is_some_and(|mark| walk < mark.committed)
+            || self.gone.get(&key).is_some_and(|gone| walk < *gone)
+    }
+
+    /// Notes that no walk is under way.
+    pub fn handle_quiet(&mut self) {
+        self.gone = HashMap::new();
     }
 
     /// Takes a file that `walk` has found, and returns whether it is to be read.
@@ -83,26 +104,27 @@ impl Known {
         match self.files.get_mut(&key(&self.low, &self.high, path)) {
             None => true,
             Some(mark) => {
-                mark.seen = walk;
+                mark.seen = mark.seen.max(walk);
                 mark.print != print
             }
         }
     }
 
-    /// Forgets a file that was deleted.
-    pub fn forget(&mut self, path: &[u8]) {
+    /// Forgets a file whose deletion `walk` has committed.
+    pub fn forget(&mut self, path: &[u8], walk: Walk) {
         let key = self.key(path);
         self.files.remove(&key);
+        self.gone.insert(key, walk);
     }
 
-    /// Returns how many known files `walk` has not seen.
+    /// Returns how many known files neither `walk` nor a later one has seen.
     pub fn unseen(&self, walk: Walk) -> u64 {
-        self.files.values().filter(|mark| mark.seen != walk).count() as u64
+        self.files.values().filter(|mark| mark.seen < walk).count() as u64
     }
 
-    /// Returns whether the file at `path` is known, and not seen by `walk`.
+    /// Returns whether the file at `path` is known, and seen neither by `walk` nor by a later one.
     pub fn is_unseen(&self, path: &[u8], walk: Walk) -> bool {
-        self.files.get(&self.key(path)).is_some_and(|mark| mark.seen != walk)
+        self.files.get(&self.key(path)).is_some_and(|mark| mark.seen < walk)
     }
 
     /// Counts a known file as seen although the walk could not look: what lies below a directory
@@ -110,7 +132,7 @@ impl Known {
     pub fn spare(&mut self, path: &[u8], walk: Walk) {
         let key = self.key(path);
         if let Some(mark) = self.files.get_mut(&key) {
-            mark.seen = walk;
+            mark.seen = mark.seen.max(walk);
         }
     }
 
@@ -220,8 +242,23 @@ mod tests {
         assert_eq!(known.unseen(2), 1);
         assert!(known.is_unseen(b"/c", 2) && !known.is_unseen(b"/a", 2));
         assert!(!known.is_unseen(b"/never", 2));
-        known.forget(b"/c");
+        known.forget(b"/c", 2);
         assert_eq!((known.unseen(2), known.len()), (0, 2));
+    }
+
+    #[test]
+    fn a_later_walk_is_not_overtaken_by_an_earlier_one() {
+        let mut known = Known::default();
+        known.learn(b"/a", Some(STAT), 0, 2);
+        known.learn(b"/b", Some(STAT), 0, 1);
+        known.forget(b"/c", 2);
+        let overtaken = |known: &Known, path| known.is_overtaken(path, 1);
+        assert!(overtaken(&known, b"/a") && overtaken(&known, b"/c"));
+        assert!(!overtaken(&known, b"/b") && !overtaken(&known, b"/d"));
+        assert!(!known.is_overtaken(b"/a", 2));
+        assert_eq!(known.unseen(1), 0, "what a later walk has brought is not gone");
+        known.handle_quiet();
+        assert!(!overtaken(&known, b"/c"));
     }
 
     #[track_caller]

@@ -3,6 +3,7 @@
 //! Source: TR §3. [`Server`] is the daemon; [`Config`] is what it is told; `pipeline` names all
 //! stages of an object's route on one screen.
 
+mod commit;
 pub mod config;
 pub mod debounce;
 mod error;
@@ -13,8 +14,11 @@ pub mod frontier;
 pub mod metrics;
 pub mod note;
 pub mod object;
+mod pipeline;
+mod prepare;
 pub mod problems;
 pub mod progress;
+mod site;
 pub mod spec;
 pub mod summarize;
 pub mod typing;

@@ -86,6 +86,10 @@ pub struct RootNote {
     pub files: u64,
     /// Files deleted since.
     pub lost: u64,
+    /// Whether the collection has lost records of this root, so that every file is to be published
+    /// again whatever its note says, until a pass has finished.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub regather: bool,
     /// Why deletions are held.
     pub hold: Option<Hold>,
     /// How many files were gone when they were.

@@ -1,0 +1,348 @@
+//! The end of the route: commits records with the notes of their files, in batches, and at the end of
+//! an order the deletion of what has vanished.
+//!
+//! A batch holds whole files: their records and their notes are committed together or not at all.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use collection::{Batch, Change, Note, Oid, Stamp};
+use net::clock;
+use soif::Record;
+
+use crate::frontier::{Losses, Stat, Top, hold};
+use crate::note::{self, FileNote, RootNote};
+use crate::pipeline::{Order, Run, Seen};
+use crate::progress::Hold;
+use crate::site::{lock, path_bytes, root_note};
+
+/// Most changes of one commit, beyond the file that reaches it.
+const CHANGES_MAX: usize = 4_096;
+
+/// Most bytes of one commit's records, beyond the file that reaches it.
+const BATCH_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// How long a record waits for others to be committed with.
+const WAIT_MAX: Duration = Duration::from_secs(1);
+
+/// A file ready to be committed.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    pub(crate) path: PathBuf,
+    pub(crate) key: Vec<u8>,
+    pub(crate) note: FileNote,
+    /// Records that are new or have changed.
+    pub(crate) updated: Vec<Record>,
+    /// URLs of records that are no more.
+    pub(crate) deleted: Vec<String>,
+}
+
+/// What becomes of a file's note.
+#[derive(Debug)]
+enum Then {
+    Remember(FileNote),
+    Forget,
+}
+
+/// A file that waits to be committed with others.
+#[derive(Debug)]
+struct Waiting {
+    path: PathBuf,
+    key: Vec<u8>,
+    then: Then,
+    updated: Vec<Record>,
+    deleted: Vec<String>,
+}
+
+/// Collects and commits.
+pub(crate) struct Committer<'a> {
+    run: &'a Run<'a>,
+    waiting: Vec<Waiting>,
+    /// What goes with the next commit and belongs to no file.
+    extra: Batch,
+    /// Changes waiting, about.
+    changes: usize,
+    /// Bytes waiting, about.
+    bytes: usize,
+    /// When the oldest of the waiting came.
+    since: Option<Instant>,
+}
+
+impl<'a> Committer<'a> {
+    pub(crate) fn new(run: &'a Run<'a>) -> Self {
+        let (waiting, extra) = (Vec::new(), Batch::default());
+        Self { run, waiting, extra, changes: 0, bytes: 0, since: None }
+    }
+
+    /// Stage 4: commits what comes until nothing comes any more.
+    pub(crate) fn commit_all(
+        &mut self,
+        prepared: &Receiver<Prepared>,
+    ) -> Result<(), collection::Error> {
+        loop {
+            let age = self.since.map(|since| clock::monotonic().duration_since(since));
+            match prepared.recv_timeout(WAIT_MAX.saturating_sub(age.unwrap_or_default())) {
+                Ok(file) => self.add(file),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return self.flush(),
+            }
+            let due =
+                self.since.is_some_and(|it| WAIT_MAX <= clock::monotonic().duration_since(it));
+            if due || CHANGES_MAX <= self.changes || BATCH_BYTES_MAX <= self.bytes {
+                self.flush()?;
+            }
+        }
+    }
+
+    fn add(&mut self, file: Prepared) {
+        self.run.site.metrics.commit.enter(1);
+        self.since.get_or_insert_with(clock::monotonic);
+        let Prepared { path, key, note, updated, deleted } = file;
+        self.changes += updated.len() + deleted.len();
+        let values = updated.iter().flat_map(Record::attributes).map(|it| it.value.len());
+        self.bytes += values.sum::<usize>();
+        self.waiting.push(Waiting { path, key, then: Then::Remember(note), updated, deleted });
+    }
+
+    /// Commits what was collected. Files that a later walk has committed meanwhile are left out.
+    fn flush(&mut self) -> Result<(), collection::Error> {
+        let (run, stage) = (self.run, &self.run.site.metrics.commit);
+        let _one_at_a_time = lock(&run.tract.commit);
+        let mut batch = std::mem::take(&mut self.extra);
+        let mut files = Vec::new();
+        for file in self.waiting.drain(..) {
+            if lock(&run.tract.known).is_overtaken(path_bytes(&file.path), run.walk) {
+                stage.drop_one("overtaken");
+                run.site.counts.done.fetch_add(1, Relaxed);
+                continue;
+            }
+            batch.changes.extend(file.updated.into_iter().map(Change::Update));
+            let oid = |url: String| Change::Delete(Oid::new(&run.site.id, &url));
+            batch.changes.extend(file.deleted.into_iter().map(oid));
+            let (value, known) = match file.then {
+                Then::Remember(note) => (Some(note::to_bytes(&note)), Some(note.stat())),
+                Then::Forget => (None, None),
+            };
+            batch.notes.push(Note { key: file.key, value });
+            files.push((file.path, known));
+        }
+        (self.changes, self.bytes, self.since) = (0, 0, None);
+        if let Err(error) = commit(run, &mut batch) {
+            for _file in &files {
+                stage.drop_one("failed");
+            }
+            return Err(error);
+        }
+        count(run, &batch, &files);
+        let mut known = lock(&run.tract.known);
+        for (path, stat) in files {
+            match stat {
+                Some(stat) => known.learn(path_bytes(&path), stat, run.plan.settings, run.walk),
+                None => known.forget(path_bytes(&path), run.walk),
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends an order whose walk came to its end: deletes what has vanished, unless that is held, and
+    /// confirms a whole root.
+    pub(crate) fn finish(&mut self, order: &Order, seen: &Seen) -> Result<(), collection::Error> {
+        let (tract, url) = (self.run.tract, self.run.plan.url.as_str());
+        let _one_at_a_time = lock(&tract.finish);
+        let before = lock(&tract.note).clone();
+        let vanished = self.count_vanished(order, seen)?;
+        let known = lock(&tract.known).len();
+        let decision = hold(&Losses {
+            top: seen.top,
+            device: before.device,
+            of: before.files.max(known + before.lost),
+            before: before.lost,
+            now: vanished,
+            held: before.hold.as_ref(),
+            confirmed: order.confirmed,
+        });
+        let mut after = RootNote { held: 0, hold: decision.clone(), ..before.clone() };
+        if let Some(hold) = &decision {
+            // A part of a root says nothing of what is held elsewhere in it.
+            after.held = if order.whole { vanished } else { before.held.max(vanished) };
+            self.report_hold(hold, after.held);
+        } else if !order.whole {
+            (after.hold, after.held) = (before.hold.clone(), before.held);
+        }
+        if decision.is_none() && 0 < vanished {
+            after.lost += vanished;
+            self.delete_vanished(order, seen)?;
+        }
+        if order.whole {
+            self.end_pass(seen, &mut after);
+        }
+        if after != before {
+            self.extra.notes.push(root_note(url, &after));
+        }
+        self.flush()?;
+        *lock(&tract.note) = after;
+        Ok(())
+    }
+
+    /// Ends a pass over the whole root: everything that lives there is confirmed at once.
+    fn end_pass(&mut self, seen: &Seen, after: &mut RootNote) {
+        let plan = self.run.plan;
+        let Top::Present { device, .. } = seen.top else {
+            let message = "the root is not there: mount it, or correct the settings".to_owned();
+            self.run.site.problem(plan.url.clone(), "root-missing", message);
+            return;
+        };
+        if seen.unread.contains(&plan.root.directory) {
+            return;
+        }
+        let at = clock::now_ms();
+        if after.hold.is_none() {
+            after.device = Some(device);
+            let forgotten = self.waiting.len() as u64;
+            after.files = lock(&self.run.tract.known).len().saturating_sub(forgotten);
+            after.lost = 0;
+        }
+        after.confirmed = Some(at);
+        after.regather = false;
+        self.extra.changes.push(Change::Confirm {
+            gatherer: self.run.site.id.clone(),
+            root: plan.url.clone(),
+            at: Stamp(at),
+        });
+        self.run.site.metrics.passes.fetch_add(1, Relaxed);
+    }
+
+    fn report_hold(&self, hold: &Hold, held: u64) {
+        let why = match hold {
+            Hold::Missing => "the root is not there".to_owned(),
+            Hold::Empty => "the root is empty".to_owned(),
+            Hold::OtherDevice => "the root is on another device than before".to_owned(),
+            Hold::Lost { lost, of } => format!("{lost} of {of} files are gone at once"),
+            Hold::Removed => "the root is no longer in the settings".to_owned(),
+        };
+        let url = &self.run.plan.url;
+        let message = format!(
+            "{why}: {held} files are kept until they are back or POST /confirm?root={url} says \
+             that they are gone"
+        );
+        tracing::warn!(root = url, held, "{why}: nothing is deleted");
+        self.run.site.problem(url.clone(), "held", message);
+    }
+
+    /// Counts the files that have vanished; those that could not be looked at are spared.
+    fn count_vanished(&self, order: &Order, seen: &Seen) -> Result<u64, collection::Error> {
+        if order.whole && lock(&self.run.tract.known).unseen(seen.walk) == 0 {
+            return Ok(0);
+        }
+        let mut count = 0;
+        for_each_vanished(self.run, order, seen, &mut |_, _, _| {
+            count += 1;
+            Ok(())
+        })?;
+        Ok(count)
+    }
+
+    fn delete_vanished(&mut self, order: &Order, seen: &Seen) -> Result<(), collection::Error> {
+        let run = self.run;
+        for_each_vanished(run, order, seen, &mut |path, key, file| {
+            run.site.metrics.commit.enter(1);
+            let deleted = file.records.into_iter().map(|record| record.url).collect();
+            self.waiting.push(Waiting {
+                path,
+                key,
+                then: Then::Forget,
+                updated: Vec::new(),
+                deleted,
+            });
+            self.changes += 1;
+            if CHANGES_MAX <= self.changes { self.flush() } else { Ok(()) }
+        })
+    }
+}
+
+/// Calls `each` with path, key and note of every known file within the order that the walk has not
+/// seen; those that could not be looked at are spared.
+fn for_each_vanished(
+    run: &Run<'_>,
+    order: &Order,
+    seen: &Seen,
+    each: &mut dyn FnMut(PathBuf, Vec<u8>, FileNote) -> Result<(), collection::Error>,
+) -> Result<(), collection::Error> {
+    let (collection, url) = (&run.site.collection, run.plan.url.as_str());
+    let mut consider = |key: Vec<u8>, value: Vec<u8>| {
+        let Some(path) = note::path_of(url, &key) else { return Ok(()) };
+        let mut known = lock(&run.tract.known);
+        if !known.is_unseen(path_bytes(&path), seen.walk) {
+            return Ok(());
+        }
+        if is_unread(&path, &seen.unread) {
+            known.spare(path_bytes(&path), seen.walk);
+            return Ok(());
+        }
+        drop(known);
+        match note::from_bytes::<FileNote>(&value) {
+            Some(file) => each(path, key, file),
+            None => Ok(()),
+        }
+    };
+    if order.whole {
+        for entry in collection.notes(&note::files_prefix(url)) {
+            let (key, value) = entry?;
+            consider(key, value)?;
+        }
+        return Ok(());
+    }
+    for scope in &order.scopes {
+        let key = note::file_key(url, scope);
+        if let Some(value) = collection.note(&key)? {
+            consider(key, value)?;
+        }
+        for entry in collection.notes(&note::below_prefix(url, scope)) {
+            let (key, value) = entry?;
+            consider(key, value)?;
+        }
+    }
+    Ok(())
+}
+
+/// Commits a batch. A record that the collection refuses is a problem of its own; the others are
+/// committed.
+fn commit(run: &Run<'_>, batch: &mut Batch) -> Result<(), collection::Error> {
+    while !batch.is_empty() {
+        match run.site.collection.commit(batch.clone(), Stamp(clock::now_ms())) {
+            Ok(_version) => {
+                run.site.metrics.commits.fetch_add(1, Relaxed);
+                break;
+            }
+            Err(collection::Error::Refused { position, object, reason })
+                if position < batch.changes.len() =>
+            {
+                batch.changes.remove(position);
+                run.site.problem(object, "refused", reason.to_owned());
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+fn count(run: &Run<'_>, batch: &Batch, files: &[(PathBuf, Option<Option<Stat>>)]) {
+    let (metrics, counts) = (&run.site.metrics, &run.site.counts);
+    let of =
+        |wanted: fn(&Change) -> bool| batch.changes.iter().filter(|it| wanted(it)).count() as u64;
+    let updated = of(|it| matches!(it, Change::Update(_)));
+    let deleted = of(|it| matches!(it, Change::Delete(_)));
+    metrics.updated.fetch_add(updated, Relaxed);
+    metrics.deleted.fetch_add(deleted, Relaxed);
+    counts.updated.fetch_add(updated, Relaxed);
+    counts.deleted.fetch_add(deleted, Relaxed);
+    let gathered = files.iter().filter(|(_, stat)| stat.is_some()).count() as u64;
+    counts.done.fetch_add(gathered, Relaxed);
+    metrics.commit.leave(files.len() as u64);
+}
+
+fn is_unread(path: &Path, unread: &[PathBuf]) -> bool {
+    unread.iter().any(|above| path.starts_with(above))
+}

@@ -1,0 +1,220 @@
+//! The route of an object, all stages on one screen: walk → fetch → summarize → commit.
+//!
+//! Owned values go down; only back-pressure goes up. The two channels are bounded, and stand where
+//! concurrency changes: from the walk's threads to the workers, and from these to the one that
+//! commits. Every stage counts what it takes in, passes on and drops.
+//!
+//! One call is one *order*: a whole root, or some paths of it that a watcher has named. Whatever is
+//! known and lies within the order, but was not seen, has vanished.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+use crate::commit::{Committer, Prepared};
+use crate::frontier::{Stat, Top, Walk};
+use crate::prepare;
+use crate::progress::Phase;
+use crate::site::{Plan, Site, Tract, lock, path_bytes};
+use crate::spec;
+use crate::walk::{Go, Ground, Met, Trouble};
+
+/// Most files found that wait to be read.
+const CANDIDATES_MAX: usize = 1_024;
+
+/// Most files read and summarized that wait to be committed.
+const PREPARED_MAX: usize = 64;
+
+/// Most directories that could not be read in one walk before the walk counts as unfinished.
+const UNREAD_MAX: usize = 1_000;
+
+/// What to look at.
+#[derive(Debug)]
+pub(crate) struct Order {
+    /// The paths to walk; none lies below another.
+    pub(crate) scopes: Vec<PathBuf>,
+    /// Whether the scope is the whole root, so that the root is confirmed at the end.
+    pub(crate) whole: bool,
+    /// Whether an administrator has released what is held.
+    pub(crate) confirmed: bool,
+}
+
+/// A file to read.
+#[derive(Debug)]
+pub(crate) struct Candidate {
+    pub(crate) path: PathBuf,
+    pub(crate) stat: Stat,
+    pub(crate) linked: bool,
+}
+
+/// What a walk has seen.
+#[derive(Debug)]
+pub(crate) struct Seen {
+    pub(crate) walk: Walk,
+    pub(crate) top: Top,
+    /// What could not be looked at: nothing at or below these paths counts as vanished.
+    pub(crate) unread: Vec<PathBuf>,
+    /// Whether the walk came to its end.
+    pub(crate) finished: bool,
+}
+
+/// One order under way.
+pub(crate) struct Run<'a> {
+    pub(crate) site: &'a Site,
+    pub(crate) plan: &'a Plan,
+    pub(crate) tract: &'a Tract,
+    pub(crate) walk: Walk,
+    stop: &'a (dyn Fn() -> bool + Sync),
+    failed: AtomicBool,
+}
+
+/// Carries out an order. Blocks until everything found is committed, or `stop` says so.
+///
+/// # Errors
+///
+/// The collection failed: what was committed stays, and the same order may be given again.
+pub(crate) fn run(
+    site: &Site,
+    plan: &Plan,
+    tract: &Tract,
+    order: &Order,
+    stop: &(dyn Fn() -> bool + Sync),
+) -> Result<(), collection::Error> {
+    let walk = site.next_walk();
+    let run = Run { site, plan, tract, walk, stop, failed: AtomicBool::new(false) };
+    let (candidates, to_read) = sync_channel::<Candidate>(CANDIDATES_MAX);
+    let (prepared, to_commit) = sync_channel::<Prepared>(PREPARED_MAX);
+    let to_read = Mutex::new(to_read);
+    let mut committer = Committer::new(&run);
+    let seen = thread::scope(|scope| {
+        let walker = scope.spawn(|| run.walk(order, candidates));
+        for _ in 0..plan.workers {
+            let prepared = prepared.clone();
+            scope.spawn(|| run.fetch_and_summarize(&to_read, prepared));
+        }
+        drop(prepared);
+        let outcome = committer.commit_all(&to_commit);
+        run.failed.store(outcome.is_err(), Relaxed);
+        // Those who wait to send learn that nobody commits any more.
+        drop(to_commit);
+        let seen = walker.join();
+        outcome.map(|()| seen)
+    })?;
+    match seen {
+        Ok(seen) if seen.finished => committer.finish(order, &seen),
+        Ok(_) | Err(_) => Ok(()),
+    }
+}
+
+impl Run<'_> {
+    /// Whether to give up.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.failed.load(Relaxed) || (self.stop)()
+    }
+
+    /// Stage 1: finds files, and passes on those that may have changed.
+    fn walk(&self, order: &Order, candidates: SyncSender<Candidate>) -> Seen {
+        let unread = Mutex::new(Vec::new());
+        let files = AtomicU64::new(0);
+        let sender = Mutex::new(candidates);
+        let stage = &self.site.metrics.walk;
+        let ground = Ground {
+            root: &self.plan.root,
+            filter: &self.plan.filter,
+            data: &self.plan.data,
+            threads: self.plan.workers,
+        };
+        let meet = |met: Met| {
+            stage.enter(1);
+            match met {
+                Met::LeftOut(reason) => stage.drop_one(reason),
+                Met::Trouble(trouble) => self.handle_trouble(trouble, &unread),
+                Met::File { path, stat, linked } => {
+                    files.fetch_add(1, Relaxed);
+                    self.site.counts.seen.fetch_add(1, Relaxed);
+                    self.consider(Candidate { path, stat, linked }, &sender);
+                }
+            }
+            if self.is_stopped() { Go::Stop } else { Go::On }
+        };
+        for scope in &order.scopes {
+            ground.walk(scope, &meet);
+        }
+        let unread = unread.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let device = std::fs::metadata(&self.plan.root.directory);
+        let top = device.map_or(Top::Missing, |metadata| Top::Present {
+            device: std::os::unix::fs::MetadataExt::dev(&metadata),
+            files: files.load(Relaxed),
+        });
+        let finished = !self.is_stopped() && unread.len() < UNREAD_MAX;
+        if order.whole {
+            self.site.enter(Phase::Gathering);
+        }
+        Seen { walk: self.walk, top, unread, finished }
+    }
+
+    /// Decides by its metadata whether a file is to be read.
+    fn consider(&self, candidate: Candidate, sender: &Mutex<SyncSender<Candidate>>) {
+        let (counts, stage) = (&self.site.counts, &self.site.metrics.walk);
+        let (path, stat) = (path_bytes(&candidate.path), candidate.stat);
+        let read = lock(&self.tract.known).handle_file(path, stat, self.plan.settings, self.walk)
+            || lock(&self.tract.note).regather;
+        if !read {
+            counts.unchanged.fetch_add(1, Relaxed);
+            counts.done.fetch_add(1, Relaxed);
+            stage.drop_one("unchanged");
+            return;
+        }
+        let sender = lock(sender).clone();
+        match sender.send(candidate) {
+            Ok(()) => stage.leave(1),
+            Err(_stopped) => stage.drop_one("stopped"),
+        }
+    }
+
+    fn handle_trouble(&self, trouble: Trouble, unread: &Mutex<Vec<PathBuf>>) {
+        self.site.metrics.walk.drop_one(trouble.kind);
+        let path = trouble.path.unwrap_or_else(|| self.plan.root.directory.clone());
+        self.site.problem(spec::file_url(&path), trouble.kind, trouble.message);
+        if trouble.unseen {
+            let mut unread = lock(unread);
+            if unread.len() < UNREAD_MAX {
+                unread.push(path);
+            }
+        }
+    }
+
+    /// Stages 2 and 3: read a file and, if its content is new, type, unnest and summarize it.
+    fn fetch_and_summarize(
+        &self,
+        candidates: &Mutex<Receiver<Candidate>>,
+        prepared: SyncSender<Prepared>,
+    ) {
+        let (fetch, counts) = (&self.site.metrics.fetch, &self.site.counts);
+        loop {
+            // The lock is held while waiting: the others wait for the lock instead.
+            let next = lock(candidates).recv();
+            let Ok(candidate) = next else { return };
+            fetch.enter(1);
+            let ready = if self.is_stopped() {
+                fetch.drop_one("stopped");
+                None
+            } else {
+                prepare::prepare(self, candidate)
+            };
+            match ready.map(|ready| prepared.send(ready)) {
+                Some(Ok(())) => {}
+                // Nobody commits any more: what was summarized is dropped there.
+                Some(Err(_)) => {
+                    self.site.metrics.commit.enter(1);
+                    self.site.metrics.commit.drop_one("stopped");
+                }
+                None => {
+                    counts.done.fetch_add(1, Relaxed);
+                }
+            }
+        }
+    }
+}

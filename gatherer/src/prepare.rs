@@ -1,0 +1,153 @@
+//! The middle of the route, one file at a time: read it, see whether its content is new, and make its
+//! records.
+//!
+//! Nothing here stops a run: a file that cannot be read or understood is a problem on the list.
+
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use net::clock;
+use soif::Record;
+
+use crate::commit::Prepared;
+use crate::essence;
+use crate::fetch::file::{self, Content, Refused};
+use crate::note::{self, Difference, FileNote};
+use crate::object::{Object, Summary};
+use crate::pipeline::{Candidate, Run};
+use crate::site::lock;
+use crate::spec;
+
+/// How long one file may take to be unnested and summarized.
+const SUMMARIZE_TIME_MAX: Duration = Duration::from_secs(30);
+
+/// Reads one file, and summarizes it if its content is new. `None`: there is nothing to commit, and
+/// it was counted why.
+pub(crate) fn prepare(run: &Run<'_>, candidate: Candidate) -> Option<Prepared> {
+    let (site, plan) = (run.site, run.plan);
+    let content = fetch(run, &candidate)?;
+    let key = note::file_key(&plan.url, &candidate.path);
+    let stored = match site.collection.note(&key) {
+        Ok(stored) => stored,
+        Err(error) => {
+            site.metrics.fetch.drop_one("unreadable-note");
+            site.problem(spec::file_url(&candidate.path), "collection", error.to_string());
+            return None;
+        }
+    };
+    let old: Option<FileNote> = stored.as_deref().and_then(note::from_bytes);
+    let url = spec::public_url(&plan.maps, &candidate.path);
+    let regather = lock(&run.tract.note).regather;
+    let same = !regather
+        && old.as_ref().is_some_and(|old| {
+            old.is_of(&content.md5, content.stat.size, plan.settings)
+                && old.records.first().is_some_and(|record| record.url == url)
+        });
+    let difference = if same {
+        site.metrics.fetch.drop_one("same-content");
+        site.counts.unchanged.fetch_add(1, Relaxed);
+        let records = old.map(|old| old.records).unwrap_or_default();
+        Difference { updated: Vec::new(), deleted: Vec::new(), records }
+    } else {
+        site.metrics.fetch.leave(1);
+        let records = summarize(run, &candidate, &content, url)?;
+        let settings = if regather { !plan.settings } else { plan.settings };
+        note::compare(old.as_ref(), settings, records)
+    };
+    let stat = content.stat;
+    let note = FileNote {
+        size: stat.size,
+        modified: stat.modified,
+        modified_nanos: stat.modified_nanos,
+        inode: stat.inode,
+        unsure: !content.sure,
+        settings: plan.settings,
+        md5: content.md5.to_string(),
+        records: difference.records,
+    };
+    Some(Prepared {
+        path: candidate.path,
+        key,
+        note,
+        updated: difference.updated,
+        deleted: difference.deleted,
+    })
+}
+
+/// Stage 2: reads the file.
+fn fetch(run: &Run<'_>, candidate: &Candidate) -> Option<Content> {
+    let (site, path) = (run.site, &candidate.path);
+    let most = run.plan.read_bytes_max;
+    let read = file::read(path, most, candidate.linked, clock::now_ms(), &|| run.is_stopped());
+    let reason = match read {
+        Ok(content) => {
+            let count = content.bytes.len() as u64;
+            site.metrics.bytes.fetch_add(count, Relaxed);
+            site.counts.bytes.fetch_add(count, Relaxed);
+            return Some(content);
+        }
+        Err(Refused::Gone) => {
+            let message = "the file vanished before it was read".to_owned();
+            site.problem(spec::file_url(path), "vanished", message);
+            "vanished"
+        }
+        Err(Refused::NotAFile) => "special",
+        Err(Refused::Cancelled) => "stopped",
+        Err(Refused::Unreadable(error)) => {
+            let message = if error.kind() == std::io::ErrorKind::PermissionDenied {
+                "permission denied: grant it, or exclude this file".to_owned()
+            } else {
+                error.to_string()
+            };
+            site.problem(spec::file_url(path), "unreadable", message);
+            "unreadable"
+        }
+    };
+    site.metrics.fetch.drop_one(reason);
+    None
+}
+
+/// Stage 3: makes the file's records, its own first. `None` when the run was stopped meanwhile.
+fn summarize(
+    run: &Run<'_>,
+    candidate: &Candidate,
+    content: &Content,
+    url: String,
+) -> Option<Vec<Record>> {
+    let (site, plan) = (run.site, run.plan);
+    let stage = &site.metrics.summarize;
+    stage.enter(1);
+    let object = Object {
+        url,
+        name: note::name_of(&candidate.path),
+        bytes: content.bytes.clone(),
+        modified: u64::try_from(content.stat.modified).ok(),
+        size: content.stat.size.max(content.bytes.len() as u64),
+        truncated: content.truncated,
+        md5: (!content.truncated).then_some(content.md5),
+    };
+    let deadline = clock::monotonic() + SUMMARIZE_TIME_MAX;
+    let cancelled = || run.is_stopped() || deadline < clock::monotonic();
+    let summaries = essence::extract(object, &plan.essence, &cancelled);
+    if run.is_stopped() {
+        // What came out may be cut short by the stop: the next run makes it anew.
+        stage.drop_one("stopped");
+        return None;
+    }
+    stage.leave(1);
+    let now = (clock::now_ms() / 1_000).to_string();
+    let dress = |summary: Summary| {
+        for problem in summary.problems {
+            site.problem(problem.object, problem.kind.name(), problem.message);
+        }
+        let mut record = summary.record;
+        let name = record.text("Type").map_or_else(|| "Unknown".to_owned(), |it| it.into_owned());
+        *lock(&site.counts.by_type).entry(name).or_default() += 1;
+        record.set("Update-Time", now.as_str());
+        for (name, value) in &plan.attributes {
+            record.set(*name, value.as_str());
+        }
+        record
+    };
+    Some(summaries.into_iter().map(dress).collect())
+}

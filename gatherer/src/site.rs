@@ -1,0 +1,305 @@
+//! What all parts of a running gatherer share: the collection, what is known of each root, counters,
+//! problems, and the progress that others watch.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use collection::{Batch, Collection, Note, Stamp};
+use net::clock;
+use tokio::sync::watch;
+
+use crate::config::Config;
+use crate::error::Error;
+use crate::essence::EssenceSettings;
+use crate::filter::Filter;
+use crate::frontier::{Known, Walk};
+use crate::metrics::Metrics;
+use crate::note::{self, FileNote, RootNote};
+use crate::problems::{Entry, Problems};
+use crate::progress::{Phase, Progress, RootStatus};
+use crate::spec::{Map, Root};
+
+/// Form of our records: a new number makes every gatherer publish everything again.
+const RECORD_FORM: &str = "1";
+
+/// Locks, whatever became of the thread that held the lock before: what these locks guard is whole
+/// between any two statements.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A root with everything that its settings mean, ready to use.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    /// The root's URL.
+    pub(crate) url: String,
+    pub(crate) root: Root,
+    pub(crate) filter: Filter,
+    pub(crate) maps: Vec<Map>,
+    pub(crate) data: std::path::PathBuf,
+    pub(crate) essence: EssenceSettings,
+    /// Fingerprint of the settings that records depend on.
+    pub(crate) settings: u64,
+    /// Attributes that every record gets, in order.
+    pub(crate) attributes: Vec<(&'static str, String)>,
+    pub(crate) read_bytes_max: u64,
+    pub(crate) workers: usize,
+}
+
+impl Plan {
+    /// Returns the plans of all roots, in the order of the settings, for the gatherer `id` that
+    /// others reach at `host` and `port`.
+    ///
+    /// # Errors
+    ///
+    /// A pattern is not a glob, or roots or maps are in conflict.
+    pub(crate) fn of(config: &Config, id: &str, host: &str, port: u16) -> Result<Vec<Self>, Error> {
+        if let Some(conflict) = crate::spec::conflicts(&config.roots, &config.maps).pop() {
+            return Err(Error::Spec(conflict));
+        }
+        let mut essence = EssenceSettings::default();
+        essence.summary.full_text = config.full_text.clone();
+        let settings = note::settings_print(&[
+            RECORD_FORM,
+            &format!("{:?}", config.maps),
+            &format!("{:?}", config.full_text),
+            &config.ttl.as_secs().to_string(),
+            &config.refresh_rate.as_secs().to_string(),
+            &config.read_bytes_max.to_string(),
+        ]);
+        let plan = |root: &Root| {
+            let url = root.url();
+            Ok(Self {
+                filter: Filter::new(root)?,
+                maps: config.maps.clone(),
+                data: std::path::absolute(&config.data).unwrap_or_else(|_odd| config.data.clone()),
+                essence: essence.clone(),
+                settings,
+                attributes: vec![
+                    ("Time-to-Live", config.ttl.as_secs().to_string()),
+                    ("Refresh-Rate", config.refresh_rate.as_secs().to_string()),
+                    ("Gatherer-Name", config.name.clone()),
+                    ("Gatherer-Host", host.to_owned()),
+                    ("Gatherer-Port", port.to_string()),
+                    ("Gatherer-Version", env!("CARGO_PKG_VERSION").to_owned()),
+                    (collection::GATHERER_ID, id.to_owned()),
+                    (collection::GATHERER_ROOT, url.clone()),
+                ],
+                read_bytes_max: config.read_bytes_max,
+                workers: config.workers.max(1),
+                root: root.clone(),
+                url,
+            })
+        };
+        config.roots.iter().map(plan).collect()
+    }
+}
+
+/// What is known of a root.
+#[derive(Debug, Default)]
+pub(crate) struct Tract {
+    pub(crate) known: Mutex<Known>,
+    pub(crate) note: Mutex<RootNote>,
+    /// Held while a batch is committed: what is compared with what is known stays true until then.
+    pub(crate) commit: Mutex<()>,
+    /// Held while an order ends: one at a time changes the root's note.
+    pub(crate) finish: Mutex<()>,
+}
+
+/// Counts of the pass under way, or of the last one.
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) seen: AtomicU64,
+    pub(crate) done: AtomicU64,
+    pub(crate) bytes: AtomicU64,
+    pub(crate) updated: AtomicU64,
+    pub(crate) deleted: AtomicU64,
+    pub(crate) unchanged: AtomicU64,
+    pub(crate) by_type: Mutex<BTreeMap<String, u64>>,
+}
+
+impl Counts {
+    /// Starts again from nothing.
+    pub(crate) fn clear(&self) {
+        let all =
+            [&self.seen, &self.done, &self.bytes, &self.updated, &self.deleted, &self.unchanged];
+        for count in all {
+            count.store(0, Relaxed);
+        }
+        lock(&self.by_type).clear();
+    }
+}
+
+/// What all parts of a running gatherer share.
+#[derive(Debug)]
+pub(crate) struct Site {
+    pub(crate) id: String,
+    pub(crate) collection: Collection,
+    pub(crate) metrics: Metrics,
+    pub(crate) problems: Mutex<Problems>,
+    pub(crate) counts: Counts,
+    pub(crate) progress: watch::Sender<Progress>,
+    pub(crate) passes: AtomicU64,
+    phase: Mutex<Phase>,
+    walks: AtomicU32,
+    /// By root URL.
+    tracts: Mutex<BTreeMap<String, Arc<Tract>>>,
+}
+
+impl Site {
+    /// Returns the shared state of the gatherer `id` with this collection.
+    pub(crate) fn new(id: String, collection: Collection) -> Self {
+        Self {
+            id,
+            collection,
+            metrics: Metrics::default(),
+            problems: Mutex::default(),
+            counts: Counts::default(),
+            progress: watch::Sender::new(Progress::default()),
+            passes: AtomicU64::new(0),
+            phase: Mutex::default(),
+            walks: AtomicU32::new(0),
+            tracts: Mutex::default(),
+        }
+    }
+
+    /// Returns the number of the next walk.
+    pub(crate) fn next_walk(&self) -> Walk {
+        self.walks.fetch_add(1, Relaxed) + 1
+    }
+
+    /// Returns what is known of a root, read from its notes the first time. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// The collection cannot be read or written.
+    pub(crate) fn tract(&self, url: &str) -> Result<Arc<Tract>, collection::Error> {
+        if let Some(tract) = lock(&self.tracts).get(url) {
+            return Ok(tract.clone());
+        }
+        let stored = self.collection.note(&note::root_key(url))?;
+        let root: Option<RootNote> = stored.as_deref().and_then(note::from_bytes);
+        let mut known = Known::default();
+        for entry in self.collection.notes(&note::files_prefix(url)) {
+            let (key, value) = entry?;
+            let file: Option<FileNote> = note::from_bytes(&value);
+            if let (Some(path), Some(file)) = (note::path_of(url, &key), file) {
+                known.learn(path_bytes(&path), file.stat(), file.settings, 0);
+            }
+        }
+        if root.is_none() {
+            // So that the root is known by name should its first pass never finish.
+            self.remember_root(url, &RootNote::default())?;
+        }
+        let root = root.unwrap_or_default();
+        let tract = Arc::new(Tract {
+            known: Mutex::new(known),
+            note: Mutex::new(root),
+            ..Tract::default()
+        });
+        lock(&self.tracts).insert(url.to_owned(), tract.clone());
+        Ok(tract)
+    }
+
+    /// Forgets a root that was removed.
+    pub(crate) fn forget_tract(&self, url: &str) {
+        lock(&self.tracts).remove(url);
+    }
+
+    /// Commits a root's note alone. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// The collection cannot be written.
+    pub(crate) fn remember_root(
+        &self,
+        url: &str,
+        note: &RootNote,
+    ) -> Result<(), collection::Error> {
+        let batch = Batch { changes: Vec::new(), notes: vec![root_note(url, note)] };
+        self.collection.commit(batch, Stamp(clock::now_ms())).map(|_version| ())
+    }
+
+    /// Returns the URLs of all roots that the collection knows, by URL. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// The collection cannot be read.
+    pub(crate) fn known_roots(&self) -> Result<Vec<String>, collection::Error> {
+        let mut urls = Vec::new();
+        for entry in self.collection.notes(&note::roots_prefix()) {
+            urls.extend(note::root_of(&entry?.0));
+        }
+        Ok(urls)
+    }
+
+    /// Puts a problem on the list.
+    pub(crate) fn problem(&self, object: String, kind: &str, message: String) {
+        let at = clock::now_ms() / 1_000;
+        tracing::debug!(object, kind, message, "problem");
+        lock(&self.problems).push(Entry { object, kind: kind.to_owned(), message, at });
+    }
+
+    /// Says what the gatherer does now, and tells those who watch.
+    pub(crate) fn enter(&self, phase: Phase) {
+        *lock(&self.phase) = phase;
+        self.publish();
+    }
+
+    /// Tells those who watch how far the gatherer is, if there is news.
+    pub(crate) fn publish(&self) {
+        let now = self.count();
+        self.progress.send_if_modified(|seen| {
+            let news = *seen != now;
+            *seen = now;
+            news
+        });
+    }
+
+    fn count(&self) -> Progress {
+        let phase = *lock(&self.phase);
+        let counts = &self.counts;
+        Progress {
+            phase,
+            passes_done: self.passes.load(Relaxed),
+            files_seen: counts.seen.load(Relaxed),
+            files_done: counts.done.load(Relaxed),
+            bytes: counts.bytes.load(Relaxed),
+            by_type: lock(&counts.by_type).clone(),
+            problems: lock(&self.problems).total(),
+            updated: counts.updated.load(Relaxed),
+            deleted: counts.deleted.load(Relaxed),
+            unchanged: counts.unchanged.load(Relaxed),
+        }
+    }
+
+    /// Returns the status of the roots, those in `order` first.
+    pub(crate) fn roots(&self, order: &[String]) -> Vec<RootStatus> {
+        let tracts = lock(&self.tracts).clone();
+        let others = tracts.keys().filter(|url| !order.contains(*url));
+        let status = |url: &String| {
+            let tract = tracts.get(url).cloned().unwrap_or_default();
+            let note = lock(&tract.note).clone();
+            RootStatus {
+                url: url.clone(),
+                files: lock(&tract.known).len(),
+                confirmed: note.confirmed.map(|ms| ms / 1_000),
+                hold: note.hold,
+                held: note.held,
+            }
+        };
+        order.iter().chain(others).map(status).collect()
+    }
+}
+
+/// Returns a root's note as a collection takes it.
+pub(crate) fn root_note(url: &str, root: &RootNote) -> Note {
+    Note { key: note::root_key(url), value: Some(note::to_bytes(root)) }
+}
+
+/// Returns a path's bytes.
+pub(crate) fn path_bytes(path: &Path) -> &[u8] {
+    std::os::unix::ffi::OsStrExt::as_bytes(path.as_os_str())
+}
