@@ -18,13 +18,18 @@ mod pipeline;
 mod prepare;
 pub mod problems;
 pub mod progress;
+mod rounds;
+mod serve;
+mod server;
 mod site;
 pub mod spec;
 pub mod summarize;
 pub mod typing;
 pub mod unnest;
 pub mod walk;
+mod watch;
 
 pub use config::Config;
 pub use error::Error;
 pub use progress::{Phase, Progress, Status};
+pub use server::{Handle, Server};

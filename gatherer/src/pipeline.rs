@@ -204,10 +204,10 @@ impl Run<'_> {
             } else {
                 prepare::prepare(self, candidate)
             };
-            match ready.map(|ready| prepared.send(ready)) {
-                Some(Ok(())) => {}
+            match ready.map(|ready| prepared.send(ready).is_ok()) {
+                Some(true) => {}
                 // Nobody commits any more: what was summarized is dropped there.
-                Some(Err(_)) => {
+                Some(false) => {
                     self.site.metrics.commit.enter(1);
                     self.site.metrics.commit.drop_one("stopped");
                 }

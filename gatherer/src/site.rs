@@ -222,6 +222,28 @@ impl Site {
         self.collection.commit(batch, Stamp(clock::now_ms())).map(|_version| ())
     }
 
+    /// Has every known root published again: the collection has lost records. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// The collection cannot be read or written.
+    pub(crate) fn distrust(&self) -> Result<(), collection::Error> {
+        for url in self.known_roots()? {
+            let tract = self.tract(&url)?;
+            let mut note = lock(&tract.note);
+            note.regather = true;
+            self.remember_root(&url, &note)?;
+        }
+        Ok(())
+    }
+
+    /// Notes that no walk is under way.
+    pub(crate) fn handle_quiet(&self) {
+        for tract in lock(&self.tracts).values() {
+            lock(&tract.known).handle_quiet();
+        }
+    }
+
     /// Returns the URLs of all roots that the collection knows, by URL. Blocks.
     ///
     /// # Errors

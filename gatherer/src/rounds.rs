@@ -1,0 +1,423 @@
+//! What a gatherer does when: passes over all roots, looks at what the watcher names, requests.
+//!
+//! Two things may be under way at once, one of each kind: a pass, and a look at touched paths, so that
+//! a file saved during a long pass is published within a second or two all the same.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+
+use collection::{Batch, Change, Note, Oid, Stamp};
+use net::clock;
+use net::shutdown::Shutdown;
+use tokio::task::{JoinError, JoinSet};
+
+use crate::config::{POLL, Watch};
+use crate::debounce::Touched;
+use crate::error::Error;
+use crate::frontier::LOST_FILES_MAX;
+use crate::note::{self, FileNote};
+use crate::pipeline::{self, Order};
+use crate::progress::{Hold, Phase};
+use crate::server::Shared;
+use crate::site::{Plan, Site, lock};
+use crate::watch::{Inbox, Watcher};
+
+/// How long after a failed commit the same is tried again.
+const RETRY: Duration = Duration::from_secs(10);
+
+/// How often it is looked whether the roots are still those that are watched.
+const ROOT_CHECK: Duration = Duration::from_secs(10);
+
+/// How often those who watch the progress hear of it.
+const PUBLISH: Duration = Duration::from_millis(100);
+
+/// Most deletions of one commit when a removed root is forgotten.
+const FORGET_MAX: usize = 4_096;
+
+/// What has been asked for and is still to be done.
+#[derive(Debug, Default)]
+pub(crate) struct Requests {
+    /// A pass over all roots.
+    pub(crate) gather: bool,
+    /// Roots whose held deletions are released.
+    pub(crate) confirm: BTreeSet<String>,
+    /// New settings are in force.
+    pub(crate) reload: bool,
+}
+
+/// What has come to its end.
+enum Done {
+    Pass(Result<(), collection::Error>),
+    Look(Result<(), collection::Error>),
+    /// Whether a pass is due because a root has gone, come back or been replaced.
+    Check(Option<Watcher>, bool),
+}
+
+/// The loop's state.
+struct Rounds {
+    shared: Arc<Shared>,
+    shutdown: Shutdown,
+    inbox: Arc<Inbox>,
+    /// `None` while it is placed or checked, and when there is none.
+    watcher: Option<Watcher>,
+    tasks: JoinSet<Done>,
+    passing: bool,
+    looking: bool,
+    checking: bool,
+    /// When the next pass is due.
+    pass_due: Instant,
+    check_due: Instant,
+    /// Paths that wait because a look or a pass failed.
+    missed: bool,
+}
+
+/// Gathers until the shutdown starts.
+///
+/// # Errors
+///
+/// The collection has failed and must be opened again: stop, and start anew.
+pub(crate) async fn run(shared: Arc<Shared>, shutdown: Shutdown) -> Result<(), Error> {
+    let now = clock::monotonic();
+    let mut rounds = Rounds {
+        shared,
+        shutdown: shutdown.clone(),
+        inbox: Arc::default(),
+        watcher: None,
+        tasks: JoinSet::new(),
+        passing: false,
+        looking: false,
+        checking: false,
+        pass_due: now,
+        check_due: now + ROOT_CHECK,
+        missed: false,
+    };
+    rounds.start_watching().await;
+    let outcome = rounds.turn().await;
+    // What is under way sees the shutdown and stops by itself.
+    shutdown.start();
+    while rounds.tasks.join_next().await.is_some() {}
+    rounds.shared.site.enter(Phase::Stopped);
+    outcome
+}
+
+impl Rounds {
+    async fn turn(&mut self) -> Result<(), Error> {
+        loop {
+            self.start_what_is_due().await;
+            let wake = self.next_wake();
+            tokio::select! {
+                biased;
+                () = self.shutdown.started() => return Ok(()),
+                Some(done) = self.tasks.join_next(), if !self.tasks.is_empty() => {
+                    self.handle_done(done)?;
+                }
+                () = self.shared.asked.notified() => {}
+                () = self.inbox.heard() => {}
+                () = tokio::time::sleep_until(wake.into()) => self.shared.site.publish(),
+            }
+        }
+    }
+
+    fn next_wake(&self) -> Instant {
+        let now = clock::monotonic();
+        let mut wake = self.check_due.max(now);
+        if !self.passing {
+            wake = wake.min(self.pass_due);
+        }
+        if let Some(touched) = self.inbox.poll_timeout().filter(|_| !self.looking) {
+            wake = wake.min(touched);
+        }
+        if self.passing || self.looking {
+            wake = wake.min(now + PUBLISH);
+        }
+        wake
+    }
+
+    async fn start_what_is_due(&mut self) {
+        let now = clock::monotonic();
+        let reload = std::mem::take(&mut lock(&self.shared.requests).reload);
+        if reload {
+            self.pass_due = now;
+            self.start_watching().await;
+        }
+        if !self.passing {
+            let mut requests = lock(&self.shared.requests);
+            let asked = std::mem::take(&mut requests.gather) || !requests.confirm.is_empty();
+            if asked || self.pass_due <= now {
+                let confirmed = std::mem::take(&mut requests.confirm);
+                drop(requests);
+                self.start_pass(confirmed);
+            }
+        }
+        if !self.looking
+            && let Some(touched) = self.inbox.poll_touched(now)
+        {
+            match touched {
+                Touched::Everything => self.pass_due = now,
+                Touched::Paths(paths) => self.start_look(paths),
+            }
+        }
+        if self.check_due <= now && !self.checking {
+            self.check_due = now + ROOT_CHECK;
+            self.start_check();
+        }
+    }
+
+    /// Starts the watcher for the roots as they are now, or falls back to polling.
+    async fn start_watching(&mut self) {
+        self.watcher = None;
+        let config = self.shared.config();
+        let said = match config.watch {
+            Watch::Off => "off".to_owned(),
+            Watch::Poll(interval) => format!("poll {}", interval.as_secs()),
+            Watch::Notify => {
+                let (site, inbox) = (self.shared.site.clone(), self.inbox.clone());
+                let plans = self.shared.plans();
+                let placed = tokio::task::spawn_blocking(move || {
+                    let mut watcher = Watcher::start(site, &plans, inbox)?;
+                    watcher.place(&plans).map(|()| watcher)
+                });
+                match placed.await {
+                    Ok(Ok(watcher)) => {
+                        self.watcher = Some(watcher);
+                        "notify".to_owned()
+                    }
+                    Ok(Err(error)) => self.fall_back(&error.to_string()),
+                    Err(error) => self.fall_back(&error.to_string()),
+                }
+            }
+        };
+        *lock(&self.shared.watching) = said;
+    }
+
+    fn fall_back(&self, error: &str) -> String {
+        let message = format!(
+            "changes cannot be watched ({error}); every root is walked every {} s instead; raise \
+             fs.inotify.max_user_watches, or set watch = \"poll\"",
+            POLL.as_secs()
+        );
+        tracing::warn!("{message}");
+        self.shared.site.problem("-".to_owned(), "unwatched", message);
+        format!("poll {}", POLL.as_secs())
+    }
+
+    /// Returns how long after a pass the next one is due.
+    fn interval(&self) -> Duration {
+        let config = self.shared.config();
+        match config.watch {
+            Watch::Poll(interval) => interval.min(config.rewalk),
+            Watch::Notify if self.watcher.is_none() && !self.checking => POLL.min(config.rewalk),
+            Watch::Notify | Watch::Off => config.rewalk,
+        }
+    }
+
+    fn start_pass(&mut self, confirmed: BTreeSet<String>) {
+        self.passing = true;
+        self.missed = false;
+        let (site, plans) = (self.shared.site.clone(), self.shared.plans());
+        let shutdown = self.shutdown.clone();
+        site.counts.clear();
+        site.enter(Phase::Walking);
+        self.tasks.spawn_blocking(move || {
+            Done::Pass(pass(&site, &plans, &confirmed, &|| shutdown.is_started()))
+        });
+    }
+
+    fn start_look(&mut self, paths: Vec<PathBuf>) {
+        self.looking = true;
+        let (site, plans) = (self.shared.site.clone(), self.shared.plans());
+        let shutdown = self.shutdown.clone();
+        self.tasks.spawn_blocking(move || {
+            Done::Look(look(&site, &plans, &paths, &|| shutdown.is_started()))
+        });
+    }
+
+    fn start_check(&mut self) {
+        let Some(mut watcher) = self.watcher.take() else { return };
+        self.checking = true;
+        let plans = self.shared.plans();
+        self.tasks.spawn_blocking(move || {
+            if !watcher.is_misplaced(&plans) {
+                return Done::Check(Some(watcher), false);
+            }
+            let placed = watcher.place(&plans);
+            Done::Check(placed.ok().map(|()| watcher), true)
+        });
+    }
+
+    fn handle_done(&mut self, done: Result<Done, JoinError>) -> Result<(), Error> {
+        let now = clock::monotonic();
+        let done = match done {
+            Ok(done) => done,
+            Err(error) => {
+                // A fault of ours: the run goes on, and looks at everything again.
+                tracing::error!(%error, "a walk failed");
+                self.shared.site.problem("-".to_owned(), "fault", error.to_string());
+                (self.passing, self.looking, self.checking) = (false, false, false);
+                self.pass_due = now + RETRY;
+                return Ok(());
+            }
+        };
+        match done {
+            Done::Pass(outcome) => {
+                self.passing = false;
+                self.pass_due = now + self.interval();
+                self.handle_outcome(outcome)?;
+                if self.missed {
+                    self.pass_due = now + RETRY;
+                }
+            }
+            Done::Look(outcome) => {
+                self.looking = false;
+                self.handle_outcome(outcome)?;
+                if self.missed {
+                    self.pass_due = self.pass_due.min(now + RETRY);
+                }
+            }
+            Done::Check(watcher, misplaced) => {
+                self.checking = false;
+                self.watcher = watcher;
+                if misplaced {
+                    self.pass_due = now;
+                }
+            }
+        }
+        if !self.passing && !self.looking {
+            self.shared.site.handle_quiet();
+        }
+        if !self.passing {
+            self.shared.site.enter(Phase::Idle);
+        } else {
+            self.shared.site.publish();
+        }
+        Ok(())
+    }
+
+    /// A full disk is waited for; after any other failure the collection must be opened again.
+    fn handle_outcome(&mut self, outcome: Result<(), collection::Error>) -> Result<(), Error> {
+        match outcome {
+            Ok(()) => Ok(()),
+            Err(error @ collection::Error::Full { .. }) => {
+                tracing::error!(%error, "cannot commit; trying again");
+                self.shared.site.problem("-".to_owned(), "disk-full", error.to_string());
+                self.missed = true;
+                Ok(())
+            }
+            Err(error) => Err(Error::Collection {
+                path: self.shared.config().data.join("collection"),
+                message: error.to_string(),
+            }),
+        }
+    }
+}
+
+/// Goes over all roots, one after the other. Blocks.
+fn pass(
+    site: &Site,
+    plans: &[Plan],
+    confirmed: &BTreeSet<String>,
+    stop: &(dyn Fn() -> bool + Sync),
+) -> Result<(), collection::Error> {
+    for plan in plans {
+        if stop() {
+            return Ok(());
+        }
+        let tract = site.tract(&plan.url)?;
+        site.enter(Phase::Walking);
+        let order = Order {
+            scopes: vec![plan.root.directory.clone()],
+            whole: true,
+            confirmed: confirmed.contains(&plan.url),
+        };
+        pipeline::run(site, plan, &tract, &order, stop)?;
+    }
+    for url in site.known_roots()? {
+        if !plans.iter().any(|plan| plan.url == url) {
+            forget_root(site, &url, confirmed.contains(&url), stop)?;
+        }
+    }
+    if !stop() {
+        site.passes.fetch_add(1, Relaxed);
+    }
+    Ok(())
+}
+
+/// Looks at paths that something has happened to. Blocks.
+fn look(
+    site: &Site,
+    plans: &[Plan],
+    paths: &[PathBuf],
+    stop: &(dyn Fn() -> bool + Sync),
+) -> Result<(), collection::Error> {
+    for plan in plans {
+        let top = &plan.root.directory;
+        let scopes: Vec<PathBuf> =
+            paths.iter().filter(|path| path.starts_with(top)).cloned().collect();
+        if scopes.is_empty() {
+            continue;
+        }
+        let tract = site.tract(&plan.url)?;
+        // Whatever happens to the top itself concerns the whole root, its hold included.
+        let whole = scopes.contains(top);
+        let scopes = if whole { vec![top.clone()] } else { scopes };
+        pipeline::run(site, plan, &tract, &Order { scopes, whole, confirmed: false }, stop)?;
+    }
+    Ok(())
+}
+
+/// Deletes what is left of a root that is no longer in the settings; much of it only once confirmed.
+fn forget_root(
+    site: &Site,
+    url: &str,
+    confirmed: bool,
+    stop: &(dyn Fn() -> bool + Sync),
+) -> Result<(), collection::Error> {
+    let tract = site.tract(url)?;
+    let files = lock(&tract.known).len();
+    if LOST_FILES_MAX < files && !confirmed {
+        let mut note = lock(&tract.note);
+        if note.hold != Some(Hold::Removed) {
+            (note.hold, note.held) = (Some(Hold::Removed), files);
+            site.remember_root(url, &note)?;
+        }
+        let message = format!(
+            "the root is no longer in the settings: its {files} files are kept until it is back or \
+             POST /confirm?root={url} says that it is gone"
+        );
+        site.problem(url.to_owned(), "held", message);
+        return Ok(());
+    }
+    let mut batch = Batch::default();
+    for entry in site.collection.notes(&note::files_prefix(url)) {
+        let (key, value) = entry?;
+        if let Some(file) = note::from_bytes::<FileNote>(&value) {
+            let oid = |record: note::Published| Oid::new(&site.id, &record.url);
+            batch.changes.extend(file.records.into_iter().map(oid).map(Change::Delete));
+        }
+        batch.notes.push(Note { key, value: None });
+        if FORGET_MAX <= batch.changes.len() {
+            site.commit_deletes(std::mem::take(&mut batch))?;
+        }
+        if stop() {
+            break;
+        }
+    }
+    if !stop() {
+        batch.notes.push(Note { key: note::root_key(url), value: None });
+        site.forget_tract(url);
+    }
+    site.commit_deletes(batch)
+}
+
+impl Site {
+    fn commit_deletes(&self, batch: Batch) -> Result<(), collection::Error> {
+        let deleted = batch.changes.len() as u64;
+        self.collection.commit(batch, Stamp(clock::now_ms()))?;
+        self.metrics.deleted.fetch_add(deleted, Relaxed);
+        self.counts.deleted.fetch_add(deleted, Relaxed);
+        Ok(())
+    }
+}

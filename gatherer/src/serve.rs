@@ -1,0 +1,185 @@
+//! What a gatherer answers: its page, the feed and objects to everybody; status, problems, metrics
+//! and requests to its administrator.
+//!
+//! The public listener names no local folder: roots and problems are for the admin listener alone.
+
+use std::sync::Arc;
+
+use axum::extract::{Query, State};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use collection::Oid;
+use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE};
+use http::{HeaderMap, HeaderValue, StatusCode};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use web::Pages;
+use web::auth::{self, AdminToken};
+use web::failure::{Failure, Wants};
+use web::health::{self, Check};
+use web::metrics::Sample;
+use web::templates::Source;
+
+use crate::progress::{Phase, Status};
+use crate::server::{Handle, Shared};
+
+/// The pages that are only ours.
+pub(crate) const TEMPLATES: &[Source] =
+    &[Source { name: "gatherer.html", text: include_str!("../templates/gatherer.html") }];
+
+/// Media type of summary objects (RFC 2655).
+const SOIF: &str = "application/index.obj.HARVEST-SOIF-1";
+
+#[derive(Clone)]
+struct Public {
+    handle: Handle,
+    pages: Pages,
+}
+
+/// Returns the routes of the public listener.
+pub(crate) fn public(shared: Arc<Shared>, pages: Pages) -> Router {
+    let handle = Handle { shared };
+    let state = Public { handle, pages: pages.clone() };
+    let router = Router::new()
+        .route("/", get(page))
+        .route("/object", get(object))
+        .route("/healthz", get(healthz))
+        .with_state(state);
+    pages.frame(router)
+}
+
+/// Returns the routes of the admin listener; those that change anything need the token.
+pub(crate) fn admin(shared: Arc<Shared>, token: AdminToken) -> Router {
+    Router::new()
+        .route("/status", get(status))
+        .route("/problems", get(problems))
+        .route("/metrics", get(metrics))
+        .route("/healthz", get(admin_healthz))
+        .route("/gather", post(gather))
+        .route("/confirm", post(confirm))
+        .with_state(Handle { shared })
+        .layer(axum::middleware::from_fn_with_state(token, auth::guard))
+}
+
+#[derive(Serialize)]
+struct PageContext {
+    status: Status,
+}
+
+async fn page(State(public): State<Public>) -> Response {
+    let context = PageContext { status: public.handle.status() };
+    public.pages.respond(StatusCode::OK, "gatherer.html", &context)
+}
+
+#[derive(Deserialize)]
+struct ObjectQuery {
+    oid: Option<String>,
+}
+
+/// Answers with one object's record as SOIF. Its `oid` is the object's URL; the gatherer's id may
+/// follow after a space.
+async fn object(
+    State(public): State<Public>,
+    Query(query): Query<ObjectQuery>,
+    headers: HeaderMap,
+) -> Response {
+    let fail = |failure| public.pages.fail(Wants::of("/object", &headers), &failure);
+    let Some(oid) = query.oid else {
+        return fail(Failure::bad_request("The parameter oid is missing: /object?oid=URL."));
+    };
+    let id = public.handle.id();
+    let url = oid.trim().trim_end_matches(id).trim_end();
+    let (oid, collection) = (Oid::new(id, url), public.handle.shared.site.collection.clone());
+    match tokio::task::spawn_blocking(move || collection.get(&oid)).await {
+        Ok(Ok(Some(stored))) => {
+            let mut body = Vec::new();
+            soif::write_record(&mut body, &stored.record);
+            // A browser would save what it does not know: show it as text.
+            let accept = headers.get(ACCEPT).and_then(|it| it.to_str().ok()).unwrap_or_default();
+            let text = "text/plain; charset=utf-8";
+            let media = if accept.contains("text/html") { text } else { SOIF };
+            let media = HeaderValue::from_static(media);
+            ([(CONTENT_TYPE, media), (CACHE_CONTROL, HeaderValue::from_static("no-cache"))], body)
+                .into_response()
+        }
+        Ok(Ok(None)) => fail(Failure::not_found("There is no such object here.")),
+        Ok(Err(error)) => {
+            tracing::error!(%error, "an object cannot be read");
+            fail(Failure::internal())
+        }
+        Err(error) => {
+            tracing::error!(%error, "an object cannot be read");
+            fail(Failure::internal())
+        }
+    }
+}
+
+async fn healthz(State(public): State<Public>) -> Response {
+    health::healthz("gatherer", &checks(&public.handle))
+}
+
+async fn admin_healthz(State(handle): State<Handle>) -> Response {
+    health::healthz("gatherer", &checks(&handle))
+}
+
+/// What has to be well. A held root is no fault of the daemon: a restart would not help.
+fn checks(handle: &Handle) -> Vec<Check> {
+    let stopped = handle.progress().borrow().phase == Phase::Stopped;
+    vec![if stopped { Check::failed("gathering", "stopped") } else { Check::well("gathering") }]
+}
+
+async fn status(State(handle): State<Handle>) -> Json<Status> {
+    Json(handle.status())
+}
+
+async fn problems(State(handle): State<Handle>) -> Response {
+    let status = handle.status();
+    let list = json!({
+        "total": status.progress.problems,
+        "by_kind": status.problems,
+        "newest": handle.problems(),
+    });
+    Json(list).into_response()
+}
+
+async fn metrics(State(handle): State<Handle>) -> Response {
+    let status = handle.status();
+    let gauge = |name, help, value: u64| Sample::gauge(name, help, value as f64);
+    let mut samples = handle.shared.site.metrics.samples();
+    samples.push(gauge("harvest_gatherer_objects", "Live objects.", status.objects));
+    let held = status.roots.iter().filter(|root| root.hold.is_some()).count();
+    samples.push(gauge("harvest_gatherer_roots_held", "Roots held.", held as u64));
+    for root in &status.roots {
+        let files = gauge("harvest_gatherer_root_files", "Files known.", root.files);
+        samples.push(files.with("root", root.url.as_str()));
+    }
+    for (kind, count) in &status.problems {
+        let help = "Problems since the start, by kind.";
+        let sample = Sample::counter("harvest_gatherer_problems_total", help, *count as f64);
+        samples.push(sample.with("kind", kind.as_str()));
+    }
+    health::metrics(&samples)
+}
+
+async fn gather(State(handle): State<Handle>) -> Response {
+    handle.gather();
+    (StatusCode::ACCEPTED, Json(json!({ "gathering": true }))).into_response()
+}
+
+#[derive(Deserialize)]
+struct ConfirmQuery {
+    root: Option<String>,
+}
+
+async fn confirm(State(handle): State<Handle>, Query(query): Query<ConfirmQuery>) -> Response {
+    let confirmed = handle.confirm(query.root.as_deref());
+    if confirmed.is_empty() {
+        let failure = Failure::not_found(match query.root {
+            Some(root) => format!("No root {root:?} is held; see /status."),
+            None => "No root is held.".to_owned(),
+        });
+        return (failure.status, Json(failure.to_json())).into_response();
+    }
+    (StatusCode::ACCEPTED, Json(json!({ "confirmed": confirmed }))).into_response()
+}

@@ -1,0 +1,342 @@
+//! The daemon: opens what is stored, binds both listeners, and runs until it is told to stop.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use collection::{Collection, Options, Stamp, Version};
+use net::clock;
+use net::shutdown::Shutdown;
+use tokio::net::TcpListener;
+use tokio::sync::{Notify, watch};
+use tokio::task::JoinSet;
+use web::Pages;
+use web::auth::AdminToken;
+
+use crate::config::Config;
+use crate::error::Error;
+use crate::metrics::StageCount;
+use crate::problems::Entry;
+use crate::progress::{Progress, Status};
+use crate::rounds::{self, Requests};
+use crate::serve;
+use crate::site::{Plan, Site, lock};
+
+/// Name of the collection's directory within the data directory.
+const COLLECTION: &str = "collection";
+
+/// Name of the file with the gatherer's id within the data directory.
+const ID: &str = "id";
+
+/// Bytes of an id; it is written as twice as many hex digits.
+const ID_BYTES: usize = 8;
+
+/// What the server, its handles and its pages share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) site: Arc<Site>,
+    config: Mutex<Arc<Config>>,
+    plans: Mutex<Arc<Vec<Plan>>>,
+    pub(crate) requests: Mutex<Requests>,
+    /// Wakes the rounds when something has been asked for.
+    pub(crate) asked: Notify,
+    /// How changes are noticed, in words.
+    pub(crate) watching: Mutex<String>,
+    /// When the server started, in Unix seconds.
+    started: u64,
+    /// Host and port that others reach it at.
+    host: String,
+    port: u16,
+}
+
+impl Shared {
+    pub(crate) fn config(&self) -> Arc<Config> {
+        lock(&self.config).clone()
+    }
+
+    pub(crate) fn plans(&self) -> Arc<Vec<Plan>> {
+        lock(&self.plans).clone()
+    }
+}
+
+/// A gatherer, bound and ready to run.
+#[derive(Debug)]
+pub struct Server {
+    handle: Handle,
+    public: TcpListener,
+    admin: TcpListener,
+    token: AdminToken,
+    pages: Pages,
+}
+
+impl Server {
+    /// Opens or makes the data directory and binds both listeners.
+    ///
+    /// # Errors
+    ///
+    /// The folder cannot be used, the collection is in use or damaged, a port is taken, or a pattern
+    /// is wrong; the message says what to do.
+    pub async fn bind(config: Config) -> Result<Self, Error> {
+        let listen = |error: net::Error| Error::Listen(error.to_string());
+        let public = net::server::bind(config.listen).await.map_err(listen)?;
+        let admin = net::server::bind(config.admin_listen).await.map_err(listen)?;
+        let port = public.local_addr().map_or_else(|_gone| config.listen.port(), |it| it.port());
+        let opened = tokio::task::spawn_blocking(move || open(config, port));
+        let opened = opened.await.map_err(|error| Error::Spec(error.to_string()))?;
+        let (shared, token, pages) = opened?;
+        Ok(Self { handle: Handle { shared: Arc::new(shared) }, public, admin, token, pages })
+    }
+
+    /// Returns the address of the public listener.
+    ///
+    /// # Errors
+    ///
+    /// The socket has no address any more.
+    pub fn local_addr(&self) -> Result<SocketAddr, Error> {
+        self.public.local_addr().map_err(|error| Error::Listen(error.to_string()))
+    }
+
+    /// Returns the address of the admin listener.
+    ///
+    /// # Errors
+    ///
+    /// The socket has no address any more.
+    pub fn admin_addr(&self) -> Result<SocketAddr, Error> {
+        self.admin.local_addr().map_err(|error| Error::Listen(error.to_string()))
+    }
+
+    /// Returns a handle on the server, also for while it runs.
+    pub fn handle(&self) -> Handle {
+        self.handle.clone()
+    }
+
+    /// Gathers and serves until the shutdown starts, then stops within two seconds.
+    ///
+    /// # Errors
+    ///
+    /// The collection has failed and must be opened again, or a listener is gone: start anew.
+    pub async fn run(self, shutdown: Shutdown) -> Result<(), Error> {
+        let shared = self.handle.shared;
+        let limits = net::server::Limits::default;
+        let public = serve::public(shared.clone(), self.pages);
+        let admin = serve::admin(shared.clone(), self.token);
+        // What ends first, for whatever reason, ends the others.
+        let child = shutdown.child();
+        let mut tasks = JoinSet::new();
+        for (listener, router) in [(self.public, public), (self.admin, admin)] {
+            let stop = child.clone();
+            tasks.spawn(async move {
+                let served = net::server::serve(listener, router, limits(), stop).await;
+                served.map_err(|error| Error::Listen(error.to_string()))
+            });
+        }
+        tasks.spawn(rounds::run(shared, child.clone()));
+        let mut outcome = Ok(());
+        while let Some(ended) = tasks.join_next().await {
+            child.start();
+            let ended = ended.unwrap_or_else(|error| Err(Error::Listen(error.to_string())));
+            if outcome.is_ok() {
+                outcome = ended;
+            }
+        }
+        outcome
+    }
+}
+
+/// A handle on a gatherer: cheap to clone, usable while it runs and after.
+#[derive(Clone, Debug)]
+pub struct Handle {
+    pub(crate) shared: Arc<Shared>,
+}
+
+impl Handle {
+    /// Returns a receiver of the progress; it hears of news at most ten times a second.
+    pub fn progress(&self) -> watch::Receiver<Progress> {
+        self.shared.site.progress.subscribe()
+    }
+
+    /// Returns the version of the gatherer's collection.
+    pub fn version(&self) -> Version {
+        self.shared.site.collection.version()
+    }
+
+    /// Returns a receiver of the collection's versions.
+    pub fn versions(&self) -> watch::Receiver<Version> {
+        self.shared.site.collection.watch()
+    }
+
+    /// Returns the gatherer's id: 16 hex digits.
+    pub fn id(&self) -> &str {
+        &self.shared.site.id
+    }
+
+    /// Returns everything an administrator asks first.
+    pub fn status(&self) -> Status {
+        let (shared, site) = (&self.shared, &self.shared.site);
+        let order: Vec<String> = shared.plans().iter().map(|plan| plan.url.clone()).collect();
+        Status {
+            name: shared.config().name.clone(),
+            id: site.id.clone(),
+            software: env!("CARGO_PKG_VERSION").to_owned(),
+            started: shared.started,
+            version: site.collection.version().to_string(),
+            objects: site.collection.len(),
+            watch: lock(&shared.watching).clone(),
+            progress: site.progress.borrow().clone(),
+            problems: lock(&site.problems).by_kind().clone(),
+            roots: site.roots(&order),
+        }
+    }
+
+    /// Returns the newest problems, newest first.
+    pub fn problems(&self) -> Vec<Entry> {
+        lock(&self.shared.site.problems).newest().cloned().collect()
+    }
+
+    /// Returns the counters of all stages, in the order of the route.
+    pub fn stages(&self) -> [StageCount; 4] {
+        self.shared.site.metrics.stages()
+    }
+
+    /// Asks for a pass over all roots; it begins at once, or after the one under way.
+    pub fn gather(&self) {
+        lock(&self.shared.requests).gather = true;
+        self.shared.asked.notify_one();
+    }
+
+    /// Releases what is held under `root` (a URL as status shows it; `None`: under every root) and
+    /// asks for a pass, which deletes what is still missing then. Returns the roots released.
+    pub fn confirm(&self, root: Option<&str>) -> Vec<String> {
+        let held: Vec<String> = self
+            .status()
+            .roots
+            .into_iter()
+            .filter(|it| it.hold.is_some() && root.is_none_or(|root| root == it.url))
+            .map(|it| it.url)
+            .collect();
+        lock(&self.shared.requests).confirm.extend(held.iter().cloned());
+        self.shared.asked.notify_one();
+        held
+    }
+
+    /// Puts new settings in force: name, roots, patterns, maps, full text, times, limits and watch.
+    /// A pass follows.
+    ///
+    /// # Errors
+    ///
+    /// Something is wrong with the settings, or they differ where only a restart helps; then nothing
+    /// is changed.
+    pub fn reload(&self, config: Config) -> Result<(), Error> {
+        let shared = &self.shared;
+        let before = shared.config();
+        let settings: Vec<&'static str> = [
+            ("listen", before.listen != config.listen),
+            ("admin_listen", before.admin_listen != config.admin_listen),
+            ("base_url", before.base_url != config.base_url),
+            ("data", before.data != config.data),
+        ]
+        .into_iter()
+        .filter_map(|(name, differs)| differs.then_some(name))
+        .collect();
+        if !settings.is_empty() {
+            return Err(Error::NeedsRestart { settings });
+        }
+        let plans = Plan::of(&config, &shared.site.id, &shared.host, shared.port)?;
+        *lock(&shared.plans) = Arc::new(plans);
+        *lock(&shared.config) = Arc::new(config);
+        lock(&shared.requests).reload = true;
+        shared.asked.notify_one();
+        Ok(())
+    }
+}
+
+/// Opens everything stored. Blocks.
+fn open(config: Config, port: u16) -> Result<(Shared, AdminToken, Pages), Error> {
+    let data = config.data.clone();
+    fs::create_dir_all(&data).map_err(|source| Error::Data { path: data.clone(), source })?;
+    let id = load_or_create_id(&data.join(ID))?;
+    let token =
+        AdminToken::load_or_create(&data).map_err(|error| Error::Spec(error.to_string()))?;
+    let seen = web::Site::new(config.name.clone()).at(config.base_url.as_ref());
+    let pages =
+        Pages::new(seen, serve::TEMPLATES, None).map_err(|error| Error::Spec(error.to_string()))?;
+    let host = config.base_url.as_ref().and_then(|url| url.host_str().map(str::to_owned));
+    let host = host.unwrap_or_else(host_name);
+    let port = config.base_url.as_ref().and_then(url::Url::port_or_known_default).unwrap_or(port);
+    let plans = Plan::of(&config, &id, &host, port)?;
+    let path = data.join(COLLECTION);
+    let failed = |error: collection::Error| Error::Collection {
+        path: path.clone(),
+        message: error.to_string(),
+    };
+    let now = Stamp(clock::now_ms());
+    let (collection, recovery) =
+        Collection::open(&path, Options::default(), now).map_err(failed)?;
+    let site = Site::new(id, collection);
+    for cut in &recovery.cut {
+        let object = crate::spec::file_url(&cut.file);
+        let message = format!("{} bytes at {} were given up: {}", cut.bytes, cut.offset, cut.why);
+        site.problem(object, "recovered", message);
+    }
+    if recovery.epoch_before.is_some() {
+        site.distrust().map_err(failed)?;
+    }
+    for plan in &plans {
+        site.tract(&plan.url).map_err(failed)?;
+    }
+    let shared = Shared {
+        site: Arc::new(site),
+        config: Mutex::new(Arc::new(config)),
+        plans: Mutex::new(Arc::new(plans)),
+        requests: Mutex::default(),
+        asked: Notify::new(),
+        watching: Mutex::default(),
+        started: now.0 / 1_000,
+        host,
+        port,
+    };
+    Ok((shared, token, pages))
+}
+
+/// Reads the id in the file at `path`, or makes one that stays. Blocks.
+fn load_or_create_id(path: &Path) -> Result<String, Error> {
+    let failed = |source| Error::Data { path: path.to_path_buf(), source };
+    match fs::read_to_string(path) {
+        Ok(text) => {
+            let id = text.trim();
+            let whole = id.len() == 2 * ID_BYTES && id.bytes().all(|it| it.is_ascii_hexdigit());
+            if whole && id == id.to_ascii_lowercase() {
+                return Ok(id.to_owned());
+            }
+            Err(Error::Spec(format!(
+                "{} does not hold an id (16 lower-case hex digits); restore it from a backup, or \
+                 delete it to begin as a new gatherer",
+                path.display()
+            )))
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            let id = new_id().map_err(failed)?;
+            let new: PathBuf = path.with_extension("new");
+            fs::write(&new, format!("{id}\n")).map_err(failed)?;
+            fs::File::open(&new).and_then(|file| file.sync_all()).map_err(failed)?;
+            fs::rename(&new, path).map_err(failed)?;
+            Ok(id)
+        }
+        Err(error) => Err(failed(error)),
+    }
+}
+
+fn new_id() -> std::io::Result<String> {
+    use std::io::Read as _;
+    let mut bytes = [0; ID_BYTES];
+    fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// Returns this machine's name.
+fn host_name() -> String {
+    let name = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let name = name.trim();
+    if name.is_empty() { "localhost".to_owned() } else { name.to_owned() }
+}

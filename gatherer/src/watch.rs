@@ -1,0 +1,230 @@
+//! Hears of changes below the roots from the system (inotify and the like), and keeps the paths until
+//! they have been quiet for a moment.
+//!
+//! What a watcher cannot promise is made up for elsewhere: lost events mean that everything is walked,
+//! and every root is walked from time to time whatever the watcher says.
+
+use std::collections::BTreeMap;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Component, Path, PathBuf};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use net::clock;
+use notify::event::{AccessKind, AccessMode, EventKind};
+use notify::{RecommendedWatcher, RecursiveMode, Watcher as _};
+use tokio::sync::Notify;
+
+use crate::debounce::{Debounce, Touched};
+use crate::site::{Plan, Site, lock};
+use crate::spec::Symlinks;
+
+/// Where the watcher leaves what it hears, for the one who acts on it.
+#[derive(Debug, Default)]
+pub(crate) struct Inbox {
+    debounce: Mutex<Debounce>,
+    news: Notify,
+}
+
+impl Inbox {
+    /// Waits until something has been heard since the last call.
+    pub(crate) async fn heard(&self) {
+        self.news.notified().await;
+    }
+
+    /// Returns when there will be something to look at.
+    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
+        lock(&self.debounce).poll_timeout()
+    }
+
+    /// Returns what to look at, if its time has come.
+    pub(crate) fn poll_touched(&self, now: Instant) -> Option<Touched> {
+        lock(&self.debounce).poll_touched(now)
+    }
+
+    fn overflow(&self) {
+        lock(&self.debounce).handle_overflow(clock::monotonic());
+        self.news.notify_one();
+    }
+
+    fn touch(&self, path: &Path) {
+        lock(&self.debounce).handle_path(path, clock::monotonic());
+        self.news.notify_one();
+    }
+}
+
+/// A root as the watcher's thread needs it.
+#[derive(Clone, Debug)]
+struct Watched {
+    directory: PathBuf,
+    data: PathBuf,
+    hidden: bool,
+}
+
+impl Watched {
+    /// Whether what happens at `path` is of interest: it lies in the root, and is neither hidden nor
+    /// the gatherer's own.
+    fn wants(&self, path: &Path) -> bool {
+        let Ok(below) = path.strip_prefix(&self.directory) else { return false };
+        let is_hidden = |part: Component<'_>| matches!(part, Component::Normal(name) if name.as_bytes().first() == Some(&b'.'));
+        !path.starts_with(&self.data) && (self.hidden || !below.components().any(is_hidden))
+    }
+}
+
+/// The system's watches on all roots.
+pub(crate) struct Watcher {
+    inner: RecommendedWatcher,
+    site: Arc<Site>,
+    /// The device and inode of each root when its watch was set, by directory.
+    placed: BTreeMap<PathBuf, (u64, u64)>,
+}
+
+impl Watcher {
+    /// Starts watching; the watches are placed by [`Watcher::place`]. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// The system has no notifications, or no more of them: poll instead.
+    pub(crate) fn start(
+        site: Arc<Site>,
+        plans: &[Plan],
+        inbox: Arc<Inbox>,
+    ) -> Result<Self, notify::Error> {
+        let watched: Vec<Watched> = plans
+            .iter()
+            .map(|plan| Watched {
+                directory: plan.root.directory.clone(),
+                data: plan.data.clone(),
+                hidden: plan.root.hidden,
+            })
+            .collect();
+        let follow = plans.iter().any(|plan| plan.root.symlinks == Symlinks::Follow);
+        let counters = site.clone();
+        let hear = move |event: notify::Result<notify::Event>| match event {
+            Ok(event) if event.need_rescan() => {
+                counters.metrics.overflows.fetch_add(1, Relaxed);
+                inbox.overflow();
+            }
+            Ok(event) if is_change(event.kind) => {
+                for path in &event.paths {
+                    if watched.iter().any(|root| root.wants(path)) {
+                        inbox.touch(path);
+                    }
+                }
+            }
+            Ok(_) => {}
+            Err(error) => {
+                tracing::warn!(%error, "the watcher failed; everything is walked");
+                inbox.overflow();
+            }
+        };
+        let config = notify::Config::default().with_follow_symlinks(follow);
+        let inner = RecommendedWatcher::new(hear, config)?;
+        Ok(Self { inner, site, placed: BTreeMap::new() })
+    }
+
+    /// Places a watch on every root that has none, or that another directory has taken the place of.
+    /// Blocks for as long as it takes to go through all directories. A root that is not there gets
+    /// its watch when it is back.
+    ///
+    /// # Errors
+    ///
+    /// The system has no room for more watches: poll instead.
+    pub(crate) fn place(&mut self, plans: &[Plan]) -> Result<(), notify::Error> {
+        for plan in plans {
+            let directory = &plan.root.directory;
+            let anchor = anchor(directory);
+            if anchor.as_ref().map(|it| it.identity) == self.placed.get(directory).copied() {
+                continue;
+            }
+            self.placed.remove(directory);
+            let Some(anchor) = anchor else { continue };
+            // The old watch is of a directory that is gone: there may be nothing to remove.
+            drop(self.inner.unwatch(&anchor.path));
+            match self.inner.watch(&anchor.path, anchor.mode) {
+                Ok(()) => {
+                    self.placed.insert(directory.clone(), anchor.identity);
+                }
+                Err(error) if matches!(error.kind, notify::ErrorKind::MaxFilesWatch) => {
+                    return Err(error);
+                }
+                Err(error) => {
+                    self.site.problem(plan.url.clone(), "unwatched", error.to_string());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a root has gone, come back, or been replaced since its watch was placed. Blocks.
+    pub(crate) fn is_misplaced(&self, plans: &[Plan]) -> bool {
+        plans.iter().map(|plan| &plan.root.directory).any(|directory| {
+            anchor(directory).map(|it| it.identity) != self.placed.get(directory).copied()
+        })
+    }
+}
+
+/// What to watch for a root.
+struct Anchor {
+    path: PathBuf,
+    mode: RecursiveMode,
+    /// Device and inode: another directory in this one's place needs another watch.
+    identity: (u64, u64),
+}
+
+fn anchor(root: &Path) -> Option<Anchor> {
+    let (path, mode) = if std::fs::metadata(root).ok()?.is_dir() {
+        (root, RecursiveMode::Recursive)
+    } else {
+        // A file is replaced when it is saved, and its watch with it: watch its name.
+        (root.parent()?, RecursiveMode::NonRecursive)
+    };
+    let metadata = std::fs::metadata(path).ok()?;
+    Some(Anchor { path: path.to_path_buf(), mode, identity: (metadata.dev(), metadata.ino()) })
+}
+
+/// Whether an event may mean that a file has changed. Reading, our own included, does not.
+fn is_change(kind: EventKind) -> bool {
+    match kind {
+        EventKind::Access(AccessKind::Close(AccessMode::Write))
+        | EventKind::Any
+        | EventKind::Create(_)
+        | EventKind::Modify(_)
+        | EventKind::Remove(_)
+        | EventKind::Other => true,
+        EventKind::Access(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hidden_and_own_paths_are_of_no_interest() {
+        let mut root = Watched { directory: "/.r".into(), data: "/.r/data".into(), hidden: false };
+        for (path, expected) in [
+            ("/.r/a", true),
+            ("/.r", true),
+            ("/.r/.git/index", false),
+            ("/.r/a/.b", false),
+            ("/.r/data/x", false),
+            ("/other", false),
+        ] {
+            assert_eq!(root.wants(Path::new(path)), expected, "{path}");
+        }
+        root.hidden = true;
+        assert!(root.wants(Path::new("/.r/.git/index")));
+    }
+
+    #[test]
+    fn reading_is_no_change() {
+        use notify::event::{CreateKind, ModifyKind};
+        assert!(!is_change(EventKind::Access(AccessKind::Open(AccessMode::Any))));
+        assert!(is_change(EventKind::Access(AccessKind::Close(AccessMode::Write))));
+        assert!(is_change(EventKind::Create(CreateKind::Folder)));
+        assert!(is_change(EventKind::Modify(ModifyKind::Any)));
+    }
+}
