@@ -279,7 +279,7 @@ fn open(config: Config, port: u16) -> Result<(Shared, AdminToken, Pages), Error>
         let message = format!("{} bytes at {} were given up: {}", cut.bytes, cut.offset, cut.why);
         site.problem(object, "recovered", message);
     }
-    if recovery.epoch_before.is_some() {
+    if recovery.lost {
         site.distrust().map_err(failed)?;
     }
     for plan in &plans {
