@@ -33,7 +33,6 @@ pub fn kind(field: &str) -> Option<Kind> {
         ("file-size", Kind::Number),
         ("year", Kind::Number),
         ("modified", Kind::Date),
-        ("date", Kind::Date),
         ("last-modification-time", Kind::Date),
         ("updated", Kind::Date),
         ("update-time", Kind::Date),

@@ -59,7 +59,7 @@ impl Typed {
         let (low, high) = (text(self.chars.get(..at)?), text(self.chars.get(at + 2..)?));
         let looks_ordered =
             |text: &str| text.is_empty() || number(text).is_some() || period(text).is_some();
-        if !ordered && !(looks_ordered(&low) && looks_ordered(&high))
+        if !(ordered || looks_ordered(&low) && looks_ordered(&high))
             || low.is_empty() && high.is_empty()
         {
             return None;

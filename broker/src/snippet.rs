@@ -1,0 +1,233 @@
+//! Snippets: the excerpt of a text that shows most of the words looked for.
+//!
+//! The excerpt is found among the places where a word was found: the window that begins a little before one of
+//! them and holds the most different words, then the most words; of equals the first. White space is folded, so that a text's line ends and
+//! tables do not tear a page.
+//!
+//! Sans-I/O.
+
+use std::collections::BTreeSet;
+
+use crate::answer::Snippet;
+
+/// Longest snippet, in bytes of the text it is cut from.
+pub const SNIPPET_BYTES_MAX: usize = 240;
+/// What a snippet shows before its first highlighted word, in bytes.
+const LEAD_BYTES: usize = 60;
+/// Farthest that a cut is moved to stand between words, in bytes.
+const SHIFT_BYTES_MAX: usize = 24;
+
+/// A word found in a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark {
+    /// Where it begins, in bytes.
+    pub start: usize,
+    /// Where it ends, in bytes.
+    pub end: usize,
+    /// Which of the words looked for it is: equal words have equal numbers.
+    pub word: u64,
+}
+
+/// Cuts a snippet from `text`, whose `marks` are ascending and disjoint.
+///
+/// Without marks it is the beginning of the text.
+pub fn cut(text: &str, marks: &[Mark]) -> Snippet {
+    let window = best(text, marks);
+    let mut out = Writer::default();
+    if text.get(..window.start).is_some_and(|before| !before.trim().is_empty()) {
+        out.text.push('…');
+        out.html.push('…');
+    }
+    let mut at = window.start;
+    for mark in marks.iter().filter(|mark| window.start <= mark.start && mark.end <= window.end) {
+        out.plain(text.get(at..mark.start).unwrap_or_default());
+        out.mark(text.get(mark.start..mark.end).unwrap_or_default());
+        at = mark.end;
+    }
+    out.plain(text.get(at..window.end).unwrap_or_default());
+    out.finish(text.get(window.end..).is_some_and(|after| !after.trim().is_empty()))
+}
+
+/// Escapes text for HTML, attribute values included.
+pub fn escape_html(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + text.len() / 8);
+    for c in text.chars() {
+        push_html(&mut out, c);
+    }
+    out
+}
+
+fn push_html(out: &mut String, c: char) {
+    match c {
+        '&' => out.push_str("&amp;"),
+        '<' => out.push_str("&lt;"),
+        '>' => out.push_str("&gt;"),
+        '"' => out.push_str("&quot;"),
+        '\'' => out.push_str("&#39;"),
+        c => out.push(c),
+    }
+}
+
+/// Returns the window of `text` to show.
+fn best(text: &str, marks: &[Mark]) -> std::ops::Range<usize> {
+    let mut best = (0, 0, 0);
+    for (at, first) in marks.iter().enumerate() {
+        let end = first.start.saturating_sub(LEAD_BYTES) + SNIPPET_BYTES_MAX;
+        let inside = marks.get(at..).unwrap_or_default().iter().take_while(|mark| mark.end <= end);
+        let (mut words, mut count) = (BTreeSet::new(), 0);
+        for mark in inside {
+            words.insert(mark.word);
+            count += 1;
+        }
+        if (best.0, best.1) < (words.len(), count) {
+            best = (words.len(), count, first.start);
+        }
+    }
+    let start = between_words(text, best.2.saturating_sub(LEAD_BYTES), best.2);
+    let end = (start + SNIPPET_BYTES_MAX).min(text.len());
+    let end = if end == text.len() { end } else { last_border(text, start, end) };
+    start..end.max(start)
+}
+
+/// Moves a cut forward, but not past `until`, to the start of a word.
+fn between_words(text: &str, cut: usize, until: usize) -> usize {
+    if cut == 0 {
+        return 0;
+    }
+    let limit = until.min(cut + SHIFT_BYTES_MAX);
+    let cut = (cut..=until).find(|at| text.is_char_boundary(*at)).unwrap_or(until);
+    text.get(cut..limit.max(cut))
+        .and_then(|near| near.find(char::is_whitespace))
+        .map_or(cut, |space| cut + space)
+}
+
+/// Moves a cut backward to the end of a word.
+fn last_border(text: &str, start: usize, cut: usize) -> usize {
+    let cut = (start..=cut).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(start);
+    let Some(shown) = text.get(start..cut) else { return cut };
+    match shown.rfind(char::is_whitespace) {
+        Some(space) if shown.len() - space <= SHIFT_BYTES_MAX => start + space,
+        _ => cut,
+    }
+}
+
+/// Writes plain text and HTML side by side, white space folded.
+#[derive(Default)]
+struct Writer {
+    text: String,
+    html: String,
+    highlights: Vec<(usize, usize)>,
+    /// Whether white space was left out that goes before the next character.
+    space: bool,
+}
+
+impl Writer {
+    fn plain(&mut self, text: &str) {
+        for c in text.chars() {
+            if c.is_whitespace() || c.is_control() {
+                self.space = !self.text.is_empty();
+            } else {
+                self.flush_space();
+                self.text.push(c);
+                push_html(&mut self.html, c);
+            }
+        }
+    }
+
+    fn mark(&mut self, word: &str) {
+        self.flush_space();
+        let start = self.text.len();
+        self.html.push_str("<mark>");
+        self.plain(word);
+        self.html.push_str("</mark>");
+        self.highlights.push((start, self.text.len()));
+    }
+
+    fn flush_space(&mut self) {
+        if std::mem::take(&mut self.space) {
+            self.text.push(' ');
+            self.html.push(' ');
+        }
+    }
+
+    fn finish(mut self, goes_on: bool) -> Snippet {
+        if goes_on {
+            self.text.push('…');
+            self.html.push('…');
+        }
+        Snippet { text: self.text, html: self.html, highlights: self.highlights }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Marks every occurrence of the words, the way an index would.
+    fn marks(text: &str, words: &[&str]) -> Vec<Mark> {
+        let mut marks: Vec<Mark> = (0..)
+            .zip(words)
+            .flat_map(|(word, looked_for)| {
+                text.match_indices(looked_for).map(move |(start, it)| Mark {
+                    start,
+                    end: start + it.len(),
+                    word,
+                })
+            })
+            .collect();
+        marks.sort_by_key(|mark| mark.start);
+        marks
+    }
+
+    fn check(text: &str, words: &[&str], expected: &str) {
+        let snippet = cut(text, &marks(text, words));
+        assert_eq!(snippet.html, expected);
+        for (start, end) in snippet.highlights {
+            assert!(words.contains(&&snippet.text[start..end]));
+        }
+    }
+
+    #[test]
+    fn a_short_text_is_shown_whole() {
+        check("change log", &["log"], "change <mark>log</mark>");
+        check(" a\n\n\tb  c ", &["b"], "a <mark>b</mark> c");
+        check("", &[], "");
+    }
+
+    #[test]
+    fn html_is_escaped_and_marks_are_not() {
+        check("<b>log & 'x'", &["log"], "&lt;b&gt;<mark>log</mark> &amp; &#39;x&#39;");
+    }
+
+    #[test]
+    fn the_window_with_the_most_words_is_shown() {
+        let filler = "filler ".repeat(60);
+        let text = format!("one {filler}one two {filler}");
+        let snippet = cut(&text, &marks(&text, &["one", "two"]));
+        assert!(snippet.html.contains("<mark>one</mark> <mark>two</mark>"), "{}", snippet.html);
+        assert!(snippet.text.starts_with("… filler"), "{}", snippet.text);
+        assert!(snippet.text.ends_with("filler…"), "{}", snippet.text);
+        assert!(snippet.text.len() <= SNIPPET_BYTES_MAX + 2 * '…'.len_utf8());
+    }
+
+    #[test]
+    fn without_marks_the_beginning_is_shown() {
+        let text = "filler ".repeat(60);
+        let snippet = cut(&text, &[]);
+        assert!(snippet.text.starts_with("filler filler") && snippet.text.ends_with('…'));
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_cut_between_characters(text in ".{0,600}", word in "[a-cé日 ]{1,2}") {
+            let marks = marks(&text, &[&word]);
+            let snippet = cut(&text, &marks);
+            prop_assert!(snippet.text.len() <= SNIPPET_BYTES_MAX + 8);
+            for (start, end) in snippet.highlights {
+                prop_assert!(snippet.text.get(start..end).is_some());
+            }
+        }
+    }
+}
