@@ -1,62 +1,330 @@
 //! The full-text index: a cursor on the collection, and the answers to queries.
+//!
+//! The index can be built from the collection at any time and holds nothing else. How far it is,
+//! an (epoch, serial), is kept in its commits, so that the two cannot disagree: when the collection
+//! has another epoch, or ends before that serial, the index is built anew.
+//!
+//! Compaction is the engine's: small segments are merged in the background as they come.
 
+mod compile;
+mod document;
+mod highlight;
+mod lookup;
+mod schema;
+mod search;
+mod tally;
+mod words;
+mod writer;
+
+use std::fmt;
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use collection::{Collection, Oid, Scanned, Version};
+use soif::Record;
+use tantivy::indexer::{IndexWriterOptions, LogMergePolicy};
+use tantivy::{IndexReader, IndexWriter, ReloadPolicy, TantivyError};
 
 use crate::answer::{Answer, SearchRequest};
 use crate::error::Error;
+use schema::Fields;
+use search::Refusal;
+use writer::{Applier, Chunk, read_payload};
+
+/// Segments below this many documents are merged as if they were of one size.
+const SMALL_SEGMENT_DOCS: u32 = 1_000;
+/// Share of deleted documents above which a segment is merged.
+const DELETED_SHARE_MAX: f32 = 0.3;
 
 /// How the index is built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IndexOptions {
     /// Memory of the writer, in bytes, whatever the size of the index; all its threads together.
+    /// At least 15 MB a thread.
     pub heap_bytes: usize,
     /// Threads that index; at least 1.
     pub threads: usize,
-    /// Changes in one commit at most.
+    /// Objects in one commit at most.
     pub commit_changes_max: usize,
 }
 
 impl Default for IndexOptions {
-    /// 64 MiB, 2 threads, 10,000 changes.
+    /// 64 MiB, 2 threads, 10,000 objects.
     fn default() -> Self {
         Self { heap_bytes: 64 << 20, threads: 2, commit_changes_max: 10_000 }
     }
 }
 
+/// Figures of an index.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct IndexStats {
+    /// Objects.
+    pub documents: u64,
+    /// Segments.
+    pub segments: u64,
+    /// Size on disk, in bytes.
+    pub bytes: u64,
+}
+
 /// The full-text index of one collection. Clones share it.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Index {
     inner: Arc<Inner>,
 }
 
-#[derive(Debug)]
 struct Inner {
     dir: PathBuf,
     options: IndexOptions,
+    engine: tantivy::Index,
+    fields: Fields,
+    reader: IndexReader,
+    /// `None` after a failure, until the next apply makes it anew.
+    writer: Mutex<Option<IndexWriter>>,
+    covered: Mutex<Option<Version>>,
+}
+
+impl fmt::Debug for Index {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Index")
+            .field("dir", &self.inner.dir)
+            .field("covered", &self.covered())
+            .finish_non_exhaustive()
+    }
 }
 
 impl Index {
     /// Opens the index in `dir`, or makes an empty one there.
     ///
-    /// An index of an older layout is dropped: the next apply builds it from the collection.
-    /// Blocks.
+    /// An index of an older layout or with damage is dropped: the next [`apply`](Self::apply) builds
+    /// it from the collection. Blocks.
     ///
     /// # Errors
     ///
     /// The folder cannot be used, or another process has it open.
     pub fn open(dir: &Path, options: IndexOptions) -> Result<Self, Error> {
-        Ok(Self { inner: Arc::new(Inner { dir: dir.to_owned(), options }) })
+        let failed = |source| Error::Index { dir: dir.to_owned(), source };
+        match Self::open_as_is(dir, options) {
+            Err(error) if is_damage(&error) => {
+                tracing::warn!(dir = %dir.display(), %error, "index dropped, to be built anew");
+                fs::remove_dir_all(dir).map_err(|source| Error::Io {
+                    action: "remove",
+                    path: dir.to_owned(),
+                    source,
+                })?;
+                Self::open_as_is(dir, options).map_err(failed)
+            }
+            other => other.map_err(failed),
+        }
+    }
+
+    fn open_as_is(dir: &Path, options: IndexOptions) -> tantivy::Result<Self> {
+        fs::create_dir_all(dir)?;
+        let (schema, fields) = schema::build();
+        let directory = tantivy::directory::MmapDirectory::open(dir)?;
+        let engine = tantivy::Index::builder().schema(schema).open_or_create(directory)?;
+        words::register(engine.tokenizers());
+        let writer = make_writer(&engine, options)?;
+        let reader = engine.reader_builder().reload_policy(ReloadPolicy::Manual).try_into()?;
+        let covered = engine.load_metas()?.payload.as_deref().and_then(read_payload);
+        let inner = Inner {
+            dir: dir.to_owned(),
+            options,
+            engine,
+            fields,
+            reader,
+            writer: Mutex::new(Some(writer)),
+            covered: Mutex::new(covered),
+        };
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// How much of the collection the index covers; `None` when it has to be built anew.
+    pub fn covered(&self) -> Option<Version> {
+        *locked(&self.inner.covered)
+    }
+
+    /// Takes the collection's changes up to its present version into the index and returns how far
+    /// it is; they are found from then on. Blocks.
+    ///
+    /// Stops early, between two commits, once `cancelled` says so: the next call goes on there.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Collection`] when the log cannot be read, [`Error::Index`] when the index cannot be
+    /// written (a full disk, mostly). The index is at its last commit; call again.
+    pub fn apply(
+        &self,
+        collection: &Collection,
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<Version, Error> {
+        let target = collection.version();
+        let get = |oid: &Oid| match collection.get(oid) {
+            Ok(stored) => stored.map(|stored| stored.record),
+            Err(error) => {
+                tracing::warn!(%oid, %error, "object not read for its duplicates");
+                None
+            }
+        };
+        self.apply_log(
+            target,
+            &|since| Ok(collection.scan(since)?.map(|it| Ok(it?))),
+            &get,
+            cancelled,
+        )
+    }
+
+    /// [`apply`](Self::apply) for any log: `scan` gives the changes after a serial, `get` a live object.
+    fn apply_log<Scan: Iterator<Item = Result<Scanned, Error>>>(
+        &self,
+        target: Version,
+        scan: &dyn Fn(u64) -> Result<Scan, Error>,
+        get: &dyn Fn(&Oid) -> Option<Record>,
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<Version, Error> {
+        let mut slot = locked(&self.inner.writer);
+        let covered =
+            self.covered().filter(|it| it.epoch == target.epoch && it.serial <= target.serial);
+        if covered == Some(target) {
+            return Ok(target);
+        }
+        let mut writer = match slot.take() {
+            Some(writer) => writer,
+            None => make_writer(&self.inner.engine, self.inner.options)
+                .map_err(|source| self.failed(source))?,
+        };
+        let outcome = self.run(&mut writer, covered, target, scan, get, cancelled);
+        match outcome {
+            // What has been added but not committed must not slip into the next commit.
+            Err(error) => {
+                drop(writer);
+                Err(error)
+            }
+            Ok(version) => {
+                *slot = Some(writer);
+                Ok(version)
+            }
+        }
+    }
+
+    fn run<Scan: Iterator<Item = Result<Scanned, Error>>>(
+        &self,
+        writer: &mut IndexWriter,
+        covered: Option<Version>,
+        target: Version,
+        scan: &dyn Fn(u64) -> Result<Scan, Error>,
+        get: &dyn Fn(&Oid) -> Option<Record>,
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<Version, Error> {
+        let mut at = covered.unwrap_or(Version { epoch: target.epoch, serial: 0 });
+        if covered.is_none() {
+            writer.delete_all_documents().map_err(|source| self.failed(source))?;
+        }
+        let mut anew = covered.is_none();
+        let mut changes = scan(at.serial)?.peekable();
+        loop {
+            let mut chunk = Chunk::default();
+            while !chunk.is_full(self.inner.options.commit_changes_max)
+                && let Some(scanned) = changes.next()
+            {
+                let scanned = scanned?;
+                at.serial = scanned.serial;
+                chunk.add(scanned);
+            }
+            let ends = changes.peek().is_none();
+            if ends {
+                at.serial = at.serial.max(target.serial);
+            }
+            if anew || !chunk.is_empty() {
+                let searcher = (!anew).then(|| self.inner.reader.searcher());
+                let mut applier = Applier { fields: &self.inner.fields, writer, searcher, get };
+                applier
+                    .write(&chunk, at)
+                    .and_then(|()| self.inner.reader.reload())
+                    .map_err(|source| self.failed(source))?;
+                anew = false;
+            }
+            // A stretch without anything to index is not worth a commit: after a restart it is
+            // looked through once more.
+            *locked(&self.inner.covered) = Some(at);
+            if ends || cancelled() {
+                return Ok(at);
+            }
+        }
     }
 
     /// Answers a search. Blocks: call it from `spawn_blocking`.
     ///
     /// # Errors
     ///
-    /// [`Error::Query`] when the query cannot be asked (the person who typed it can mend it),
+    /// [`Error::Query`] when the request cannot be answered (who asked can mend it),
     /// [`Error::Index`] when the index fails.
     pub fn search(&self, request: &SearchRequest) -> Result<Answer, Error> {
-        tracing::trace!(dir = %self.inner.dir.display(), threads = self.inner.options.threads, text = request.text);
-        Ok(Answer::default())
+        let start = net::clock::monotonic();
+        let searcher = self.inner.reader.searcher();
+        let mut answer = search::search(&searcher, &self.inner.fields, request).map_err(
+            |refusal| match refusal {
+                Refusal::Query(error) => Error::Query(error),
+                Refusal::Engine(source) => self.failed(source),
+            },
+        )?;
+        answer.took_us = u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX);
+        Ok(answer)
+    }
+
+    /// Returns the index's figures. Blocks.
+    pub fn stats(&self) -> IndexStats {
+        let searcher = self.inner.reader.searcher();
+        let files = fs::read_dir(&self.inner.dir).into_iter().flatten().flatten();
+        let sizes = files.filter_map(|file| file.metadata().ok()).map(|metadata| metadata.len());
+        IndexStats {
+            documents: searcher.num_docs(),
+            segments: searcher.segment_readers().len() as u64,
+            bytes: sizes.sum(),
+        }
+    }
+
+    fn failed(&self, source: TantivyError) -> Error {
+        Error::Index { dir: self.inner.dir.clone(), source }
     }
 }
+
+/// Locks what only holds values that are whole at any time.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn make_writer(engine: &tantivy::Index, options: IndexOptions) -> tantivy::Result<IndexWriter> {
+    let threads = options.threads.max(1);
+    let writer = engine.writer_with_options(
+        IndexWriterOptions::builder()
+            .num_worker_threads(threads)
+            .memory_budget_per_thread(options.heap_bytes / threads)
+            .num_merge_threads(1)
+            .build(),
+    )?;
+    let mut merging = LogMergePolicy::default();
+    merging.set_min_layer_size(SMALL_SEGMENT_DOCS);
+    merging.set_del_docs_ratio_before_merge(DELETED_SHARE_MAX);
+    writer.set_merge_policy(Box::new(merging));
+    Ok(writer)
+}
+
+/// Whether an index that fails to open so is best dropped: it can be made again.
+fn is_damage(error: &TantivyError) -> bool {
+    use tantivy::directory::error::OpenReadError;
+    matches!(
+        error,
+        TantivyError::SchemaError(_)
+            | TantivyError::DataCorruption(_)
+            | TantivyError::IncompatibleIndex(_)
+            | TantivyError::DeserializeError(_)
+            | TantivyError::InternalError(_)
+            | TantivyError::OpenReadError(
+                OpenReadError::FileDoesNotExist(_) | OpenReadError::IncompatibleIndex(_)
+            )
+    )
+}
+
+#[cfg(test)]
+mod tests;

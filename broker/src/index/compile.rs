@@ -1,0 +1,400 @@
+//! From the query language's tree to the engine's.
+//!
+//! The tree is our own because the engine's parser drops repeated terms, which costs 4 points of
+//! nDCG on long queries (docs/measurements.md): here a repeated part counts as often as it is said.
+//!
+//! A part without any word in it (`&`, `...`) is no condition.
+
+use std::ops::Bound as Limit;
+
+use tantivy::Term;
+use tantivy::query::{
+    AllQuery, BooleanQuery, BoostQuery, ConstScoreQuery, EmptyQuery, FuzzyTermQuery,
+    InvertedIndexRangeQuery, Occur, PhrasePrefixQuery, PhraseQuery, Query as Engine, RangeQuery,
+    RegexQuery, TermQuery,
+};
+use tantivy::schema::{Field, IndexRecordOption};
+use tantivy::tokenizer::TextAnalyzer;
+
+use super::schema::{Fields, Target, Text, target};
+use super::words;
+use crate::query::{Bound, Leaf, Node, Query, Value, number, period};
+use crate::rank;
+
+/// Most words that a prefix after other words (`foo-ba*`) stands for.
+const EXPANSIONS_MAX: u32 = 10_000;
+
+/// What makes engine queries; cheap to make.
+pub(super) struct Compiler<'a> {
+    fields: &'a Fields,
+    exact: TextAnalyzer,
+    stemmed: TextAnalyzer,
+}
+
+/// Conditions and how they are joined.
+type Clauses = Vec<(Occur, Box<dyn Engine>)>;
+
+/// Where words are looked for.
+#[derive(Clone)]
+enum Place {
+    /// A field of the schema.
+    Text(Text),
+    /// An attribute's path in the field of attributes.
+    Attribute(Term),
+}
+
+impl Place {
+    /// The field that knows words as they are.
+    fn exact(&self) -> Field {
+        match self {
+            Self::Text(text) => text.exact,
+            Self::Attribute(path) => path.field(),
+        }
+    }
+
+    fn term(&self, word: &str) -> Term {
+        match self {
+            Self::Text(text) => Term::from_field_text(text.exact, word),
+            Self::Attribute(path) => {
+                let mut term = path.clone();
+                term.append_type_and_str(word);
+                term
+            }
+        }
+    }
+
+    fn weight(&self) -> f32 {
+        match self {
+            Self::Text(text) => text.weight,
+            Self::Attribute(_) => rank::BODY,
+        }
+    }
+}
+
+impl<'a> Compiler<'a> {
+    pub(super) fn new(fields: &'a Fields) -> Self {
+        Self { fields, exact: words::exact(), stemmed: words::stemmed() }
+    }
+
+    /// Makes the engine's query.
+    ///
+    /// # Errors
+    ///
+    /// A regular expression is too large for the engine; the message says so.
+    pub(super) fn query(&mut self, query: &Query) -> Result<Box<dyn Engine>, String> {
+        Ok(self.node(&query.root)?.unwrap_or_else(|| Box::new(EmptyQuery)))
+    }
+
+    /// Makes the query of one node; `None` when it is no condition.
+    fn node(&mut self, node: &Node) -> Result<Option<Box<dyn Engine>>, String> {
+        match node {
+            Node::All => Ok(Some(everything())),
+            Node::Leaf(leaf) => self.leaf(leaf),
+            Node::Not(inner) => Ok(self.node(inner)?.map(all_but)),
+            Node::And(nodes) => Ok(combine(self.musts(nodes)?)),
+            Node::Or(nodes) => Ok(combine(self.shoulds(nodes)?)),
+            Node::Prefer { required, optional } => {
+                let mut clauses = self.musts(required)?;
+                if clauses.iter().all(|(occur, _)| *occur == Occur::MustNot) {
+                    clauses.push((Occur::Must, everything()));
+                }
+                clauses.extend(self.shoulds(optional)?);
+                Ok(combine(clauses))
+            }
+        }
+    }
+
+    fn musts(&mut self, nodes: &[Node]) -> Result<Clauses, String> {
+        let mut clauses = Vec::with_capacity(nodes.len());
+        for (node, times) in counted(nodes) {
+            if let Node::Not(inner) = node {
+                clauses.extend(self.node(inner)?.map(|query| (Occur::MustNot, query)));
+            } else {
+                clauses.extend(self.node(node)?.map(|query| (Occur::Must, weigh(query, times))));
+            }
+        }
+        Ok(clauses)
+    }
+
+    fn shoulds(&mut self, nodes: &[Node]) -> Result<Clauses, String> {
+        let mut clauses = Vec::with_capacity(nodes.len());
+        for (node, times) in counted(nodes) {
+            clauses.extend(self.node(node)?.map(|query| (Occur::Should, weigh(query, times))));
+        }
+        Ok(clauses)
+    }
+
+    fn leaf(&mut self, leaf: &Leaf) -> Result<Option<Box<dyn Engine>>, String> {
+        let Some(name) = &leaf.field else {
+            let places = self.fields.usual().map(Place::Text);
+            return self.in_places(&places, &leaf.value);
+        };
+        match (target(self.fields, name), &leaf.value) {
+            (Target::Text(_, names), Value::Present) => Ok(Some(self.present(names))),
+            (Target::Number(_, name) | Target::Date(_, name), Value::Present) => {
+                Ok(Some(self.present(&[name])))
+            }
+            (Target::Attribute(name), Value::Present) => Ok(Some(self.present(&[&name]))),
+            (Target::Oid, Value::Present) => Ok(Some(everything())),
+            (Target::Oid, Value::Word(text) | Value::Phrase(text)) => {
+                let term = Term::from_field_text(self.fields.oid, text);
+                Ok(Some(Box::new(TermQuery::new(term, IndexRecordOption::Basic))))
+            }
+            (Target::Oid, _) => Ok(Some(Box::new(EmptyQuery))),
+            (Target::Number(field, _), value) => Ok(Some(numbers(field, value))),
+            (Target::Date(field, _), value) => Ok(Some(dates(field, value))),
+            (Target::Text(text, _), value) => self.in_places(&[Place::Text(text)], value),
+            (Target::Attribute(name), value) => {
+                let path = attribute_path(self.fields.attributes, &name);
+                if let Value::Range(low, high) = value {
+                    return Ok(Some(attribute_range(&path, low, high)));
+                }
+                self.in_places(&[Place::Attribute(path)], value)
+            }
+        }
+    }
+
+    /// What has one of the attributes, their names in small letters; everything if none is named.
+    fn present(&self, names: &[&str]) -> Box<dyn Engine> {
+        let has = |name: &&str| -> Box<dyn Engine> {
+            let term = Term::from_field_text(self.fields.names, name);
+            let query = TermQuery::new(term, IndexRecordOption::Basic);
+            Box::new(ConstScoreQuery::new(Box::new(query), 0.0))
+        };
+        any(names.iter().map(has).collect()).unwrap_or_else(everything)
+    }
+
+    /// What holds `value` in one of the places.
+    fn in_places(
+        &mut self,
+        places: &[Place],
+        value: &Value,
+    ) -> Result<Option<Box<dyn Engine>>, String> {
+        let queries: Vec<Box<dyn Engine>> = match value {
+            Value::Word(text) => {
+                let exact = words::split(&mut self.exact, text);
+                match &exact[..] {
+                    [] => return Ok(None),
+                    [word] => {
+                        let stem = words::split(&mut self.stemmed, text);
+                        let stem = stem.first().unwrap_or(word);
+                        each(places, |place| plain(place, word, stem))
+                    }
+                    several => each(places, |place| phrase(place, several)),
+                }
+            }
+            Value::Phrase(text) => {
+                let exact = words::split(&mut self.exact, text);
+                if exact.is_empty() {
+                    return Ok(None);
+                }
+                each(places, |place| phrase(place, &exact))
+            }
+            Value::Prefix(text) => {
+                let exact = words::split(&mut self.exact, text);
+                let Some((last, before)) = exact.split_last() else { return Ok(None) };
+                each(places, |place| prefix(place, before, last))
+            }
+            Value::Fuzzy(text, edits) => {
+                let exact = words::split(&mut self.exact, text);
+                if exact.is_empty() {
+                    return Ok(None);
+                }
+                each(places, |place| fuzzy(place, &exact, *edits))
+            }
+            Value::Regex(pattern) => {
+                let pattern = format!("(?i:{})", words::fold_pattern(pattern));
+                let mut queries = Vec::with_capacity(places.len());
+                for place in places {
+                    queries.push(weigh_by(regex(place, &pattern)?, place.weight()));
+                }
+                queries
+            }
+            Value::Range(..) | Value::Present => return Ok(Some(Box::new(EmptyQuery))),
+        };
+        Ok(any(queries))
+    }
+}
+
+/// Makes a query for each place and gives it the place's weight.
+fn each(places: &[Place], query: impl Fn(&Place) -> Box<dyn Engine>) -> Vec<Box<dyn Engine>> {
+    places.iter().map(|place| weigh_by(query(place), place.weight())).collect()
+}
+
+/// One plain word: its stem where stems are kept.
+fn plain(place: &Place, word: &str, stem: &str) -> Box<dyn Engine> {
+    let term = match place {
+        Place::Text(Text { stemmed: Some(stemmed), .. }) => Term::from_field_text(*stemmed, stem),
+        _ => place.term(word),
+    };
+    Box::new(TermQuery::new(term, IndexRecordOption::WithFreqs))
+}
+
+/// Words as they are, side by side; at least one.
+fn phrase(place: &Place, words: &[String]) -> Box<dyn Engine> {
+    let terms: Vec<Term> = words.iter().map(|word| place.term(word)).collect();
+    match <[Term; 1]>::try_from(terms) {
+        Ok([term]) => Box::new(TermQuery::new(term, IndexRecordOption::WithFreqs)),
+        Err(terms) => Box::new(PhraseQuery::new(terms)),
+    }
+}
+
+/// A word that begins with `last`, after the words `before`.
+fn prefix(place: &Place, before: &[String], last: &str) -> Box<dyn Engine> {
+    if before.is_empty() {
+        return Box::new(FuzzyTermQuery::new_prefix(place.term(last), 0, true));
+    }
+    let mut terms: Vec<Term> = before.iter().map(|word| place.term(word)).collect();
+    terms.push(place.term(last));
+    let mut query = PhrasePrefixQuery::new(terms);
+    query.set_max_expansions(EXPANSIONS_MAX);
+    Box::new(query)
+}
+
+/// Words at most `edits` away from each of `words`; the words themselves count most.
+fn fuzzy(place: &Place, words: &[String], edits: u8) -> Box<dyn Engine> {
+    let near = |word: &String| -> Box<dyn Engine> {
+        let resembling: Box<dyn Engine> =
+            Box::new(FuzzyTermQuery::new(place.term(word), edits, true));
+        let very = TermQuery::new(place.term(word), IndexRecordOption::WithFreqs);
+        Box::new(BooleanQuery::union(vec![weigh_by(resembling, rank::FUZZY), Box::new(very)]))
+    };
+    Box::new(BooleanQuery::intersection(words.iter().map(near).collect()))
+}
+
+/// Words that `pattern` matches as a whole.
+fn regex(place: &Place, pattern: &str) -> Result<Box<dyn Engine>, String> {
+    let pattern = match place {
+        Place::Text(_) => pattern.to_owned(),
+        // A term of an attribute is its path, a mark for text, and the word.
+        Place::Attribute(_) => {
+            let before = place.term("");
+            let path = String::from_utf8_lossy(before.serialized_value_bytes()).into_owned();
+            format!("{}{pattern}", regex::escape(&path))
+        }
+    };
+    let query = RegexQuery::from_pattern(&pattern, place.exact())
+        .map_err(|_error| "the regular expression is too large; write a simpler one".to_owned())?;
+    Ok(Box::new(query))
+}
+
+/// Path of an attribute in the field of attributes.
+fn attribute_path(field: Field, name: &str) -> Term {
+    let escaped = name.replace('\\', "\\\\").replace('.', "\\.");
+    Term::from_field_json_path(field, &escaped, false)
+}
+
+/// A number, or a range of them.
+fn numbers(field: Field, value: &Value) -> Box<dyn Engine> {
+    let exactly = |text: &str| number(text).map(|it| (it, it));
+    between(field, value, exactly)
+}
+
+/// A period, or a range of moments.
+fn dates(field: Field, value: &Value) -> Box<dyn Engine> {
+    between(field, value, |text| period(text).map(|it| (it.first, it.last)))
+}
+
+/// What lies in `value`, which `reads` turns into first and last.
+fn between(
+    field: Field,
+    value: &Value,
+    reads: impl Fn(&str) -> Option<(i64, i64)>,
+) -> Box<dyn Engine> {
+    let range = match value {
+        Value::Word(text) | Value::Phrase(text) => reads(text),
+        Value::Range(low, high) => limits(low, high, reads),
+        Value::Prefix(_) | Value::Fuzzy(..) | Value::Regex(_) | Value::Present => None,
+    };
+    match range {
+        Some((low, high)) if low <= high => Box::new(RangeQuery::new(
+            Limit::Included(Term::from_field_i64(field, low)),
+            Limit::Included(Term::from_field_i64(field, high)),
+        )),
+        _ => Box::new(EmptyQuery),
+    }
+}
+
+/// Whole numbers of an attribute between two bounds.
+fn attribute_range(path: &Term, low: &Bound, high: &Bound) -> Box<dyn Engine> {
+    let reads = |text: &str| {
+        number(text).map(|it| (it, it)).or_else(|| period(text).map(|it| (it.first, it.last)))
+    };
+    let at = |value: i64| {
+        let mut term = path.clone();
+        term.append_type_and_fast_value(value);
+        Limit::Included(term)
+    };
+    match limits(low, high, reads) {
+        Some((low, high)) if low <= high => {
+            Box::new(InvertedIndexRangeQuery::new(at(low), at(high)))
+        }
+        _ => Box::new(EmptyQuery),
+    }
+}
+
+/// First and last value of a range; `None` when a bound cannot be read.
+fn limits(
+    low: &Bound,
+    high: &Bound,
+    reads: impl Fn(&str) -> Option<(i64, i64)>,
+) -> Option<(i64, i64)> {
+    let low = match low {
+        Bound::Open => i64::MIN,
+        Bound::Inclusive(text) => reads(text)?.0,
+        Bound::Exclusive(text) => reads(text)?.1.checked_add(1)?,
+    };
+    let high = match high {
+        Bound::Open => i64::MAX,
+        Bound::Inclusive(text) => reads(text)?.1,
+        Bound::Exclusive(text) => reads(text)?.0.checked_sub(1)?,
+    };
+    Some((low, high))
+}
+
+/// Each different node with how often it is there, in the order of the first ones.
+fn counted(nodes: &[Node]) -> Vec<(&Node, usize)> {
+    let mut counted: Vec<(&Node, usize)> = Vec::with_capacity(nodes.len());
+    for node in nodes {
+        match counted.iter_mut().find(|(known, _)| *known == node) {
+            Some((_, times)) => *times += 1,
+            None => counted.push((node, 1)),
+        }
+    }
+    counted
+}
+
+fn weigh(query: Box<dyn Engine>, times: usize) -> Box<dyn Engine> {
+    if times == 1 { query } else { weigh_by(query, rank::repeated(times)) }
+}
+
+fn weigh_by(query: Box<dyn Engine>, weight: f32) -> Box<dyn Engine> {
+    Box::new(BoostQuery::new(query, weight))
+}
+
+fn everything() -> Box<dyn Engine> {
+    Box::new(ConstScoreQuery::new(Box::new(AllQuery), 0.0))
+}
+
+fn all_but(query: Box<dyn Engine>) -> Box<dyn Engine> {
+    Box::new(BooleanQuery::new(vec![(Occur::Must, everything()), (Occur::MustNot, query)]))
+}
+
+fn any(mut queries: Vec<Box<dyn Engine>>) -> Option<Box<dyn Engine>> {
+    match queries.len() {
+        0 => None,
+        1 => queries.pop(),
+        _ => Some(Box::new(BooleanQuery::union(queries))),
+    }
+}
+
+/// Joins clauses; `None` when there are none. What only excludes is taken from everything.
+fn combine(mut clauses: Clauses) -> Option<Box<dyn Engine>> {
+    if clauses.is_empty() {
+        return None;
+    }
+    if clauses.iter().all(|(occur, _)| *occur == Occur::MustNot) {
+        clauses.push((Occur::Must, everything()));
+    }
+    Some(Box::new(BooleanQuery::new(clauses)))
+}

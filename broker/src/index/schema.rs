@@ -1,0 +1,187 @@
+//! What the index keeps of an object, and under which names it is found.
+
+use tantivy::schema::{
+    FAST, Field, INDEXED, IndexRecordOption, JsonObjectOptions, STORED, STRING, Schema,
+    TextFieldIndexing, TextOptions,
+};
+
+use super::words::{EXACT, STEMMED};
+use crate::rank;
+
+/// Number of this layout and of the way words are made; an index of another is built anew.
+pub(super) const LAYOUT: u32 = 1;
+
+/// Part of an object that is searched by its words.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Text {
+    /// Words without endings, with frequencies; none where endings mean nothing.
+    pub(super) stemmed: Option<Field>,
+    /// Words as they are, with positions.
+    pub(super) exact: Field,
+    /// What a word counts here.
+    pub(super) weight: f32,
+}
+
+/// The fields of the index.
+#[derive(Clone, Debug)]
+pub(super) struct Fields {
+    /// `GATHERER-ID:URL`: what an object is replaced and deleted by.
+    pub(super) oid: Field,
+    pub(super) title: Text,
+    pub(super) keywords: Text,
+    pub(super) description: Text,
+    pub(super) author: Text,
+    pub(super) body: Text,
+    /// Words of the address, and of the duplicates' addresses.
+    pub(super) url: Text,
+    pub(super) r#type: Text,
+    pub(super) host: Text,
+    /// Name, id and host of the gatherer.
+    pub(super) gatherer: Text,
+    /// `FACET NUL VALUE`, for counting and for filters.
+    pub(super) facet: Field,
+    /// All other attributes, by name in small letters: words with positions, whole numbers besides.
+    pub(super) attributes: Field,
+    /// Names of the attributes that the object has, in small letters.
+    pub(super) names: Field,
+    /// MD5 of an object that is not empty: what duplicates are told by.
+    pub(super) content: Field,
+    /// Whether another object with the same content answers for this one.
+    pub(super) duplicate: Field,
+    /// Unix seconds.
+    pub(super) modified: Field,
+    /// Unix seconds.
+    pub(super) updated: Field,
+    pub(super) year: Field,
+    /// Bytes.
+    pub(super) size: Field,
+    /// What the address is ordered by.
+    pub(super) url_key: Field,
+    /// What the title is ordered by.
+    pub(super) title_key: Field,
+    /// What a hit shows, as JSON.
+    pub(super) stored: Field,
+}
+
+/// Names of fast fields, which collectors ask for by name.
+pub(super) mod name {
+    pub(in crate::index) const FACET: &str = "facet";
+    pub(in crate::index) const MODIFIED: &str = "modified";
+    pub(in crate::index) const SIZE: &str = "size";
+    pub(in crate::index) const URL_KEY: &str = "url_key";
+    pub(in crate::index) const TITLE_KEY: &str = "title_key";
+    pub(in crate::index) const OID: &str = "oid";
+    pub(in crate::index) const CONTENT: &str = "content";
+    pub(in crate::index) const DUPLICATE: &str = "duplicate";
+}
+
+impl Fields {
+    /// The parts that are searched when no attribute is named.
+    pub(super) fn usual(&self) -> [Text; 6] {
+        [self.title, self.keywords, self.description, self.author, self.url, self.body]
+    }
+}
+
+/// What a name in a query stands for.
+#[derive(Clone, Debug)]
+pub(super) enum Target {
+    /// Words; and the attribute names that show whether it is there at all, none if it always is.
+    Text(Text, &'static [&'static str]),
+    /// Whole numbers, and the attribute's name.
+    Number(Field, &'static str),
+    /// Unix seconds, and the attribute's name.
+    Date(Field, &'static str),
+    /// The object's id.
+    Oid,
+    /// Any other attribute: its name in small letters.
+    Attribute(String),
+}
+
+/// Looks up what `name`, in any case, stands for.
+pub(super) fn target(fields: &Fields, name: &str) -> Target {
+    let name = name.to_ascii_lowercase();
+    match name.as_str() {
+        "title" => Target::Text(fields.title, &["title"]),
+        "keywords" => Target::Text(fields.keywords, &["keywords"]),
+        "description" | "abstract" => {
+            Target::Text(fields.description, &["description", "abstract"])
+        }
+        "author" => Target::Text(fields.author, &["author"]),
+        "body" | "text" | "partial-text" | "full-text" => {
+            Target::Text(fields.body, &["partial-text", "full-text"])
+        }
+        "url" => Target::Text(fields.url, &[]),
+        "type" => Target::Text(fields.r#type, &["type"]),
+        "host" => Target::Text(fields.host, &[]),
+        "gatherer" => Target::Text(fields.gatherer, &[]),
+        "size" | "file-size" => Target::Number(fields.size, "file-size"),
+        "year" => Target::Number(fields.year, "last-modification-time"),
+        "modified" | "last-modification-time" => {
+            Target::Date(fields.modified, "last-modification-time")
+        }
+        "updated" | "update-time" => Target::Date(fields.updated, "update-time"),
+        "oid" => Target::Oid,
+        _ => Target::Attribute(name),
+    }
+}
+
+/// Makes the schema.
+pub(super) fn build() -> (Schema, Fields) {
+    let mut schema = Schema::builder();
+    let words = |chain: &str, option: IndexRecordOption| {
+        let indexing = TextFieldIndexing::default().set_tokenizer(chain).set_index_option(option);
+        TextOptions::default().set_indexing_options(indexing)
+    };
+    let stemmed = words(STEMMED, IndexRecordOption::WithFreqs);
+    let exact = words(EXACT, IndexRecordOption::WithFreqsAndPositions);
+    let mut both = |name: &str, weight: f32| Text {
+        stemmed: Some(schema.add_text_field(&format!("{name}_stemmed"), stemmed.clone())),
+        exact: schema.add_text_field(name, exact.clone()),
+        weight,
+    };
+    let title = both("title", rank::TITLE);
+    let keywords = both("keywords", rank::KEYWORDS);
+    let description = both("description", rank::DESCRIPTION);
+    let body = both("body", rank::BODY);
+    let mut only = |name: &str, weight: f32| Text {
+        stemmed: None,
+        exact: schema.add_text_field(name, exact.clone()),
+        weight,
+    };
+    let author = only("author", rank::AUTHOR);
+    let url = only("url", rank::URL);
+    let r#type = only("type", 1.0);
+    let host = only("host", 1.0);
+    let gatherer = only("gatherer", 1.0);
+    let raw_fast = TextOptions::default().set_fast("raw");
+    let attributes = JsonObjectOptions::default().set_indexing_options(
+        TextFieldIndexing::default()
+            .set_tokenizer(EXACT)
+            .set_index_option(IndexRecordOption::WithFreqsAndPositions),
+    );
+    let fields = Fields {
+        oid: schema.add_text_field(name::OID, STRING | raw_fast.clone()),
+        title,
+        keywords,
+        description,
+        author,
+        body,
+        url,
+        r#type,
+        host,
+        gatherer,
+        facet: schema.add_text_field(name::FACET, STRING | raw_fast.clone()),
+        attributes: schema.add_json_field("attributes", attributes),
+        names: schema.add_text_field("names", STRING),
+        content: schema.add_text_field(name::CONTENT, STRING | raw_fast.clone()),
+        duplicate: schema.add_bool_field(name::DUPLICATE, INDEXED | FAST),
+        modified: schema.add_i64_field(name::MODIFIED, FAST),
+        updated: schema.add_i64_field("updated", FAST),
+        year: schema.add_i64_field("year", FAST),
+        size: schema.add_i64_field(name::SIZE, FAST),
+        url_key: schema.add_text_field(name::URL_KEY, raw_fast.clone()),
+        title_key: schema.add_text_field(name::TITLE_KEY, raw_fast),
+        stored: schema.add_bytes_field("stored", STORED),
+    };
+    (schema.build(), fields)
+}

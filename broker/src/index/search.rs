@@ -1,0 +1,210 @@
+//! Answers searches from the last commit.
+
+use std::collections::BTreeMap;
+
+use tantivy::collector::{Collector, TopDocs};
+use tantivy::query::{BooleanQuery, ConstScoreQuery, Occur, Query as Engine, TermQuery};
+use tantivy::schema::IndexRecordOption;
+use tantivy::{DocAddress, Order, Searcher, Term};
+
+use super::compile::Compiler;
+use super::document::{StoredHit, facet_key, title_of};
+use super::highlight::Highlighter;
+use super::lookup;
+use super::schema::{Fields, name};
+use super::tally::{Counts, Tally};
+use crate::answer::{
+    Answer, DEPTH_MAX, DUPLICATES_MAX, Duplicate, Facet, Filter, HITS_MAX, Hit, SearchRequest,
+    Snippet, Sort, oid_text,
+};
+use crate::query::QueryError;
+use crate::snippet;
+
+/// Most objects of the same content that are looked at to name [`DUPLICATES_MAX`] of them.
+const GROUP_LOOKED_AT_MAX: usize = 256;
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub(super) enum Refusal {
+    /// The request cannot be answered.
+    Query(QueryError),
+    /// The engine failed.
+    Engine(tantivy::TantivyError),
+}
+
+impl From<tantivy::TantivyError> for Refusal {
+    fn from(error: tantivy::TantivyError) -> Self {
+        Self::Engine(error)
+    }
+}
+
+/// Answers `request`; `took_us` is left to the caller, who has the clock.
+pub(super) fn search(
+    searcher: &Searcher,
+    fields: &Fields,
+    request: &SearchRequest,
+) -> Result<Answer, Refusal> {
+    let whole = |message: String| {
+        Refusal::Query(QueryError { offset: 0, len: request.text.len(), message })
+    };
+    if HITS_MAX < request.limit {
+        return Err(whole(format!(
+            "an answer has at most {HITS_MAX} hits; ask for less and page on"
+        )));
+    }
+    if DEPTH_MAX < request.offset.saturating_add(request.limit) {
+        return Err(whole(format!(
+            "only the first {DEPTH_MAX} hits can be looked through; narrow the search, or choose another order"
+        )));
+    }
+    let asked = Compiler::new(fields).query(&request.query).map_err(whole)?;
+    let (found, counts) = find(searcher, &narrowed(fields, request, asked), request)?;
+    let total = counts.total;
+    let facets = if request.facets { counts.into_facets() } else { BTreeMap::new() };
+    let mut highlighter = request.snippets.then(|| Highlighter::new(&request.query));
+    let mut hits = Vec::with_capacity(found.len());
+    for (score, address) in found {
+        hits.push(hit(searcher, fields, address, score, highlighter.as_mut())?);
+    }
+    Ok(Answer { total, took_us: 0, hits, facets })
+}
+
+/// Narrows what is asked to the chosen facet values and, usually, to one object of each content.
+fn narrowed(fields: &Fields, request: &SearchRequest, asked: Box<dyn Engine>) -> Box<dyn Engine> {
+    let mut clauses = vec![(Occur::Must, asked)];
+    let mut chosen: BTreeMap<Facet, Vec<&Filter>> = BTreeMap::new();
+    for filter in &request.filters {
+        chosen.entry(filter.facet).or_default().push(filter);
+    }
+    for filters in chosen.values() {
+        let value = |filter: &&Filter| -> Box<dyn Engine> {
+            let key = facet_key(filter.facet, &filter.value);
+            let term = Term::from_field_text(fields.facet, &key);
+            Box::new(TermQuery::new(term, IndexRecordOption::Basic))
+        };
+        let values = BooleanQuery::union(filters.iter().map(value).collect());
+        clauses.push((Occur::Must, Box::new(ConstScoreQuery::new(Box::new(values), 0.0))));
+    }
+    if !request.duplicates {
+        let term = Term::from_field_bool(fields.duplicate, true);
+        clauses.push((Occur::MustNot, Box::new(TermQuery::new(term, IndexRecordOption::Basic))));
+    }
+    Box::new(BooleanQuery::new(clauses))
+}
+
+/// Finds the hits asked for, with their scores, and counts all.
+fn find(
+    searcher: &Searcher,
+    query: &dyn Engine,
+    request: &SearchRequest,
+) -> tantivy::Result<(Vec<(f32, DocAddress)>, Counts)> {
+    let tally = Tally { facets: request.facets };
+    if request.limit == 0 {
+        return Ok((Vec::new(), searcher.search(query, &tally)?));
+    }
+    let top = TopDocs::with_limit(request.limit).and_offset(request.offset);
+    match request.sort {
+        Sort::Relevance => searcher.search(query, &(top.order_by_score(), tally)),
+        Sort::Newest => ordered(
+            searcher,
+            query,
+            tally,
+            top.order_by_fast_field::<i64>(name::MODIFIED, Order::Desc),
+        ),
+        Sort::Oldest => ordered(
+            searcher,
+            query,
+            tally,
+            top.order_by_fast_field::<i64>(name::MODIFIED, Order::Asc),
+        ),
+        Sort::Size => {
+            ordered(searcher, query, tally, top.order_by_fast_field::<i64>(name::SIZE, Order::Desc))
+        }
+        Sort::Title => ordered(
+            searcher,
+            query,
+            tally,
+            top.order_by_string_fast_field(name::TITLE_KEY, Order::Asc),
+        ),
+        Sort::Url => ordered(
+            searcher,
+            query,
+            tally,
+            top.order_by_string_fast_field(name::URL_KEY, Order::Asc),
+        ),
+    }
+}
+
+fn ordered<K: Send + Sync + 'static>(
+    searcher: &Searcher,
+    query: &dyn Engine,
+    tally: Tally,
+    top: impl Collector<Fruit = Vec<(K, DocAddress)>>,
+) -> tantivy::Result<(Vec<(f32, DocAddress)>, Counts)> {
+    let (found, counts) = searcher.search(query, &(top, tally))?;
+    Ok((found.into_iter().map(|(_, address)| (0.0, address)).collect(), counts))
+}
+
+fn hit(
+    searcher: &Searcher,
+    fields: &Fields,
+    address: DocAddress,
+    score: f32,
+    highlighter: Option<&mut Highlighter>,
+) -> tantivy::Result<Hit> {
+    let stored = lookup::stored(searcher, fields, address)?;
+    let duplicates = duplicates(searcher, fields, address)?;
+    let snippet = highlighter.map(|it| excerpt(it, &stored)).unwrap_or_default();
+    Ok(Hit {
+        title: if stored.title.is_empty() { title_of(&stored.url) } else { stored.title },
+        oid: oid_text(&stored.gatherer_id, &stored.url),
+        url: stored.url,
+        description: stored.description,
+        r#type: stored.r#type,
+        score,
+        gatherer: stored.gatherer,
+        gatherer_id: stored.gatherer_id,
+        host: stored.host,
+        size: stored.size,
+        modified: stored.modified,
+        snippet,
+        duplicates,
+    })
+}
+
+/// Cuts a snippet from the text or, where that shows none of the words, from the description.
+fn excerpt(highlighter: &mut Highlighter, stored: &StoredHit) -> Snippet {
+    let marks = highlighter.marks(&stored.text);
+    if marks.is_empty() && !stored.description.is_empty() {
+        let marks = highlighter.marks(&stored.description);
+        if !marks.is_empty() || stored.text.is_empty() {
+            return snippet::cut(&stored.description, &marks);
+        }
+    }
+    snippet::cut(&stored.text, &marks)
+}
+
+/// Names the other objects of a hit's content, in the order of (address, gatherer).
+fn duplicates(
+    searcher: &Searcher,
+    fields: &Fields,
+    address: DocAddress,
+) -> tantivy::Result<Vec<Duplicate>> {
+    let Some(content) = lookup::content(searcher, address)? else { return Ok(Vec::new()) };
+    let mut others = Vec::new();
+    for other in lookup::having(searcher, fields.content, &content, GROUP_LOOKED_AT_MAX)? {
+        if other != address
+            && let Some(oid) = lookup::oid(searcher, other)?
+        {
+            others.push((oid.key(), other));
+        }
+    }
+    others.sort();
+    others.truncate(DUPLICATES_MAX);
+    let name = |(_, address): (Vec<u8>, DocAddress)| {
+        let stored = lookup::stored(searcher, fields, address)?;
+        let oid = oid_text(&stored.gatherer_id, &stored.url);
+        Ok(Duplicate { url: stored.url, gatherer: stored.gatherer, oid })
+    };
+    others.into_iter().map(name).collect()
+}

@@ -1,0 +1,132 @@
+//! Counts what matches: how many objects, and how many of each facet value.
+
+use std::collections::{BTreeMap, HashMap};
+
+use tantivy::collector::{Collector, SegmentCollector};
+use tantivy::columnar::StrColumn;
+use tantivy::{DocId, Score, SegmentOrdinal, SegmentReader};
+
+use super::schema::name;
+use crate::answer::{FACET_VALUES_MAX, Facet};
+
+/// Counts the objects found and, if asked to, their facet values.
+pub(super) struct Tally {
+    /// Whether to count facet values.
+    pub(super) facets: bool,
+}
+
+/// What [`Tally`] found.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Counts {
+    /// Objects.
+    pub(super) total: u64,
+    /// Facet keys (`FACET NUL VALUE`) and their objects.
+    values: HashMap<String, u64>,
+}
+
+impl Counts {
+    /// Returns the values of each facet, the most frequent first, years the latest first.
+    pub(super) fn into_facets(self) -> BTreeMap<String, Vec<(String, u64)>> {
+        let mut facets: BTreeMap<String, Vec<(String, u64)>> =
+            Facet::ALL.iter().map(|facet| (facet.name().to_owned(), Vec::new())).collect();
+        for (key, count) in self.values {
+            if let Some((facet, value)) = key.split_once('\0')
+                && let Some(values) = facets.get_mut(facet)
+            {
+                values.push((value.to_owned(), count));
+            }
+        }
+        for (facet, values) in &mut facets {
+            values.sort_by(|(a, more), (b, less)| less.cmp(more).then_with(|| a.cmp(b)));
+            values.truncate(FACET_VALUES_MAX);
+            if facet == Facet::Year.name() {
+                values.sort_by(|(a, _), (b, _)| b.cmp(a));
+            }
+        }
+        facets
+    }
+}
+
+/// Counts in one segment.
+pub(super) struct SegmentTally {
+    total: u64,
+    column: Option<StrColumn>,
+    /// By ordinal in the column's dictionary.
+    counts: Vec<u64>,
+}
+
+impl Collector for Tally {
+    type Fruit = Counts;
+    type Child = SegmentTally;
+
+    fn for_segment(
+        &self,
+        _: SegmentOrdinal,
+        segment: &SegmentReader,
+    ) -> tantivy::Result<SegmentTally> {
+        let column = if self.facets { segment.fast_fields().str(name::FACET)? } else { None };
+        let terms = column.as_ref().map_or(0, |column| column.num_terms());
+        Ok(SegmentTally { total: 0, column, counts: vec![0; terms] })
+    }
+
+    fn requires_scoring(&self) -> bool {
+        false
+    }
+
+    fn merge_fruits(&self, segments: Vec<tantivy::Result<Counts>>) -> tantivy::Result<Counts> {
+        let mut all = Counts::default();
+        for segment in segments {
+            let segment = segment?;
+            all.total += segment.total;
+            for (key, count) in segment.values {
+                *all.values.entry(key).or_default() += count;
+            }
+        }
+        Ok(all)
+    }
+}
+
+impl SegmentCollector for SegmentTally {
+    type Fruit = tantivy::Result<Counts>;
+
+    fn collect(&mut self, doc: DocId, _: Score) {
+        self.total += 1;
+        let Some(column) = &self.column else { return };
+        for ord in column.term_ords(doc) {
+            if let Some(count) = usize::try_from(ord).ok().and_then(|ord| self.counts.get_mut(ord))
+            {
+                *count += 1;
+            }
+        }
+    }
+
+    fn harvest(self) -> tantivy::Result<Counts> {
+        let mut values = HashMap::new();
+        if let Some(column) = &self.column {
+            for (ord, count) in (0..).zip(&self.counts).filter(|(_, count)| **count != 0) {
+                let mut key = String::new();
+                if column.ord_to_str(ord, &mut key)? {
+                    values.insert(key, *count);
+                }
+            }
+        }
+        Ok(Counts { total: self.total, values })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn facets_list_the_most_frequent_values_and_the_latest_years() {
+        let values = (0..20).map(|n| (format!("host\0h{n:02}"), 20 - n));
+        let years = [(format!("year\0{}", 2020), 5), (format!("year\0{}", 2024), 1)];
+        let counts = Counts { total: 9, values: values.chain(years).collect() };
+        let facets = counts.into_facets();
+        assert_eq!(facets["host"].len(), FACET_VALUES_MAX);
+        assert_eq!(facets["host"][0], ("h00".to_owned(), 20));
+        assert_eq!(facets["year"], [("2024".to_owned(), 1), ("2020".to_owned(), 5)]);
+        assert_eq!(facets["type"], []);
+    }
+}

@@ -1,0 +1,148 @@
+//! The index follows the log: changes, deletes, duplicates, epochs, damage.
+
+use super::*;
+
+#[test]
+fn changes_replace_and_deletes_remove() {
+    let site = corpus();
+    site.put("http://a.org/one", &[("Title", "Something else")]);
+    site.delete("http://b.org/docs/two");
+    site.delete("http://b.org/unknown");
+    site.log.borrow_mut().push(Change::Confirm {
+        gatherer: GATHERER.to_owned(),
+        root: "file:///srv/".to_owned(),
+        at: Stamp(1),
+    });
+    assert_eq!(site.apply().serial, 7);
+    site.check("*", "one three");
+    site.check("gatherer", "");
+    site.check("title:something", "one");
+    site.check("broker", "");
+}
+
+#[test]
+fn an_index_opens_again_where_it_was() {
+    let mut site = corpus();
+    let covered = site.index().covered();
+    assert_eq!(covered, Some(Version { epoch: Epoch(1), serial: 3 }));
+    let error = Index::open(site.dir.path(), IndexOptions::default()).unwrap_err();
+    assert!(error.to_string().contains("lock"), "{error}");
+    site.index = None;
+    site.index = Some(Index::open(site.dir.path(), IndexOptions::default()).unwrap());
+    assert_eq!(site.index().covered(), covered);
+    site.check("harvest", "one two");
+    site.put("http://a.org/four", &[("Title", "Harvest again")]);
+    site.apply();
+    site.check("harvest", "four one two");
+    assert_eq!(site.index().stats().documents, 4);
+}
+
+#[test]
+fn another_epoch_or_a_shorter_log_builds_the_index_anew() {
+    let mut site = corpus();
+    site.epoch = Epoch(2);
+    site.log = RefCell::new(Vec::new());
+    site.put("http://a.org/new", &[("Title", "Harvest")]);
+    assert_eq!(site.apply(), Version { epoch: Epoch(2), serial: 1 });
+    site.check("*", "new");
+    site.put("http://a.org/newer", &[("Title", "Harvest")]);
+    site.apply();
+    site.log.borrow_mut().pop();
+    assert_eq!(site.apply().serial, 1);
+    site.check("*", "new");
+}
+
+#[test]
+fn damage_drops_the_index_and_the_next_apply_builds_it() {
+    let mut site = corpus();
+    site.index = None;
+    for file in fs::read_dir(site.dir.path()).unwrap() {
+        let path = file.unwrap().path();
+        if path.extension().is_some_and(|it| it == "store" || it == "term") {
+            fs::remove_file(path).unwrap();
+        }
+    }
+    site.index = Some(Index::open(site.dir.path(), IndexOptions::default()).unwrap());
+    assert_eq!(site.index().covered(), None);
+    site.apply();
+    site.check("harvest", "one two");
+}
+
+#[test]
+fn an_apply_that_is_cancelled_goes_on_where_it_stopped() {
+    let options = IndexOptions { threads: 1, heap_bytes: 16 << 20, commit_changes_max: 2 };
+    let site = Site::with(options);
+    for n in 0..5 {
+        site.put(&format!("http://a/{n}"), &[("Title", "x")]);
+    }
+    assert_eq!(apply_to(site.index(), site.epoch, &site.log.borrow(), &|| true).serial, 2);
+    site.check("*", "0 1");
+    assert_eq!(site.apply().serial, 5);
+    site.check("*", "0 1 2 3 4");
+}
+
+const SAME: &[(&str, &str)] =
+    &[("Title", "Same"), ("MD5", "aa"), ("File-Size", "3"), ("Type", "Text")];
+
+#[test]
+fn one_of_the_same_content_answers_for_all() {
+    let site = Site::new();
+    site.put("http://b.org/two", SAME);
+    site.put("http://c.org/three", SAME);
+    site.put("http://d.org/empty", &[("Title", "Same"), ("MD5", "bb"), ("File-Size", "0")]);
+    site.put("http://e.org/empty", &[("Title", "Same"), ("MD5", "bb"), ("File-Size", "0")]);
+    site.apply();
+    let check = |query: &str, expected: &str| {
+        let answer = site.ask(query, |request| request.sort = Sort::Url);
+        let seen: Vec<String> = answer
+            .hits
+            .iter()
+            .map(|hit| {
+                let others: Vec<_> =
+                    hit.duplicates.iter().map(|it| document::title_of(&it.url)).collect();
+                format!("{}[{}]", document::title_of(&hit.url), others.join(","))
+            })
+            .collect();
+        assert_eq!(seen.join(" "), expected, "{query}");
+        assert_eq!(answer.total, seen.len() as u64);
+    };
+    check("title:same size:>0", "two[three]");
+    check("same", "two[three] empty[] empty[]");
+    assert_eq!(site.ask("same", |request| request.duplicates = true).total, 4);
+    // Found by the other's address and host, and counted there.
+    check("three", "two[three]");
+    check("host:c.org", "two[three]");
+    let hosts = site.ask("title:same", |_| ()).facets["host"].clone();
+    assert!(hosts.contains(&("c.org".to_owned(), 1)), "{hosts:?}");
+    // A smaller address takes over, in a commit of its own.
+    site.put("http://a.org/one", SAME);
+    site.apply();
+    check("title:same size:>0", "one[two,three]");
+    // It changes: the next one answers again.
+    site.put("http://a.org/one", &[("Title", "Other"), ("MD5", "cc"), ("File-Size", "3")]);
+    site.apply();
+    check("title:same size:>0", "two[three]");
+    check("three", "two[three]");
+    // The one that answers goes, and then the last.
+    site.delete("http://b.org/two");
+    site.apply();
+    check("title:same size:>0", "three[]");
+    check("two", "");
+    site.delete("http://c.org/three");
+    site.apply();
+    check("title:same size:>0", "");
+}
+
+#[test]
+fn duplicates_at_two_gatherers_keep_their_provenance() {
+    let site = Site::new();
+    site.put_from("aaaa", "http://a.org/x", &[SAME, &[("Gatherer-Name", "First")]].concat());
+    site.put_from("bbbb", "http://a.org/x", &[SAME, &[("Gatherer-Name", "Second")]].concat());
+    site.apply();
+    let answer = site.ask("same", |_| ());
+    assert_eq!(answer.total, 1);
+    assert_eq!(answer.hits[0].oid, "aaaa:http://a.org/x");
+    assert_eq!(answer.hits[0].duplicates[0].gatherer, "Second");
+    assert_eq!(answer.hits[0].duplicates[0].oid, "bbbb:http://a.org/x");
+    site.check("gatherer:second", "x");
+}

@@ -1,0 +1,91 @@
+//! A process killed while it applies: what is on disk, and where the next one goes on.
+
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+
+use super::*;
+use crate::query::Query;
+
+/// The log of the kill test: objects that come, change their content, share it, and go.
+fn long_log() -> Vec<Change> {
+    let mut changes = Vec::new();
+    for n in 0..600_u64 {
+        let url = format!("http://x/{}", n * 7 % 40);
+        if n % 11 == 3 {
+            changes.push(Change::Delete(Oid { gatherer: GATHERER.to_owned(), url }));
+        } else {
+            let md5 = format!("content{}", n % 5);
+            let text = format!("version{n}");
+            changes.push(Change::Update(record(
+                GATHERER,
+                &url,
+                &[("MD5", md5.as_str()), ("File-Size", "9"), ("Partial-Text", text.as_str())],
+            )));
+        }
+    }
+    changes
+}
+
+/// Everything an index answers, by address: text, and the duplicates named.
+fn contents(index: &Index) -> Vec<(String, String, Vec<String>)> {
+    let mut all = Vec::new();
+    for duplicates in [false, true] {
+        let mut request = SearchRequest::new(Query::all(), "*");
+        (request.limit, request.sort, request.duplicates) = (1_000, Sort::Url, duplicates);
+        for hit in index.search(&request).unwrap().hits {
+            let others = hit.duplicates.into_iter().map(|it| it.url).collect();
+            all.push((hit.url, hit.snippet.text, others));
+        }
+    }
+    all
+}
+
+#[test]
+fn a_killed_apply_leaves_what_its_payload_says() {
+    const DIR: &str = "HARVEST_INDEX_KILL_TEST_DIR";
+    let options = IndexOptions { threads: 1, heap_bytes: 16 << 20, commit_changes_max: 7 };
+    let log = long_log();
+    if let Ok(dir) = std::env::var(DIR) {
+        // The child: applies until it is killed, and says after every commit that it goes on.
+        let index = Index::open(Path::new(&dir), options).unwrap();
+        apply_to(&index, Epoch(1), &log, &|| {
+            println!("\ncommitted");
+            false
+        });
+        return;
+    }
+    let fresh = Site::new();
+    apply_to(fresh.index(), Epoch(1), &log, &|| false);
+    for commits in [1, 5, 40] {
+        let dir = tempfile::tempdir().unwrap();
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["index::tests::kill::a_killed_apply_leaves_what_its_payload_says", "--exact"])
+            .arg("--nocapture")
+            .env(DIR, dir.path())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let seen = lines.map_while(Result::ok).filter(|line| line == "committed").take(commits);
+        assert_eq!(seen.count(), commits);
+        child.kill().unwrap();
+        child.wait().unwrap();
+
+        let index = Index::open(dir.path(), options).unwrap();
+        let covered = usize::try_from(index.covered().unwrap().serial).unwrap();
+        let reached = log.get(..covered).unwrap();
+        let live: BTreeSet<String> = reached.iter().fold(BTreeSet::new(), |mut live, change| {
+            match change {
+                Change::Update(record) => live.insert(record.url.clone()),
+                Change::Delete(oid) => live.remove(&oid.url),
+                Change::Refresh(_) | Change::Confirm { .. } => false,
+            };
+            live
+        });
+        let seen: BTreeSet<String> = contents(&index).into_iter().map(|(url, ..)| url).collect();
+        assert_eq!(seen, live, "killed after {covered} changes");
+        assert_eq!(apply_to(&index, Epoch(1), &log, &|| false).serial, log.len() as u64);
+        assert_eq!(contents(&index), contents(fresh.index()), "killed after {covered} changes");
+    }
+}

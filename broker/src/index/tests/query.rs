@@ -1,0 +1,252 @@
+//! Every form of a query against a small corpus; hits, orders, facets.
+
+use super::*;
+use crate::answer::{DEPTH_MAX, Facet, Filter};
+use crate::query::Query;
+
+#[test]
+fn words_phrases_and_forms() {
+    let site = corpus();
+    site.check("*", "one three two");
+    site.check("", "one three two");
+    site.check("gather", "one");
+    site.check("GATHERS", "one");
+    site.check("harvest", "one two");
+    site.check("\"change log\"", "two");
+    site.check("\"log change\"", "");
+    site.check("\"changes log\"", "");
+    site.check("\"to be or not to be\"", "three");
+    site.check("cafe", "two");
+    site.check("CAFÉ", "two");
+    site.check("日本", "three");
+    site.check("本日", "");
+    site.check("harv*", "one two");
+    site.check("foo-b*", "one three");
+    site.check("authentcation~1", "three");
+    site.check("authentcaton~1", "");
+    site.check("authentcaton~2", "three");
+    site.check("/authent[a-z]+/", "three");
+    site.check("/CAF./", "two");
+    site.check("/uthentication/", "");
+    site.check("???", "");
+    site.check("harvest ???", "one two");
+}
+
+#[test]
+fn identifiers_paths_and_addresses_are_found_by_their_parts() {
+    let site = corpus();
+    for query in ["foo_bar", "foo-bar", "\"foo bar\"", "foo.bar"] {
+        site.check(query, "one three");
+    }
+    site.check("readme.txt", "one");
+    site.check("/usr/share", "one");
+    site.check("http://b.org/docs/two", "two");
+    site.check("b.org", "two");
+    site.check("url:docs", "two");
+}
+
+#[test]
+fn operators() {
+    let site = corpus();
+    site.check("harvest change", "two");
+    site.check("gatherer OR change", "one two");
+    site.check("harvest -change", "one");
+    site.check("-harvest", "three");
+    site.check("NOT (harvest OR keys)", "");
+    site.check("gatherer OR change cafe", "one two");
+    site.check("(gatherer OR change) cafe", "two");
+    site.check("+harvest gatherer", "one two");
+    site.check_order("+harvest gatherer", Sort::Relevance, "one two");
+    site.check_order("+harvest cafe cafe", Sort::Relevance, "two one");
+}
+
+#[test]
+fn every_attribute_is_searched_by_its_name_in_any_case() {
+    let site = corpus();
+    site.check("title:gather", "one");
+    site.check("title:harvest", "");
+    site.check("Author:danzig", "one");
+    site.check("author:danz*", "one");
+    site.check("keywords:(harvest indexing)", "one");
+    site.check("description:collecting", "two");
+    site.check("body:harvest", "two");
+    site.check("partial-text:log", "two");
+    site.check("type:pdf", "two");
+    site.check("host:a.org", "one");
+    site.check("gatherer:beta", "two");
+    site.check("gatherer:0123456789abcdef", "one three two");
+    site.check("Gatherer-Name:alpha", "one");
+    site.check("md5:0cc175b9c0f1b6a831c399e269772661", "three");
+    site.check("publisher:colorado", "two");
+    site.check("publisher:\"university of\"", "two");
+    site.check("publisher:univ*", "two");
+    site.check("publisher:colorade~1", "two");
+    site.check("publisher:/c.*o/", "two");
+    site.check("publisher:university-of-col*", "two");
+    site.check("publishers:colorado", "");
+    site.check("colorado", "two");
+    site.check("publisher:*", "two");
+    site.check("title:*", "one two");
+    site.check("-title:*", "three");
+    site.check(&format!("oid:\"{GATHERER}:http://a.org/one\""), "one");
+    site.check("summarizer-version:1998", "one");
+    site.check("summarizer-version:[1990 TO 1999]", "one");
+    site.check("summarizer-version:>1998", "");
+}
+
+#[test]
+fn ranges() {
+    let site = corpus();
+    site.check("size:>500", "three two");
+    site.check("size:>=500", "one three two");
+    site.check("File-Size:500..3000", "one three");
+    site.check("size:{500 TO 3000]", "three");
+    site.check("size:<1k", "one");
+    site.check("size:500", "one");
+    site.check("modified:2024", "one");
+    site.check("modified:2024-03-09", "one");
+    site.check("modified:2024-03-10", "");
+    site.check("modified:2020-01-01..2024-12-31", "one two");
+    site.check("modified:..2023", "two");
+    site.check("last-modification-time:>1600000000", "one");
+    site.check("year:2020", "two");
+    site.check("year:>2020", "one");
+    site.check("size:9..1", "");
+    site.check("modified:*", "one two");
+}
+
+#[test]
+fn a_word_counts_by_where_it_stands() {
+    let site = Site::new();
+    let filler = "some words that say nothing of it at all";
+    site.put(
+        "http://a/body",
+        &[
+            ("Title", filler),
+            ("Partial-Text", "zebra"),
+            ("Description", filler),
+            ("Keywords", filler),
+        ],
+    );
+    site.put(
+        "http://a/description",
+        &[
+            ("Title", filler),
+            ("Partial-Text", filler),
+            ("Description", "zebra"),
+            ("Keywords", filler),
+        ],
+    );
+    site.put(
+        "http://a/keywords",
+        &[
+            ("Title", filler),
+            ("Partial-Text", filler),
+            ("Description", filler),
+            ("Keywords", "zebra"),
+        ],
+    );
+    site.put(
+        "http://a/title",
+        &[
+            ("Title", "zebra"),
+            ("Partial-Text", filler),
+            ("Description", filler),
+            ("Keywords", filler),
+        ],
+    );
+    for n in 0..20 {
+        site.put(&format!("http://a/x{n}"), &[("Title", filler), ("Partial-Text", filler)]);
+    }
+    site.apply();
+    site.check_order("zebra", Sort::Relevance, "title keywords description body");
+    let scores = site.ask("zebra", |_| ()).hits.into_iter().map(|hit| hit.score);
+    assert!(scores.is_sorted_by(|more, less| more > less));
+}
+
+#[test]
+fn the_very_word_comes_before_what_resembles_it() {
+    let site = Site::new();
+    site.put("http://a/near", &[("Title", "house")]);
+    site.put("http://a/very", &[("Title", "horse")]);
+    site.put("http://a/far", &[("Title", "zebra")]);
+    site.apply();
+    site.check_order("horse~1", Sort::Relevance, "very near");
+}
+
+#[test]
+fn orders_pages_and_their_bounds() {
+    let site = corpus();
+    site.check_order("*", Sort::Newest, "one two three");
+    site.check_order("*", Sort::Oldest, "two one three");
+    site.check_order("*", Sort::Size, "two three one");
+    site.check_order("*", Sort::Title, "two one three");
+    site.check_order("*", Sort::Url, "three one two");
+    let page = site.ask("*", |request| {
+        (request.sort, request.offset, request.limit) = (Sort::Url, 1, 1);
+    });
+    assert_eq!((names(&page), page.total), (vec!["one".to_owned()], 3));
+    let none = site.ask("*", |request| request.limit = 0);
+    assert_eq!((none.hits.len(), none.total), (0, 3));
+    let mut deep = SearchRequest::new(Query::all(), "*");
+    deep.offset = DEPTH_MAX;
+    let error = site.index().search(&deep).unwrap_err().to_string();
+    assert!(error.contains("only the first 10000 hits"), "{error}");
+}
+
+#[test]
+fn facets_count_and_filter() {
+    let site = corpus();
+    let answer = site.ask("*", |_| ());
+    let expected = |values: &[(&str, u64)]| -> Vec<(String, u64)> {
+        values.iter().map(|(value, count)| ((*value).to_owned(), *count)).collect()
+    };
+    assert_eq!(answer.facets["type"], expected(&[("HTML", 1), ("PDF", 1), ("Text", 1)]));
+    assert_eq!(answer.facets["host"], expected(&[("a.org", 1), ("b.org", 1)]));
+    assert_eq!(answer.facets["year"], expected(&[("2024", 1), ("2020", 1)]));
+    assert_eq!(answer.facets["gatherer"], expected(&[(GATHERER, 1), ("Alpha", 1), ("Beta", 1)]));
+    let filtered = |filters: &[(Facet, &str)]| {
+        let answer = site.ask("*", |request| {
+            request.sort = Sort::Url;
+            let filter = |(facet, value): &(Facet, &str)| Filter {
+                facet: *facet,
+                value: (*value).to_owned(),
+            };
+            request.filters = filters.iter().map(filter).collect();
+        });
+        assert_eq!(answer.total, answer.hits.len() as u64);
+        names(&answer).join(" ")
+    };
+    assert_eq!(filtered(&[(Facet::Type, "PDF")]), "two");
+    assert_eq!(filtered(&[(Facet::Type, "PDF"), (Facet::Type, "Text")]), "three two");
+    assert_eq!(filtered(&[(Facet::Type, "PDF"), (Facet::Year, "2024")]), "");
+    assert_eq!(filtered(&[(Facet::Host, "a.org"), (Facet::Year, "2024")]), "one");
+    assert!(site.ask("*", |request| request.facets = false).facets.is_empty());
+}
+
+#[test]
+fn a_hit_says_what_a_page_shows() {
+    let site = corpus();
+    let hit = site.ask("change", |_| ()).hits.remove(0);
+    assert_eq!(hit.title, "Brokers");
+    assert_eq!(hit.description, "How a broker collects, indexes and answers");
+    assert_eq!(
+        (hit.r#type.as_str(), hit.host.as_str(), hit.gatherer.as_str()),
+        ("PDF", "b.org", "Beta")
+    );
+    assert_eq!((hit.size, hit.modified), (Some(20_000), Some(1_600_000_000)));
+    assert_eq!(hit.oid, format!("{GATHERER}:http://b.org/docs/two"));
+    assert!(
+        hit.snippet
+            .html
+            .starts_with("The <mark>change</mark> log. A log of every <mark>change</mark>"),
+        "{}",
+        hit.snippet.html
+    );
+    assert_eq!(hit.snippet.highlights[0], (4, 10));
+    let hit = site.ask("collects", |_| ()).hits.remove(0);
+    assert!(hit.snippet.html.contains("<mark>collects</mark>"), "{}", hit.snippet.html);
+    let hit = site.ask("keys", |_| ()).hits.remove(0);
+    assert_eq!(hit.title, "three");
+    assert_eq!(site.ask("keys", |request| request.snippets = false).hits[0].snippet.text, "");
+}
