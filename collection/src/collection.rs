@@ -16,6 +16,7 @@ use soif::digest::Md5;
 use tokio::sync::watch;
 
 use crate::change::{Batch, Change, Note, Oid, Stamp, Stored, Version};
+use crate::compact;
 use crate::content;
 use crate::error::Error;
 use crate::holders::{CURSOR, USER, note_key};
@@ -27,6 +28,7 @@ use crate::recover;
 use crate::replay;
 use crate::report::{Extents, Recovery, Stats};
 use crate::scan::{Pinned, Scan};
+use crate::segment::Entry;
 
 /// Compression of commits: fast.
 const LEVEL_COMMIT: u32 = 1;
@@ -295,9 +297,9 @@ impl Collection {
             let entries = segment.entries();
             stats.members += entries.len() as u64;
             stats.changes += entries.iter().map(|it| u64::from(it.changes)).sum::<u64>();
-            stats.bytes += entries.last().map_or(0, |it| it.end());
+            stats.bytes += entries.last().map_or(0, Entry::end);
         }
-        stats.compaction_due = crate::compact::is_due(&stats);
+        stats.compaction_due = compact::due(&view, stats.objects).is_some();
         stats
     }
 

@@ -1,5 +1,379 @@
-//! Compaction: the log without what is superseded.
-use crate::report::Stats;
-pub(crate) fn is_due(stats: &Stats) -> bool {
-    stats.members == 0
+//! Compaction: the log rewritten without what is superseded, while commits go on.
+//!
+//! A run of sealed segments is read in order; what the key index still knows goes to new segments,
+//! with its serials and stamps, in full members, compressed well. Then the manifest is replaced,
+//! and the old files go with their last reader. A crash at any point leaves the old run or the new.
+//!
+//! Of a run that begins with the first segment, tombstones before the horizon and removed notes go
+//! too; elsewhere they must stay, or a rebuild from an earlier segment would bring back what they
+//! removed.
+//!
+//! Source: DESIGN.md, "On disk".
+
+use std::os::unix::fs::FileExt;
+use std::sync::{Arc, PoisonError};
+
+use crate::change::{Change, Note, Scanned, Stamp};
+use crate::collection::{Collection, Inner, millis};
+use crate::content::Drafter;
+use crate::error::Error;
+use crate::keys::Keys;
+use crate::log::{self, View};
+use crate::member::{Header, MEMBER_BYTES_MAX, Unpacker};
+use crate::report::Compacted;
+use crate::segment::{Entry, Segment};
+
+/// Compression of compacted members: small.
+const LEVEL_COMPACT: u32 = 9;
+/// So many superseded changes are worth a full compaction, if they are half as many as the objects.
+const GARBAGE_MIN: u64 = 10_000;
+/// So many members since the last compaction are worth packing together, if they are small.
+const TAIL_MEMBERS_MIN: u64 = 512;
+/// Members are small below this mean, in bytes.
+const TAIL_MEMBER_BYTES: u64 = 8 << 10;
+/// Segments below this size are always packed together with the tail, in bytes.
+const TAIL_BYTES_MIN: u64 = 1 << 20;
+/// Drafts are compressed together once there are so many.
+const DRAFTS_MAX: usize = 16;
+
+/// Which part of the log is worth compacting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Due {
+    /// All of it: much is superseded.
+    All,
+    /// Its end: many small members.
+    Tail,
+}
+
+/// Says whether compaction is worth its while.
+pub(crate) fn due(view: &View, objects: u64) -> Option<Due> {
+    let (mut changes, mut members, mut bytes) = (0_u64, 0_u64, 0_u64);
+    for segment in &view.segments {
+        for entry in segment.entries().iter() {
+            changes += u64::from(entry.changes);
+            if view.compacted < entry.commit {
+                members += 1;
+                bytes += u64::from(entry.bytes);
+            }
+        }
+    }
+    let garbage = changes.saturating_sub(objects).saturating_sub(view.residue);
+    if GARBAGE_MIN.max(objects / 2) <= garbage {
+        return Some(Due::All);
+    }
+    let small = TAIL_MEMBERS_MIN <= members && bytes < members * TAIL_MEMBER_BYTES;
+    small.then_some(Due::Tail)
+}
+
+impl Collection {
+    /// Rewrites the whole log without what is superseded. Commits go on meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// The file system refused, or a segment is damaged; the log is as it was.
+    pub fn compact(&self, now: Stamp) -> Result<Compacted, Error> {
+        self.inner.compact(Due::All, now)
+    }
+
+    /// Packs the end of the log, where commits have left small members.
+    ///
+    /// # Errors
+    ///
+    /// As for [`compact`](Self::compact).
+    pub fn compact_tail(&self, now: Stamp) -> Result<Compacted, Error> {
+        self.inner.compact(Due::Tail, now)
+    }
+
+    /// Compacts what is worth it; to be called from time to time. `None`: nothing was.
+    ///
+    /// # Errors
+    ///
+    /// As for [`compact`](Self::compact).
+    pub fn compact_if_due(&self, now: Stamp) -> Result<Option<Compacted>, Error> {
+        match due(&self.inner.log.view(), self.len()) {
+            None => Ok(None),
+            Some(due) => self.inner.compact(due, now).map(Some),
+        }
+    }
+}
+
+impl Inner {
+    fn compact(&self, due: Due, now: Stamp) -> Result<Compacted, Error> {
+        let _one = self.compacting.lock().unwrap_or_else(PoisonError::into_inner);
+        let (inputs, start, commit) = {
+            let mut tail = self.tail();
+            if tail.end != 0 {
+                self.log.roll(&mut tail)?;
+            }
+            let mut segments = self.log.view().segments;
+            segments.pop();
+            let start = if due == Due::All { 0 } else { tail_start(&segments) };
+            (segments.split_off(start), start, tail.commit)
+        };
+        if inputs.is_empty() {
+            return Ok(Compacted::default());
+        }
+        let forgotten = now.0.saturating_sub(millis(self.options.horizon));
+        let mut rewrite = Rewrite::new(self, start == 0, Stamp(forgotten));
+        rewrite.base = inputs.first().and_then(|it| Some(it.entries().first()?.base)).unwrap_or(0);
+        for segment in &inputs {
+            rewrite.segment(segment)?;
+        }
+        rewrite.finish()?;
+        // Before the log forgets: an index that is behind could not be caught up any more.
+        self.read_keys(Keys::flush)?;
+        self.install(&inputs, start, commit, rewrite)
+    }
+
+    /// Puts the new segments in the place of the old ones.
+    fn install(
+        &self,
+        inputs: &[Arc<Segment>],
+        start: usize,
+        commit: u64,
+        mut rewrite: Rewrite<'_>,
+    ) -> Result<Compacted, Error> {
+        let mut tail = self.tail();
+        let mut manifest = tail.manifest_now();
+        let end = start + inputs.len();
+        let numbers = rewrite.outputs.iter().map(|it| it.number);
+        manifest.segments.splice(start..end, numbers);
+        manifest.compacted = manifest.compacted.max(commit);
+        manifest.horizon = manifest.horizon.max(rewrite.horizon);
+        if start == 0 {
+            manifest.residue = rewrite.residue;
+        }
+        manifest.write(&self.dir)?;
+        let outputs = std::mem::take(&mut rewrite.outputs);
+        let bytes = |list: &[Arc<Segment>]| list.iter().map(|it| it.end()).sum::<u64>();
+        let done = Compacted {
+            segments: (inputs.len() as u64, outputs.len() as u64),
+            bytes: (bytes(inputs), bytes(&outputs)),
+            kept: rewrite.kept,
+            dropped: rewrite.dropped,
+        };
+        self.log.change_view(|view| {
+            view.segments.splice(start..end, outputs);
+            view.compacted = manifest.compacted;
+            view.horizon = manifest.horizon;
+            view.residue = manifest.residue;
+        });
+        tail.manifest = manifest;
+        for segment in inputs {
+            segment.retire();
+        }
+        Ok(done)
+    }
+}
+
+/// Returns where the tail begins: back from the end, segments not much larger than those after.
+fn tail_start(segments: &[Arc<Segment>]) -> usize {
+    let mut bytes = 0;
+    let mut start = segments.len();
+    for segment in segments.iter().rev() {
+        if (2 * bytes).max(TAIL_BYTES_MIN) < segment.end() {
+            break;
+        }
+        bytes += segment.end();
+        start -= 1;
+    }
+    start
+}
+
+/// New segments in the making. Dropped before they are installed, they go.
+struct Rewrite<'a> {
+    inner: &'a Inner,
+    /// Whether the run begins with the first segment.
+    first: bool,
+    /// Tombstones before this moment may go.
+    forgotten: Stamp,
+    changes: Drafter,
+    notes: Drafter,
+    /// Serials and stamps of the drafts, and of the draft that is open.
+    entries: Vec<Vec<(u64, Stamp)>>,
+    open: Vec<(u64, Stamp)>,
+    /// The newest commit read.
+    commit: u64,
+    /// The last serial written.
+    base: u64,
+    outputs: Vec<Arc<Segment>>,
+    /// How long the last output is, in bytes.
+    end: u64,
+    horizon: u64,
+    residue: u64,
+    kept: u64,
+    dropped: u64,
+}
+
+impl Drop for Rewrite<'_> {
+    fn drop(&mut self) {
+        for segment in &self.outputs {
+            segment.retire();
+        }
+    }
+}
+
+impl<'a> Rewrite<'a> {
+    fn new(inner: &'a Inner, first: bool, forgotten: Stamp) -> Self {
+        let options = &inner.options;
+        // What was once within the limits stays, whatever the limits are now.
+        let drafter = || Drafter::new(options.member_bytes_max, MEMBER_BYTES_MAX);
+        Self {
+            inner,
+            first,
+            forgotten,
+            changes: drafter(),
+            notes: drafter(),
+            entries: Vec::new(),
+            open: Vec::new(),
+            commit: 0,
+            base: 0,
+            outputs: Vec::new(),
+            end: 0,
+            horizon: 0,
+            residue: 0,
+            kept: 0,
+            dropped: 0,
+        }
+    }
+
+    fn segment(&mut self, segment: &Arc<Segment>) -> Result<(), Error> {
+        let mut unpacker = Unpacker::new(MEMBER_BYTES_MAX);
+        let entries = segment.entries().clone();
+        for entry in &entries {
+            let damaged =
+                |what| Error::Damaged { path: segment.path.clone(), offset: entry.offset, what };
+            let member = segment.read(entry, &mut unpacker)?;
+            self.commit = self.commit.max(entry.commit);
+            for note in member.notes().map_err(damaged)? {
+                self.note(&note)?;
+            }
+            for scanned in member.changes().map_err(damaged)? {
+                self.change(&scanned)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, note: &Note) -> Result<(), Error> {
+        let known = self.inner.read_keys(|keys| keys.note(&note.key))?;
+        // A removal must outlive the values before it, which only the first run drops.
+        let removed = note.value.is_none() && !self.first;
+        if known == note.value && (known.is_some() || removed) {
+            self.notes.push_note(note).map_err(|reason| self.misfit(reason))?;
+            self.flush(DRAFTS_MAX)?;
+        }
+        Ok(())
+    }
+
+    fn change(&mut self, scanned: &Scanned) -> Result<(), Error> {
+        if !self.keeps(scanned)? {
+            self.dropped += 1;
+            return Ok(());
+        }
+        self.kept += 1;
+        self.residue += u64::from(!matches!(scanned.change, Change::Update(_)));
+        let joined = self.changes.push(&scanned.change).map_err(|reason| self.misfit(reason))?;
+        if !joined {
+            self.entries.push(std::mem::take(&mut self.open));
+        }
+        self.open.push((scanned.serial, scanned.stamp));
+        self.flush(DRAFTS_MAX)
+    }
+
+    /// What was taken once is taken again; this is for the one who changes the rules.
+    fn misfit(&self, reason: &'static str) -> Error {
+        let position = usize::try_from(self.kept).unwrap_or(usize::MAX);
+        Error::Refused { position, object: "compaction".to_owned(), reason }
+    }
+
+    /// Whether the change is still the last word on anything.
+    fn keeps(&mut self, scanned: &Scanned) -> Result<bool, Error> {
+        let inner = self.inner;
+        let serial = scanned.serial;
+        if let Change::Confirm { gatherer, root, .. } = &scanned.change {
+            let known = inner.read_keys(|keys| keys.confirmed(gatherer, root))?;
+            return Ok(known.is_some_and(|(last, _)| last == serial));
+        }
+        let Some(oid) = scanned.change.oid() else { return Ok(false) };
+        let object = inner.read_keys(|keys| keys.object(&oid.key()))?;
+        Ok(match (&scanned.change, object) {
+            (Change::Update(_), Some(object)) => object.serial == serial,
+            (Change::Refresh(_), Some(object)) => {
+                object.serial < serial && object.seen == scanned.stamp.0
+            }
+            (Change::Delete(_), None) => {
+                let forgotten = self.first && scanned.stamp < self.forgotten;
+                if forgotten {
+                    self.horizon = self.horizon.max(serial);
+                }
+                !forgotten
+            }
+            _ => false,
+        })
+    }
+
+    /// Writes what is drafted once there are `least` drafts.
+    fn flush(&mut self, least: usize) -> Result<(), Error> {
+        let ready = self.changes.ready().max(self.notes.ready());
+        if ready == 0 || ready < least {
+            return Ok(());
+        }
+        let notes = self.notes.take();
+        let changes = self.changes.take();
+        let mut entries = std::mem::take(&mut self.entries).into_iter();
+        let mut bytes = Vec::new();
+        let mut places = Vec::new();
+        self.output()?;
+        for packed in
+            log::pack(&notes, LEVEL_COMPACT).iter().chain(&log::pack(&changes, LEVEL_COMPACT))
+        {
+            let entries = if packed.local { None } else { entries.next() }.unwrap_or_default();
+            let header = Header {
+                end_of_commit: true,
+                local: packed.local,
+                end_mark: false,
+                epoch: self.inner.log.version().epoch,
+                commit: self.commit,
+                base: self.base,
+                entries,
+            };
+            let start = bytes.len();
+            header.write(packed, &mut bytes);
+            places.push(Entry::new(&header, self.end + start as u64, bytes.len() - start));
+            self.base = header.last();
+        }
+        let Some(segment) = self.outputs.last() else { return Ok(()) };
+        let written = segment.file.write_all_at(&bytes, self.end);
+        written.map_err(|error| Error::io("cannot write", &segment.path, error))?;
+        segment.extend(places);
+        self.end += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// Makes sure of an output with room.
+    fn output(&mut self) -> Result<(), Error> {
+        if self.outputs.is_empty() || self.inner.options.segment_bytes_max <= self.end {
+            self.sync()?;
+            let number = self.inner.tail().allocate();
+            self.outputs.push(Arc::new(Segment::create(&self.inner.dir, number)?));
+            self.end = 0;
+        }
+        Ok(())
+    }
+
+    fn sync(&self) -> Result<(), Error> {
+        let Some(segment) = self.outputs.last() else { return Ok(()) };
+        segment.file.sync_all().map_err(|error| Error::io("cannot sync", &segment.path, error))
+    }
+
+    fn finish(&mut self) -> Result<(), Error> {
+        self.changes.cut();
+        self.notes.cut();
+        if !self.open.is_empty() {
+            self.entries.push(std::mem::take(&mut self.open));
+        }
+        self.flush(1)?;
+        self.sync()
+    }
 }

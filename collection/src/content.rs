@@ -181,14 +181,14 @@ impl Drafter {
         }
     }
 
+    /// Returns how many members are complete.
+    pub(crate) fn ready(&self) -> usize {
+        self.done.len()
+    }
+
     /// Takes the members that are complete.
     pub(crate) fn take(&mut self) -> Vec<Draft> {
         std::mem::take(&mut self.done)
-    }
-
-    /// Plain bytes of the member that is open.
-    pub(crate) fn open_len(&self) -> usize {
-        self.open.len()
     }
 }
 

@@ -24,6 +24,7 @@ mod scan;
 mod segment;
 mod sources;
 mod ttl;
+mod verify;
 
 pub use change::{
     Batch, Change, Epoch, GATHERER_ID, GATHERER_ROOT, Note, ORIGIN_VERSION, Oid, Scanned, Stamp,

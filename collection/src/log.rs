@@ -33,6 +33,8 @@ pub(crate) struct View {
     pub(crate) horizon: u64,
     /// Commits up to this one have been compacted.
     pub(crate) compacted: u64,
+    /// Changes that the last full compaction kept besides the live objects' updates.
+    pub(crate) residue: u64,
 }
 
 /// The readers' side of the log.
@@ -52,6 +54,8 @@ pub(crate) struct Tail {
     pub(crate) serial: u64,
     pub(crate) stamp: Stamp,
     pub(crate) commit: u64,
+    /// The next free segment number.
+    pub(crate) next: u64,
     /// What the disk holds is unknown since an error: nothing more is written.
     pub(crate) stopped: bool,
 }
@@ -161,7 +165,7 @@ impl Log {
     ///
     /// The system's; the active segment stays.
     pub(crate) fn roll(&self, tail: &mut Tail) -> Result<(), Error> {
-        let number = tail.manifest.segments.iter().max().map_or(1, |it| it + 1);
+        let number = tail.allocate();
         let fresh = Arc::new(Segment::create(&self.dir, number)?);
         let mut manifest = tail.manifest_now();
         manifest.segments.push(number);
@@ -189,6 +193,12 @@ impl Tail {
         let version = self.version();
         log.change_view(|view| view.version = version);
         Ok(())
+    }
+
+    /// Takes a segment number.
+    pub(crate) fn allocate(&mut self) -> u64 {
+        self.next += 1;
+        self.next - 1
     }
 
     /// Returns the manifest with the present serial, stamp and commit.

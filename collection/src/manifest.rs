@@ -27,6 +27,8 @@ pub(crate) struct Manifest {
     /// Commits up to this one have been compacted: a key index that is behind it cannot be caught
     /// up by replaying.
     pub(crate) compacted: u64,
+    /// Changes that the last full compaction kept besides the live objects' updates.
+    pub(crate) residue: u64,
     /// Acknowledged changes were lost, and what follows from that has not been done yet.
     pub(crate) lost: bool,
     /// The last serial, stamp (Unix milliseconds) and commit when this was written: compaction may
@@ -84,6 +86,7 @@ impl Manifest {
                 "serial" => manifest.serial = number()?,
                 "stamp" => manifest.stamp = number()?,
                 "commit" => manifest.commit = number()?,
+                "residue" => manifest.residue = number()?,
                 "lost" => manifest.lost = number()? != 0,
                 "segment" => manifest.segments.push(number()?),
                 _ => return Err(wrong()),
@@ -97,6 +100,7 @@ impl Manifest {
         let facts = [
             ("horizon", self.horizon),
             ("compacted", self.compacted),
+            ("residue", self.residue),
             ("serial", self.serial),
             ("stamp", self.stamp),
             ("commit", self.commit),
@@ -145,6 +149,7 @@ mod tests {
             epoch: Epoch(7),
             horizon: 3,
             compacted: 9,
+            residue: 1,
             lost: true,
             serial: 12,
             stamp: 1_000,

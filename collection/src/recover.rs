@@ -112,6 +112,7 @@ pub(crate) fn open(dir: &Path, now: Stamp, thorough: bool) -> Result<Opened, Err
         version: tail.version(),
         horizon: tail.manifest.horizon,
         compacted: tail.manifest.compacted,
+        residue: tail.manifest.residue,
     };
     Ok(Opened { log: Log::new(dir, view), tail, cut })
 }
@@ -127,6 +128,7 @@ fn tail(manifest: Manifest, segments: &[Arc<Segment>]) -> Result<Tail, Error> {
             what: "it names no segment".to_owned(),
         })?,
         end: 0,
+        next: next_number(&manifest),
         stopped: false,
         manifest,
     };
