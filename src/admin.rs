@@ -1,0 +1,154 @@
+//! Talks to a running daemon: its admin listener for status and commands, its public one for searches.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context as _, anyhow, bail};
+use http::{HeaderValue, StatusCode, header};
+use net::client::{Client, Request, Settings, Timeouts};
+use serde::de::DeserializeOwned;
+use url::Url;
+use web::auth::AdminToken;
+
+/// Largest answer that a daemon gives here, in bytes.
+const ANSWER_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// How long a command may take: a pull that it waits for may be large.
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(600);
+
+/// A client for whatever the user names, this machine included.
+pub(crate) fn client() -> Client {
+    let timeouts = Timeouts {
+        connect: Duration::from_secs(5),
+        header: COMMAND_TIMEOUT,
+        ..Timeouts::default()
+    };
+    Client::new(Settings {
+        timeouts,
+        allow_private: true,
+        response_bytes_max: ANSWER_BYTES_MAX,
+        ..Settings::default()
+    })
+}
+
+/// A daemon's admin listener.
+#[derive(Debug)]
+pub(crate) struct Admin {
+    client: Client,
+    base: Url,
+    /// What it is, for messages: `broker`.
+    what: &'static str,
+    token: Option<AdminToken>,
+}
+
+impl Admin {
+    /// The daemon of those settings.
+    ///
+    /// # Errors
+    ///
+    /// The settings leave the port to the system, so that nobody can know it.
+    pub(crate) fn new(what: &'static str, listen: SocketAddr, data: &Path) -> anyhow::Result<Self> {
+        if listen.port() == 0 {
+            bail!("admin_listen has port 0: give it a port to talk to the {what}");
+        }
+        let ip = match listen.ip() {
+            IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+            IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+            ip => ip,
+        };
+        let base = Url::parse(&format!("http://{}/", SocketAddr::new(ip, listen.port())))?;
+        // Without the token, commands are refused with a message of the daemon's own.
+        let token = AdminToken::load(&data.join(web::auth::FILE_NAME)).ok();
+        Ok(Self { client: client(), base, what, token })
+    }
+
+    /// Asks for `path`.
+    ///
+    /// # Errors
+    ///
+    /// The daemon does not run, or its answer is not what this version expects.
+    pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str) -> anyhow::Result<T> {
+        let body = self.exchange(Request::get(self.base.join(path)?)).await?;
+        serde_json::from_slice(&body).with_context(|| {
+            format!("the {} at {} is of another version than this command", self.what, self.base)
+        })
+    }
+
+    /// Commands `path`, with `query`; returns what the daemon says.
+    ///
+    /// # Errors
+    ///
+    /// The daemon does not run, or it refuses.
+    pub(crate) async fn post(&self, path: &str, query: &[(&str, &str)]) -> anyhow::Result<String> {
+        let mut url = self.base.join(path)?;
+        if !query.is_empty() {
+            url.query_pairs_mut().extend_pairs(query);
+        }
+        let body = self.exchange(Request::post(url, "")).await?;
+        Ok(String::from_utf8_lossy(&body).trim_end().to_owned())
+    }
+
+    async fn exchange(&self, mut request: Request) -> anyhow::Result<Vec<u8>> {
+        if let Some(token) = &self.token {
+            let mut value = HeaderValue::from_str(&token.authorization())?;
+            value.set_sensitive(true);
+            request = request.header(header::AUTHORIZATION, value);
+        }
+        let response = self.client.send(request).await.with_context(|| {
+            format!(
+                "no {} answers at {}; start it with `harvest {0} run -c FILE`",
+                self.what, self.base
+            )
+        })?;
+        let status = response.status;
+        let body = response.bytes(ANSWER_BYTES_MAX).await?;
+        if status == StatusCode::UNAUTHORIZED && self.token.is_none() {
+            bail!(
+                "the {} wants its admin token: run this as the user who may read DATA/admin.token",
+                self.what
+            );
+        }
+        if !status.is_success() {
+            return Err(anyhow!("the {} answers {status}: {}", self.what, said(&body)));
+        }
+        Ok(body.to_vec())
+    }
+}
+
+/// What a daemon says about a failure: the message of its JSON, or its text.
+pub(crate) fn said(body: &[u8]) -> String {
+    let json: Option<serde_json::Value> = serde_json::from_slice(body).ok();
+    let message = json.as_ref().and_then(|json| {
+        let error = json.get("error")?;
+        error.as_str().or_else(|| error.get("message")?.as_str())
+    });
+    match message {
+        Some(message) => message.to_owned(),
+        None => String::from_utf8_lossy(body).trim().chars().take(500).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_said_is_found_in_json_and_text() {
+        for (body, expected) in [
+            (r#"{"error":"no"}"#, "no"),
+            (r#"{"error":{"message":"no","offset":1}}"#, "no"),
+            ("no\n", "no"),
+        ] {
+            assert_eq!(said(body.as_bytes()), expected);
+        }
+    }
+
+    #[test]
+    fn a_daemon_that_listens_everywhere_is_asked_here() {
+        let admin = |text: &str| Admin::new("broker", text.parse().unwrap(), Path::new("/none"));
+        assert_eq!(admin("0.0.0.0:9501").unwrap().base.as_str(), "http://127.0.0.1:9501/");
+        assert_eq!(admin("[::]:9501").unwrap().base.as_str(), "http://[::1]:9501/");
+        assert!(admin("127.0.0.1:0").is_err());
+    }
+}

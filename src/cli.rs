@@ -1,0 +1,145 @@
+//! The command line: what there is to type, and what becomes of the outcome.
+
+use std::io;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use clap::{CommandFactory as _, Parser, Subcommand};
+
+use crate::telemetry::{self, Usual};
+use crate::{commands, output};
+
+/// How long threads that still read a disk are waited for at the end.
+const LEFTOVERS_TIMEOUT: Duration = Duration::from_millis(200);
+
+/// Be found without being crawled: gather once beside the data, stream every change, search
+/// everywhere.
+#[derive(Debug, Parser)]
+#[command(name = "harvest", version, max_term_width = 100)]
+#[command(after_help = "Examples:
+  harvest up ~/Documents          gather, index and search a folder, and keep watching it
+  harvest search 'title:budget'   ask from the shell
+  harvest broker run -c broker.toml")]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    telemetry: telemetry::Options,
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// What there is to do.
+#[derive(Debug, Subcommand)]
+enum Command {
+    Up(commands::up::Args),
+    Search(commands::search::Args),
+    #[command(subcommand)]
+    Gatherer(commands::gatherer::Command),
+    #[command(subcommand)]
+    Broker(commands::broker::Command),
+    #[command(subcommand)]
+    Collection(commands::collection::Command),
+    #[command(subcommand)]
+    Soif(commands::soif::Command),
+    Completions(commands::pages::Completions),
+    Man(commands::pages::Man),
+}
+
+/// Reads the command line, does what it says, and reports a failure in one line.
+pub(crate) fn main() -> ExitCode {
+    let cli = Cli::parse();
+    match run(cli) {
+        Ok(code) => code,
+        // Whoever reads our output has seen enough.
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            output::note(&format!("harvest: {error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The whole command line, for completions and manual pages.
+pub(crate) fn command() -> clap::Command {
+    Cli::command()
+}
+
+fn run(cli: Cli) -> anyhow::Result<ExitCode> {
+    let log = |usual| telemetry::start(&cli.telemetry, usual);
+    match cli.command {
+        Command::Up(args) => {
+            log(Usual::Warnings).and_then(|bars| block_on(commands::up::run(args, bars)))
+        }
+        Command::Search(args) => {
+            log(Usual::Warnings)?;
+            block_on(commands::search::run(args))
+        }
+        Command::Gatherer(command) => {
+            log(if command.is_daemon() { Usual::Events } else { Usual::Warnings })?;
+            block_on(commands::gatherer::run(command))
+        }
+        Command::Broker(command) => {
+            log(if command.is_daemon() { Usual::Events } else { Usual::Warnings })?;
+            block_on(commands::broker::run(command))
+        }
+        Command::Collection(command) => {
+            log(Usual::Warnings)?;
+            commands::collection::run(command)
+        }
+        Command::Soif(command) => commands::soif::run(command),
+        Command::Completions(args) => commands::pages::completions(&args),
+        Command::Man(args) => commands::pages::man(&args),
+    }
+}
+
+/// Runs `future` to its end on a runtime of its own.
+fn block_on(future: impl Future<Output = anyhow::Result<ExitCode>>) -> anyhow::Result<ExitCode> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("the system gives no threads")?;
+    let outcome = runtime.block_on(future);
+    runtime.shutdown_timeout(LEFTOVERS_TIMEOUT);
+    outcome
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        cause
+            .downcast_ref::<io::Error>()
+            .is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn what_people_will_type_is_understood() {
+        for line in [
+            "harvest up",
+            "harvest up a b --data d --listen 127.0.0.1:1 --once --no-open -vv",
+            "harvest search x --json --limit 3 --broker http://h:1/",
+            "harvest gatherer run -c g.toml --log json",
+            "harvest gatherer confirm -c g.toml --root file:///a",
+            "harvest broker check -c b.toml",
+            "harvest broker status -c b.toml --json",
+            "harvest broker pull -c b.toml name",
+            "harvest collection rebuild d",
+            "harvest collection export d -o f",
+            "harvest soif check",
+            "harvest soif convert --to json -",
+            "harvest completions bash",
+            "harvest man",
+        ] {
+            let parsed = Cli::try_parse_from(line.split(' '));
+            assert!(parsed.is_ok(), "{line}: {}", parsed.unwrap_err());
+        }
+    }
+}

@@ -1,0 +1,305 @@
+//! `harvest broker`: the daemon that collects, indexes and answers, and what is asked of it.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use broker::config::Config;
+use broker::server::{Handle, Server};
+use broker::status::{SourceStatus, Status};
+use clap::Subcommand;
+use comfy_table::{Table, presets};
+use indicatif::{HumanBytes, HumanCount};
+use net::shutdown::Shutdown;
+
+use crate::admin::Admin;
+use crate::{daemon, output, settings};
+
+/// Run a broker: collect from sources, index, answer queries.
+#[derive(Debug, Subcommand)]
+#[command(after_help = "Example of a broker.toml:
+  name = \"Library\"
+  listen = \"0.0.0.0:8501\"
+  data = \"/var/lib/harvest/broker\"
+
+  [[source]]
+  kind = \"gatherer\"
+  url = \"http://host:8500/\"
+
+  [freshness]
+  policy = \"oap\"
+  theta = 0.9")]
+pub(crate) enum Command {
+    /// Run the broker until SIGTERM or Ctrl-C; SIGHUP reads the settings again.
+    Run(File),
+    /// Name every mistake of the settings as FILE:LINE:COL; exit with 1 if there are any.
+    Check(File),
+    /// Show what a running broker says of itself.
+    Status {
+        #[command(flatten)]
+        file: File,
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Have a running broker pull a source now, or all of them.
+    Pull {
+        #[command(flatten)]
+        file: File,
+        /// The source's name.
+        source: Option<String>,
+    },
+    /// Let an expiry that is held go ahead.
+    Confirm(File),
+}
+
+/// Which settings.
+#[derive(Debug, clap::Args)]
+pub(crate) struct File {
+    /// The settings file.
+    #[arg(short, long = "config", value_name = "FILE")]
+    config: PathBuf,
+}
+
+impl Command {
+    /// Whether this runs until it is stopped.
+    pub(crate) fn is_daemon(&self) -> bool {
+        matches!(self, Self::Run(_))
+    }
+}
+
+/// Does what the command says.
+pub(crate) async fn run(command: Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Run(File { config }) => serve(&config).await,
+        Command::Check(File { config }) => {
+            load(&config)?;
+            output::line(&format!("{}: no mistakes", config.display()))?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Status { file, json } => {
+            let admin = admin(&file.config)?;
+            if json {
+                let status: serde_json::Value = admin.get("status").await?;
+                output::line(&serde_json::to_string_pretty(&status)?)?;
+            } else {
+                let status = admin.get("status").await?;
+                output::line(&output::harmless(&render(&status, net::clock::now_ms())))?;
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Pull { file, source } => {
+            let query: Vec<_> = source.iter().map(|name| ("source", name.as_str())).collect();
+            say(&admin(&file.config)?.post("pull", &query).await?)
+        }
+        Command::Confirm(file) => say(&admin(&file.config)?.post("confirm", &[]).await?),
+    }
+}
+
+fn say(answer: &str) -> anyhow::Result<ExitCode> {
+    output::line(&output::harmless(answer))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Reads the settings; relative paths in them are taken from the file's folder.
+fn load(path: &Path) -> anyhow::Result<Config> {
+    let mut config = settings::load(path, Config::parse)?;
+    config.data = settings::beside(path, &config.data);
+    config.templates = config.templates.map(|templates| settings::beside(path, &templates));
+    Ok(config)
+}
+
+fn admin(path: &Path) -> anyhow::Result<Admin> {
+    let config = load(path)?;
+    Admin::new("broker", config.admin_listen, &config.data)
+}
+
+async fn serve(path: &Path) -> anyhow::Result<ExitCode> {
+    let server = Server::bind(load(path)?).await?;
+    tracing::info!(public = %server.local_addr(), admin = %server.admin_addr(), "broker runs");
+    let handle = server.handle();
+    let shutdown = Shutdown::new();
+    let serving = server.run(shutdown.clone());
+    let serving = async { serving.await.context("the broker stopped") };
+    daemon::run(serving, shutdown, async || reload(&handle, path).await).await
+}
+
+/// Takes over the settings as they are now, or keeps the old ones and says why.
+async fn reload(handle: &Handle, path: &Path) {
+    let outcome = match load(path) {
+        Ok(config) => handle.reload(config).await.map_err(anyhow::Error::from),
+        Err(error) => Err(error),
+    };
+    match outcome {
+        Ok(later) if later.is_empty() => tracing::info!("settings read again"),
+        Ok(later) => {
+            let keys = later.join(", ");
+            tracing::warn!(keys, "settings read again; these take effect at the next start");
+        }
+        Err(error) => {
+            for line in format!("{error:#}").lines() {
+                tracing::error!("{line}");
+            }
+            tracing::error!("the old settings stay");
+        }
+    }
+}
+
+/// The status as a person reads it at `now_ms`.
+fn render(status: &Status, now_ms: u64) -> String {
+    let mut lines = vec![
+        format!("{} ({}), harvest {}", status.name, status.id, status.software),
+        format!("search at http://{}/, administration at {}", status.listen, status.admin_listen),
+        format!(
+            "{}, epoch {}, serial {}, index at {}",
+            output::counted(status.objects, "object"),
+            status.epoch,
+            status.serial,
+            status.index_covered.map_or_else(|| "nothing".to_owned(), |it| it.to_string()),
+        ),
+        format!(
+            "{} for freshness {}: measured {}, {}",
+            status.policy,
+            status.theta,
+            status.freshness.map_or_else(|| "not yet".to_owned(), |it| format!("{it:.3}")),
+            output::counted(status.pulls, "pull"),
+        ),
+    ];
+    for problem in [&status.index_problem, &status.catalog_problem].into_iter().flatten() {
+        lines.push(format!("PROBLEM: {problem}"));
+    }
+    if let Some(held) = status.held {
+        lines.push(format!(
+            "HELD: {} of {} would expire; `harvest broker confirm` lets them go",
+            HumanCount(held.would_expire),
+            HumanCount(held.of)
+        ));
+    }
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_header([
+        "source",
+        "objects",
+        "per day",
+        "interval",
+        "due in",
+        "fresh",
+        "last pull",
+        "failures",
+    ]);
+    for source in &status.sources {
+        table.add_row(row(source, now_ms));
+    }
+    lines.push(String::new());
+    lines.push(table.to_string());
+    lines.join("\n")
+}
+
+/// A source's line of the table.
+fn row(source: &SourceStatus, now_ms: u64) -> [String; 8] {
+    let none = || "–".to_owned();
+    let due = match source.next_due_ms {
+        _ if source.pulling => "now".to_owned(),
+        Some(due) => seconds(due.saturating_sub(now_ms) as f64 / 1000.0),
+        None => none(),
+    };
+    let last = source.last_pull.as_ref().map_or_else(none, |it| {
+        let ago = seconds(now_ms.saturating_sub(it.at_ms) as f64 / 1000.0);
+        format!("{ago} ago: {} {}, {}", it.changes, it.kind, HumanBytes(it.bytes))
+    });
+    let failures = match &source.errors.last {
+        Some(last) if source.errors.in_a_row > 0 => format!("{}: {last}", source.errors.count),
+        Some(_) | None => source.errors.count.to_string(),
+    };
+    [
+        source.name.clone(),
+        HumanCount(source.objects).to_string(),
+        source.rate_per_day.map_or_else(none, |it| format!("{it:.1}")),
+        source.interval_seconds.map_or_else(none, seconds),
+        due,
+        source.freshness.map_or_else(none, |it| format!("{it:.3}")),
+        last,
+        failures,
+    ]
+}
+
+/// A duration at a glance.
+fn seconds(secs: f64) -> String {
+    match secs {
+        ..120.0 => format!("{secs:.1} s"),
+        ..7_200.0 => format!("{:.0} min", secs / 60.0),
+        ..172_800.0 => format!("{:.1} h", secs / 3_600.0),
+        _ => format!("{:.1} days", secs / 86_400.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use broker::status::{Errors, Held, LastPull};
+
+    use super::*;
+
+    #[test]
+    fn durations_are_short() {
+        for (secs, expected) in
+            [(0.25, "0.2 s"), (119.0, "119.0 s"), (600.0, "10 min"), (9_000.0, "2.5 h")]
+        {
+            assert_eq!(seconds(secs), expected);
+        }
+    }
+
+    #[test]
+    fn a_status_names_what_an_admin_must_know() {
+        let source = SourceStatus {
+            name: "docs".to_owned(),
+            rate_per_day: Some(86.4),
+            interval_seconds: Some(30.0),
+            next_due_ms: Some(11_000),
+            last_pull: Some(LastPull {
+                at_ms: 5_000,
+                kind: "delta".to_owned(),
+                changes: 3,
+                bytes: 2_048,
+                took_seconds: 0.1,
+            }),
+            errors: Errors {
+                count: 2,
+                in_a_row: 1,
+                last: Some("refused".to_owned()),
+                ..Errors::default()
+            },
+            ..SourceStatus::default()
+        };
+        let status = Status {
+            name: "Library".to_owned(),
+            held: Some(Held { would_expire: 20, of: 100 }),
+            index_problem: Some("disk full".to_owned()),
+            sources: vec![source],
+            ..Status::default()
+        };
+        let text = render(&status, 10_000);
+        for part in [
+            "Library",
+            "PROBLEM: disk full",
+            "HELD: 20 of 100",
+            "docs",
+            "86.4",
+            "30.0 s",
+            "1.0 s",
+            "5.0 s ago: 3 delta, 2.00 KiB",
+            "2: refused",
+        ] {
+            assert!(text.contains(part), "{part} is not in\n{text}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_file_names_its_place_and_paths_are_beside_the_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("b.toml");
+        std::fs::write(&path, "name = 'n'\ndata = 'd'\nfolow = 1\n").unwrap();
+        let message = load(&path).unwrap_err().to_string();
+        assert!(message.starts_with(&format!("{}:3:1: ", path.display())), "{message}");
+        std::fs::write(&path, "name = 'n'\ndata = 'd'\n").unwrap();
+        assert_eq!(load(&path).unwrap().data, dir.path().join("d"));
+    }
+}

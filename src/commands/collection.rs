@@ -1,0 +1,193 @@
+//! `harvest collection`: looks after a collection that no daemon has open.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context as _, bail};
+use clap::Subcommand;
+use collection::{Collection, Error, Options, Recovery, Stamp};
+use indicatif::{HumanBytes, HumanCount};
+
+use crate::output;
+
+/// Check, repair, export and measure a collection.
+///
+/// DIR is a collection's folder, or the data folder of a daemon. The daemon must not be running.
+#[derive(Debug, Subcommand)]
+#[command(after_help = "Examples:
+  harvest collection stats /var/lib/harvest/broker
+  harvest collection export /var/lib/harvest/gatherer | harvest soif convert --to json")]
+pub(crate) enum Command {
+    /// Check every member, keep the good ones, and make the key index anew; after damage that a start
+    /// does not repair.
+    Rebuild(Place),
+    /// Write all live objects as SOIF.
+    Export {
+        #[command(flatten)]
+        place: Place,
+        /// Write to this file instead of standard output.
+        #[arg(short, long, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
+    /// Show how large it is.
+    Stats {
+        #[command(flatten)]
+        place: Place,
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Where the collection is.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Place {
+    /// The collection's folder, or the data folder of a daemon.
+    #[arg(value_name = "DIR")]
+    dir: PathBuf,
+}
+
+/// Does what the command says.
+pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Rebuild(place) => {
+            let collection = place.open_by(Collection::rebuild)?;
+            let objects = output::counted(collection.len(), "object");
+            output::line(&format!("the key index is made anew: {objects}"))?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Export { place, output } => export(&place.open()?, output.as_deref()),
+        Command::Stats { place, json } => stats(&place.open()?, json),
+    }
+}
+
+impl Place {
+    /// Opens the collection, and says what that repaired.
+    fn open(&self) -> anyhow::Result<Collection> {
+        self.open_by(Collection::open)
+    }
+
+    fn open_by(
+        &self,
+        open: impl FnOnce(&Path, Options, Stamp) -> Result<(Collection, Recovery), Error>,
+    ) -> anyhow::Result<Collection> {
+        let inside = self.dir.join("collection");
+        let dir = if inside.is_dir() { &inside } else { &self.dir };
+        if !dir.is_dir() {
+            bail!("there is no folder {}", dir.display());
+        }
+        if !looks_like_collection(dir) {
+            bail!("{} holds no collection: name a daemon's data folder", dir.display());
+        }
+        let now = Stamp(net::clock::now_ms());
+        let (collection, recovery) = open(dir, Options::default(), now)?;
+        for note in repairs(&recovery) {
+            output::note(&note);
+        }
+        Ok(collection)
+    }
+}
+
+/// Whether opening `dir` would find a collection rather than make one.
+fn looks_like_collection(dir: &Path) -> bool {
+    dir.read_dir().is_ok_and(|mut entries| entries.next().is_some())
+}
+
+/// What a recovery did, one line each.
+fn repairs(recovery: &Recovery) -> Vec<String> {
+    let mut lines: Vec<String> = recovery
+        .cut
+        .iter()
+        .map(|cut| {
+            let what = if cut.lost { "LOST" } else { "cut an unfinished commit" };
+            let (file, bytes) = (cut.file.display(), HumanBytes(cut.bytes));
+            format!("{file}: {what}: {bytes} from byte {}: {}", cut.offset, cut.why)
+        })
+        .collect();
+    if let Some(why) = &recovery.keys_rebuilt {
+        lines.push(format!("the key index was made anew: {why}"));
+    }
+    lines
+}
+
+fn export(collection: &Collection, output: Option<&Path>) -> anyhow::Result<ExitCode> {
+    let objects = match output {
+        None => {
+            let mut out = BufWriter::new(io::stdout().lock());
+            let objects = collection.export(&mut out)?;
+            out.flush()?;
+            objects
+        }
+        Some(path) => {
+            let cannot = || format!("cannot write {}", path.display());
+            let mut out = BufWriter::new(File::create(path).with_context(cannot)?);
+            let objects = collection.export(&mut out)?;
+            let file = out.into_inner().map_err(io::IntoInnerError::into_error);
+            file.and_then(|file| file.sync_all()).with_context(cannot)?;
+            objects
+        }
+    };
+    output::note(&output::counted(objects, "object"));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn stats(collection: &Collection, json: bool) -> anyhow::Result<ExitCode> {
+    let stats = collection.stats();
+    let sources = collection.sources()?;
+    if json {
+        let sources: Vec<_> = sources
+            .iter()
+            .map(|it| serde_json::json!({ "name": it.source, "objects": it.objects }))
+            .collect();
+        output::line(&serde_json::to_string_pretty(&serde_json::json!({
+            "epoch": stats.version.epoch.to_string(),
+            "serial": stats.version.serial,
+            "objects": stats.objects,
+            "changes": stats.changes,
+            "members": stats.members,
+            "segments": stats.segments,
+            "bytes": stats.bytes,
+            "horizon": stats.horizon,
+            "compaction_due": stats.compaction_due,
+            "sources": sources,
+        }))?)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let rows = [
+        ("epoch", stats.version.epoch.to_string()),
+        ("serial", HumanCount(stats.version.serial).to_string()),
+        ("objects", HumanCount(stats.objects).to_string()),
+        ("changes", HumanCount(stats.changes).to_string()),
+        ("members", HumanCount(stats.members).to_string()),
+        ("segments", HumanCount(stats.segments).to_string()),
+        ("size", HumanBytes(stats.bytes).to_string()),
+        ("horizon", HumanCount(stats.horizon).to_string()),
+        ("compaction", if stats.compaction_due { "due" } else { "not due" }.to_owned()),
+    ];
+    for (name, value) in rows {
+        output::line(&format!("{name:<12}{value}"))?;
+    }
+    for source in sources {
+        let objects = output::counted(source.objects, "object");
+        output::line(&format!("source      {}: {objects}", source.source))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_that_is_no_collection_is_not_made_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let place = Place { dir: dir.path().to_owned() };
+        let message = place.open().unwrap_err().to_string();
+        assert!(message.contains("holds no collection"), "{message}");
+        assert_eq!(dir.path().read_dir().unwrap().count(), 0);
+        let place = Place { dir: dir.path().join("none") };
+        assert!(place.open().unwrap_err().to_string().contains("there is no folder"));
+    }
+}

@@ -1,0 +1,239 @@
+//! `harvest gatherer`: the daemon that summarizes what lies beside it, and what is asked of it.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use clap::Subcommand;
+use gatherer::{Config, Handle, Server};
+use indicatif::HumanCount;
+use net::shutdown::Shutdown;
+use serde::Deserialize;
+
+use crate::admin::Admin;
+use crate::{daemon, output, settings};
+
+/// Run a gatherer: summarize trees and serve every change as one stream.
+#[derive(Debug, Subcommand)]
+#[command(after_help = "Example of a gatherer.toml:
+  name = \"Docs of the Institute\"
+  listen = \"0.0.0.0:8500\"
+  data = \"/var/lib/harvest/gatherer\"
+
+  [[root]]
+  url = \"file:///srv/docs\"
+
+  [[map]]
+  url_prefix = \"https://docs.example.org/\"
+  directory = \"/srv/docs\"")]
+pub(crate) enum Command {
+    /// Run the gatherer until SIGTERM or Ctrl-C; SIGHUP reads the settings again.
+    Run(File),
+    /// Name every mistake of the settings as FILE:LINE:COL; exit with 1 if there are any.
+    Check(File),
+    /// Show what a running gatherer says of itself.
+    Status {
+        #[command(flatten)]
+        file: File,
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Let deletions that are held go ahead.
+    Confirm {
+        #[command(flatten)]
+        file: File,
+        /// Only under this root; its URL as in the status.
+        #[arg(long, value_name = "URL")]
+        root: Option<String>,
+    },
+}
+
+/// Which settings.
+#[derive(Debug, clap::Args)]
+pub(crate) struct File {
+    /// The settings file.
+    #[arg(short, long = "config", value_name = "FILE")]
+    config: PathBuf,
+}
+
+impl Command {
+    /// Whether this runs until it is stopped.
+    pub(crate) fn is_daemon(&self) -> bool {
+        matches!(self, Self::Run(_))
+    }
+}
+
+/// Does what the command says.
+pub(crate) async fn run(command: Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Run(File { config }) => serve(&config).await,
+        Command::Check(File { config }) => {
+            load(&config)?;
+            output::line(&format!("{}: no mistakes", config.display()))?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Status { file, json } => {
+            let admin = admin(&file.config)?;
+            if json {
+                let status: serde_json::Value = admin.get("status").await?;
+                output::line(&serde_json::to_string_pretty(&status)?)?;
+            } else {
+                output::line(&output::harmless(&render(&admin.get("status").await?)))?;
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Confirm { file, root } => {
+            let query: Vec<_> = root.iter().map(|url| ("root", url.as_str())).collect();
+            let answer = admin(&file.config)?.post("confirm", &query).await?;
+            output::line(&output::harmless(&answer))?;
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+/// Reads the settings; relative paths in them are taken from the file's folder.
+fn load(path: &Path) -> anyhow::Result<Config> {
+    let mut config = settings::load(path, Config::parse)?;
+    config.data = settings::beside(path, &config.data);
+    Ok(config)
+}
+
+fn admin(path: &Path) -> anyhow::Result<Admin> {
+    let config = load(path)?;
+    Admin::new("gatherer", config.admin_listen, &config.data)
+}
+
+async fn serve(path: &Path) -> anyhow::Result<ExitCode> {
+    let server = Server::bind(load(path)?).await?;
+    let (public, admin) = (server.local_addr()?, server.admin_addr()?);
+    tracing::info!(%public, %admin, "gatherer runs");
+    let handle = server.handle();
+    let shutdown = Shutdown::new();
+    let serving = server.run(shutdown.clone());
+    let serving = async { serving.await.context("the gatherer stopped") };
+    daemon::run(serving, shutdown, async || reload(&handle, path)).await
+}
+
+/// Takes over the settings as they are now, or keeps the old ones and says why.
+fn reload(handle: &Handle, path: &Path) {
+    let outcome = match load(path) {
+        Ok(config) => handle.reload(config).map_err(anyhow::Error::from),
+        Err(error) => Err(error),
+    };
+    match outcome {
+        Ok(()) => tracing::info!("settings read again"),
+        Err(error) => {
+            for line in format!("{error:#}").lines() {
+                tracing::error!("{line}");
+            }
+            tracing::error!("the old settings stay");
+        }
+    }
+}
+
+/// The part of the status that a person is shown.
+#[derive(Debug, Deserialize)]
+struct Shown {
+    name: String,
+    id: String,
+    software: String,
+    version: String,
+    objects: u64,
+    watch: String,
+    progress: ShownProgress,
+    problems: BTreeMap<String, u64>,
+    roots: Vec<ShownRoot>,
+}
+
+#[derive(Debug, Deserialize)]
+struct ShownProgress {
+    phase: String,
+    passes_done: u64,
+    files_seen: u64,
+    files_done: u64,
+}
+
+#[derive(Debug, Deserialize)]
+struct ShownRoot {
+    url: String,
+    files: u64,
+    hold: Option<serde_json::Value>,
+    held: u64,
+}
+
+fn render(status: &Shown) -> String {
+    let progress = &status.progress;
+    let mut lines = vec![
+        format!("{} ({}), harvest {}", status.name, status.id, status.software),
+        format!("{} at {}", output::counted(status.objects, "object"), status.version),
+        format!(
+            "{}: {} of {}, {} done, watching: {}",
+            progress.phase,
+            HumanCount(progress.files_done),
+            output::counted(progress.files_seen, "file"),
+            output::counted(progress.passes_done, "pass").replace("passs", "passes"),
+            status.watch,
+        ),
+    ];
+    for (kind, count) in &status.problems {
+        lines.push(format!("{kind}: {}", output::counted(*count, "problem")));
+    }
+    for root in &status.roots {
+        lines.push(format!("{}: {}", root.url, output::counted(root.files, "file")));
+        if let Some(hold) = &root.hold {
+            let why = hold.get("why").and_then(|why| why.as_str()).unwrap_or("unknown");
+            lines.push(format!(
+                "  HELD ({why}): {} would go; `harvest gatherer confirm --root {}` lets them go",
+                output::counted(root.held, "file"),
+                root.url,
+            ));
+        }
+    }
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use gatherer::Status;
+    use gatherer::progress::{Hold, Progress, RootStatus};
+
+    use super::*;
+
+    /// What the gatherer says is what is read here.
+    #[test]
+    fn a_status_names_what_an_admin_must_know() {
+        let root = RootStatus {
+            url: "file:///srv".to_owned(),
+            files: 1_200,
+            confirmed: None,
+            hold: Some(Hold::Missing),
+            held: 12,
+        };
+        let status = Status {
+            name: "Docs".to_owned(),
+            id: "0".repeat(16),
+            software: "0".to_owned(),
+            started: 0,
+            version: "v".to_owned(),
+            objects: 1,
+            watch: "notify".to_owned(),
+            progress: Progress { passes_done: 2, ..Progress::default() },
+            problems: BTreeMap::from([("unreadable".to_owned(), 3)]),
+            roots: vec![root],
+        };
+        let json = serde_json::to_string(&status).unwrap();
+        let text = render(&serde_json::from_str(&json).unwrap());
+        for part in [
+            "Docs",
+            "1 object at v",
+            "2 passes",
+            "unreadable: 3 problems",
+            "1,200 files",
+            "HELD (missing): 12 files",
+        ] {
+            assert!(text.contains(part), "{part} is not in\n{text}");
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! One file a subcommand.
+
+pub(crate) mod broker;
+pub(crate) mod collection;
+pub(crate) mod gatherer;
+pub(crate) mod pages;
+pub(crate) mod search;
+pub(crate) mod soif;
+pub(crate) mod up;

@@ -1,0 +1,325 @@
+//! `harvest soif`: checks, shows and converts streams of SOIF, without ever holding one whole.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context as _, bail};
+use clap::{Subcommand, ValueEnum};
+use serde_json::Value;
+use soif::{Event, Limits, Mode, Reader, RecordRef, Section, json};
+
+use crate::output;
+
+/// Bytes read and written at a time.
+const PIECE_BYTES: usize = 256 * 1024;
+
+/// The member of a JSON object that names its section.
+const SECTION: &str = "section";
+
+/// Check, show and convert SOIF.
+#[derive(Debug, Subcommand)]
+#[command(after_help = "Examples:
+  gunzip -c segment.gz | harvest soif check
+  harvest soif print objects.soif | less
+  harvest soif convert --to json objects.soif | jq .url")]
+pub(crate) enum Command {
+    /// Name every problem of a stream with its byte, then count objects and problems; exit with 1 if
+    /// there are problems.
+    Check(Input),
+    /// Show a stream to a person.
+    Print(Input),
+    /// Turn SOIF into one JSON object a line, or that back into SOIF.
+    Convert {
+        /// What to write; what is read is recognized.
+        #[arg(long, value_name = "FORMAT")]
+        to: Format,
+        #[command(flatten)]
+        input: Input,
+    },
+}
+
+/// Where a stream comes from.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Input {
+    /// A file; - or nothing is standard input.
+    #[arg(value_name = "FILE", default_value = "-")]
+    file: PathBuf,
+}
+
+/// A form of the same objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// One JSON object a line; sections are its member "section".
+    Json,
+    /// SOIF.
+    Soif,
+}
+
+/// What a stream held.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Tally {
+    objects: u64,
+    problems: u64,
+}
+
+/// Does what the command says. The code is 1 when the stream has problems.
+pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
+    let mut out = BufWriter::with_capacity(PIECE_BYTES, io::stdout().lock());
+    let tally = match &command {
+        Command::Check(input) => {
+            let tally = input.read_soif(input.open()?, |_| Ok(()))?;
+            writeln!(out, "{} objects, {} problems", tally.objects, tally.problems)?;
+            tally
+        }
+        Command::Print(input) => input.read_soif(input.open()?, |event| print(&mut out, &event))?,
+        Command::Convert { to, input } => convert(input, *to, &mut out)?,
+    };
+    out.flush()?;
+    Ok(if tally.problems == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+impl Input {
+    /// Opens the file, or standard input.
+    fn open(&self) -> anyhow::Result<Box<dyn BufRead>> {
+        if self.file == Path::new("-") {
+            return Ok(Box::new(BufReader::with_capacity(PIECE_BYTES, io::stdin().lock())));
+        }
+        let file = File::open(&self.file).with_context(|| self.cannot())?;
+        Ok(Box::new(BufReader::with_capacity(PIECE_BYTES, file)))
+    }
+
+    fn cannot(&self) -> String {
+        format!("cannot read {}", self.name())
+    }
+
+    fn name(&self) -> String {
+        if self.file == Path::new("-") {
+            "standard input".to_owned()
+        } else {
+            self.file.display().to_string()
+        }
+    }
+
+    /// Hands every event of a stream to `handle`, and names its problems on standard error.
+    fn read_soif(
+        &self,
+        mut source: Box<dyn BufRead>,
+        mut handle: impl FnMut(Event<'_>) -> anyhow::Result<()>,
+    ) -> anyhow::Result<Tally> {
+        let mut reader = Reader::new(Mode::Lenient, Limits::default());
+        let mut objects = 0;
+        let mut first = true;
+        loop {
+            let piece = source.fill_buf().with_context(|| self.cannot())?;
+            let length = piece.len();
+            if std::mem::take(&mut first) && piece.starts_with(&[0x1f, 0x8b]) {
+                bail!("{} is compressed: pass on what `gunzip -c` makes of it", self.name());
+            }
+            if length == 0 {
+                reader.finish()?;
+            }
+            reader.feed(piece);
+            source.consume(length);
+            while let Some(event) = reader.next_event()? {
+                objects += u64::from(matches!(event, Event::Record(_)));
+                handle(event)?;
+            }
+            for problem in reader.problems() {
+                output::note(&format!("{}: {problem}", self.name()));
+            }
+            if length == 0 {
+                return Ok(Tally { objects, problems: reader.problems_total() });
+            }
+        }
+    }
+}
+
+/// Shows one event to a person.
+fn print(out: &mut impl Write, event: &Event<'_>) -> anyhow::Result<()> {
+    match event {
+        Event::Open(section) => writeln!(out, "── {}", section.name())?,
+        Event::Close(section) => writeln!(out, "── end of {}\n", section.name())?,
+        Event::Record(record) => {
+            writeln!(out, "{} {}", record.template(), output::harmless(record.url()))?;
+            let width = record.attributes().map(|(name, _)| name.len()).max().unwrap_or_default();
+            for (name, value) in record.attributes() {
+                let shown = match std::str::from_utf8(value) {
+                    Ok(text) => {
+                        let margin = format!("\n{:width$}    ", "");
+                        output::harmless(text.trim_end_matches('\n')).replace('\n', &margin)
+                    }
+                    Err(_) => format!("({} that are not text)", bytes(value.len())),
+                };
+                writeln!(out, "  {name:width$}  {shown}")?;
+            }
+            writeln!(out)?;
+        }
+    }
+    Ok(())
+}
+
+fn bytes(count: usize) -> String {
+    output::counted(u64::try_from(count).unwrap_or(u64::MAX), "byte")
+}
+
+/// Converts whatever `input` is to the format `to`.
+fn convert(input: &Input, to: Format, out: &mut impl Write) -> anyhow::Result<Tally> {
+    let mut source = input.open()?;
+    let json = first_byte(source.as_mut()).with_context(|| input.cannot())?;
+    let mut writer = Converted { out, to, section: None, text: Vec::new() };
+    let tally = if matches!(json, Some(b'{' | b'[')) {
+        let mut objects = 0;
+        for value in serde_json::Deserializer::from_reader(source).into_iter::<Value>() {
+            let place = || format!("{}: object {}", input.name(), objects + 1);
+            objects += writer.take(value.with_context(place)?).with_context(place)?;
+        }
+        Tally { objects, problems: 0 }
+    } else {
+        input.read_soif(source, |event| match event {
+            Event::Open(section) => writer.open(Some(section)),
+            Event::Close(_) => writer.open(None),
+            Event::Record(record) => writer.record(&record),
+        })?
+    };
+    writer.open(None)?;
+    Ok(tally)
+}
+
+/// Returns the first byte that is not white space, without taking it.
+fn first_byte(source: &mut dyn BufRead) -> io::Result<Option<u8>> {
+    loop {
+        let piece = source.fill_buf()?;
+        let spaces = piece.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+        if let Some(byte) = piece.get(spaces) {
+            return Ok(Some(*byte));
+        }
+        if piece.is_empty() {
+            return Ok(None);
+        }
+        source.consume(spaces);
+    }
+}
+
+/// Writes objects in one of the formats.
+struct Converted<'o, W> {
+    out: &'o mut W,
+    to: Format,
+    /// The section that is open.
+    section: Option<Section>,
+    text: Vec<u8>,
+}
+
+impl<W: Write> Converted<'_, W> {
+    /// Closes the section that is open and opens `section`.
+    fn open(&mut self, section: Option<Section>) -> anyhow::Result<()> {
+        if self.to == Format::Soif {
+            if self.section.is_some() {
+                soif::close_section(&mut self.text);
+            }
+            if let Some(section) = section {
+                soif::open_section(&mut self.text, section);
+            }
+        }
+        self.section = section;
+        self.flush()
+    }
+
+    fn record(&mut self, record: &RecordRef<'_>) -> anyhow::Result<()> {
+        self.write(&record.to_record())
+    }
+
+    fn write(&mut self, record: &soif::Record) -> anyhow::Result<()> {
+        match self.to {
+            Format::Soif => soif::write_record(&mut self.text, record),
+            Format::Json => {
+                let mut value = json::to_json(record);
+                if let (Some(section), Some(members)) = (self.section, value.as_object_mut()) {
+                    members.insert(SECTION.to_owned(), section.name().into());
+                }
+                serde_json::to_writer(&mut self.text, &value)?;
+                self.text.push(b'\n');
+            }
+        }
+        self.flush()
+    }
+
+    /// Takes one object, or an array of them; returns how many it were.
+    fn take(&mut self, value: Value) -> anyhow::Result<u64> {
+        if let Value::Array(values) = value {
+            return values.into_iter().map(|value| self.take(value)).sum();
+        }
+        let section = match value.get(SECTION) {
+            None => None,
+            Some(name) => match name.as_str() {
+                Some("DELETE") => Some(Section::Delete),
+                Some("REFRESH") => Some(Section::Refresh),
+                Some("UPDATE") => Some(Section::Update),
+                Some(_) | None => {
+                    bail!("\"section\" is {name}; expected DELETE, REFRESH or UPDATE")
+                }
+            },
+        };
+        if section != self.section {
+            self.open(section)?;
+        }
+        self.write(&json::from_json(&value)?)?;
+        Ok(1)
+    }
+
+    fn flush(&mut self) -> anyhow::Result<()> {
+        self.out.write_all(&self.text)?;
+        self.text.clear();
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STREAM: &str = "@UPDATE {\n@FILE { http://a/\nTitle{2}:\tA\n\nb{1}:\t\u{1}\n}\n}\n\
+                          @DELETE {\n@FILE { http://b/\n}\n}\n@FILE { -\n}\n";
+
+    /// Converts `text` and compares.
+    fn check(text: &str, to: Format, expected: &str) {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("in");
+        std::fs::write(&file, text).unwrap();
+        let mut out = Vec::new();
+        let tally = convert(&Input { file }, to, &mut out).unwrap();
+        assert_eq!(String::from_utf8(out).unwrap(), expected);
+        assert_eq!(tally, Tally { objects: 3, problems: 0 });
+    }
+
+    #[test]
+    fn a_stream_survives_the_way_through_json() {
+        let json = concat!(
+            r#"{"attributes":[["Title","A\n"],["b","\u0001"]],"section":"UPDATE","template":"FILE","url":"http://a/"}"#,
+            "\n",
+            r#"{"attributes":[],"section":"DELETE","template":"FILE","url":"http://b/"}"#,
+            "\n",
+            r#"{"attributes":[],"template":"FILE","url":"-"}"#,
+            "\n"
+        );
+        check(STREAM, Format::Soif, STREAM);
+        check(STREAM, Format::Json, json);
+        check(json, Format::Soif, STREAM);
+        check(&format!("[{}]", json.trim().replace('\n', ",")), Format::Json, json);
+    }
+
+    #[test]
+    fn a_person_sees_names_values_and_sections() {
+        let mut out = Vec::new();
+        Reader::over(STREAM.as_bytes(), Mode::Strict, Limits::default(), |event| {
+            print(&mut out, &event).unwrap();
+        })
+        .unwrap();
+        assert_eq!(
+            String::from_utf8(out).unwrap(),
+            "── UPDATE\nFILE http://a/\n  Title  A\n  b      \u{fffd}\n\n── end of UPDATE\n\n\
+             ── DELETE\nFILE http://b/\n\n── end of DELETE\n\nFILE -\n\n"
+        );
+    }
+}

@@ -1,0 +1,214 @@
+//! `harvest up`: a gatherer and a broker with defaults, in one process, for the folders named.
+//!
+//! It is the two daemons and nothing else: the broker collects over a real HTTP connection, and
+//! follows the gatherer, so that a change is found within two seconds.
+
+mod places;
+mod show;
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{ExitCode, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context as _, anyhow, bail};
+use broker::source::Source;
+use indicatif::MultiProgress;
+use net::clock;
+use net::shutdown::Shutdown;
+use tokio::task::JoinSet;
+use url::Url;
+
+use self::show::Show;
+use crate::daemon::Signals;
+use crate::output;
+
+/// What the broker calls the gatherer in its own process: the same at every start, whatever the port.
+const SOURCE: &str = "local";
+
+/// How many ports after the default one are tried.
+const PORTS_TRIED: u16 = 100;
+
+/// How long both daemons may take to stop.
+const DRAIN: Duration = Duration::from_millis(1_700);
+
+/// Gather, index and search folders, and keep watching them.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  harvest up                      the current folder; then open the page it prints
+  harvest up /usr/share/doc --once
+  harvest up ~/Mail ~/Papers --listen 127.0.0.1:9000")]
+pub(crate) struct Args {
+    /// The folders; the current one if none is named.
+    #[arg(value_name = "PATH")]
+    paths: Vec<PathBuf>,
+    /// Where to store everything; default: a folder in your data directory for these PATHs.
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// Where to serve the search page; default: 127.0.0.1 and port 8501, or the next free one.
+    #[arg(long, value_name = "ADDR")]
+    listen: Option<SocketAddr>,
+    /// Gather, collect and index what is there, print a summary and stop.
+    #[arg(long)]
+    once: bool,
+    /// Do not open the page in a browser.
+    #[arg(long)]
+    no_open: bool,
+}
+
+/// Both daemons, bound.
+#[derive(Debug)]
+struct Pair {
+    gatherer: gatherer::Server,
+    broker: broker::server::Server,
+}
+
+/// Runs both daemons until Ctrl-C, or once.
+pub(crate) async fn run(args: Args, bars: MultiProgress) -> anyhow::Result<ExitCode> {
+    let mut signals = Signals::listen()?;
+    let paths = places::folders(&args.paths)?;
+    let data = match &args.data {
+        Some(data) => std::path::absolute(data)?,
+        None => places::data_for(&paths)?,
+    };
+    let pair = Pair::bind(&paths, &data, args.listen).await?;
+    let work = work(&args, &data, Show::new(bars), &pair);
+
+    let shutdown = Shutdown::new();
+    let mut daemons = pair.spawn(&shutdown);
+    let outcome = tokio::select! {
+        outcome = work => outcome,
+        _ = signals.next() => Ok(()),
+        ended = daemons.join_next() => Err(reason(ended)),
+    };
+    shutdown.start();
+    let drained = async {
+        while let Some(ended) = daemons.join_next().await {
+            ended??;
+        }
+        anyhow::Ok(())
+    };
+    tokio::select! {
+        drained = drained => drained?,
+        _ = signals.next() => {}
+        () = tokio::time::sleep(DRAIN) => tracing::warn!("stopped before everything was drained"),
+    }
+    outcome.map(|()| ExitCode::SUCCESS)
+}
+
+/// Shows how gathering, collecting and indexing go; then, unless all is done, waits for ever.
+fn work(
+    args: &Args,
+    data: &Path,
+    show: Show,
+    pair: &Pair,
+) -> impl Future<Output = anyhow::Result<()>> + use<> {
+    let (gatherer, broker) = (pair.gatherer.handle(), pair.broker.handle());
+    let (address, admin) = (pair.address(), pair.gatherer.admin_addr());
+    let (once, open_page) = (args.once, !args.no_open && output::is_terminal());
+    let data = data.to_owned();
+    async move {
+        let start = clock::monotonic();
+        let progress = show.gathering(gatherer.progress()).await?;
+        let gathered = clock::monotonic().duration_since(start);
+        show.collecting(&progress);
+        broker.caught_up(SOURCE, gatherer.version()).await?;
+        let took = clock::monotonic().duration_since(start);
+        show.done(&progress, gathered, broker.status().await.objects, took)?;
+        if once {
+            let shown = data.display().to_string();
+            let bytes = tokio::task::spawn_blocking(move || places::bytes_in(&data)).await?;
+            return Ok(output::line(&format!(
+                "stored    {} in {shown}",
+                indicatif::HumanBytes(bytes)
+            ))?);
+        }
+        if progress.problems > 0 {
+            output::line(&format!("problems  http://{}/problems", admin?))?;
+        }
+        output::line(&format!("search at {address}"))?;
+        if open_page {
+            open(&address);
+        }
+        std::future::pending().await
+    }
+}
+
+impl Pair {
+    /// Binds a gatherer for `paths` and a broker that follows it.
+    async fn bind(
+        paths: &[PathBuf],
+        data: &Path,
+        listen: Option<SocketAddr>,
+    ) -> anyhow::Result<Self> {
+        let config = gatherer::Config::for_paths(paths, &data.join("gatherer"));
+        let name = config.name.clone();
+        let gatherer = gatherer::Server::bind(config).await?;
+        let url = Url::parse(&format!("http://{}/", gatherer.local_addr()?))?;
+        let source = Source { follow: true, ..Source::gatherer(SOURCE, url) };
+        let mut config = broker::config::Config::new(name, data.join("broker"));
+        config.sources = vec![source];
+        config.admin_listen = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0);
+        config.listen = match listen {
+            Some(listen) => listen,
+            None => free_address()?,
+        };
+        let broker = broker::server::Server::bind(config).await?;
+        Ok(Self { gatherer, broker })
+    }
+
+    /// Where the search page is.
+    fn address(&self) -> String {
+        let mut address = self.broker.local_addr();
+        if address.ip().is_unspecified() {
+            address.set_ip(IpAddr::V4(Ipv4Addr::LOCALHOST));
+        }
+        format!("http://{address}/")
+    }
+
+    /// Runs both until `shutdown` starts.
+    fn spawn(self, shutdown: &Shutdown) -> JoinSet<anyhow::Result<()>> {
+        let mut daemons = JoinSet::new();
+        let serving = self.gatherer.run(shutdown.clone());
+        daemons.spawn(async { serving.await.context("the gatherer stopped") });
+        let serving = self.broker.run(shutdown.clone());
+        daemons.spawn(async { serving.await.context("the broker stopped") });
+        daemons
+    }
+}
+
+/// Why a daemon ended although nobody stopped it.
+fn reason(ended: Option<Result<anyhow::Result<()>, tokio::task::JoinError>>) -> anyhow::Error {
+    match ended {
+        Some(Ok(Err(error))) => error,
+        Some(Err(panic)) => panic.into(),
+        Some(Ok(Ok(()))) | None => anyhow!("a daemon stopped by itself"),
+    }
+}
+
+/// Returns the first address of this machine from the default port on that nobody listens to.
+fn free_address() -> anyhow::Result<SocketAddr> {
+    let first = broker::config::LISTEN.port();
+    for port in first..first.saturating_add(PORTS_TRIED) {
+        let address = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port);
+        if TcpListener::bind(address).is_ok() {
+            return Ok(address);
+        }
+    }
+    bail!("all ports from {first} on are in use; name another with --listen")
+}
+
+/// Opens the page in whatever the user browses with, if there is a screen.
+fn open(address: &str) {
+    let linux = !cfg!(target_os = "macos");
+    let set = |name| std::env::var_os(name).is_some_and(|it| !it.is_empty());
+    if linux && !set("DISPLAY") && !set("WAYLAND_DISPLAY") {
+        return;
+    }
+    let opener = if linux { "xdg-open" } else { "open" };
+    let mut command = tokio::process::Command::new(opener);
+    command.arg(address).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    if let Err(error) = command.spawn() {
+        tracing::info!(opener, %error, "the page cannot be opened");
+    }
+}

@@ -1,0 +1,183 @@
+//! How `harvest up` shows what goes on: a bar to a person, a line now and then to a log.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use gatherer::Progress;
+use indicatif::{HumanBytes, HumanCount, MultiProgress, ProgressBar, ProgressStyle};
+use tokio::sync::watch;
+use tokio::time::MissedTickBehavior;
+
+use crate::output;
+
+/// How often the bar moves.
+const BAR_INTERVAL: Duration = Duration::from_millis(100);
+
+/// How often a line is written where there is no terminal.
+const LINE_INTERVAL: Duration = Duration::from_secs(5);
+
+/// Most types named; the rest are counted together.
+const TYPES_SHOWN: usize = 4;
+
+/// Shows how far things are.
+#[derive(Debug)]
+pub(super) struct Show {
+    /// `None` without a terminal.
+    bar: Option<ProgressBar>,
+}
+
+impl Show {
+    /// Draws among `bars` if a person looks.
+    pub(super) fn new(bars: MultiProgress) -> Self {
+        let bar = output::is_terminal().then(|| {
+            let bar = bars.add(ProgressBar::new(0));
+            bar.set_style(style("{spinner} gathering {wide_bar} {pos}/{len} files\n  {msg}"));
+            bar
+        });
+        Self { bar }
+    }
+
+    /// Shows the first pass until everything was looked at once, and returns how that ended.
+    ///
+    /// # Errors
+    ///
+    /// The gatherer is gone.
+    pub(super) async fn gathering(
+        &self,
+        mut progress: watch::Receiver<Progress>,
+    ) -> anyhow::Result<Progress> {
+        let mut tick =
+            tokio::time::interval(if self.bar.is_some() { BAR_INTERVAL } else { LINE_INTERVAL });
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        // The first tick is at once: there is nothing to show yet.
+        tick.tick().await;
+        loop {
+            tokio::select! {
+                done = progress.wait_for(|it| it.passes_done > 0) => {
+                    return Ok(done.context("the gatherer stopped")?.clone());
+                }
+                _ = tick.tick() => {}
+            }
+            let now = progress.borrow().clone();
+            match &self.bar {
+                Some(bar) => {
+                    bar.set_length(now.files_seen);
+                    bar.set_position(now.files_done);
+                    bar.set_message(details(&now));
+                    bar.tick();
+                }
+                None => output::line(&format!(
+                    "gathering {} of {}, {}",
+                    HumanCount(now.files_done),
+                    output::counted(now.files_seen, "file"),
+                    details(&now)
+                ))?,
+            }
+        }
+    }
+
+    /// Shows that the broker is at work.
+    pub(super) fn collecting(&self, progress: &Progress) {
+        if let Some(bar) = &self.bar {
+            bar.set_style(style("{spinner} collecting and indexing {msg}"));
+            bar.set_message(output::counted(progress.files_done, "file"));
+            bar.enable_steady_tick(BAR_INTERVAL);
+        }
+    }
+
+    /// Says what was done: gathering took `gathered`, all together `took`.
+    ///
+    /// # Errors
+    ///
+    /// Nobody reads standard output any more.
+    pub(super) fn done(
+        &self,
+        progress: &Progress,
+        gathered: Duration,
+        objects: u64,
+        took: Duration,
+    ) -> anyhow::Result<()> {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+        let files = output::counted(progress.files_done, "file");
+        output::line(&format!(
+            "gathered  {files} in {:.1} s: {}",
+            gathered.as_secs_f64(),
+            details(progress)
+        ))?;
+        output::line(&format!(
+            "changed   {} new or changed, {} unchanged, {} deleted",
+            HumanCount(progress.updated),
+            HumanCount(progress.unchanged),
+            HumanCount(progress.deleted),
+        ))?;
+        let rest = took.saturating_sub(gathered).as_secs_f64();
+        output::line(&format!(
+            "indexed   {} {rest:.1} s later",
+            output::counted(objects, "object")
+        ))?;
+        Ok(())
+    }
+}
+
+fn style(template: &str) -> ProgressStyle {
+    // A template is a constant; the plain bar stands in for a broken one.
+    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
+}
+
+/// Bytes, types and problems.
+fn details(progress: &Progress) -> String {
+    let mut parts = vec![format!("{} read", HumanBytes(progress.bytes))];
+    let types = types(&progress.by_type);
+    if !types.is_empty() {
+        parts.push(types);
+    }
+    parts.push(output::counted(progress.problems, "problem"));
+    parts.join("; ")
+}
+
+/// The most frequent types with their numbers.
+fn types(by_type: &BTreeMap<String, u64>) -> String {
+    let mut sorted: Vec<(&String, u64)> =
+        by_type.iter().map(|(name, count)| (name, *count)).collect();
+    sorted.sort_by_key(|(name, count)| (u64::MAX - count, *name));
+    let others: u64 = sorted.iter().skip(TYPES_SHOWN).map(|(_, count)| count).sum();
+    let mut parts: Vec<String> = sorted
+        .iter()
+        .take(TYPES_SHOWN)
+        .map(|(name, count)| format!("{name} {}", HumanCount(*count)))
+        .collect();
+    if others > 0 {
+        parts.push(format!("others {}", HumanCount(others)));
+    }
+    parts.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_most_frequent_types_come_first() {
+        let by_type: BTreeMap<String, u64> =
+            [("A", 1), ("B", 2_000), ("C", 3), ("D", 4), ("E", 5), ("F", 1)]
+                .map(|(name, count)| (name.to_owned(), count))
+                .into();
+        assert_eq!(types(&by_type), "B 2,000, E 5, D 4, C 3, others 2");
+        assert_eq!(types(&BTreeMap::new()), "");
+    }
+
+    #[tokio::test]
+    async fn gathering_ends_with_the_first_pass() {
+        let (sender, receiver) = watch::channel(Progress::default());
+        let show = Show { bar: None };
+        let gathering = show.gathering(receiver);
+        sender.send_modify(|it| (it.passes_done, it.files_done) = (1, 7));
+        assert_eq!(gathering.await.unwrap().files_done, 7);
+        let (sender, receiver) = watch::channel(Progress::default());
+        drop(sender);
+        assert!(show.gathering(receiver).await.is_err());
+    }
+}

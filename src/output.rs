@@ -1,0 +1,58 @@
+//! Standard output and standard error.
+//!
+//! Output proper goes to standard output, so that it can be piped; everything said about it to
+//! standard error. A reader that goes away is an error of its own kind, which ends the command in
+//! silence.
+
+use std::io::{self, IsTerminal as _, Write as _};
+
+/// Writes a line to standard output.
+///
+/// # Errors
+///
+/// Nobody reads it any more, or the disk is full.
+pub(crate) fn line(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.write_all(b"\n")?;
+    out.flush()
+}
+
+/// Writes a line to standard error; if that fails there is nobody left to tell.
+pub(crate) fn note(text: &str) {
+    let _ = writeln!(io::stderr().lock(), "{text}");
+}
+
+/// Whether a person looks at standard output and standard error.
+pub(crate) fn is_terminal() -> bool {
+    io::stdout().is_terminal() && io::stderr().is_terminal()
+}
+
+/// `text` without what could command a terminal: control characters become U+FFFD, except line feeds
+/// and tabs.
+pub(crate) fn harmless(text: &str) -> String {
+    let keep = |c: char| !c.is_control() || c == '\n' || c == '\t';
+    text.chars().map(|c| if keep(c) { c } else { '\u{fffd}' }).collect()
+}
+
+/// `count` and the noun in the right number.
+pub(crate) fn counted(count: u64, noun: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{} {noun}{plural}", indicatif::HumanCount(count))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_can_command_the_terminal() {
+        assert_eq!(harmless("a\u{1b}[2Jb\n\u{9b}c\td"), "a\u{fffd}[2Jb\n\u{fffd}c\td");
+    }
+
+    #[test]
+    fn nouns_agree_with_their_numbers() {
+        assert_eq!(counted(1, "file"), "1 file");
+        assert_eq!(counted(12_345, "file"), "12,345 files");
+    }
+}

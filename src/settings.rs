@@ -1,0 +1,79 @@
+//! Settings files: reading them, and saying all that is wrong with one.
+
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use web::settings::Mistake;
+
+/// A file that is not accepted: every mistake with its place.
+#[derive(Debug)]
+pub(crate) struct Rejected {
+    path: PathBuf,
+    mistakes: Vec<Mistake>,
+}
+
+impl fmt::Display for Rejected {
+    /// One mistake a line, `FILE:LINE:COL: message; expected …`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, mistake) in self.mistakes.iter().enumerate() {
+            let end = if index == 0 { "" } else { "\n" };
+            write!(f, "{end}{}", mistake.with_file(&self.path))?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Rejected {}
+
+/// Reads a settings file.
+///
+/// # Errors
+///
+/// The file cannot be read, or is [`Rejected`].
+pub(crate) fn load<T>(
+    path: &Path,
+    parse: impl FnOnce(&str) -> Result<T, Vec<Mistake>>,
+) -> anyhow::Result<T> {
+    let text = fs::read_to_string(path)
+        .with_context(|| format!("cannot read the settings file {}", path.display()))?;
+    parse(&text).map_err(|mistakes| Rejected { path: path.to_owned(), mistakes }.into())
+}
+
+/// Takes a path in a settings file from the file's folder on.
+pub(crate) fn beside(file: &Path, path: &Path) -> PathBuf {
+    // An absolute path replaces the folder.
+    file.parent().map_or_else(|| path.to_owned(), |folder| folder.join(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_mistake_has_a_line_with_its_place() {
+        let mistake = |line| Mistake {
+            line,
+            column: 3,
+            message: "no".to_owned(),
+            expected: "yes".to_owned(),
+        };
+        let path = PathBuf::from("a.toml");
+        let rejected = Rejected { path, mistakes: vec![mistake(1), mistake(2)] };
+        assert_eq!(
+            rejected.to_string(),
+            "a.toml:1:3: no; expected yes\na.toml:2:3: no; expected yes"
+        );
+    }
+
+    #[test]
+    fn relative_paths_are_taken_from_the_file() {
+        let check = |file: &str, path: &str, expected: &str| {
+            assert_eq!(beside(Path::new(file), Path::new(path)), Path::new(expected));
+        };
+        check("/etc/harvest/b.toml", "data", "/etc/harvest/data");
+        check("b.toml", "data", "data");
+        check("/etc/b.toml", "/var/data", "/var/data");
+    }
+}
