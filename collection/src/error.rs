@@ -85,6 +85,62 @@ pub enum Error {
         /// What the index said.
         source: sled::Error,
     },
+    /// A source cannot be reached or refuses. Try again when [`retry`](Error::retry) says.
+    #[error("source {name}: {error}")]
+    Source {
+        /// The source.
+        name: String,
+        /// What went wrong; it names host or URL.
+        #[source]
+        error: net::Error,
+    },
+    /// What a source sends is damaged, again and again. The part before is kept; try again later,
+    /// and tell the source's admin.
+    #[error("source {name}: {url}: {what} at byte {offset}; what came before is kept")]
+    Corrupt {
+        /// The source.
+        name: String,
+        /// What was fetched.
+        url: String,
+        /// Where the damaged member starts, in bytes of the whole stream.
+        offset: u64,
+        /// What is wrong with it.
+        what: Damage,
+    },
+    /// What answers is no feed. Correct the source's URL.
+    #[error("source {name}: {url} is no feed of a collection ({what}); check the source's URL")]
+    NotAFeed {
+        /// The source.
+        name: String,
+        /// What was fetched.
+        url: String,
+        /// What is wrong with the answer.
+        what: String,
+    },
+    /// The source speaks other formats only. Bring the older side up to date.
+    #[error(
+        "source {name}: {url} speaks format {spoken}, this release {ours}: update the older side"
+    )]
+    Format {
+        /// The source.
+        name: String,
+        /// What was fetched.
+        url: String,
+        /// The formats that it speaks.
+        spoken: String,
+        /// The format that this release speaks.
+        ours: u8,
+    },
+    /// A source brings more than it may. Raise the limit if that is meant.
+    #[error("source {name} brings {what}; raise its `{setting}` if that is meant")]
+    OverLimit {
+        /// The source.
+        name: String,
+        /// How much.
+        what: String,
+        /// The setting that forbids it.
+        setting: &'static str,
+    },
     /// The text is no epoch or version.
     #[error("`{text}` is not an epoch (16 hex digits) or version (epoch, `-`, serial)")]
     Epoch {

@@ -118,12 +118,12 @@ pub fn extents_slice(extents: &[Extent], mut offset: u64, mut len: u64) -> Vec<E
     slice
 }
 
-/// Returns a body that sends the extents one after the other, its exact length known. It reads on
-/// the blocking pool, 128 KiB at a time with one such piece read ahead. A file that turns out
-/// shorter than its extent aborts the transfer. Must be polled on a tokio runtime.
-pub fn extents(extents: Vec<Extent>) -> Body {
-    let left = extents_len(&extents);
-    boxed(Extents { waiting: extents.into(), read: None, left })
+/// Returns a body that sends the extents one after the other and then `tail`, its exact length
+/// known. It reads on the blocking pool, 128 KiB at a time with one such piece read ahead. A file
+/// that turns out shorter than its extent aborts the transfer. Must be polled on a tokio runtime.
+pub fn extents(extents: Vec<Extent>, tail: Bytes) -> Body {
+    let left = extents_len(&extents) + u64::try_from(tail.len()).unwrap_or(0);
+    boxed(Extents { waiting: extents.into(), read: None, tail, left })
 }
 
 struct Extents {
@@ -131,6 +131,8 @@ struct Extents {
     waiting: std::collections::VecDeque<Extent>,
     /// The read that has begun.
     read: Option<JoinHandle<io::Result<Bytes>>>,
+    /// What comes after the files.
+    tail: Bytes,
     /// Bytes not handed out yet.
     left: u64,
 }
@@ -171,7 +173,11 @@ impl http_body::Body for Extents {
         if self.read.is_none() {
             self.read_ahead();
         }
-        let Some(read) = &mut self.read else { return Poll::Ready(None) };
+        let Some(read) = &mut self.read else {
+            self.left = 0;
+            let tail = std::mem::take(&mut self.tail);
+            return Poll::Ready((!tail.is_empty()).then(|| Ok(Frame::data(tail))));
+        };
         let piece = match Pin::new(read).poll(cx) {
             Poll::Pending => return Poll::Pending,
             Poll::Ready(Ok(Ok(piece))) => piece,
@@ -197,6 +203,7 @@ impl Extents {
     fn abort(&mut self, error: BoxError) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         self.read = None;
         self.waiting.clear();
+        self.tail = Bytes::new();
         Poll::Ready(Some(Err(error)))
     }
 }
@@ -224,20 +231,21 @@ mod tests {
     async fn sends_extents_in_order_with_their_exact_length() {
         let large = vec![7; 300_000];
         let (a, b) = (file_of(b"0123456789"), file_of(&large));
-        let body = extents(vec![
+        let parts = vec![
             Extent { file: Arc::clone(&a), offset: 8, len: 2 },
             Extent { file: Arc::clone(&a), offset: 0, len: 0 },
             Extent { file: b, offset: 0, len: 300_000 },
             Extent { file: a, offset: 0, len: 3 },
-        ]);
-        assert_eq!(body.size_hint().exact(), Some(300_005));
-        let expected = [b"89".as_slice(), &large, b"012"].concat();
+        ];
+        let body = extents(parts, Bytes::from_static(b"end"));
+        assert_eq!(body.size_hint().exact(), Some(300_008));
+        let expected = [b"89".as_slice(), &large, b"012end"].concat();
         assert_eq!(bytes_of(body).await, expected);
     }
 
     #[tokio::test]
     async fn a_file_that_is_too_short_is_an_error() {
-        let body = extents(vec![Extent { file: file_of(b"abc"), offset: 1, len: 3 }]);
+        let body = extents(vec![Extent { file: file_of(b"abc"), offset: 1, len: 3 }], Bytes::new());
         assert!(body.collect().await.is_err());
     }
 

@@ -26,6 +26,9 @@ use crate::pool::{Place, Pool};
 pub use crate::response::Response;
 use crate::session::Session;
 
+/// Largest body of a redirect that is read for the connection's sake, in bytes.
+const REDIRECT_BYTES_MAX: u64 = 16 * 1024;
+
 /// How long each stage of a request may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
@@ -198,6 +201,11 @@ impl Client {
         Self { shared: Arc::new(Shared { settings, user_agent, connector, permits, pool }) }
     }
 
+    /// Returns the time-outs that hold where a request does not say otherwise.
+    pub fn timeouts(&self) -> Timeouts {
+        self.shared.settings.timeouts
+    }
+
     /// Sends a request and returns its answer as soon as the head is there, whatever its status.
     /// Redirects are followed, each hop vetted by the guard.
     ///
@@ -235,24 +243,20 @@ impl Client {
         let mut policy = request.policy.unwrap_or(default);
         for _ in 0..=settings.redirects_max {
             let answered = self.exchange(&request, policy, timeouts).await?;
-            let Some(next) = redirect(&request.url, &answered.head)? else {
-                let bytes_max = request.response_bytes_max.unwrap_or(settings.response_bytes_max);
-                let Answered { head, session, place } = answered;
-                let shared = Arc::clone(&self.shared);
-                return Ok(Response::new(
-                    head,
-                    request.url,
-                    session,
-                    place,
-                    shared,
-                    timeouts.idle,
-                    bytes_max,
-                ));
-            };
-            if !answered.session.private {
+            let next = redirect(&request.url, &answered.head)?;
+            let bytes_max = request.response_bytes_max.unwrap_or(settings.response_bytes_max);
+            let (status, private) = (answered.head.status(), answered.session.private);
+            let Answered { head, session, place } = answered;
+            let (url, shared) = (request.url.clone(), Arc::clone(&self.shared));
+            let response =
+                Response::new(head, url, session, place, shared, timeouts.idle, bytes_max);
+            let Some(next) = next else { return Ok(response) };
+            // Read, so that the connection can be used again; what it says does not matter.
+            drop(response.bytes(REDIRECT_BYTES_MAX).await);
+            if !private {
                 policy = Policy::Public;
             }
-            request.redirect(next, answered.head.status());
+            request.redirect(next, status);
         }
         Err(Error::Redirects { url: start.into(), redirects_max: settings.redirects_max })
     }

@@ -1,0 +1,443 @@
+//! The feed: a collection's change log over HTTP.
+//!
+//! `GET /feed?since=S&epoch=E&wait=SECONDS` answers with the members after serial `S` as they lie
+//! on the disk: a look-up and a file copy, no compression per request. An unknown epoch, or a
+//! serial that the log does not reach back or up to, is sent to a [snapshot](crate::snapshot) with
+//! 303. `wait` (at most 60 s) holds the answer until there is something newer. Either stream ends in
+//! an *end mark*, a member without changes that names the version reached: a consumer that has not
+//! seen it has not seen all.
+//!
+//! Headers of both: `Harvest-Kind` (`delta` or `snapshot`), `Harvest-Format`, `Harvest-Epoch`,
+//! `Harvest-From` and `Harvest-To` (serials: after the one, up to the other), `Harvest-Objects`
+//! (live objects). A request may list the formats that it understands in `Harvest-Accept-Format`;
+//! 406 names those spoken here.
+//!
+//! Source: DESIGN.md, "Feed" and "Snapshot"; TR §5.3 for the stream that is compressed ahead of time.
+//!
+//! # Differences from the TR
+//!
+//! The TR keeps one compressed file for the whole collection, its "common-case cache", and makes
+//! every other answer afresh. Here every answer is a part of the log.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
+use net::body::{self, Body, Extent};
+use net::clock;
+use net::shutdown::Shutdown;
+use tokio::sync::{Mutex, Semaphore};
+use tokio::time::timeout;
+
+use crate::change::{Epoch, Version};
+use crate::collection::Collection;
+use crate::error::Error;
+use crate::member;
+use crate::report::Extents;
+use crate::snapshot::{self, Snapshot, Snapshots};
+
+/// Longest `wait`, in seconds.
+pub const WAIT_SECS_MAX: u64 = 60;
+
+pub(crate) const KIND: HeaderName = HeaderName::from_static("harvest-kind");
+pub(crate) const FORMAT: HeaderName = HeaderName::from_static("harvest-format");
+pub(crate) const ACCEPT_FORMAT: HeaderName = HeaderName::from_static("harvest-accept-format");
+pub(crate) const EPOCH: HeaderName = HeaderName::from_static("harvest-epoch");
+pub(crate) const FROM: HeaderName = HeaderName::from_static("harvest-from");
+pub(crate) const TO: HeaderName = HeaderName::from_static("harvest-to");
+pub(crate) const OBJECTS: HeaderName = HeaderName::from_static("harvest-objects");
+
+/// How a feed is served. [`Default`] suits all but tests.
+#[derive(Clone, Debug)]
+pub struct FeedOptions {
+    /// Most requests held by `wait` at once; others are answered at once. Default 1,024.
+    pub waiting_max: usize,
+    /// How long newcomers get the same snapshot. Default 1 h.
+    pub snapshot_shared: Duration,
+    /// How long a snapshot can be fetched. Default 24 h.
+    pub snapshot_kept: Duration,
+    /// Most snapshots kept; the oldest goes. Default 25: as many as come into being by the hour.
+    pub snapshots_max: usize,
+    /// Ends all waiting when it starts.
+    pub shutdown: Shutdown,
+}
+
+impl Default for FeedOptions {
+    fn default() -> Self {
+        Self {
+            waiting_max: 1_024,
+            snapshot_shared: Duration::from_secs(60 * 60),
+            snapshot_kept: Duration::from_secs(24 * 60 * 60),
+            snapshots_max: 25,
+            shutdown: Shutdown::new(),
+        }
+    }
+}
+
+/// What a feed has done since it started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Deltas answered, empty ones included.
+    pub deltas: u64,
+    /// Of those, held by `wait` and then answered with something new.
+    pub woken: u64,
+    /// Requests sent to a snapshot.
+    pub redirects: u64,
+    /// Snapshots made.
+    pub snapshots: u64,
+    /// Answers with a snapshot, or with a part of one.
+    pub snapshot_answers: u64,
+    /// Requests refused: malformed, of unknown format, for unknown snapshots.
+    pub refused: u64,
+    /// Bytes of all bodies begun; not all need have been fetched.
+    pub bytes: u64,
+    /// Requests held by `wait` now.
+    pub waiting: u64,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    deltas: AtomicU64,
+    woken: AtomicU64,
+    redirects: AtomicU64,
+    snapshots: AtomicU64,
+    snapshot_answers: AtomicU64,
+    refused: AtomicU64,
+    bytes: AtomicU64,
+}
+
+fn add(count: &AtomicU64, number: u64) {
+    count.fetch_add(number, Ordering::Relaxed);
+}
+
+/// Serves a collection's feed and snapshots; clones share them.
+#[derive(Clone, Debug)]
+pub struct FeedServer {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    collection: Collection,
+    options: FeedOptions,
+    snapshots: Mutex<Snapshots>,
+    waiting: Semaphore,
+    counts: Counts,
+}
+
+impl FeedServer {
+    /// Returns a server of `collection`'s feed.
+    #[must_use]
+    pub fn new(collection: Collection, options: FeedOptions) -> Self {
+        let snapshots = Mutex::new(Snapshots::new(
+            options.snapshot_shared,
+            options.snapshot_kept,
+            options.snapshots_max,
+        ));
+        let waiting = Semaphore::new(options.waiting_max);
+        let counts = Counts::default();
+        Self { shared: Arc::new(Shared { collection, options, snapshots, waiting, counts }) }
+    }
+
+    /// Answers `GET` and `HEAD` of `/feed` and `/snapshot/ID`; 404 for all else.
+    pub async fn respond(&self, request: Request<()>) -> Response<Body> {
+        let answer = match (request.method(), request.uri().path()) {
+            (&Method::GET | &Method::HEAD, "/feed") => self.feed(&request).await,
+            (&Method::GET | &Method::HEAD, path) => match path.strip_prefix("/snapshot/") {
+                Some(id) => self.snapshot(id, request.headers()).await,
+                None => Err(Refusal::new(StatusCode::NOT_FOUND, "no such page")),
+            },
+            _ => Err(Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD are served")),
+        };
+        let mut response = answer.unwrap_or_else(|refusal| {
+            add(&self.shared.counts.refused, 1);
+            refusal.response()
+        });
+        if request.method() == Method::HEAD {
+            *response.body_mut() = body::empty();
+        } else {
+            add(&self.shared.counts.bytes, content_length(&response));
+        }
+        response
+    }
+
+    /// Returns what the feed has done since it started.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        let counts = &self.shared.counts;
+        let get = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        let free = self.shared.waiting.available_permits();
+        let waiting = self.shared.options.waiting_max.saturating_sub(free);
+        Counters {
+            deltas: get(&counts.deltas),
+            woken: get(&counts.woken),
+            redirects: get(&counts.redirects),
+            snapshots: get(&counts.snapshots),
+            snapshot_answers: get(&counts.snapshot_answers),
+            refused: get(&counts.refused),
+            bytes: get(&counts.bytes),
+            waiting: u64::try_from(waiting).unwrap_or(u64::MAX),
+        }
+    }
+
+    async fn feed(&self, request: &Request<()>) -> Result<Response<Body>, Refusal> {
+        negotiate(request.headers())?;
+        let query = Query::parse(request.uri().query().unwrap_or_default())?;
+        if let Some(have) = query.version {
+            let woken = self.wait(have, query.wait).await;
+            if let Some((extents, objects)) = self.look_up(have).await? {
+                add(&self.shared.counts.deltas, 1);
+                add(&self.shared.counts.woken, u64::from(woken));
+                return Ok(delta(have, extents, objects));
+            }
+        }
+        let snapshot = self.current_snapshot().await?;
+        add(&self.shared.counts.redirects, 1);
+        // Relative, so that it holds behind a proxy that puts a path in front.
+        let mut response = text(StatusCode::SEE_OTHER, "fetch the snapshot first");
+        response.headers_mut().insert(header::LOCATION, value(format!("snapshot/{}", snapshot.id)));
+        response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        Ok(response)
+    }
+
+    /// Waits until there is something newer than `have`; returns whether there is after a wait.
+    async fn wait(&self, have: Version, wait: Duration) -> bool {
+        let mut versions = self.shared.collection.watch();
+        if wait.is_zero() || *versions.borrow_and_update() != have {
+            return false;
+        }
+        let Ok(_permit) = self.shared.waiting.try_acquire() else { return false };
+        let newer = versions.wait_for(|it| *it != have);
+        tokio::select! {
+            newer = timeout(wait, newer) => matches!(newer, Ok(Ok(_))),
+            () = self.shared.options.shutdown.started() => false,
+        }
+    }
+
+    /// Returns the members after `have` and the number of live objects; `None` if a snapshot is due.
+    async fn look_up(&self, have: Version) -> Result<Option<(Extents, u64)>, Refusal> {
+        let collection = self.shared.collection.clone();
+        blocking(move || {
+            let Some(extents) = collection.extents(have.serial)? else { return Ok(None) };
+            Ok((extents.to.epoch == have.epoch).then(|| (extents, collection.len())))
+        })
+        .await
+    }
+
+    async fn snapshot(&self, id: &str, headers: &HeaderMap) -> Result<Response<Body>, Refusal> {
+        negotiate(headers)?;
+        let epoch = self.shared.collection.version().epoch;
+        let found = self.shared.snapshots.lock().await.get(id, epoch, clock::monotonic());
+        let gone = "no such snapshot any more; ask /feed for the present one";
+        let snapshot = found.ok_or_else(|| Refusal::new(StatusCode::GONE, gone))?;
+        add(&self.shared.counts.snapshot_answers, 1);
+        Ok(snapshot::answer(&snapshot, headers))
+    }
+
+    /// Returns the snapshot for newcomers, made now if there is none or it is too old.
+    async fn current_snapshot(&self) -> Result<Arc<Snapshot>, Refusal> {
+        let mut snapshots = self.shared.snapshots.lock().await;
+        let now = clock::monotonic();
+        let epoch = self.shared.collection.version().epoch;
+        if let Some(snapshot) = snapshots.current(epoch, now)
+            && self.look_up(snapshot.to).await?.is_some()
+        {
+            return Ok(snapshot);
+        }
+        let collection = self.shared.collection.clone();
+        let pinned = blocking(move || {
+            let pinned = collection.pin()?;
+            Ok((pinned, collection.len()))
+        });
+        let (pinned, objects) = pinned.await?;
+        add(&self.shared.counts.snapshots, 1);
+        tracing::info!(snapshot = %pinned.id, to = %pinned.to, bytes = pinned.bytes, "snapshot pinned");
+        Ok(snapshots.add(Snapshot::new(pinned, objects, now)))
+    }
+}
+
+/// Runs what may wait for the disk where it holds up nobody.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
+) -> Result<T, Refusal> {
+    let failed = |error: &dyn std::fmt::Display| {
+        tracing::error!(%error, "the feed cannot be read");
+        Refusal::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "the collection cannot be read; see the log",
+        )
+    };
+    match tokio::task::spawn_blocking(work).await {
+        Ok(Ok(done)) => Ok(done),
+        Ok(Err(error)) => Err(failed(&error)),
+        Err(error) => Err(failed(&error)),
+    }
+}
+
+/// What a request for the feed asks.
+struct Query {
+    /// How far the consumer has come; `None` if it says nothing.
+    version: Option<Version>,
+    wait: Duration,
+}
+
+impl Query {
+    fn parse(query: &str) -> Result<Self, Refusal> {
+        let bad = |message: String| Refusal::new(StatusCode::BAD_REQUEST, message);
+        let (mut since, mut epoch, mut wait) = (None, None, 0);
+        for pair in query.split('&').filter(|it| !it.is_empty()) {
+            let (name, text) = pair.split_once('=').unwrap_or((pair, ""));
+            let number = || {
+                text.parse::<u64>()
+                    .map_err(|_error| bad(format!("{name}={text} is no number from 0")))
+            };
+            match name {
+                "since" => since = Some(number()?),
+                "wait" => wait = number()?.min(WAIT_SECS_MAX),
+                "epoch" => {
+                    let parsed = text.parse::<Epoch>();
+                    epoch = Some(parsed.map_err(|error| bad(error.to_string()))?);
+                }
+                // A filter that is not understood must not be taken for no filter.
+                _ => return Err(bad(format!("{name} is not understood; since, epoch, wait are"))),
+            }
+        }
+        let version = match (epoch, since) {
+            (Some(epoch), Some(serial)) => Some(Version { epoch, serial }),
+            _ => None,
+        };
+        Ok(Self { version, wait: Duration::from_secs(wait) })
+    }
+}
+
+/// Checks that one of the formats that the request understands is spoken here.
+fn negotiate(headers: &HeaderMap) -> Result<(), Refusal> {
+    let Some(accepted) = headers.get(ACCEPT_FORMAT) else { return Ok(()) };
+    let spoken = member::FORMAT;
+    let accepted = String::from_utf8_lossy(accepted.as_bytes());
+    if accepted.split(',').any(|it| it.trim().parse() == Ok(spoken)) {
+        return Ok(());
+    }
+    let message = format!("format {spoken} is spoken here, not {accepted}");
+    Err(Refusal::new(StatusCode::NOT_ACCEPTABLE, message))
+}
+
+fn delta(have: Version, extents: Extents, objects: u64) -> Response<Body> {
+    let to = extents.to;
+    let tail = Bytes::from(member::end_mark(to));
+    let mut response = Response::new(body::empty());
+    let parts = parts(extents);
+    let length = body::extents_len(&parts) + u64::try_from(tail.len()).unwrap_or(0);
+    *response.body_mut() = body::extents(parts, tail);
+    describe(response.headers_mut(), "delta", have.serial, to, objects);
+    let headers = response.headers_mut();
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store, no-transform"));
+    headers.insert(header::CONTENT_LENGTH, value(length));
+    response
+}
+
+/// Says what the body is.
+pub(crate) fn describe(
+    headers: &mut HeaderMap,
+    kind: &'static str,
+    from: u64,
+    to: Version,
+    n: u64,
+) {
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/gzip"));
+    headers.insert(KIND, HeaderValue::from_static(kind));
+    headers.insert(FORMAT, value(member::FORMAT));
+    headers.insert(EPOCH, value(to.epoch));
+    headers.insert(FROM, value(from));
+    headers.insert(TO, value(to.serial));
+    headers.insert(OBJECTS, value(n));
+}
+
+pub(crate) fn parts(extents: Extents) -> Vec<Extent> {
+    let parts = extents.files.into_iter();
+    parts.map(|(file, offset, len)| Extent { file, offset, len }).collect()
+}
+
+/// Returns a header's value. Ours are numbers, hex and ranges: always fit for one.
+pub(crate) fn value(text: impl ToString) -> HeaderValue {
+    HeaderValue::try_from(text.to_string()).unwrap_or(HeaderValue::from_static(""))
+}
+
+fn content_length(response: &Response<Body>) -> u64 {
+    let length = response.headers().get(header::CONTENT_LENGTH);
+    length.and_then(|it| it.to_str().ok()?.parse().ok()).unwrap_or(0)
+}
+
+fn text(status: StatusCode, message: impl Into<String>) -> Response<Body> {
+    let message = message.into() + "\n";
+    let mut response = Response::new(body::empty());
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    headers.insert(header::CONTENT_LENGTH, value(message.len()));
+    *response.body_mut() = body::full(message);
+    response
+}
+
+/// An answer that says no.
+#[derive(Debug)]
+struct Refusal {
+    status: StatusCode,
+    message: String,
+}
+
+impl Refusal {
+    fn new(status: StatusCode, message: impl Into<String>) -> Self {
+        Self { status, message: message.into() }
+    }
+
+    fn response(self) -> Response<Body> {
+        let mut response = text(self.status, self.message);
+        let headers = response.headers_mut();
+        if self.status == StatusCode::NOT_ACCEPTABLE {
+            headers.insert(FORMAT, value(member::FORMAT));
+        }
+        if self.status == StatusCode::METHOD_NOT_ALLOWED {
+            headers.insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
+        }
+        response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(query: &str, expected: Result<(Option<&str>, u64), StatusCode>) {
+        let parsed = Query::parse(query);
+        let parsed = parsed.map(|it| (it.version.map(|it| it.to_string()), it.wait.as_secs()));
+        let expected = expected.map(|(version, wait)| (version.map(str::to_owned), wait));
+        assert_eq!(parsed.map_err(|it| it.status), expected, "{query}");
+    }
+
+    #[test]
+    fn understands_the_query_or_says_what_is_wrong() {
+        check("", Ok((None, 0)));
+        check("since=7&epoch=00000000000000ff&wait=5", Ok((Some("00000000000000ff-7"), 5)));
+        check("wait=600&since=7", Ok((None, 60)));
+        check("epoch=00000000000000ff", Ok((None, 0)));
+        for bad in ["since=-1", "since=", "epoch=ff", "wait=x", "q=title:x", "since"] {
+            check(bad, Err(StatusCode::BAD_REQUEST));
+        }
+    }
+
+    #[test]
+    fn one_common_format_is_enough() {
+        let asks = |text: &'static str| {
+            let headers = HeaderMap::from_iter([(ACCEPT_FORMAT, HeaderValue::from_static(text))]);
+            negotiate(&headers).map_err(|it| it.message)
+        };
+        assert!(negotiate(&HeaderMap::new()).is_ok());
+        assert_eq!(asks("1"), Ok(()));
+        assert_eq!(asks("3, 2,1"), Ok(()));
+        assert_eq!(asks("2, 3"), Err("format 1 is spoken here, not 2, 3".to_owned()));
+        assert!(asks("").is_err());
+    }
+}

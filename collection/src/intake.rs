@@ -1,0 +1,249 @@
+//! What a source sends, taken in: members decoded, verified and applied as they come.
+//!
+//! Whole commits are gathered until it is worth a commit of our own, and applied together with the
+//! cursor that says how far they reach. Whatever ends the stream early, the good part before it is
+//! applied: the next request goes on from there.
+//!
+//! # Differences from DESIGN.md
+//!
+//! One commit of ours may hold several of the source's, or, where one of those is very large, a
+//! part of it. A consumer is consistent at the end mark either way, and a thousand small commits
+//! cost one fsync instead of a thousand.
+
+use bytes::Bytes;
+use net::clock;
+use tokio::sync::mpsc;
+
+use crate::change::{Change, Epoch, Stamp};
+use crate::collection::Collection;
+use crate::error::{Damage, Error};
+use crate::holders::{Cursor, Progress, Pulled};
+use crate::member::{Decoder, MEMBER_BYTES_MAX, Member};
+use crate::report::Applied;
+
+/// So many changes, or plain bytes, are worth a commit.
+const APPLY_CHANGES: usize = 4_096;
+const APPLY_BYTES: usize = 4 << 20;
+
+/// A commit of the source is split when it is larger, in plain bytes.
+const SPLIT_BYTES: usize = 16 << 20;
+
+/// What a stream is, and where it begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Stream {
+    Delta,
+    /// A snapshot from byte `offset` on.
+    Snapshot {
+        id: String,
+        generation: u64,
+        offset: u64,
+    },
+}
+
+/// What goes to an intake.
+#[derive(Debug)]
+pub(crate) enum Piece {
+    Bytes(Bytes),
+    /// No more will come, for whatever reason.
+    End,
+}
+
+/// What a stream has brought so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Tally {
+    /// Updates and deletes.
+    pub(crate) changes: u64,
+    /// Their stamps together, in milliseconds since 1970.
+    pub(crate) stamps_ms: u128,
+    /// Changes of any kind.
+    pub(crate) records: u64,
+    pub(crate) applied: Applied,
+}
+
+/// Takes in one stream.
+#[derive(Debug)]
+pub(crate) struct Intake {
+    pub(crate) collection: Collection,
+    pub(crate) source: String,
+    pub(crate) stream: Stream,
+    /// The version that the stream is to reach.
+    pub(crate) epoch: Epoch,
+    pub(crate) to: u64,
+    /// The last serial taken in.
+    pub(crate) serial: u64,
+    /// The cursor as the collection has it.
+    pub(crate) stored: Option<Cursor>,
+    /// Bytes at the stream's beginning that are known already.
+    pub(crate) skip: u64,
+    /// Most changes to take.
+    pub(crate) records_max: u64,
+    decoder: Decoder,
+    batch: Vec<(u64, Change)>,
+    /// Plain bytes of the batch.
+    batch_bytes: usize,
+    ended: bool,
+    tally: Tally,
+}
+
+impl Intake {
+    pub(crate) fn new(collection: Collection, source: String, stream: Stream) -> Self {
+        Self {
+            collection,
+            source,
+            stream,
+            epoch: Epoch::default(),
+            to: 0,
+            serial: 0,
+            stored: None,
+            skip: 0,
+            records_max: u64::MAX,
+            decoder: Decoder::new(MEMBER_BYTES_MAX),
+            batch: Vec::new(),
+            batch_bytes: 0,
+            ended: false,
+            tally: Tally::default(),
+        }
+    }
+
+    /// Takes in the pieces of a stream until there are no more. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Stream`]: damaged, or cut short, at that offset of the whole stream; what came
+    /// before is applied. [`Error::OverLimit`]: the same. Any other: the collection's own.
+    pub(crate) fn run(mut self, mut pieces: mpsc::Receiver<Piece>) -> (Tally, Result<(), Error>) {
+        let outcome = loop {
+            match pieces.blocking_recv() {
+                Some(Piece::Bytes(bytes)) => {
+                    if let Err(error) = self.feed(&bytes) {
+                        break Err(error);
+                    }
+                }
+                Some(Piece::End) => break Ok(()),
+                // The pull was dropped; another may have begun, so this one must not write.
+                None => return (self.tally, Ok(())),
+            }
+        };
+        if !self.ended {
+            let applied = self.apply();
+            let cut = |()| Err(self.damage(Damage::Truncated));
+            return (self.tally, applied.and(outcome).and_then(cut));
+        }
+        (self.tally, outcome)
+    }
+
+    fn feed(&mut self, piece: &Bytes) -> Result<(), Error> {
+        let skip = usize::try_from(self.skip).unwrap_or(usize::MAX).min(piece.len());
+        self.skip -= u64::try_from(skip).unwrap_or(self.skip);
+        self.decoder.feed(piece.get(skip..).unwrap_or_default());
+        loop {
+            match self.decoder.next_member() {
+                Ok(Some(member)) => self.take(&member)?,
+                Ok(None) => return Ok(()),
+                Err(Error::Stream { what, .. }) => return Err(self.damage(what)),
+                Err(other) => return Err(other),
+            }
+        }
+    }
+
+    fn take(&mut self, member: &Member) -> Result<(), Error> {
+        let header = &member.header;
+        let at = self.start() + member.offset;
+        let damage = |what| Error::Stream { offset: at, what };
+        if self.ended {
+            return Err(damage(Damage::Content));
+        }
+        if header.end_mark {
+            if (header.epoch, header.base) != (self.epoch, self.to) || self.to < self.serial {
+                return Err(damage(Damage::Content));
+            }
+            self.serial = self.to;
+            self.ended = true;
+            return self.apply();
+        }
+        if header.local {
+            return Ok(());
+        }
+        if header.last() < self.serial || self.to < header.last() {
+            return Err(damage(Damage::Order));
+        }
+        for scanned in member.changes().map_err(damage)? {
+            // The first member of a delta may hold what we have.
+            if scanned.serial <= self.serial {
+                continue;
+            }
+            self.serial = scanned.serial;
+            self.tally.records += 1;
+            if matches!(scanned.change, Change::Update(_) | Change::Delete(_)) {
+                self.tally.changes += 1;
+                self.tally.stamps_ms += u128::from(scanned.stamp.0);
+            }
+            self.batch.push((scanned.serial, scanned.change));
+        }
+        self.batch_bytes += member.plain.len();
+        let worth_it = APPLY_CHANGES <= self.batch.len() || APPLY_BYTES <= self.batch_bytes;
+        let over = self.records_max < self.tally.records;
+        if over || SPLIT_BYTES <= self.batch_bytes || (header.end_of_commit && worth_it) {
+            self.apply()?;
+        }
+        if over {
+            let what = format!("more than {} changes at once", self.records_max);
+            return Err(Error::OverLimit {
+                name: self.source.clone(),
+                what,
+                setting: "records_max",
+            });
+        }
+        Ok(())
+    }
+
+    /// Applies what has been taken in, with the cursor that says so.
+    fn apply(&mut self) -> Result<(), Error> {
+        let offset = self.start() + self.decoder.offset();
+        let (epoch, to, serial) = (self.epoch, self.to, self.serial);
+        let (snapshot, end_of_snapshot) = match &self.stream {
+            Stream::Delta => (None, None),
+            Stream::Snapshot { generation, .. } if self.ended => (None, Some(*generation)),
+            Stream::Snapshot { id, generation, .. } => {
+                let (id, generation) = (id.clone(), *generation);
+                (Some(Progress { id, offset, to, generation }), None)
+            }
+        };
+        let cursor = Cursor { epoch, serial, snapshot };
+        if self.batch.is_empty()
+            && end_of_snapshot.is_none()
+            && (self.stored.as_ref() == Some(&cursor) || offset == self.start())
+        {
+            return Ok(());
+        }
+        self.batch_bytes = 0;
+        let pulled = Pulled {
+            source: self.source.clone(),
+            epoch,
+            changes: std::mem::take(&mut self.batch),
+            cursor: cursor.clone(),
+            end_of_snapshot,
+        };
+        let applied = self.collection.apply(pulled, Stamp(clock::now_ms()))?;
+        self.stored = Some(cursor);
+        let sum = &mut self.tally.applied;
+        sum.version = applied.version;
+        sum.updated += applied.updated;
+        sum.refreshed += applied.refreshed;
+        sum.deleted += applied.deleted;
+        sum.ignored += applied.ignored;
+        Ok(())
+    }
+
+    /// Where the bytes that the decoder gets begin in the whole stream.
+    fn start(&self) -> u64 {
+        match self.stream {
+            Stream::Delta => 0,
+            Stream::Snapshot { offset, .. } => offset,
+        }
+    }
+
+    fn damage(&self, what: Damage) -> Error {
+        Error::Stream { offset: self.start() + self.decoder.offset(), what }
+    }
+}

@@ -1,0 +1,485 @@
+//! Pulling a source: the client of the [feed](crate::feed).
+//!
+//! A pull asks for what is newer than its cursor and applies it as it comes, cursor included, so
+//! that it can end anywhere, by a kill too, and the next one goes on without losing or repeating a
+//! change: deltas by serial, snapshots by byte range under their ETag. A snapshot is applied under
+//! a generation of its own; at its end mark, and not before, what it did not name is released.
+//! After a snapshot the pull asks for what has happened meanwhile.
+//!
+//! A stream that breaks off or does not match its checksums is fetched again from the last good
+//! member on; if that brings nothing twice more, the error names source and offset.
+//!
+//! Source: DESIGN.md, "Feed", "Snapshot" and "Cursors".
+
+use std::time::Duration;
+
+use http::{HeaderName, HeaderValue, StatusCode, header};
+use net::client::{Client, Request, Response};
+use net::error::{Retry, Stage};
+use net::{clock, host};
+use tokio::sync::mpsc;
+use tokio::time::sleep;
+use url::Url;
+
+use crate::change::Version;
+use crate::collection::Collection;
+use crate::error::{Damage, Error};
+use crate::feed::{self, value};
+use crate::holders::Cursor;
+use crate::intake::{Intake, Piece, Stream, Tally};
+use crate::member;
+use crate::report::Applied;
+
+/// Pieces of a body that wait to be taken in; each is at most 256 KiB.
+const PIECES_AHEAD: usize = 4;
+
+/// So many attempts in a row that bring nothing end a pull.
+const FRUITLESS_MAX: u32 = 3;
+
+/// Requests of one pull.
+const REQUESTS_MAX: u32 = 10_000;
+
+/// Pause before an attempt after a fruitless one; longer after each.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// What a source may bring in one pull.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PullLimits {
+    /// Most changes, and most objects of a snapshot.
+    pub records_max: u64,
+    /// Most compressed bytes.
+    pub bytes_max: u64,
+}
+
+impl Default for PullLimits {
+    /// Ten million changes, 16 GiB.
+    fn default() -> Self {
+        Self { records_max: 10_000_000, bytes_max: 16 << 30 }
+    }
+}
+
+/// How a source answered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Kind {
+    /// With what is new.
+    #[default]
+    Delta,
+    /// With all that it has, or the rest of that.
+    Snapshot,
+}
+
+/// What a pull did.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Summary {
+    /// Whether a snapshot was among the answers.
+    pub kind: Kind,
+    /// Updates and deletes that came.
+    pub changes: u64,
+    /// Their mean age when the pull ended, in seconds, by the source's stamps and our clock; 0 if
+    /// there were none, below 0 if the clocks differ.
+    pub age_secs: f64,
+    /// Bytes of the bodies, compressed as they are.
+    pub bytes: u64,
+    /// Live objects at the source.
+    pub objects: u64,
+    /// The source's version that was reached.
+    pub version: Version,
+    /// How often the pull went on after a break.
+    pub resumed: u32,
+    /// What it did to the collection.
+    pub applied: Applied,
+}
+
+/// Pulls one source into a collection.
+#[derive(Clone, Debug)]
+pub struct Puller {
+    client: Client,
+    base: Url,
+    source: String,
+    collection: Collection,
+    limits: PullLimits,
+    token: Option<String>,
+    allow_private: bool,
+}
+
+/// What the head of an answer says of its body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Answer {
+    kind: Kind,
+    from: u64,
+    to: Version,
+    objects: u64,
+}
+
+/// What to do after a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    Done,
+    /// Ask for what is newer.
+    Again,
+    /// The snapshot is gone: ask for another.
+    Anew,
+}
+
+impl Puller {
+    /// Returns a puller of the source named `source`, whose feed is at `feed` below `base`, into
+    /// `collection`. It sends no token and does not reach private networks unless told so.
+    #[must_use]
+    pub fn new(
+        client: Client,
+        base: Url,
+        source: String,
+        collection: Collection,
+        limits: PullLimits,
+    ) -> Self {
+        Self { client, base, source, collection, limits, token: None, allow_private: false }
+    }
+
+    /// Sets the bearer token that the source asks for.
+    #[must_use]
+    pub fn token(mut self, token: Option<String>) -> Self {
+        self.token = token;
+        self
+    }
+
+    /// Sets whether the source may be in a private network or on this machine.
+    #[must_use]
+    pub fn allow_private(mut self, allow_private: bool) -> Self {
+        self.allow_private = allow_private;
+        self
+    }
+
+    /// Pulls what is new. With `wait`, a source that has nothing new holds its answer for so long
+    /// (whole seconds, at most 60). May be dropped at any point; one pull of a source at a time.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Source`], [`Error::Corrupt`]: try again later; what came is kept.
+    /// [`Error::NotAFeed`], [`Error::Format`], [`Error::OverLimit`]: something must be changed by
+    /// hand. Any other: the collection's own.
+    pub async fn pull(&self, wait: Option<Duration>) -> Result<Summary, Error> {
+        let mut summary = Summary::default();
+        let mut tally = Tally::default();
+        let (mut wait, mut anew, mut fruitless) = (wait.unwrap_or_default(), false, 0);
+        for _ in 0..REQUESTS_MAX {
+            let before = self.cursor().await?;
+            let step = Box::pin(self.step(before.clone(), wait, anew, &mut summary, &mut tally));
+            let error = match step.await {
+                Ok(Next::Done) => return Ok(sum_up(summary, &tally, clock::now_ms())),
+                Ok(next) => {
+                    (wait, anew) = (Duration::ZERO, next == Next::Anew);
+                    continue;
+                }
+                Err(error) if !is_of_transfer(&error) => return Err(error),
+                Err(error) => error,
+            };
+            fruitless = if self.cursor().await? == before { fruitless + 1 } else { 0 };
+            if FRUITLESS_MAX <= fruitless {
+                return Err(error);
+            }
+            tracing::info!(source = %self.source, %error, "a pull goes on after a break");
+            summary.resumed += 1;
+            wait = Duration::ZERO;
+            sleep(PAUSE * fruitless).await;
+        }
+        Err(self.no_feed(&self.base, "it keeps us asking".to_owned()))
+    }
+
+    /// Makes one request and takes in its answer.
+    async fn step(
+        &self,
+        cursor: Option<Cursor>,
+        wait: Duration,
+        anew: bool,
+        summary: &mut Summary,
+        tally: &mut Tally,
+    ) -> Result<Next, Error> {
+        let known = cursor.clone().filter(|_| !anew);
+        let response = self.client.send(self.request(known.as_ref(), wait, summary)).await;
+        let mut response = response.map_err(|error| self.failed(error))?;
+        let progress = known.as_ref().and_then(|it| it.snapshot.as_ref());
+        match (response.status, progress) {
+            (StatusCode::OK | StatusCode::PARTIAL_CONTENT, _) => {}
+            (
+                StatusCode::NOT_FOUND | StatusCode::GONE | StatusCode::RANGE_NOT_SATISFIABLE,
+                Some(_),
+            ) => {
+                return Ok(Next::Anew);
+            }
+            _ => return Err(self.refused(response).await),
+        }
+        let answer = self.answer(&response)?;
+        let mut intake = match (answer.kind, &known) {
+            (Kind::Delta, Some(have)) => self.delta(&response, answer, have)?,
+            (Kind::Delta, None) => {
+                return Err(self.no_feed(&response.url, "a delta to nothing".to_owned()));
+            }
+            (Kind::Snapshot, _) => self.snapshot(&response, answer, known.as_ref())?,
+        };
+        if answer.kind == Kind::Snapshot {
+            summary.kind = Kind::Snapshot;
+        }
+        (intake.epoch, intake.to, intake.stored) = (answer.to.epoch, answer.to.serial, cursor);
+        intake.records_max = self.limits.records_max.saturating_sub(tally.records);
+        (summary.objects, summary.version) = (answer.objects, answer.to);
+        let outcome = self.transfer(&mut response, intake, tally).await;
+        summary.bytes += response.received();
+        outcome?;
+        Ok(if answer.kind == Kind::Snapshot { Next::Again } else { Next::Done })
+    }
+
+    fn request(&self, cursor: Option<&Cursor>, wait: Duration, summary: &Summary) -> Request {
+        let progress = cursor.and_then(|it| it.snapshot.as_ref());
+        let path = match (cursor, progress) {
+            (_, Some(progress)) => format!("snapshot/{}", progress.id),
+            (Some(have), None) => {
+                let (since, epoch, wait) = (have.serial, have.epoch, wait.as_secs());
+                format!("feed?since={since}&epoch={epoch}&wait={wait}")
+            }
+            (None, None) => "feed".to_owned(),
+        };
+        let mut request = Request::get(host::join(&self.base, &path))
+            .token(self.token.clone())
+            .allow_private(self.allow_private)
+            .header(feed::ACCEPT_FORMAT, value(member::FORMAT));
+        if let Some(progress) = progress.filter(|it| it.offset != 0) {
+            request = request
+                .header(header::RANGE, value(format!("bytes={}-", progress.offset)))
+                .header(header::IF_RANGE, value(format!("\"{}\"", progress.id)));
+        }
+        let mut timeouts = self.client.timeouts();
+        timeouts.header += wait;
+        request.timeouts = Some(timeouts);
+        request.response_bytes_max = Some(self.limits.bytes_max.saturating_sub(summary.bytes));
+        request
+    }
+
+    /// Reads what the head says of the body.
+    fn answer(&self, response: &Response) -> Result<Answer, Error> {
+        let wrong = |what: String| self.no_feed(&response.url, what);
+        let text = |name: &HeaderName| {
+            let text = response.headers.get(name).map(HeaderValue::to_str);
+            match text {
+                Some(Ok(text)) => Ok(text.trim()),
+                _ => Err(wrong(format!("its answer has no {name}"))),
+            }
+        };
+        let number = |name: &HeaderName| {
+            let text = text(name)?;
+            text.parse::<u64>().map_err(|_error| wrong(format!("its {name} is {text:?}")))
+        };
+        let kind = match text(&feed::KIND)? {
+            "delta" => Kind::Delta,
+            "snapshot" => Kind::Snapshot,
+            other => return Err(wrong(format!("it answers with {other:?}"))),
+        };
+        let format = text(&feed::FORMAT)?;
+        if format.parse() != Ok(member::FORMAT) {
+            return Err(self.other_format(&response.url, format));
+        }
+        let epoch = text(&feed::EPOCH)?.parse().map_err(|error: Error| wrong(error.to_string()))?;
+        let to = Version { epoch, serial: number(&feed::TO)? };
+        Ok(Answer { kind, from: number(&feed::FROM)?, to, objects: number(&feed::OBJECTS)? })
+    }
+
+    fn delta(&self, response: &Response, answer: Answer, have: &Cursor) -> Result<Intake, Error> {
+        if (answer.to.epoch, answer.from) != (have.epoch, have.serial)
+            || answer.to.serial < have.serial
+        {
+            let what = format!("we asked for what follows {} and got another delta", have.serial);
+            return Err(self.no_feed(&response.url, what));
+        }
+        let mut intake = self.intake(Stream::Delta);
+        intake.serial = have.serial;
+        Ok(intake)
+    }
+
+    fn snapshot(
+        &self,
+        response: &Response,
+        answer: Answer,
+        cursor: Option<&Cursor>,
+    ) -> Result<Intake, Error> {
+        if self.limits.records_max < answer.objects {
+            let what = format!("a snapshot of {} objects", answer.objects);
+            return Err(self.over_limit(what, "records_max"));
+        }
+        let progress = cursor.and_then(|it| Some((it, it.snapshot.as_ref()?)));
+        if let Some((cursor, progress)) = progress {
+            if (cursor.epoch, progress.to) != (answer.to.epoch, answer.to.serial) {
+                return Err(self.no_feed(&response.url, "the snapshot has changed".to_owned()));
+            }
+            let (id, generation) = (progress.id.clone(), progress.generation);
+            let offset = progress.offset;
+            let mut intake = self.intake(Stream::Snapshot { id, generation, offset });
+            intake.serial = cursor.serial;
+            if response.status == StatusCode::OK {
+                intake.skip = offset;
+            } else if range_start(response) != Some(offset) {
+                let what = format!("we asked for what follows byte {offset} and got another part");
+                return Err(self.no_feed(&response.url, what));
+            }
+            return Ok(intake);
+        }
+        let id = response.url.path_segments().and_then(|mut it| it.next_back()).unwrap_or_default();
+        // Any number but 0 will do that is not the last snapshot's.
+        let generation = clock::now_ms().max(1);
+        Ok(self.intake(Stream::Snapshot { id: id.to_owned(), generation, offset: 0 }))
+    }
+
+    fn intake(&self, stream: Stream) -> Intake {
+        Intake::new(self.collection.clone(), self.source.clone(), stream)
+    }
+
+    /// Takes in a body, off the async threads; what came before an error is applied.
+    async fn transfer(
+        &self,
+        response: &mut Response,
+        intake: Intake,
+        tally: &mut Tally,
+    ) -> Result<(), Error> {
+        let (pieces, waiting) = mpsc::channel(PIECES_AHEAD);
+        let worker = tokio::task::spawn_blocking(move || intake.run(waiting));
+        let fetched = loop {
+            match response.chunk().await {
+                Ok(None) => break Ok(()),
+                // The worker stops listening when something is wrong with what it got.
+                Ok(Some(piece)) => {
+                    if pieces.send(Piece::Bytes(piece)).await.is_err() {
+                        break Ok(());
+                    }
+                }
+                Err(error) => break Err(error),
+            }
+        };
+        // A worker that does not listen has ended already.
+        drop(pieces.send(Piece::End).await);
+        let (found, taken) = match worker.await {
+            Ok(done) => done,
+            Err(panic) => std::panic::resume_unwind(panic.into_panic()),
+        };
+        add(tally, &found);
+        match (taken, fetched) {
+            (Ok(()), _) => Ok(()),
+            // Cut short because the transfer broke off: that is the reason to name.
+            (Err(Error::Stream { what: Damage::Truncated, .. }), Err(error)) => {
+                Err(self.failed(error))
+            }
+            (Err(Error::Stream { offset, what }), _) => {
+                let url = response.url.to_string();
+                Err(Error::Corrupt { name: self.source.clone(), url, offset, what })
+            }
+            (Err(error), _) => Err(error),
+        }
+    }
+
+    async fn cursor(&self) -> Result<Option<Cursor>, Error> {
+        let (collection, source) = (self.collection.clone(), self.source.clone());
+        match tokio::task::spawn_blocking(move || collection.cursor(&source)).await {
+            Ok(cursor) => cursor,
+            Err(panic) => std::panic::resume_unwind(panic.into_panic()),
+        }
+    }
+
+    /// Names what a source that answers with neither 200 nor 206 wants to say.
+    async fn refused(&self, response: Response) -> Error {
+        let spoken = response.header(feed::FORMAT.as_str()).map(str::to_owned);
+        match (response.status, spoken) {
+            (StatusCode::NOT_ACCEPTABLE, Some(spoken)) => self.other_format(&response.url, &spoken),
+            (StatusCode::NOT_FOUND, _) => self.no_feed(&response.url, "404 Not Found".to_owned()),
+            _ => self.failed(response.into_error().await),
+        }
+    }
+
+    fn failed(&self, error: net::Error) -> Error {
+        match error {
+            net::Error::TooLarge { .. } => {
+                let what = format!("more than {} bytes at once", self.limits.bytes_max);
+                self.over_limit(what, "bytes_max")
+            }
+            error => Error::Source { name: self.source.clone(), error },
+        }
+    }
+
+    fn over_limit(&self, what: String, setting: &'static str) -> Error {
+        Error::OverLimit { name: self.source.clone(), what, setting }
+    }
+
+    fn no_feed(&self, url: &Url, what: String) -> Error {
+        Error::NotAFeed { name: self.source.clone(), url: url.to_string(), what }
+    }
+
+    fn other_format(&self, url: &Url, spoken: &str) -> Error {
+        let (name, url, spoken) = (self.source.clone(), url.to_string(), spoken.to_owned());
+        Error::Format { name, url, spoken, ours: member::FORMAT }
+    }
+}
+
+impl Error {
+    /// Returns when to pull again after this error; `None` if nothing will change by itself.
+    #[must_use]
+    pub fn retry(&self) -> Option<Duration> {
+        match self {
+            Self::Source { error, .. } => match error.retry() {
+                Retry::After(after) => Some(after),
+                Retry::No => None,
+            },
+            Self::Corrupt { .. } => Some(net::error::RETRY_DEFAULT),
+            _ => None,
+        }
+    }
+}
+
+/// Whether it was the transfer that failed, and another may go on from where it did.
+fn is_of_transfer(error: &Error) -> bool {
+    use net::Error::{Cut, Protocol, Timeout};
+    match error {
+        Error::Corrupt { .. } => true,
+        Error::Source { error, .. } => {
+            matches!(error, Cut { .. } | Protocol { .. } | Timeout { stage: Stage::Idle, .. })
+        }
+        _ => false,
+    }
+}
+
+/// Returns the first byte of `Content-Range`.
+fn range_start(response: &Response) -> Option<u64> {
+    let range = response.header("content-range")?.strip_prefix("bytes ")?;
+    range.split_once('-')?.0.trim().parse().ok()
+}
+
+fn add(sum: &mut Tally, found: &Tally) {
+    sum.changes += found.changes;
+    sum.stamps_ms += found.stamps_ms;
+    sum.records += found.records;
+    let (sum, found) = (&mut sum.applied, &found.applied);
+    sum.version = sum.version.max(found.version);
+    sum.updated += found.updated;
+    sum.refreshed += found.refreshed;
+    sum.deleted += found.deleted;
+    sum.ignored += found.ignored;
+}
+
+fn sum_up(mut summary: Summary, tally: &Tally, now_ms: u64) -> Summary {
+    summary.changes = tally.changes;
+    summary.applied = tally.applied;
+    if tally.changes != 0 {
+        let mean_ms = tally.stamps_ms as f64 / tally.changes as f64;
+        summary.age_secs = (now_ms as f64 - mean_ms) / 1_000.0;
+    }
+    summary
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_age_of_changes_is_their_mean_and_may_be_negative() {
+        let tally = |changes, stamps_ms| Tally { changes, stamps_ms, ..Tally::default() };
+        let age = |tally| sum_up(Summary::default(), &tally, 10_000).age_secs;
+        assert!((age(tally(2, 4_000 + 8_000)) - 4.0).abs() < 1e-9);
+        assert!((age(tally(1, 11_000)) + 1.0).abs() < 1e-9);
+        assert!(age(tally(0, 0)).abs() < 1e-9);
+    }
+}
