@@ -48,6 +48,10 @@ pub const DEPTH_MAX: usize = 32;
 /// Most words, phrases and other conditions in one query.
 pub const LEAVES_MAX: usize = 128;
 
+/// Most prefixes, fuzzy words and regular expressions in one query: each walks through the words
+/// of the index.
+pub const PATTERNS_MAX: usize = 16;
+
 /// What to look for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Query {

@@ -14,8 +14,8 @@
 
 use super::word::{self, Typed};
 use super::{
-    Bound, DEPTH_MAX, Kind, LEAVES_MAX, Leaf, Node, QUERY_BYTES_MAX, Query, QueryError, Value,
-    check, kind,
+    Bound, DEPTH_MAX, Kind, LEAVES_MAX, Leaf, Node, PATTERNS_MAX, QUERY_BYTES_MAX, Query,
+    QueryError, Value, check, kind,
 };
 
 /// Reads a query; an empty one is [`Node::All`].
@@ -32,7 +32,7 @@ pub fn parse(text: &str) -> Result<Query, QueryError> {
             message,
         });
     }
-    let mut parser = Parser { text, at: 0, leaves: 0 };
+    let mut parser = Parser { text, at: 0, leaves: 0, patterns: 0 };
     parser.skip_spaces();
     if parser.rest().is_empty() {
         return Ok(Query::all());
@@ -58,6 +58,8 @@ struct Parser<'a> {
     at: usize,
     /// Leaves made.
     leaves: usize,
+    /// Leaves made that stand for more than one word.
+    patterns: usize,
 }
 
 impl<'a> Parser<'a> {
@@ -214,6 +216,14 @@ impl<'a> Parser<'a> {
             return Err(self.error(start, self.at - start, message));
         }
         let Some(value) = value else { return Ok(Node::All) };
+        if matches!(value, Value::Prefix(_) | Value::Fuzzy(..) | Value::Regex(_)) {
+            self.patterns += 1;
+            if PATTERNS_MAX < self.patterns {
+                let message =
+                    format!("the query has more than {PATTERNS_MAX} patterns (*, ~ or /…/)");
+                return Err(self.error(start, self.at - start, message));
+            }
+        }
         if let Some(field) = field {
             check::value(field, &value)
                 .map_err(|message| self.error(value_at, self.at - value_at, message))?;

@@ -211,6 +211,8 @@ fn size_is_bounded() {
     assert!(parse(&"-".repeat(QUERY_BYTES_MAX)).unwrap_err().message.contains("deeper"));
     assert!(parse(&"a ".repeat(LEAVES_MAX)).is_ok());
     assert!(parse(&"a ".repeat(LEAVES_MAX + 1)).unwrap_err().message.contains("more than"));
+    assert!(parse(&"a* ".repeat(PATTERNS_MAX)).is_ok());
+    assert!(parse(&"a* ".repeat(PATTERNS_MAX + 1)).unwrap_err().message.contains("patterns"));
     let long = "é".repeat(QUERY_BYTES_MAX);
     let error = parse(&long).unwrap_err();
     assert_eq!((error.offset, error.len), (QUERY_BYTES_MAX, QUERY_BYTES_MAX));
