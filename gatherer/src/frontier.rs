@@ -154,12 +154,12 @@ fn key(low: &RandomState, high: &RandomState, path: &[u8]) -> u128 {
 pub enum Top {
     /// Nothing, or nothing that can be read.
     Missing,
-    /// It is there, on this device, and this many files are in it.
+    /// It is there.
     Present {
-        /// The device's number.
+        /// The number of the device that it is on.
         device: u64,
-        /// Files seen.
-        files: u64,
+        /// Whether a walk over the whole of it has found no file.
+        is_empty: bool,
     },
 }
 
@@ -193,7 +193,7 @@ pub fn hold(losses: &Losses<'_>) -> Option<Hold> {
     let lost = losses.before + losses.now;
     match losses.top {
         Top::Missing => Some(Hold::Missing),
-        Top::Present { files: 0, .. } => Some(Hold::Empty),
+        Top::Present { is_empty: true, .. } => Some(Hold::Empty),
         Top::Present { device, .. } if losses.device.is_some_and(|before| before != device) => {
             Some(Hold::OtherDevice)
         }
@@ -269,7 +269,7 @@ mod tests {
     #[test]
     fn a_mass_deletion_is_held() {
         let plain = Losses {
-            top: Top::Present { device: 1, files: 700 },
+            top: Top::Present { device: 1, is_empty: false },
             device: Some(1),
             of: 1_000,
             before: 0,
@@ -290,7 +290,7 @@ mod tests {
         check(&Losses { device: Some(2), now: 1, ..plain.clone() }, Some(Hold::OtherDevice));
         check(&Losses { device: Some(2), now: 0, ..plain.clone() }, None);
         check(&Losses { top: Top::Missing, now: 1, ..plain.clone() }, Some(Hold::Missing));
-        let empty = Top::Present { device: 1, files: 0 };
+        let empty = Top::Present { device: 1, is_empty: true };
         check(&Losses { top: empty, now: 1, ..plain.clone() }, Some(Hold::Empty));
         check(&Losses { top: empty, now: 0, ..plain.clone() }, None);
     }
@@ -298,7 +298,7 @@ mod tests {
     #[test]
     fn a_hold_lasts_until_nothing_is_missing() {
         let losses = Losses {
-            top: Top::Present { device: 1, files: 999 },
+            top: Top::Present { device: 1, is_empty: false },
             device: Some(1),
             of: 1_000,
             before: 0,

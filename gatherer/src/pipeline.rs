@@ -146,7 +146,7 @@ impl Run<'_> {
         let device = std::fs::metadata(&self.plan.root.directory);
         let top = device.map_or(Top::Missing, |metadata| Top::Present {
             device: std::os::unix::fs::MetadataExt::dev(&metadata),
-            files: files.load(Relaxed),
+            is_empty: order.whole && files.load(Relaxed) == 0,
         });
         let finished = !self.is_stopped() && unread.len() < UNREAD_MAX;
         if order.whole {

@@ -101,10 +101,14 @@ impl Watcher {
             })
             .collect();
         let follow = plans.iter().any(|plan| plan.root.symlinks == Symlinks::Follow);
-        let counters = site.clone();
+        // The watcher's thread may outlive the watcher by a moment: it must not keep the collection
+        // open.
+        let counters = Arc::downgrade(&site);
         let hear = move |event: notify::Result<notify::Event>| match event {
             Ok(event) if event.need_rescan() => {
-                counters.metrics.overflows.fetch_add(1, Relaxed);
+                if let Some(site) = counters.upgrade() {
+                    site.metrics.overflows.fetch_add(1, Relaxed);
+                }
                 inbox.overflow();
             }
             Ok(event) if is_change(event.kind) => {

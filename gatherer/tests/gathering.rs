@@ -1,0 +1,272 @@
+//! Gathering real trees: what is found, what is read again, what is a problem, what is never lost.
+
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
+
+mod support;
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use gatherer::Config;
+use gatherer::spec::{self, Map, Root};
+use support::{Bench, Tree};
+use url::Url;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_record_says_where_it_is_from() {
+    let tree = Tree::with(&["a.txt"]);
+    let config = Config { name: "Docs".into(), ..tree.config() };
+    let bench = Bench::start_with(tree, config).await;
+    let record = bench.file("a.txt").await;
+    let text = |name| record.text(name).unwrap_or_default().into_owned();
+    assert_eq!(record.template, "FILE");
+    assert_eq!(text("Gatherer-Name"), "Docs");
+    assert_eq!(text("Gatherer-Id"), bench.handle.id());
+    assert_eq!(text("Gatherer-Root"), spec::file_url(&bench.tree.root()));
+    assert_eq!(text("Time-to-Live"), "2592000");
+    assert_eq!(text("Refresh-Rate"), "604800");
+    assert_eq!(text("MD5"), soif::digest::Md5::of(b"a.txt").to_string());
+    assert!(record.number("Update-Time").unwrap() > 1_600_000_000);
+    assert!(record.number("Gatherer-Port").is_some() && !text("Gatherer-Host").is_empty());
+    assert!(text("Gatherer-Version").starts_with("0."));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_start_reads_only_what_has_changed() {
+    let names: Vec<String> = (0..200).map(|n| format!("d{}/f{n}.txt", n % 7)).collect();
+    let bench =
+        Bench::start(Tree::with(&names.iter().map(String::as_str).collect::<Vec<_>>())).await;
+    assert_eq!(bench.handle.status().objects, 200);
+    let first = bench.handle.version();
+    let (tree, took) = bench.stop().await;
+    assert!(took.as_millis() < 2_000, "{took:?}");
+
+    tree.write("d0/f0.txt", "other");
+    tree.write("new.txt", "new");
+    fs::remove_file(tree.path("d1/f1.txt")).unwrap();
+    // The same content with another time is read, and published no more than before.
+    let touched = fs::File::options().write(true).open(tree.path("d2/f2.txt")).unwrap();
+    touched.set_modified(std::time::UNIX_EPOCH).unwrap();
+
+    let bench = Bench::start(tree).await;
+    assert_eq!(bench.read(), 3, "{:#?}", bench.handle.stages());
+    let progress = bench.handle.progress().borrow().clone();
+    assert_eq!((progress.updated, progress.deleted, progress.unchanged), (2, 1, 198));
+    assert_eq!((progress.files_seen, progress.files_done), (200, 200));
+    assert_eq!(bench.handle.status().objects, 200);
+    assert_eq!(bench.handle.version().epoch, first.epoch);
+    // Two updates, one delete, one confirmation of the root.
+    assert_eq!(bench.handle.version().serial, first.serial + 4);
+    bench.assert_conserved();
+
+    let before = bench.handle.version();
+    bench.gather().await;
+    assert_eq!(bench.read(), 3, "nothing has changed");
+    assert_eq!(bench.handle.version().serial, before.serial + 1, "the confirmation");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whatever_is_in_a_tree_it_is_gathered_or_named() {
+    let tree = Tree::with(&["plain.txt", ".hidden", ".git/config", "skip.o"]);
+    let odd: Vec<PathBuf> = [
+        &b"line\nfeed"[..],
+        b"\xff\xfe",
+        b"-rf",
+        b"50% #1?",
+        "caf\u{e9}".as_bytes(),
+        "cafe\u{301}".as_bytes(),
+        &[b'n'; 255],
+    ]
+    .iter()
+    .map(|name| PathBuf::from(OsStr::from_bytes(name)))
+    .collect();
+    for name in &odd {
+        fs::write(tree.root().join(name), name.as_os_str().as_bytes()).unwrap();
+    }
+    let deep: PathBuf = std::iter::repeat_n("d", 1_000).collect();
+    fs::create_dir_all(tree.root().join(&deep)).unwrap();
+    fs::write(tree.root().join(&deep).join("f"), "deep").unwrap();
+    let mode = rustix::fs::Mode::RWXU;
+    let fifo = rustix::fs::FileType::Fifo;
+    rustix::fs::mknodat(rustix::fs::CWD, tree.path("fifo"), fifo, mode, 0).unwrap();
+    let _socket = std::os::unix::net::UnixListener::bind(tree.path("socket")).unwrap();
+    symlink("/dev/zero", tree.path("zero")).unwrap();
+    symlink("loop", tree.path("loop")).unwrap();
+    symlink("nowhere", tree.path("broken")).unwrap();
+    symlink("plain.txt", tree.path("alias")).unwrap();
+    fs::File::create(tree.path("sparse")).unwrap().set_len(1 << 40).unwrap();
+
+    let config = Config { read_bytes_max: 1 << 20, ..tree.config() };
+    let roots = vec![Root { exclude: vec!["*.o".into()], ..config.roots[0].clone() }];
+    let bench = Bench::start_with(tree, Config { roots, ..config }).await;
+    bench.assert_conserved();
+    for name in &odd {
+        let record = bench.file(name).await;
+        assert!(record.url.bytes().all(|byte| byte.is_ascii_graphic()), "{}", record.url);
+    }
+    bench.file(deep.join("f")).await;
+    bench.file("sparse").await;
+    let objects = odd.len() as u64 + 3;
+    assert_eq!(bench.handle.status().objects, objects);
+    let bad = ["link-broken broken", "link-escape zero", "link-loop loop"];
+    let named = bench.problems();
+    assert!(bad.iter().all(|it| named.contains(&(*it).to_owned())), "{named:?}");
+    let [walk, ..] = bench.handle.stages();
+    for (why, count) in [("special", 2), ("hidden", 2), ("excluded", 1), ("link", 1)] {
+        assert_eq!(walk.dropped.get(why), Some(&count), "{why}: {walk:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_cannot_be_read_is_a_problem_and_stops_nothing() {
+    let tree = Tree::with(&["a.txt"]);
+    let mut config = tree.config();
+    // A regular file that refuses to be read, even by root.
+    config.roots.push(Root::new("/proc/self/mem"));
+    let bench = Bench::start_with(tree, config).await;
+    bench.file("a.txt").await;
+    assert_eq!(bench.problems(), ["unreadable mem"]);
+    let (status, text) = bench.get_admin("problems").await;
+    assert!(status == 200 && text.contains("file:///proc/self/mem"), "{text}");
+    bench.assert_conserved();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_map_gives_objects_their_public_urls() {
+    let tree = Tree::with(&["a b.txt", "papers/1.txt"]);
+    let map = |prefix: &str, directory: PathBuf| Map {
+        url_prefix: Url::parse(prefix).unwrap(),
+        directory,
+    };
+    let maps = vec![
+        map("https://example.org/", tree.root()),
+        map("https://papers.example.org/p/", tree.path("papers")),
+    ];
+    let config = Config { maps, ..tree.config() };
+    let bench = Bench::start_with(tree, config).await;
+    let urls = ["https://example.org/a%20b.txt", "https://papers.example.org/p/1.txt"];
+    for url in urls {
+        assert!(bench.object(url).await.is_some(), "{url}");
+    }
+    let (tree, _) = bench.stop().await;
+
+    // Without the maps the same files have other URLs, and the old ones are gone.
+    let bench = Bench::start(tree).await;
+    bench.file("a b.txt").await;
+    for url in urls {
+        assert!(bench.object(url).await.is_none(), "{url}");
+    }
+    assert_eq!(bench.handle.status().objects, 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_lies_in_the_data_directory_is_not_gathered() {
+    let tree = Tree::with(&["a.txt"]);
+    let data = tree.path("var/data");
+    let config = Config { data: data.clone(), ..tree.config() };
+    let roots = vec![Root { hidden: true, ..config.roots[0].clone() }];
+    let bench = Bench::start_with(tree, Config { roots, ..config }).await;
+    assert!(data.join("collection").is_dir());
+    assert_eq!(bench.handle.status().objects, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn new_settings_apply_without_a_restart_or_say_that_they_need_one() {
+    let tree = Tree::with(&["a.txt", "b.md"]);
+    let other = tempfile::tempdir().unwrap();
+    fs::write(other.path().join("c.txt"), "c").unwrap();
+    let config = tree.config();
+    let bench = Bench::start_with(tree, config.clone()).await;
+
+    let mut new = config.clone();
+    new.roots[0].exclude = vec!["*.md".into()];
+    new.roots.push(Root::new(other.path()));
+    bench.handle.reload(new.clone()).unwrap();
+    bench.until("b.md", false).await;
+    bench.until_url(&spec::file_url(&other.path().join("c.txt")), |it| it.is_some()).await;
+    // The new root is watched.
+    fs::write(other.path().join("d.txt"), "d").unwrap();
+    bench.until_url(&spec::file_url(&other.path().join("d.txt")), |it| it.is_some()).await;
+
+    let mut listen = new.clone();
+    listen.listen = "127.0.0.1:1".parse().unwrap();
+    let said = bench.handle.reload(listen).unwrap_err().to_string();
+    assert!(said.contains("listen") && said.contains("restart"), "{said}");
+    let mut bad = new.clone();
+    bad.roots[0].include = vec!["a[".into()];
+    let said = bench.handle.reload(bad).unwrap_err().to_string();
+    assert!(said.contains("\"a[\""), "{said}");
+
+    // A root that is no longer there takes its few objects with it.
+    bench.handle.reload(config).unwrap();
+    bench.until("b.md", true).await;
+    bench.until_url(&spec::file_url(&other.path().join("c.txt")), |it| it.is_none()).await;
+    assert_eq!(bench.handle.status().objects, 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_and_administration_answer() {
+    let bench = Bench::start(Tree::with(&["a.txt"])).await;
+    let (status, page) = bench.get("").await;
+    assert!(status == 200 && page.contains("<h1>root</h1>"), "{page}");
+    let folder = bench.tree.root().display().to_string();
+    assert!(!page.contains(&folder), "the public page names no folder");
+    assert_eq!(bench.get("healthz").await.0, 200);
+    assert_eq!(bench.get("object").await.0, 400);
+    assert_eq!(bench.get("object?oid=file:///none").await.0, 404);
+    assert_eq!(bench.get("status").await.0, 404, "only the admin listener has it");
+
+    let (status, text) = bench.get_admin("status").await;
+    let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(status, 200);
+    assert_eq!(json["roots"][0]["files"], 1);
+    assert_eq!(json["progress"]["phase"], "idle");
+    assert_eq!(json["watch"], "notify");
+    let (status, text) = bench.get_admin("metrics").await;
+    assert!(status == 200 && text.contains("harvest_gatherer_objects 1\n"), "{text}");
+    assert_eq!(bench.get_admin("healthz").await.0, 200);
+
+    for token in [None, Some("x".repeat(64))] {
+        assert_eq!(bench.post_as("gather", token.clone()).await.0, 401);
+        assert_eq!(bench.post_as("confirm", token).await.0, 401);
+    }
+    assert_eq!(bench.post("confirm").await.0, 404, "nothing is held");
+    assert_eq!(bench.gather().await.passes_done, 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_id_stays_and_a_second_gatherer_on_the_same_data_is_refused() {
+    let bench = Bench::start(Tree::with(&["a.txt"])).await;
+    let id = bench.handle.id().to_owned();
+    let said = gatherer::Server::bind(bench.tree.config()).await.unwrap_err().to_string();
+    assert!(said.contains("in use"), "{said}");
+    let (tree, _) = bench.stop().await;
+    let bench = Bench::start(tree).await;
+    assert_eq!(bench.handle.id(), id);
+    assert_eq!(id.len(), 16);
+    let (tree, _) = bench.stop().await;
+    fs::write(tree.data().join("id"), "nonsense").unwrap();
+    let said = gatherer::Server::bind(tree.config()).await.unwrap_err().to_string();
+    assert!(said.contains("does not hold an id"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stop_in_the_middle_of_a_pass_loses_nothing() {
+    let names: Vec<String> = (0..2_000).map(|n| format!("f{n}.txt")).collect();
+    let tree = Tree::with(&names.iter().map(String::as_str).collect::<Vec<_>>());
+    let server = gatherer::Server::bind(tree.config()).await.unwrap();
+    let (shutdown, mut progress) = (net::shutdown::Shutdown::new(), server.handle().progress());
+    let task = tokio::spawn(server.run(shutdown.clone()));
+    progress.wait_for(|it| 0 < it.files_seen).await.unwrap();
+    let began = net::clock::monotonic();
+    shutdown.start();
+    task.await.unwrap().unwrap();
+    assert!((net::clock::monotonic() - began).as_millis() < 2_000);
+    let bench = Bench::start(tree).await;
+    assert_eq!(bench.handle.status().objects, 2_000);
+    assert!(bench.file(Path::new("f1999.txt")).await.get("MD5").is_some());
+    bench.assert_conserved();
+}
