@@ -131,7 +131,7 @@ mod tests {
             "harvest broker check -c b.toml",
             "harvest broker status -c b.toml --json",
             "harvest broker pull -c b.toml name",
-            "harvest collection rebuild d",
+            "harvest collection verify d",
             "harvest collection export d -o f",
             "harvest soif check",
             "harvest soif convert --to json -",

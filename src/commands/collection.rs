@@ -17,9 +17,12 @@ use crate::output;
 /// DIR is a collection's folder, or the data folder of a daemon. The daemon must not be running.
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Examples:
-  harvest collection stats /var/lib/harvest/broker
+  harvest collection verify /var/lib/harvest/broker
   harvest collection export /var/lib/harvest/gatherer | harvest soif convert --to json")]
 pub(crate) enum Command {
+    /// Check every checksum, the order of the log, and the key index against the log; exit with 1 if
+    /// anything is wrong.
+    Verify(Place),
     /// Check every member, keep the good ones, and make the key index anew; after damage that a start
     /// does not repair.
     Rebuild(Place),
@@ -52,6 +55,7 @@ pub(crate) struct Place {
 /// Does what the command says.
 pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
+        Command::Verify(place) => verify(&place.open()?),
         Command::Rebuild(place) => {
             let collection = place.open_by(Collection::rebuild)?;
             let objects = output::counted(collection.len(), "object");
@@ -110,6 +114,25 @@ fn repairs(recovery: &Recovery) -> Vec<String> {
         lines.push(format!("the key index was made anew: {why}"));
     }
     lines
+}
+
+fn verify(collection: &Collection) -> anyhow::Result<ExitCode> {
+    let report = collection.verify()?;
+    for problem in &report.problems {
+        let (file, offset) = (problem.file.display(), problem.offset);
+        output::line(&format!("{file}: byte {offset}: {}", problem.message))?;
+    }
+    let problems = u64::try_from(report.problems.len()).unwrap_or(u64::MAX);
+    output::line(&format!(
+        "{}, {}, {}, {}, {}: {}",
+        output::counted(report.segments, "segment"),
+        output::counted(report.members, "member"),
+        HumanBytes(report.bytes),
+        output::counted(report.changes, "change"),
+        output::counted(report.objects, "object"),
+        output::counted(problems, "problem"),
+    ))?;
+    Ok(if problems == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn export(collection: &Collection, output: Option<&Path>) -> anyhow::Result<ExitCode> {
