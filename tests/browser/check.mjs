@@ -1,0 +1,289 @@
+// Looks at a running broker with a browser: accessibility in light and dark, the keyboard alone, no
+// script, narrow screens.
+//
+//   node check.mjs BASE          for example http://127.0.0.1:8501/
+//
+// The broker must have at least three objects. Prints one line a check; exits 1 if one failed, 2 if the
+// browser or the broker cannot be reached. CHROMIUM names another browser than /usr/bin/chromium.
+
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { chromium } from "playwright-core";
+
+const axeSource = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const base = process.argv[2];
+if (!base) {
+  console.error("usage: node check.mjs BASE");
+  process.exit(2);
+}
+
+const WAIT_MS_MAX = 15_000;
+// Tab stops looked at: results with facets have some sixty.
+const TABS_MAX = 200;
+const wide = { width: 1200, height: 800 };
+const phone = { width: 390, height: 780 };
+const narrow = { width: 360, height: 640 };
+
+let failures = 0;
+
+function report(what, problems) {
+  if (problems.length === 0) {
+    console.log(`ok      ${what}`);
+    return;
+  }
+  failures += 1;
+  console.log(`FAILED  ${what}`);
+  for (const problem of problems) console.log(`        ${problem}`);
+}
+
+/** Runs one check; what it throws is its failure, too. */
+async function check(what, run) {
+  try {
+    report(what, (await run()) ?? []);
+  } catch (error) {
+    report(what, [String(error.message ?? error).split("\n").slice(0, 6).join(" | ")]);
+  }
+}
+
+const address = (path) => new URL(path, base).href;
+
+async function withPage(browser, options, run) {
+  const context = await browser.newContext({ viewport: wide, ...options });
+  context.setDefaultTimeout(WAIT_MS_MAX);
+  const page = await context.newPage();
+  const complaints = [];
+  page.on("pageerror", (error) => complaints.push(`script error: ${error.message}`));
+  page.on("console", (message) => {
+    // An answer with a status above 399 is what some checks ask for.
+    if (message.type() === "error" && !message.text().includes("status of 4")) {
+      complaints.push(`console: ${message.text()}`);
+    }
+  });
+  page.on("requestfailed", (request) => complaints.push(`request failed: ${request.url()}`));
+  try {
+    return await run(page, complaints);
+  } finally {
+    await context.close();
+  }
+}
+
+/** Every kind of page: its name, its path and its status. */
+async function kinds(browser) {
+  const summary = await withPage(browser, {}, async (page) => {
+    await page.goto(address("?q=*&limit=1"));
+    return page.locator(".meta a").first().getAttribute("href");
+  });
+  return [
+    ["the query page", "", 200],
+    ["results", "?q=*&limit=2&offset=2", 200],
+    ["results with a filter", await firstFacet(browser), 200],
+    ["nothing found", "?q=zqxjkvbzzqx&type=HTML", 200],
+    ["a bad query", `?q=${encodeURIComponent("title:(a OR")}`, 400],
+    ["a missing page", "no/such/page", 404],
+    ["a missing object", "object?oid=0%3Ax", 404],
+    ["an object", summary, 200],
+  ];
+}
+
+async function firstFacet(browser) {
+  return withPage(browser, {}, async (page) => {
+    await page.goto(address("?q=*&limit=2"));
+    return page.locator(".facets.wide a").first().getAttribute("href");
+  });
+}
+
+async function accessible(page) {
+  await page.evaluate(axeSource);
+  const found = await page.evaluate(async () => {
+    // The rules of WCAG 2.2 A and AA, and what axe recommends besides.
+    const result = await globalThis.axe.run(document, {
+      runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
+      resultTypes: ["violations"],
+    });
+    return result.violations.map((it) => {
+      const nodes = it.nodes.slice(0, 3).map((node) => `${node.target.join(" ")}: ${node.failureSummary}`);
+      return `${it.id} (${it.impact}): ${nodes.join(" || ").replaceAll("\n", " ")}`;
+    });
+  });
+  return found;
+}
+
+/** What every page has, whatever it shows. */
+async function sound(page, complaints) {
+  const problems = await page.evaluate(() => {
+    const found = [];
+    if (document.querySelectorAll("h1").length !== 1) found.push("not exactly one h1");
+    if (!document.documentElement.lang) found.push("no language");
+    if (!document.title.trim()) found.push("no title");
+    if (document.querySelector("script")) found.push("a script");
+    if (document.querySelector("[style]")) found.push("an inline style, which the policy forbids");
+    const style = getComputedStyle(document.querySelector("header.site"));
+    if (style.borderBottomWidth !== "1px") found.push("the style sheet does not apply");
+    for (const id of document.querySelectorAll("[id]")) {
+      if (document.querySelectorAll(`#${CSS.escape(id.id)}`).length !== 1) found.push(`id ${id.id} twice`);
+    }
+    return found;
+  });
+  return problems.concat(complaints);
+}
+
+async function unfold(page) {
+  await page.evaluate(() => document.querySelectorAll("details").forEach((it) => (it.open = true)));
+}
+
+async function narrowEnough(page) {
+  await unfold(page);
+  const [has, shows] = await page.evaluate(() => {
+    const { scrollWidth, clientWidth } = document.documentElement;
+    return [scrollWidth, clientWidth];
+  });
+  return has <= shows ? [] : [`${has} pixels of content in ${shows}`];
+}
+
+async function looks(browser, pages) {
+  for (const [name, path, status] of pages) {
+    for (const colorScheme of ["light", "dark"]) {
+      for (const [device, viewport] of [["wide", wide], ["phone", phone]]) {
+        await check(`${name}, ${colorScheme}, ${device}: accessible, sound`, () =>
+          withPage(browser, { colorScheme, viewport }, async (page, complaints) => {
+            const response = await page.goto(address(path));
+            const problems = response.status() === status ? [] : [`status ${response.status()}`];
+            // On the phone with everything unfolded.
+            if (device === "phone") await unfold(page);
+            return problems.concat(await sound(page, complaints), await accessible(page));
+          }));
+      }
+    }
+    await check(`${name}, 360 pixels wide: no scrolling sideways`, () =>
+      withPage(browser, { viewport: narrow }, async (page) => {
+        await page.goto(address(path));
+        return narrowEnough(page);
+      }));
+  }
+}
+
+/** Tabs through a page; one entry a stop. */
+async function tabStops(page) {
+  const stops = [];
+  for (let i = 0; i < TABS_MAX; i += 1) {
+    await page.keyboard.press("Tab");
+    const stop = await page.evaluate(() => {
+      const it = document.activeElement;
+      if (!it || it === document.body) return null;
+      const style = getComputedStyle(it);
+      const box = it.getBoundingClientRect();
+      const kinds = {
+        skip: ".skip", brand: ".brand", box: "input[type=search]", search: ".search button", help: ".help summary",
+        facet: ".facets a", chip: ".chips a", sort: "select", sortButton: ".sort button", hit: ".hits h3 a",
+        summary: ".meta a", page: ".pages a", foot: "footer a",
+      };
+      const kind = Object.keys(kinds).find((kind) => it.matches(kinds[kind])) ?? it.outerHTML.slice(0, 80);
+      return { kind, marked: style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 2, seen: box.width > 0 && box.height > 0 };
+    });
+    if (!stop) break;
+    stops.push(stop);
+  }
+  return stops;
+}
+
+function inOrder(stops, expected) {
+  let from = 0;
+  const problems = [];
+  for (const kind of expected) {
+    const at = stops.findIndex((stop, i) => from <= i && stop.kind === kind);
+    if (at < 0) problems.push(`${kind} is not reached after ${expected[expected.indexOf(kind) - 1] ?? "the start"}`);
+    else from = at;
+  }
+  for (const stop of stops.filter((stop) => !stop.marked)) problems.push(`the focus is not marked on ${stop.kind}`);
+  for (const stop of stops.filter((stop) => !stop.seen)) problems.push(`the focus is on something unseen: ${stop.kind}`);
+  return problems;
+}
+
+async function keyboard(browser) {
+  await check("keyboard: the box has the focus; a query typed and entered is answered", () =>
+    withPage(browser, {}, async (page) => {
+      await page.goto(address(""));
+      await page.keyboard.type("*");
+      await page.keyboard.press("Enter");
+      await page.locator(".hits h3 a").first().waitFor();
+      return [];
+    }));
+  await check("keyboard: Tab reaches box, facets, sorting, results, pages in this order, all marked", () =>
+    withPage(browser, {}, async (page) => {
+      await page.goto(address("?q=*&limit=2"));
+      const stops = await tabStops(page);
+      return inOrder(stops, ["skip", "brand", "box", "search", "help", "facet", "sort", "sortButton", "hit", "summary", "page", "foot"]);
+    }));
+  await check("keyboard: on a phone the folded facets open with Enter", () =>
+    withPage(browser, { viewport: phone }, async (page) => {
+      await page.goto(address("?q=*&limit=2"));
+      await page.locator(".facets.folded summary").focus();
+      await page.keyboard.press("Enter");
+      await page.locator(".facets.folded a").first().waitFor({ state: "visible" });
+      return inOrder(await tabStops(page), ["facet", "sort", "hit", "page"]);
+    }));
+  await check("keyboard: the skip link leads to the content", () =>
+    withPage(browser, {}, async (page) => {
+      await page.goto(address("?q=*&limit=2"));
+      await page.keyboard.press("Tab");
+      await page.keyboard.press("Enter");
+      const focused = await page.evaluate(() => document.activeElement?.id);
+      return focused === "main" ? [] : [`the focus is on ${focused}`];
+    }));
+}
+
+async function withoutScript(browser) {
+  const options = { javaScriptEnabled: false };
+  const query = (page) => new URL(page.url()).searchParams;
+  await check("no script: search, narrow down, sort, page on, read a summary", () =>
+    withPage(browser, options, async (page) => {
+      await page.goto(address(""));
+      await page.fill("#q", "*");
+      await page.click(".search button");
+      await page.locator(".hits h3 a").first().waitFor();
+      await page.goto(address("?q=*&limit=1"));
+      await page.locator(".facets.wide a").first().click();
+      await page.locator(".chips a").first().waitFor();
+      const filters = ["type", "host", "gatherer", "year"].filter((name) => query(page).has(name));
+      await page.selectOption("#sort", "size");
+      await page.click(".sort button");
+      await page.waitForURL(/sort=size/);
+      const problems = filters.length === 1 && query(page).has(filters[0]) ? [] : ["sorting lost the filter"];
+      await page.locator(".chips a").first().click();
+      await page.locator("a[rel=next]").first().click();
+      await page.waitForURL(/offset=1/);
+      if (query(page).get("sort") !== "size") problems.push("paging lost the order");
+      await page.locator(".meta a").first().click();
+      await page.locator(".facts-table th").first().waitFor();
+      return problems;
+    }));
+  await check("no script: a bad query keeps its text and points at the spot", () =>
+    withPage(browser, options, async (page) => {
+      await page.goto(address(`?q=${encodeURIComponent("title:(a OR")}`));
+      const problems = [];
+      if ((await page.inputValue("#q")) !== "title:(a OR") problems.push("the text is gone");
+      if (!(await page.locator(".wrong pre b").innerText()).includes("^")) problems.push("no caret");
+      if ((await page.getAttribute("#q", "aria-describedby")) !== "wrong") problems.push("the box does not name the message");
+      return problems;
+    }));
+}
+
+let browser;
+try {
+  browser = await chromium.launch({
+    executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+    args: ["--no-sandbox", "--disable-quic", "--disable-component-update", "--disable-background-networking"],
+  });
+  const pages = await kinds(browser);
+  await looks(browser, pages);
+  await keyboard(browser);
+  await withoutScript(browser);
+} catch (error) {
+  console.error(`cannot look at ${base}: ${error.message}`);
+  failures = -1;
+} finally {
+  await browser?.close();
+}
+if (failures < 0) process.exit(2);
+console.log(failures === 0 ? "all checks went well" : `${failures} checks failed`);
+process.exit(failures === 0 ? 0 : 1);
