@@ -330,6 +330,7 @@ impl<'a> Rewrite<'a> {
         {
             let entries = if packed.local { None } else { entries.next() }.unwrap_or_default();
             let header = Header {
+                start_of_commit: true,
                 end_of_commit: true,
                 local: packed.local,
                 end_mark: false,

@@ -116,6 +116,7 @@ impl Log {
         for (at, body) in packed.iter().enumerate() {
             let count = if body.local { 0 } else { body.count as u64 };
             let header = Header {
+                start_of_commit: at == 0,
                 end_of_commit: at + 1 == packed.len(),
                 local: body.local,
                 end_mark: false,

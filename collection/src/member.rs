@@ -6,7 +6,7 @@
 //! | bytes | what |
 //! |---|---|
 //! | 1 | format, 1 |
-//! | 1 | flags: 1 end of commit, 2 local, 4 end mark |
+//! | 1 | flags: 1 end of commit, 2 local, 4 end mark, 8 start of commit |
 //! | 8 | epoch |
 //! | 4 | length of the compressed bytes |
 //! | 8 | checksum: xxh3-64 of the compressed bytes and the gzip trailer |
@@ -48,10 +48,13 @@ const TRAILER: usize = 8;
 const END_OF_COMMIT: u8 = 1;
 const LOCAL: u8 = 2;
 const END_MARK: u8 = 4;
+const START_OF_COMMIT: u8 = 8;
 
 /// What the extra field of a member's gzip header says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Header {
+    /// Whether a commit starts with this member.
+    pub start_of_commit: bool,
     /// Whether a commit ends with this member.
     pub end_of_commit: bool,
     /// Whether the member holds notes (local state) and is never served.
@@ -110,6 +113,7 @@ impl Header {
         flag(self.end_of_commit, END_OF_COMMIT)
             | flag(self.local, LOCAL)
             | flag(self.end_mark, END_MARK)
+            | flag(self.start_of_commit, START_OF_COMMIT)
     }
 
     /// Reads the header at the start of `bytes`.
@@ -238,6 +242,7 @@ impl Fields<'_> {
             entries.push((serial, Stamp(stamp)));
         }
         let header = Header {
+            start_of_commit: flags & START_OF_COMMIT != 0,
             end_of_commit: flags & END_OF_COMMIT != 0,
             local: flags & LOCAL != 0,
             end_mark: flags & END_MARK != 0,
@@ -318,6 +323,7 @@ impl Packer {
 #[must_use]
 pub fn end_mark(version: Version) -> Vec<u8> {
     let header = Header {
+        start_of_commit: true,
         end_of_commit: true,
         end_mark: true,
         epoch: version.epoch,

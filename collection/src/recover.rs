@@ -44,30 +44,12 @@ pub(crate) fn fresh_epoch(now: Stamp, before: Epoch) -> Epoch {
 /// [`Error::Manifest`] unless `thorough`; the system's.
 pub(crate) fn open(dir: &Path, now: Stamp, thorough: bool) -> Result<Opened, Error> {
     let found = segments_in(dir)?;
-    let (mut manifest, listed) = match Manifest::read(dir) {
-        Ok(Some(manifest)) => (manifest, true),
-        Ok(None) if found.is_empty() => {
-            (Manifest { epoch: fresh_epoch(now, Epoch(0)), ..Manifest::default() }, true)
-        }
-        Ok(None) if !thorough => {
-            let path = Manifest::path_in(dir);
-            return Err(Error::Manifest { path, what: "it is missing".to_owned() });
-        }
-        Err(error @ Error::Manifest { .. }) if !thorough => return Err(error),
-        Ok(None) | Err(Error::Manifest { .. }) => (unlisted(dir, &found, now)?, false),
-        Err(error) => return Err(error),
-    };
-    if listed {
-        for number in found.iter().filter(|it| !manifest.segments.contains(it)) {
-            remove(&Segment::path_in(dir, *number))?;
-        }
-    }
+    let (mut manifest, listed) = manifest(dir, &found, thorough, now)?;
     let mut recovery = Recoverer {
         dir,
         cut: Vec::new(),
         next: next_number(&manifest),
         last: 0,
-        commit: 0,
         replaced: Vec::new(),
     };
     let mut segments = Vec::new();
@@ -84,19 +66,21 @@ pub(crate) fn open(dir: &Path, now: Stamp, thorough: bool) -> Result<Opened, Err
         }
     }
     let cut = recovery.cut;
+    let before = manifest.clone();
     if !listed || cut.iter().any(|it| it.lost) {
         manifest.epoch = fresh_epoch(now, manifest.epoch);
         manifest.lost = true;
     }
-    let numbers: Vec<u64> = segments.iter().map(|it| it.number).collect();
-    if numbers.is_empty() {
+    if segments.is_empty() {
         // The manifest first: a file that it does not name is a leftover.
         manifest.segments.clear();
         manifest.write(dir)?;
         segments.push(Arc::new(Segment::create(dir, recovery.next)?));
     }
     manifest.segments = segments.iter().map(|it| it.number).collect();
-    manifest.write(dir)?;
+    if manifest != before || !listed {
+        manifest.write(dir)?;
+    }
     // Only now: a file on the list must never be missing.
     for path in recovery.replaced {
         let aside = path.with_extension("gz.damaged");
@@ -115,6 +99,33 @@ pub(crate) fn open(dir: &Path, now: Stamp, thorough: bool) -> Result<Opened, Err
         residue: tail.manifest.residue,
     };
     Ok(Opened { log: Log::new(dir, view), tail, cut })
+}
+
+/// Reads the manifest, or makes one for a new directory, or one of the files that are there if it
+/// must; says whether it can be relied on. If so, files that it does not name are leftovers.
+fn manifest(
+    dir: &Path,
+    found: &BTreeSet<u64>,
+    thorough: bool,
+    now: Stamp,
+) -> Result<(Manifest, bool), Error> {
+    let manifest = match Manifest::read(dir) {
+        Ok(Some(manifest)) => manifest,
+        Ok(None) if found.is_empty() => {
+            Manifest { epoch: fresh_epoch(now, Epoch(0)), ..Manifest::default() }
+        }
+        Ok(None) if !thorough => {
+            let path = Manifest::path_in(dir);
+            return Err(Error::Manifest { path, what: "it is missing".to_owned() });
+        }
+        Err(error @ Error::Manifest { .. }) if !thorough => return Err(error),
+        Ok(None) | Err(Error::Manifest { .. }) => return Ok((unlisted(dir, found, now)?, false)),
+        Err(error) => return Err(error),
+    };
+    for number in found.iter().filter(|it| !manifest.segments.contains(it)) {
+        remove(&Segment::path_in(dir, *number))?;
+    }
+    Ok((manifest, true))
 }
 
 /// Finds where the writer goes on.
@@ -164,9 +175,8 @@ struct Recoverer<'a> {
     cut: Vec<Cut>,
     /// The next free segment number.
     next: u64,
-    /// The last serial and commit so far.
+    /// The last serial so far.
     last: u64,
-    commit: u64,
     /// Damaged files that were copied from.
     replaced: Vec<PathBuf>,
 }
@@ -183,9 +193,8 @@ impl Recoverer<'_> {
             Err(error) => return Err(error),
         };
         let survey = segment.survey(active || thorough, self.last)?;
-        let whole = if active { survey.whole_commits(self.commit) } else { survey.entries.clone() };
+        let whole = if active { survey.whole_commits() } else { survey.entries.clone() };
         self.last = whole.last().map_or(self.last, |it| it.last);
-        self.commit = whole.last().map_or(self.commit, |it| it.commit);
         if survey.gaps.is_empty() && whole.len() == survey.entries.len() {
             segment.extend(whole);
             return Ok(Taken::Whole(Arc::new(segment)));
@@ -270,4 +279,76 @@ fn unlisted(dir: &Path, found: &BTreeSet<u64>, now: Stamp) -> Result<Manifest, E
 fn remove(path: &Path) -> Result<(), Error> {
     tracing::info!(path = %path.display(), "removing a segment that is on no list");
     fs::remove_file(path).map_err(|error| Error::io("cannot remove", path, error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Batch, Change, Collection, Note, Oid, Options};
+
+    const NOW: Stamp = Stamp(5);
+
+    /// Three commits of a local member and two members of one change each.
+    fn sample() -> (tempfile::TempDir, Vec<u8>) {
+        let dir = tempfile::tempdir().unwrap();
+        let options = Options { member_bytes_max: 1, ..Options::default() };
+        let (collection, _) = Collection::open(dir.path(), options, NOW).unwrap();
+        for n in 0..3 {
+            let delete = |n: u8| Change::Delete(Oid::new("g", &n.to_string()));
+            let notes = vec![Note { key: vec![1], value: Some(vec![n]) }];
+            let batch = Batch { changes: vec![delete(2 * n), delete(2 * n + 1)], notes };
+            collection.commit(batch, NOW).unwrap();
+        }
+        drop(collection);
+        let bytes = fs::read(Segment::path_in(dir.path(), 1)).unwrap();
+        (dir, bytes)
+    }
+
+    #[test]
+    fn a_cut_at_any_byte_ends_at_a_commit() {
+        let (dir, bytes) = sample();
+        let path = Segment::path_in(dir.path(), 1);
+        let opened = open(dir.path(), NOW, false).unwrap();
+        let entries = opened.tail.active.entries().clone();
+        let mut ends = vec![0];
+        ends.extend(entries.iter().filter(|it| it.end_of_commit).map(Entry::end));
+        assert_eq!((entries.len(), ends.len()), (9, 4));
+        drop(opened);
+        for length in 0..=bytes.len() {
+            fs::write(&path, &bytes[..length]).unwrap();
+            let opened = open(dir.path(), NOW, false).unwrap();
+            let commits = ends.iter().filter(|it| **it <= length as u64).count() - 1;
+            let end = ends[commits];
+            assert_eq!((opened.tail.serial, opened.tail.end), (2 * commits as u64, end));
+            let cut: Vec<_> = opened.cut.iter().map(|it| (it.offset, it.bytes, it.lost)).collect();
+            let rest = length as u64 - end;
+            let expected = if rest == 0 { vec![] } else { vec![(end, rest, false)] };
+            assert_eq!(cut, expected, "at byte {length}");
+            assert_eq!(fs::metadata(&path).unwrap().len(), end);
+        }
+    }
+
+    #[test]
+    fn a_flip_at_any_byte_leaves_whole_commits() {
+        let (dir, bytes) = sample();
+        for at in 0..bytes.len() {
+            let mut bad = bytes.clone();
+            bad[at] ^= 0x10;
+            let fresh = tempfile::tempdir().unwrap();
+            fs::copy(Manifest::path_in(dir.path()), Manifest::path_in(fresh.path())).unwrap();
+            fs::write(Segment::path_in(fresh.path(), 1), &bad).unwrap();
+            let opened = open(fresh.path(), NOW, false).unwrap();
+            assert!(opened.cut.iter().any(|it| it.lost && it.offset <= at as u64), "byte {at}");
+            assert!(opened.tail.manifest.lost);
+            let entries = opened.tail.active.entries().clone();
+            assert_eq!(entries.len(), 6, "byte {at}: two of three commits are left");
+            for commit in entries.chunks(3) {
+                assert!(commit.iter().all(|it| it.commit == commit[0].commit));
+                assert!(commit[0].local && commit[2].end_of_commit);
+            }
+            drop(opened);
+            let again = open(fresh.path(), NOW, false).unwrap();
+            assert_eq!(again.cut, [], "byte {at}: it is told once");
+        }
+    }
 }

@@ -36,7 +36,9 @@ pub(crate) struct Entry {
     pub(crate) changes: u16,
     /// Whether it holds notes.
     pub(crate) local: bool,
-    /// Whether it ends a commit.
+    /// Whether a commit starts with it.
+    pub(crate) start_of_commit: bool,
+    /// Whether a commit ends with it.
     pub(crate) end_of_commit: bool,
 }
 
@@ -51,6 +53,7 @@ impl Entry {
             bytes: u32::try_from(bytes).unwrap_or(u32::MAX),
             changes: u16::try_from(header.entries.len()).unwrap_or(u16::MAX),
             local: header.local,
+            start_of_commit: header.start_of_commit,
             end_of_commit: header.end_of_commit,
         }
     }
@@ -302,29 +305,20 @@ pub(crate) struct Gap {
 }
 
 impl Survey {
-    /// Returns the members of whole commits; `commit` is the one before the segment.
-    ///
-    /// A gap breaks the commit before it if that has no end, and the commit after it unless its
-    /// number shows that a whole one lay between.
-    pub(crate) fn whole_commits(&self, commit: u64) -> Vec<Entry> {
-        let broken_before = |at: usize| {
-            let before = at.checked_sub(1).and_then(|it| self.entries.get(it));
-            self.gaps.iter().any(|gap| gap.before == at)
-                && self.entries.get(at).is_some_and(|entry| {
-                    entry.commit <= before.map_or(commit, |it| it.commit).saturating_add(1)
-                })
-        };
+    /// Returns the members of whole commits: from a flagged first one to a flagged last one, with
+    /// nothing missing between.
+    pub(crate) fn whole_commits(&self) -> Vec<Entry> {
         let mut whole = Vec::with_capacity(self.entries.len());
-        let mut start = 0;
-        let mut sound = true;
+        let mut start = None;
         for (at, entry) in self.entries.iter().enumerate() {
-            let fresh = at == 0 || self.entries[at - 1].commit != entry.commit;
-            if fresh {
-                start = at;
-                sound = true;
+            if entry.start_of_commit {
+                start = Some(at);
+            } else if self.gaps.iter().any(|gap| gap.before == at) {
+                start = None;
             }
-            sound &= !broken_before(at);
-            if entry.end_of_commit && sound {
+            if entry.end_of_commit
+                && let Some(start) = start.take()
+            {
                 whole.extend_from_slice(&self.entries[start..=at]);
             }
         }
