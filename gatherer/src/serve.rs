@@ -5,13 +5,14 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Query, State};
+use axum::extract::{Query, Request, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use collection::Oid;
+use collection::feed::FeedServer;
 use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE};
-use http::{HeaderMap, HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderValue, Request as HttpRequest, StatusCode};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use web::Pages;
@@ -35,14 +36,17 @@ const SOIF: &str = "application/index.obj.HARVEST-SOIF-1";
 struct Public {
     handle: Handle,
     pages: Pages,
+    feed: FeedServer,
 }
 
 /// Returns the routes of the public listener.
-pub(crate) fn public(shared: Arc<Shared>, pages: Pages) -> Router {
+pub(crate) fn public(shared: Arc<Shared>, pages: Pages, feed: FeedServer) -> Router {
     let handle = Handle { shared };
-    let state = Public { handle, pages: pages.clone() };
+    let state = Public { handle, pages: pages.clone(), feed };
     let router = Router::new()
         .route("/", get(page))
+        .route("/feed", get(stream))
+        .route("/snapshot/{id}", get(stream))
         .route("/object", get(object))
         .route("/healthz", get(healthz))
         .with_state(state);
@@ -50,7 +54,7 @@ pub(crate) fn public(shared: Arc<Shared>, pages: Pages) -> Router {
 }
 
 /// Returns the routes of the admin listener; those that change anything need the token.
-pub(crate) fn admin(shared: Arc<Shared>, token: AdminToken) -> Router {
+pub(crate) fn admin(shared: Arc<Shared>, token: AdminToken, feed: FeedServer) -> Router {
     Router::new()
         .route("/status", get(status))
         .route("/problems", get(problems))
@@ -58,8 +62,14 @@ pub(crate) fn admin(shared: Arc<Shared>, token: AdminToken) -> Router {
         .route("/healthz", get(admin_healthz))
         .route("/gather", post(gather))
         .route("/confirm", post(confirm))
-        .with_state(Handle { shared })
+        .with_state(Admin { handle: Handle { shared }, feed })
         .layer(axum::middleware::from_fn_with_state(token, auth::guard))
+}
+
+#[derive(Clone)]
+struct Admin {
+    handle: Handle,
+    feed: FeedServer,
 }
 
 #[derive(Serialize)]
@@ -70,6 +80,12 @@ struct PageContext {
 async fn page(State(public): State<Public>) -> Response {
     let context = PageContext { status: public.handle.status() };
     public.pages.respond(StatusCode::OK, "gatherer.html", &context)
+}
+
+/// Answers with the feed or a snapshot: members copied from disk as they are.
+async fn stream(State(public): State<Public>, request: Request) -> Response {
+    let (parts, _body) = request.into_parts();
+    public.feed.respond(HttpRequest::from_parts(parts, ())).await.map(axum::body::Body::new)
 }
 
 #[derive(Deserialize)]
@@ -119,7 +135,7 @@ async fn healthz(State(public): State<Public>) -> Response {
     health::healthz("gatherer", &checks(&public.handle))
 }
 
-async fn admin_healthz(State(handle): State<Handle>) -> Response {
+async fn admin_healthz(State(Admin { handle, .. }): State<Admin>) -> Response {
     health::healthz("gatherer", &checks(&handle))
 }
 
@@ -129,11 +145,11 @@ fn checks(handle: &Handle) -> Vec<Check> {
     vec![if stopped { Check::failed("gathering", "stopped") } else { Check::well("gathering") }]
 }
 
-async fn status(State(handle): State<Handle>) -> Json<Status> {
+async fn status(State(Admin { handle, .. }): State<Admin>) -> Json<Status> {
     Json(handle.status())
 }
 
-async fn problems(State(handle): State<Handle>) -> Response {
+async fn problems(State(Admin { handle, .. }): State<Admin>) -> Response {
     let status = handle.status();
     let list = json!({
         "total": status.progress.problems,
@@ -143,7 +159,7 @@ async fn problems(State(handle): State<Handle>) -> Response {
     Json(list).into_response()
 }
 
-async fn metrics(State(handle): State<Handle>) -> Response {
+async fn metrics(State(Admin { handle, feed }): State<Admin>) -> Response {
     let status = handle.status();
     let gauge = |name, help, value: u64| Sample::gauge(name, help, value as f64);
     let mut samples = handle.shared.site.metrics.samples();
@@ -154,6 +170,7 @@ async fn metrics(State(handle): State<Handle>) -> Response {
         let files = gauge("harvest_gatherer_root_files", "Files known.", root.files);
         samples.push(files.with("root", root.url.as_str()));
     }
+    samples.extend(feed_samples(&feed));
     for (kind, count) in &status.problems {
         let help = "Problems since the start, by kind.";
         let sample = Sample::counter("harvest_gatherer_problems_total", help, *count as f64);
@@ -162,7 +179,28 @@ async fn metrics(State(handle): State<Handle>) -> Response {
     health::metrics(&samples)
 }
 
-async fn gather(State(handle): State<Handle>) -> Response {
+fn feed_samples(feed: &FeedServer) -> Vec<Sample> {
+    let counters = feed.counters();
+    let counter = |name, help, value: u64| Sample::counter(name, help, value as f64);
+    vec![
+        counter("harvest_gatherer_feed_deltas_total", "Deltas answered.", counters.deltas),
+        counter("harvest_gatherer_feed_snapshots_total", "Snapshots made.", counters.snapshots),
+        counter(
+            "harvest_gatherer_feed_snapshot_answers_total",
+            "Answers with a snapshot, or a part of one.",
+            counters.snapshot_answers,
+        ),
+        counter("harvest_gatherer_feed_refused_total", "Requests refused.", counters.refused),
+        counter("harvest_gatherer_feed_bytes_total", "Bytes of all bodies begun.", counters.bytes),
+        Sample::gauge(
+            "harvest_gatherer_feed_waiting",
+            "Requests that wait for a newer version.",
+            counters.waiting as f64,
+        ),
+    ]
+}
+
+async fn gather(State(Admin { handle, .. }): State<Admin>) -> Response {
     handle.gather();
     (StatusCode::ACCEPTED, Json(json!({ "gathering": true }))).into_response()
 }
@@ -172,7 +210,10 @@ struct ConfirmQuery {
     root: Option<String>,
 }
 
-async fn confirm(State(handle): State<Handle>, Query(query): Query<ConfirmQuery>) -> Response {
+async fn confirm(
+    State(Admin { handle, .. }): State<Admin>,
+    Query(query): Query<ConfirmQuery>,
+) -> Response {
     let confirmed = handle.confirm(query.root.as_deref());
     if confirmed.is_empty() {
         let failure = Failure::not_found(match query.root {

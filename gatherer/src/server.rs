@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
+use collection::feed::{FeedOptions, FeedServer};
 use collection::{Collection, Options, Stamp, Version};
 use net::clock;
 use net::shutdown::Shutdown;
@@ -119,10 +120,12 @@ impl Server {
     pub async fn run(self, shutdown: Shutdown) -> Result<(), Error> {
         let shared = self.handle.shared;
         let limits = net::server::Limits::default;
-        let public = serve::public(shared.clone(), self.pages);
-        let admin = serve::admin(shared.clone(), self.token);
         // What ends first, for whatever reason, ends the others.
         let child = shutdown.child();
+        let options = FeedOptions { shutdown: child.clone(), ..FeedOptions::default() };
+        let feed = FeedServer::new(shared.site.collection.clone(), options);
+        let public = serve::public(shared.clone(), self.pages, feed.clone());
+        let admin = serve::admin(shared.clone(), self.token, feed);
         let mut tasks = JoinSet::new();
         for (listener, router) in [(self.public, public), (self.admin, admin)] {
             let stop = child.clone();

@@ -10,8 +10,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
+use collection::pull::{PullLimits, Puller};
+use collection::{Collection, Oid, Options};
 use gatherer::Config;
 use gatherer::spec::{self, Map, Root};
+use net::client::{Client, Settings};
 use support::{Bench, Tree};
 use url::Url;
 
@@ -235,6 +238,31 @@ async fn pages_and_administration_answer() {
     }
     assert_eq!(bench.post("confirm").await.0, 404, "nothing is held");
     assert_eq!(bench.gather().await.passes_done, 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_gathered_can_be_pulled_and_a_waiting_pull_hears_of_a_change() {
+    let bench = Bench::start(Tree::with(&["a.txt", "b.txt"])).await;
+    let folder = tempfile::tempdir().unwrap();
+    let now = collection::Stamp(net::clock::now_ms());
+    let (copy, _) = Collection::open(folder.path(), Options::default(), now).unwrap();
+    let client = Client::new(Settings { allow_private: true, ..Settings::default() });
+    let base = bench.public.clone();
+    let limits = PullLimits::default();
+    let puller = Puller::new(client, base, "docs".into(), copy.clone(), limits).allow_private(true);
+    let summary = puller.pull(None).await.unwrap();
+    assert_eq!((summary.objects, copy.len()), (2, 2));
+    assert_eq!(summary.version, bench.handle.version());
+    let oid = Oid::new(bench.handle.id(), &spec::file_url(&bench.tree.path("a.txt")));
+    assert!(copy.get(&oid).unwrap().is_some());
+
+    let (summary, ()) = tokio::join!(puller.pull(Some(support::PATIENCE)), async {
+        fs::remove_file(bench.tree.path("a.txt")).unwrap();
+    });
+    assert_eq!(summary.unwrap().applied.deleted, 1);
+    assert!(copy.get(&oid).unwrap().is_none());
+    let (status, text) = bench.get_admin("metrics").await;
+    assert!(status == 200 && text.contains("harvest_gatherer_feed_deltas_total"), "{text}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -17,22 +17,22 @@ use tokio::task::JoinHandle;
 use url::Url;
 
 /// Longest that anything may take before a test fails: far longer than anything should.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A temporary tree and the data directory beside it.
-pub struct Tree {
-    pub folder: TempDir,
+pub(crate) struct Tree {
+    pub(crate) folder: TempDir,
 }
 
 impl Tree {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let tree = Self { folder: tempfile::tempdir().unwrap() };
         std::fs::create_dir(tree.root()).unwrap();
         tree
     }
 
     /// Returns a tree with these files, each of which holds its own name.
-    pub fn with(files: &[&str]) -> Self {
+    pub(crate) fn with(files: &[&str]) -> Self {
         let tree = Self::new();
         for file in files {
             tree.write(file, file);
@@ -40,49 +40,49 @@ impl Tree {
         tree
     }
 
-    pub fn root(&self) -> PathBuf {
+    pub(crate) fn root(&self) -> PathBuf {
         self.folder.path().join("root")
     }
 
-    pub fn data(&self) -> PathBuf {
+    pub(crate) fn data(&self) -> PathBuf {
         self.folder.path().join("data")
     }
 
-    pub fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.root().join(name)
     }
 
-    pub fn write(&self, name: &str, content: &str) {
+    pub(crate) fn write(&self, name: &str, content: &str) {
         let path = self.path(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, content).unwrap();
     }
 
-    pub fn config(&self) -> Config {
+    pub(crate) fn config(&self) -> Config {
         Config { workers: 2, ..Config::for_paths(&[self.root()], &self.data()) }
     }
 }
 
 /// A gatherer at work on a tree.
-pub struct Bench {
-    pub tree: Tree,
-    pub handle: Handle,
+pub(crate) struct Bench {
+    pub(crate) tree: Tree,
+    pub(crate) handle: Handle,
     shutdown: Shutdown,
     task: JoinHandle<Result<(), Error>>,
-    public: Url,
+    pub(crate) public: Url,
     admin: Url,
     client: Client,
 }
 
 impl Bench {
     /// Starts a gatherer on the tree and waits until its first pass is over.
-    pub async fn start(tree: Tree) -> Self {
+    pub(crate) async fn start(tree: Tree) -> Self {
         let config = tree.config();
         Self::start_with(tree, config).await
     }
 
     /// As [`Bench::start`], with other settings.
-    pub async fn start_with(tree: Tree, config: Config) -> Self {
+    pub(crate) async fn start_with(tree: Tree, config: Config) -> Self {
         let server = Server::bind(config).await.unwrap();
         let url =
             |address: std::net::SocketAddr| Url::parse(&format!("http://{address}/")).unwrap();
@@ -97,7 +97,7 @@ impl Bench {
     }
 
     /// Stops the gatherer, and says how long that took.
-    pub async fn stop(self) -> (Tree, Duration) {
+    pub(crate) async fn stop(self) -> (Tree, Duration) {
         let began = clock::monotonic();
         self.shutdown.start();
         self.task.await.unwrap().unwrap();
@@ -105,31 +105,31 @@ impl Bench {
     }
 
     /// Waits until this many passes are over and nothing is under way.
-    pub async fn passes(&self, count: u64) -> Progress {
+    pub(crate) async fn passes(&self, count: u64) -> Progress {
         self.progress(|it| it.phase == Phase::Idle && count <= it.passes_done).await
     }
 
     /// Waits for a progress that `wanted` accepts.
-    pub async fn progress(&self, wanted: impl Fn(&Progress) -> bool) -> Progress {
+    pub(crate) async fn progress(&self, wanted: impl Fn(&Progress) -> bool) -> Progress {
         let mut progress = self.handle.progress();
         let found = tokio::time::timeout(PATIENCE, progress.wait_for(|it| wanted(it))).await;
         found.unwrap_or_else(|_| panic!("{:#?}", self.handle.status())).unwrap().clone()
     }
 
     /// Asks for a pass and waits until it is over.
-    pub async fn gather(&self) -> Progress {
+    pub(crate) async fn gather(&self) -> Progress {
         let before = self.handle.progress().borrow().passes_done;
         assert_eq!(self.post("gather").await.0, 202);
         self.passes(before + 1).await
     }
 
     /// Waits until the object of this file is (or is not) there, and says how long it took.
-    pub async fn until(&self, name: &str, there: bool) -> Duration {
+    pub(crate) async fn until(&self, name: &str, there: bool) -> Duration {
         self.until_url(&spec::file_url(&self.tree.path(name)), |it| it.is_some() == there).await
     }
 
     /// Waits until the file's record holds this text.
-    pub async fn until_text(&self, name: &str, text: &str) -> Duration {
+    pub(crate) async fn until_text(&self, name: &str, text: &str) -> Duration {
         let url = spec::file_url(&self.tree.path(name));
         let holds = |record: &Record| {
             record.attributes().iter().any(|it| String::from_utf8_lossy(&it.value).contains(text))
@@ -138,7 +138,11 @@ impl Bench {
     }
 
     /// Waits until `wanted` accepts what there is of the object with this URL.
-    pub async fn until_url(&self, url: &str, wanted: impl Fn(Option<&Record>) -> bool) -> Duration {
+    pub(crate) async fn until_url(
+        &self,
+        url: &str,
+        wanted: impl Fn(Option<&Record>) -> bool,
+    ) -> Duration {
         let began = clock::monotonic();
         let mut versions = self.handle.versions();
         let wait = async {
@@ -156,7 +160,7 @@ impl Bench {
     }
 
     /// Fetches an object's record.
-    pub async fn object(&self, url: &str) -> Option<Record> {
+    pub(crate) async fn object(&self, url: &str) -> Option<Record> {
         let mut address = self.public.join("object").unwrap();
         address.query_pairs_mut().append_pair("oid", url);
         let (status, body) = self.send(Request::get(address)).await;
@@ -168,28 +172,28 @@ impl Bench {
     }
 
     /// Fetches the record of a file that must be there.
-    pub async fn file(&self, name: impl AsRef<Path>) -> Record {
+    pub(crate) async fn file(&self, name: impl AsRef<Path>) -> Record {
         let url = spec::file_url(&self.tree.root().join(name));
         self.object(&url).await.unwrap_or_else(|| panic!("{url} is not there"))
     }
 
-    pub async fn get(&self, path: &str) -> (u16, String) {
+    pub(crate) async fn get(&self, path: &str) -> (u16, String) {
         let (status, body) = self.send(Request::get(self.public.join(path).unwrap())).await;
         (status, String::from_utf8_lossy(&body).into_owned())
     }
 
-    pub async fn get_admin(&self, path: &str) -> (u16, String) {
+    pub(crate) async fn get_admin(&self, path: &str) -> (u16, String) {
         let (status, body) = self.send(Request::get(self.admin.join(path).unwrap())).await;
         (status, String::from_utf8_lossy(&body).into_owned())
     }
 
     /// Posts to the admin listener with the token.
-    pub async fn post(&self, path: &str) -> (u16, String) {
+    pub(crate) async fn post(&self, path: &str) -> (u16, String) {
         let token = std::fs::read_to_string(self.tree.data().join("admin.token")).unwrap();
         self.post_as(path, Some(token.trim().to_owned())).await
     }
 
-    pub async fn post_as(&self, path: &str, token: Option<String>) -> (u16, String) {
+    pub(crate) async fn post_as(&self, path: &str, token: Option<String>) -> (u16, String) {
         let request = Request::post(self.admin.join(path).unwrap(), "").token(token);
         let (status, body) = self.send(request).await;
         (status, String::from_utf8_lossy(&body).into_owned())
@@ -202,7 +206,7 @@ impl Bench {
     }
 
     /// Returns the kinds of all problems with the last part of their objects' URLs, sorted.
-    pub fn problems(&self) -> Vec<String> {
+    pub(crate) fn problems(&self) -> Vec<String> {
         let short = |url: &str| url.rsplit('/').next().unwrap_or_default().to_owned();
         let mut all: Vec<String> = self
             .handle
@@ -215,17 +219,17 @@ impl Bench {
     }
 
     /// Returns the only root's status.
-    pub fn root(&self) -> RootStatus {
+    pub(crate) fn root(&self) -> RootStatus {
         self.handle.status().roots.remove(0)
     }
 
     /// Returns how many files were read since the start.
-    pub fn read(&self) -> u64 {
+    pub(crate) fn read(&self) -> u64 {
         self.handle.stages()[1].entered
     }
 
     /// Asserts that no stage has lost anything, and that what one passes on the next takes in.
-    pub fn assert_conserved(&self) {
+    pub(crate) fn assert_conserved(&self) {
         let stages = self.handle.stages();
         assert!(stages.iter().all(StageCount::is_conserved), "{stages:#?}");
         let [walk, fetch, summarize, commit] = &stages;
