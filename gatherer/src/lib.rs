@@ -24,6 +24,7 @@ mod server;
 mod site;
 pub mod spec;
 pub mod summarize;
+mod text;
 pub mod typing;
 pub mod unnest;
 pub mod walk;

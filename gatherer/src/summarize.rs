@@ -1,10 +1,51 @@
 //! Summarizing by type: one object in, one record out.
 //!
-//! Source: TR §4 and Figure 3; the attributes are those of the user's manual.
+//! Source: TR §4 and Figure 3; the attributes and their meaning are those of the user's manual. One
+//! module a type; each turns an [`Input`] into a [`Draft`], and this module makes the record of it,
+//! so that every record has the same attributes in the same order.
+//!
+//! # Differences from the paper
+//!
+//! * Every record has a `Title`: where the content has none, it is the file's name.
+//! * `Keywords` are the words of much more text than `Partial-Text` holds, so that a search finds
+//!   what stands deep in a document although the document is not sent.
+//! * Essence ran a program for each object; these are functions, bounded in time and memory.
 //!
 //! Sans-I/O.
 
+mod bibtex;
+mod html;
+mod mail;
+mod man;
+mod markdown;
+mod pdf;
+mod plain;
+mod source;
+
+use std::borrow::Cow;
+
+use soif::Record;
+use soif::digest::Md5;
+
 use crate::config::FullText;
+use crate::object::{Object, Problem, ProblemKind, Summary};
+use crate::text::{Keywords, decode, front, one_line};
+use crate::typing::Type;
+
+/// Longest `Title`, in bytes.
+const TITLE_BYTES_MAX: usize = 300;
+/// Longest `Description`, in bytes.
+const DESCRIPTION_BYTES_MAX: usize = 500;
+/// Longest `Abstract`, in bytes.
+const ABSTRACT_BYTES_MAX: usize = 4 * 1024;
+/// Longest `Author`, in bytes.
+const AUTHOR_BYTES_MAX: usize = 4 * 1024;
+/// Longest value of the attributes that only some types have, in bytes.
+const OTHER_BYTES_MAX: usize = 16 * 1024;
+/// Most of those attributes.
+const OTHERS_MAX: usize = 64;
+/// Most problems named for one object.
+const PROBLEMS_MAX: usize = 100;
 
 /// How much a record says. All bounds are per object.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,5 +77,316 @@ impl Default for Settings {
             references_bytes_max: 64 * 1024,
             references_max: 1_000,
         }
+    }
+}
+
+impl Settings {
+    fn is_full(&self, r#type: Type) -> bool {
+        match &self.full_text {
+            FullText::None => false,
+            FullText::All => true,
+            FullText::Types(names) => names.contains(r#type.name()),
+        }
+    }
+
+    /// Returns how much text of an object of this type is of use, in bytes.
+    pub fn text_bytes_max(&self, r#type: Type) -> usize {
+        let stored = if self.is_full(r#type) {
+            self.full_text_bytes_max
+        } else {
+            self.partial_text_bytes_max
+        };
+        stored.max(self.keywords_text_bytes_max)
+    }
+}
+
+/// What a summarizer is given.
+pub(crate) struct Input<'a> {
+    /// The object.
+    pub(crate) object: &'a Object,
+    /// What it was recognized as.
+    pub(crate) r#type: Type,
+    /// How much to say.
+    pub(crate) settings: &'a Settings,
+    /// Whether to stop; polled inside every long loop.
+    pub(crate) cancelled: &'a dyn Fn() -> bool,
+}
+
+impl<'a> Input<'a> {
+    /// Returns the most text that is of use, in bytes.
+    pub(crate) fn text_bytes_max(&self) -> usize {
+        self.settings.text_bytes_max(self.r#type)
+    }
+
+    /// Returns the front of the object, at most `bytes_max` bytes.
+    pub(crate) fn head(&self, bytes_max: usize) -> &'a [u8] {
+        let bytes = &self.object.bytes;
+        bytes.get(..bytes.len().min(bytes_max)).unwrap_or_default()
+    }
+
+    /// Returns as much of the object as is of use, decoded.
+    pub(crate) fn text(&self) -> Cow<'a, str> {
+        decode(self.head(self.text_bytes_max()), None)
+    }
+}
+
+/// What a summarizer found. Everything may be empty; lengths are bounded later.
+#[derive(Debug, Default)]
+pub(crate) struct Draft<'a> {
+    /// The title; white space is squeezed later, here and in the description.
+    pub(crate) title: String,
+    /// Authors, one each.
+    pub(crate) authors: Vec<String>,
+    /// A sentence or two.
+    pub(crate) description: String,
+    /// The author's own summary.
+    pub(crate) r#abstract: String,
+    /// Words that the author calls key words, or that say more than the body's.
+    pub(crate) keywords: String,
+    /// The text, at most [`Input::text_bytes_max`] bytes.
+    pub(crate) body: Cow<'a, str>,
+    /// URLs that the object refers to, in order, resolved where they can be.
+    pub(crate) references: Vec<String>,
+    /// Attributes that only this type has, by name, in order.
+    pub(crate) others: Vec<(String, String)>,
+    /// What went wrong, as kind and message.
+    pub(crate) problems: Vec<(ProblemKind, String)>,
+}
+
+impl Draft<'_> {
+    /// Adds an attribute that only some types have, unless it is empty.
+    pub(crate) fn other(&mut self, name: &str, value: impl Into<String>) {
+        let value = value.into();
+        if !value.trim().is_empty() && self.others.len() < OTHERS_MAX {
+            self.others.push((name.to_owned(), value));
+        }
+    }
+
+    /// Adds a problem.
+    pub(crate) fn problem(&mut self, kind: ProblemKind, message: impl Into<String>) {
+        if self.problems.len() < PROBLEMS_MAX {
+            self.problems.push((kind, message.into()));
+        }
+    }
+}
+
+/// Summarizes `object` as what it is: a record with its content attributes. A type without a
+/// summarizer of its own gives a record by name.
+pub fn summarize(
+    object: &Object,
+    r#type: Type,
+    settings: &Settings,
+    cancelled: &dyn Fn() -> bool,
+) -> Summary {
+    let input = Input { object, r#type, settings, cancelled };
+    let draft = draft(&input);
+    finish(&input, draft)
+}
+
+/// Says what there is to say about an object, by its type.
+pub(crate) fn draft<'a>(input: &Input<'a>) -> Draft<'a> {
+    match input.r#type {
+        Type::Text | Type::Readme | Type::Faq | Type::Rfc | Type::InternetDraft => {
+            plain::prose(input)
+        }
+        Type::Html => html::summarize(input),
+        Type::Xml | Type::Sgml => html::markup(input),
+        Type::Markdown => markdown::summarize(input),
+        Type::Pdf => pdf::summarize(input),
+        Type::Source(language) => source::summarize(input, language),
+        Type::Makefile => source::makefile(input),
+        Type::ManPage | Type::Troff => man::summarize(input),
+        Type::Mail => mail::summarize(input),
+        Type::BibTeX => bibtex::summarize(input),
+        Type::Uuencoded | Type::PostScript => Draft::default(),
+        other if other.is_text() => plain::lines(input),
+        _ => Draft::default(),
+    }
+}
+
+/// Makes a record of a draft.
+pub(crate) fn finish(input: &Input<'_>, draft: Draft<'_>) -> Summary {
+    let object = input.object;
+    let mut record = Record::new("FILE", object.url.as_str());
+    let mut put = |name: &str, value: String| {
+        if !value.is_empty() {
+            record.push(name, value);
+        }
+    };
+    let mut title = one_line(&draft.title, TITLE_BYTES_MAX);
+    if title.is_empty() {
+        title = one_line(&object.name, TITLE_BYTES_MAX);
+    }
+    let authors = authors(&draft.authors);
+    let keywords = keywords(input, &draft, &title);
+    put("Title", title);
+    put("Author", authors);
+    put("Description", one_line(&draft.description, DESCRIPTION_BYTES_MAX));
+    put("Abstract", front(draft.r#abstract.trim(), ABSTRACT_BYTES_MAX).to_owned());
+    put("Type", input.r#type.name().to_owned());
+    put("File-Size", object.size.to_string());
+    if let Some(md5) = object.md5.or_else(|| (!object.truncated).then(|| Md5::of(&object.bytes))) {
+        put("MD5", md5.to_string());
+    }
+    if let Some(modified) = object.modified {
+        put("Last-Modification-Time", modified.to_string());
+    }
+    for (name, value) in &draft.others {
+        put(name, front(value.trim(), OTHER_BYTES_MAX).to_owned());
+    }
+    put("Keywords", keywords);
+    put("URL-References", references(input.settings, &draft.references));
+    let body = draft.body.trim_start_matches(['\n', '\r', '\u{c}', '\u{feff}']).trim_end();
+    if input.settings.is_full(input.r#type) {
+        put("Full-Text", front(body, input.settings.full_text_bytes_max).to_owned());
+    } else {
+        put("Partial-Text", front(body, input.settings.partial_text_bytes_max).to_owned());
+    }
+    let problems = draft.problems.into_iter();
+    let problems = problems.map(|(kind, message)| Problem::new(&object.url, kind, message));
+    Summary { record, problems: problems.collect() }
+}
+
+fn authors(authors: &[String]) -> String {
+    let mut seen = String::new();
+    for author in authors {
+        let author = one_line(author, TITLE_BYTES_MAX);
+        if AUTHOR_BYTES_MAX < seen.len() + author.len() {
+            break;
+        }
+        if !author.is_empty() && !seen.lines().any(|it| it == author) {
+            if !seen.is_empty() {
+                seen.push('\n');
+            }
+            seen.push_str(&author);
+        }
+    }
+    seen
+}
+
+fn keywords(input: &Input<'_>, draft: &Draft<'_>, title: &str) -> String {
+    let mut words = Keywords::new(input.settings.keywords_bytes_max);
+    for text in [title, &draft.keywords, &draft.description, &draft.r#abstract] {
+        words.add(front(text, input.settings.keywords_text_bytes_max));
+    }
+    words.add(front(&draft.body, input.settings.keywords_text_bytes_max));
+    words.finish()
+}
+
+fn references(settings: &Settings, references: &[String]) -> String {
+    let mut all = String::new();
+    for reference in references.iter().take(settings.references_max) {
+        if settings.references_bytes_max < all.len() + reference.len() + 1 {
+            break;
+        }
+        if !all.is_empty() {
+            all.push('\n');
+        }
+        all.push_str(reference);
+    }
+    all
+}
+
+/// What the tests of all summarizers share.
+#[cfg(test)]
+pub(crate) mod testing {
+    use super::*;
+
+    /// Summarizes `bytes` under `name` and renders the record, without what depends on the bytes as
+    /// a whole (size, sum) and without the keywords.
+    pub(crate) fn render(name: &str, r#type: Type, bytes: &[u8]) -> String {
+        let object = Object::whole(format!("http://h.example/d/{name}"), bytes.to_vec());
+        let summary = summarize(&object, r#type, &Settings::default(), &|| false);
+        let mut lines = Vec::new();
+        for attribute in summary.record.attributes() {
+            if !matches!(attribute.name.as_str(), "File-Size" | "MD5" | "Keywords" | "Type") {
+                let value = String::from_utf8_lossy(&attribute.value).replace('\n', " | ");
+                lines.push(format!("{}: {value}", attribute.name));
+            }
+        }
+        lines.extend(summary.problems.iter().map(|it| format!("! {}: {}", it.kind, it.message)));
+        lines.join("\n")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    fn text_object(text: &str) -> Object {
+        Object {
+            modified: Some(793_962_520),
+            ..Object::whole("http://h.example/notes.txt", text.as_bytes().to_vec())
+        }
+    }
+
+    fn check(settings: &Settings, text: &str, expected: &[(&str, &str)]) {
+        let summary = summarize(&text_object(text), Type::Text, settings, &|| false);
+        let seen: Vec<(String, String)> = summary
+            .record
+            .attributes()
+            .iter()
+            .map(|it| (it.name.clone(), String::from_utf8_lossy(&it.value).into_owned()))
+            .collect();
+        let seen: Vec<(&str, &str)> = seen.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
+        assert_eq!(seen, expected);
+        assert_eq!(summary.problems, []);
+    }
+
+    #[test]
+    fn a_record_has_the_attributes_of_the_manual_in_one_order() {
+        check(
+            &Settings::default(),
+            "A short note\n\nAbout the word harvest.\n",
+            &[
+                ("Title", "A short note"),
+                ("Description", "About the word harvest."),
+                ("Type", "Text"),
+                ("File-Size", "38"),
+                ("MD5", "f8fa9e712a179ba7bc020fdc0b0af7d2"),
+                ("Last-Modification-Time", "793962520"),
+                ("Keywords", "about\nharvest\nnote\nshort\nthe\nword"),
+                ("Partial-Text", "A short note\n\nAbout the word harvest."),
+            ],
+        );
+    }
+
+    #[test]
+    fn full_text_is_by_type() {
+        let types = BTreeSet::from(["Text".to_owned()]);
+        let settings = Settings { full_text: FullText::Types(types), ..Settings::default() };
+        let text = "word ".repeat(10_000);
+        let full = summarize(&text_object(&text), Type::Text, &settings, &|| false).record;
+        assert_eq!(full.get("Full-Text").map(<[u8]>::len), Some(text.len() - 1));
+        assert_eq!(full.get("Partial-Text"), None);
+        let part = summarize(&text_object(&text), Type::Readme, &settings, &|| false).record;
+        assert_eq!(part.get("Partial-Text").map(<[u8]>::len), Some(16 * 1024 - 5));
+    }
+
+    #[test]
+    fn words_deep_in_a_text_are_keywords() {
+        let text = format!("{}needle", "hay ".repeat(100_000));
+        let record =
+            summarize(&text_object(&text), Type::Text, &Settings::default(), &|| false).record;
+        assert_eq!(record.text("Keywords").as_deref(), Some("hay\nneedle"));
+    }
+
+    #[test]
+    fn an_object_that_is_not_all_there_has_no_sum() {
+        let object = Object { truncated: true, size: 1 << 40, ..text_object("front") };
+        let record = summarize(&object, Type::Text, &Settings::default(), &|| false).record;
+        assert_eq!(record.get("MD5"), None);
+        assert_eq!(record.number("File-Size"), Some(1 << 40));
+    }
+
+    #[test]
+    fn a_type_without_a_summarizer_gives_a_record_by_name() {
+        let object = Object::whole("http://h.example/my%20photo.png", &b"\x89PNG"[..]);
+        let record = summarize(&object, Type::Image, &Settings::default(), &|| false).record;
+        assert_eq!(record.text("Title").as_deref(), Some("my photo.png"));
+        assert_eq!(record.text("Keywords").as_deref(), Some("my\nphoto\npng"));
+        assert_eq!(record.get("Partial-Text"), None);
     }
 }

@@ -1,0 +1,378 @@
+//! Manual pages and other troff: the text without the macros; `NAME` is title and description.
+//!
+//! Source: man(7) and mdoc(7); Essence's ManPage summarizer.
+//!
+//! Sans-I/O.
+
+use std::borrow::Cow;
+
+use super::{Draft, Input};
+use crate::text::Body;
+
+/// Longest sum of section titles, in bytes.
+const HEADINGS_BYTES_MAX: usize = 4 * 1024;
+/// Longest `NAME` section, in bytes.
+const NAME_BYTES_MAX: usize = 1024;
+/// Most references to other pages.
+const REFERENCES_MAX: usize = 100;
+
+/// Macros whose arguments are text.
+const TEXT: &[&str] = &[
+    // man(7)
+    "B", "I", "BR", "BI", "RB", "IR", "IB", "RI", "SM", "SB", "TP", "IP", "OP", "UR", "MT", "MR",
+    // mdoc(7)
+    "Ar", "Cm", "Dl", "Dv", "Em", "Er", "Ev", "Fa", "Fl", "Fn", "Ft", "Ic", "It", "Li", "Nd", "Nm",
+    "Op", "Pa", "Pq", "Ql", "Dq", "Sq", "Aq", "Qq", "Brq", "Bq", "Sy", "Tn", "Va", "Vt", "Xr",
+    "An", "Ad", "Cd", "Lk", "Mt", "In", "No", "D1", "Fd", "Fo", "St", "Ns", "Sx", "%A", "%T", "%B",
+    "%J",
+];
+
+/// Names of mdoc macros that stand for no text when they occur inside a line.
+const CALLABLE: &[&str] = &[
+    "Ns", "No", "Ar", "Fl", "Cm", "Op", "Pq", "Ql", "Dq", "Sq", "Sy", "Em", "Pa", "Nm", "Li", "Xr",
+    "Va", "Ic", "Dv", "Ev", "Er", "Fa", "Fn", "Oo", "Oc", "Po", "Pc", "Qq", "Aq", "Bq", "Brq",
+];
+
+struct Page {
+    body: Body,
+    headings: Body,
+    /// The text of the `NAME` section.
+    name: Body,
+    in_name: bool,
+    /// Name and section, from `.TH` or `.Dt`.
+    heading: String,
+    references: Vec<String>,
+    line: String,
+}
+
+/// Summarizes a manual page.
+pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
+    let text = input.text();
+    let mut page = Page {
+        body: Body::new(input.text_bytes_max()),
+        headings: Body::new(HEADINGS_BYTES_MAX),
+        name: Body::new(NAME_BYTES_MAX),
+        in_name: false,
+        heading: String::new(),
+        references: Vec::new(),
+        line: String::new(),
+    };
+    // A macro being defined, or text that is not to be shown, up to this line.
+    let mut until: Option<&str> = None;
+    for line in text.lines() {
+        if let Some(end) = until {
+            if line.trim_end() == end {
+                until = None;
+            }
+            continue;
+        }
+        until = page.line(line);
+    }
+    page.draft()
+}
+
+impl Page {
+    /// Takes one line; returns the line up to which the following are to be left out.
+    fn line(&mut self, line: &str) -> Option<&'static str> {
+        let Some(request) = line.strip_prefix(['.', '\'']) else {
+            if line.trim().is_empty() {
+                self.body.line();
+            } else {
+                self.text(line);
+            }
+            return None;
+        };
+        let request = request.trim_start();
+        let name_end = request.find(|it: char| it.is_whitespace()).unwrap_or(request.len());
+        let (name, arguments) = request.split_at(name_end);
+        match name {
+            "de" | "am" | "ig" | "de1" => return Some(".."),
+            "SH" | "SS" | "Sh" | "Ss" | "H" | "NH" => self.section(arguments),
+            "TH" | "Dt" => self.heading(arguments),
+            "so" => self.reference(arguments.trim()),
+            "PP" | "P" | "LP" | "Pp" | "br" | "sp" | "RS" | "RE" | "Bl" | "El" | "Bd" | "Ed" => {
+                self.body.line();
+            }
+            "MR" | "Xr" => {
+                let mut words = words(arguments);
+                if let (Some(name), Some(section)) = (words.next(), words.next()) {
+                    self.text(&format!("{name}({section})"));
+                }
+            }
+            "Nd" => self.text(&format!("- {}", arguments.trim())),
+            "TP" | "IP" | "It" => {
+                self.body.line();
+                self.arguments(name, arguments);
+            }
+            name if TEXT.contains(&name) => self.arguments(name, arguments),
+            _ => {}
+        }
+        None
+    }
+
+    fn arguments(&mut self, name: &str, arguments: &str) {
+        if matches!(name, "TP") {
+            return;
+        }
+        // Two-letter font macros alternate fonts and join their arguments.
+        let joined = matches!(name, "BR" | "BI" | "RB" | "IR" | "IB" | "RI");
+        let mut line = String::new();
+        for word in words(arguments) {
+            if !CALLABLE.contains(&word.as_str()) {
+                if !line.is_empty() && !joined {
+                    line.push(' ');
+                }
+                line.push_str(&word);
+            }
+        }
+        self.text(&line);
+    }
+
+    fn section(&mut self, arguments: &str) {
+        let title: Vec<String> = words(arguments).collect();
+        let title = title.join(" ");
+        self.in_name = title.trim().eq_ignore_ascii_case("name");
+        self.body.line();
+        self.line.clear();
+        unescape(&title, &mut self.line);
+        self.body.push(&self.line);
+        self.headings.push(&self.line);
+        self.headings.line();
+        self.body.line();
+    }
+
+    fn heading(&mut self, arguments: &str) {
+        let mut words = words(arguments);
+        let name = words.next().unwrap_or_default();
+        if let (false, Some(section)) = (name.is_empty(), words.next()) {
+            self.heading = format!("{}({section})", name.to_lowercase());
+        }
+    }
+
+    fn reference(&mut self, target: &str) {
+        self.text(&format!("see {target}"));
+        if self.references.len() < REFERENCES_MAX {
+            self.references.push(target.to_owned());
+        }
+    }
+
+    fn text(&mut self, text: &str) {
+        self.line.clear();
+        unescape(text, &mut self.line);
+        self.body.space();
+        self.body.push_squeezed(&self.line);
+        if self.in_name {
+            self.name.space();
+            self.name.push_squeezed(&self.line);
+        }
+    }
+
+    fn draft<'a>(self) -> Draft<'a> {
+        let mut draft = Draft::default();
+        let name = self.name.finish();
+        let name = name.trim();
+        // `name - what it does`, with any dash.
+        let told = name.split_once(" - ").or_else(|| name.split_once(" \u{2014} "));
+        draft.description = told.map_or("", |(_, what)| what).to_owned();
+        draft.title = if name.is_empty() { self.heading.clone() } else { name.to_owned() };
+        draft.other("Headings", self.headings.finish().trim());
+        draft.other("Manual-Page", self.heading);
+        draft.other("Related", self.references.join("\n"));
+        draft.body = Cow::Owned(self.body.finish());
+        draft
+    }
+}
+
+/// Splits arguments at white space; double quotes keep some together.
+fn words(arguments: &str) -> impl Iterator<Item = String> {
+    let mut rest = arguments;
+    std::iter::from_fn(move || {
+        rest = rest.trim_start();
+        if rest.is_empty() || rest.starts_with("\\\"") {
+            return None;
+        }
+        let (word, after) = match rest.strip_prefix('"') {
+            Some(quoted) => quoted.split_once('"').unwrap_or((quoted, "")),
+            None => {
+                // A backslash before a space keeps it in the word.
+                let mut before = ' ';
+                let end = rest.find(|it: char| {
+                    let ends = it.is_whitespace() && before != '\\';
+                    before = it;
+                    ends
+                });
+                rest.split_at(end.unwrap_or(rest.len()))
+            }
+        };
+        rest = after;
+        Some(word.to_owned())
+    })
+}
+
+/// Replaces escapes by what they print.
+fn unescape(text: &str, plain: &mut String) {
+    let mut rest = text;
+    while let Some(at) = rest.find('\\') {
+        let (before, from) = rest.split_at(at);
+        plain.push_str(before);
+        let mut chars = from.chars();
+        chars.next();
+        let escape = chars.next();
+        rest = chars.as_str();
+        match escape {
+            Some('f' | 'F' | 'm' | 'M' | 'R' | 'n' | 'k' | 'g' | 'Y' | 'V') => {
+                rest = skip_name(rest).1
+            }
+            Some('s') => rest = skip_size(rest),
+            Some('(') => {
+                let (name, after) = split_chars(rest, 2);
+                plain.push_str(glyph(name));
+                rest = after;
+            }
+            Some('[') => {
+                let (name, after) = rest.split_once(']').unwrap_or((rest, ""));
+                plain.push_str(glyph(name));
+                rest = after;
+            }
+            Some('*') => {
+                let (name, after) = skip_name(rest);
+                plain.push_str(glyph(name));
+                rest = after;
+            }
+            Some('-') => plain.push('-'),
+            Some('e' | '\\') => plain.push('\\'),
+            Some(' ' | '~' | '0') => plain.push(' '),
+            Some('\'') => plain.push('\''),
+            Some('`') => plain.push('`'),
+            Some('"' | '#') => return,
+            Some('.') => plain.push('.'),
+            Some('h' | 'v' | 'w' | 'o' | 'L' | 'l' | 'N' | 'b' | 'C' | 'D' | 'X' | 'Z') => {
+                rest = skip_quoted(rest);
+            }
+            // Thin spaces, break points, line continuation and what is not known print nothing.
+            _ => {}
+        }
+    }
+    plain.push_str(rest);
+}
+
+/// `x`, `(xx` or `[xxx]`: a name and what follows it.
+fn skip_name(rest: &str) -> (&str, &str) {
+    if let Some(long) = rest.strip_prefix('[') {
+        return long.split_once(']').unwrap_or((long, ""));
+    }
+    match rest.strip_prefix('(') {
+        Some(two) => split_chars(two, 2),
+        None => split_chars(rest, 1),
+    }
+}
+
+/// `+1`, `-2`, `0`, `(12` or `[12]`.
+fn skip_size(rest: &str) -> &str {
+    let rest = rest.trim_start_matches(['+', '-']);
+    match rest.chars().next() {
+        Some('(' | '[') => skip_name(rest).1,
+        Some('\'') => skip_quoted(rest),
+        Some(it) if it.is_ascii_digit() => split_chars(rest, 1).1,
+        _ => rest,
+    }
+}
+
+/// `'anything'`, with any character as the quote.
+fn skip_quoted(rest: &str) -> &str {
+    let mut chars = rest.chars();
+    let Some(quote) = chars.next() else { return rest };
+    chars.as_str().split_once(quote).map_or("", |(_, after)| after)
+}
+
+fn split_chars(text: &str, count: usize) -> (&str, &str) {
+    let end = text.char_indices().nth(count).map_or(text.len(), |(at, _)| at);
+    text.split_at(end)
+}
+
+fn glyph(name: &str) -> &str {
+    match name {
+        "aq" | "cq" | "oq" => "'",
+        "dq" | "lq" | "rq" | "L\"" | "R\"" => "\"",
+        "em" | "en" | "hy" | "mi" | "-" => "-",
+        "bu" => "*",
+        "co" => "(C)",
+        "rg" => "(R)",
+        "tm" | "Tm" => "(TM)",
+        "ha" => "^",
+        "ti" => "~",
+        "ga" => "`",
+        "rs" => "\\",
+        "lB" => "[",
+        "rB" => "]",
+        "la" => "<",
+        "ra" => ">",
+        "at" => "@",
+        "sh" => "#",
+        "+-" => "+/-",
+        "->" => "->",
+        "<=" => "<=",
+        ">=" => ">=",
+        "mu" => "x",
+        ":a" => "ä",
+        ":o" => "ö",
+        ":u" => "ü",
+        "ss" => "ß",
+        "'e" => "é",
+        _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::render;
+    use crate::typing::Type;
+    use proptest::prelude::*;
+
+    fn check(page: &str, expected: &str) {
+        assert_eq!(render("x.1", Type::ManPage, page.as_bytes()), expected);
+    }
+
+    #[test]
+    fn a_man_page() {
+        check(
+            ".\\\" comment\n.TH LS \"1\" \"May 2024\"\n.SH NAME\nls \\- list \\fIdirectory\\fR contents\n\
+             .SH SYNOPSIS\n.B ls\n[\\fI\\,OPTION\\/\\fR]...\n.de XX\nnot shown\n..\n.PP\n\
+             .BR mv (1),\n\\(lqquoted\\(rq \\s-1SMALL\\s0 a\\ b\n",
+            "Title: ls - list directory contents\n\
+             Description: list directory contents\n\
+             Headings: NAME | SYNOPSIS\n\
+             Manual-Page: ls(1)\n\
+             Partial-Text: NAME | ls - list directory contents | SYNOPSIS | ls [OPTION]... | \
+             mv(1), \"quoted\" SMALL a b",
+        );
+    }
+
+    #[test]
+    fn an_mdoc_page() {
+        check(
+            ".Dd May 1, 2024\n.Dt CAT 1\n.Os\n.Sh NAME\n.Nm cat\n.Nd concatenate files\n\
+             .Sh SEE ALSO\n.Xr head 1 ,\n.Nm cat\n.Op Fl benstuv\n",
+            "Title: cat - concatenate files\n\
+             Description: concatenate files\n\
+             Headings: NAME | SEE ALSO\n\
+             Manual-Page: cat(1)\n\
+             Partial-Text: NAME | cat - concatenate files | SEE ALSO | head(1) cat benstuv",
+        );
+    }
+
+    #[test]
+    fn a_page_that_stands_for_another() {
+        check(
+            ".so man3/printf.3\n",
+            "Title: x.1\nRelated: man3/printf.3\nPartial-Text: see man3/printf.3",
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn any_troff_ends(text in "[.'\\\\\\[(*fsA-Za-z0-9\" \n-]{0,300}") {
+            render("x.1", Type::ManPage, text.as_bytes());
+        }
+    }
+}

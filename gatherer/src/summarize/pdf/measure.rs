@@ -1,0 +1,151 @@
+//! How large the streams of a PDF open, before anything opens them.
+//!
+//! The interpreter decodes each stream whole. Here every stream in the file is inflated and counted,
+//! without being kept, and a file with one that swells too far is refused. A stream whose size cannot
+//! be told from outside (encrypted, or packed in several layers) may only be small.
+//!
+//! Sans-I/O.
+
+use std::io::Read;
+
+use flate2::bufread::{DeflateDecoder, ZlibDecoder};
+use memchr::memmem;
+
+/// Streams up to this size open to no more than 16 MiB, deflate's ratio being at most 1032.
+const SMALL_BYTES: usize = 16 * 1024;
+/// Longest stream that is taken on trust because it cannot be measured, in bytes.
+const OPAQUE_BYTES_MAX: usize = 256 * 1024;
+/// Most bytes before a stream that are taken for its dictionary.
+const DICTIONARY_BYTES_MAX: usize = 4 * 1024;
+/// Most small streams that are taken on trust, in bytes.
+const SMALL_STREAMS_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
+/// How far streams may open.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    /// One stream, in bytes.
+    pub(super) stream_bytes_max: u64,
+    /// All streams but images together, in bytes.
+    pub(super) streams_bytes_max: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { stream_bytes_max: 64 * 1024 * 1024, streams_bytes_max: 512 * 1024 * 1024 }
+    }
+}
+
+/// Why a file is not opened.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// Time was up.
+    Time,
+    /// A stream opens too far, or might.
+    Swells(String),
+}
+
+/// Looks at every stream of a file.
+///
+/// # Errors
+///
+/// The file is not to be given to the interpreter.
+pub(super) fn measure(
+    bytes: &[u8],
+    limits: Limits,
+    cancelled: &dyn Fn() -> bool,
+) -> Result<(), Refusal> {
+    let encrypted = memmem::find(bytes, b"/Encrypt").is_some();
+    let mut total = 0;
+    let mut small = 0_u64;
+    let mut last_end = 0;
+    for at in memmem::find_iter(bytes, b"stream") {
+        let before = bytes.get(..at).unwrap_or_default();
+        if before.ends_with(b"end") {
+            last_end = at;
+            continue;
+        }
+        let from = at.saturating_sub(DICTIONARY_BYTES_MAX).max(last_end);
+        let dictionary = bytes.get(from..at).unwrap_or_default();
+        let dictionary = match memmem::rfind(dictionary, b" obj") {
+            Some(start) => dictionary.get(start..).unwrap_or_default(),
+            None => dictionary,
+        };
+        let data = bytes.get(at + 6..).unwrap_or_default();
+        let data = data.strip_prefix(b"\r").unwrap_or(data);
+        let data = data.strip_prefix(b"\n").unwrap_or(data);
+        let length = memmem::find(data.get(..OPAQUE_BYTES_MAX + 16).unwrap_or(data), b"endstream");
+        if length.is_some_and(|it| it < SMALL_BYTES) && layers(dictionary) < 2 {
+            small += length.unwrap_or_default() as u64;
+            if small < SMALL_STREAMS_BYTES_MAX {
+                continue;
+            }
+        }
+        if cancelled() {
+            return Err(Refusal::Time);
+        }
+        // What the dictionary seems to say may be meant to mislead: whatever inflates is measured.
+        if encrypted || 1 < layers(dictionary) || is_coded(dictionary) {
+            if 1 < layers(dictionary) || length.is_none() {
+                let message =
+                    "has a stream whose size cannot be told before it is opened; not read";
+                return Err(Refusal::Swells(message.to_owned()));
+            }
+            continue;
+        }
+        let Limits { stream_bytes_max, streams_bytes_max } = limits;
+        let opened = inflated_bytes(data, stream_bytes_max);
+        if !is_image(dictionary) {
+            total += opened;
+        }
+        if stream_bytes_max <= opened || streams_bytes_max <= total {
+            let max = if stream_bytes_max <= opened { stream_bytes_max } else { streams_bytes_max };
+            let message = format!("has a stream that opens to more than {max} bytes; not read");
+            return Err(Refusal::Swells(message));
+        }
+    }
+    Ok(())
+}
+
+/// How many layers of compression the dictionary names; a filter named elsewhere counts as many.
+fn layers(dictionary: &[u8]) -> usize {
+    let names: [&[u8]; 5] = [b"/FlateDecode", b"/Fl ", b"/Fl]", b"/Fl/", b"/LZW"];
+    let count: usize = names.iter().map(|it| memmem::find_iter(dictionary, it).count()).sum();
+    let elsewhere = memmem::find(dictionary, b"/Filter").is_some_and(|at| {
+        let value = dictionary.get(at + 7..).unwrap_or_default().trim_ascii_start();
+        value.first().is_some_and(u8::is_ascii_digit)
+    });
+    if elsewhere { 2 } else { count }
+}
+
+/// Whether the compressed bytes are written in another code, or compressed by LZW.
+fn is_coded(dictionary: &[u8]) -> bool {
+    let names: [&[u8]; 5] = [b"/ASCII85", b"/A85", b"/ASCIIHex", b"/AHx", b"/LZW"];
+    names.iter().any(|it| memmem::find(dictionary, it).is_some())
+}
+
+/// Images are not opened, as nothing is drawn: their sum does not matter.
+fn is_image(dictionary: &[u8]) -> bool {
+    memmem::find_iter(dictionary, b"/Subtype").any(|at| {
+        let value = dictionary.get(at + 8..).unwrap_or_default().trim_ascii_start();
+        value.starts_with(b"/Image")
+    })
+}
+
+/// Returns to how many bytes `data` inflates, counting no further than `allowed`.
+pub(super) fn inflated_bytes(data: &[u8], allowed: u64) -> u64 {
+    let zlib = count(ZlibDecoder::new(data), allowed);
+    // The interpreter falls back to data without a header too.
+    if zlib == 0 { count(DeflateDecoder::new(data), allowed) } else { zlib }
+}
+
+fn count(mut reader: impl Read, allowed: u64) -> u64 {
+    let mut buffer = [0; 16 * 1024];
+    let mut total = 0;
+    while total < allowed {
+        match reader.read(&mut buffer) {
+            Ok(0) | Err(_) => break,
+            Ok(count) => total += count as u64,
+        }
+    }
+    total
+}

@@ -1,0 +1,326 @@
+//! Text in any charset to UTF-8, and from text to words, lines and cuts.
+//!
+//! Source: reference manual of Harvest 1.x (`Keywords`: unique, sorted, case-folded words).
+//!
+//! Sans-I/O.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
+use encoding_rs::Encoding;
+
+/// How much of a text its charset is guessed from, in bytes.
+const GUESS_BYTES_MAX: usize = 64 * 1024;
+/// Longest word that is a keyword, in bytes; longer runs are encoded data.
+const WORD_BYTES_MAX: usize = 64;
+/// Shortest one: single Latin letters and digits find nothing.
+const WORD_BYTES_MIN: usize = 2;
+/// Longest number that is a keyword, in digits: years and ids, not tables of measurements.
+const DIGITS_MAX: usize = 10;
+
+/// Decodes `bytes`, which may end inside a character, to UTF-8: by byte order mark, as UTF-8 when
+/// it is (but for a few broken places), by the `declared` charset, or by statistics.
+pub(crate) fn decode<'a>(bytes: &'a [u8], declared: Option<&str>) -> Cow<'a, str> {
+    if let Some((encoding, mark_bytes)) = Encoding::for_bom(bytes) {
+        let rest = bytes.get(mark_bytes..).unwrap_or_default();
+        return encoding.decode_without_bom_handling(rest).0;
+    }
+    let declared = declared.and_then(|label| Encoding::for_label(label.trim().as_bytes()));
+    // A stateful charset is ASCII bytes throughout: only the declaration can tell.
+    if let Some(encoding) = declared.filter(|it| *it == encoding_rs::ISO_2022_JP) {
+        return encoding.decode_without_bom_handling(bytes).0;
+    }
+    match std::str::from_utf8(bytes) {
+        Ok(text) => return Cow::Borrowed(text),
+        Err(error) if error.error_len().is_none() => {
+            let whole = bytes.get(..error.valid_up_to()).unwrap_or_default();
+            return String::from_utf8_lossy(whole);
+        }
+        Err(_) => {}
+    }
+    let front = bytes.get(..bytes.len().min(GUESS_BYTES_MAX)).unwrap_or_default();
+    if is_mostly_utf8(front) {
+        return String::from_utf8_lossy(bytes);
+    }
+    let encoding = declared.filter(|it| it.is_ascii_compatible()).unwrap_or_else(|| {
+        let mut detector = EncodingDetector::new(Iso2022JpDetection::Allow);
+        detector.feed(front, true);
+        detector.guess(None, Utf8Detection::Deny)
+    });
+    encoding.decode_without_bom_handling(bytes).0
+}
+
+/// Whether there are ten good characters for every bad byte.
+fn is_mostly_utf8(bytes: &[u8]) -> bool {
+    let (mut good, mut bad) = (0_usize, 0_usize);
+    for chunk in bytes.utf8_chunks() {
+        good += chunk.valid().chars().filter(|it| !it.is_ascii()).count();
+        bad += chunk.invalid().len();
+    }
+    bad * 10 <= good
+}
+
+/// The unique, case-folded words of texts.
+#[derive(Debug)]
+pub(crate) struct Keywords {
+    words: HashSet<Box<str>>,
+    /// Length of all words with one separator each, in bytes.
+    bytes: usize,
+    bytes_max: usize,
+    word: String,
+}
+
+impl Keywords {
+    /// Returns an empty set that takes words up to `bytes_max` bytes in all.
+    pub(crate) fn new(bytes_max: usize) -> Self {
+        Self { words: HashSet::new(), bytes: 0, bytes_max, word: String::new() }
+    }
+
+    /// Adds the words of `text`: runs of letters and digits.
+    pub(crate) fn add(&mut self, text: &str) {
+        let bytes = text.as_bytes();
+        let mut at = 0;
+        while let Some(byte) = bytes.get(at) {
+            if byte.is_ascii_alphanumeric() {
+                self.word.push(char::from(byte.to_ascii_lowercase()));
+                at += 1;
+            } else if byte.is_ascii() {
+                self.end_word();
+                at += 1;
+            } else if let Some(char) = text.get(at..).and_then(|rest| rest.chars().next()) {
+                if char.is_alphanumeric() {
+                    self.word.extend(char.to_lowercase());
+                } else {
+                    self.end_word();
+                }
+                at += char.len_utf8();
+            } else {
+                break;
+            }
+        }
+        self.end_word();
+    }
+
+    fn end_word(&mut self) {
+        let length = self.word.len();
+        let fits = (WORD_BYTES_MIN..=WORD_BYTES_MAX).contains(&length);
+        let number = DIGITS_MAX < length && self.word.bytes().all(|it| it.is_ascii_digit());
+        if fits
+            && !number
+            && self.bytes + length < self.bytes_max
+            && !self.words.contains(self.word.as_str())
+        {
+            self.bytes += length + 1;
+            self.words.insert(self.word.as_str().into());
+        }
+        self.word.clear();
+    }
+
+    /// Returns the words, sorted, one a line.
+    pub(crate) fn finish(self) -> String {
+        let mut words: Vec<Box<str>> = self.words.into_iter().collect();
+        words.sort_unstable();
+        words.join("\n")
+    }
+}
+
+/// Returns the front of `text`, at most `bytes_max` bytes, cut between words where there are any.
+pub(crate) fn front(text: &str, bytes_max: usize) -> &str {
+    if text.len() <= bytes_max {
+        return text;
+    }
+    let cut = text.get(..text.floor_char_boundary(bytes_max)).unwrap_or_default();
+    let near = cut.floor_char_boundary(cut.len().saturating_sub(WORD_BYTES_MAX));
+    match cut.get(near..).and_then(|end| end.rfind(char::is_whitespace)) {
+        Some(space) => cut.get(..near + space).unwrap_or(cut),
+        None => cut,
+    }
+}
+
+/// Returns `text` on one line: runs of white space and control characters become one space, none at
+/// the ends; at most `bytes_max` bytes.
+pub(crate) fn one_line(text: &str, bytes_max: usize) -> String {
+    let mut line = String::new();
+    // What is dropped may be long; look no further than needed.
+    let words = text.split(|it: char| it.is_whitespace() || it.is_control());
+    for word in words.filter(|word| !word.is_empty()) {
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+        if bytes_max < line.len() {
+            break;
+        }
+    }
+    let end = front(&line, bytes_max).len();
+    line.truncate(end);
+    line
+}
+
+/// Returns whether a line says something: letters or digits, and not only a ruler around them.
+pub(crate) fn is_telling(line: &str) -> bool {
+    line.chars().filter(|it| it.is_alphanumeric()).nth(1).is_some()
+}
+
+/// Text that is gathered piece by piece up to a bound.
+#[derive(Debug)]
+pub(crate) struct Body {
+    text: String,
+    bytes_max: usize,
+}
+
+impl Body {
+    /// Returns an empty text that takes at most `bytes_max` bytes.
+    pub(crate) fn new(bytes_max: usize) -> Self {
+        Self { text: String::new(), bytes_max }
+    }
+
+    /// Adds `piece`, or as much of it as fits.
+    pub(crate) fn push(&mut self, piece: &str) {
+        let room = self.bytes_max.saturating_sub(self.text.len());
+        self.text.push_str(piece.get(..piece.floor_char_boundary(room)).unwrap_or_default());
+    }
+
+    /// Adds `piece` with its white space squeezed, as a browser shows it.
+    pub(crate) fn push_squeezed(&mut self, piece: &str) {
+        let mut rest = piece;
+        while let Some(first) = rest.chars().next() {
+            if first.is_whitespace() {
+                self.space();
+                rest = rest.trim_start();
+            } else {
+                let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
+                let (word, after) = rest.split_at(end);
+                self.push(word);
+                rest = after;
+            }
+            if self.is_full() {
+                break;
+            }
+        }
+    }
+
+    /// Adds a space unless there is white space.
+    pub(crate) fn space(&mut self) {
+        if !self.text.is_empty() && !self.text.ends_with([' ', '\n']) {
+            self.push(" ");
+        }
+    }
+
+    /// Ends the line unless it is ended.
+    pub(crate) fn line(&mut self) {
+        if self.text.ends_with(' ') {
+            self.text.pop();
+        }
+        if !self.text.is_empty() && !self.text.ends_with('\n') {
+            self.push("\n");
+        }
+    }
+
+    /// Takes a hyphen off a word that goes on in the next line; false when the text does not end so.
+    pub(crate) fn join_hyphenated(&mut self) -> bool {
+        let Some(word) = self.text.trim_end_matches(' ').strip_suffix('-') else { return false };
+        let hyphenated = word.ends_with(char::is_alphabetic);
+        if hyphenated {
+            self.text.truncate(word.len());
+        }
+        hyphenated
+    }
+
+    /// Returns whether no more fits.
+    pub(crate) fn is_full(&self) -> bool {
+        // A character that does not fit leaves up to three bytes.
+        self.bytes_max < self.text.len() + 4
+    }
+
+    /// Returns the text so far.
+    pub(crate) fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Returns the text.
+    pub(crate) fn finish(self) -> String {
+        self.text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn check(bytes: &[u8], declared: Option<&str>, expected: &str) {
+        assert_eq!(decode(bytes, declared), expected, "{bytes:?} declared {declared:?}");
+    }
+
+    #[test]
+    fn charsets() {
+        check(b"plain", None, "plain");
+        check("Grüße".as_bytes(), Some("iso-8859-1"), "Grüße");
+        check(b"Gr\xfc\xdfe", Some("iso-8859-1"), "Grüße");
+        check(b"Gr\xfc\xdfe aus K\xf6ln und M\xfcnchen", None, "Grüße aus Köln und München");
+        check(b"\xef\xbb\xbfmark", None, "mark");
+        check(b"\xff\xfeh\0i\0", None, "hi");
+        check(b"cut \xc3", None, "cut ");
+        check(b"\x1b$B$\"\x1b(B", Some("iso-2022-jp"), "あ");
+        check("\u{43f}\u{440}\u{438}".as_bytes(), Some("no-such-charset"), "при");
+        // One bad byte does not make a UTF-8 text Latin-1.
+        check(&[&"äöüäöüäöüäöü".as_bytes()[..], b"\xff"].concat(), None, "äöüäöüäöüäöü\u{fffd}");
+    }
+
+    fn words(text: &str) -> String {
+        let mut keywords = Keywords::new(1000);
+        keywords.add(text);
+        keywords.finish().replace('\n', " ")
+    }
+
+    #[test]
+    fn keywords_are_unique_sorted_and_folded() {
+        assert_eq!(words("The cat, the CAT; a b2 Über-größe 12345678901"), "b2 cat größe the über");
+        assert_eq!(words(&"x".repeat(65)), "");
+        assert_eq!(words("日本語 テスト"), "テスト 日本語");
+    }
+
+    #[test]
+    fn keywords_are_bounded() {
+        let mut keywords = Keywords::new(20);
+        for number in 100..200 {
+            keywords.add(&format!("word{number}"));
+        }
+        assert_eq!(keywords.finish(), "word100\nword101");
+    }
+
+    #[test]
+    fn cuts_fall_between_words_and_characters() {
+        assert_eq!(front("one two three", 9), "one two");
+        assert_eq!(front("äöü", 3), "ä");
+        assert_eq!(front("short", 99), "short");
+        assert_eq!(one_line("  a \n\t b\0c  ", 99), "a b c");
+        assert_eq!(one_line("one two three", 9), "one two");
+    }
+
+    #[test]
+    fn bodies_squeeze_and_stop() {
+        let mut body = Body::new(12);
+        body.push_squeezed("  a  b\n");
+        body.push_squeezed("c");
+        body.line();
+        body.line();
+        body.push_squeezed("däääääääää");
+        assert_eq!(body.as_str(), "a b c\ndää");
+        assert!(body.is_full());
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_decode(bytes in proptest::collection::vec(any::<u8>(), 0..300), max in 0..200_usize) {
+            let text = decode(&bytes, None);
+            prop_assert!(front(&text, max).len() <= max);
+            prop_assert!(one_line(&text, max).len() <= max);
+            let mut keywords = Keywords::new(max);
+            keywords.add(&text);
+            prop_assert!(keywords.finish().len() <= max);
+        }
+    }
+}
