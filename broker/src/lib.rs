@@ -3,14 +3,20 @@
 //! [`server::Server`] is the daemon; [`config::Config`] its settings, [`status::Status`] what it
 //! says of itself. It knows nothing of gatherers but their feed.
 
+mod admin;
 pub mod answer;
 pub mod api;
+mod catalog;
+mod collect;
 pub mod config;
 pub mod error;
 pub mod index;
+mod indexer;
 pub mod measure;
+mod memory;
 pub mod metrics;
 pub mod page;
+mod pipeline;
 pub mod query;
 pub mod rank;
 pub mod schedule;

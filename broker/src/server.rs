@@ -1,23 +1,58 @@
-//! The broker as a daemon: two listeners over one pipeline.
+//! The broker as a daemon: a data directory, two listeners, and a handle for who runs it.
+//!
+//! The public listener has pages, search API, objects and the broker's own feed (so that other
+//! brokers can collect from this one); the admin listener has status, metrics and commands.
 
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, Write as _};
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use collection::Version;
+use axum::Router;
+use axum::extract::Request;
+use axum::routing::{any, get};
+use collection::feed::{FeedOptions, FeedServer};
+use collection::{Collection, Compacted, Oid, Options, Stamp, Swept, Version};
+use net::client::Client;
+use net::clock;
 use net::shutdown::Shutdown;
 use tokio::net::TcpListener;
+use web::Pages;
+use web::auth::AdminToken;
 
+use crate::admin;
+use crate::catalog::Catalog;
+use crate::collect::Collector;
 use crate::config::Config;
 use crate::error::Error;
+use crate::index::{Index, IndexOptions};
+use crate::indexer::Indexer;
+use crate::metrics::Counters;
+use crate::page::{self, PageState};
+use crate::pipeline::{self, Stages, blocking};
 use crate::status::Status;
+
+/// Folder of the collection in the data directory.
+const COLLECTION: &str = "collection";
+
+/// Folder of the full-text index in the data directory.
+const INDEX: &str = "index";
+
+/// File of the broker's id in the data directory.
+const ID: &str = "id";
+
+/// Bits of a broker's id, as hex digits.
+const ID_DIGITS: usize = 16;
 
 /// A broker that is bound and ready to run.
 #[derive(Debug)]
 pub struct Server {
     public: TcpListener,
     admin: TcpListener,
-    local_addr: SocketAddr,
-    admin_addr: SocketAddr,
+    token: AdminToken,
+    pages: Pages,
     handle: Handle,
 }
 
@@ -31,18 +66,34 @@ impl Server {
     pub async fn bind(config: Config) -> Result<Self, Error> {
         let (public, local_addr) = listen(config.listen).await?;
         let (admin, admin_addr) = listen(config.admin_listen).await?;
-        let handle = Handle { config: Arc::new(Mutex::new(config)) };
-        Ok(Self { public, admin, local_addr, admin_addr, handle })
+        let opened = blocking("opening", move || open(config)).await?;
+        let Opened { config, id, token, pages, collection, index, stages } = opened;
+        // A source may have gone from the settings while the broker was down.
+        stages.catalog.handle_sources(&config).await?;
+        let inner = Inner {
+            config: Mutex::new(config),
+            turn: tokio::sync::Mutex::default(),
+            id,
+            local_addr,
+            admin_addr,
+            started_ms: clock::now_ms(),
+            collection,
+            index,
+            stages,
+            pages: pages.clone(),
+        };
+        let handle = Handle { inner: Arc::new(inner) };
+        Ok(Self { public, admin, token, pages, handle })
     }
 
     /// Returns the address of the public listener.
     pub fn local_addr(&self) -> SocketAddr {
-        self.local_addr
+        self.handle.inner.local_addr
     }
 
     /// Returns the address of the admin listener.
     pub fn admin_addr(&self) -> SocketAddr {
-        self.admin_addr
+        self.handle.inner.admin_addr
     }
 
     /// Returns a handle, good while the server runs.
@@ -56,10 +107,86 @@ impl Server {
     ///
     /// A part of the broker failed for good; the others have been drained.
     pub async fn run(self, shutdown: Shutdown) -> Result<(), Error> {
-        shutdown.started().await;
-        drop((self.public, self.admin));
-        Ok(())
+        let inner = &self.handle.inner;
+        tracing::info!(public = %inner.local_addr, admin = %inner.admin_addr, "broker runs");
+        let stages = inner.stages.clone();
+        let router = public(&self.handle, &self.pages, shutdown.clone());
+        let public = Front { listener: self.public, router };
+        let router = admin::routes(self.handle.clone(), self.token);
+        let admin = Front { listener: self.admin, router };
+        pipeline::run(stages, public, admin, shutdown).await
     }
+}
+
+/// A listener and what it answers with.
+#[derive(Debug)]
+pub(crate) struct Front {
+    listener: TcpListener,
+    router: Router,
+}
+
+impl Front {
+    /// Serves until `stop`, then drains.
+    ///
+    /// # Errors
+    ///
+    /// The listener is of no further use.
+    pub(crate) async fn serve(self, stop: Shutdown) -> Result<(), Error> {
+        let limits = net::server::Limits::default();
+        Ok(net::server::serve(self.listener, self.router, limits, stop).await?)
+    }
+}
+
+/// What the data directory gave.
+struct Opened {
+    config: Config,
+    id: String,
+    token: AdminToken,
+    pages: Pages,
+    collection: Collection,
+    index: Index,
+    stages: Stages,
+}
+
+/// Opens everything in the data directory. Blocks.
+fn open(config: Config) -> Result<Opened, Error> {
+    let data = config.data.as_path();
+    fs::create_dir_all(data).map_err(|source| io_error("create", data, source))?;
+    let id = load_or_create_id(&data.join(ID))?;
+    let token = AdminToken::load_or_create(data)?;
+    let pages = page::pages(&config.name, config.base_url.as_ref(), config.templates.clone())?;
+    let now_ms = clock::now_ms();
+    let folder = data.join(COLLECTION);
+    let (collection, recovery) = Collection::open(&folder, Options::default(), Stamp(now_ms))?;
+    for cut in &recovery.cut {
+        let (file, offset, bytes) = (cut.file.display(), cut.offset, cut.bytes);
+        tracing::warn!(%file, offset, bytes, lost = cut.lost, "cut from the collection");
+    }
+    let index = Index::open(&data.join(INDEX), IndexOptions::default())?;
+    let client = Client::new(net::client::Settings::default());
+    let stages = Stages {
+        collector: Collector::open(collection.clone(), client, &config, now_ms)?,
+        catalog: Catalog::new(collection.clone()),
+        indexer: Indexer::new(collection.clone(), index.clone()),
+    };
+    Ok(Opened { id, token, pages, collection, index, stages, config })
+}
+
+/// Returns the public listener's routes.
+fn public(handle: &Handle, pages: &Pages, shutdown: Shutdown) -> Router {
+    let inner = &handle.inner;
+    let options = FeedOptions { shutdown, ..FeedOptions::default() };
+    let feed = FeedServer::new(inner.collection.clone(), options);
+    let serve_feed = any(move |request: Request| {
+        let feed = feed.clone();
+        async move { feed.respond(request.map(drop)).await.map(axum::body::Body::new) }
+    });
+    let state = PageState::new(inner.index.clone(), inner.collection.clone(), pages.clone());
+    Router::new()
+        .route("/feed", serve_feed.clone())
+        .route("/snapshot/{id}", serve_feed)
+        .route("/healthz", get(admin::healthz).with_state(handle.clone()))
+        .merge(page::routes(state))
 }
 
 /// Binds a listener and says where it ended up.
@@ -69,18 +196,117 @@ async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), Error>
     Ok((listener, bound))
 }
 
-/// Talks to a running broker from within its process.
+/// Reads the id in `path`, or makes one: 16 hex digits, kept for good. Blocks.
+fn load_or_create_id(path: &Path) -> Result<String, Error> {
+    match fs::read_to_string(path) {
+        Ok(text) => {
+            let id = text.trim();
+            let valid = id.len() == ID_DIGITS && id.bytes().all(|it| it.is_ascii_hexdigit());
+            let wrong = || io::Error::new(io::ErrorKind::InvalidData, "not 16 hex digits");
+            valid.then(|| id.to_owned()).ok_or_else(|| io_error("read", path, wrong()))
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            // Seeded by the system for each process: random enough for a name.
+            let random = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), path);
+            let id = format!("{random:016x}");
+            let write = || {
+                let mut file = fs::File::create_new(path)?;
+                writeln!(file, "{id}")?;
+                file.sync_all()
+            };
+            write().map_err(|source| io_error("write", path, source))?;
+            Ok(id)
+        }
+        Err(source) => Err(io_error("read", path, source)),
+    }
+}
+
+fn io_error(action: &'static str, path: &Path, source: io::Error) -> Error {
+    Error::Io { action, path: path.to_owned(), source }
+}
+
+/// Talks to a running broker from within its process. Clones are the same.
 #[derive(Clone, Debug)]
 pub struct Handle {
-    config: Arc<Mutex<Config>>,
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    config: Mutex<Config>,
+    /// One reload at a time.
+    turn: tokio::sync::Mutex<()>,
+    id: String,
+    local_addr: SocketAddr,
+    admin_addr: SocketAddr,
+    started_ms: u64,
+    collection: Collection,
+    index: Index,
+    stages: Stages,
+    pages: Pages,
 }
 
 impl Handle {
-    /// Returns what `GET /status` answers.
+    /// Returns what `GET /status` answers; nothing but defaults once the runtime is stopping.
     pub async fn status(&self) -> Status {
-        tokio::task::yield_now().await;
-        let config = self.config.lock().unwrap_or_else(PoisonError::into_inner);
-        Status { name: config.name.clone(), ..Status::default() }
+        let handle = self.clone();
+        tokio::task::spawn_blocking(move || handle.status_now()).await.unwrap_or_default()
+    }
+
+    fn status_now(&self) -> Status {
+        let inner = &self.inner;
+        let Stages { collector, catalog, indexer } = &inner.stages;
+        let config = self.config().clone();
+        let (version, mut upkeep) = (inner.collection.version(), catalog.view());
+        let held_by_source = catalog.held_by_source().unwrap_or_else(|error| {
+            upkeep.problem = Some(error.to_string());
+            BTreeMap::new()
+        });
+        let covered = indexer.covered().filter(|it| it.epoch == version.epoch);
+        Status {
+            name: config.name.clone(),
+            id: inner.id.clone(),
+            software: env!("CARGO_PKG_VERSION").to_owned(),
+            listen: inner.local_addr.to_string(),
+            admin_listen: inner.admin_addr.to_string(),
+            started_ms: inner.started_ms,
+            objects: inner.collection.len(),
+            epoch: version.epoch.to_string(),
+            serial: version.serial,
+            index_covered: covered.map(|it| it.serial),
+            index_problem: indexer.problem(),
+            catalog_problem: upkeep.problem,
+            held: upkeep.held,
+            policy: "oap".to_owned(),
+            theta: config.freshness.theta,
+            freshness: collector.freshness(),
+            pulls: collector.totals().pulls,
+            sources: collector.status(&config, &held_by_source),
+        }
+    }
+
+    /// Takes over new settings: sources are added, changed and removed (a removed one releases
+    /// all that it held), the freshness settings apply at once, templates are read anew. Returns
+    /// the names of settings that differ but need a restart.
+    ///
+    /// # Errors
+    ///
+    /// The collection cannot be read or written; the sources of the new settings stay, and the
+    /// next reload or start tries the rest again.
+    pub async fn reload(&self, config: Config) -> Result<Vec<&'static str>, Error> {
+        let _turn = self.inner.turn.lock().await;
+        let Stages { collector, catalog, .. } = &self.inner.stages;
+        let fixed = fixed_differences(&self.config(), &config);
+        {
+            let mut current = self.config();
+            current.sources.clone_from(&config.sources);
+            current.freshness = config.freshness;
+        }
+        collector.reconfigure(&config).await?;
+        catalog.handle_sources(&config).await?;
+        let pages = self.inner.pages.clone();
+        blocking("templates", move || pages.reload()).await?;
+        Ok(fixed)
     }
 
     /// Waits until a source has been collected up to `version` (or a later epoch of it) and the
@@ -90,8 +316,8 @@ impl Handle {
     ///
     /// [`Error::SourceUnknown`]; the collection cannot be read.
     pub async fn caught_up(&self, source: &str, version: Version) -> Result<(), Error> {
-        tracing::trace!(source, %version, "waited for");
-        std::future::pending().await
+        self.inner.stages.collector.reached(source, version).await?;
+        self.inner.stages.indexer.caught_up().await
     }
 
     /// Makes one source, or without a name every one, due now; returns how many.
@@ -100,19 +326,80 @@ impl Handle {
     ///
     /// [`Error::SourceUnknown`].
     pub fn pull(&self, source: Option<&str>) -> Result<usize, Error> {
-        source.map_or(Ok(0), |name| Err(Error::SourceUnknown { name: name.to_owned() }))
+        self.inner.stages.collector.request(source)
     }
 
-    /// Takes over new settings: sources are added, changed and removed (a removed one releases
-    /// all that it held), the freshness settings apply at once. Returns the names of settings
-    /// that differ but need a restart.
+    /// Lets what is held expire.
     ///
     /// # Errors
     ///
-    /// A removed source's holdings could not be released; the old settings stay.
-    pub async fn reload(&self, config: Config) -> Result<Vec<&'static str>, Error> {
-        tokio::task::yield_now().await;
-        *self.config.lock().unwrap_or_else(PoisonError::into_inner) = config;
-        Ok(Vec::new())
+    /// The collection cannot be written.
+    pub async fn confirm(&self) -> Result<Swept, Error> {
+        self.inner.stages.catalog.sweep(1.0).await
     }
+
+    /// Rewrites the collection without what is superseded.
+    ///
+    /// # Errors
+    ///
+    /// The collection cannot be written; it is as it was.
+    pub async fn compact(&self) -> Result<Compacted, Error> {
+        self.inner.stages.catalog.compact().await
+    }
+
+    /// Returns the objects with the same content as `oid` that were found elsewhere, in OID order.
+    ///
+    /// # Errors
+    ///
+    /// The collection cannot be read.
+    pub async fn duplicates(&self, oid: Oid) -> Result<Vec<Oid>, Error> {
+        let catalog = self.inner.stages.catalog.clone();
+        blocking("duplicates", move || catalog.duplicates(&oid)).await
+    }
+
+    /// Returns the collection's version.
+    pub fn version(&self) -> Version {
+        self.inner.collection.version()
+    }
+
+    /// Returns the full-text index, to be searched from within the process.
+    pub fn index(&self) -> Index {
+        self.inner.index.clone()
+    }
+
+    /// Returns what the metrics count since the start.
+    pub fn counters(&self) -> Counters {
+        let (totals, upkeep) =
+            (self.inner.stages.collector.totals(), self.inner.stages.catalog.view());
+        Counters {
+            pulls: totals.pulls,
+            failures: totals.failures,
+            changes: totals.changes,
+            bytes: totals.bytes,
+            expired: upkeep.expired,
+            compactions: upkeep.compactions,
+        }
+    }
+
+    /// Returns what is wrong with the index and with the catalog's upkeep.
+    pub(crate) fn problems(&self) -> (Option<String>, Option<String>) {
+        (self.inner.stages.indexer.problem(), self.inner.stages.catalog.view().problem)
+    }
+
+    fn config(&self) -> MutexGuard<'_, Config> {
+        self.inner.config.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Returns the names of the settings that differ and are read at the start only.
+fn fixed_differences(old: &Config, new: &Config) -> Vec<&'static str> {
+    let differs = [
+        ("name", old.name != new.name),
+        ("listen", old.listen != new.listen),
+        ("admin_listen", old.admin_listen != new.admin_listen),
+        ("base_url", old.base_url != new.base_url),
+        ("data", old.data != new.data),
+        ("templates", old.templates != new.templates),
+    ];
+    differs.iter().filter(|(_, differs)| *differs).map(|(name, _)| *name).collect()
 }

@@ -1,0 +1,96 @@
+//! The admin listener: status, metrics, health, and commands that need the admin's token.
+
+use axum::Router;
+use axum::extract::{Query, State};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::{get, post};
+use collection::Swept;
+use http::StatusCode;
+use serde::Deserialize;
+use serde_json::json;
+use web::auth::{self, AdminToken};
+use web::health::{self, Check};
+
+use crate::error::Error;
+use crate::metrics;
+use crate::server::Handle;
+use crate::status::Status;
+
+/// Returns the admin listener's routes.
+pub(crate) fn routes(handle: Handle, token: AdminToken) -> Router {
+    Router::new()
+        .route("/status", get(status))
+        .route("/metrics", get(samples))
+        .route("/healthz", get(healthz))
+        .route("/pull", post(pull))
+        .route("/confirm", post(confirm))
+        .route("/compact", post(compact))
+        .layer(axum::middleware::from_fn_with_state(token, auth::guard))
+        .with_state(handle)
+}
+
+async fn status(State(handle): State<Handle>) -> axum::Json<Status> {
+    axum::Json(handle.status().await)
+}
+
+async fn samples(State(handle): State<Handle>) -> Response {
+    health::metrics(&metrics::samples(&handle.status().await, &handle.counters()))
+}
+
+/// Answers `/healthz`, of the public listener as well.
+pub(crate) async fn healthz(State(handle): State<Handle>) -> Response {
+    // A broker whose index is behind still answers; one whose upkeep fails needs somebody.
+    let (index, catalog) = handle.problems();
+    let check = |name, fault: Option<String>| Check { name, fault };
+    std::future::ready(health::healthz(
+        "broker",
+        &[check("index", index), check("catalog", catalog)],
+    ))
+    .await
+}
+
+#[derive(Deserialize)]
+struct PullQuery {
+    source: Option<String>,
+}
+
+/// `POST /pull?source=NAME`: that source, or without a name every one, is due now.
+async fn pull(State(handle): State<Handle>, Query(query): Query<PullQuery>) -> Response {
+    match handle.pull(query.source.as_deref()) {
+        Ok(due) => (StatusCode::ACCEPTED, axum::Json(json!({ "due": due }))).into_response(),
+        Err(error) => failure(&error),
+    }
+}
+
+/// `POST /confirm`: what is held may expire.
+async fn confirm(State(handle): State<Handle>) -> Response {
+    match handle.confirm().await {
+        Ok(Swept::Done { expired }) => axum::Json(json!({ "expired": expired })).into_response(),
+        Ok(Swept::Held { would_expire, of }) => {
+            axum::Json(json!({ "held": would_expire, "of": of })).into_response()
+        }
+        Err(error) => failure(&error),
+    }
+}
+
+/// `POST /compact`: rewrites the collection without what is superseded.
+async fn compact(State(handle): State<Handle>) -> Response {
+    match handle.compact().await {
+        Ok(done) => axum::Json(json!({
+            "kept": done.kept,
+            "dropped": done.dropped,
+            "bytes_before": done.bytes.0,
+            "bytes_after": done.bytes.1,
+        }))
+        .into_response(),
+        Err(error) => failure(&error),
+    }
+}
+
+fn failure(error: &Error) -> Response {
+    let status = match error {
+        Error::SourceUnknown { .. } => StatusCode::NOT_FOUND,
+        _ => StatusCode::INTERNAL_SERVER_ERROR,
+    };
+    (status, axum::Json(json!({ "error": { "message": error.to_string() } }))).into_response()
+}

@@ -1,0 +1,501 @@
+//! The collector: performs the pulls that the [schedule](crate::schedule) asks for.
+//!
+//! Many sources at once, each in a task of its own, at most [`PULLS_AT_ONCE`] besides the long
+//! polls of followed sources. What a pull brings is committed to the collection together with the
+//! source's cursor by `collection::pull`; here is only who, when, and what came of it. The
+//! schedule's memory is kept in notes of the collection, so that a restart goes on.
+//!
+//! Source: TR §4.3 (the collector); Adly §4.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use collection::pull::{Kind, PullLimits, Puller, Summary};
+use collection::{Batch, Collection, Note, Stamp, Version};
+use net::client::Client;
+use net::clock;
+use net::shutdown::Shutdown;
+use tokio::sync::{Notify, watch};
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+
+use crate::config::Config;
+use crate::error::Error;
+use crate::memory::{self, Memory};
+use crate::pipeline::blocking;
+use crate::schedule::{Due, Found, Schedule};
+use crate::source::Source;
+use crate::status::{Errors, LastPull, SourceStatus};
+
+/// Scheduled pulls at once; further ones wait for their turn in order of their due times.
+pub(crate) const PULLS_AT_ONCE: usize = 16;
+
+/// How long a long poll asks the source to hold its answer.
+pub(crate) const WAIT: Duration = Duration::from_secs(55);
+
+/// How often the schedule's memory is written down, if it has changed.
+pub(crate) const REMEMBER_EVERY: Duration = Duration::from_secs(10);
+
+/// Seconds of a day.
+const DAY_SECS: f64 = 86_400.0;
+
+/// Longest sleep of the collector: bounds what a jump of the wall clock can do.
+const SLEEP_MAX: Duration = Duration::from_secs(60);
+
+/// Performs pulls. Clones are the same collector.
+#[derive(Clone, Debug)]
+pub(crate) struct Collector {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    collection: Collection,
+    /// Guards against private addresses or not: a source's settings say which.
+    client: Client,
+    state: Mutex<State>,
+    /// The schedule has changed: look at it again.
+    changed: Notify,
+    /// Counts the pulls that ended, for those who wait for one.
+    ended: watch::Sender<u64>,
+}
+
+#[derive(Debug)]
+struct State {
+    schedule: Schedule,
+    live: BTreeMap<String, Live>,
+    totals: Totals,
+}
+
+/// A source as it fares in this process.
+#[derive(Debug)]
+struct Live {
+    source: Source,
+    /// Ends a pull under way when the source goes or changes.
+    cancel: Shutdown,
+    pulling: bool,
+    last_pull: Option<LastPull>,
+    pulls: u64,
+    errors: Errors,
+    /// What the notes say is no longer what the schedule says.
+    unwritten: bool,
+}
+
+/// What all pulls of this process came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Totals {
+    pub(crate) pulls: u64,
+    pub(crate) failures: u64,
+    pub(crate) changes: u64,
+    pub(crate) bytes: u64,
+}
+
+impl Collector {
+    /// Takes up the sources of the settings, with what the notes remember of them. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// The notes cannot be read.
+    pub(crate) fn open(
+        collection: Collection,
+        client: Client,
+        config: &Config,
+        now_ms: u64,
+    ) -> Result<Self, Error> {
+        let schedule = Schedule::new(config.freshness);
+        let state = State { schedule, live: BTreeMap::new(), totals: Totals::default() };
+        let inner = Inner {
+            collection,
+            client,
+            state: Mutex::new(state),
+            changed: Notify::new(),
+            ended: watch::Sender::new(0),
+        };
+        let collector = Self { inner: Arc::new(inner) };
+        for source in &config.sources {
+            collector.add(source, now_ms)?;
+        }
+        Ok(collector)
+    }
+
+    /// Pulls whatever is due until the shutdown starts.
+    pub(crate) async fn run(&self, shutdown: Shutdown) {
+        tokio::join!(self.run_pulls(&shutdown), self.run_memory(&shutdown));
+        self.remember().await;
+    }
+
+    async fn run_memory(&self, shutdown: &Shutdown) {
+        let mut ticks = tokio::time::interval(REMEMBER_EVERY);
+        loop {
+            tokio::select! {
+                () = shutdown.started() => return,
+                _ = ticks.tick() => self.remember().await,
+            }
+        }
+    }
+
+    async fn run_pulls(&self, shutdown: &Shutdown) {
+        let mut pulls = JoinSet::new();
+        let mut under_way: BTreeMap<tokio::task::Id, Due> = BTreeMap::new();
+        while !shutdown.is_started() {
+            let taken = under_way.values().filter(|due| due.slot).count();
+            let slot = taken < PULLS_AT_ONCE;
+            if let Some(due) = self.state().schedule.poll_due(slot, clock::now_ms()) {
+                let task = pulls.spawn(self.clone().pull(due.clone()));
+                under_way.insert(task.id(), due);
+                continue;
+            }
+            tokio::select! {
+                () = shutdown.started() => {}
+                () = self.inner.changed.notified() => {}
+                () = sleep(self.pause(slot)) => {}
+                Some(ended) = pulls.join_next_with_id() => {
+                    let id = ended.as_ref().map_or_else(|error| error.id(), |(id, ())| *id);
+                    let due = under_way.remove(&id);
+                    if let (Some(due), Err(error)) = (due, ended) {
+                        self.handle_failure(&due.source, &format!("the pull broke: {error}"), None);
+                        self.tell();
+                    }
+                }
+            }
+        }
+        pulls.shutdown().await;
+    }
+
+    /// Returns how long nothing is due.
+    fn pause(&self, slot: bool) -> Duration {
+        let due_ms = self.state().schedule.poll_timeout(slot);
+        let ahead = due_ms.map(|at| Duration::from_millis(at.saturating_sub(clock::now_ms())));
+        ahead.unwrap_or(SLEEP_MAX).min(SLEEP_MAX)
+    }
+
+    /// Performs one pull and reports it.
+    async fn pull(self, due: Due) {
+        let Some((source, cancel)) = self.begin(&due.source) else { return };
+        let (asked_ms, began) = (clock::now_ms(), clock::monotonic());
+        let puller = puller(&self.inner, &source);
+        let wait = due.wait.then_some(WAIT);
+        let outcome = tokio::select! {
+            outcome = puller.pull(wait) => Some(outcome),
+            () = cancel.started() => None,
+        };
+        let ended = Ended { due, asked_ms, took: clock::monotonic() - began };
+        let work = move || {
+            self.end(&ended, outcome);
+            Ok::<(), Error>(())
+        };
+        if let Err(error) = blocking("report of a pull", work).await {
+            tracing::debug!(%error, "the report of a pull was given up");
+        }
+    }
+}
+
+/// A pull that has ended.
+#[derive(Debug)]
+struct Ended {
+    due: Due,
+    asked_ms: u64,
+    took: Duration,
+}
+
+impl Collector {
+    /// Marks a source as being pulled; `None` if it is gone.
+    fn begin(&self, name: &str) -> Option<(Source, Shutdown)> {
+        let mut state = self.state();
+        let live = state.live.get_mut(name)?;
+        live.pulling = true;
+        Some((live.source.clone(), live.cancel.clone()))
+    }
+
+    /// Takes in what came of a pull. May take a while with thousands of sources.
+    fn end(&self, ended: &Ended, outcome: Option<Result<Summary, collection::Error>>) {
+        let name = &ended.due.source;
+        match outcome {
+            Some(Ok(pulled)) => self.handle_pulled(ended, &pulled),
+            Some(Err(error)) => self.handle_failure(name, &error.to_string(), retry_after(&error)),
+            None => {
+                let mut state = self.state();
+                state.schedule.handle_cancel(name, clock::now_ms());
+                if let Some(live) = state.live.get_mut(name) {
+                    live.pulling = false;
+                }
+            }
+        }
+        self.tell();
+    }
+
+    /// Tells those who wait that a pull has ended.
+    fn tell(&self) {
+        self.inner.ended.send_modify(|count| *count += 1);
+        self.inner.changed.notify_one();
+    }
+
+    fn handle_pulled(&self, ended: &Ended, pulled: &Summary) {
+        let (name, now_ms) = (&ended.due.source, clock::now_ms());
+        let full = pulled.kind == Kind::Snapshot;
+        let found = Found {
+            full,
+            changes: pulled.changes,
+            age_secs: pulled.age_secs,
+            elements: pulled.objects,
+            as_of_ms: if ended.due.wait { now_ms } else { ended.asked_ms },
+            early: ended.due.wait && pulled.changes == 0 && ended.took < WAIT / 2,
+        };
+        let kind = if full { "snapshot" } else { "delta" };
+        tracing::info!(
+            source = name.as_str(), kind, changes = pulled.changes, bytes = pulled.bytes,
+            took_ms = ended.took.as_millis(), version = %pulled.version, "pulled"
+        );
+        let mut state = self.state();
+        state.schedule.handle_pull(name, found, now_ms);
+        state.totals.pulls += 1;
+        state.totals.changes += pulled.changes;
+        state.totals.bytes += pulled.bytes;
+        let Some(live) = state.live.get_mut(name) else { return };
+        (live.pulling, live.unwritten) = (false, true);
+        live.pulls += 1;
+        (live.errors.in_a_row, live.errors.back_off_seconds) = (0, 0.0);
+        live.last_pull = Some(LastPull {
+            at_ms: now_ms,
+            kind: kind.to_owned(),
+            changes: pulled.changes,
+            bytes: pulled.bytes,
+            took_seconds: ended.took.as_secs_f64(),
+        });
+    }
+
+    fn handle_failure(&self, name: &str, message: &str, retry_after: Option<Duration>) {
+        let now_ms = clock::now_ms();
+        let mut state = self.state();
+        state.schedule.handle_failure(name, retry_after, now_ms);
+        state.totals.failures += 1;
+        let back_off_ms = state.schedule.view(name).map_or(0, |view| view.back_off_ms);
+        let Some(live) = state.live.get_mut(name) else { return };
+        live.pulling = false;
+        live.errors = Errors {
+            count: live.errors.count + 1,
+            in_a_row: live.errors.in_a_row.saturating_add(1),
+            last: Some(message.to_owned()),
+            last_ms: Some(now_ms),
+            back_off_seconds: Duration::from_millis(back_off_ms).as_secs_f64(),
+        };
+        tracing::warn!(source = name, back_off_ms, "pull failed: {message}");
+    }
+
+    /// Takes up a source with what the notes remember of it. Blocks.
+    fn add(&self, source: &Source, now_ms: u64) -> Result<(), Error> {
+        let memory = self.inner.collection.note(&memory::key(&source.name))?;
+        let memory = memory.map(|bytes| Memory::read(&bytes)).unwrap_or_default();
+        let mut state = self.state();
+        state.schedule.handle_source(source, Some(memory.schedule), now_ms);
+        let live = Live {
+            source: source.clone(),
+            cancel: Shutdown::new(),
+            pulling: false,
+            last_pull: memory.last_pull,
+            pulls: 0,
+            errors: Errors::default(),
+            unwritten: false,
+        };
+        state.live.insert(source.name.clone(), live);
+        Ok(())
+    }
+
+    /// Takes over changed settings. Removed sources are no longer pulled when this returns; what
+    /// they hold is the catalog's to release.
+    ///
+    /// # Errors
+    ///
+    /// The notes of a new source cannot be read; the other sources are as the settings say.
+    pub(crate) async fn reconfigure(&self, config: &Config) -> Result<(), Error> {
+        let wanted: BTreeMap<String, Source> =
+            config.sources.iter().map(|it| (it.name.clone(), it.clone())).collect();
+        let now_ms = clock::now_ms();
+        let mut gone = Vec::new();
+        let mut new = Vec::new();
+        {
+            let mut state = self.state();
+            let State { schedule, live, .. } = &mut *state;
+            schedule.handle_settings(config.freshness, now_ms);
+            for (name, it) in live.iter_mut() {
+                match wanted.get(name) {
+                    Some(source) if *source == it.source => {}
+                    Some(source) => {
+                        schedule.handle_source(source, None, now_ms);
+                        schedule.handle_request(name, now_ms);
+                        it.source = source.clone();
+                        std::mem::replace(&mut it.cancel, Shutdown::new()).start();
+                    }
+                    None => {
+                        schedule.remove(name, now_ms);
+                        it.cancel.start();
+                        gone.push(name.clone());
+                    }
+                }
+            }
+            new.extend(wanted.values().filter(|it| !live.contains_key(&it.name)).cloned());
+        }
+        self.inner.changed.notify_one();
+        for name in gone {
+            self.until(|state| state.live.get(&name).is_none_or(|it| !it.pulling)).await;
+            self.state().live.remove(&name);
+        }
+        let collector = self.clone();
+        let add = move || new.iter().try_for_each(|source| collector.add(source, now_ms));
+        blocking("new sources", add).await?;
+        self.inner.changed.notify_one();
+        Ok(())
+    }
+
+    /// Makes one source, or every one, due now; returns how many.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::SourceUnknown`].
+    pub(crate) fn request(&self, name: Option<&str>) -> Result<usize, Error> {
+        let now_ms = clock::now_ms();
+        let mut state = self.state();
+        let names: Vec<String> = match name {
+            Some(name) => vec![name.to_owned()],
+            None => state.live.keys().cloned().collect(),
+        };
+        for name in &names {
+            if !state.schedule.handle_request(name, now_ms) {
+                return Err(Error::SourceUnknown { name: name.clone() });
+            }
+        }
+        self.inner.changed.notify_one();
+        Ok(names.len())
+    }
+
+    /// Waits until a source has been read up to `version`, or a later epoch of it has begun.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::SourceUnknown`]; the cursor cannot be read.
+    pub(crate) async fn reached(&self, name: &str, version: Version) -> Result<(), Error> {
+        let mut ended = self.inner.ended.subscribe();
+        loop {
+            if !self.state().live.contains_key(name) {
+                return Err(Error::SourceUnknown { name: name.to_owned() });
+            }
+            ended.mark_unchanged();
+            let (collection, key) = (self.inner.collection.clone(), name.to_owned());
+            let cursor = blocking("cursor of a source", move || collection.cursor(&key)).await?;
+            let there = cursor.is_some_and(|it| {
+                let at = Version { epoch: it.epoch, serial: it.serial };
+                it.snapshot.is_none() && version <= at
+            });
+            if there {
+                return Ok(());
+            }
+            // The sender lives in `self`: this cannot fail.
+            if ended.changed().await.is_err() {
+                return Err(Error::Worker { what: "collector".to_owned() });
+            }
+        }
+    }
+
+    /// Returns what status says of the sources, in the order of the settings.
+    pub(crate) fn status(
+        &self,
+        config: &Config,
+        held: &BTreeMap<String, u64>,
+    ) -> Vec<SourceStatus> {
+        let state = self.state();
+        let one = |source: &Source| {
+            let (live, view) = (state.live.get(&source.name)?, state.schedule.view(&source.name)?);
+            Some(SourceStatus {
+                name: source.name.clone(),
+                url: source.url.to_string(),
+                kind: source.kind.name().to_owned(),
+                rate_per_second: view.rate,
+                rate_per_day: view.rate.map(|rate| rate * DAY_SECS),
+                elements: view.elements,
+                interval_seconds: view.interval_secs,
+                next_due_ms: view.due_ms,
+                pulling: view.pulling,
+                last_pull: live.last_pull.clone(),
+                pulls: live.pulls,
+                freshness: view.freshness,
+                follow: source.follow,
+                errors: live.errors.clone(),
+                objects: held.get(&source.name).copied().unwrap_or_default(),
+            })
+        };
+        config.sources.iter().filter_map(one).collect()
+    }
+
+    /// Returns measured freshness over all sources.
+    pub(crate) fn freshness(&self) -> Option<f64> {
+        self.state().schedule.freshness()
+    }
+
+    /// Returns what all pulls of this process came to.
+    pub(crate) fn totals(&self) -> Totals {
+        self.state().totals
+    }
+
+    /// Writes down what the schedule knows of the sources that were pulled since the last time.
+    async fn remember(&self) {
+        let collector = self.clone();
+        if let Err(error) = blocking("schedule's notes", move || collector.write_notes()).await {
+            tracing::warn!(%error, "the schedule's memory was not written down");
+        }
+    }
+
+    fn write_notes(&self) -> Result<(), Error> {
+        let mut notes = Vec::new();
+        {
+            let mut state = self.state();
+            let State { schedule, live, .. } = &mut *state;
+            for (name, it) in live.iter_mut().filter(|(_, it)| it.unwritten) {
+                let Some(schedule) = schedule.remembered(name) else { continue };
+                let memory = Memory { schedule, last_pull: it.last_pull.clone() };
+                notes.push(Note { key: memory::key(name), value: Some(memory.written()) });
+                it.unwritten = false;
+            }
+        }
+        if !notes.is_empty() {
+            let batch = Batch { changes: Vec::new(), notes };
+            self.inner.collection.commit(batch, Stamp(clock::now_ms()))?;
+        }
+        Ok(())
+    }
+
+    /// Waits until `holds`; looked at whenever a pull ends.
+    async fn until(&self, holds: impl Fn(&State) -> bool) {
+        let mut ended = self.inner.ended.subscribe();
+        while !holds(&self.state()) {
+            if ended.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // A panic in here leaves numbers that are stale, never half-written.
+        self.inner.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Returns the client of a source's feed.
+fn puller(inner: &Inner, source: &Source) -> Puller {
+    let limits = PullLimits { records_max: source.records_max, bytes_max: source.bytes_max };
+    let (client, collection) = (inner.client.clone(), inner.collection.clone());
+    let token = source.token.as_ref().map(|it| it.secret().to_owned());
+    Puller::new(client, source.url.clone(), source.name.clone(), collection, limits)
+        .token(token)
+        .allow_private(source.allow_private)
+}
+
+/// Returns how long the source itself asks to be left alone.
+fn retry_after(error: &collection::Error) -> Option<Duration> {
+    match error {
+        collection::Error::Source { error: net::Error::Status { retry_after, .. }, .. } => {
+            *retry_after
+        }
+        _ => None,
+    }
+}

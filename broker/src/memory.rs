@@ -1,0 +1,69 @@
+//! What is remembered of a source over a restart, as a note of the collection.
+//!
+//! JSON, so that a curious admin can read it; what cannot be read counts as nothing.
+//!
+//! Sans-I/O.
+
+use serde::{Deserialize, Serialize};
+
+use crate::schedule::Remembered;
+use crate::status::LastPull;
+
+/// What starts a note's key; the source's name follows.
+const PREFIX: &str = "schedule/";
+
+/// What is remembered of a source.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Memory {
+    /// What the schedule knows.
+    pub(crate) schedule: Remembered,
+    /// What status shows.
+    pub(crate) last_pull: Option<LastPull>,
+}
+
+impl Memory {
+    /// Reads a note. One that another release wrote otherwise reads as nothing: the source is then
+    /// pulled at once, and its rate estimated anew.
+    pub(crate) fn read(bytes: &[u8]) -> Self {
+        serde_json::from_slice(bytes).unwrap_or_default()
+    }
+
+    /// Writes a note.
+    pub(crate) fn written(&self) -> Vec<u8> {
+        // Numbers and texts always make JSON.
+        serde_json::to_vec(self).unwrap_or_default()
+    }
+}
+
+/// Returns the key of a source's note.
+pub(crate) fn key(name: &str) -> Vec<u8> {
+    format!("{PREFIX}{name}").into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(memory: &Memory) {
+        assert_eq!(Memory::read(&memory.written()), *memory);
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let last_pull = LastPull {
+            at_ms: 5,
+            kind: "delta".to_owned(),
+            changes: 3,
+            bytes: 200,
+            took_seconds: 0.25,
+        };
+        check(&Memory { last_pull: Some(last_pull), ..Memory::default() });
+        check(&Memory::default());
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_nothing() {
+        assert_eq!(Memory::read(b"{\"schedule\": 7}"), Memory::default());
+        assert_eq!(Memory::read(b""), Memory::default());
+    }
+}
