@@ -1,0 +1,326 @@
+//! A broker end to end, over loopback: it collects, indexes, answers, and loses nothing when
+//! sources die, come back, share objects or are removed.
+
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
+
+mod common;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use broker::config::Config;
+use broker::source::{Kind, Source};
+use broker::status::{Held, Status};
+use collection::{Change, Oid, Swept};
+use common::{Origin, Running, client, config, get_json, object_url, record, url_of};
+use http::{HeaderValue, StatusCode, header};
+use net::client::Request;
+use net::clock;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+
+const A: &str = "000000000000000a";
+const B: &str = "000000000000000b";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_source_says_is_found_and_what_it_deletes_is_not() {
+    let origin = Origin::start(A).await;
+    let version = origin.update(1..=500, "alpha").await;
+    let dir = tempfile::tempdir().unwrap();
+    let broker = Running::start(config(dir.path(), vec![origin.source("a")])).await;
+    broker.caught_up("a", version).await;
+    assert_eq!(broker.total("alpha").await, 500);
+
+    origin.update([7], "beta").await;
+    let version = origin.delete(100..200).await;
+    broker.caught_up("a", version).await;
+    assert_eq!(broker.total("alpha").await, 399);
+    let answer = broker.search("beta").await;
+    assert_eq!(answer["total"], 1);
+    assert_eq!(answer["hits"][0]["url"], object_url(7));
+
+    let source = broker.source("a").await;
+    assert_eq!((source.objects, source.elements), (400, Some(400)));
+    assert_eq!(source.errors.count, 0);
+    let status = broker.until("indexed", |it| it.index_covered == Some(it.serial)).await;
+    assert_eq!(status.objects, 400);
+    broker.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_followed_source_is_heard_of_at_once() {
+    let origin = Origin::start(A).await;
+    let version = origin.update(1..=3, "alpha").await;
+    let dir = tempfile::tempdir().unwrap();
+    let mut config = config(dir.path(), vec![Source { follow: true, ..origin.source("a") }]);
+    // The schedule alone would come again in an hour.
+    (config.freshness.interval_min, config.freshness.interval_max) = (3_600.0, 86_400.0);
+    let broker = Running::start(config).await;
+    broker.caught_up("a", version).await;
+    for n in 4..=8 {
+        let began = clock::monotonic();
+        let version = origin.update([n], "alpha").await;
+        broker.caught_up("a", version).await;
+        let took = clock::monotonic() - began;
+        assert!(took.as_secs() < 2, "change {n} took {took:?}");
+        assert_eq!(broker.total("alpha").await, n);
+    }
+    broker.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_source_killed_mid_pull_is_read_to_its_end() {
+    let origin = Origin::start(A).await;
+    let words: String = (0..2_000).map(|n| format!("w{} ", n * 7_919 % 100_003)).collect();
+    for n in 1..=40 {
+        origin.update([n], &words).await;
+    }
+    // Enough for some of the objects; then the source is gone, in the middle of its stream.
+    let proxy = Proxy::start(origin.address(), 60_000).await;
+    let dir = tempfile::tempdir().unwrap();
+    let source = Source::gatherer("a", url_of(proxy.address));
+    let broker = Running::start(config(dir.path(), vec![source])).await;
+    let cut = broker.until("cut", |it| 1 <= it.sources[0].errors.count).await;
+    assert!((1..40).contains(&cut.objects), "the good part is kept: {cut:#?}");
+    assert!(1.0 <= cut.sources[0].errors.back_off_seconds, "{cut:#?}");
+
+    proxy.allowed.store(u64::MAX, Ordering::SeqCst);
+    let version = origin.update([41], "omega").await;
+    broker.handle.pull(Some("a")).unwrap();
+    broker.caught_up("a", version).await;
+    let status = broker.source("a").await;
+    assert_eq!((status.objects, status.errors.in_a_row), (41, 0));
+    assert_eq!(broker.total("object").await, 41);
+    assert_eq!(broker.total("omega").await, 1);
+    broker.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_dead_source_does_not_keep_the_others() {
+    let (mut dead, alive) = (Origin::start(A).await, Origin::start(B).await);
+    let first = dead.update(1..=10, "alpha").await;
+    let dir = tempfile::tempdir().unwrap();
+    let sources = vec![dead.source("dead"), alive.source("alive")];
+    let broker = Running::start(config(dir.path(), sources)).await;
+    broker.caught_up("dead", first).await;
+    dead.stop().await;
+    broker.until("failing", |it| 1 <= it.sources[0].errors.in_a_row).await;
+    let version = alive.update(11..=20, "beta").await;
+    broker.caught_up("alive", version).await;
+    assert_eq!(broker.total("beta").await, 10);
+    assert_eq!(broker.total("alpha").await, 10, "what is held stays");
+
+    dead.serve().await;
+    let version = dead.update([21], "alpha").await;
+    broker.caught_up("dead", version).await;
+    assert_eq!(broker.total("alpha").await, 11);
+    assert_eq!(broker.source("dead").await.errors.in_a_row, 0);
+    broker.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_object_goes_with_its_last_holder() {
+    // Two brokers' views of the same gatherer: the same OIDs from two sources.
+    let (one, other) = (Origin::start(A).await, Origin::start(A).await);
+    let from_one = one.update(1..=4, "alpha").await;
+    let from_other = other.update(3..=6, "alpha").await;
+    let dir = tempfile::tempdir().unwrap();
+    let sources = vec![one.source("one"), other.source("other")];
+    let broker = Running::start(config(dir.path(), sources)).await;
+    broker.caught_up("one", from_one).await;
+    broker.caught_up("other", from_other).await;
+    assert_eq!(broker.total("object").await, 6);
+
+    let from_one = one.delete(1..=4).await;
+    broker.caught_up("one", from_one).await;
+    assert_eq!(broker.total("object").await, 4, "3 and 4 have another holder");
+    let from_other = other.delete(3..=4).await;
+    broker.caught_up("other", from_other).await;
+    assert_eq!(broker.total("object").await, 2);
+    broker.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_same_content_elsewhere_is_named() {
+    let (one, other) = (Origin::start(A).await, Origin::start(B).await);
+    let (from_one, from_other) = (one.update([1], "alpha").await, other.update([1], "alpha").await);
+    let dir = tempfile::tempdir().unwrap();
+    let sources = vec![one.source("one"), other.source("other")];
+    let broker = Running::start(config(dir.path(), sources)).await;
+    broker.caught_up("one", from_one).await;
+    broker.caught_up("other", from_other).await;
+    assert_eq!(broker.handle.duplicates(one.oid(1)).await.unwrap(), [other.oid(1)]);
+    assert_eq!(broker.handle.duplicates(Oid::new(A, "http://none/")).await.unwrap(), []);
+    let answer = broker.search("alpha").await;
+    assert_eq!(answer["total"], 1, "{answer}");
+    assert_eq!(answer["hits"][0]["duplicates"].as_array().unwrap().len(), 1, "{answer}");
+    broker.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reload_adds_changes_and_removes_sources() {
+    let (one, other) = (Origin::start(A).await, Origin::start(B).await);
+    let (from_one, from_other) =
+        (one.update(1..=4, "alpha").await, other.update(5..=6, "beta").await);
+    let dir = tempfile::tempdir().unwrap();
+    let before = config(dir.path(), vec![one.source("one")]);
+    let broker = Running::start(before.clone()).await;
+    broker.caught_up("one", from_one).await;
+
+    let mut after = Config { sources: vec![other.source("other")], ..before.clone() };
+    after.freshness.theta = 0.5;
+    after.name = "Another".to_owned();
+    assert_eq!(broker.handle.reload(after.clone()).await.unwrap(), ["name"]);
+    broker.caught_up("other", from_other).await;
+    assert_eq!(broker.total("alpha").await, 0, "a removed source releases what it held");
+    assert_eq!(broker.total("beta").await, 2);
+    let status = broker.status().await;
+    assert_eq!((status.sources.len(), status.theta), (1, 0.5));
+    assert!(broker.handle.pull(Some("one")).is_err());
+
+    // Gone from the settings while the broker was down, and back.
+    broker.stop().await;
+    let broker = Running::start(before).await;
+    broker.caught_up("one", from_one).await;
+    assert_eq!(broker.total("beta").await, 0);
+    assert_eq!(broker.total("alpha").await, 4);
+    broker.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_broker_feeds_a_broker() {
+    let origin = Origin::start(A).await;
+    let version = origin.update(1..=50, "alpha").await;
+    let (dir_low, dir_high) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let low = Running::start(config(dir_low.path(), vec![origin.source("gatherer")])).await;
+    low.caught_up("gatherer", version).await;
+    let source = Source { kind: Kind::Broker, ..Source::gatherer("low", url_of(low.address)) };
+    // The origin as well: the same objects come on two ways.
+    let sources = vec![source, origin.source("gatherer")];
+    let high = Running::start(config(dir_high.path(), sources)).await;
+    high.caught_up("low", low.handle.version()).await;
+    high.caught_up("gatherer", version).await;
+    assert_eq!(high.total("alpha").await, 50);
+
+    origin.update([1], "gamma").await;
+    let version = origin.delete([2]).await;
+    low.caught_up("gatherer", version).await;
+    high.caught_up("low", low.handle.version()).await;
+    high.caught_up("gatherer", version).await;
+    assert_eq!((high.total("alpha").await, high.total("gamma").await), (48, 1));
+    let status = high.status().await;
+    assert_eq!(status.sources.iter().map(|it| it.objects).collect::<Vec<_>>(), [49, 49]);
+    high.stop().await;
+    low.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_need_the_token_and_status_does_not() {
+    let origin = Origin::start(A).await;
+    let version = origin.update(1..=5, "alpha").await;
+    let dir = tempfile::tempdir().unwrap();
+    let broker = Running::start(config(dir.path(), vec![origin.source("a")])).await;
+    broker.caught_up("a", version).await;
+    let token = std::fs::read_to_string(dir.path().join("admin.token")).unwrap();
+    let post = async |path: &str, token: &str| {
+        let url = url_of(broker.admin).join(path).unwrap();
+        let value = HeaderValue::from_str(&format!("Bearer {}", token.trim())).unwrap();
+        let request = Request::post(url, "").header(header::AUTHORIZATION, value);
+        client().send(request).await.unwrap().status
+    };
+    assert_eq!(post("pull", "wrong").await, StatusCode::UNAUTHORIZED);
+    assert_eq!(post("pull", &token).await, StatusCode::ACCEPTED);
+    assert_eq!(post("pull?source=a", &token).await, StatusCode::ACCEPTED);
+    assert_eq!(post("pull?source=none", &token).await, StatusCode::NOT_FOUND);
+    assert_eq!(post("confirm", &token).await, StatusCode::OK);
+    assert_eq!(post("compact", &token).await, StatusCode::OK);
+    for address in [broker.address, broker.admin] {
+        let health = get_json(url_of(address).join("healthz").unwrap()).await;
+        assert_eq!(health["status"], "ok");
+    }
+    let url = url_of(broker.admin).join("metrics").unwrap();
+    let text = client().send(Request::get(url)).await.unwrap().bytes(1 << 20).await.unwrap();
+    let text = String::from_utf8(text.to_vec()).unwrap();
+    assert!(text.contains("harvest_broker_objects 5\n"), "{text}");
+    broker.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_nobody_confirms_expires_but_never_much_at_once() {
+    let origin = Origin::start(A).await;
+    let mut short = record(A, 1, "alpha");
+    short.set("Time-to-Live", "1");
+    origin.commit(vec![Change::Update(short)]).await;
+    let version = origin.update(2..=5, "alpha").await;
+    let dir = tempfile::tempdir().unwrap();
+    let settings = config(dir.path(), vec![origin.source("a")]);
+    let broker = Running::start(settings.clone()).await;
+    broker.caught_up("a", version).await;
+    broker.stop().await;
+
+    // Its time is up; one in five is more than a sweep takes by itself.
+    tokio::time::sleep(Duration::from_millis(1_100)).await;
+    let broker = Running::start(settings).await;
+    let status = broker.until("held", |it| it.held.is_some()).await;
+    assert_eq!(status.held, Some(Held { would_expire: 1, of: 5 }));
+    assert_eq!(status.objects, 5);
+    assert_eq!(broker.handle.confirm().await.unwrap(), Swept::Done { expired: 1 });
+    let indexed = |it: &Status| it.objects == 4 && it.index_covered == Some(it.serial);
+    let status = broker.until("expired", indexed).await;
+    assert_eq!(status.held, None);
+    assert_eq!(broker.total("alpha").await, 4);
+    broker.stop().await;
+}
+
+/// Forwards connections to an address until so many bytes of answers went through; then it cuts
+/// them, and every later one.
+struct Proxy {
+    address: SocketAddr,
+    allowed: Arc<AtomicU64>,
+    _task: JoinSet<()>,
+}
+
+impl Proxy {
+    async fn start(to: SocketAddr, allowed: u64) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let allowed = Arc::new(AtomicU64::new(allowed));
+        let mut task = JoinSet::new();
+        let left = allowed.clone();
+        task.spawn(async move {
+            let mut connections = JoinSet::new();
+            loop {
+                let (client, _) = listener.accept().await.unwrap();
+                connections.spawn(forward(client, to, left.clone()));
+            }
+        });
+        Self { address, allowed, _task: task }
+    }
+}
+
+async fn forward(mut client: TcpStream, to: SocketAddr, left: Arc<AtomicU64>) {
+    let mut server = TcpStream::connect(to).await.unwrap();
+    let (mut from_client, mut to_client) = client.split();
+    let (mut from_server, mut to_server) = server.split();
+    let up = tokio::io::copy(&mut from_client, &mut to_server);
+    let down = async {
+        let mut buffer = vec![0; 4_096];
+        loop {
+            let read = from_server.read(&mut buffer).await.unwrap_or(0);
+            let room = left.load(Ordering::SeqCst).min(read as u64);
+            let bytes = &buffer[..usize::try_from(room).unwrap()];
+            left.fetch_sub(room, Ordering::SeqCst);
+            if to_client.write_all(bytes).await.is_err() || bytes.len() < read || read == 0 {
+                return;
+            }
+        }
+    };
+    // Either end ends both.
+    tokio::select! {
+        _ = up => {}
+        () = down => {}
+    }
+}

@@ -1,0 +1,235 @@
+//! What the end-to-end tests share: a source that the test makes, and a broker around it.
+
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
+#![allow(dead_code, reason = "each test file uses its part")]
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::Request;
+use broker::config::Config;
+use broker::server::{Handle, Server};
+use broker::source::Source;
+use broker::status::{SourceStatus, Status};
+use collection::feed::{FeedOptions, FeedServer};
+use collection::{Batch, Change, Collection, Oid, Options, Stamp, Version};
+use net::clock;
+use net::shutdown::Shutdown;
+use serde_json::Value;
+use soif::Record;
+use soif::digest::Md5;
+use tempfile::TempDir;
+use tokio::task::JoinHandle;
+use url::Url;
+
+/// No step of a test takes longer than this on a busy machine.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A collection behind a feed: what a broker sees of a gatherer.
+pub(crate) struct Origin {
+    pub(crate) collection: Collection,
+    pub(crate) id: String,
+    address: SocketAddr,
+    serving: Option<(Shutdown, JoinHandle<()>)>,
+    _dir: TempDir,
+}
+
+impl Origin {
+    /// Starts a source whose gatherer has this id.
+    pub(crate) async fn start(id: &str) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let now = Stamp(clock::now_ms());
+        let (collection, _) = Collection::open(dir.path(), Options::default(), now).unwrap();
+        let address = SocketAddr::from(([127, 0, 0, 1], 0));
+        let mut origin = Self { collection, id: id.to_owned(), address, serving: None, _dir: dir };
+        origin.serve().await;
+        origin
+    }
+
+    /// Serves the feed, at the address of before if there was one.
+    pub(crate) async fn serve(&mut self) {
+        let listener = net::server::bind(self.address).await.unwrap();
+        self.address = listener.local_addr().unwrap();
+        let shutdown = Shutdown::new();
+        let options = FeedOptions { shutdown: shutdown.clone(), ..FeedOptions::default() };
+        let feed = FeedServer::new(self.collection.clone(), options);
+        let router = Router::new().fallback(move |request: Request| {
+            let feed = feed.clone();
+            async move { feed.respond(request.map(drop)).await.map(axum::body::Body::new) }
+        });
+        let until = shutdown.clone();
+        let task = tokio::spawn(async move {
+            let limits = net::server::Limits::default();
+            net::server::serve(listener, router, limits, until).await.unwrap();
+        });
+        self.serving = Some((shutdown, task));
+    }
+
+    /// Stops answering; what the collection holds stays.
+    pub(crate) async fn stop(&mut self) {
+        let (shutdown, task) = self.serving.take().unwrap();
+        shutdown.start();
+        task.await.unwrap();
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    pub(crate) fn url(&self) -> Url {
+        url_of(self.address)
+    }
+
+    /// Returns a source of that name that pulls from here.
+    pub(crate) fn source(&self, name: &str) -> Source {
+        Source::gatherer(name, self.url())
+    }
+
+    pub(crate) fn oid(&self, n: u64) -> Oid {
+        Oid::new(&self.id, &object_url(n))
+    }
+
+    /// Commits objects of these numbers with a word of text, and returns the version.
+    pub(crate) async fn update(
+        &self,
+        numbers: impl IntoIterator<Item = u64>,
+        text: &str,
+    ) -> Version {
+        let changes = numbers.into_iter().map(|n| Change::Update(record(&self.id, n, text)));
+        self.commit(changes.collect()).await
+    }
+
+    pub(crate) async fn delete(&self, numbers: impl IntoIterator<Item = u64>) -> Version {
+        let changes = numbers.into_iter().map(|n| Change::Delete(self.oid(n))).collect();
+        self.commit(changes).await
+    }
+
+    pub(crate) async fn commit(&self, changes: Vec<Change>) -> Version {
+        let collection = self.collection.clone();
+        let batch = Batch { changes, notes: Vec::new() };
+        let commit = move || collection.commit(batch, Stamp(clock::now_ms())).unwrap();
+        tokio::task::spawn_blocking(commit).await.unwrap()
+    }
+}
+
+pub(crate) fn url_of(address: SocketAddr) -> Url {
+    Url::parse(&format!("http://{address}/")).unwrap()
+}
+
+pub(crate) fn object_url(n: u64) -> String {
+    format!("http://example.org/object/{n}")
+}
+
+/// A record as a gatherer writes it; `text` tells its versions apart.
+pub(crate) fn record(gatherer: &str, n: u64, text: &str) -> Record {
+    let mut record = Record::new("FILE", object_url(n));
+    let content = format!("object number{n} {text}");
+    record.push("Type", "Text");
+    record.push("Title", format!("Object {n}"));
+    record.push("Partial-Text", content.as_str());
+    record.push("File-Size", content.len().to_string());
+    record.push("MD5", Md5::of(content.as_bytes()).to_string());
+    record.push("Update-Time", (clock::now_ms() / 1_000).to_string());
+    record.push("Time-to-Live", "2592000");
+    record.push("Gatherer-Id", gatherer);
+    record.push("Gatherer-Name", format!("gatherer {gatherer}"));
+    record
+}
+
+/// A broker that runs in this process.
+pub(crate) struct Running {
+    pub(crate) handle: Handle,
+    pub(crate) address: SocketAddr,
+    pub(crate) admin: SocketAddr,
+    shutdown: Shutdown,
+    task: JoinHandle<()>,
+}
+
+/// Settings for ports that the system chooses and intervals that suit a test.
+pub(crate) fn config(data: &Path, sources: Vec<Source>) -> Config {
+    let mut config = Config::new("Test", data);
+    config.listen = SocketAddr::from(([127, 0, 0, 1], 0));
+    config.admin_listen = config.listen;
+    config.freshness.interval_min = 0.1;
+    config.freshness.interval_max = 0.5;
+    config.sources = sources;
+    config
+}
+
+impl Running {
+    pub(crate) async fn start(config: Config) -> Self {
+        let server = Server::bind(config).await.unwrap();
+        let (address, admin) = (server.local_addr(), server.admin_addr());
+        let (handle, shutdown) = (server.handle(), Shutdown::new());
+        let until = shutdown.clone();
+        let task = tokio::spawn(async move { server.run(until).await.unwrap() });
+        Self { handle, address, admin, shutdown, task }
+    }
+
+    /// Drains; in less than two seconds. All handles must be gone for the directory to be free.
+    pub(crate) async fn stop(self) {
+        let Self { shutdown, task, handle, .. } = self;
+        let began = clock::monotonic();
+        shutdown.start();
+        task.await.unwrap();
+        drop(handle);
+        let took = clock::monotonic() - began;
+        assert!(took < Duration::from_secs(2), "stopping took {took:?}");
+    }
+
+    pub(crate) async fn caught_up(&self, source: &str, version: Version) {
+        let caught_up = self.handle.caught_up(source, version);
+        let waited = tokio::time::timeout(PATIENCE, caught_up).await;
+        match waited {
+            Ok(outcome) => outcome.unwrap(),
+            Err(_) => panic!("{source} never reached {version}: {:#?}", self.handle.status().await),
+        }
+    }
+
+    /// Searches over HTTP; returns the answer's JSON.
+    pub(crate) async fn search(&self, query: &str) -> Value {
+        let mut url = url_of(self.address).join("api/search").unwrap();
+        url.query_pairs_mut().append_pair("q", query).append_pair("limit", "50");
+        get_json(url).await
+    }
+
+    /// Returns how many objects answer a query.
+    pub(crate) async fn total(&self, query: &str) -> u64 {
+        self.search(query).await["total"].as_u64().unwrap()
+    }
+
+    pub(crate) async fn status(&self) -> Status {
+        let url = url_of(self.admin).join("status").unwrap();
+        serde_json::from_value(get_json(url).await).unwrap()
+    }
+
+    pub(crate) async fn source(&self, name: &str) -> SourceStatus {
+        let status = self.status().await;
+        status.sources.into_iter().find(|it| it.name == name).unwrap()
+    }
+
+    /// Looks at the status again and again until it is as wanted.
+    pub(crate) async fn until(&self, what: &str, wanted: impl Fn(&Status) -> bool) -> Status {
+        let deadline = clock::monotonic() + PATIENCE;
+        loop {
+            let status = self.status().await;
+            if wanted(&status) {
+                return status;
+            }
+            assert!(clock::monotonic() < deadline, "never {what}: {status:#?}");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+}
+
+pub(crate) fn client() -> net::client::Client {
+    let settings = net::client::Settings { allow_private: true, ..Default::default() };
+    net::client::Client::new(settings)
+}
+
+pub(crate) async fn get_json(url: Url) -> Value {
+    let response = client().send(net::client::Request::get(url)).await.unwrap();
+    response.require_success().await.unwrap().json().await.unwrap()
+}

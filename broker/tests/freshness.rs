@@ -1,0 +1,120 @@
+//! The paper's promise, live: sources that change at rates 1 : 5 : 10 : 50 are pulled at intervals
+//! that go with the inverse roots, and what is measured is as fresh as was asked for.
+//!
+//! Follow is off: only the schedule wakes a pull. Time runs fast: changes a second instead of a
+//! day. `HARVEST_FRESHNESS_SECONDS` makes the run longer, and the figures steadier.
+
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
+
+mod common;
+
+use std::time::Duration;
+
+use common::{Origin, Running, config};
+use net::clock;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, MissedTickBehavior};
+
+/// How long the sources change, seconds.
+const SECONDS: u64 = 30;
+
+/// Changes a second at each source.
+const RATES: [f64; 4] = [2.0, 10.0, 20.0, 100.0];
+
+/// Elements at each source.
+const ELEMENTS: u64 = 100;
+
+const THETA: f64 = 0.9;
+
+/// How far the ratio of two intervals may be from the root of the ratio of the rates.
+const RATIO_TOLERANCE: f64 = 0.15;
+
+/// How far freshness may fall short.
+const FRESHNESS_TOLERANCE: f64 = 0.02;
+
+/// Least pause between two commits of one source: faster changes are committed together.
+const COMMIT_EVERY: Duration = Duration::from_millis(50);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn intervals_and_freshness_are_what_the_paper_says() {
+    let seconds = std::env::var("HARVEST_FRESHNESS_SECONDS");
+    let seconds = seconds.map_or(SECONDS, |it| it.parse().unwrap());
+    let mut origins = Vec::new();
+    for n in 0..RATES.len() {
+        let origin = Origin::start(&format!("{n:016x}")).await;
+        origin.update(0..ELEMENTS, "start").await;
+        origins.push(origin);
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let sources = origins.iter().enumerate().map(|(n, it)| it.source(&format!("s{n}"))).collect();
+    let mut config = config(dir.path(), sources);
+    config.freshness.theta = THETA;
+    (config.freshness.interval_min, config.freshness.interval_max) = (0.1, 60.0);
+    let broker = Running::start(config).await;
+    for (n, origin) in origins.iter().enumerate() {
+        broker.caught_up(&format!("s{n}"), origin.collection.version()).await;
+    }
+
+    let end = Instant::now() + Duration::from_secs(seconds);
+    let mut changing = JoinSet::new();
+    for (origin, rate) in origins.into_iter().zip(RATES) {
+        changing.spawn(async move {
+            change(&origin, rate, end).await;
+            origin
+        });
+    }
+    let origins = changing.join_all().await;
+
+    let status = broker.status().await;
+    let told: Vec<String> = status
+        .sources
+        .iter()
+        .zip(RATES)
+        .map(|(it, rate)| {
+            format!(
+                "{}: rate {:.2} of {rate}, interval {:.3} s, {} pulls, freshness {:.3}",
+                it.name,
+                it.rate_per_second.unwrap_or_default(),
+                it.interval_seconds.unwrap_or_default(),
+                it.pulls,
+                it.freshness.unwrap_or_default()
+            )
+        })
+        .collect();
+    println!("freshness {:.3}\n{}", status.freshness.unwrap(), told.join("\n"));
+    for (one, rate_one) in status.sources.iter().zip(RATES) {
+        for (other, rate_other) in status.sources.iter().zip(RATES) {
+            let ratio = one.interval_seconds.unwrap() / other.interval_seconds.unwrap();
+            let expected = (rate_other / rate_one).sqrt();
+            let off = (ratio / expected - 1.0).abs();
+            assert!(off < RATIO_TOLERANCE, "{ratio:.3} against {expected:.3}: {told:#?}");
+        }
+        // What is shown is what is done: the pulls counted are those of the interval.
+        let pulls = seconds as f64 / one.interval_seconds.unwrap();
+        let off = (one.pulls as f64 / pulls - 1.0).abs();
+        assert!(off < 0.5, "{} pulls, not {pulls:.0}: {told:#?}", one.pulls);
+    }
+    let freshness = status.freshness.unwrap();
+    assert!(THETA - FRESHNESS_TOLERANCE <= freshness, "freshness {freshness}: {told:#?}");
+    drop(origins);
+    broker.stop().await;
+}
+
+/// Changes one element after the other, `rate` times a second until `end`.
+async fn change(origin: &Origin, rate: f64, end: Instant) {
+    let pause = Duration::from_secs_f64(1.0 / rate).max(COMMIT_EVERY);
+    let mut ticks = tokio::time::interval(pause);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let (began, mut done) = (clock::monotonic(), 0_u64);
+    while Instant::now() < end {
+        ticks.tick().await;
+        let due = (clock::monotonic() - began).as_secs_f64() * rate;
+        let numbers: Vec<u64> =
+            (done..).take_while(|n| (*n as f64) < due).map(|n| n % ELEMENTS).collect();
+        if numbers.is_empty() {
+            continue;
+        }
+        done += numbers.len() as u64;
+        origin.update(numbers, &format!("change{done}")).await;
+    }
+}
