@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::{CommandFactory as _, Parser, Subcommand};
 
+use crate::settings::Rejected;
 use crate::telemetry::{self, Usual};
 use crate::{commands, output};
 
@@ -53,10 +54,27 @@ pub(crate) fn main() -> ExitCode {
         // Whoever reads our output has seen enough.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            output::note(&format!("harvest: {error:#}"));
+            output::note(&said(&error));
             ExitCode::FAILURE
         }
     }
+}
+
+/// What is said of a failure: one line, from what was wanted to what the system answered; of settings,
+/// every mistake.
+pub(crate) fn said(error: &anyhow::Error) -> String {
+    if error.is::<Rejected>() {
+        return error.to_string();
+    }
+    let mut text = format!("harvest: {error}");
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        // Some errors say what their cause says.
+        if !text.contains(&cause) {
+            text.push_str(": ");
+            text.push_str(&cause);
+        }
+    }
+    text
 }
 
 /// The whole command line, for completions and manual pages.
@@ -118,6 +136,13 @@ mod tests {
     #[test]
     fn the_command_line_is_sound() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_failure_is_said_once() {
+        let inner = io::Error::other("refused");
+        let error = anyhow::Error::new(inner).context("it was refused").context("nobody answers");
+        assert_eq!(said(&error), "harvest: nobody answers: it was refused");
     }
 
     #[test]

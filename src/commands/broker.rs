@@ -13,7 +13,7 @@ use indicatif::{HumanBytes, HumanCount};
 use net::shutdown::Shutdown;
 
 use crate::admin::Admin;
-use crate::{daemon, output, settings};
+use crate::{cli, daemon, output, settings};
 
 /// Run a broker: collect from sources, index, answer queries.
 #[derive(Debug, Subcommand)]
@@ -137,7 +137,7 @@ async fn reload(handle: &Handle, path: &Path) {
             tracing::warn!(keys, "settings read again; these take effect at the next start");
         }
         Err(error) => {
-            for line in format!("{error:#}").lines() {
+            for line in cli::said(&error).lines() {
                 tracing::error!("{line}");
             }
             tracing::error!("the old settings stay");

@@ -96,7 +96,12 @@ impl Place {
 
 /// Whether opening `dir` would find a collection rather than make one.
 fn looks_like_collection(dir: &Path) -> bool {
-    dir.read_dir().is_ok_and(|mut entries| entries.next().is_some())
+    let Ok(entries) = dir.read_dir() else { return false };
+    entries.flatten().any(|entry| {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        name == "MANIFEST" || (name.starts_with("segment-") && name.ends_with(".gz"))
+    })
 }
 
 /// What a recovery did, one line each.
@@ -206,11 +211,25 @@ mod tests {
     #[test]
     fn a_folder_that_is_no_collection_is_not_made_one() {
         let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("letter.txt"), "Dear").unwrap();
         let place = Place { dir: dir.path().to_owned() };
         let message = place.open().unwrap_err().to_string();
         assert!(message.contains("holds no collection"), "{message}");
-        assert_eq!(dir.path().read_dir().unwrap().count(), 0);
+        assert_eq!(dir.path().read_dir().unwrap().count(), 1);
         let place = Place { dir: dir.path().join("none") };
         assert!(place.open().unwrap_err().to_string().contains("there is no folder"));
+    }
+
+    #[test]
+    fn the_data_folder_of_a_daemon_will_do() {
+        let dir = tempfile::tempdir().unwrap();
+        let inside = dir.path().join("collection");
+        let now = Stamp(net::clock::now_ms());
+        drop(Collection::open(&inside, Options::default(), now).unwrap());
+        for dir in [inside.as_path(), dir.path()] {
+            let place = Place { dir: dir.to_owned() };
+            assert_eq!(place.open().unwrap().len(), 0);
+            assert_eq!(verify(&place.open().unwrap()).unwrap(), ExitCode::SUCCESS);
+        }
     }
 }

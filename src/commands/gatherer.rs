@@ -12,7 +12,7 @@ use net::shutdown::Shutdown;
 use serde::Deserialize;
 
 use crate::admin::Admin;
-use crate::{daemon, output, settings};
+use crate::{cli, daemon, output, settings};
 
 /// Run a gatherer: summarize trees and serve every change as one stream.
 #[derive(Debug, Subcommand)]
@@ -125,7 +125,7 @@ fn reload(handle: &Handle, path: &Path) {
     match outcome {
         Ok(()) => tracing::info!("settings read again"),
         Err(error) => {
-            for line in format!("{error:#}").lines() {
+            for line in cli::said(&error).lines() {
                 tracing::error!("{line}");
             }
             tracing::error!("the old settings stay");
