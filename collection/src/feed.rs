@@ -2,7 +2,7 @@
 //!
 //! `GET /feed?since=S&epoch=E&wait=SECONDS` answers with the members after serial `S` as they lie
 //! on the disk: a look-up and a file copy, no compression per request. An unknown epoch, or a
-//! serial that the log does not reach back or up to, is sent to a [snapshot](crate::snapshot) with
+//! serial that the log does not reach back or up to, is sent to a *snapshot* (snapshot.rs) with
 //! 303. `wait` (at most 60 s) holds the answer until there is something newer. Either stream ends in
 //! an *end mark*, a member without changes that names the version reached: a consumer that has not
 //! seen it has not seen all.

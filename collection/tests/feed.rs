@@ -40,8 +40,12 @@ struct Store {
 
 impl Store {
     fn new() -> Self {
+        Self::with(Options::default())
+    }
+
+    fn with(options: Options) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let options = Options { member_bytes_max: 2 << 10, ..Options::default() };
+        let options = Options { member_bytes_max: 2 << 10, ..options };
         let (collection, _) = Collection::open(dir.path(), options, now()).unwrap();
         Self { collection, _dir: dir }
     }
@@ -355,7 +359,7 @@ async fn a_transfer_cut_anywhere_goes_on_and_brings_every_change_once() {
 #[tokio::test]
 async fn a_pull_that_is_dropped_midway_is_taken_up_by_the_next() {
     let (source, broker) = (Store::new(), Store::new());
-    source.fill(0..10_000, "first", 1_000);
+    source.fill(0..6_000, "first", 1_000);
     let server = Server::start(&source, FeedOptions::default()).await;
     let whole = get(server.address, "feed").await;
     let bytes: u64 = whole.header("content-length").unwrap().parse().unwrap();
@@ -377,12 +381,12 @@ async fn a_pull_that_is_dropped_midway_is_taken_up_by_the_next() {
     assert!(dropped.await.unwrap_err().is_cancelled());
 
     let before = broker.collection.len();
-    assert!((1..10_000).contains(&before));
+    assert!((1..6_000).contains(&before));
     let summary = pull(proxy, &broker).await;
-    assert_eq!((summary.kind, summary.changes), (Kind::Snapshot, 10_000 - before));
+    assert_eq!((summary.kind, summary.changes), (Kind::Snapshot, 6_000 - before));
     assert!(summary.bytes < bytes * 2 / 3, "only the rest is fetched: {summary:?}");
     assert_eq!(broker.titles(), source.titles());
-    assert_eq!(broker.collection.scan(0).unwrap().count(), 10_000, "every change once");
+    assert_eq!(broker.collection.scan(0).unwrap().count(), 6_000, "every change once");
 }
 
 #[tokio::test]
@@ -637,4 +641,45 @@ async fn a_snapshot_has_ranges_conditions_and_a_head() {
     assert_eq!(get(server.address, "elsewhere").await.status, StatusCode::NOT_FOUND);
     let bad = get(server.address, "feed?since=x").await;
     assert_eq!(bad.status, StatusCode::BAD_REQUEST);
+}
+
+#[tokio::test]
+async fn a_snapshot_outlives_the_compaction_of_what_it_shows() {
+    let (source, broker) = (Store::new(), Store::new());
+    for title in ["first", "second", "third"] {
+        source.fill(0..200, title, 50);
+    }
+    let server = Server::start(&source, FeedOptions::default()).await;
+    let response = get(server.address, "feed").await;
+    let url = response.url.clone();
+    let before = response.bytes(1 << 20).await.unwrap();
+    let compacted = source.collection.compact(now()).unwrap();
+    assert!(400 <= compacted.dropped, "{compacted:?}");
+    let after = client().send(Request::get(url)).await.unwrap().bytes(1 << 20).await.unwrap();
+    assert!(before == after, "the bytes of a snapshot never change");
+
+    // Begun before the compaction and ended after it.
+    let summary = pull(server.address, &broker).await;
+    assert_eq!((summary.kind, summary.changes), (Kind::Snapshot, 600));
+    assert_eq!(broker.titles(), source.titles());
+    server.serve(&source);
+    let newcomer = Store::new();
+    assert_eq!(pull(server.address, &newcomer).await.changes, 200);
+    assert_eq!(newcomer.titles(), source.titles());
+}
+
+#[tokio::test]
+async fn a_serial_from_before_the_horizon_leads_to_a_snapshot() {
+    let options = Options { horizon: Duration::ZERO, ..Options::default() };
+    let (source, broker) = (Store::with(options), Store::new());
+    source.fill(0..50, "first", 50);
+    let server = Server::start(&source, FeedOptions::default()).await;
+    pull(server.address, &broker).await;
+    source.commit((0..20).map(|n| Change::Delete(oid(n))).collect());
+    source.fill(50..60, "first", 10);
+    source.collection.compact(Stamp(now().0 + 1_000)).unwrap();
+    assert!(0 < source.collection.stats().horizon, "the deletes are forgotten");
+    let summary = pull(server.address, &broker).await;
+    assert_eq!((summary.kind, summary.applied.deleted), (Kind::Snapshot, 20));
+    assert_eq!(broker.titles(), source.titles());
 }

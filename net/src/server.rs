@@ -1,8 +1,8 @@
 //! The HTTP/1.1 server that every daemon listens with: one place for its limits.
 //!
 //! Source: RFC 9112 by way of hyper, which parses. What hyper leaves to its user is here: exactly
-//! one `Host`, unambiguous framing ([`crate::framing`]), bounds on heads, bodies, connections and
-//! patience ([`crate::wire`]), and an end within a bounded time.
+//! one `Host`, unambiguous framing (framing.rs), bounds on heads, bodies, connections and patience
+//! (wire.rs), and an end within a bounded time.
 //!
 //! At [`Limits::connections_max`] the server asks idle connections to close and accepts no other
 //! until one is free; the newcomers wait in the system's queue.
