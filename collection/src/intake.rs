@@ -105,6 +105,16 @@ impl Intake {
         }
     }
 
+    /// Makes sure that a new snapshot's generation is not that of one that was given up, whatever
+    /// the clock says.
+    pub(crate) fn begin_after(&mut self, cursor: Option<&Cursor>) {
+        if let (Stream::Snapshot { generation, .. }, Some(last)) =
+            (&mut self.stream, cursor.and_then(|it| it.snapshot.as_ref()))
+        {
+            *generation = (*generation).max(last.generation + 1);
+        }
+    }
+
     /// Takes in the pieces of a stream until there are no more. Blocks.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! Pulling a source: the client of the [feed](crate::feed).
+//! Pulling a source: the client of [`feed`].
 //!
 //! A pull asks for what is newer than its cursor and applies it as it comes, cursor included, so
 //! that it can end anywhere, by a kill too, and the next one goes on without losing or repeating a
@@ -214,7 +214,11 @@ impl Puller {
             (Kind::Delta, None) => {
                 return Err(self.no_feed(&response.url, "a delta to nothing".to_owned()));
             }
-            (Kind::Snapshot, _) => self.snapshot(&response, answer, known.as_ref())?,
+            (Kind::Snapshot, _) => {
+                let mut intake = self.snapshot(&response, answer, known.as_ref())?;
+                intake.begin_after(cursor.as_ref().filter(|_| progress.is_none()));
+                intake
+            }
         };
         if answer.kind == Kind::Snapshot {
             summary.kind = Kind::Snapshot;
@@ -322,7 +326,6 @@ impl Puller {
             return Ok(intake);
         }
         let id = response.url.path_segments().and_then(|mut it| it.next_back()).unwrap_or_default();
-        // Any number but 0 will do that is not the last snapshot's.
         let generation = clock::now_ms().max(1);
         Ok(self.intake(Stream::Snapshot { id: id.to_owned(), generation, offset: 0 }))
     }
