@@ -1,0 +1,320 @@
+//! The broker's public routes over a real collection and index: what people click through, and what
+//! programs read.
+
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
+
+use std::collections::BTreeSet;
+
+use axum::Router;
+use axum::body::Body;
+use broker::index::{Index, IndexOptions};
+use broker::page::{PageState, pages, routes};
+use collection::{Batch, Change, Collection, Options, Stamp};
+use http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
+use http::{HeaderMap, Request};
+use serde_json::Value;
+use soif::Record;
+use tempfile::TempDir;
+use tower::ServiceExt as _;
+
+const GATHERER: &str = "0123456789abcdef";
+const NOW: Stamp = Stamp(1_700_000_000_000);
+/// Objects about harvest, without the two that repeat the content of others.
+const HARVESTS: usize = 25;
+
+struct Site {
+    router: Router,
+    _dir: TempDir,
+}
+
+struct Seen {
+    status: u16,
+    headers: HeaderMap,
+    body: String,
+}
+
+impl Seen {
+    fn media(&self) -> &str {
+        self.headers[CONTENT_TYPE].to_str().unwrap()
+    }
+
+    fn json(&self) -> Value {
+        assert_eq!(self.media(), "application/json", "{}", self.body);
+        serde_json::from_str(&self.body).unwrap()
+    }
+
+    /// The address in the first `href` after `mark`.
+    fn link_after(&self, mark: &str) -> Option<String> {
+        let rest = &self.body[self.body.find(mark)?..];
+        let start = rest.find("href=\"")? + 6;
+        let end = rest[start..].find('"')?;
+        Some(rest[start..start + end].replace("&amp;", "&"))
+    }
+
+    /// The addresses of the hits' titles.
+    fn hits(&self) -> Vec<String> {
+        let titles = self.body.split("<h3 dir=\"auto\"><a href=\"").skip(1);
+        titles.map(|it| it[..it.find('"').unwrap()].to_owned()).collect()
+    }
+}
+
+fn record(url: &str, title: &str) -> Record {
+    let mut record = Record::new("FILE", url);
+    record.push("Title", title);
+    record.push("Type", "HTML");
+    record.push("Gatherer-Id", GATHERER);
+    record.push("Gatherer-Name", "Physics");
+    record.push("Last-Modification-Time", "1700000000");
+    record.push("Partial-Text", "A gatherer summarizes each object once & serves every change.");
+    record
+}
+
+fn objects() -> Vec<Record> {
+    let mut all = Vec::new();
+    for n in 0..HARVESTS {
+        let mut object =
+            record(&format!("https://example.org/{n}.html"), &format!("Harvest, part {n}"));
+        object.push("File-Size", (n + 1).to_string());
+        object.push("MD5", format!("{n:032x}"));
+        all.push(object);
+    }
+    for host in ["mirror.example.net", "other.example.net"] {
+        let mut copy = record(&format!("https://{host}/0.html"), "Harvest, part 0");
+        copy.push("File-Size", "1");
+        copy.push("MD5", format!("{:032x}", 0));
+        all.push(copy);
+    }
+    all.push(record("file:///srv/docs/read%20me.txt", "Readme"));
+    let evil = "\"'><script>alert(1)</script><img src=x onerror=alert(1)>";
+    let mut script = record("javascript:alert(1)", &format!("Evil {evil}"));
+    script.set("Partial-Text", format!("evil {evil}"));
+    script.set("Type", evil);
+    script.set("Gatherer-Name", evil);
+    script.push("Author", evil);
+    all.push(script);
+    all
+}
+
+impl Site {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let (collection, _recovery) =
+            Collection::open(&dir.path().join("collection"), Options::default(), NOW).unwrap();
+        let changes = objects().into_iter().map(Change::Update).collect();
+        collection.commit(Batch { changes, notes: Vec::new() }, NOW).unwrap();
+        let options = IndexOptions { threads: 1, heap_bytes: 16 << 20, ..IndexOptions::default() };
+        let index = Index::open(&dir.path().join("index"), options).unwrap();
+        index.apply(&collection, &|| false).unwrap();
+        let state = PageState::new(index, collection, pages("Test library", None, None).unwrap());
+        Self { router: routes(state), _dir: dir }
+    }
+
+    async fn ask(&self, method: &str, uri: &str, accept: &str) -> Seen {
+        let request = Request::builder().method(method).uri(uri).header(ACCEPT, accept);
+        let request = request.body(Body::empty()).unwrap();
+        let (parts, body) = self.router.clone().oneshot(request).await.unwrap().into_parts();
+        let bytes = axum::body::to_bytes(body, 1 << 24).await.unwrap();
+        let body = String::from_utf8(bytes.to_vec()).unwrap();
+        assert!(parts.headers.contains_key(CONTENT_SECURITY_POLICY), "{uri}");
+        Seen { status: parts.status.as_u16(), headers: parts.headers, body }
+    }
+
+    async fn get(&self, uri: &str) -> Seen {
+        self.ask("GET", uri, "text/html,*/*").await
+    }
+
+    async fn found(&self, uri: &str) -> Seen {
+        let seen = self.get(uri).await;
+        assert_eq!(seen.status, 200, "{uri}: {}", seen.body);
+        seen
+    }
+}
+
+#[tokio::test]
+async fn the_first_page_says_what_there_is() {
+    let site = Site::new();
+    let seen = site.found("/").await;
+    assert!(seen.body.contains(&format!("{} objects", HARVESTS + 4)), "{}", seen.body);
+    assert!(seen.body.contains("autofocus") && !seen.body.contains("class=\"hits\""));
+    let browsed = site.found(&seen.link_after("class=\"facts\"").unwrap()).await;
+    assert_eq!(browsed.hits().len(), 10);
+}
+
+#[tokio::test]
+async fn paging_shows_every_object_once() {
+    let site = Site::new();
+    let (mut all, mut pages) = (Vec::new(), 0);
+    let mut next = Some("/?q=harvest&sort=url".to_owned());
+    while let Some(uri) = next {
+        let seen = site.found(&uri).await;
+        all.extend(seen.hits());
+        pages += 1;
+        next = seen.link_after("<a rel=\"next\"");
+    }
+    assert_eq!((pages, all.len()), (3, HARVESTS));
+    assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), HARVESTS);
+}
+
+#[tokio::test]
+async fn facets_narrow_and_chips_widen() {
+    let site = Site::new();
+    let all = site.found("/?q=gatherer").await;
+    assert!(all.body.contains(&format!("{} results", HARVESTS + 1)), "{}", all.body);
+    let narrowed = site.found(&all.link_after("<h2 id=\"wide-host\">").unwrap()).await;
+    assert!(narrowed.body.contains(&format!("{HARVESTS} results")), "{}", narrowed.body);
+    assert!(narrowed.body.contains("aria-current=\"true\""));
+    let widened = site.found(&narrowed.link_after("class=\"chips\"").unwrap()).await;
+    assert!(widened.body.contains(&format!("{} results", HARVESTS + 1)), "{}", widened.body);
+}
+
+#[tokio::test]
+async fn a_hit_shows_its_words_its_copies_and_its_summary() {
+    let site = Site::new();
+    let seen = site.found("/?q=title:%22part+0%22+gatherer").await;
+    assert_eq!(seen.hits(), ["https://example.org/0.html"]);
+    assert!(seen.body.contains("<mark>gatherer</mark>"), "{}", seen.body);
+    assert!(seen.body.contains("at 2 other places"), "{}", seen.body);
+    let summary = site.found(&seen.link_after("class=\"meta\"").unwrap()).await;
+    assert!(summary.body.contains("<h1 dir=\"auto\">Harvest, part 0</h1>"), "{}", summary.body);
+    assert!(summary.body.contains("2023-11-14 22:13:20 UTC"), "{}", summary.body);
+    for copy in ["mirror", "other"] {
+        let of_copy = seen.link_after(&format!("https://{copy}.example.net/0.html</bdi>"));
+        let copy = site.found(&of_copy.unwrap()).await;
+        assert!(copy.body.contains("Harvest, part 0"));
+    }
+    let both = site.found("/?q=title:%22part+0%22&duplicates=true").await;
+    assert_eq!(both.hits().len(), 3);
+}
+
+#[tokio::test]
+async fn a_file_is_shown_as_a_path_and_leads_to_its_summary() {
+    let site = Site::new();
+    let seen = site.found("/?q=readme").await;
+    assert!(seen.body.contains("href=\"file:///srv/docs/read%20me.txt\""), "{}", seen.body);
+    assert!(seen.body.contains("/srv/docs/read me.txt"), "{}", seen.body);
+    let summary = site.found(&seen.hits()[0]).await;
+    assert!(summary.body.contains("/srv/docs/read me.txt"), "{}", summary.body);
+    assert!(!summary.body.contains("Open the original"));
+}
+
+#[tokio::test]
+async fn a_bad_query_keeps_its_text_and_shows_the_place() {
+    let site = Site::new();
+    let seen = site.get("/?q=title:(harvest&type=HTML&sort=newest").await;
+    assert_eq!(seen.status, 400);
+    assert!(seen.body.contains("value=\"title:(harvest\""), "{}", seen.body);
+    assert!(seen.body.contains("<b aria-hidden=\"true\">      ^"), "{}", seen.body);
+    assert!(seen.body.contains("name=\"type\" value=\"HTML\""), "the filters stay");
+    let seen = site.get("/?q=x&limit=1000").await;
+    assert_eq!(seen.status, 400);
+    assert!(seen.body.contains("expected a number from 0 to 100"), "{}", seen.body);
+    assert_eq!(site.get("/?q=x&utm_source=mail").await.status, 200);
+}
+
+#[tokio::test]
+async fn the_api_answers_in_the_agreed_shape() {
+    let site = Site::new();
+    let seen = site.found("/api/search?q=harvest+gatherer&limit=2&offset=1&sort=url").await;
+    let answer = seen.json();
+    assert_eq!(answer["total"], HARVESTS);
+    assert!(answer["took_us"].is_u64());
+    assert_eq!(answer["hits"].as_array().unwrap().len(), 2);
+    let hit = &answer["hits"][0];
+    for (name, kind) in [
+        ("url", "s"),
+        ("title", "s"),
+        ("description", "s"),
+        ("type", "s"),
+        ("gatherer", "s"),
+        ("snippet", "s"),
+        ("score", "n"),
+    ] {
+        let right = if kind == "s" { hit[name].is_string() } else { hit[name].is_number() };
+        assert!(right, "{name} in {hit}");
+    }
+    assert_eq!(hit["gatherer"], "Physics");
+    let types = answer["facets"]["type"].as_array().unwrap();
+    assert_eq!(types[0], serde_json::json!(["HTML", HARVESTS]));
+    let none = site.found("/api/search?q=harvest&year=1999").await.json();
+    assert_eq!((none["total"].as_u64(), none["hits"].as_array().unwrap().len()), (Some(0), 0));
+    let count = site.found("/api/search?q=*&limit=0").await.json();
+    assert_eq!(count["total"], HARVESTS + 2);
+}
+
+#[tokio::test]
+async fn the_api_says_what_is_wrong_and_where() {
+    let site = Site::new();
+    let error = async |uri: &str| {
+        let seen = site.ask("GET", uri, "*/*").await;
+        assert_eq!(seen.status, 400, "{uri}");
+        seen.json()["error"].clone()
+    };
+    let query = error("/api/search?q=%C3%A4+()").await;
+    assert_eq!((query["offset"].as_u64(), query["length"].as_u64()), (Some(3), Some(2)), "{query}");
+    assert!(query["message"].as_str().unwrap().contains("parentheses"), "{query}");
+    for (uri, parameter) in [
+        ("/api/search", "q"),
+        ("/api/search?q=x&limit=101", "limit"),
+        ("/api/search?q=x&offset=10000", "offset"),
+        ("/api/search?q=x&sort=best", "sort"),
+        ("/api/search?q=x&limt=5", "limt"),
+    ] {
+        assert_eq!(error(uri).await["parameter"], parameter, "{uri}");
+    }
+}
+
+#[tokio::test]
+async fn an_object_is_a_page_soif_or_json() {
+    let site = Site::new();
+    let oid = format!("/object?oid={GATHERER}:https://example.org/7.html");
+    let soif_seen = site.found(&format!("{oid}&format=soif")).await;
+    assert_eq!(soif_seen.media(), "application/index.obj.HARVEST-SOIF-1");
+    let expected = objects().remove(7);
+    assert_eq!(soif::parse(soif_seen.body.as_bytes()).unwrap(), [expected.clone()]);
+    let json = site.found(&format!("{oid}&format=json")).await.json();
+    assert_eq!(soif::json::from_json(&json).unwrap(), expected);
+    let asked = site.ask("GET", &oid, "application/json").await;
+    assert_eq!(asked.json(), json);
+    let check = async |uri: &str, status: u16, message: &str| {
+        let seen = site.get(uri).await;
+        assert_eq!(seen.status, status, "{uri}");
+        assert!(seen.body.contains(message), "{uri}: {}", seen.body);
+    };
+    check("/object", 400, "needs an object").await;
+    check("/object?oid=nonsense", 400, "GATHERER:URL").await;
+    check(&format!("{oid}&format=xml"), 400, "html, soif or json").await;
+    check("/object?oid=0:http://h/none", 404, "Nothing here").await;
+    let missing = site.get("/object?oid=0:http://h/none&format=json").await;
+    assert!(missing.json()["error"]["message"].is_string());
+}
+
+#[tokio::test]
+async fn every_address_answers_head() {
+    let site = Site::new();
+    let oid = format!("/object?oid={GATHERER}:https://example.org/7.html");
+    for uri in ["/", "/?q=part", "/api/search?q=part", &oid, "/assets/style.css", "/none"] {
+        let (get, head) = (site.get(uri).await, site.ask("HEAD", uri, "text/html,*/*").await);
+        assert_eq!((head.status, head.body.as_str()), (get.status, ""), "{uri}");
+        assert_eq!(head.headers[CONTENT_TYPE], get.headers[CONTENT_TYPE], "{uri}");
+        assert!(head.headers.contains_key(CONTENT_LENGTH), "{uri}");
+    }
+    assert_eq!(site.ask("POST", "/", "text/html").await.status, 405);
+    assert_eq!(site.ask("DELETE", "/api/search", "text/html").await.media(), "application/json");
+}
+
+#[tokio::test]
+async fn a_foreign_object_cannot_act_on_a_page() {
+    let site = Site::new();
+    let results = site.found("/?q=evil").await;
+    let summary = site.found(&results.hits()[0]).await;
+    for seen in [&results, &summary] {
+        let lower = seen.body.to_ascii_lowercase();
+        for bad in ["<script", "<img src=x", "=\"javascript:", "=\"data:"] {
+            assert!(!lower.contains(bad), "{bad} in {}", seen.body);
+        }
+        assert!(lower.contains("&lt;script&gt;"), "it is shown as text: {}", seen.body);
+    }
+    let api = site.found("/api/search?q=evil").await.json();
+    let html = api["hits"][0]["snippet_html"].as_str().unwrap();
+    assert!(!html.contains("<script") && html.contains("<mark>"), "{html}");
+}
