@@ -266,7 +266,7 @@ mod tests {
         check(b"\x1b$B$\"\x1b(B", Some("iso-2022-jp"), "あ");
         check("\u{43f}\u{440}\u{438}".as_bytes(), Some("no-such-charset"), "при");
         // One bad byte does not make a UTF-8 text Latin-1.
-        check(&[&"äöüäöüäöüäöü".as_bytes()[..], b"\xff"].concat(), None, "äöüäöüäöüäöü\u{fffd}");
+        check(&["äöüäöüäöüäöü".as_bytes(), b"\xff"].concat(), None, "äöüäöüäöüäöü\u{fffd}");
     }
 
     fn words(text: &str) -> String {

@@ -126,18 +126,26 @@ impl Stop {
 }
 
 /// A reader of what comes out of a container, which stops where the budget ends.
-struct Metered<'b, R, F> {
+struct Metered<'b, R> {
     inner: R,
-    /// How many bytes have gone into `inner`.
-    consumed: F,
+    /// Size of what `inner` opens, in bytes.
+    whole: u64,
+    /// How many bytes of that `inner` has not yet taken.
+    left: fn(&R) -> u64,
     out: u64,
     budget: &'b Budget<'b>,
     stop: &'b Cell<Option<Stop>>,
 }
 
-impl<'b, R: Read, F: Fn(&R) -> u64> Metered<'b, R, F> {
-    fn new(inner: R, consumed: F, budget: &'b Budget<'b>, stop: &'b Cell<Option<Stop>>) -> Self {
-        Self { inner, consumed, out: 0, budget, stop }
+impl<'b, R: Read> Metered<'b, R> {
+    fn new(
+        inner: R,
+        whole: usize,
+        left: fn(&R) -> u64,
+        budget: &'b Budget<'b>,
+        stop: &'b Cell<Option<Stop>>,
+    ) -> Self {
+        Self { inner, whole: whole as u64, left, out: 0, budget, stop }
     }
 
     fn why_stop(&self) -> Option<Stop> {
@@ -148,13 +156,14 @@ impl<'b, R: Read, F: Fn(&R) -> u64> Metered<'b, R, F> {
         if self.budget.bytes_left.get() == 0 {
             return Some(Stop::Bytes(limits.bytes_max));
         }
-        let allowed = limits.ratio_max.saturating_mul((self.consumed)(&self.inner).max(1));
+        let consumed = self.whole.saturating_sub((self.left)(&self.inner)).max(1);
+        let allowed = limits.ratio_max.saturating_mul(consumed);
         (limits.ratio_from_bytes < self.out && allowed < self.out)
             .then_some(Stop::Ratio(limits.ratio_max))
     }
 }
 
-impl<R: Read, F: Fn(&R) -> u64> Read for Metered<'_, R, F> {
+impl<R: Read> Read for Metered<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if let Some(stop) = self.stop.get().or_else(|| self.why_stop()) {
             self.stop.set(Some(stop));
@@ -260,18 +269,13 @@ pub fn gunzip(
     Opened { name, bytes, truncated: !matches!(end, End::Whole), problems }
 }
 
-type GzipReader<'b> =
-    Metered<'b, MultiGzDecoder<&'b [u8]>, Box<dyn Fn(&MultiGzDecoder<&'b [u8]>) -> u64>>;
-
 fn gzip_reader<'b>(
     object: &'b Object,
     budget: &'b Budget<'b>,
     stop: &'b Cell<Option<Stop>>,
-) -> GzipReader<'b> {
-    let whole = object.bytes.len() as u64;
-    let consumed: Box<dyn Fn(&MultiGzDecoder<&'b [u8]>) -> u64> =
-        Box::new(move |decoder| whole - decoder.get_ref().len() as u64);
-    Metered::new(MultiGzDecoder::new(&object.bytes), consumed, budget, stop)
+) -> Metered<'b, MultiGzDecoder<&'b [u8]>> {
+    let decoder = MultiGzDecoder::new(&*object.bytes);
+    Metered::new(decoder, object.bytes.len(), |it| it.get_ref().len() as u64, budget, stop)
 }
 
 fn inner_name<R: BufRead>(decoder: &MultiGzDecoder<R>, object: &Object) -> String {
@@ -305,9 +309,8 @@ pub fn members(
     let stop = Cell::new(None);
     match container {
         Type::Tar => {
-            let whole = object.bytes.len() as u64;
-            let consumed = move |rest: &&[u8]| whole - rest.len() as u64;
-            let reader = Metered::new(&*object.bytes, consumed, budget, &stop);
+            let bytes: &[u8] = &object.bytes;
+            let reader = Metered::new(bytes, bytes.len(), |rest| rest.len() as u64, budget, &stop);
             tar::members(object, reader, budget, &stop, visit)
         }
         Type::GzipTar => {

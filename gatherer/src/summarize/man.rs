@@ -221,7 +221,7 @@ fn unescape(text: &str, plain: &mut String) {
         rest = chars.as_str();
         match escape {
             Some('f' | 'F' | 'm' | 'M' | 'R' | 'n' | 'k' | 'g' | 'Y' | 'V') => {
-                rest = skip_name(rest).1
+                rest = skip_name(rest).1;
             }
             Some('s') => rest = skip_size(rest),
             Some('(') => {

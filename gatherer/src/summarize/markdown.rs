@@ -104,7 +104,7 @@ impl Document {
             Tag::MetadataBlock(kind) => self.matter = Some(kind),
             Tag::TableCell => self.body.space(),
             Tag::Item | Tag::CodeBlock(_) | Tag::BlockQuote(_) | Tag::TableHead | Tag::TableRow => {
-                self.body.line()
+                self.body.line();
             }
             _ => {}
         }

@@ -29,9 +29,9 @@ struct Next {
 }
 
 /// See [`super::members`].
-pub(super) fn members<R: Read, F: Fn(&R) -> u64>(
+pub(super) fn members<R: Read>(
     object: &Object,
-    reader: Metered<'_, R, F>,
+    reader: Metered<'_, R>,
     budget: &Budget<'_>,
     stop: &Cell<Option<Stop>>,
     visit: &mut dyn FnMut(Member),

@@ -47,7 +47,7 @@ pub(super) fn members(
             path: clean_path(entry.name_raw()).to_vec(),
             size: entry.size(),
             modified: entry.last_modified().and_then(seconds),
-            packed: entry.compressed_size(),
+            packed: usize::try_from(entry.compressed_size()).unwrap_or(usize::MAX),
             locked: entry.encrypted(),
         };
         let stop = Cell::new(None);
@@ -57,8 +57,7 @@ pub(super) fn members(
         } else {
             match archive.by_index(index) {
                 Ok(file) => {
-                    let packed = about.packed;
-                    let mut reader = Metered::new(file, move |_| packed, budget, &stop);
+                    let mut reader = Metered::new(file, about.packed, |_| 0, budget, &stop);
                     open(object, &about, &mut reader, budget)
                 }
                 Err(error) => closed(object, &about, (ProblemKind::Broken, refusal(&error))),
@@ -79,14 +78,14 @@ struct About {
     path: Vec<u8>,
     size: u64,
     modified: Option<u64>,
-    packed: u64,
+    packed: usize,
     locked: bool,
 }
 
-fn open<R: Read, F: Fn(&R) -> u64>(
+fn open<R: Read>(
     object: &Object,
     about: &About,
-    reader: &mut Metered<'_, R, F>,
+    reader: &mut Metered<'_, R>,
     budget: &Budget<'_>,
 ) -> Member {
     let mut bytes = Vec::new();
