@@ -257,3 +257,140 @@ impl Intake {
         Error::Stream { offset: self.start() + self.decoder.offset(), what }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::FileExt;
+    use std::path::Path;
+
+    use soif::Record;
+
+    use super::*;
+    use crate::change::{Batch, GATHERER_ID, Version};
+    use crate::member::end_mark;
+    use crate::options::Options;
+
+    const OBJECTS: u64 = 60;
+
+    fn open(dir: &Path) -> Collection {
+        let options = Options { member_bytes_max: 512, ..Options::default() };
+        Collection::open(dir, options, Stamp(1)).unwrap().0
+    }
+
+    /// A stream without its end mark, the places where its members start, and what it reaches.
+    fn stream() -> (Vec<u8>, Vec<usize>, Version) {
+        let dir = tempfile::tempdir().unwrap();
+        let source = open(dir.path());
+        let updates = (1..=OBJECTS).map(|n| {
+            let mut record = Record::new("FILE", format!("http://h/{n}"));
+            record.push("Title", n.to_string());
+            record.push(GATHERER_ID, "00000000000000aa");
+            Change::Update(record)
+        });
+        let batch = Batch { changes: updates.collect(), notes: Vec::new() };
+        let version = source.commit(batch, Stamp(2)).unwrap();
+        let mut bytes = Vec::new();
+        for (file, offset, length) in source.pin().unwrap().extents.files {
+            let mut part = vec![0; usize::try_from(length).unwrap()];
+            file.read_exact_at(&mut part, offset).unwrap();
+            bytes.extend(part);
+        }
+        let mut decoder = Decoder::new(MEMBER_BYTES_MAX);
+        decoder.feed(&bytes);
+        let mut starts = Vec::new();
+        while let Some(member) = decoder.next_member().unwrap() {
+            starts.push(usize::try_from(member.offset).unwrap());
+        }
+        (bytes, starts, version)
+    }
+
+    /// Takes in `bytes` as a delta to nothing; returns the outcome, and how many objects and which
+    /// serial are there then.
+    fn take_in(bytes: &[u8], to: Version, records_max: u64) -> (Result<(), Error>, u64, u64) {
+        let dir = tempfile::tempdir().unwrap();
+        let collection = open(dir.path());
+        let mut intake = Intake::new(collection.clone(), "source".to_owned(), Stream::Delta);
+        (intake.epoch, intake.to, intake.records_max) = (to.epoch, to.serial, records_max);
+        let pieces: Vec<_> = bytes.chunks(100).map(Bytes::copy_from_slice).collect();
+        let (sender, receiver) = mpsc::channel(pieces.len() + 1);
+        for piece in pieces {
+            sender.try_send(Piece::Bytes(piece)).unwrap();
+        }
+        sender.try_send(Piece::End).unwrap();
+        let (tally, outcome) = intake.run(receiver);
+        let cursor = collection.cursor("source").unwrap().map_or(0, |it| it.serial);
+        assert_eq!(tally.applied.updated, collection.len());
+        (outcome, collection.len(), cursor)
+    }
+
+    fn check(bytes: &[u8], to: Version, expected: Damage, at: usize, objects: u64) {
+        let (outcome, found, cursor) = take_in(bytes, to, u64::MAX);
+        let Err(Error::Stream { offset, what }) = outcome else { panic!("{outcome:?}") };
+        assert_eq!((what, usize::try_from(offset).unwrap()), (expected, at));
+        assert_eq!((found, cursor), (objects, objects), "the good part and no more");
+    }
+
+    #[test]
+    fn a_whole_stream_is_applied_and_reaches_its_end() {
+        let (bytes, _, to) = stream();
+        let whole = [bytes, end_mark(to)].concat();
+        let (outcome, objects, cursor) = take_in(&whole, to, u64::MAX);
+        assert!(outcome.is_ok(), "{outcome:?}");
+        assert_eq!((objects, cursor), (OBJECTS, OBJECTS));
+    }
+
+    #[test]
+    fn a_stream_that_is_not_what_it_says_is_kept_up_to_there() {
+        let (bytes, starts, to) = stream();
+        let whole = [bytes.as_slice(), &end_mark(to)].concat();
+        check(&bytes, to, Damage::Truncated, bytes.len(), OBJECTS);
+        let last = *starts.last().unwrap();
+        let (_, before_last, _) = take_in(&bytes[..last], to, u64::MAX);
+        check(&bytes[..bytes.len() - 1], to, Damage::Truncated, last, before_last);
+
+        // The mark of another version, or one that promises more than there is.
+        let other = Version { serial: to.serial + 1, ..to };
+        let wrong = [bytes.as_slice(), &end_mark(other)].concat();
+        check(&wrong, to, Damage::Content, bytes.len(), OBJECTS);
+        // Members that go back, and one past the end that the answer named.
+        let again = [bytes.as_slice(), &bytes[..starts[1]]].concat();
+        check(&again, to, Damage::Order, bytes.len(), OBJECTS);
+        let less = Version { serial: to.serial - 1, ..to };
+        check(&whole, less, Damage::Order, last, before_last);
+    }
+
+    #[test]
+    fn nothing_may_follow_the_end_mark() {
+        let (bytes, starts, to) = stream();
+        let more = [bytes.as_slice(), &end_mark(to), &bytes[..starts[1]]].concat();
+        let (outcome, objects, _) = take_in(&more, to, u64::MAX);
+        assert!(matches!(outcome, Err(Error::Stream { what: Damage::Content, .. })), "{outcome:?}");
+        assert_eq!(objects, OBJECTS);
+    }
+
+    #[test]
+    fn a_byte_changed_anywhere_is_found_and_what_came_before_is_kept() {
+        let (bytes, mut starts, to) = stream();
+        starts.push(bytes.len());
+        let whole = [bytes, end_mark(to)].concat();
+        for at in (0..whole.len()).step_by(whole.len() / 20) {
+            let mut damaged = whole.clone();
+            damaged[at] ^= 0x10;
+            let (outcome, objects, cursor) = take_in(&damaged, to, u64::MAX);
+            let Err(Error::Stream { offset, .. }) = outcome else { panic!("{at}: {outcome:?}") };
+            let member = starts.iter().rfind(|it| **it <= at).unwrap();
+            assert_eq!(usize::try_from(offset).unwrap(), *member, "byte {at}");
+            assert_eq!(objects, cursor, "byte {at}");
+            assert_eq!(objects == OBJECTS, *member == *starts.last().unwrap(), "byte {at}");
+        }
+    }
+
+    #[test]
+    fn the_limit_of_changes_keeps_what_came_before_it() {
+        let (bytes, _, to) = stream();
+        let whole = [bytes, end_mark(to)].concat();
+        let (outcome, objects, cursor) = take_in(&whole, to, 10);
+        assert!(matches!(outcome, Err(Error::OverLimit { setting: "records_max", .. })));
+        assert!((11..OBJECTS).contains(&objects) && objects == cursor, "{objects} {cursor}");
+    }
+}
