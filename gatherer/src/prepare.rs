@@ -37,6 +37,11 @@ pub(crate) fn prepare(run: &Run<'_>, candidate: Candidate) -> Option<Prepared> {
     };
     let old: Option<FileNote> = stored.as_deref().and_then(note::from_bytes);
     let url = spec::public_url(&plan.maps, &candidate.path);
+    let file = spec::file_url(&candidate.path);
+    lock(&site.problems).resolve(&file);
+    if url != file {
+        lock(&site.problems).resolve(&url);
+    }
     let regather = lock(&run.tract.note).regather;
     let same = !regather
         && old.as_ref().is_some_and(|old| {

@@ -5,7 +5,7 @@
 //!
 //! Sans-I/O.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use serde::Serialize;
 
@@ -32,6 +32,8 @@ pub struct Entry {
 #[derive(Clone, Debug, Default)]
 pub struct Problems {
     newest: VecDeque<Entry>,
+    /// How many of `newest` each object has; members count with their container.
+    objects: HashMap<String, usize>,
     by_kind: BTreeMap<String, u64>,
     total: u64,
 }
@@ -48,15 +50,37 @@ impl Problems {
             entry.message.push('…');
         }
         let same = |it: &Entry| it.object == entry.object && it.kind == entry.kind;
-        if let Some(place) = self.newest.iter().position(same) {
+        let whole = container(&entry.object);
+        let seen = self.objects.contains_key(whole);
+        if let Some(place) = seen.then(|| self.newest.iter().position(same)).flatten() {
             self.newest.remove(place);
         } else {
             self.total += 1;
             *self.by_kind.entry(entry.kind.clone()).or_default() += 1;
+            *self.objects.entry(whole.to_owned()).or_default() += 1;
         }
         self.newest.push_back(entry);
-        if PROBLEMS_MAX < self.newest.len() {
-            self.newest.pop_front();
+        if PROBLEMS_MAX < self.newest.len()
+            && let Some(oldest) = self.newest.pop_front()
+        {
+            self.release(container(&oldest.object));
+        }
+    }
+
+    /// Takes the problems of an object, and of its members, off the list: it was gathered anew. The
+    /// counts stay.
+    pub fn resolve(&mut self, object: &str) {
+        if self.objects.remove(object).is_some() {
+            self.newest.retain(|it| container(&it.object) != object);
+        }
+    }
+
+    fn release(&mut self, object: &str) {
+        if let Some(count) = self.objects.get_mut(object) {
+            *count -= 1;
+            if *count == 0 {
+                self.objects.remove(object);
+            }
         }
     }
 
@@ -74,6 +98,11 @@ impl Problems {
     pub fn newest(&self) -> impl Iterator<Item = &Entry> {
         self.newest.iter().rev()
     }
+}
+
+/// Returns the URL of the file that an object is, or is a member of.
+fn container(object: &str) -> &str {
+    object.split_once('#').map_or(object, |(file, _member)| file)
 }
 
 #[cfg(test)]
@@ -105,6 +134,20 @@ mod tests {
         let seen: Vec<_> = problems.newest().map(|it| (it.object.as_str(), it.at)).collect();
         assert_eq!(seen, [("file:///a", 3), ("file:///b", 2)]);
         assert_eq!(problems.total(), 2);
+    }
+
+    #[test]
+    fn an_object_gathered_anew_is_off_the_list() {
+        let mut problems = Problems::default();
+        for object in ["file:///a", "file:///a#b", "file:///ab", "file:///a"] {
+            problems.push(entry(object, "broken", 1));
+        }
+        problems.resolve("file:///a");
+        problems.resolve("file:///none");
+        let left: Vec<_> = problems.newest().map(|it| it.object.as_str()).collect();
+        assert_eq!((left, problems.total()), (vec!["file:///ab"], 3));
+        problems.push(entry("file:///a", "broken", 2));
+        assert_eq!(problems.newest().next().unwrap().at, 2);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-use collection::{Batch, Change, Note, Oid, Stamp};
+use collection::{Batch, Change, Compacted, Note, Oid, Stamp};
 use net::clock;
 use net::shutdown::Shutdown;
 use tokio::task::{JoinError, JoinSet};
@@ -52,8 +52,10 @@ pub(crate) struct Requests {
 enum Done {
     Pass(Result<(), collection::Error>),
     Look(Result<(), collection::Error>),
-    /// Whether a pass is due because a root has gone, come back or been replaced.
-    Check(Option<Watcher>, bool),
+    /// A new watcher, or why there is none; with the number of the settings it is for.
+    Placed(Result<Watcher, notify::Error>, u64),
+    /// The watcher after a check, and whether a root has gone, come back or been replaced.
+    Checked(Result<Watcher, notify::Error>, bool, u64),
 }
 
 /// The loop's state.
@@ -63,14 +65,20 @@ struct Rounds {
     inbox: Arc<Inbox>,
     /// `None` while it is placed or checked, and when there is none.
     watcher: Option<Watcher>,
+    /// Counts the settings: a watcher for others than the present ones is dropped.
+    settings: u64,
     tasks: JoinSet<Done>,
+    /// Compaction. It is not waited for at the end: it may be cut off at any point.
+    tidying: JoinSet<Result<Option<Compacted>, collection::Error>>,
     passing: bool,
     looking: bool,
+    /// Watches are being placed: no pass begins before, or it would miss what happens meanwhile.
+    placing: bool,
     checking: bool,
     /// When the next pass is due.
     pass_due: Instant,
     check_due: Instant,
-    /// Paths that wait because a look or a pass failed.
+    /// Something could not be committed, and is to be tried again.
     missed: bool,
 }
 
@@ -86,15 +94,18 @@ pub(crate) async fn run(shared: Arc<Shared>, shutdown: Shutdown) -> Result<(), E
         shutdown: shutdown.clone(),
         inbox: Arc::default(),
         watcher: None,
+        settings: 0,
         tasks: JoinSet::new(),
+        tidying: JoinSet::new(),
         passing: false,
         looking: false,
+        placing: false,
         checking: false,
         pass_due: now,
         check_due: now + ROOT_CHECK,
         missed: false,
     };
-    rounds.start_watching().await;
+    rounds.start_watching();
     let outcome = rounds.turn().await;
     // What is under way sees the shutdown and stops by itself.
     shutdown.start();
@@ -106,13 +117,16 @@ pub(crate) async fn run(shared: Arc<Shared>, shutdown: Shutdown) -> Result<(), E
 impl Rounds {
     async fn turn(&mut self) -> Result<(), Error> {
         loop {
-            self.start_what_is_due().await;
+            self.start_what_is_due();
             let wake = self.next_wake();
             tokio::select! {
                 biased;
                 () = self.shutdown.started() => return Ok(()),
                 Some(done) = self.tasks.join_next(), if !self.tasks.is_empty() => {
                     self.handle_done(done)?;
+                }
+                Some(tidied) = self.tidying.join_next(), if !self.tidying.is_empty() => {
+                    report_tidied(tidied);
                 }
                 () = self.shared.asked.notified() => {}
                 () = self.inbox.heard() => {}
@@ -124,7 +138,7 @@ impl Rounds {
     fn next_wake(&self) -> Instant {
         let now = clock::monotonic();
         let mut wake = self.check_due.max(now);
-        if !self.passing {
+        if !self.passing && !self.placing {
             wake = wake.min(self.pass_due);
         }
         if let Some(touched) = self.inbox.poll_timeout().filter(|_| !self.looking) {
@@ -136,14 +150,14 @@ impl Rounds {
         wake
     }
 
-    async fn start_what_is_due(&mut self) {
+    fn start_what_is_due(&mut self) {
         let now = clock::monotonic();
         let reload = std::mem::take(&mut lock(&self.shared.requests).reload);
         if reload {
             self.pass_due = now;
-            self.start_watching().await;
+            self.start_watching();
         }
-        if !self.passing {
+        if !self.passing && !self.placing {
             let mut requests = lock(&self.shared.requests);
             let asked = std::mem::take(&mut requests.gather) || !requests.confirm.is_empty();
             if asked || self.pass_due <= now {
@@ -166,29 +180,39 @@ impl Rounds {
         }
     }
 
-    /// Starts the watcher for the roots as they are now, or falls back to polling.
-    async fn start_watching(&mut self) {
+    /// Starts a watcher for the roots as they are now.
+    fn start_watching(&mut self) {
         self.watcher = None;
-        let config = self.shared.config();
-        let said = match config.watch {
+        self.settings += 1;
+        let said = match self.shared.config().watch {
             Watch::Off => "off".to_owned(),
             Watch::Poll(interval) => format!("poll {}", interval.as_secs()),
             Watch::Notify => {
+                self.placing = true;
                 let (site, inbox) = (self.shared.site.clone(), self.inbox.clone());
-                let plans = self.shared.plans();
-                let placed = tokio::task::spawn_blocking(move || {
-                    let mut watcher = Watcher::start(site, &plans, inbox)?;
-                    watcher.place(&plans).map(|()| watcher)
+                let (plans, settings) = (self.shared.plans(), self.settings);
+                self.tasks.spawn_blocking(move || {
+                    let placed = Watcher::start(site, &plans, inbox)
+                        .and_then(|mut watcher| watcher.place(&plans).map(|()| watcher));
+                    Done::Placed(placed, settings)
                 });
-                match placed.await {
-                    Ok(Ok(watcher)) => {
-                        self.watcher = Some(watcher);
-                        "notify".to_owned()
-                    }
-                    Ok(Err(error)) => self.fall_back(&error.to_string()),
-                    Err(error) => self.fall_back(&error.to_string()),
-                }
+                "starting".to_owned()
             }
+        };
+        *lock(&self.shared.watching) = said;
+    }
+
+    /// Takes a watcher that was placed or checked.
+    fn handle_watcher(&mut self, placed: Result<Watcher, notify::Error>, settings: u64) {
+        if settings != self.settings {
+            return;
+        }
+        let said = match placed {
+            Ok(watcher) => {
+                self.watcher = Some(watcher);
+                "notify".to_owned()
+            }
+            Err(error) => self.fall_back(&error.to_string()),
         };
         *lock(&self.shared.watching) = said;
     }
@@ -238,14 +262,22 @@ impl Rounds {
     fn start_check(&mut self) {
         let Some(mut watcher) = self.watcher.take() else { return };
         self.checking = true;
-        let plans = self.shared.plans();
+        let (plans, settings) = (self.shared.plans(), self.settings);
         self.tasks.spawn_blocking(move || {
             if !watcher.is_misplaced(&plans) {
-                return Done::Check(Some(watcher), false);
+                return Done::Checked(Ok(watcher), false, settings);
             }
-            let placed = watcher.place(&plans);
-            Done::Check(placed.ok().map(|()| watcher), true)
+            let placed = watcher.place(&plans).map(|()| watcher);
+            Done::Checked(placed, true, settings)
         });
+    }
+
+    /// Rewrites the collection without what is superseded, if that is worth it.
+    fn start_tidying(&mut self) {
+        if self.tidying.is_empty() {
+            let collection = self.shared.site.collection.clone();
+            self.tidying.spawn_blocking(move || collection.compact_if_due(Stamp(clock::now_ms())));
+        }
     }
 
     fn handle_done(&mut self, done: Result<Done, JoinError>) -> Result<(), Error> {
@@ -256,7 +288,10 @@ impl Rounds {
                 // A fault of ours: the run goes on, and looks at everything again.
                 tracing::error!(%error, "a walk failed");
                 self.shared.site.problem("-".to_owned(), "fault", error.to_string());
-                (self.passing, self.looking, self.checking) = (false, false, false);
+                self.passing = false;
+                self.looking = false;
+                self.placing = false;
+                self.checking = false;
                 self.pass_due = now + RETRY;
                 return Ok(());
             }
@@ -269,6 +304,7 @@ impl Rounds {
                 if self.missed {
                     self.pass_due = now + RETRY;
                 }
+                self.start_tidying();
             }
             Done::Look(outcome) => {
                 self.looking = false;
@@ -277,9 +313,13 @@ impl Rounds {
                     self.pass_due = self.pass_due.min(now + RETRY);
                 }
             }
-            Done::Check(watcher, misplaced) => {
+            Done::Placed(placed, settings) => {
+                self.placing &= settings != self.settings;
+                self.handle_watcher(placed, settings);
+            }
+            Done::Checked(checked, misplaced, settings) => {
                 self.checking = false;
-                self.watcher = watcher;
+                self.handle_watcher(checked, settings);
                 if misplaced {
                     self.pass_due = now;
                 }
@@ -288,7 +328,8 @@ impl Rounds {
         if !self.passing && !self.looking {
             self.shared.site.handle_quiet();
         }
-        if !self.passing {
+        let begun = self.shared.site.progress.borrow().phase != Phase::Starting;
+        if begun && !self.passing {
             self.shared.site.enter(Phase::Idle);
         } else {
             self.shared.site.publish();
@@ -311,6 +352,19 @@ impl Rounds {
                 message: error.to_string(),
             }),
         }
+    }
+}
+
+fn report_tidied(tidied: Result<Result<Option<Compacted>, collection::Error>, JoinError>) {
+    match tidied {
+        Ok(Ok(None)) => {}
+        Ok(Ok(Some(done))) => {
+            let (before, after) = done.bytes;
+            tracing::info!(before, after, dropped = done.dropped, "collection compacted");
+        }
+        // The log is as it was; the next pass tries again.
+        Ok(Err(error)) => tracing::warn!(%error, "the collection cannot be compacted"),
+        Err(error) => tracing::error!(%error, "a compaction failed"),
     }
 }
 

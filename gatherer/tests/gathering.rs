@@ -7,12 +7,13 @@ mod support;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use collection::pull::{PullLimits, Puller};
 use collection::{Collection, Oid, Options};
 use gatherer::Config;
+use gatherer::config::Watch;
 use gatherer::spec::{self, Map, Root};
 use net::client::{Client, Settings};
 use support::{Bench, Tree};
@@ -135,6 +136,59 @@ async fn a_file_that_cannot_be_read_is_a_problem_and_stops_nothing() {
     let (status, text) = bench.get_admin("problems").await;
     assert!(status == 200 && text.contains("file:///proc/self/mem"), "{text}");
     bench.assert_conserved();
+}
+
+/// Says to the test binary, started again as a user without rights, which folder to use.
+const VISITOR: &str = "HARVEST_TEST_VISITOR";
+
+/// The body of the next test, for a user whom permissions stop; without the variable, nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn visitor() {
+    let Ok(folder) = std::env::var(VISITOR) else { return };
+    let tree = Tree { folder: tempfile::tempdir_in(folder).unwrap() };
+    fs::create_dir(tree.root()).unwrap();
+    for name in ["open.txt", "closed/a.txt", "closed/b.txt", "file.txt"] {
+        tree.write(name, name);
+    }
+    let config = Config { watch: Watch::Off, ..tree.config() };
+    let bench = Bench::start_with(tree, config).await;
+    assert_eq!(bench.handle.status().objects, 4);
+    let allow = |name: &str, mode| {
+        fs::set_permissions(bench.tree.path(name), fs::Permissions::from_mode(mode)).unwrap();
+    };
+    bench.tree.write("file.txt", "changed, and closed");
+    allow("closed", 0);
+    allow("file.txt", 0);
+    bench.gather().await;
+    assert_eq!(bench.problems(), ["unreadable closed", "unreadable file.txt"]);
+    assert_eq!(bench.handle.status().objects, 4, "what cannot be looked at is not gone");
+    bench.assert_conserved();
+    allow("closed", 0o755);
+    allow("file.txt", 0o644);
+    fs::remove_file(bench.tree.path("closed/b.txt")).unwrap();
+    bench.gather().await;
+    assert_eq!(bench.handle.status().objects, 3);
+    assert!(!bench.problems().contains(&"unreadable file.txt".to_owned()), "it was read again");
+    bench.until_text("file.txt", "changed, and closed").await;
+    fs::remove_dir_all(bench.tree.root()).unwrap();
+}
+
+#[test]
+fn what_may_not_be_read_is_named_and_nothing_below_it_counts_as_gone() {
+    // Permissions do not stop root: run as nobody then, from a copy that nobody may read.
+    let folder = tempfile::tempdir().unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    let copy = folder.path().join("copy");
+    fs::copy(std::env::current_exe().unwrap(), &copy).unwrap();
+    let mut command = std::process::Command::new(&copy);
+    command.args(["--exact", "visitor", "--nocapture"]).env(VISITOR, folder.path());
+    command.current_dir(folder.path());
+    if rustix::process::geteuid().is_root() {
+        std::os::unix::process::CommandExt::uid(&mut command, 65_534);
+    }
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.contains("1 passed"), "{said}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
