@@ -1,0 +1,250 @@
+//! Crashes and a full disk, for real: this binary starts itself as a child, which commits, applies
+//! and compacts while the parent kills it with SIGKILL, or while the system lets its files grow no
+//! further. Every acknowledged change must be there, and none doubled.
+//!
+//! `HARVEST_CRASH_ROUNDS` says how many kills (default 6); `HARVEST_CRASH_SEED` repeats a run.
+
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
+
+use std::collections::BTreeMap;
+use std::env;
+use std::io::{BufRead, BufReader, Write as _};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use collection::{
+    Batch, Change, Collection, Cursor, Epoch, Error, Note, Oid, Options, Pulled, Recovery, Stamp,
+};
+use soif::Record;
+
+/// Set for the child: the directory of its collection.
+const CHILD: &str = "HARVEST_CRASH_DIRECTORY";
+/// How many objects are changed over and over.
+const OBJECTS: u64 = 20;
+
+fn options() -> Options {
+    Options {
+        segment_bytes_max: 16 << 10,
+        member_bytes_max: 4 << 10,
+        keys_flush_interval: Duration::from_millis(100),
+        ..Options::default()
+    }
+}
+
+fn open(dir: &Path) -> (Collection, Recovery) {
+    Collection::open(dir, options(), Stamp(1)).unwrap()
+}
+
+/// An update that says which step made it; its size varies with the step.
+fn update(url: &str, step: u64) -> Change {
+    let mut record = Record::new("FILE", url);
+    record.push("Gatherer-Id", "g");
+    record.push("Step", step.to_string());
+    let noise = (0..step * 37 % 900).map(|n| (n * n * step % 251) as u8);
+    record.push("Body", noise.collect::<Vec<u8>>());
+    Change::Update(record)
+}
+
+/// Does one step as one commit: an event that is never touched again, and an object that is.
+fn act(collection: &Collection, step: u64) {
+    let event = update(&format!("http://event/{step}"), step);
+    let object = update(&format!("http://object/{}", step % OBJECTS), step);
+    let now = Stamp(step * 10);
+    if step.is_multiple_of(3) {
+        let (epoch, serial) = (Epoch(1), step);
+        let cursor = Cursor { epoch, serial, snapshot: None };
+        let changes = vec![(step, event)];
+        let source = "s".to_owned();
+        let pulled = Pulled { source, epoch, changes, cursor, end_of_snapshot: None };
+        collection.apply(pulled, now).unwrap();
+    } else {
+        let value = Some(step.to_string().into_bytes());
+        let notes = vec![Note { key: b"step".to_vec(), value }];
+        collection.commit(Batch { changes: vec![event, object], notes }, now).unwrap();
+    }
+}
+
+/// The last step that is whole in the collection.
+fn last_step(collection: &Collection) -> u64 {
+    let pulled = collection.cursor("s").unwrap().map_or(0, |it| it.serial);
+    let note = collection.note(b"step").unwrap();
+    let noted = note.map_or(0, |it| String::from_utf8(it).unwrap().parse().unwrap());
+    pulled.max(noted)
+}
+
+/// Runs as the child: steps on from where the collection is, telling each one once it is durable.
+#[test]
+fn child() {
+    let Ok(dir) = env::var(CHILD) else { return };
+    let (collection, recovery) = open(Path::new(&dir));
+    assert!(!recovery.lost, "{recovery:?}");
+    let compacting = collection.clone();
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            for round in 0_u64.. {
+                // Far below the horizon: every delete stays.
+                if round.is_multiple_of(2) {
+                    compacting.compact_tail(Stamp(1)).unwrap();
+                } else {
+                    compacting.compact(Stamp(1)).unwrap();
+                }
+            }
+        });
+        let mut out = std::io::stdout();
+        for step in last_step(&collection) + 1.. {
+            act(&collection, step);
+            writeln!(out, "ack {step}").unwrap();
+            out.flush().unwrap();
+        }
+    });
+}
+
+fn start_child(dir: &Path) -> Child {
+    Command::new(env::current_exe().unwrap())
+        .args(["child", "--exact", "--nocapture"])
+        .env(CHILD, dir)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+/// Lets the child acknowledge `steps`, spins `spin` times, kills it, and returns the last step that
+/// it told.
+fn run_and_kill(dir: &Path, steps: u64, spin: u64) -> u64 {
+    let mut child = start_child(dir);
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut told = 0;
+    let mut read = 0;
+    let mut acknowledged = |line: String| {
+        // The harness prints before the first one on the same line.
+        if let Some((_, step)) = line.split_once("ack ") {
+            told = step.parse().unwrap();
+            read += 1;
+        }
+        read
+    };
+    for line in lines.by_ref() {
+        if acknowledged(line.unwrap()) == steps {
+            break;
+        }
+    }
+    (0..spin).for_each(|_| std::hint::spin_loop());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    // What it told before it died counts too, but for a line that it did not finish.
+    let rest: Vec<String> = lines.map_while(Result::ok).collect();
+    for line in rest.iter().take(rest.len().saturating_sub(1)) {
+        acknowledged(line.clone());
+    }
+    told
+}
+
+fn check(collection: &Collection, told: u64) {
+    let last = last_step(collection);
+    assert!(told <= last, "step {told} was acknowledged, {last} is there");
+    let mut events = BTreeMap::new();
+    let mut serial = 0;
+    for scanned in collection.scan(0).unwrap().map(Result::unwrap) {
+        assert!(serial < scanned.serial);
+        serial = scanned.serial;
+        if let Change::Update(record) = scanned.change
+            && let Some(step) = record.url.strip_prefix("http://event/")
+        {
+            *events.entry(step.parse::<u64>().unwrap()).or_insert(0) += 1;
+        }
+    }
+    assert_eq!(events, (1..=last).map(|step| (step, 1)).collect(), "each step once");
+    for object in 0..OBJECTS {
+        let newest = (1..=last).rev().find(|it| it % OBJECTS == object && it % 3 != 0);
+        let stored = collection.get(&Oid::new("g", &format!("http://object/{object}"))).unwrap();
+        assert_eq!(stored.and_then(|it| it.record.number("Step")), newest, "object {object}");
+    }
+    assert_eq!(collection.verify().unwrap().problems, []);
+}
+
+/// A small generator, so that a printed seed repeats the run.
+fn random(state: &mut u64) -> u64 {
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    *state
+}
+
+#[test]
+fn a_kill_at_any_moment_loses_nothing_acknowledged() {
+    let number = |name: &str| env::var(name).ok().and_then(|it| it.parse::<u64>().ok());
+    let rounds = number("HARVEST_CRASH_ROUNDS").unwrap_or(6);
+    let seed = number("HARVEST_CRASH_SEED").unwrap_or_else(|| getrandom::u64().unwrap()).max(1);
+    let mut state = seed;
+    let dir = tempfile::tempdir().unwrap();
+    for round in 0..rounds {
+        let (steps, spin) = (random(&mut state) % 60 + 1, random(&mut state) % 2_000_000);
+        println!("seed {seed}, round {round}: killed {spin} spins after {steps} steps");
+        let told = run_and_kill(dir.path(), steps, spin);
+        let (collection, recovery) = open(dir.path());
+        assert!(!recovery.lost, "{recovery:?}");
+        check(&collection, told);
+    }
+}
+
+/// Runs as the child under a limit on the size of files: commits until there is no room, and shows
+/// that nothing of the failed commit is to be seen.
+#[test]
+fn child_on_a_full_disk() {
+    let Ok(dir) = env::var("HARVEST_FULL_DIRECTORY") else { return };
+    let (collection, _) = Collection::open(Path::new(&dir), Options::default(), Stamp(1)).unwrap();
+    let mut state = 1;
+    for step in 1.. {
+        let mut record = Record::new("FILE", format!("http://{step}"));
+        record.push("Gatherer-Id", "g");
+        let noise = std::iter::repeat_with(|| random(&mut state).to_le_bytes());
+        record.push("Body", noise.take(60_000).flatten().collect::<Vec<u8>>());
+        let changes = vec![Change::Update(record)];
+        match collection.commit(Batch { changes, notes: vec![] }, Stamp(1)) {
+            Ok(version) => assert_eq!(version.serial, step),
+            Err(error) => {
+                assert!(matches!(error, Error::Full { .. }), "{error}");
+                assert!(error.to_string().contains("no space left"), "{error}");
+                assert_eq!(collection.version().serial, step - 1);
+                assert_eq!(
+                    collection.scan(0).unwrap().filter(Result::is_ok).count() as u64,
+                    step - 1
+                );
+                let oid = Oid::new("g", &format!("http://{step}"));
+                assert_eq!(collection.get(&oid).unwrap(), None);
+                // A small one still fits: what was written of the large one is gone.
+                let delete = Change::Delete(Oid::new("g", "http://1"));
+                let batch = Batch { changes: vec![delete], notes: vec![] };
+                assert_eq!(collection.commit(batch, Stamp(1)).unwrap().serial, step);
+                println!("full at {step}");
+                return;
+            }
+        }
+    }
+}
+
+#[test]
+fn a_full_disk_stops_writing_and_shows_nothing_by_halves() {
+    let dir = tempfile::tempdir().unwrap();
+    // Files of at most 4 MiB (in blocks of 512 bytes), and no signal at the limit.
+    let script =
+        "trap '' XFSZ; ulimit -f 8192; exec \"$0\" child_on_a_full_disk --exact --nocapture";
+    let output = Command::new("sh")
+        .args(["-c", script])
+        .arg(env::current_exe().unwrap())
+        .env("HARVEST_FULL_DIRECTORY", dir.path())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    let (_, step) = said.split_once("full at ").unwrap();
+    let step: u64 = step.lines().next().unwrap().parse().unwrap();
+    assert!(5 < step);
+    let (collection, recovery) = open(dir.path());
+    assert_eq!((recovery.cut, recovery.lost), (vec![], false));
+    assert_eq!(collection.version().serial, step);
+    assert_eq!(collection.len(), step - 2);
+    assert_eq!(collection.verify().unwrap().problems, []);
+}
