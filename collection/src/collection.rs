@@ -21,9 +21,9 @@ use crate::content;
 use crate::error::Error;
 use crate::holders::{CURSOR, USER, note_key};
 use crate::keys::Keys;
-use crate::log::{self, Appended, Log, Tail};
-use crate::member::Packed;
+use crate::log::{Appended, Log, Tail};
 use crate::options::Options;
+use crate::pack::{self, Packed};
 use crate::recover;
 use crate::replay;
 use crate::report::{Extents, Recovery, Stats};
@@ -390,7 +390,7 @@ impl Inner {
         let options = &self.options;
         let drafts =
             content::drafts(changes, notes, options.member_bytes_max, options.record_bytes_max)?;
-        Ok(log::pack(&drafts, LEVEL_COMMIT))
+        Ok(pack::pack(&drafts, LEVEL_COMMIT))
     }
 
     /// Commits under the writer's lock.

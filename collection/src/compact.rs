@@ -18,8 +18,9 @@ use crate::collection::{Collection, Inner, millis};
 use crate::content::Drafter;
 use crate::error::Error;
 use crate::keys::Keys;
-use crate::log::{self, View};
+use crate::log::View;
 use crate::member::{Header, MEMBER_BYTES_MAX, Unpacker};
+use crate::pack;
 use crate::report::Compacted;
 use crate::segment::{Entry, Segment};
 
@@ -326,7 +327,7 @@ impl<'a> Rewrite<'a> {
         let mut places = Vec::new();
         self.output()?;
         for packed in
-            log::pack(&notes, LEVEL_COMPACT).iter().chain(&log::pack(&changes, LEVEL_COMPACT))
+            pack::pack(&notes, LEVEL_COMPACT).iter().chain(&pack::pack(&changes, LEVEL_COMPACT))
         {
             let entries = if packed.local { None } else { entries.next() }.unwrap_or_default();
             let header = Header {

@@ -366,3 +366,51 @@ pub(crate) fn notes(plain: &[u8]) -> Result<Vec<Note>, Damage> {
     })?;
     if whole { Ok(found) } else { Err(Damage::Content) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn delete(url: &str) -> Change {
+        Change::Delete(Oid::new("g", url))
+    }
+
+    /// Cuts changes into members and renders how many are in each.
+    fn check(changes: &[Change], member_bytes_max: usize, expected: &[usize]) -> Vec<Draft> {
+        let drafts = drafts(changes, &[], member_bytes_max, 1 << 20).unwrap();
+        assert_eq!(drafts.iter().map(Draft::len).collect::<Vec<_>>(), expected);
+        drafts
+    }
+
+    #[test]
+    fn a_member_is_full_by_size_or_number() {
+        let many: Vec<_> = (0..CHANGES_MAX + 1).map(|n| delete(&n.to_string())).collect();
+        check(&many, 1 << 20, &[CHANGES_MAX, 1]);
+        check(&many[..5], 1, &[1, 1, 1, 1, 1]);
+        check(&[], 1, &[]);
+    }
+
+    #[test]
+    fn an_object_is_once_in_a_member() {
+        check(&[delete("a"), delete("b"), delete("a"), delete("a")], 1 << 20, &[2, 1, 1]);
+        let confirm =
+            || Change::Confirm { gatherer: "g".to_owned(), root: "r".to_owned(), at: Stamp(1) };
+        check(&[confirm(), confirm()], 1 << 20, &[2]);
+    }
+
+    #[test]
+    fn a_member_reads_back_as_a_whole_and_by_place() {
+        let list = [delete("a"), Change::Refresh(Oid::new("g", "b")), delete("c")];
+        let entries: Vec<_> = (7..10).map(|serial| (serial, Stamp(1))).collect();
+        let draft = &check(&list, 1 << 20, &[3])[0];
+        let read = |wanted| -> Vec<Change> {
+            let found = changes(&draft.plain, &entries, wanted).unwrap();
+            found.into_iter().map(|it| it.change).collect()
+        };
+        assert_eq!(read(0..3), list);
+        assert_eq!(read(1..2), list[1..2]);
+        assert_eq!(changes(&draft.plain, &entries[1..], 0..3), Err(Damage::Content));
+        assert_eq!(changes(b"@FILE { stray\n}\n", &entries[2..], 0..3), Err(Damage::Content));
+        assert_eq!(notes(&draft.plain), Err(Damage::Content));
+    }
+}

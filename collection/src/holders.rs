@@ -175,3 +175,56 @@ fn put_version(out: &mut Vec<u8>, version: Version) {
 fn get_version(rest: &mut &[u8]) -> Option<Version> {
     Some(Version { epoch: Epoch(get(rest)?), serial: get(rest)? })
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Plays `source version` (hold) or `source -` (release) and renders who holds what.
+    fn check(steps: &[(&str, Option<u64>)], expected: &str) {
+        let mut holders = Holders::default();
+        for (source, serial) in steps {
+            match serial {
+                Some(serial) => {
+                    let version = Version { epoch: Epoch(1), serial: *serial };
+                    let newer = holders.version < version;
+                    assert_eq!(holders.hold(source, version, 0), newer);
+                }
+                None => drop(holders.release(source)),
+            }
+        }
+        let list: Vec<_> =
+            holders.list.iter().map(|it| format!("{}:{}", it.source, it.version.serial)).collect();
+        assert_eq!(format!("{} {}", holders.version.serial, list.join(",")), expected);
+        assert_eq!(Holders::decode(&holders.encode()), Some(holders));
+    }
+
+    #[test]
+    fn the_newest_version_stands_whatever_the_order() {
+        check(&[("a", Some(1)), ("b", Some(3)), ("a", Some(2))], "3 a:2,b:3");
+        check(&[("b", Some(3)), ("a", Some(1)), ("a", Some(2))], "3 b:3,a:2");
+    }
+
+    #[test]
+    fn a_release_leaves_the_others() {
+        check(&[("a", Some(1)), ("b", Some(3)), ("b", None), ("c", None)], "3 a:1");
+        check(&[("a", Some(1)), ("a", None)], "1 ");
+    }
+
+    proptest! {
+        #[test]
+        fn a_cursor_reads_back(epoch: u64, serial: u64, snapshot: Option<(String, u64, u64, u64)>) {
+            let snapshot = snapshot
+                .map(|(id, offset, to, generation)| Progress { id, offset, to, generation });
+            let cursor = Cursor { epoch: Epoch(epoch), serial, snapshot };
+            prop_assert_eq!(Cursor::decode(&cursor.encode()), Some(cursor));
+        }
+
+        #[test]
+        fn noise_is_refused_or_read(noise: Vec<u8>) {
+            let _ = (Cursor::decode(&noise), Holders::decode(&noise));
+        }
+    }
+}

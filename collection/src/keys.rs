@@ -453,3 +453,82 @@ impl Writes<'_> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::change::Version;
+
+    fn update(url: &str, text: &str) -> Change {
+        let mut record = soif::Record::new("FILE", url);
+        record.push(GATHERER_ID, "g");
+        record.push("MD5", Md5::of(text.as_bytes()).to_string());
+        record.push("Time-to-Live", "1");
+        Change::Update(record)
+    }
+
+    /// Puts changes in one batch each and renders what is due at `now_ms`, and the live count.
+    fn check(
+        batches: &[&[Change]],
+        now_ms: u64,
+        expected: (&[&str], u64),
+    ) -> (tempfile::TempDir, Keys) {
+        let dir = tempfile::tempdir().unwrap();
+        let keys = Keys::open(dir.path(), 1 << 20, 5000).unwrap();
+        let mut serial = 0;
+        for (commit, changes) in (1..).zip(batches) {
+            let mut writes = keys.writes().unwrap();
+            for change in *changes {
+                serial += 1;
+                writes.change(serial, Stamp(1000 * commit), change).unwrap();
+            }
+            writes.commit(Epoch(1), commit, serial).unwrap();
+        }
+        let due: Vec<String> = keys.expired(now_ms).unwrap().into_iter().map(|it| it.url).collect();
+        assert_eq!(due, expected.0);
+        assert_eq!(keys.watermark().unwrap().unwrap().live, expected.1);
+        (dir, keys)
+    }
+
+    #[test]
+    fn the_queue_follows_updates_refreshes_and_deletes() {
+        let refresh = Change::Refresh(Oid::new("g", "b"));
+        let delete = Change::Delete(Oid::new("g", "c"));
+        let first = [update("a", "1"), update("b", "1"), update("c", "1")];
+        check(&[&first], 1999, (&[], 3));
+        check(&[&first], 2000, (&["a", "b", "c"], 3));
+        check(&[&first, &[refresh, delete.clone(), delete]], 2000, (&["a"], 2));
+        check(&[&[update("a", "1"), update("a", "2")], &[update("a", "3")]], 2999, (&[], 1));
+    }
+
+    #[test]
+    fn an_md5_leads_to_the_objects_that_have_it_now() {
+        let batches: [&[Change]; 2] = [&[update("a", "1"), update("b", "1")], &[update("a", "2")]];
+        let (_dir, keys) = check(&batches, 0, (&[], 2));
+        let found = |text: &str| keys.oids_with_md5(&Md5::of(text.as_bytes())).unwrap();
+        assert_eq!(found("1"), [Oid::new("g", "b")]);
+        assert_eq!(found("2"), [Oid::new("g", "a")]);
+    }
+
+    #[test]
+    fn sources_are_counted_by_what_they_hold() {
+        let (_dir, keys) = check(&[&[]], 0, (&[], 0));
+        let mut holders = Holders::default();
+        let mut steps = Vec::new();
+        let mut note = |holders: &Holders, url: &str| {
+            let key = Holders::note_key(&Oid::new("g", url));
+            let value = (!holders.list.is_empty()).then(|| holders.encode());
+            steps.push(Note { key, value });
+        };
+        holders.hold("a", Version::default(), 0);
+        note(&holders, "1");
+        note(&holders, "2");
+        holders.hold("b", Version::default(), 0);
+        note(&holders, "2");
+        note(&Holders::default(), "1");
+        let mut writes = keys.writes().unwrap();
+        steps.iter().for_each(|it| writes.note(it).unwrap());
+        writes.commit(Epoch(1), 2, 0).unwrap();
+        assert_eq!(keys.sources().unwrap(), [("a".to_owned(), 1), ("b".to_owned(), 1)]);
+    }
+}

@@ -19,6 +19,7 @@ mod log;
 mod manifest;
 pub mod member;
 mod options;
+mod pack;
 pub mod pull;
 mod recover;
 mod replay;

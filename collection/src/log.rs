@@ -8,21 +8,15 @@
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
-use std::thread;
 
 use crate::change::{Scanned, Stamp, Version};
-use crate::content::Draft;
 use crate::error::Error;
 use crate::manifest::Manifest;
-use crate::member::{Header, MEMBER_BYTES_MAX, Packed, Packer, Unpacker};
+use crate::member::{Header, MEMBER_BYTES_MAX, Unpacker};
+use crate::pack::Packed;
 use crate::recover::fresh_epoch;
 use crate::report::Extents;
 use crate::segment::{Entry, Segment};
-
-/// Drafts below this number are packed by the calling thread alone.
-const PARALLEL_MIN: usize = 4;
-/// Most threads that pack one commit.
-const THREADS_MAX: usize = 4;
 
 /// The segments, and how far they may be read.
 #[derive(Clone, Debug, Default)]
@@ -215,30 +209,6 @@ impl Tail {
     pub(crate) fn version(&self) -> Version {
         Version { epoch: self.manifest.epoch, serial: self.serial }
     }
-}
-
-/// Compresses drafts, on several threads if there are many; in their order.
-pub(crate) fn pack(drafts: &[Draft], level: u32) -> Vec<Packed> {
-    let one = |drafts: &[Draft]| -> Vec<Packed> {
-        let mut packer = Packer::new(level);
-        drafts.iter().map(|it| packer.pack(it)).collect()
-    };
-    let threads = thread::available_parallelism().map_or(1, usize::from).min(THREADS_MAX);
-    if drafts.len() < PARALLEL_MIN || threads == 1 {
-        return one(drafts);
-    }
-    thread::scope(|scope| {
-        let chunks = drafts.chunks(drafts.len().div_ceil(threads));
-        let running: Vec<_> = chunks.map(|it| scope.spawn(move || one(it))).collect();
-        let mut packed = Vec::with_capacity(drafts.len());
-        for thread in running {
-            match thread.join() {
-                Ok(part) => packed.extend(part),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        }
-        packed
-    })
 }
 
 impl View {

@@ -20,12 +20,13 @@
 //!
 //! Sans-I/O.
 
-use flate2::{Compress, Compression, Crc, Decompress, FlushCompress, FlushDecompress, Status};
+use flate2::{Crc, Decompress, FlushDecompress, Status};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::change::{Epoch, Note, Scanned, Stamp, Version};
 use crate::content::{self, CHANGES_MAX, Draft};
 use crate::error::{Damage, Error};
+use crate::pack::{Packed, Packer};
 
 /// Largest member to accept, in bytes, packed or plain.
 pub const MEMBER_BYTES_MAX: usize = 64 << 20;
@@ -272,53 +273,6 @@ pub(crate) fn get(bytes: &mut &[u8]) -> Option<u64> {
     Some(value)
 }
 
-/// A member but for its header, which is known only under the writer's lock.
-#[derive(Clone, Debug)]
-pub(crate) struct Packed {
-    /// Compressed bytes and trailer.
-    bytes: Vec<u8>,
-    deflate_bytes: u32,
-    checksum: u64,
-    /// Number of changes (or notes).
-    pub(crate) count: usize,
-    /// Whether it holds notes.
-    pub(crate) local: bool,
-}
-
-/// Compresses drafts.
-#[derive(Debug)]
-pub(crate) struct Packer(Compress);
-
-impl Packer {
-    /// Makes a packer of `level` 1 (fast) to 9 (small).
-    pub(crate) fn new(level: u32) -> Self {
-        Self(Compress::new(Compression::new(level), false))
-    }
-
-    /// Compresses a draft.
-    pub(crate) fn pack(&mut self, draft: &Draft) -> Packed {
-        self.0.reset();
-        let plain = draft.plain.as_slice();
-        let mut bytes = Vec::with_capacity(plain.len() / 2 + 64);
-        loop {
-            let done = usize::try_from(self.0.total_in()).unwrap_or(usize::MAX);
-            let rest = plain.get(done..).unwrap_or_default();
-            // The only error is a misuse of the stream's state, which `reset` rules out.
-            match self.0.compress_vec(rest, &mut bytes, FlushCompress::Finish) {
-                Ok(Status::StreamEnd) | Err(_) => break,
-                Ok(Status::Ok | Status::BufError) => bytes.reserve(plain.len() / 4 + 256),
-            }
-        }
-        let deflate_bytes = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
-        let mut crc = Crc::new();
-        crc.update(plain);
-        bytes.extend_from_slice(&crc.sum().to_le_bytes());
-        bytes.extend_from_slice(&crc.amount().to_le_bytes());
-        let checksum = xxh3_64(&bytes);
-        Packed { bytes, deflate_bytes, checksum, count: draft.len(), local: draft.local }
-    }
-}
-
 /// Makes the member that ends a feed or a snapshot that reaches `version`.
 #[must_use]
 pub fn end_mark(version: Version) -> Vec<u8> {
@@ -519,5 +473,61 @@ impl Decoder {
             return Ok(());
         }
         Err(Error::Stream { offset: self.offset, what: Damage::Truncated })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_number_reads_back(value: u64, rest: Vec<u8>) {
+            let mut out = Vec::new();
+            put(&mut out, value);
+            out.extend_from_slice(&rest);
+            let bytes = &mut out.as_slice();
+            prop_assert_eq!(get(bytes), Some(value));
+            prop_assert_eq!(*bytes, rest.as_slice());
+        }
+
+        #[test]
+        fn a_header_reads_back(
+            flags in 0..16_u8,
+            numbers: (u64, u64),
+            base in 0..u64::MAX / 2,
+            steps in prop::collection::vec((1..1_u64 << 33, 0..1_u64 << 42), 0..CHANGES_MAX),
+        ) {
+            let mut entries = Vec::new();
+            let mut last = (base, Stamp(0));
+            for (further, later) in steps {
+                last = (last.0 + further, Stamp(last.1.0 + later));
+                entries.push(last);
+            }
+            let header = Header {
+                start_of_commit: flags & 1 != 0,
+                end_of_commit: flags & 2 != 0,
+                local: flags & 4 != 0,
+                end_mark: flags & 8 != 0,
+                epoch: Epoch(numbers.0),
+                commit: numbers.1,
+                base,
+                entries,
+            };
+            let mut out = Vec::new();
+            header.write(&Packer::new(1).pack(&Draft::default()), &mut out);
+            let Ok(Frame::Whole(place)) = Header::read(&out) else { panic!("no header") };
+            prop_assert_eq!(place.member_bytes(), out.len());
+            prop_assert_eq!(place.check(&out), Ok(()));
+            prop_assert_eq!(place.header, header);
+        }
+    }
+
+    #[test]
+    fn a_number_of_too_many_bytes_is_none() {
+        assert_eq!(get(&mut &[0xff; 11][..]), None);
+        assert_eq!(get(&mut &[0x80][..]), None);
     }
 }
