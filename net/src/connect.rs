@@ -26,9 +26,9 @@ const ADDRESSES_MAX: usize = 8;
 /// Opens connections.
 #[derive(Debug)]
 pub(crate) struct Connector {
-    extra_roots: Vec<Vec<u8>>,
+    extra_roots: Arc<[Vec<u8>]>,
     /// Made when first needed: reading the system's certificates takes a while.
-    tls: OnceLock<Result<Arc<ClientConfig>, String>>,
+    tls: Arc<OnceLock<Result<Arc<ClientConfig>, String>>>,
 }
 
 /// A connection and what it leads to.
@@ -40,7 +40,7 @@ pub(crate) struct Connected {
 
 impl Connector {
     pub(crate) fn new(extra_roots: Vec<Vec<u8>>) -> Self {
-        Self { extra_roots, tls: OnceLock::new() }
+        Self { extra_roots: extra_roots.into(), tls: Arc::default() }
     }
 
     /// Connects to the host of `url`, which is `http` or `https`, within `patience`.
@@ -72,7 +72,7 @@ impl Connector {
             return Ok(Connected { stream: Stream::Plain(stream), address });
         }
         let name = server_name(url)?;
-        let connector = TlsConnector::from(self.tls()?);
+        let connector = TlsConnector::from(self.tls().await?);
         let stream = connector
             .connect(name, stream)
             .await
@@ -80,9 +80,17 @@ impl Connector {
         Ok(Connected { stream: Stream::Tls(Box::new(stream)), address })
     }
 
-    fn tls(&self) -> Result<Arc<ClientConfig>, Error> {
-        let config = self.tls.get_or_init(|| tls_config(&self.extra_roots));
-        config.clone().map_err(|message| Error::TlsSetup { message })
+    async fn tls(&self) -> Result<Arc<ClientConfig>, Error> {
+        let config = match self.tls.get() {
+            Some(config) => config.clone(),
+            None => {
+                let (tls, roots) = (Arc::clone(&self.tls), Arc::clone(&self.extra_roots));
+                let made = move || tls.get_or_init(|| tls_config(&roots)).clone();
+                let made = tokio::task::spawn_blocking(made).await;
+                made.unwrap_or_else(|error| Err(error.to_string()))
+            }
+        };
+        config.map_err(|message| Error::TlsSetup { message })
     }
 }
 

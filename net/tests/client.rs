@@ -25,8 +25,8 @@ use url::Url;
 fn client() -> Client {
     let timeouts = Timeouts {
         connect: Duration::from_secs(5),
-        header: Duration::from_millis(500),
-        idle: Duration::from_millis(500),
+        header: Duration::from_secs(2),
+        idle: Duration::from_secs(2),
         total: None,
     };
     Client::new(Settings { allow_private: true, timeouts, ..Settings::default() })
@@ -264,7 +264,7 @@ async fn more_requests_than_allowed_at_once_wait_and_then_give_up() {
     let settings = Settings {
         allow_private: true,
         connections_max: 1,
-        timeouts: Timeouts { connect: Duration::from_millis(50), ..Timeouts::default() },
+        timeouts: Timeouts { connect: Duration::from_millis(400), ..Timeouts::default() },
         ..Settings::default()
     };
     let (client, address) = (Client::new(settings), daemon().await);
