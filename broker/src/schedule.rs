@@ -9,12 +9,18 @@
 //!
 //! * The paper pulls the source of the least *interval* again and again, so that the others
 //!   starve; here the next *due time* goes first.
-//! * A source is pulled as soon as it is added, and once more after the shortest interval. With
-//!   that it has a rate, and only then takes part in eq. 3.
+//! * A source is pulled as soon as it is added, and once more after the shortest interval. Until it
+//!   has been watched for longer than the interval that eq. 3 gives it, it is left alone for no
+//!   longer than it has been watched: a few quiet seconds are no reason to look away for a day.
 //! * A source without a change in T seconds is taken to change at 1 / 2T: unknown is not never.
-//!   Its interval grows with every quiet pull until the settings' longest.
-//! * Pulls closer together than the shortest interval are pooled into one sample of the rate; a
-//!   long poll ends at the very moment of a change, and 1 / (the time it took) is no rate.
+//! * A sample of the rate is not every pull but at least [`SAMPLE_CHANGES`] changes, found or
+//!   expected, over no less than the shortest interval; smaller pulls are pooled. One change in a
+//!   tenth of a second is no rate, and a long poll ends at the very moment of a change. At the
+//!   paper's intervals a pull brings more than that, and nothing differs.
+//! * The gain of a sample is its share of the time watched, as long as that is above the settings'
+//!   gain: at first the estimate is the plain mean, then it forgets.
+//! * A pull takes time, and what it brings is stale until it has ended. What the pulls took is put
+//!   by from the staleness that θ leaves room for, up to half of it, before eq. 3 gets the rest.
 //! * The interval runs from when the last pull *asked*, since that is how far it can have seen.
 //! * Failures back off, doubling, with jitter, each source for itself; hours may be closed.
 //!
@@ -58,6 +64,12 @@ pub const FOLLOW_PAUSE_MS: u64 = 50;
 /// hold the answer must not be asked in a tight loop.
 pub const FOLLOW_IDLE_MS: u64 = 1_000;
 
+/// Changes, found or expected, that make a sample of the rate.
+pub const SAMPLE_CHANGES: f64 = 8.0;
+
+/// Most of the staleness that θ leaves room for that is put by for the time that pulls take.
+const RESERVE_SHARE_MAX: f64 = 0.5;
+
 /// Share of the shortest interval that a sample of the rate has to cover.
 const POOL_SHARE: f64 = 0.9;
 
@@ -90,6 +102,17 @@ pub struct Remembered {
     last_ms: Option<u64>,
     /// Measured freshness.
     measured: Measured,
+    /// How long pulls take, from asking to the end, seconds; decayed mean.
+    took_secs: f64,
+}
+
+impl Remembered {
+    /// Returns the rate as far as it is known, changes per second: before there is a sample, what
+    /// the pulls since the first have brought; `None` before there were any.
+    fn rate(&self) -> Option<f64> {
+        let (changes, secs) = self.pooled;
+        self.rate.or_else(|| (0.0 < secs).then(|| changes as f64 / secs))
+    }
 }
 
 #[derive(Debug)]
@@ -275,7 +298,7 @@ impl Schedule {
     pub fn view(&self, name: &str) -> Option<View> {
         let entry = self.entries.get(name)?;
         Some(View {
-            rate: entry.known.rate,
+            rate: entry.known.rate(),
             elements: entry.known.elements,
             interval_secs: entry.interval_secs,
             due_ms: entry.due_ms,
@@ -296,16 +319,32 @@ impl Schedule {
     /// Computes every interval and due time anew.
     fn replan(&mut self, now_ms: u64) {
         let workloads: Vec<Workload> = self.entries.values().filter_map(Entry::workload).collect();
-        let mut intervals =
-            interval::oap(&workloads, self.settings.theta, self.limits()).into_iter();
+        let mut intervals = interval::oap(&workloads, self.theta(), self.limits()).into_iter();
         let interval_min = self.settings.interval_min;
         for (name, entry) in &mut self.entries {
             entry.interval_secs = match entry.workload() {
-                Some(_) => intervals.next(),
+                Some(_) => {
+                    let watched_secs = entry.known.watched_secs.max(interval_min);
+                    intervals.next().map(|secs| secs.min(watched_secs))
+                }
                 None => entry.known.last_ms.map(|_| interval_min),
             };
             entry.enqueue(name, &mut self.due, &mut self.follows, interval_min, now_ms);
         }
+    }
+
+    /// Returns the θ for eq. 3: above the settings' by what the pulls themselves make stale.
+    fn theta(&self) -> f64 {
+        let (mut stale, mut elements) = (0.0, 0.0);
+        for entry in self.entries.values() {
+            if let Some(workload) = entry.workload() {
+                stale += workload.rate * entry.known.took_secs;
+                elements += workload.elements as f64;
+            }
+        }
+        let theta = self.settings.theta;
+        let room = (1.0 - theta) * RESERVE_SHARE_MAX;
+        if 0.0 < elements { theta + (stale / elements).min(room) } else { theta }
     }
 
     /// Puts a source into the queue that it belongs to, unless it is being pulled.
@@ -380,7 +419,7 @@ impl Entry {
     /// Returns λ and N for eq. 3, once there has been a second pull.
     fn workload(&self) -> Option<Workload> {
         let quiet = 1.0 / (2.0 * self.known.watched_secs.max(f64::MIN_POSITIVE));
-        let rate = self.known.rate?.max(quiet);
+        let rate = self.known.rate()?.max(quiet);
         Some(Workload { rate, elements: self.known.elements.unwrap_or_default().max(1) })
     }
 
@@ -395,6 +434,8 @@ impl Entry {
             return;
         };
         let secs = seconds(found.as_of_ms.saturating_sub(last));
+        let took_secs = seconds(now_ms.saturating_sub(found.as_of_ms));
+        known.took_secs += settings.gain * (took_secs - known.took_secs);
         known.measured.handle_span(
             Span {
                 secs,
@@ -409,10 +450,13 @@ impl Entry {
         known.pooled.0 = known.pooled.0.saturating_add(found.changes);
         known.pooled.1 += secs;
         let (changes, secs) = known.pooled;
+        let expected = known.rate.map_or(0.0, |rate| rate * secs);
+        let enough = SAMPLE_CHANGES <= expected.max(changes as f64);
         // A little slack: timers and rounding must not make a scheduled pull wait for the next.
-        if settings.interval_min * POOL_SHARE <= secs {
+        if enough && settings.interval_min * POOL_SHARE <= secs {
+            let gain = settings.gain.max(secs / known.watched_secs).min(1.0);
             let before = State { rate: known.rate, pulls: 1, ..State::default() };
-            let mut estimator = Estimator::with_state(settings.gain, before);
+            let mut estimator = Estimator::with_state(gain, before);
             estimator.handle_pull(changes, secs);
             let state = estimator.state();
             known.rate = state.rate;

@@ -13,7 +13,7 @@ use broker::config::Config;
 use broker::server::{Handle, Server};
 use broker::source::Source;
 use broker::status::{SourceStatus, Status};
-use collection::feed::{FeedOptions, FeedServer};
+use collection::feed::{Counters, FeedOptions, FeedServer};
 use collection::{Batch, Change, Collection, Oid, Options, Stamp, Version};
 use net::clock;
 use net::shutdown::Shutdown;
@@ -33,6 +33,7 @@ pub(crate) struct Origin {
     pub(crate) id: String,
     address: SocketAddr,
     serving: Option<(Shutdown, JoinHandle<()>)>,
+    feed: Option<FeedServer>,
     _dir: TempDir,
 }
 
@@ -43,7 +44,8 @@ impl Origin {
         let now = Stamp(clock::now_ms());
         let (collection, _) = Collection::open(dir.path(), Options::default(), now).unwrap();
         let address = SocketAddr::from(([127, 0, 0, 1], 0));
-        let mut origin = Self { collection, id: id.to_owned(), address, serving: None, _dir: dir };
+        let mut origin =
+            Self { collection, id: id.to_owned(), address, serving: None, feed: None, _dir: dir };
         origin.serve().await;
         origin
     }
@@ -55,6 +57,7 @@ impl Origin {
         let shutdown = Shutdown::new();
         let options = FeedOptions { shutdown: shutdown.clone(), ..FeedOptions::default() };
         let feed = FeedServer::new(self.collection.clone(), options);
+        self.feed = Some(feed.clone());
         let router = Router::new().fallback(move |request: Request| {
             let feed = feed.clone();
             async move { feed.respond(request.map(drop)).await.map(axum::body::Body::new) }
@@ -72,6 +75,11 @@ impl Origin {
         let (shutdown, task) = self.serving.take().unwrap();
         shutdown.start();
         task.await.unwrap();
+    }
+
+    /// Returns what the feed has answered since it was last started.
+    pub(crate) fn feed_counters(&self) -> Counters {
+        self.feed.as_ref().unwrap().counters()
     }
 
     pub(crate) fn address(&self) -> SocketAddr {
