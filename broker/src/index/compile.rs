@@ -1,7 +1,7 @@
 //! From the query language's tree to the engine's.
 //!
 //! The tree is our own because the engine's parser drops repeated terms, which costs 4 points of
-//! nDCG on long queries (docs/measurements.md): here a repeated part counts as often as it is said.
+//! nDCG on long queries: here a repeated part counts as often as it is said.
 //!
 //! A part without any word in it (`&`, `...`) is no condition.
 

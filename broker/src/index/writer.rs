@@ -14,6 +14,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use collection::{Change, Oid, Scanned, Version};
 use soif::Record;
+use tantivy::indexer::UserOperation;
 use tantivy::{DocAddress, IndexWriter, Searcher, Term};
 
 use super::document::{Other, Place, content, document, gatherer_name, oid_key};
@@ -21,6 +22,10 @@ use super::lookup;
 use super::schema::{Fields, LAYOUT};
 use crate::answer::DUPLICATES_MAX;
 
+/// Operations that go to the writer together.
+const GROUP_OPERATIONS: usize = 128;
+/// Bytes of attribute values above which a group goes to the writer as it is.
+const GROUP_BYTES: usize = 1 << 20;
 /// Most bytes of attribute values in one chunk.
 const CHUNK_BYTES_MAX: usize = 32 << 20;
 
@@ -39,8 +44,7 @@ impl Chunk {
         match scanned.change {
             Change::Update(record) => {
                 if let Some(oid) = Oid::of(&record) {
-                    self.bytes +=
-                        record.attributes().iter().map(|it| it.value.len()).sum::<usize>();
+                    self.bytes += value_bytes(&record);
                     self.objects.insert(oid.key(), (oid, Some(record)));
                 }
             }
@@ -82,6 +86,46 @@ pub(super) struct Applier<'a> {
     pub(super) get: &'a dyn Fn(&Oid) -> Option<Record>,
 }
 
+/// Operations that go to one thread of the writer together. A small chunk is one group, so that its commit
+/// makes one segment and not one for each thread.
+#[derive(Default)]
+struct Group {
+    operations: Vec<UserOperation>,
+    /// Bytes of attribute values.
+    bytes: usize,
+}
+
+impl Group {
+    /// Adds an object, in place of what the index has of it; `None` only removes.
+    fn add(&mut self, fields: &Fields, oid: &Oid, record: Option<&Record>, place: &Place) {
+        let term = Term::from_field_text(fields.oid, &oid_key(oid));
+        self.operations.push(UserOperation::Delete(term));
+        if let Some(record) = record {
+            self.bytes += value_bytes(record);
+            self.operations.push(UserOperation::Add(document(fields, oid, record, place)));
+        }
+    }
+
+    /// Sends the group if it has so many operations or more than so many bytes.
+    fn send(
+        &mut self,
+        writer: &IndexWriter,
+        operations: usize,
+        bytes: usize,
+    ) -> tantivy::Result<()> {
+        if operations <= self.operations.len() || bytes < self.bytes {
+            self.bytes = 0;
+            writer.run(std::mem::take(&mut self.operations))?;
+        }
+        Ok(())
+    }
+}
+
+/// Bytes of a record's values.
+fn value_bytes(record: &Record) -> usize {
+    record.attributes().iter().map(|it| it.value.len()).sum()
+}
+
 /// A member of a group of the same content.
 struct Member {
     oid: Oid,
@@ -107,23 +151,19 @@ impl Applier<'_> {
     pub(super) fn write(&mut self, chunk: &Chunk, version: Version) -> tantivy::Result<()> {
         let (places, extra) = self.settle(chunk)?;
         let alone = Place::default();
+        let mut group = Group::default();
         for (key, (oid, record)) in &chunk.objects {
-            self.put(oid, record.as_ref(), places.get(key).unwrap_or(&alone))?;
+            group.add(self.fields, oid, record.as_ref(), places.get(key).unwrap_or(&alone));
+            group.send(self.writer, GROUP_OPERATIONS, GROUP_BYTES)?;
         }
         for (oid, record, place) in &extra {
-            self.put(oid, Some(record), place)?;
+            group.add(self.fields, oid, Some(record), place);
+            group.send(self.writer, GROUP_OPERATIONS, GROUP_BYTES)?;
         }
+        group.send(self.writer, 1, 0)?;
         let mut commit = self.writer.prepare_commit()?;
         commit.set_payload(&payload(version));
         commit.commit()?;
-        Ok(())
-    }
-
-    fn put(&self, oid: &Oid, record: Option<&Record>, place: &Place) -> tantivy::Result<()> {
-        self.writer.delete_term(Term::from_field_text(self.fields.oid, &oid_key(oid)));
-        if let Some(record) = record {
-            self.writer.add_document(document(self.fields, oid, record, place))?;
-        }
         Ok(())
     }
 

@@ -146,3 +146,14 @@ fn duplicates_at_two_gatherers_keep_their_provenance() {
     assert_eq!(answer.hits[0].duplicates[0].oid, "bbbb:http://a.org/x");
     site.check("gatherer:second", "x");
 }
+
+#[test]
+fn a_small_commit_is_one_segment_whatever_the_threads() {
+    let site =
+        Site::with(IndexOptions { threads: 2, heap_bytes: 32 << 20, ..IndexOptions::default() });
+    for n in 0..20 {
+        site.put(&format!("http://a/{n}"), &[("Title", "x")]);
+    }
+    site.apply();
+    assert_eq!(site.index().stats().segments, 1);
+}

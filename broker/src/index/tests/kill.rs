@@ -10,7 +10,7 @@ use crate::query::Query;
 /// The log of the kill test: objects that come, change their content, share it, and go.
 fn long_log() -> Vec<Change> {
     let mut changes = Vec::new();
-    for n in 0..600_u64 {
+    for n in 0..210_u64 {
         let url = format!("http://x/{}", n * 7 % 40);
         if n % 11 == 3 {
             changes.push(Change::Delete(Oid { gatherer: GATHERER.to_owned(), url }));
@@ -57,7 +57,7 @@ fn a_killed_apply_leaves_what_its_payload_says() {
     }
     let fresh = Site::new();
     apply_to(fresh.index(), Epoch(1), &log, &|| false);
-    for commits in [1, 5, 40] {
+    for commits in [1, 5, 12] {
         let dir = tempfile::tempdir().unwrap();
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["index::tests::kill::a_killed_apply_leaves_what_its_payload_says", "--exact"])
