@@ -1,0 +1,33 @@
+//! Any bytes as every kind of container: members within the budget, no panic.
+
+#![no_main]
+
+use gatherer::object::Object;
+use gatherer::typing::Type;
+use gatherer::unnest::{Budget, Limits, gunzip, members};
+use libfuzzer_sys::fuzz_target;
+
+const LIMITS: Limits = Limits {
+    bytes_max: 1 << 20,
+    member_bytes_max: 1 << 16,
+    ratio_max: 100,
+    ratio_from_bytes: 1 << 14,
+    depth_max: 8,
+    members_max: 64,
+};
+
+fuzz_target!(|bytes: &[u8]| {
+    let object = Object::whole("http://h.example/a", bytes.to_vec());
+    for container in [Type::Tar, Type::GzipTar, Type::Zip] {
+        let budget = Budget::new(LIMITS, &|| false);
+        let (mut count, mut kept) = (0, 0);
+        members(&object, container, &budget, &mut |member| {
+            count += 1;
+            kept += member.object.bytes.len() as u64;
+            assert!(member.object.bytes.len() <= LIMITS.member_bytes_max);
+        });
+        assert!(count <= LIMITS.members_max && kept <= LIMITS.bytes_max);
+    }
+    let opened = gunzip(&object, &Budget::new(LIMITS, &|| false), &|_, _| usize::MAX);
+    assert!(opened.bytes.len() <= LIMITS.member_bytes_max);
+});
