@@ -11,8 +11,6 @@ use std::io::Read;
 use flate2::bufread::{DeflateDecoder, ZlibDecoder};
 use memchr::memmem;
 
-/// Streams up to this size open to no more than 16 MiB, deflate's ratio being at most 1032.
-const SMALL_BYTES: usize = 16 * 1024;
 /// Longest stream that is taken on trust because it cannot be measured, in bytes.
 const OPAQUE_BYTES_MAX: usize = 256 * 1024;
 /// Most bytes before a stream that are taken for its dictionary.
@@ -25,13 +23,19 @@ const SMALL_STREAMS_BYTES_MAX: u64 = 16 * 1024 * 1024;
 pub(super) struct Limits {
     /// One stream, in bytes.
     pub(super) stream_bytes_max: u64,
+    /// Packed size of streams that are taken on trust, in bytes: deflate's ratio is at most 1032.
+    pub(super) small_bytes: usize,
     /// All streams but images together, in bytes.
     pub(super) streams_bytes_max: u64,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { stream_bytes_max: 64 * 1024 * 1024, streams_bytes_max: 512 * 1024 * 1024 }
+        Self {
+            stream_bytes_max: 64 * 1024 * 1024,
+            small_bytes: 16 * 1024,
+            streams_bytes_max: 512 * 1024 * 1024,
+        }
     }
 }
 
@@ -74,7 +78,7 @@ pub(super) fn measure(
         let data = data.strip_prefix(b"\r").unwrap_or(data);
         let data = data.strip_prefix(b"\n").unwrap_or(data);
         let length = memmem::find(data.get(..OPAQUE_BYTES_MAX + 16).unwrap_or(data), b"endstream");
-        if length.is_some_and(|it| it < SMALL_BYTES) && layers(dictionary) < 2 {
+        if length.is_some_and(|it| it < limits.small_bytes) && layers(dictionary) < 2 {
             small += length.unwrap_or_default() as u64;
             if small < SMALL_STREAMS_BYTES_MAX {
                 continue;
@@ -92,7 +96,7 @@ pub(super) fn measure(
             }
             continue;
         }
-        let Limits { stream_bytes_max, streams_bytes_max } = limits;
+        let Limits { stream_bytes_max, streams_bytes_max, .. } = limits;
         let opened = inflated_bytes(data, stream_bytes_max);
         if !is_image(dictionary) {
             total += opened;

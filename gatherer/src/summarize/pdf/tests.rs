@@ -120,9 +120,13 @@ fn locked_documents_are_named() {
 
 #[test]
 fn a_stream_bomb_is_refused() {
-    let bomb = deflated(&vec![b' '; 20_000_000]);
-    assert!(bomb.len() < 25_000);
-    let limits = measure::Limits { stream_bytes_max: 15_000_000, streams_bytes_max: 30_000_000 };
+    let bomb = deflated(&vec![b' '; 2_000_000]);
+    assert!(bomb.len() < 2_500);
+    let limits = measure::Limits {
+        stream_bytes_max: 1_500_000,
+        small_bytes: 1_000,
+        streams_bytes_max: 3_000_000,
+    };
     let check = |contents: &[Vec<u8>], expected: &str| match measure::measure(
         &paged(contents),
         limits,
@@ -131,15 +135,15 @@ fn a_stream_bomb_is_refused() {
         Err(measure::Refusal::Swells(message)) => assert!(message.contains(expected), "{message}"),
         other => panic!("{other:?} for {expected}"),
     };
-    let swells = "opens to more than 15000000 bytes";
+    let swells = "opens to more than 1500000 bytes";
     check(&[stream("/Filter/FlateDecode", &bomb)], swells);
     // Dictionaries that say something else, or nothing that can be seen.
     check(&[stream("/Filter/FlateDecode/A(/Subtype/Image)", &bomb)], swells);
     check(&[stream("/Filter/FlateDecode/A( obj)", &bomb)], swells);
     check(&[stream(&format!("/Filter/FlateDecode/A({})", " ".repeat(9000)), &bomb)], swells);
-    let part = deflated(&noise(12_000_000));
+    let part = deflated(&noise(1_200_000));
     let parts = vec![stream("/Filter/FlateDecode", &part); 3];
-    check(&parts, "opens to more than 30000000 bytes");
+    check(&parts, "opens to more than 3000000 bytes");
     let twice = stream("/Filter[/FlateDecode/FlateDecode]", &deflated(&bomb));
     check(&[twice], "whose size cannot be told");
     check(&[stream("/Filter 9 0 R", &deflated(&bomb))], "whose size cannot be told");
@@ -149,7 +153,7 @@ fn a_stream_bomb_is_refused() {
 fn noise(count: usize) -> Vec<u8> {
     let mut state = 1_u32;
     let mut bytes = vec![b' '; count];
-    for byte in bytes.iter_mut().step_by(500) {
+    for byte in bytes.iter_mut().step_by(100) {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         *byte = (state >> 24) as u8;
     }
@@ -185,8 +189,8 @@ fn drawing_without_end_is_stopped() {
 
 #[test]
 fn text_is_bounded() {
-    let content = format!("BT /F1 9 Tf {} ET", "(many words ) Tj ".repeat(20_000));
-    let pages = vec![stream("/Filter/FlateDecode", &deflated(content.as_bytes())); 8];
+    let content = format!("BT /F1 9 Tf {} ET", "(many words ) Tj ".repeat(2_000));
+    let pages = vec![stream("/Filter/FlateDecode", &deflated(content.as_bytes())); 2];
     let object = Object::whole("http://h.example/p.pdf", paged(&pages));
     let summary = summarize::summarize(&object, Type::Pdf, &Settings::default(), &|| false);
     assert_eq!(summary.problems, []);
