@@ -135,10 +135,14 @@ impl Catalog {
     /// may still have brought for a source that is gone.
     async fn upkeep(&self) -> Result<(), Error> {
         self.release().await?;
+        let _turn = self.turn.lock().await;
         let collection = self.collection.clone();
-        let stats = blocking("statistics", move || Ok::<_, Error>(collection.stats())).await?;
-        if stats.compaction_due {
-            self.compact().await?;
+        let now = Stamp(clock::now_ms());
+        // Not the whole log where its tail will do.
+        let done = blocking("compaction", move || collection.compact_if_due(now)).await?;
+        if let Some(compacted) = done {
+            self.state().compactions += 1;
+            tracing::info!(kept = compacted.kept, dropped = compacted.dropped, "compacted");
         }
         Ok(())
     }

@@ -103,9 +103,17 @@ impl Collection {
         fs::create_dir_all(dir).map_err(|error| Error::io("cannot create", dir, error))?;
         let lock = lock(dir)?;
         let mut opened = recover::open(dir, now, thorough)?;
+        let mut indexed =
+            replay::open_keys(dir, &options, &opened.log, &mut opened.tail, thorough, now);
+        if matches!(indexed, Err(Error::Damaged { .. })) && !thorough {
+            // A sealed segment is damaged where only a look into its members shows it.
+            let cut = opened.cut;
+            opened = recover::open(dir, now, true)?;
+            opened.cut.splice(0..0, cut);
+            indexed = replay::open_keys(dir, &options, &opened.log, &mut opened.tail, true, now);
+        }
+        let indexed = indexed?;
         let mut recovery = Recovery { cut: opened.cut, ..Recovery::default() };
-        let indexed =
-            replay::open_keys(dir, &options, &opened.log, &mut opened.tail, thorough, now)?;
         recovery.keys_rebuilt = indexed.rebuilt;
         recovery.replayed = indexed.replayed;
         recovery.lost = opened.tail.manifest.lost;

@@ -139,6 +139,9 @@ impl Inner {
         let end = start + inputs.len();
         let numbers = rewrite.outputs.iter().map(|it| it.number);
         manifest.segments.splice(start..end, numbers);
+        let sealed = &mut manifest.sealed;
+        inputs.iter().for_each(|it| drop(sealed.remove(&it.number)));
+        sealed.extend(rewrite.outputs.iter().map(|it| (it.number, it.end())));
         manifest.compacted = manifest.compacted.max(commit);
         manifest.horizon = manifest.horizon.max(rewrite.horizon);
         if start == 0 {

@@ -41,8 +41,9 @@ pub enum Error {
         /// The collection's directory.
         dir: PathBuf,
     },
-    /// A file is damaged. `verify` lists all damage; opening again keeps the good part.
-    #[error("{path}: {what} at byte {offset}")]
+    /// A file is damaged. `verify` lists all damage; `rebuild` keeps the good part and sees to it that
+    /// the rest is fetched or gathered again.
+    #[error("{path}: {what} at byte {offset}; `harvest collection rebuild` keeps the good part")]
     Damaged {
         /// The damaged file.
         path: PathBuf,

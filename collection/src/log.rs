@@ -164,6 +164,7 @@ impl Log {
         let fresh = Arc::new(Segment::create(&self.dir, number)?);
         let mut manifest = tail.manifest_now();
         manifest.segments.push(number);
+        manifest.sealed.insert(tail.active.number, tail.end);
         manifest.write(&self.dir)?;
         tail.manifest = manifest;
         tail.active = Arc::clone(&fresh);

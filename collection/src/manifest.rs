@@ -5,6 +5,7 @@
 //!
 //! Source: ours; DESIGN.md leaves the form open.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -38,6 +39,8 @@ pub(crate) struct Manifest {
     pub(crate) commit: u64,
     /// Numbers of the segments, in log order; the last is the one written to.
     pub(crate) segments: Vec<u64>,
+    /// How long the sealed ones are, in bytes: one that is cut at a member's end shows by it alone.
+    pub(crate) sealed: BTreeMap<u64, u64>,
 }
 
 impl Manifest {
@@ -88,7 +91,16 @@ impl Manifest {
                 "commit" => manifest.commit = number()?,
                 "residue" => manifest.residue = number()?,
                 "lost" => manifest.lost = number()? != 0,
-                "segment" => manifest.segments.push(number()?),
+                "segment" => {
+                    let (segment, bytes) = value
+                        .split_once(' ')
+                        .map_or((value, None), |(it, bytes)| (it, Some(bytes)));
+                    let segment = segment.parse().map_err(|_error| wrong())?;
+                    manifest.segments.push(segment);
+                    if let Some(bytes) = bytes {
+                        manifest.sealed.insert(segment, bytes.parse().map_err(|_error| wrong())?);
+                    }
+                }
                 _ => return Err(wrong()),
             }
         }
@@ -111,7 +123,10 @@ impl Manifest {
             let _ = writeln!(text, "{word} {value}");
         }
         for number in &self.segments {
-            let _ = writeln!(text, "segment {number}");
+            let _ = match self.sealed.get(number) {
+                Some(bytes) => writeln!(text, "segment {number} {bytes}"),
+                None => writeln!(text, "segment {number}"),
+            };
         }
         let last = checksum_line(&text);
         text + &last
@@ -155,6 +170,7 @@ mod tests {
             stamp: 1_000,
             commit: 11,
             segments: vec![4, 2],
+            sealed: BTreeMap::from([(4, 70)]),
         }
     }
 

@@ -56,7 +56,8 @@ pub(crate) fn open(dir: &Path, now: Stamp, thorough: bool) -> Result<Opened, Err
     let mut truncate = None;
     for (at, number) in manifest.segments.iter().enumerate() {
         let active = at + 1 == manifest.segments.len();
-        match recovery.segment(*number, active, thorough)? {
+        let sealed = manifest.sealed.get(number).filter(|_| !active).copied();
+        match recovery.segment(*number, active, sealed, thorough)? {
             Taken::Whole(segment) => segments.push(segment),
             Taken::Cut(segment, end) => {
                 truncate = Some((Arc::clone(&segment), end));
@@ -78,6 +79,8 @@ pub(crate) fn open(dir: &Path, now: Stamp, thorough: bool) -> Result<Opened, Err
         segments.push(Arc::new(Segment::create(dir, recovery.next)?));
     }
     manifest.segments = segments.iter().map(|it| it.number).collect();
+    let sealed = segments.split_last().map_or(&[][..], |(_, sealed)| sealed);
+    manifest.sealed = sealed.iter().map(|it| (it.number, it.end())).collect();
     if manifest != before || !listed {
         manifest.write(dir)?;
     }
@@ -182,7 +185,14 @@ struct Recoverer<'a> {
 }
 
 impl Recoverer<'_> {
-    fn segment(&mut self, number: u64, active: bool, thorough: bool) -> Result<Taken, Error> {
+    /// Takes in the next segment; `sealed` is the length that it should have, in bytes.
+    fn segment(
+        &mut self,
+        number: u64,
+        active: bool,
+        sealed: Option<u64>,
+        thorough: bool,
+    ) -> Result<Taken, Error> {
         let segment = match Segment::open(self.dir, number) {
             Ok(segment) => segment,
             Err(Error::Io { source, path, .. }) if source.kind() == io::ErrorKind::NotFound => {
@@ -192,9 +202,20 @@ impl Recoverer<'_> {
             }
             Err(error) => return Err(error),
         };
-        let survey = segment.survey(active || thorough, self.last)?;
+        let length = segment.file_bytes()?;
+        let survey = segment.survey(active || thorough, self.last, length)?;
         let whole = if active { survey.whole_commits() } else { survey.entries.clone() };
         self.last = whole.last().map_or(self.last, |it| it.last);
+        if let Some(missing) = sealed.and_then(|it| it.checked_sub(length)).filter(|it| *it != 0) {
+            let (file, why) = (segment.path.clone(), Damage::Truncated);
+            self.cut.push(Cut { file, offset: length, bytes: missing, why, lost: true });
+        }
+        if whole.is_empty() && !active {
+            // Between others none may be empty.
+            self.note_gaps(&segment, &survey);
+            self.replaced.push(segment.path.clone());
+            return Ok(Taken::Gone);
+        }
         if survey.gaps.is_empty() && whole.len() == survey.entries.len() {
             segment.extend(whole);
             return Ok(Taken::Whole(Arc::new(segment)));
@@ -206,7 +227,7 @@ impl Recoverer<'_> {
             let why = survey.gaps.first().map_or(Damage::Commit, |it| it.why);
             // Bytes that are all there but wrong may have been acknowledged once.
             let lost = !matches!(why, Damage::Truncated | Damage::Commit);
-            let bytes = segment.file_bytes()? - end;
+            let bytes = length - end;
             self.cut.push(Cut { file: segment.path.clone(), offset: end, bytes, why, lost });
             segment.extend(whole);
             return Ok(Taken::Cut(Arc::new(segment), end));
@@ -234,13 +255,17 @@ impl Recoverer<'_> {
         let sync = fresh.file.sync_all();
         sync.map_err(|error| Error::io("cannot sync", &fresh.path, error))?;
         fresh.extend(moved);
+        self.note_gaps(segment, survey);
+        self.replaced.push(segment.path.clone());
+        Ok(Arc::new(fresh))
+    }
+
+    fn note_gaps(&mut self, segment: &Segment, survey: &Survey) {
         for gap in &survey.gaps {
             let file = segment.path.clone();
             let (offset, bytes, why) = (gap.offset, gap.bytes, gap.why);
             self.cut.push(Cut { file, offset, bytes, why, lost: true });
         }
-        self.replaced.push(segment.path.clone());
-        Ok(Arc::new(fresh))
     }
 }
 
@@ -264,7 +289,8 @@ fn next_number(manifest: &Manifest) -> u64 {
 fn unlisted(dir: &Path, found: &BTreeSet<u64>, now: Stamp) -> Result<Manifest, Error> {
     let mut order = Vec::new();
     for number in found {
-        let survey = Segment::open(dir, *number)?.survey(false, 0)?;
+        let segment = Segment::open(dir, *number)?;
+        let survey = segment.survey(false, 0, segment.file_bytes()?)?;
         let Some(first) = survey.entries.first() else { continue };
         order.push((first.base, u64::MAX - number));
     }

@@ -146,6 +146,17 @@ pub(crate) fn fresh_keys_in(
     Ok((keys, live))
 }
 
+/// Brings an index up to the log, which has not been compacted since it was made; returns the
+/// number of live objects.
+///
+/// # Errors
+///
+/// As for [`open_keys`].
+pub(crate) fn follow(keys: &Keys, dir: &Path, view: &View) -> Result<u64, Error> {
+    replay(keys, dir, view, watermark(keys, dir)?)?;
+    Ok(watermark(keys, dir)?.live)
+}
+
 fn watermark(keys: &Keys, dir: &Path) -> Result<Watermark, Error> {
     let read = keys.watermark();
     let failed = |source| Error::Keys { path: dir.join(KEYS), source };

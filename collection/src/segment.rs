@@ -175,14 +175,14 @@ impl Segment {
         Ok(meta.map_err(|error| Error::io("cannot read", &self.path, error))?.len())
     }
 
-    /// Goes through the file, member by member, and over what is damaged to the next sound one.
-    /// With `bodies` the compressed bytes are checked too, not only the headers.
+    /// Goes through the first `length` bytes, member by member, and over what is damaged to the next
+    /// sound one. With `bodies` the compressed bytes are checked too, not only the headers. No
+    /// member may have a serial below `after`.
     ///
     /// # Errors
     ///
     /// The system's; damage is in the answer.
-    pub(crate) fn survey(&self, bodies: bool, after: u64) -> Result<Survey, Error> {
-        let length = self.file_bytes()?;
+    pub(crate) fn survey(&self, bodies: bool, after: u64, length: u64) -> Result<Survey, Error> {
         let mut survey = Survey::default();
         let (mut offset, mut last) = (0, after);
         while offset < length {

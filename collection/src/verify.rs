@@ -5,6 +5,7 @@
 
 use std::collections::HashSet;
 use std::path::Path;
+use std::sync::PoisonError;
 
 use crate::change::Stamp;
 use crate::collection::{Collection, Inner};
@@ -22,43 +23,46 @@ const MODEL: &str = "keys.verify";
 
 impl Collection {
     /// Checks every checksum, the order of the log, and the key index against one made anew.
-    /// Commits wait while the index is compared.
+    /// Commits go on meanwhile, but for the comparison at the end; compactions wait.
     ///
     /// # Errors
     ///
     /// The file system refused. Damage is no error: the report lists it.
     pub fn verify(&self) -> Result<Report, Error> {
+        let inner = &self.inner;
+        let _uncompacted = inner.compacting.lock().unwrap_or_else(PoisonError::into_inner);
         let mut check = Check::default();
-        let tail = self.inner.tail();
-        let view = self.inner.log.view();
-        for segment in &view.segments {
+        for segment in &inner.log.view().segments {
             check.segment(segment)?;
         }
-        check.report.objects = self.len();
         if check.report.problems.is_empty() {
-            self.inner.compare_keys(&mut check)?;
+            inner.compare_keys(&mut check)?;
         } else {
+            check.report.objects = self.len();
             let why = "not compared with the log, which is damaged";
-            check.problem(&self.inner.keys_dir(), 0, why.to_owned());
+            check.problem(&inner.keys_dir(), 0, why.to_owned());
         }
-        drop(tail);
         Ok(check.report)
     }
 }
 
 impl Inner {
-    /// Compares the key index with one made anew. The writer's lock is held.
+    /// Compares the key index with one made anew.
     fn compare_keys(&self, check: &mut Check) -> Result<(), Error> {
-        let view = self.log.view();
-        let (model, live) = replay::fresh_keys_in(&self.dir, MODEL, &self.options, &view)?;
-        let path = self.keys_dir();
-        if live != check.report.objects {
-            let message = format!("{} live objects, the log has {live}", check.report.objects);
-            check.problem(&path, 0, message);
-        }
-        let different = self.read_keys(|keys| differences(keys, &model))?;
-        for message in different {
-            check.problem(&path, 0, message);
+        let (model, _) = replay::fresh_keys_in(&self.dir, MODEL, &self.options, &self.log.view())?;
+        {
+            // What was committed meanwhile is little; from here on both stand still.
+            let _still = self.tail();
+            let live = replay::follow(&model, &self.dir, &self.log.view())?;
+            let path = self.keys_dir();
+            let known = self.read_keys(|keys| Ok(keys.watermark()?.unwrap_or_default().live))?;
+            if live != known {
+                check.problem(&path, 0, format!("{known} live objects, the log has {live}"));
+            }
+            for message in self.read_keys(|keys| differences(keys, &model))? {
+                check.problem(&path, 0, message);
+            }
+            check.report.objects = known;
         }
         drop(model);
         let dir = self.dir.join(MODEL);
@@ -117,15 +121,15 @@ impl Check {
 
     fn segment(&mut self, segment: &Segment) -> Result<(), Error> {
         self.report.segments += 1;
-        let survey = segment.survey(true, self.serial)?;
+        // What is appended meanwhile is not looked at.
+        let (known, length) = (segment.end(), segment.file_bytes()?);
+        let survey = segment.survey(true, self.serial, known.min(length))?;
         for gap in &survey.gaps {
             let message = format!("{} ({} bytes)", gap.why, gap.bytes);
             self.problem(&segment.path, gap.offset, message);
         }
-        // What the memory knows and the file does not have shows as a gap or as missing bytes.
-        let (known, found) = (segment.end(), survey.entries.last().map_or(0, |it| it.end()));
-        if found < known && survey.gaps.is_empty() {
-            self.problem(&segment.path, found, Damage::Truncated.to_string());
+        if length < known {
+            self.problem(&segment.path, length, Damage::Truncated.to_string());
         }
         let mut unpacker = Unpacker::new(MEMBER_BYTES_MAX);
         for entry in &survey.entries {

@@ -166,6 +166,76 @@ fn damage_in_the_middle_costs_only_its_commit_and_begins_an_epoch() {
     assert_eq!(collection.version(), after);
 }
 
+/// Ten sealed segments of one commit each; returns the third's path.
+fn sealed(dir: &Path) -> PathBuf {
+    let options = Options { segment_bytes_max: 1, ..Options::default() };
+    let (collection, _) = Collection::open(dir, options, Stamp(5)).unwrap();
+    for n in 1..=10 {
+        collection.commit(Batch { changes: vec![update(n)], notes: vec![] }, Stamp(5)).unwrap();
+    }
+    assert_eq!(collection.stats().segments, 10);
+    dir.join("segment-00000003.gz")
+}
+
+#[test]
+fn damage_in_a_sealed_segment_is_named_and_a_rebuild_keeps_the_rest() {
+    let dir = tempfile::tempdir().unwrap();
+    let segment = sealed(dir.path());
+    let mut bytes = fs::read(&segment).unwrap();
+    let last = bytes.len() - 10;
+    bytes[last] ^= 1;
+    fs::write(&segment, &bytes).unwrap();
+    let (collection, recovery) = open(dir.path());
+    assert_eq!(recovery.cut, [], "opening does not read all bodies");
+    let error = collection.get(&Oid::new("g", "http://3")).unwrap_err();
+    assert!(error.to_string().contains("segment-00000003.gz: checksum does not match at byte 0"));
+    assert_eq!(collection.scan(0).unwrap().filter(Result::is_ok).count(), 2);
+    assert_eq!(collection.verify().unwrap().problems[0].file, segment);
+    let before = collection.version();
+    drop(collection);
+    let (collection, recovery) =
+        Collection::rebuild(dir.path(), Options::default(), Stamp(5)).unwrap();
+    assert_eq!((recovery.cut.len(), recovery.lost), (1, true));
+    assert!(before.epoch < collection.version().epoch);
+    assert_eq!(collection.len(), 9);
+    assert_eq!(collection.verify().unwrap().problems, []);
+}
+
+#[test]
+fn a_sealed_segment_that_is_cut_at_a_members_end_shows_too() {
+    let dir = tempfile::tempdir().unwrap();
+    let segment = sealed(dir.path());
+    fs::write(&segment, b"").unwrap();
+    let (collection, recovery) = open(dir.path());
+    assert_eq!((recovery.cut[0].why, recovery.cut[0].offset), (Damage::Truncated, 0));
+    assert!(recovery.lost);
+    assert_eq!(answers(&collection).len(), 9);
+    drop(collection);
+    assert!(!open(dir.path()).1.lost);
+}
+
+#[test]
+fn damage_that_hinders_the_key_index_is_repaired_on_opening() {
+    let dir = tempfile::tempdir().unwrap();
+    let segment = sealed(dir.path());
+    let bytes = fs::read(&segment).unwrap();
+    fs::remove_dir_all(dir.path().join("keys")).unwrap();
+    fs::write(&segment, &bytes[..bytes.len() - 9]).unwrap();
+    let (collection, recovery) = open(dir.path());
+    assert_eq!((recovery.cut[0].why, recovery.lost), (Damage::Truncated, true));
+    assert_eq!(answers(&collection).len(), 9);
+    drop(collection);
+    fs::remove_dir_all(dir.path().join("keys")).unwrap();
+    let segment = dir.path().join("segment-00000005.gz");
+    let mut bytes = fs::read(&segment).unwrap();
+    let last = bytes.len() - 10;
+    bytes[last] ^= 1;
+    fs::write(&segment, &bytes).unwrap();
+    let (collection, recovery) = open(dir.path());
+    assert_eq!((recovery.cut[0].why, recovery.lost), (Damage::Checksum, true));
+    assert_eq!(answers(&collection).len(), 8);
+}
+
 #[test]
 fn a_log_that_has_lost_what_the_keys_know_begins_an_epoch() {
     let dir = tempfile::tempdir().unwrap();
