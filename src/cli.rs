@@ -149,7 +149,7 @@ mod tests {
     fn what_people_will_type_is_understood() {
         for line in [
             "harvest up",
-            "harvest up a b --data d --listen 127.0.0.1:1 --once --no-open -vv",
+            "harvest up a b --data d --listen 127.0.0.1:1 --once --no-open --confirm -vv",
             "harvest search x --json --limit 3 --broker http://h:1/",
             "harvest gatherer run -c g.toml --log json",
             "harvest gatherer confirm -c g.toml --root file:///a",

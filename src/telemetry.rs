@@ -21,7 +21,7 @@ const OURS: [&str; 8] =
 /// How much is said, and how.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Options {
-    /// Say more; -vv and -vvv say even more.
+    /// Say more; -vv and -vvv say even more; HARVEST_LOG=info,broker=debug picks.
     #[arg(short, long, action = ArgAction::Count, global = true)]
     verbose: u8,
     /// Write logs as text, or as one JSON object a line.

@@ -54,6 +54,9 @@ pub(crate) struct Args {
     /// Do not open the page in a browser.
     #[arg(long)]
     no_open: bool,
+    /// Delete what is gone even where so much is gone at once that it is held.
+    #[arg(long)]
+    confirm: bool,
 }
 
 /// Both daemons, bound.
@@ -105,16 +108,27 @@ fn work(
 ) -> impl Future<Output = anyhow::Result<()>> + use<> {
     let (gatherer, broker) = (pair.gatherer.handle(), pair.broker.handle());
     let (address, admin) = (pair.address(), pair.gatherer.admin_addr());
-    let (once, open_page) = (args.once, !args.no_open && output::is_terminal());
+    let (once, confirm) = (args.once, args.confirm);
+    let open_page = !args.no_open && output::is_terminal();
     let data = data.to_owned();
     async move {
         let start = clock::monotonic();
-        let progress = show.gathering(gatherer.progress()).await?;
+        let mut progress = show.gathering(gatherer.progress(), 1).await?;
+        if confirm && !gatherer.confirm(None).is_empty() {
+            progress = show.gathering(gatherer.progress(), progress.passes_done + 1).await?;
+        }
         let gathered = clock::monotonic().duration_since(start);
         show.collecting(&progress);
         broker.caught_up(SOURCE, gatherer.version()).await?;
         let took = clock::monotonic().duration_since(start);
         show.done(&progress, gathered, broker.status().await.objects, took)?;
+        for root in gatherer.status().roots.iter().filter(|root| root.hold.is_some()) {
+            let held = output::counted(root.held, "file");
+            output::line(&format!(
+                "held      {held} gone from {}: add --confirm to delete them",
+                root.url
+            ))?;
+        }
         if once {
             let shown = data.display().to_string();
             let bytes = tokio::task::spawn_blocking(move || places::bytes_in(&data)).await?;
@@ -210,5 +224,58 @@ fn open(address: &str) {
     command.arg(address).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     if let Err(error) = command.spawn() {
         tracing::info!(opener, %error, "the page cannot be opened");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use collection::{Collection, Options, Stamp};
+
+    use super::*;
+
+    /// Runs once over `folder` and returns how many objects the broker then has.
+    async fn check(folder: &Path, data: &Path, confirm: bool, expected: u64) {
+        let args = Args {
+            paths: vec![folder.to_owned()],
+            data: Some(data.to_owned()),
+            listen: Some(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0)),
+            once: true,
+            no_open: true,
+            confirm,
+        };
+        run(args, MultiProgress::new()).await.unwrap();
+        let now = Stamp(clock::now_ms());
+        let dir = data.join("broker").join("collection");
+        let (collection, _) = Collection::open(&dir, Options::default(), now).unwrap();
+        assert_eq!(collection.len(), expected, "confirmed: {confirm}");
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_great_loss_is_held_until_confirmed() {
+        let dir = tempfile::tempdir().unwrap();
+        let (folder, data) = (dir.path().join("folder"), dir.path().join("data"));
+        fs::create_dir(&folder).unwrap();
+        for i in 0..120 {
+            fs::write(folder.join(format!("{i}.txt")), format!("number {i}")).unwrap();
+        }
+        check(&folder, &data, false, 120).await;
+        for i in 5..120 {
+            fs::remove_file(folder.join(format!("{i}.txt"))).unwrap();
+        }
+        check(&folder, &data, false, 120).await;
+        check(&folder, &data, true, 5).await;
+    }
+
+    #[tokio::test]
+    async fn a_port_in_use_is_said_so() {
+        let dir = tempfile::tempdir().unwrap();
+        let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+        let listen = taken.local_addr().unwrap();
+        let paths = [dir.path().to_owned()];
+        let error = Pair::bind(&paths, &dir.path().join("data"), Some(listen)).await.unwrap_err();
+        assert!(error.to_string().contains("in use"), "{error:#}");
+        assert_ne!(free_address().unwrap(), listen);
     }
 }

@@ -38,7 +38,8 @@ impl Show {
         Self { bar }
     }
 
-    /// Shows the first pass until everything was looked at once, and returns how that ended.
+    /// Shows the pass under way until so many `passes` are done since the start, and returns how the
+    /// last one ended.
     ///
     /// # Errors
     ///
@@ -46,6 +47,7 @@ impl Show {
     pub(super) async fn gathering(
         &self,
         mut progress: watch::Receiver<Progress>,
+        passes: u64,
     ) -> anyhow::Result<Progress> {
         let mut tick =
             tokio::time::interval(if self.bar.is_some() { BAR_INTERVAL } else { LINE_INTERVAL });
@@ -54,7 +56,7 @@ impl Show {
         tick.tick().await;
         loop {
             tokio::select! {
-                done = progress.wait_for(|it| it.passes_done > 0) => {
+                done = progress.wait_for(|it| passes <= it.passes_done) => {
                     return Ok(done.context("the gatherer stopped")?.clone());
                 }
                 _ = tick.tick() => {}
@@ -173,11 +175,11 @@ mod tests {
     async fn gathering_ends_with_the_first_pass() {
         let (sender, receiver) = watch::channel(Progress::default());
         let show = Show { bar: None };
-        let gathering = show.gathering(receiver);
+        let gathering = show.gathering(receiver, 1);
         sender.send_modify(|it| (it.passes_done, it.files_done) = (1, 7));
         assert_eq!(gathering.await.unwrap().files_done, 7);
         let (sender, receiver) = watch::channel(Progress::default());
         drop(sender);
-        assert!(show.gathering(receiver).await.is_err());
+        assert!(show.gathering(receiver, 1).await.is_err());
     }
 }
