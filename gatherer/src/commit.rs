@@ -165,6 +165,9 @@ impl<'a> Committer<'a> {
         });
         let mut after = RootNote { held: 0, hold: decision.clone(), ..before.clone() };
         if let Some(hold) = &decision {
+            let stage = &self.run.site.metrics.vanish;
+            stage.enter(vanished);
+            stage.drop_many("held", vanished);
             // A part of a root says nothing of what is held elsewhere in it.
             after.held = if order.whole { vanished } else { before.held.max(vanished) };
             self.report_hold(hold, after.held);
@@ -247,6 +250,8 @@ impl<'a> Committer<'a> {
     fn delete_vanished(&mut self, order: &Order, seen: &Seen) -> Result<(), collection::Error> {
         let run = self.run;
         for_each_vanished(run, order, seen, &mut |path, key, file| {
+            run.site.metrics.vanish.enter(1);
+            run.site.metrics.vanish.leave(1);
             run.site.metrics.commit.enter(1);
             let deleted = file.records.into_iter().map(|record| record.url).collect();
             self.waiting.push(Waiting {

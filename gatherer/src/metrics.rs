@@ -50,6 +50,11 @@ impl Stage {
 
     /// Counts one dropped for `reason`.
     pub fn drop_one(&self, reason: &'static str) {
+        self.drop_many(reason, 1);
+    }
+
+    /// Counts `count` dropped for `reason`.
+    pub fn drop_many(&self, reason: &'static str, count: u64) {
         *self.dropped.lock().unwrap_or_else(PoisonError::into_inner).entry(reason).or_default() +=
             1;
     }
@@ -73,7 +78,10 @@ pub struct Metrics {
     pub fetch: Stage,
     /// Files to be typed, unnested and summarized; on go those with records.
     pub summarize: Stage,
-    /// Files to be committed, those without new records and vanished ones included.
+    /// Known files that a walk has not seen; on go those whose records are to be deleted.
+    pub vanish: Stage,
+    /// Files to be committed: those with records, those whose content is the same under another
+    /// time, and vanished ones.
     pub commit: Stage,
     /// Bytes read.
     pub bytes: AtomicU64,
@@ -91,11 +99,12 @@ pub struct Metrics {
 
 impl Metrics {
     /// Returns all stages, in the order of the route.
-    pub fn stages(&self) -> [StageCount; 4] {
+    pub fn stages(&self) -> [StageCount; 5] {
         [
             self.walk.count("walk"),
             self.fetch.count("fetch"),
             self.summarize.count("summarize"),
+            self.vanish.count("vanish"),
             self.commit.count("commit"),
         ]
     }

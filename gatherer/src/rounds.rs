@@ -34,6 +34,9 @@ const ROOT_CHECK: Duration = Duration::from_secs(10);
 /// How often those who watch the progress hear of it.
 const PUBLISH: Duration = Duration::from_millis(100);
 
+/// How long a compaction under way is waited for at the end.
+const TIDY_WAIT: Duration = Duration::from_millis(500);
+
 /// Most deletions of one commit when a removed root is forgotten.
 const FORGET_MAX: usize = 4_096;
 
@@ -68,7 +71,7 @@ struct Rounds {
     /// Counts the settings: a watcher for others than the present ones is dropped.
     settings: u64,
     tasks: JoinSet<Done>,
-    /// Compaction. It is not waited for at the end: it may be cut off at any point.
+    /// Compaction, one at a time.
     tidying: JoinSet<Result<Option<Compacted>, collection::Error>>,
     passing: bool,
     looking: bool,
@@ -88,33 +91,38 @@ struct Rounds {
 ///
 /// The collection has failed and must be opened again: stop, and start anew.
 pub(crate) async fn run(shared: Arc<Shared>, shutdown: Shutdown) -> Result<(), Error> {
-    let now = clock::monotonic();
-    let mut rounds = Rounds {
-        shared,
-        shutdown: shutdown.clone(),
-        inbox: Arc::default(),
-        watcher: None,
-        settings: 0,
-        tasks: JoinSet::new(),
-        tidying: JoinSet::new(),
-        passing: false,
-        looking: false,
-        placing: false,
-        checking: false,
-        pass_due: now,
-        check_due: now + ROOT_CHECK,
-        missed: false,
-    };
+    let mut rounds = Rounds::new(shared, shutdown.clone(), clock::monotonic());
     rounds.start_watching();
     let outcome = rounds.turn().await;
     // What is under way sees the shutdown and stops by itself.
     shutdown.start();
     while rounds.tasks.join_next().await.is_some() {}
+    // It may be cut off at any point; a short one is waited for, so that the collection is free.
+    drop(tokio::time::timeout(TIDY_WAIT, rounds.tidying.join_next()).await);
     rounds.shared.site.enter(Phase::Stopped);
     outcome
 }
 
 impl Rounds {
+    fn new(shared: Arc<Shared>, shutdown: Shutdown, now: Instant) -> Self {
+        Self {
+            shared,
+            shutdown,
+            inbox: Arc::default(),
+            watcher: None,
+            settings: 0,
+            tasks: JoinSet::new(),
+            tidying: JoinSet::new(),
+            passing: false,
+            looking: false,
+            placing: false,
+            checking: false,
+            pass_due: now,
+            check_due: now + ROOT_CHECK,
+            missed: false,
+        }
+    }
+
     async fn turn(&mut self) -> Result<(), Error> {
         loop {
             self.start_what_is_due();
@@ -473,5 +481,53 @@ impl Site {
         self.metrics.deleted.fetch_add(deleted, Relaxed);
         self.counts.deleted.fetch_add(deleted, Relaxed);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Server;
+    use crate::config::Config;
+
+    async fn rounds(folder: &tempfile::TempDir) -> Rounds {
+        let root = folder.path().join("root");
+        std::fs::create_dir(&root).unwrap();
+        let config = Config::for_paths(&[root], &folder.path().join("data"));
+        let server = Server::bind(config).await.unwrap();
+        Rounds::new(server.handle().shared, Shutdown::new(), clock::monotonic())
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_watched_is_polled() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut rounds = rounds(&folder).await;
+        rounds.handle_watcher(Err(notify::Error::new(notify::ErrorKind::MaxFilesWatch)), 0);
+        assert_eq!(*lock(&rounds.shared.watching), "poll 60");
+        assert_eq!(rounds.interval(), POLL);
+        assert_eq!(lock(&rounds.shared.site.problems).by_kind()["unwatched"], 1);
+        // Word of earlier settings changes nothing.
+        rounds.settings = 1;
+        *lock(&rounds.shared.watching) = "starting".to_owned();
+        rounds.handle_watcher(Err(notify::Error::generic("late")), 0);
+        assert_eq!(*lock(&rounds.shared.watching), "starting");
+    }
+
+    #[tokio::test]
+    async fn a_full_disk_is_waited_for_and_a_failed_one_ends_the_run() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut rounds = rounds(&folder).await;
+        let full = collection::Error::Full {
+            path: "x".into(),
+            source: std::io::ErrorKind::StorageFull.into(),
+        };
+        rounds.passing = true;
+        rounds.handle_done(Ok(Done::Pass(Err(full)))).unwrap();
+        let wait = rounds.pass_due.duration_since(clock::monotonic());
+        assert!(wait <= RETRY, "{wait:?}");
+        assert_eq!(lock(&rounds.shared.site.problems).by_kind()["disk-full"], 1);
+        let failed = collection::Error::Stopped { dir: "x".into() };
+        let said = rounds.handle_done(Ok(Done::Look(Err(failed)))).unwrap_err().to_string();
+        assert!(said.contains("open it again"), "{said}");
     }
 }

@@ -198,7 +198,7 @@ impl Handle {
     }
 
     /// Returns the counters of all stages, in the order of the route.
-    pub fn stages(&self) -> [StageCount; 4] {
+    pub fn stages(&self) -> [StageCount; 5] {
         self.shared.site.metrics.stages()
     }
 

@@ -138,6 +138,41 @@ async fn a_file_that_cannot_be_read_is_a_problem_and_stops_nothing() {
     bench.assert_conserved();
 }
 
+/// Writes a tar file whose members hold these words.
+fn write_tar(tree: &Tree, name: &str, members: &[(&str, &str)]) {
+    let mut builder = tar::Builder::new(fs::File::create(tree.path(name)).unwrap());
+    for (path, words) in members {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(words.len() as u64);
+        header.set_mode(0o644);
+        header.set_cksum();
+        builder.append_data(&mut header, path, words.as_bytes()).unwrap();
+    }
+    builder.into_inner().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn members_of_an_archive_come_change_and_go_with_it() {
+    let tree = Tree::with(&["a.txt"]);
+    write_tar(&tree, "x.tar", &[("one.txt", "one"), ("two.txt", "two"), ("three.txt", "three")]);
+    let bench = Bench::start(tree).await;
+    assert_eq!(bench.handle.status().objects, 5);
+    let member = |name: &str| format!("{}#{name}", spec::file_url(&bench.tree.path("x.tar")));
+    let two = bench.object(&member("two.txt")).await.unwrap();
+    assert_eq!(two.text("Gatherer-Root").unwrap(), spec::file_url(&bench.tree.root()));
+
+    let before = bench.handle.version().serial;
+    write_tar(&bench.tree, "x.tar", &[("one.txt", "one"), ("two.txt", "2"), ("four.txt", "four")]);
+    bench.until_url(&member("four.txt"), |it| it.is_some()).await;
+    bench.until_url(&member("three.txt"), |it| it.is_none()).await;
+    // The archive itself, two, four, and the end of three; one is as it was.
+    assert_eq!(bench.handle.version().serial, before + 4);
+    fs::remove_file(bench.tree.path("x.tar")).unwrap();
+    bench.until_url(&member("one.txt"), |it| it.is_none()).await;
+    assert_eq!(bench.handle.status().objects, 1);
+    bench.assert_conserved();
+}
+
 /// Says to the test binary, started again as a user without rights, which folder to use.
 const VISITOR: &str = "HARVEST_TEST_VISITOR";
 
