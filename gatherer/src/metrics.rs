@@ -55,8 +55,8 @@ impl Stage {
 
     /// Counts `count` dropped for `reason`.
     pub fn drop_many(&self, reason: &'static str, count: u64) {
-        *self.dropped.lock().unwrap_or_else(PoisonError::into_inner).entry(reason).or_default() +=
-            1;
+        let mut dropped = self.dropped.lock().unwrap_or_else(PoisonError::into_inner);
+        *dropped.entry(reason).or_default() += count;
     }
 
     fn count(&self, stage: &'static str) -> StageCount {
