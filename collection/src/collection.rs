@@ -5,8 +5,8 @@
 //!
 //! Source: DESIGN.md, "The one idea".
 
-use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Read as _, Seek as _, Write as _};
+use std::fs::{self, File};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
@@ -21,6 +21,7 @@ use crate::content;
 use crate::error::Error;
 use crate::holders::{CURSOR, USER, note_key};
 use crate::keys::Keys;
+use crate::lock;
 use crate::log::{Appended, Log, Tail};
 use crate::options::Options;
 use crate::pack::{self, Packed};
@@ -101,7 +102,7 @@ impl Collection {
         thorough: bool,
     ) -> Result<(Self, Recovery), Error> {
         fs::create_dir_all(dir).map_err(|error| Error::io("cannot create", dir, error))?;
-        let lock = lock(dir)?;
+        let lock = lock::take(dir)?;
         let mut opened = recover::open(dir, now, thorough)?;
         let mut indexed =
             replay::open_keys(dir, &options, &opened.log, &mut opened.tail, thorough, now);
@@ -473,31 +474,6 @@ impl Inner {
             newer
         });
     }
-}
-
-/// Takes the lock of a directory.
-fn lock(dir: &Path) -> Result<File, Error> {
-    let path = dir.join("LOCK");
-    let refused = |error| Error::io("cannot lock", &path, error);
-    let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
-    let mut file = file.map_err(refused)?;
-    match file.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => {
-            let mut pid = String::new();
-            // The holder may be writing its number just now.
-            let _ = file.read_to_string(&mut pid);
-            let pid = if pid.trim().is_empty() { "unknown" } else { pid.trim() }.to_owned();
-            return Err(Error::InUse { dir: dir.to_owned(), pid });
-        }
-        Err(TryLockError::Error(error)) => return Err(refused(error)),
-    }
-    let written = file
-        .set_len(0)
-        .and_then(|()| file.rewind())
-        .and_then(|()| writeln!(file, "{}", std::process::id()));
-    written.map_err(refused)?;
-    Ok(file)
 }
 
 /// Milliseconds of a duration.

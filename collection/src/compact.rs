@@ -140,7 +140,9 @@ impl Inner {
         let numbers = rewrite.outputs.iter().map(|it| it.number);
         manifest.segments.splice(start..end, numbers);
         let sealed = &mut manifest.sealed;
-        inputs.iter().for_each(|it| drop(sealed.remove(&it.number)));
+        for segment in inputs {
+            sealed.remove(&segment.number);
+        }
         sealed.extend(rewrite.outputs.iter().map(|it| (it.number, it.end())));
         manifest.compacted = manifest.compacted.max(commit);
         manifest.horizon = manifest.horizon.max(rewrite.horizon);

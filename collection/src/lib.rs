@@ -15,6 +15,7 @@ pub mod feed;
 mod holders;
 mod intake;
 mod keys;
+mod lock;
 mod log;
 mod manifest;
 pub mod member;

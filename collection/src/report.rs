@@ -1,6 +1,4 @@
 //! What the operations of a collection say about what they did.
-//!
-//! Sans-I/O.
 
 use std::fs::File;
 use std::path::PathBuf;

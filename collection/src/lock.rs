@@ -1,0 +1,41 @@
+//! One holder a directory: a lock file that names the process.
+//!
+//! The lock is the system's and goes with the process, however that ends; the number in the file is
+//! for people.
+//!
+//! Source: ours.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{Read as _, Seek as _, Write as _};
+use std::path::Path;
+
+use crate::error::Error;
+
+/// Takes the lock of a directory, for as long as the file that is returned is open.
+///
+/// # Errors
+///
+/// [`Error::InUse`], naming the holder; the system's.
+pub(crate) fn take(dir: &Path) -> Result<File, Error> {
+    let path = dir.join("LOCK");
+    let refused = |error| Error::io("cannot lock", &path, error);
+    let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
+    let mut file = file.map_err(refused)?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            let mut pid = String::new();
+            // The holder may be writing its number just now.
+            let _ = file.read_to_string(&mut pid);
+            let pid = if pid.trim().is_empty() { "unknown" } else { pid.trim() }.to_owned();
+            return Err(Error::InUse { dir: dir.to_owned(), pid });
+        }
+        Err(TryLockError::Error(error)) => return Err(refused(error)),
+    }
+    let written = file
+        .set_len(0)
+        .and_then(|()| file.rewind())
+        .and_then(|()| writeln!(file, "{}", std::process::id()));
+    written.map_err(refused)?;
+    Ok(file)
+}
