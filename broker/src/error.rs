@@ -35,7 +35,7 @@ pub enum Error {
         /// The index's folder.
         dir: PathBuf,
         /// What the engine said.
-        source: tantivy::TantivyError,
+        source: crate::index::EngineError,
     },
     /// The query cannot be asked; who typed it can mend it.
     #[error(transparent)]

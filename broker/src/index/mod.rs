@@ -28,6 +28,9 @@ use tantivy::{IndexReader, IndexWriter, ReloadPolicy, TantivyError};
 
 use crate::answer::{Answer, SearchRequest};
 use crate::error::Error;
+/// What the engine says when it fails.
+pub use tantivy::TantivyError as EngineError;
+
 use schema::Fields;
 use search::Refusal;
 use writer::{Applier, Chunk, read_payload};

@@ -1,6 +1,7 @@
 //! A process killed while it applies: what is on disk, and where the next one goes on.
 
 use std::collections::BTreeSet;
+use std::env;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
@@ -46,7 +47,7 @@ fn a_killed_apply_leaves_what_its_payload_says() {
     const DIR: &str = "HARVEST_INDEX_KILL_TEST_DIR";
     let options = IndexOptions { threads: 1, heap_bytes: 16 << 20, commit_changes_max: 7 };
     let log = long_log();
-    if let Ok(dir) = std::env::var(DIR) {
+    if let Ok(dir) = env::var(DIR) {
         // The child: applies until it is killed, and says after every commit that it goes on.
         let index = Index::open(Path::new(&dir), options).unwrap();
         apply_to(&index, Epoch(1), &log, &|| {
@@ -59,7 +60,7 @@ fn a_killed_apply_leaves_what_its_payload_says() {
     apply_to(fresh.index(), Epoch(1), &log, &|| false);
     for commits in [1, 5, 12] {
         let dir = tempfile::tempdir().unwrap();
-        let mut child = Command::new(std::env::current_exe().unwrap())
+        let mut child = Command::new(env::current_exe().unwrap())
             .args(["index::tests::kill::a_killed_apply_leaves_what_its_payload_says", "--exact"])
             .arg("--nocapture")
             .env(DIR, dir.path())
