@@ -302,7 +302,8 @@ pub fn recognize(name: &str, head: &[u8]) -> Type {
             content::by_look(head).or(by_name).unwrap_or(Type::Text)
         }
         Some(Type::ManPage) => match content::by_look(head) {
-            Some(look @ (Type::ManPage | Type::Troff)) => look,
+            // Some programs write a page of definitions before the first telling macro.
+            Some(Type::ManPage | Type::Troff) => Type::ManPage,
             // `libfoo-1.2` and `report.3` end like manual pages.
             look => look.unwrap_or(Type::Text),
         },
@@ -416,6 +417,7 @@ mod tests {
         check("x", b"% refs\n@article{key,\n title={x}}\n", "BibTeX");
         check("ls.1", b".\\\" DO NOT MODIFY\n.TH LS \"1\"\n.SH NAME\n", "ManPage");
         check("x.3pm", b".TH X 3pm\n", "ManPage");
+        check("x.3pm", b".\\\" made by pod2man\n.\\\"\n.de Sp\n..\n", "ManPage");
         check("x", b"{\\rtf1\\ansi", "RTF");
         check("x", b"{\n  \"key\": 1\n}\n", "JSON");
     }

@@ -89,7 +89,8 @@ pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         String::new()
     };
     let span = if years.is_empty() { String::new() } else { format!(" of {years}") };
-    draft.description = format!("Bibliography with {count} entries{span}");
+    let noun = if count == 1 { "entry" } else { "entries" };
+    draft.description = format!("Bibliography with {count} {noun}{span}");
     draft.other("Entries", count.to_string());
     draft.other("Years", years);
     draft.other("Titles", titles.join("\n"));
@@ -111,7 +112,8 @@ impl Cited {
         let plain =
             |name: &str| entry.get(name).map(ChunksExt::format_verbatim).unwrap_or_default();
         let persons = entry.author().unwrap_or_default();
-        let authors = persons.iter().map(person).filter(|it| !it.is_empty()).collect();
+        let authors =
+            persons.iter().map(person).filter(|it| !it.is_empty() && it != "others").collect();
         let date = [plain("year"), plain("date")].concat();
         let digits: String = date.chars().filter(char::is_ascii_digit).take(4).collect();
         let year = digits.parse().ok().filter(|it| (1000..3000).contains(it));

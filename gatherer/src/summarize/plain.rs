@@ -16,13 +16,31 @@ const HEADLINE_BYTES_MAX: usize = 120;
 /// Summarizes prose: its first telling line is the title, its first paragraph the description.
 pub(super) fn prose<'a>(input: &Input<'a>) -> Draft<'a> {
     let body = input.text();
-    let (title, description) = headline(&body);
+    let (title, description) = machine_readable(&body).unwrap_or_else(|| headline(&body));
     Draft { title, description, body, ..Draft::default() }
 }
 
 /// Summarizes text for programs: its words, under its file's name.
 pub(super) fn lines<'a>(input: &Input<'a>) -> Draft<'a> {
     Draft { body: input.text(), ..Draft::default() }
+}
+
+/// Returns title and description of a machine-readable copyright file (DEP 5), whose first line names
+/// its format only.
+fn machine_readable(text: &str) -> Option<(String, String)> {
+    if !text.starts_with("Format: http") {
+        return None;
+    }
+    let field = |name: &str| {
+        let mut lines = text.lines().take(LINES_MAX);
+        lines.find_map(|line| line.strip_prefix(name)).map(str::trim).unwrap_or_default()
+    };
+    let name = field("Upstream-Name:");
+    let title = if name.is_empty() { String::new() } else { format!("Copyright of {name}") };
+    let license = field("License:");
+    let description =
+        if license.is_empty() { String::new() } else { format!("Licensed under {license}") };
+    Some((title, description))
 }
 
 /// Returns the first telling line, and the first paragraph after it (or around it, when the line is
@@ -84,6 +102,16 @@ mod tests {
             &format!(
                 "Title: {line}\nDescription: {line} it ends.\nPartial-Text: {line} | it ends."
             ),
+        );
+    }
+
+    #[test]
+    fn a_copyright_file_is_about_its_package() {
+        check(
+            b"Format: https://www.debian.org/x/\nUpstream-Name: foo\n\nFiles: *\nLicense: GPL-2+\n",
+            "Title: Copyright of foo\nDescription: Licensed under GPL-2+\n\
+             Partial-Text: Format: https://www.debian.org/x/ | Upstream-Name: foo |  | Files: * | \
+             License: GPL-2+",
         );
     }
 

@@ -20,6 +20,7 @@ const LEGAL: &[&str] = &[
     "permission",
     "free software",
     "published by",
+    "is part of",
     "public domain",
     "liab",
     "merchantab",
