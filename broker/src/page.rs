@@ -25,7 +25,7 @@ use web::failure::{Failure, Wants};
 use web::templates::Source;
 use web::{Pages, Site};
 
-use crate::answer::{Answer, SearchRequest, oid_parse};
+use crate::answer::{Answer, HITS_DEFAULT, SearchRequest, oid_parse};
 use crate::api;
 use crate::error::Error;
 use crate::index::Index;
@@ -112,6 +112,8 @@ pub fn routes(state: PageState) -> Router {
 
 async fn search(State(state): State<PageState>, uri: Uri) -> Response {
     let asked = match Asked::parse(uri.query(), Unknown::Ignored) {
+        // A page without hits is of use to programs only.
+        Ok(asked) if asked.limit == 0 => Asked { limit: HITS_DEFAULT, ..asked },
         Ok(asked) => asked,
         Err(error) => {
             let wrong = Wrong::parameter(error.message);

@@ -138,6 +138,7 @@ async fn the_first_page_says_what_there_is() {
     assert!(seen.body.contains("autofocus") && !seen.body.contains("class=\"hits\""));
     let browsed = site.found(&seen.link_after("class=\"facts\"").unwrap()).await;
     assert_eq!(browsed.hits().len(), 10);
+    assert_eq!(site.found("/?q=*&limit=0").await.hits().len(), 10, "a page is never empty-handed");
 }
 
 #[tokio::test]

@@ -206,7 +206,11 @@ fn load(
             })
         });
     };
-    Ok(Loaded { templates: Templates::new(sources, &folder, prepare)?, assets: assets.clone() })
+    let templates = Templates::new(sources, &folder, prepare)?;
+    for problem in templates.problems() {
+        tracing::warn!(problem, "a file of the templates folder is not used as it is");
+    }
+    Ok(Loaded { templates, assets: assets.clone() })
 }
 
 #[cfg(test)]

@@ -117,7 +117,13 @@ fn last_part(address: &str) -> &str {
 impl Row {
     fn new(attribute: &Attribute) -> Self {
         let text = String::from_utf8_lossy(&attribute.value);
-        let value = text.trim_end();
+        let mut value = text.trim_end();
+        // One word a line, which would fill screens.
+        let joined: String;
+        if attribute.name.eq_ignore_ascii_case("Keywords") {
+            joined = value.lines().collect::<Vec<_>>().join(", ");
+            value = &joined;
+        }
         let mut row = Self { name: attribute.name.clone(), ..Self::default() };
         if attribute.name.eq_ignore_ascii_case("URL-References") {
             row.links = value.lines().take(LINKS_MAX).map(Place::of).collect();
@@ -199,6 +205,7 @@ mod tests {
         let cut = row("Full-Text", "x".repeat(VALUE_CHARS_MAX + 1));
         assert!(cut.long && cut.note.contains("first 65536"), "{}", cut.note);
         assert!(row("Title", [0xff, b'a']).note.contains("not UTF-8"));
+        assert_eq!(row("keywords", "a\nb\n").value, "a, b");
         let links = row("URL-References", "http://h/\njavascript:alert(1)\n").links;
         assert_eq!(links.len(), 2);
         assert!(links[0].href.is_some() && links[1].href.is_none());
