@@ -28,12 +28,12 @@ use tantivy::{IndexReader, IndexWriter, ReloadPolicy, TantivyError};
 
 use crate::answer::{Answer, SearchRequest};
 use crate::error::Error;
-/// What the engine says when it fails.
-pub use tantivy::TantivyError as EngineError;
-
 use schema::Fields;
 use search::Refusal;
 use writer::{Applier, Chunk, read_payload};
+
+/// What the engine says when it fails.
+pub use tantivy::TantivyError as EngineError;
 
 /// Segments below this many documents are merged as if they were of one size.
 const SMALL_SEGMENT_DOCS: u32 = 1_000;
