@@ -165,6 +165,9 @@ impl Catalog {
         let collection = self.collection.clone();
         blocking("release of sources", move || {
             for it in collection.sources()?.into_iter().filter(|it| !named.contains(&it.source)) {
+                if it.objects == 0 && collection.cursor(&it.source)?.is_none() {
+                    continue;
+                }
                 let now = Stamp(clock::now_ms());
                 let applied = collection.remove_source(&it.source, now)?;
                 let forget = Note { key: memory::key(&it.source), value: None };

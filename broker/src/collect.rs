@@ -23,6 +23,7 @@ use tokio::time::sleep;
 use crate::config::Config;
 use crate::error::Error;
 use crate::memory::{self, Memory};
+use crate::metrics::Counters;
 use crate::pipeline::blocking;
 use crate::schedule::{Due, Found, Schedule};
 use crate::source::Source;
@@ -65,7 +66,8 @@ struct Inner {
 struct State {
     schedule: Schedule,
     live: BTreeMap<String, Live>,
-    totals: Totals,
+    /// What all pulls of this process came to.
+    counters: Counters,
 }
 
 /// A source as it fares in this process.
@@ -82,15 +84,6 @@ struct Live {
     unwritten: bool,
 }
 
-/// What all pulls of this process came to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Totals {
-    pub(crate) pulls: u64,
-    pub(crate) failures: u64,
-    pub(crate) changes: u64,
-    pub(crate) bytes: u64,
-}
-
 impl Collector {
     /// Takes up the sources of the settings, with what the notes remember of them. Blocks.
     ///
@@ -104,7 +97,7 @@ impl Collector {
         now_ms: u64,
     ) -> Result<Self, Error> {
         let schedule = Schedule::new(config.freshness);
-        let state = State { schedule, live: BTreeMap::new(), totals: Totals::default() };
+        let state = State { schedule, live: BTreeMap::new(), counters: Counters::default() };
         let inner = Inner {
             collection,
             client,
@@ -249,9 +242,7 @@ impl Collector {
         );
         let mut state = self.state();
         state.schedule.handle_pull(name, found, now_ms);
-        state.totals.pulls += 1;
-        state.totals.changes += pulled.changes;
-        state.totals.bytes += pulled.bytes;
+        state.counters.handle_pull(pulled);
         let Some(live) = state.live.get_mut(name) else { return };
         (live.pulling, live.unwritten) = (false, true);
         live.pulls += 1;
@@ -269,7 +260,7 @@ impl Collector {
         let now_ms = clock::now_ms();
         let mut state = self.state();
         state.schedule.handle_failure(name, retry_after, now_ms);
-        state.totals.failures += 1;
+        state.counters.failures += 1;
         let back_off_ms = state.schedule.view(name).map_or(0, |view| view.back_off_ms);
         let Some(live) = state.live.get_mut(name) else { return };
         live.pulling = false;
@@ -433,8 +424,8 @@ impl Collector {
     }
 
     /// Returns what all pulls of this process came to.
-    pub(crate) fn totals(&self) -> Totals {
-        self.state().totals
+    pub(crate) fn counters(&self) -> Counters {
+        self.state().counters
     }
 
     /// Writes down what the schedule knows of the sources that were pulled since the last time.

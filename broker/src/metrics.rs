@@ -2,6 +2,8 @@
 //!
 //! Sans-I/O.
 
+use collection::feed;
+use collection::pull::Summary;
 use web::metrics::Sample;
 
 use crate::status::Status;
@@ -17,10 +19,40 @@ pub struct Counters {
     pub changes: u64,
     /// Compressed bytes that pulls took.
     pub bytes: u64,
+    /// What became of the changes.
+    pub applied: Applied,
     /// Objects whose time-to-live ran out.
     pub expired: u64,
     /// Compactions of the collection.
     pub compactions: u64,
+    /// What the broker's own feed has done.
+    pub feed: feed::Counters,
+}
+
+impl Counters {
+    /// Counts a pull that succeeded.
+    pub(crate) fn handle_pull(&mut self, pulled: &Summary) {
+        self.pulls += 1;
+        self.changes += pulled.changes;
+        self.bytes += pulled.bytes;
+        self.applied.updated += pulled.applied.updated;
+        self.applied.refreshed += pulled.applied.refreshed;
+        self.applied.deleted += pulled.applied.deleted;
+        self.applied.ignored += pulled.applied.ignored;
+    }
+}
+
+/// What became of the changes that pulls brought.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Applied {
+    /// Objects new or changed.
+    pub updated: u64,
+    /// Objects and roots confirmed unchanged.
+    pub refreshed: u64,
+    /// Objects deleted: their last holder released them.
+    pub deleted: u64,
+    /// Changes without effect: older than what is held, repeated, of unknown objects.
+    pub ignored: u64,
 }
 
 /// Returns every sample of the broker.
@@ -47,6 +79,8 @@ pub fn samples(status: &Status, counters: &Counters) -> Vec<Sample> {
         total("harvest_broker_expired_total", "Objects expired.", counters.expired),
         total("harvest_broker_compactions_total", "Compactions.", counters.compactions),
     ];
+    samples.extend(applied(&counters.applied));
+    samples.extend(served(&counters.feed));
     let freshness = ("harvest_broker_freshness", "Measured freshness, all sources.");
     samples.extend(status.freshness.map(|it| Sample::gauge(freshness.0, freshness.1, it)));
     for source in &status.sources {
@@ -68,6 +102,32 @@ pub fn samples(status: &Status, counters: &Counters) -> Vec<Sample> {
     samples
 }
 
+fn applied(applied: &Applied) -> impl Iterator<Item = Sample> + use<> {
+    let outcomes = [
+        ("updated", applied.updated),
+        ("refreshed", applied.refreshed),
+        ("deleted", applied.deleted),
+        ("ignored", applied.ignored),
+    ];
+    let help = "What became of the changes pulled.";
+    let one = move |(outcome, count)| {
+        total("harvest_broker_applied_total", help, count).with("outcome", outcome)
+    };
+    outcomes.into_iter().map(one)
+}
+
+fn served(feed: &feed::Counters) -> [Sample; 7] {
+    [
+        total("harvest_feed_deltas_total", "Deltas answered.", feed.deltas),
+        total("harvest_feed_woken_total", "Long polls answered with something new.", feed.woken),
+        total("harvest_feed_redirects_total", "Requests sent to a snapshot.", feed.redirects),
+        total("harvest_feed_snapshots_total", "Snapshots made.", feed.snapshots),
+        total("harvest_feed_refused_total", "Requests refused.", feed.refused),
+        total("harvest_feed_bytes_total", "Bytes of all bodies begun.", feed.bytes),
+        Sample::gauge("harvest_feed_waiting", "Requests held by wait.", feed.waiting as f64),
+    ]
+}
+
 fn total(name: &'static str, help: &'static str, value: u64) -> Sample {
     Sample::counter(name, help, value as f64)
 }
@@ -79,8 +139,9 @@ mod tests {
 
     /// Renders the metrics of `status` and looks for one line.
     fn check(status: &Status, expected: &str) {
-        let text =
-            web::metrics::render(&samples(status, &Counters { pulls: 7, ..Counters::default() }));
+        let applied = Applied { ignored: 4, ..Applied::default() };
+        let counters = Counters { pulls: 7, applied, ..Counters::default() };
+        let text = web::metrics::render(&samples(status, &counters));
         assert!(text.lines().any(|line| line == expected), "no {expected:?} in:\n{text}");
     }
 
@@ -102,6 +163,8 @@ mod tests {
         check(&status, "harvest_broker_index_behind 2");
         check(&status, "harvest_broker_pulls_total 7");
         check(&status, "harvest_broker_freshness 0.91");
+        check(&status, r#"harvest_broker_applied_total{outcome="ignored"} 4"#);
+        check(&status, "harvest_feed_waiting 0");
         check(&status, r#"harvest_source_objects{source="a \"b\""} 3"#);
         check(&status, r#"harvest_source_rate_per_second{source="a \"b\""} 0.5"#);
     }

@@ -8,7 +8,7 @@ use std::fs;
 use std::io::{self, Write as _};
 use std::net::SocketAddr;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use axum::Router;
 use axum::extract::Request;
@@ -81,6 +81,7 @@ impl Server {
             index,
             stages,
             pages: pages.clone(),
+            feed: OnceLock::new(),
         };
         let handle = Handle { inner: Arc::new(inner) };
         Ok(Self { public, admin, token, pages, handle })
@@ -177,6 +178,7 @@ fn public(handle: &Handle, pages: &Pages, shutdown: Shutdown) -> Router {
     let inner = &handle.inner;
     let options = FeedOptions { shutdown, ..FeedOptions::default() };
     let feed = FeedServer::new(inner.collection.clone(), options);
+    let feed = inner.feed.get_or_init(|| feed).clone();
     let serve_feed = any(move |request: Request| {
         let feed = feed.clone();
         async move { feed.respond(request.map(drop)).await.map(axum::body::Body::new) }
@@ -244,6 +246,8 @@ struct Inner {
     index: Index,
     stages: Stages,
     pages: Pages,
+    /// Set once the server runs: it ends with the server's shutdown.
+    feed: OnceLock<FeedServer>,
 }
 
 impl Handle {
@@ -280,7 +284,7 @@ impl Handle {
             policy: "oap".to_owned(),
             theta: config.freshness.theta,
             freshness: collector.freshness(),
-            pulls: collector.totals().pulls,
+            pulls: collector.counters().pulls,
             sources: collector.status(&config, &held_by_source),
         }
     }
@@ -369,15 +373,13 @@ impl Handle {
 
     /// Returns what the metrics count since the start.
     pub fn counters(&self) -> Counters {
-        let (totals, upkeep) =
-            (self.inner.stages.collector.totals(), self.inner.stages.catalog.view());
+        let Stages { collector, catalog, .. } = &self.inner.stages;
+        let upkeep = catalog.view();
         Counters {
-            pulls: totals.pulls,
-            failures: totals.failures,
-            changes: totals.changes,
-            bytes: totals.bytes,
             expired: upkeep.expired,
             compactions: upkeep.compactions,
+            feed: self.inner.feed.get().map(FeedServer::counters).unwrap_or_default(),
+            ..collector.counters()
         }
     }
 

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use broker::config::Config;
+use broker::metrics::Applied;
 use broker::source::{Kind, Source};
 use broker::status::{Held, Status};
 use collection::{Change, Oid, Swept};
@@ -47,6 +48,9 @@ async fn what_a_source_says_is_found_and_what_it_deletes_is_not() {
     assert_eq!(source.errors.count, 0);
     let status = broker.until("indexed", |it| it.index_covered == Some(it.serial)).await;
     assert_eq!(status.objects, 400);
+    let counters = broker.handle.counters();
+    let applied = Applied { updated: 501, deleted: 100, ..Applied::default() };
+    assert_eq!((counters.changes, counters.applied), (601, applied), "what goes in comes out");
     broker.stop().await;
 }
 
