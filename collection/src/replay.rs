@@ -57,7 +57,7 @@ pub(crate) fn open_keys(
             Err(Useless::Keys(why, is_ahead)) => {
                 ahead = is_ahead;
                 // There is none yet beside a new log, which is nothing to tell.
-                (dir.join(KEYS).exists() && tail.commit != 0).then_some(why)
+                (tail.commit != 0).then_some(why)
             }
         }
     };

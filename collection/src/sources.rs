@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 
-use soif::Record;
+use soif::{Limits, Record};
 
 use crate::change::{Change, Note, ORIGIN_VERSION, Oid, Stamp, Version};
 use crate::collection::{Collection, Inner};
@@ -37,8 +37,8 @@ impl Collection {
     ///
     /// # Errors
     ///
-    /// As for [`commit`](Self::commit); records without identity are ignored and counted, not
-    /// refused.
+    /// As for [`commit`](Self::commit); records without identity, and those that are too large, are
+    /// ignored and counted, not refused.
     pub fn apply(&self, pulled: Pulled, now: Stamp) -> Result<Applied, Error> {
         let mut tail = self.inner.tail();
         let before = self.cursor(&pulled.source)?;
@@ -214,6 +214,12 @@ impl<'a> Merge<'a> {
             self.applied.ignored += 1;
             return Ok(());
         };
+        if !self.fits(&record) {
+            // Refused, it would hold up its source for ever.
+            tracing::warn!(source = self.source, %oid, "record is too large and is left out");
+            self.applied.ignored += 1;
+            return Ok(());
+        }
         let origin = record.text(ORIGIN_VERSION).and_then(|it| it.parse::<Version>().ok());
         let origin = origin.unwrap_or(pulled);
         let source = self.source;
@@ -231,6 +237,16 @@ impl<'a> Merge<'a> {
             self.applied.ignored += 1;
         }
         Ok(())
+    }
+
+    /// Whether a commit takes the record, with room for the attribute that is added.
+    fn fits(&self, record: &Record) -> bool {
+        const OVERHEAD: usize = 64;
+        let attributes = record.attributes();
+        let values: usize =
+            attributes.iter().map(|it| it.name.len() + it.value.len() + OVERHEAD).sum();
+        record.url.len() + values + 4 * OVERHEAD <= self.inner.options.record_bytes_max
+            && attributes.len() < Limits::default().attributes_max
     }
 
     /// Whether this pull has named the object under `generation`.

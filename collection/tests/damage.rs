@@ -296,7 +296,7 @@ fn any_state_of_the_keys_gives_the_same_answers() {
         answers(&collection)
     };
     type Break = fn(&Path, &Path);
-    let break_keys: [(&str, Break); 5] = [
+    let break_keys: [(&str, Break); 6] = [
         ("deleted", |keys, _| fs::remove_dir_all(keys).unwrap()),
         ("older", |keys, old| {
             fs::remove_dir_all(keys).unwrap();
@@ -306,6 +306,14 @@ fn any_state_of_the_keys_gives_the_same_answers() {
             let db = keys.join("db");
             let half = fs::metadata(&db).unwrap().len() / 2;
             fs::OpenOptions::new().write(true).open(db).unwrap().set_len(half).unwrap();
+        }),
+        ("cut short", |keys, _| {
+            fs::OpenOptions::new()
+                .write(true)
+                .open(keys.join("db"))
+                .unwrap()
+                .set_len(3000)
+                .unwrap();
         }),
         ("overwritten", |keys, _| {
             let db = keys.join("db");
@@ -325,6 +333,8 @@ fn any_state_of_the_keys_gives_the_same_answers() {
         assert!(!recovery.lost, "{how}");
         if how == "older" {
             assert_eq!((recovery.replayed, recovery.keys_rebuilt), (2, None));
+        } else if matches!(how, "deleted" | "overwritten") {
+            assert!(recovery.keys_rebuilt.is_some(), "{how}");
         }
     }
 }

@@ -192,6 +192,19 @@ fn an_object_goes_with_its_last_holder() {
 }
 
 #[test]
+fn what_cannot_be_stored_does_not_hold_up_its_source() {
+    let dir = tempfile::tempdir().unwrap();
+    let collection = open(&dir);
+    let mut huge = record("g", "huge", "h");
+    huge.push("Body", vec![b'x'; Options::default().record_bytes_max]);
+    let nameless = Change::Update(Record::new("FILE", "http://x"));
+    let list = vec![(1, Change::Update(huge)), (2, nameless), (3, update("u", "u"))];
+    let applied = collection.apply(pulled("a", 3, list), Stamp(1)).unwrap();
+    assert_eq!((applied.updated, applied.ignored), (1, 2));
+    assert_eq!(collection.cursor("a").unwrap().unwrap().serial, 3);
+}
+
+#[test]
 fn a_snapshot_releases_what_it_does_not_name() {
     let dir = tempfile::tempdir().unwrap();
     let collection = open(&dir);
