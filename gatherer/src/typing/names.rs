@@ -18,7 +18,7 @@ const EXTENSIONS: &[(Type, &[&str])] = &[
     ),
     (Type::Markdown, &["md", "markdown", "mkd", "mdown", "mdx", "rmd", "qmd"]),
     (Type::Pdf, &["pdf"]),
-    (Type::Source(Language::C), &["c", "xs", "pc"]),
+    (Type::Source(Language::C), &["c", "xs"]),
     (Type::Source(Language::CHeader), &["h", "hh", "hpp", "hxx", "h++", "inl", "ipp", "tcc"]),
     (Type::Source(Language::Cpp), &["cc", "cpp", "cxx", "c++", "cu", "ino"]),
     (Type::Source(Language::Rust), &["rs"]),
@@ -59,7 +59,7 @@ const EXTENSIONS: &[(Type, &[&str])] = &[
     (Type::Rtf, &["rtf"]),
     (Type::Word, &["doc", "docx", "docm", "dot", "dotx", "wpd", "wps"]),
     (Type::Excel, &["xls", "xlsx", "xlsm", "xlt", "xltx", "xlsb"]),
-    (Type::PowerPoint, &["ppt", "pptx", "pps", "ppsx", "pot", "potx", "pptm"]),
+    (Type::PowerPoint, &["ppt", "pptx", "pps", "ppsx", "potx", "pptm"]),
     (
         Type::OpenDocument,
         &["odt", "ods", "odp", "odg", "odf", "ott", "ots", "otp", "sxw", "sxc", "sxi"],
@@ -112,8 +112,8 @@ const EXTENSIONS: &[(Type, &[&str])] = &[
     (
         Type::Data,
         &[
-            "csv", "tsv", "dat", "data", "tab", "lst", "list", "dif", "arff", "fasta", "fa", "gff",
-            "bed", "vcf", "pdb", "cif", "ics", "vcf", "ldif", "idx", "soif", "warc",
+            "csv", "tsv", "dat", "data", "tab", "lst", "list", "arff", "fasta", "fa", "gff", "bed",
+            "pdb", "cif", "ics", "vcf", "ldif", "idx", "soif", "warc",
         ],
     ),
     (Type::Patch, &["patch", "diff", "dif", "rej"]),
@@ -147,8 +147,7 @@ const EXTENSIONS: &[(Type, &[&str])] = &[
         Type::Audio,
         &[
             "mp3", "ogg", "oga", "opus", "flac", "wav", "au", "snd", "aif", "aiff", "aifc", "m4a",
-            "aac", "wma", "mid", "midi", "mod", "s3m", "xm", "it", "ra", "ape", "wv", "spx", "amr",
-            "m3u",
+            "aac", "wma", "mid", "midi", "s3m", "xm", "it", "ra", "ape", "wv", "spx", "amr", "m3u",
         ],
     ),
     (
@@ -438,6 +437,17 @@ mod tests {
         check("x.", None);
         check("", None);
         check(".", Some(Type::DotFile));
+    }
+
+    #[test]
+    fn every_extension_and_name_stands_once() {
+        for table in [EXTENSIONS, SPECIAL] {
+            let mut all: Vec<&str> =
+                table.iter().flat_map(|(_, names)| names.iter().copied()).collect();
+            all.sort_unstable();
+            let twice: Vec<_> = all.windows(2).filter(|pair| pair[0] == pair[1]).collect();
+            assert!(twice.is_empty(), "{twice:?}");
+        }
     }
 
     #[test]
