@@ -1,0 +1,192 @@
+//! `harvest gatherer` and `harvest broker` as an institution runs them: two processes, two
+//! settings files, signals, status, administration.
+
+use std::fs;
+use std::path::Path;
+
+use crate::harness::{
+    Running, ask, harvest, run, run_ok, small_tree, texts, total, wait_for_total, write,
+};
+
+struct Site {
+    folder: tempfile::TempDir,
+    gatherer: Running,
+    gatherer_url: String,
+}
+
+/// A gatherer over the small tree, on a free port.
+fn gatherer_site() -> Site {
+    let folder = tempfile::tempdir().unwrap();
+    small_tree(&folder.path().join("tree"));
+    let settings = gatherer_settings(folder.path(), "http://www.example.org/docs/");
+    let file = write(folder.path(), "gatherer.toml", settings);
+    let mut gatherer = Running::start(harvest(["gatherer", "run", "-c", file.to_str().unwrap()]));
+    let gatherer_url = url_in(&gatherer.line_with("http://"));
+    Site { folder, gatherer, gatherer_url }
+}
+
+fn gatherer_settings(folder: &Path, prefix: &str) -> String {
+    let tree = folder.join("tree");
+    format!(
+        "name = \"Orchard\"\nlisten = \"127.0.0.1:0\"\nadmin_listen = \"127.0.0.1:0\"\ndata = \"{}\"\n\n\
+         [[root]]\nurl = \"file://{}\"\n\n[[map]]\nurl_prefix = \"{prefix}\"\ndirectory = \"{}\"\n",
+        folder.join("gatherer-data").display(),
+        tree.display(),
+        tree.display(),
+    )
+}
+
+fn broker_settings(folder: &Path, sources: &[(&str, bool)]) -> String {
+    let mut text = format!(
+        "name = \"Fruit\"\nlisten = \"127.0.0.1:0\"\nadmin_listen = \"127.0.0.1:0\"\ndata = \"{}\"\n\n\
+         [freshness]\npolicy = \"oap\"\ntheta = 0.9\n",
+        folder.join("broker-data").display()
+    );
+    for (url, follow) in sources {
+        text.push_str(&format!(
+            "\n[[source]]\nkind = \"gatherer\"\nurl = \"{url}\"\nfollow = {follow}\n"
+        ));
+    }
+    text
+}
+
+fn url_in(line: &str) -> String {
+    let word = line.split_whitespace().find(|word| word.starts_with("http://")).unwrap();
+    word.trim_end_matches([',', ';', '.']).to_owned()
+}
+
+#[test]
+fn gatherer_and_broker_meet_over_http() {
+    let mut site = gatherer_site();
+    let file = write(
+        site.folder.path(),
+        "broker.toml",
+        broker_settings(site.folder.path(), &[(&site.gatherer_url, true)]),
+    );
+    let file = file.to_str().unwrap();
+    let mut broker = Running::start(harvest(["broker", "run", "-c", file]));
+    let page = broker.search_url();
+    let took = wait_for_total(&page, "orchard", 1);
+    println!("found after {took:?}");
+    let answer = crate::harness::search(&page, "orchard");
+    assert_eq!(answer["hits"][0]["url"], "http://www.example.org/docs/site/index.html");
+    assert_eq!(answer["hits"][0]["gatherer"], "Orchard");
+
+    // The stream is readable with gunzip, by anybody.
+    let (status, head, body) =
+        ask("GET", &format!("{}feed?since=0&epoch=0", site.gatherer_url), &[]);
+    assert_eq!(status, 303, "an unknown epoch means a snapshot: {head}");
+    assert!(body.len() < 1_000);
+    let location = head
+        .lines()
+        .find_map(|line| {
+            line.to_ascii_lowercase().strip_prefix("location:").map(|_| line[9..].trim().to_owned())
+        })
+        .unwrap();
+    let base = site.gatherer_url.trim_end_matches('/');
+    let snapshot =
+        if location.starts_with("http") { location } else { format!("{base}{location}") };
+    let (status, head, body) = ask("GET", &snapshot, &[]);
+    assert_eq!(status, 200, "{head}");
+    assert!(!head.to_ascii_lowercase().contains("content-encoding"), "{head}");
+    let mut plain = String::new();
+    std::io::Read::read_to_string(&mut flate2::read::MultiGzDecoder::new(&body[..]), &mut plain)
+        .unwrap();
+    assert!(plain.contains("@UPDATE {") && plain.contains("Orchard keeping"), "{plain}");
+
+    // Both say how they are.
+    let json = run_ok(["broker", "status", "-c", file, "--json"]);
+    let status: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(status["sources"].as_array().unwrap().len(), 1, "{json}");
+    let (code, _, _) = ask("GET", &format!("{}healthz", page), &[]);
+    assert_eq!(code, 200);
+    let settings = site.folder.path().join("gatherer.toml");
+    let text = run_ok(["gatherer", "status", "-c", settings.to_str().unwrap()]);
+    assert!(text.contains("Orchard"), "{text}");
+
+    assert!(broker.stop("TERM").success());
+    assert!(site.gatherer.stop("TERM").success());
+}
+
+#[test]
+fn a_broker_without_follow_is_served_by_its_schedule() {
+    let site = gatherer_site();
+    let file = write(
+        site.folder.path(),
+        "broker.toml",
+        broker_settings(site.folder.path(), &[(&site.gatherer_url, false)]),
+    );
+    let file = file.to_str().unwrap();
+    let mut broker = Running::start(harvest(["broker", "run", "-c", file]));
+    let page = broker.search_url();
+    wait_for_total(&page, "orchard", 1);
+
+    // A change at the source waits for the next pull; an administrator can ask for one now.
+    write(&site.folder.path().join("tree"), "late.txt", "a late greengage\n");
+    let admin = run_ok(["broker", "pull", "-c", file]);
+    println!("{admin}");
+    while total(&page, "greengage") == 0 {
+        run_ok(["broker", "pull", "-c", file]);
+    }
+    assert!(broker.stop("TERM").success());
+}
+
+#[test]
+fn wrong_settings_are_all_named_and_never_taken() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = write(
+        folder.path(),
+        "broker.toml",
+        "name = 7\nlisten = \"nowhere\"\n\n[[source]]\nkind = \"gopher\"\nurl = \"http://a b/\"\n\n[freshness]\ntheta = 1.5\nthetta = 0.9\n",
+    );
+    let output = run(["broker", "check", "-c", file.to_str().unwrap()]);
+    let (out, err) = texts(&output);
+    let all = format!("{out}{err}");
+    assert!(!output.status.success(), "{all}");
+    for line in [
+        "broker.toml:1:",
+        "broker.toml:2:",
+        "broker.toml:5:",
+        "broker.toml:6:",
+        "broker.toml:9:",
+        "broker.toml:10:",
+    ] {
+        assert!(all.contains(line), "{line} is missing in:\n{all}");
+    }
+    assert!(all.contains("theta"), "{all}");
+
+    let missing = folder.path().join("none.toml");
+    let output = run(["gatherer", "check", "-c", missing.to_str().unwrap()]);
+    let (_, err) = texts(&output);
+    assert!(!output.status.success() && err.contains("none.toml"), "{err}");
+}
+
+#[test]
+fn reload_takes_good_settings_and_keeps_the_old_over_wrong_ones() {
+    let mut site = gatherer_site();
+    let settings = site.folder.path().join("gatherer.toml");
+    let good = fs::read_to_string(&settings).unwrap();
+
+    fs::write(&settings, good.replace("[[root]]", "[[rooot]]")).unwrap();
+    site.gatherer.signal("HUP");
+    let line = site.gatherer.line_with("rooot");
+    assert!(line.contains("gatherer.toml") || line.contains("settings"), "{line}");
+    let (code, _, _) = ask("GET", &format!("{}healthz", site.gatherer_url), &[]);
+    assert_eq!(code, 200, "it goes on with what it had");
+
+    let more = write(&site.folder.path().join("more"), "plum.txt", "a plum\n");
+    let root = format!("{good}\n[[root]]\nurl = \"file://{}\"\n", more.parent().unwrap().display());
+    fs::write(&settings, root).unwrap();
+    site.gatherer.signal("HUP");
+    site.gatherer.line_with("settings");
+    let file = write(
+        site.folder.path(),
+        "broker.toml",
+        broker_settings(site.folder.path(), &[(&site.gatherer_url, true)]),
+    );
+    let mut broker = Running::start(harvest(["broker", "run", "-c", file.to_str().unwrap()]));
+    let page = broker.search_url();
+    wait_for_total(&page, "plum", 1);
+    assert!(broker.stop("TERM").success());
+    assert!(site.gatherer.stop("TERM").success());
+}

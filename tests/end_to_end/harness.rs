@@ -1,0 +1,257 @@
+//! Starts the binary, reads what it prints, asks it questions over HTTP, ends it.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+/// How long anything may take before a test calls it hung.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// "Found (or gone) in search within 2 seconds", with the margin that a busy machine needs.
+pub(crate) const FOUND_WITHIN: Duration = Duration::from_secs(2 * 5);
+
+/// "Ctrl-C stops cleanly in under 2 s", with the same margin.
+pub(crate) const STOPPED_WITHIN: Duration = Duration::from_secs(2 * 5);
+
+/// The binary under test, with its arguments.
+pub(crate) fn harvest<I: IntoIterator<Item = S>, S: AsRef<std::ffi::OsStr>>(args: I) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_harvest"));
+    command.args(args).stdin(Stdio::null());
+    command
+}
+
+/// Runs the binary to its end.
+pub(crate) fn run<I: IntoIterator<Item = S>, S: AsRef<std::ffi::OsStr>>(args: I) -> Output {
+    harvest(args).output().unwrap()
+}
+
+/// Runs the binary to its end, which must be a good one; returns what it printed.
+pub(crate) fn run_ok<I: IntoIterator<Item = S>, S: AsRef<std::ffi::OsStr>>(args: I) -> String {
+    let output = run(args);
+    let (out, err) = texts(&output);
+    assert!(output.status.success(), "{}\n{out}\n{err}", output.status);
+    out
+}
+
+/// Both texts that a finished process printed.
+pub(crate) fn texts(output: &Output) -> (String, String) {
+    (
+        String::from_utf8_lossy(&output.stdout).into_owned(),
+        String::from_utf8_lossy(&output.stderr).into_owned(),
+    )
+}
+
+/// A running process of the binary; killed when dropped.
+pub(crate) struct Running {
+    child: Child,
+    lines: Receiver<String>,
+    /// Everything printed so far, both streams in the order of arrival.
+    seen: Vec<String>,
+}
+
+impl Running {
+    pub(crate) fn start(mut command: Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let (sender, lines) = channel();
+        let streams: [Box<dyn Read + Send>; 2] =
+            [Box::new(child.stdout.take().unwrap()), Box::new(child.stderr.take().unwrap())];
+        for stream in streams {
+            let sender = sender.clone();
+            std::thread::spawn(move || {
+                for line in BufReader::new(stream).lines().map_while(Result::ok) {
+                    if sender.send(line).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        Self { child, lines, seen: Vec::new() }
+    }
+
+    /// Waits for a line that has `part` in it, and returns that line.
+    pub(crate) fn line_with(&mut self, part: &str) -> String {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            match self.lines.recv_timeout(left) {
+                Ok(line) => {
+                    self.seen.push(line.clone());
+                    if line.contains(part) {
+                        return line;
+                    }
+                }
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
+                    panic!("no line with {part:?} in:\n{}", self.seen.join("\n"));
+                }
+            }
+        }
+    }
+
+    /// Waits for the line that names the search page, and returns the page's URL.
+    pub(crate) fn search_url(&mut self) -> String {
+        let line = self.line_with("search at http://");
+        let url = line.split_whitespace().find(|word| word.starts_with("http://")).unwrap();
+        url.to_owned()
+    }
+
+    pub(crate) fn signal(&self, name: &str) {
+        let status = Command::new("kill")
+            .args([format!("-{name}"), self.child.id().to_string()])
+            .status()
+            .unwrap();
+        assert!(status.success());
+    }
+
+    /// Sends the signal and waits for the end, which must come in time.
+    pub(crate) fn stop(&mut self, signal: &str) -> ExitStatus {
+        let start = Instant::now();
+        self.signal(signal);
+        let status = self.child.wait().unwrap();
+        let took = start.elapsed();
+        assert!(took < STOPPED_WITHIN, "took {took:?} to stop");
+        status
+    }
+
+    /// Everything printed so far and until the end of the process.
+    pub(crate) fn rest(&mut self) -> String {
+        while let Ok(line) = self.lines.recv_timeout(Duration::from_millis(200)) {
+            self.seen.push(line);
+        }
+        self.seen.join("\n")
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Asks with HTTP/1.1 on a connection of its own; returns status, head and body.
+pub(crate) fn ask(method: &str, url: &str, headers: &[(&str, &str)]) -> (u16, String, Vec<u8>) {
+    try_ask(method, url, headers).unwrap()
+}
+
+pub(crate) fn try_ask(
+    method: &str,
+    url: &str,
+    headers: &[(&str, &str)],
+) -> std::io::Result<(u16, String, Vec<u8>)> {
+    let rest = url.strip_prefix("http://").unwrap();
+    let (host, path) = rest.find('/').map_or((rest, "/"), |at| rest.split_at(at));
+    let mut stream = TcpStream::connect(host)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    let mut request = format!("{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n");
+    for (name, value) in headers {
+        request.push_str(&format!("{name}: {value}\r\n"));
+    }
+    request.push_str("Content-Length: 0\r\n\r\n");
+    stream.write_all(request.as_bytes())?;
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer)?;
+    let head_end = answer.windows(4).position(|four| four == b"\r\n\r\n").unwrap_or(answer.len());
+    let head = String::from_utf8_lossy(answer.get(..head_end).unwrap_or_default()).into_owned();
+    let body = answer.get(head_end + 4..).unwrap_or_default().to_vec();
+    let body = if head.to_ascii_lowercase().contains("transfer-encoding: chunked") {
+        unchunk(&body)
+    } else {
+        body
+    };
+    let status = head.split(' ').nth(1).and_then(|code| code.parse().ok()).unwrap_or(0);
+    Ok((status, head, body))
+}
+
+fn unchunk(mut body: &[u8]) -> Vec<u8> {
+    let mut whole = Vec::new();
+    while let Some(line_end) = body.windows(2).position(|two| two == b"\r\n") {
+        let size = std::str::from_utf8(&body[..line_end]).unwrap();
+        let size = usize::from_str_radix(size.split(';').next().unwrap().trim(), 16).unwrap();
+        if size == 0 {
+            break;
+        }
+        whole.extend_from_slice(&body[line_end + 2..line_end + 2 + size]);
+        body = &body[line_end + 2 + size + 2..];
+    }
+    whole
+}
+
+/// The answer of a broker's search API to `query`.
+pub(crate) fn search(page: &str, query: &str) -> serde_json::Value {
+    let encoded: String = query
+        .bytes()
+        .map(|byte| {
+            if byte.is_ascii_alphanumeric() {
+                char::from(byte).to_string()
+            } else {
+                format!("%{byte:02X}")
+            }
+        })
+        .collect();
+    let base = page.trim_end_matches('/');
+    let (status, head, body) = ask("GET", &format!("{base}/api/search?q={encoded}"), &[]);
+    let text = String::from_utf8_lossy(&body).into_owned();
+    assert!(status == 200, "{head}\n{text}");
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+pub(crate) fn total(page: &str, query: &str) -> u64 {
+    search(page, query)["total"].as_u64().unwrap()
+}
+
+/// Waits until the query has `wanted` hits; a promise to users, so it has a limit.
+pub(crate) fn wait_for_total(page: &str, query: &str, wanted: u64) -> Duration {
+    let start = Instant::now();
+    loop {
+        let found = total(page, query);
+        let took = start.elapsed();
+        if found == wanted {
+            return took;
+        }
+        assert!(took < FOUND_WITHIN, "{query:?} has {found} hits, not {wanted}, after {took:?}");
+    }
+}
+
+/// Writes a file, with its folders.
+pub(crate) fn write(root: &Path, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+    let path = root.join(name);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(&path, content).unwrap();
+    path
+}
+
+/// A small tree with one object of each kind that has a summarizer of its own.
+pub(crate) fn small_tree(root: &Path) {
+    write(root, "notes.txt", "Meeting notes\n\nThe quick brown fox met the harvester.\n");
+    write(
+        root,
+        "site/index.html",
+        "<html><head><title>Orchard keeping</title><meta name=description content='Pruning apples'>\
+         </head><body><h1>Apples</h1><p>Prune in winter. <a href='pears.html'>Pears</a></p></body></html>",
+    );
+    write(root, "site/pears.md", "# Pears\n\nPears ripen off the tree.\n");
+    write(
+        root,
+        "src/press.rs",
+        "//! Presses cider.\n\n/// Turns the screw.\npub fn turn_screw() {}\n",
+    );
+    write(
+        root,
+        "refs.bib",
+        "@article{a, author={Bowman, C. Mic and Danzig, Peter}, title={Discovery and Access}, year=1995}\n",
+    );
+    write(
+        root,
+        "mail/one.eml",
+        "From: Ada <ada@example.org>\r\nTo: list@example.org\r\nSubject: Cider yields\r\n\
+         Date: Mon, 2 Jan 2023 10:00:00 +0000\r\n\r\nYields were high.\r\n",
+    );
+    let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    gz.write_all(b"Squeezed: the contents of a compressed quince report.\n").unwrap();
+    write(root, "quince.txt.gz", gz.finish().unwrap());
+}

@@ -1,0 +1,8 @@
+//! The product as its users run it: the real binary, real files, real sockets on loopback.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod daemons;
+mod harness;
+mod shell;
+mod up;

@@ -1,0 +1,138 @@
+//! The commands that run to an end: `search`, `soif`, `collection`, and how mistakes are told.
+
+use crate::harness::{Running, harvest, run, run_ok, small_tree, texts, wait_for_total, write};
+
+const STREAM: &str =
+    "@UPDATE {\n@FILE { http://a/\nTitle{3}:\tOne\n}\n@FILE { http://b/\nTitle{5}:\ttwo\nx\n}\n}\n";
+
+#[test]
+fn search_answers_in_the_shell() {
+    let (tree, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    small_tree(tree.path());
+    let mut command = harvest(["up", "--no-open", "--listen", "127.0.0.1:0"]);
+    command.arg("--data").arg(data.path()).arg(tree.path());
+    let mut running = Running::start(command);
+    let page = running.search_url();
+    wait_for_total(&page, "pears", 2);
+
+    let text = run_ok(["search", "title:pears", "--broker", &page]);
+    assert!(text.contains("pears.md"), "{text}");
+    let json = run_ok(["search", "pears", "--json", "--limit", "1", "--broker", &page]);
+    let answer: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(answer["total"], 2);
+    assert_eq!(answer["hits"].as_array().unwrap().len(), 1);
+
+    let (_, err) = texts(&run(["search", "pears AND (", "--broker", &page]));
+    assert!(err.contains('^'), "a bad query is pointed at:\n{err}");
+    assert!(running.stop("INT").success());
+
+    let output = run(["search", "pears", "--broker", &page]);
+    let (_, err) = texts(&output);
+    assert!(!output.status.success());
+    assert!(err.contains("127.0.0.1"), "the error names the broker: {err}");
+}
+
+#[test]
+fn soif_is_checked_printed_and_converted() {
+    let folder = tempfile::tempdir().unwrap();
+    let good = write(folder.path(), "good.soif", STREAM);
+    let good = good.to_str().unwrap();
+    assert!(run_ok(["soif", "check", good]).contains("2 objects, 0 problems"));
+    assert!(run_ok(["soif", "print", good]).contains("http://b/"));
+
+    let json = run_ok(["soif", "convert", "--to", "json", good]);
+    let file = write(folder.path(), "good.json", &json);
+    let back = run_ok(["soif", "convert", "--to", "soif", file.to_str().unwrap()]);
+    assert!(back.contains("Title{5}:\ttwo\nx\n"), "{back}");
+
+    let bad = write(folder.path(), "bad.soif", STREAM.replace("Title{5}", "Title{55}"));
+    let output = run(["soif", "check", bad.to_str().unwrap()]);
+    let (out, err) = texts(&output);
+    assert_eq!(output.status.code(), Some(1), "{out}{err}");
+    assert!(out.contains("1 problem"), "{out}{err}");
+    assert!(format!("{out}{err}").contains("byte"), "the offset is named: {out}{err}");
+}
+
+#[test]
+fn a_collection_is_verified_rebuilt_and_exported() {
+    let (tree, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    small_tree(tree.path());
+    run_ok([
+        "up".as_ref(),
+        "--once".as_ref(),
+        "--data".as_ref(),
+        data.path().as_os_str(),
+        tree.path().as_os_str(),
+    ]);
+    for part in ["gatherer", "broker"] {
+        let collection = data.path().join(part).join("collection");
+        let collection = collection.to_str().unwrap();
+        run_ok(["collection", "verify", collection]);
+        run_ok(["collection", "rebuild", collection]);
+        run_ok(["collection", "verify", collection]);
+        assert!(run_ok(["collection", "stats", collection]).contains('7'));
+        let soif = run_ok(["collection", "export", collection]);
+        let exported = write(data.path(), "export.soif", &soif);
+        let checked = run_ok(["soif", "check", exported.to_str().unwrap()]);
+        assert!(checked.contains("7 objects, 0 problems"), "{checked}");
+    }
+}
+
+#[test]
+fn a_flipped_byte_is_named_with_file_and_offset() {
+    let (tree, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    small_tree(tree.path());
+    run_ok([
+        "up".as_ref(),
+        "--once".as_ref(),
+        "--data".as_ref(),
+        data.path().as_os_str(),
+        tree.path().as_os_str(),
+    ]);
+    let collection = data.path().join("gatherer/collection");
+    let segment = largest_file(&collection.join("segments"));
+    let mut bytes = std::fs::read(&segment).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 0x10;
+    std::fs::write(&segment, bytes).unwrap();
+
+    let output = run(["collection", "verify", collection.to_str().unwrap()]);
+    let (out, err) = texts(&output);
+    let all = format!("{out}{err}");
+    assert!(!output.status.success(), "{all}");
+    assert!(all.contains(segment.file_name().unwrap().to_str().unwrap()), "{all}");
+    assert!(all.contains("byte") || all.contains("offset"), "{all}");
+}
+
+#[test]
+fn mistakes_get_one_clear_message() {
+    let output = run(["up", "--once", "--data", "/proc/nothing/here", "/no/such/folder"]);
+    let (_, err) = texts(&output);
+    assert!(!output.status.success());
+    assert!(err.contains("/no/such/folder"), "{err}");
+    assert!(!err.contains("panicked"), "{err}");
+
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let (tree, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let output = run([
+        "up".as_ref(),
+        "--no-open".as_ref(),
+        "--listen".as_ref(),
+        address.as_ref(),
+        "--data".as_ref(),
+        data.path().as_os_str(),
+        tree.path().as_os_str(),
+    ]);
+    let (_, err) = texts(&output);
+    assert!(!output.status.success());
+    assert!(err.contains("in use") && err.contains(&address), "{err}");
+}
+
+fn largest_file(folder: &std::path::Path) -> std::path::PathBuf {
+    std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .max_by_key(|path| path.metadata().unwrap().len())
+        .unwrap()
+}

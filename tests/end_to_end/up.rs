@@ -1,0 +1,133 @@
+//! `harvest up`: gather, stream, collect, search, watch, with one command.
+
+use std::fs;
+use std::time::Instant;
+
+use crate::harness::{
+    FOUND_WITHIN, Running, harvest, run_ok, search, small_tree, total, wait_for_total, write,
+};
+
+fn up(tree: &std::path::Path, data: &std::path::Path) -> Running {
+    let mut command = harvest(["up", "--no-open", "--listen", "127.0.0.1:0"]);
+    command.arg("--data").arg(data).arg(tree);
+    Running::start(command)
+}
+
+#[test]
+fn a_tree_is_gathered_streamed_collected_and_found() {
+    let (tree, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    small_tree(tree.path());
+    let mut running = up(tree.path(), data.path());
+    let page = running.search_url();
+
+    for (query, file) in [
+        ("harvester", "notes.txt"),
+        ("title:orchard", "index.html"),
+        ("\"ripen off\"", "pears.md"),
+        ("turn_screw", "press.rs"),
+        ("author:bowman", "refs.bib"),
+        ("\"cider yields\"", "one.eml"),
+        ("quince", "quince.txt.gz"),
+    ] {
+        wait_for_total(&page, query, 1);
+        let answer = search(&page, query);
+        let url = answer["hits"][0]["url"].as_str().unwrap();
+        assert!(url.contains(file), "{query}: {url}");
+    }
+    assert!(running.stop("INT").success());
+}
+
+#[test]
+fn a_change_is_found_within_two_seconds() {
+    let (tree, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    small_tree(tree.path());
+    let mut running = up(tree.path(), data.path());
+    let page = running.search_url();
+    wait_for_total(&page, "harvester", 1);
+
+    let file = write(tree.path(), "deep/er/new.txt", "a marmalade recipe\n");
+    wait_for_total(&page, "marmalade", 1);
+
+    fs::write(&file, "a chutney recipe\n").unwrap();
+    wait_for_total(&page, "chutney", 1);
+    assert_eq!(total(&page, "marmalade"), 0, "the old text is gone in the same moment");
+
+    fs::rename(&file, tree.path().join("deep/er/renamed.txt")).unwrap();
+    let start = Instant::now();
+    loop {
+        let answer = search(&page, "chutney");
+        let urls: Vec<&str> = answer["hits"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|it| it["url"].as_str().unwrap())
+            .collect();
+        if urls.len() == 1 && urls[0].ends_with("renamed.txt") {
+            break;
+        }
+        assert!(start.elapsed() < FOUND_WITHIN, "{urls:?}");
+    }
+
+    fs::rename(tree.path().join("deep"), tree.path().join("moved")).unwrap();
+    let start = Instant::now();
+    loop {
+        let answer = search(&page, "chutney");
+        if answer["total"] == 1
+            && answer["hits"][0]["url"].as_str().unwrap().ends_with("moved/er/renamed.txt")
+        {
+            break;
+        }
+        assert!(start.elapsed() < FOUND_WITHIN, "{answer}");
+    }
+
+    fs::remove_dir_all(tree.path().join("moved")).unwrap();
+    wait_for_total(&page, "chutney", 0);
+    assert!(running.stop("INT").success());
+}
+
+#[test]
+fn a_second_start_reads_only_what_changed() {
+    let (tree, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    small_tree(tree.path());
+    let once = |expected: &[&str]| {
+        let text = run_ok([
+            "up".as_ref(),
+            "--once".as_ref(),
+            "--data".as_ref(),
+            data.path().as_os_str(),
+            tree.path().as_os_str(),
+        ]);
+        for part in expected {
+            assert!(text.contains(part), "no {part:?} in:\n{text}");
+        }
+    };
+    once(&["7 new or changed", "0 unchanged", "7 objects"]);
+    once(&["0 new or changed", "7 unchanged", "7 objects"]);
+    write(tree.path(), "notes.txt", "Other notes altogether.\n");
+    fs::remove_file(tree.path().join("refs.bib")).unwrap();
+    once(&["1 new or changed", "1 deleted", "6 objects"]);
+}
+
+#[test]
+fn two_run_side_by_side() {
+    let (tree, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (data, other_data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    write(tree.path(), "a.txt", "aubergine\n");
+    write(other.path(), "b.txt", "broccoli\n");
+    // Without --listen: 8501 if it is free, else another port, printed.
+    let start = |tree: &std::path::Path, data: &std::path::Path| {
+        let mut command = harvest(["up", "--no-open"]);
+        command.arg("--data").arg(data).arg(tree);
+        Running::start(command)
+    };
+    let mut first = start(tree.path(), data.path());
+    let first_page = first.search_url();
+    let mut second = start(other.path(), other_data.path());
+    let second_page = second.search_url();
+    assert_ne!(first_page, second_page);
+    wait_for_total(&first_page, "aubergine", 1);
+    wait_for_total(&second_page, "broccoli", 1);
+    assert_eq!(total(&first_page, "broccoli"), 0);
+    assert!(first.stop("INT").success());
+    assert!(second.stop("TERM").success());
+}
