@@ -5,4 +5,5 @@
 mod daemons;
 mod harness;
 mod shell;
+mod soak;
 mod up;
