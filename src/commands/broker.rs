@@ -116,7 +116,8 @@ fn admin(path: &Path) -> anyhow::Result<Admin> {
 
 async fn serve(path: &Path) -> anyhow::Result<ExitCode> {
     let server = Server::bind(load(path)?).await?;
-    tracing::info!(public = %server.local_addr(), admin = %server.admin_addr(), "broker runs");
+    let (public, admin) = (server.local_addr(), server.admin_addr());
+    tracing::info!(%admin, "broker runs: search at http://{public}/");
     let handle = server.handle();
     let shutdown = Shutdown::new();
     let serving = server.run(shutdown.clone());

@@ -108,7 +108,7 @@ fn admin(path: &Path) -> anyhow::Result<Admin> {
 async fn serve(path: &Path) -> anyhow::Result<ExitCode> {
     let server = Server::bind(load(path)?).await?;
     let (public, admin) = (server.local_addr()?, server.admin_addr()?);
-    tracing::info!(%public, %admin, "gatherer runs");
+    tracing::info!(%admin, "gatherer runs: its feed at http://{public}/");
     let handle = server.handle();
     let shutdown = Shutdown::new();
     let serving = server.run(shutdown.clone());

@@ -90,7 +90,7 @@ fn a_flipped_byte_is_named_with_file_and_offset() {
         tree.path().as_os_str(),
     ]);
     let collection = data.path().join("gatherer/collection");
-    let segment = largest_file(&collection.join("segments"));
+    let segment = largest_segment(&collection);
     let mut bytes = std::fs::read(&segment).unwrap();
     let middle = bytes.len() / 2;
     bytes[middle] ^= 0x10;
@@ -129,10 +129,11 @@ fn mistakes_get_one_clear_message() {
     assert!(err.contains("in use") && err.contains(&address), "{err}");
 }
 
-fn largest_file(folder: &std::path::Path) -> std::path::PathBuf {
+fn largest_segment(folder: &std::path::Path) -> std::path::PathBuf {
     std::fs::read_dir(folder)
         .unwrap()
         .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|it| it == "gz"))
         .max_by_key(|path| path.metadata().unwrap().len())
         .unwrap()
 }
