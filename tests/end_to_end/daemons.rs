@@ -28,8 +28,9 @@ fn gatherer_site() -> Site {
 fn gatherer_settings(folder: &Path, prefix: &str) -> String {
     let tree = folder.join("tree");
     format!(
-        "name = \"Orchard\"\nlisten = \"127.0.0.1:0\"\nadmin_listen = \"127.0.0.1:0\"\ndata = \"{}\"\n\n\
+        "name = \"Orchard\"\nlisten = \"127.0.0.1:0\"\nadmin_listen = \"127.0.0.1:{}\"\ndata = \"{}\"\n\n\
          [[root]]\nurl = \"file://{}\"\n\n[[map]]\nurl_prefix = \"{prefix}\"\ndirectory = \"{}\"\n",
+        free_port(),
         folder.join("gatherer-data").display(),
         tree.display(),
         tree.display(),
@@ -38,8 +39,9 @@ fn gatherer_settings(folder: &Path, prefix: &str) -> String {
 
 fn broker_settings(folder: &Path, sources: &[(&str, bool)]) -> String {
     let mut text = format!(
-        "name = \"Fruit\"\nlisten = \"127.0.0.1:0\"\nadmin_listen = \"127.0.0.1:0\"\ndata = \"{}\"\n\n\
+        "name = \"Fruit\"\nlisten = \"127.0.0.1:0\"\nadmin_listen = \"127.0.0.1:{}\"\ndata = \"{}\"\n\n\
          [freshness]\npolicy = \"oap\"\ntheta = 0.9\n",
+        free_port(),
         folder.join("broker-data").display()
     );
     for (url, follow) in sources {
@@ -48,6 +50,12 @@ fn broker_settings(folder: &Path, sources: &[(&str, bool)]) -> String {
         ));
     }
     text
+}
+
+/// A port that was free a moment ago: the commands find a daemon by its settings file, so its
+/// administration needs a port that stands there.
+fn free_port() -> u16 {
+    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 fn url_in(line: &str) -> String {

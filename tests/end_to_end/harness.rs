@@ -213,7 +213,11 @@ pub(crate) fn wait_for_total(page: &str, query: &str, wanted: u64) -> Duration {
         if found == wanted {
             return took;
         }
-        assert!(took < FOUND_WITHIN, "{query:?} has {found} hits, not {wanted}, after {took:?}");
+        assert!(
+            took < FOUND_WITHIN,
+            "{query:?} has {found} hits, not {wanted}, after {took:?}: {}",
+            search(page, query)["hits"]
+        );
     }
 }
 
