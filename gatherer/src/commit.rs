@@ -153,12 +153,16 @@ impl<'a> Committer<'a> {
         let _one_at_a_time = lock(&tract.finish);
         let before = lock(&tract.note).clone();
         let vanished = self.count_vanished(order, seen)?;
-        let known = lock(&tract.known).len();
+        let left = lock(&tract.known).len().saturating_sub(vanished);
+        // A watcher sees both ends of a move, so only what makes the root smaller is a loss; a pass
+        // may have found anything in the old one's place, so there whatever is gone counts.
+        let lost =
+            if order.whole { before.lost + vanished } else { before.files.saturating_sub(left) };
         let decision = hold(&Losses {
             top: seen.top,
             device: before.device,
-            of: before.files.max(known + before.lost),
-            before: before.lost,
+            of: before.files.max(left),
+            lost,
             now: vanished,
             held: before.hold.as_ref(),
             confirmed: order.confirmed,
@@ -174,9 +178,11 @@ impl<'a> Committer<'a> {
         } else if !order.whole {
             (after.hold, after.held) = (before.hold.clone(), before.held);
         }
-        if decision.is_none() && 0 < vanished {
-            after.lost += vanished;
-            self.delete_vanished(order, seen)?;
+        if decision.is_none() {
+            (after.lost, after.files) = (lost, before.files.max(left));
+            if 0 < vanished {
+                self.delete_vanished(order, seen)?;
+            }
         }
         if order.whole {
             self.end_pass(seen, &mut after);

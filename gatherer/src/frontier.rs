@@ -170,10 +170,10 @@ pub struct Losses<'a> {
     pub top: Top,
     /// The device of earlier passes, if there were any.
     pub device: Option<u64>,
-    /// Files that were known at the end of the last pass.
+    /// Most files that were known since the end of the last pass, at the end of an order.
     pub of: u64,
-    /// Files deleted since then.
-    pub before: u64,
+    /// Files lost since then, those of now among them.
+    pub lost: u64,
     /// Files to be deleted now.
     pub now: u64,
     /// The hold that is in force.
@@ -190,7 +190,7 @@ pub fn hold(losses: &Losses<'_>) -> Option<Hold> {
     if losses.now == 0 || losses.confirmed {
         return None;
     }
-    let lost = losses.before + losses.now;
+    let lost = losses.lost;
     match losses.top {
         Top::Missing => Some(Hold::Missing),
         Top::Present { is_empty: true, .. } => Some(Hold::Empty),
@@ -272,19 +272,21 @@ mod tests {
             top: Top::Present { device: 1, is_empty: false },
             device: Some(1),
             of: 1_000,
-            before: 0,
+            lost: 300,
             now: 300,
             held: None,
             confirmed: false,
         };
         let lost = |lost| Some(Hold::Lost { lost, of: 1_000 });
         check(&plain, None);
-        check(&Losses { now: 301, ..plain.clone() }, lost(301));
-        check(&Losses { now: 301, confirmed: true, ..plain.clone() }, None);
-        check(&Losses { before: 1, ..plain.clone() }, lost(301));
-        check(&Losses { of: 110, now: 100, ..plain.clone() }, None);
+        check(&Losses { lost: 301, ..plain.clone() }, lost(301));
+        check(&Losses { lost: 301, confirmed: true, ..plain.clone() }, None);
+        // In slices it is a loss too, and what came in for what went is none.
+        check(&Losses { lost: 301, now: 1, ..plain.clone() }, lost(301));
+        check(&Losses { lost: 0, ..plain.clone() }, None);
+        check(&Losses { of: 110, lost: 100, ..plain.clone() }, None);
         check(
-            &Losses { of: 110, now: 101, ..plain.clone() },
+            &Losses { of: 110, lost: 101, ..plain.clone() },
             Some(Hold::Lost { lost: 101, of: 110 }),
         );
         check(&Losses { device: Some(2), now: 1, ..plain.clone() }, Some(Hold::OtherDevice));
@@ -301,7 +303,7 @@ mod tests {
             top: Top::Present { device: 1, is_empty: false },
             device: Some(1),
             of: 1_000,
-            before: 0,
+            lost: 1,
             now: 1,
             held: Some(&Hold::Empty),
             confirmed: false,

@@ -82,9 +82,9 @@ pub struct RootNote {
     pub device: Option<u64>,
     /// When its last finished pass began, in Unix milliseconds.
     pub confirmed: Option<u64>,
-    /// Files known at the end of that pass.
+    /// Files known at the end of that pass, or later if there were more.
     pub files: u64,
-    /// Files deleted since.
+    /// Files lost since.
     pub lost: u64,
     /// Whether the collection has lost records of this root, so that every file is to be published
     /// again whatever its note says, until a pass has finished.
