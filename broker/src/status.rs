@@ -1,6 +1,6 @@
 //! What the broker says of itself: `harvest broker status`, `GET /status` of the admin listener.
 //!
-//! Shapes only; [`crate::pipeline`] fills them. Field names are the JSON's and stay: scripts of
+//! Shapes only; `crate::pipeline` fills them. Field names are the JSON's and stay: scripts of
 //! site admins read them. Times are Unix milliseconds, durations seconds, rates changes per second.
 //!
 //! Sans-I/O.

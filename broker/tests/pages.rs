@@ -271,7 +271,7 @@ async fn an_object_is_a_page_soif_or_json() {
     let soif_seen = site.found(&format!("{oid}&format=soif")).await;
     assert_eq!(soif_seen.media(), "application/index.obj.HARVEST-SOIF-1");
     let expected = objects().remove(7);
-    assert_eq!(soif::parse(soif_seen.body.as_bytes()).unwrap(), [expected.clone()]);
+    assert_eq!(soif::parse(soif_seen.body.as_bytes()).unwrap(), std::slice::from_ref(&expected));
     let json = site.found(&format!("{oid}&format=json")).await.json();
     assert_eq!(soif::json::from_json(&json).unwrap(), expected);
     let asked = site.ask("GET", &oid, "application/json").await;

@@ -2,7 +2,7 @@
 //! admin's folder.
 //!
 //! A replaced template that is wrong never takes a page down: it is named in
-//! [`Templates::problems`], and the built-in one is used in its stead.
+//! [`Pages::problems`](crate::Pages::problems), and the built-in one is used in its stead.
 
 use std::collections::BTreeMap;
 use std::fs;
