@@ -32,7 +32,7 @@ impl Default for Options {
             horizon: Duration::from_secs(60 * 86_400),
             ttl_default: Duration::from_secs(30 * 86_400),
             keys_cache_bytes: 32 << 20,
-            keys_flush_interval: Duration::from_secs(5),
+            keys_flush_interval: Duration::from_secs(3),
         }
     }
 }
