@@ -85,6 +85,8 @@ pub struct Schedule {
     due: DueQueue<String>,
     /// Followed sources: their long polls take none.
     follows: DueQueue<String>,
+    /// When it was last asked: the wall clock may be set back.
+    seen_ms: u64,
 }
 
 /// What is known of a source over a restart.
@@ -185,7 +187,8 @@ pub struct View {
 impl Schedule {
     /// Returns a schedule without sources.
     pub fn new(settings: Freshness) -> Self {
-        Self { settings, entries: BTreeMap::new(), due: DueQueue::new(), follows: DueQueue::new() }
+        let (due, follows) = (DueQueue::new(), DueQueue::new());
+        Self { settings, entries: BTreeMap::new(), due, follows, seen_ms: 0 }
     }
 
     /// Changes the settings of the policy; dues follow at once.
@@ -230,6 +233,9 @@ impl Schedule {
     /// Returns the next pull that is due. `slot`: whether one more pull may run; long polls of
     /// followed sources do not need one.
     pub fn poll_due(&mut self, slot: bool, now_ms: u64) -> Option<Due> {
+        if now_ms < std::mem::replace(&mut self.seen_ms, now_ms) {
+            self.replan(now_ms);
+        }
         let name = match self.follows.poll_due(now_ms) {
             Some(name) => name,
             None if slot => self.due.poll_due(now_ms)?,
@@ -397,16 +403,19 @@ impl Entry {
         if self.asked {
             return now_ms;
         }
+        // A clock that was set back must not put off what is due by as much.
         let at = if 0 < self.failures {
-            self.retry_ms
+            self.retry_ms.min(now_ms + self.back_off_ms)
         } else if let Some(last_ms) = self.known.last_ms {
             if self.source.follow {
-                self.rest_until_ms
+                self.rest_until_ms.min(now_ms + FOLLOW_IDLE_MS)
             } else {
-                last_ms.saturating_add(millis(self.interval_secs.unwrap_or(interval_min)))
+                last_ms
+                    .min(now_ms)
+                    .saturating_add(millis(self.interval_secs.unwrap_or(interval_min)))
             }
         } else {
-            self.added_ms
+            self.added_ms.min(now_ms)
         };
         match self.source.window {
             // Overdue inside the hours: keep the due time, it says who has waited longest.

@@ -352,6 +352,17 @@ fn a_restart_goes_on_where_it_was() {
 }
 
 #[test]
+fn a_clock_set_back_puts_nothing_off() {
+    let mut world = World::new(settings(), 0);
+    world.add("a", 1.0, 1_000);
+    world.run(5_000.0);
+    let interval = world.view("a").interval_secs.unwrap();
+    let now_ms = world.now_ms - 86_400_000;
+    assert_eq!(world.schedule.poll_due(true, now_ms), None);
+    assert_eq!(world.view("a").due_ms, Some(now_ms + millis(interval)));
+}
+
+#[test]
 fn new_settings_move_the_dues() {
     let mut world = World::new(settings(), 0);
     world.add("a", 1.0, 1_000);
