@@ -86,7 +86,8 @@ impl Collection {
 
     /// Opens a collection whose files are damaged beyond what [`open`](Self::open) repairs: checks
     /// every member, keeps the good ones, does without a manifest if it must, and makes the key
-    /// index anew.
+    /// index anew. Begins a new epoch: this is also for a directory restored from a backup, whose
+    /// serials its consumers may know otherwise.
     ///
     /// # Errors
     ///

@@ -68,9 +68,10 @@ pub(crate) fn open(dir: &Path, now: Stamp, thorough: bool) -> Result<Opened, Err
     }
     let cut = recovery.cut;
     let before = manifest.clone();
-    if !listed || cut.iter().any(|it| it.lost) {
+    manifest.lost |= !listed || cut.iter().any(|it| it.lost);
+    // A thorough opening also follows a restored backup, whose serials others know otherwise.
+    if thorough || cut.iter().any(|it| it.lost) {
         manifest.epoch = fresh_epoch(now, manifest.epoch);
-        manifest.lost = true;
     }
     if segments.is_empty() {
         // The manifest first: a file that it does not name is a leftover.

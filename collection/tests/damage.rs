@@ -283,6 +283,21 @@ fn a_manifest_that_is_gone_is_made_anew_on_demand() {
 }
 
 #[test]
+fn a_restored_backup_is_not_taken_for_what_it_was() {
+    let dir = tempfile::tempdir().unwrap();
+    let all = fill(dir.path(), 2);
+    let backup = tempfile::tempdir().unwrap();
+    copy(dir.path(), backup.path());
+    let before = open(dir.path()).0.version();
+    let (collection, recovery) =
+        Collection::rebuild(backup.path(), Options::default(), Stamp(5)).unwrap();
+    assert_eq!((recovery.cut, recovery.lost), (vec![], false));
+    assert!(before.epoch < collection.version().epoch);
+    assert_eq!(collection.version().serial, before.serial);
+    assert_eq!(answers(&collection), all);
+}
+
+#[test]
 fn any_state_of_the_keys_gives_the_same_answers() {
     let dir = tempfile::tempdir().unwrap();
     fill(dir.path(), 2);
