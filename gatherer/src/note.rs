@@ -80,7 +80,7 @@ impl FileNote {
 pub struct RootNote {
     /// The device that the root was on.
     pub device: Option<u64>,
-    /// When its last finished pass began, in Unix milliseconds.
+    /// When its last finished pass ended, in Unix milliseconds.
     pub confirmed: Option<u64>,
     /// Files known at the end of that pass, or later if there were more.
     pub files: u64,

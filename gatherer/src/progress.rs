@@ -76,7 +76,7 @@ pub struct RootStatus {
     pub url: String,
     /// Files known under it.
     pub files: u64,
-    /// When its last finished pass began, in Unix seconds.
+    /// When its last finished pass ended, in Unix seconds.
     pub confirmed: Option<u64>,
     /// Why deletions are held, if they are; `POST /confirm?root=URL` releases them.
     pub hold: Option<Hold>,

@@ -34,6 +34,9 @@ const ROOT_CHECK: Duration = Duration::from_secs(10);
 /// How often those who watch the progress hear of it.
 const PUBLISH: Duration = Duration::from_millis(100);
 
+/// How long walks and files under way are waited for at the end.
+const STOP_WAIT: Duration = Duration::from_secs(1);
+
 /// How long a compaction under way is waited for at the end.
 const TIDY_WAIT: Duration = Duration::from_millis(500);
 
@@ -94,9 +97,13 @@ pub(crate) async fn run(shared: Arc<Shared>, shutdown: Shutdown) -> Result<(), E
     let mut rounds = Rounds::new(shared, shutdown.clone(), clock::monotonic());
     rounds.start_watching();
     let outcome = rounds.turn().await;
-    // What is under way sees the shutdown and stops by itself.
+    // What is under way sees the shutdown and stops by itself. A file that takes its time over that
+    // must not hold up the stop: being cut off there is no worse than a kill.
     shutdown.start();
-    while rounds.tasks.join_next().await.is_some() {}
+    let stopped = async { while rounds.tasks.join_next().await.is_some() {} };
+    if tokio::time::timeout(STOP_WAIT, stopped).await.is_err() {
+        tracing::warn!("a file is still being summarized; not waiting for it");
+    }
     // It may be cut off at any point; a short one is waited for, so that the collection is free.
     drop(tokio::time::timeout(TIDY_WAIT, rounds.tidying.join_next()).await);
     rounds.shared.site.enter(Phase::Stopped);
