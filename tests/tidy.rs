@@ -220,6 +220,12 @@ fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
+/// Whether the file belongs to a `mod tests` of its own.
+fn is_test_file(path: &Path) -> bool {
+    path.components().any(|part| part.as_os_str() == "tests")
+        || path.file_name().is_some_and(|name| name == "tests.rs")
+}
+
 fn before_tests(text: &str) -> &str {
     text.split("\n#[cfg(test)]").next().unwrap_or(text)
 }
@@ -269,7 +275,7 @@ fn walk(krate: &str, directory: &Path, found: &mut Vec<(String, PathBuf)>) {
         let path = entry.unwrap().path();
         if path.is_dir() {
             walk(krate, &path, found);
-        } else if has_extension(&path, "rs") {
+        } else if has_extension(&path, "rs") && !is_test_file(&path) {
             found.push((krate.to_owned(), path));
         }
     }

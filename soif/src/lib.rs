@@ -26,6 +26,7 @@ pub mod json;
 mod machine;
 pub mod reader;
 pub mod record;
+mod scan;
 pub mod stream;
 pub mod writer;
 

@@ -13,16 +13,16 @@ use std::ops::Range;
 
 use memchr::{memchr, memchr2, memmem, memrchr};
 
-use crate::NO_URL;
 use crate::error::{ErrorKind, ParseError};
 use crate::record::{RecordRef, Span};
+use crate::scan::{
+    Looked, byte_count, closed_on_its_line, is_name, name_end, repaired, text, trim_end, trim_start,
+};
 use crate::stream::{Event, Limits, Mode, Section};
-use crate::writer::{encode_url, is_name_byte, is_no_url_start, is_url_byte};
+use crate::writer::{is_no_url_start, is_url_byte};
 
 /// Most problems kept between two calls of `problems`; the rest is counted.
 const PROBLEMS_MAX: usize = 1024;
-/// Most digits in a byte count.
-const DIGITS_MAX: usize = 20;
 /// Most bytes of white space in a template header, beside its type and URL.
 const HEADER_SPACE_BYTES_MAX: usize = 64;
 
@@ -53,9 +53,6 @@ enum Step {
     Found(Found),
     Damage(ErrorKind),
 }
-
-/// A header or attribute that is there, is not all there yet, or is broken.
-type Looked<T> = Result<Option<T>, ErrorKind>;
 
 #[derive(Debug)]
 pub(crate) struct Machine {
@@ -420,7 +417,7 @@ impl Machine {
     /// Reads `name{size}:<TAB>value<LF>` and keeps where they are.
     fn attribute(&mut self, window: &[u8], base: u64) -> Looked<()> {
         let rest = window.get(self.at..).unwrap_or_default();
-        let Some(name_end) = self.name(rest)? else { return Ok(None) };
+        let Some(name_end) = name_end(rest, self.limits.name_bytes_max)? else { return Ok(None) };
         let Some((size, digits_end)) = byte_count(rest, name_end + 1)? else { return Ok(None) };
         if self.limits.value_bytes_max < size {
             return Err(ErrorKind::ValueTooLong);
@@ -460,24 +457,6 @@ impl Machine {
         Ok(Some(()))
     }
 
-    /// Where the name at the start of `rest` ends.
-    fn name(&self, rest: &[u8]) -> Looked<usize> {
-        let name_max = self.limits.name_bytes_max;
-        let head = rest.get(..=name_max).unwrap_or(rest);
-        match memchr2(b'{', b'\n', head) {
-            Some(end) if head.get(end) == Some(&b'{') => {
-                if is_name(head.get(..end).unwrap_or_default()) {
-                    Ok(Some(end))
-                } else {
-                    Err(ErrorKind::Name)
-                }
-            }
-            Some(_) => Err(ErrorKind::Name),
-            None if head.len() > name_max => Err(ErrorKind::NameTooLong),
-            None => Ok(None),
-        }
-    }
-
     /// Looks for a line that starts an object.
     fn step_lost(&mut self, window: &[u8], ended: bool) -> Step {
         let rest = window.get(self.at..).unwrap_or_default();
@@ -507,68 +486,4 @@ impl Machine {
         }
         Step::On
     }
-}
-
-fn text<'a>(source: &'a [u8], range: &Range<usize>) -> &'a str {
-    std::str::from_utf8(source.get(range.clone()).unwrap_or_default()).unwrap_or_default()
-}
-
-fn is_name(name: &[u8]) -> bool {
-    !name.is_empty()
-        && name.first() != Some(&b'@')
-        && name.iter().all(|byte| is_name_byte(*byte))
-        && std::str::from_utf8(name).is_ok()
-}
-
-/// Reads `size}` from `from` on; returns the size in bytes and where the brace is.
-fn byte_count(rest: &[u8], from: usize) -> Looked<(usize, usize)> {
-    let mut size = 0_usize;
-    for at in from..=from + DIGITS_MAX {
-        match rest.get(at) {
-            None => return Ok(None),
-            Some(b'}') if at > from => return Ok(Some((size, at))),
-            Some(digit @ b'0'..=b'9') => {
-                let next =
-                    size.checked_mul(10).and_then(|it| it.checked_add(usize::from(digit - b'0')));
-                size = next.ok_or(ErrorKind::ByteCount)?;
-            }
-            Some(_) => return Err(ErrorKind::ByteCount),
-        }
-    }
-    Err(ErrorKind::ByteCount)
-}
-
-fn trim_start(line: &[u8]) -> &[u8] {
-    let start = line.iter().position(|byte| !matches!(byte, b' ' | b'\t'));
-    line.get(start.unwrap_or(line.len())..).unwrap_or_default()
-}
-
-/// Cuts white space at the end of a URL; a CR only when `lenient`.
-fn trim_end(line: &[u8], lenient: bool) -> &[u8] {
-    let last = line
-        .iter()
-        .rposition(|byte| !(matches!(byte, b' ' | b'\t') || (lenient && *byte == b'\r')));
-    line.get(..last.map_or(0, |at| at + 1)).unwrap_or_default()
-}
-
-/// The URL of `url }`: an object without attributes that is closed on its first line.
-fn closed_on_its_line(url: &[u8]) -> Option<&[u8]> {
-    let before = url.strip_suffix(b"}")?;
-    let trimmed = trim_end(before, true);
-    (trimmed.len() < before.len() || before.is_empty()).then_some(trimmed)
-}
-
-/// A URL with what it may not hold percent-encoded.
-fn repaired(url: &[u8]) -> String {
-    if url.is_empty() {
-        return NO_URL.to_owned();
-    }
-    let kept = if std::str::from_utf8(url).is_ok() {
-        is_url_byte
-    } else {
-        |byte: u8| byte.is_ascii_graphic()
-    };
-    let mut out = Vec::with_capacity(url.len() + 8);
-    encode_url(&mut out, url, kept);
-    String::from_utf8_lossy(&out).into_owned()
 }

@@ -1,0 +1,101 @@
+//! What stands in a few bytes of a stream: names, byte counts, URLs. No state.
+//!
+//! Source: TR §3; the quirks of the original's parser that [`Mode::Lenient`](crate::Mode) takes.
+//!
+//! Sans-I/O.
+
+use std::ops::Range;
+
+use memchr::memchr2;
+
+use crate::NO_URL;
+use crate::error::ErrorKind;
+use crate::writer::{encode_url, is_name_byte, is_url_byte};
+
+/// Most digits in a byte count.
+const DIGITS_MAX: usize = 20;
+
+/// A header or attribute that is there, is not all there yet, or is broken.
+pub(crate) type Looked<T> = Result<Option<T>, ErrorKind>;
+
+/// The text of a range that was found to be UTF-8.
+pub(crate) fn text<'a>(source: &'a [u8], range: &Range<usize>) -> &'a str {
+    std::str::from_utf8(source.get(range.clone()).unwrap_or_default()).unwrap_or_default()
+}
+
+pub(crate) fn is_name(name: &[u8]) -> bool {
+    !name.is_empty()
+        && name.first() != Some(&b'@')
+        && name.iter().all(|byte| is_name_byte(*byte))
+        && std::str::from_utf8(name).is_ok()
+}
+
+/// Where the name at the start of `rest` ends; `name_max` is its longest, in bytes.
+pub(crate) fn name_end(rest: &[u8], name_max: usize) -> Looked<usize> {
+    let head = rest.get(..=name_max).unwrap_or(rest);
+    match memchr2(b'{', b'\n', head) {
+        Some(end) if head.get(end) == Some(&b'{') => {
+            if is_name(head.get(..end).unwrap_or_default()) {
+                Ok(Some(end))
+            } else {
+                Err(ErrorKind::Name)
+            }
+        }
+        Some(_) => Err(ErrorKind::Name),
+        None if head.len() > name_max => Err(ErrorKind::NameTooLong),
+        None => Ok(None),
+    }
+}
+
+/// Reads `size}` from `from` on; returns the size in bytes and where the brace is.
+pub(crate) fn byte_count(rest: &[u8], from: usize) -> Looked<(usize, usize)> {
+    let mut size = 0_usize;
+    for at in from..=from + DIGITS_MAX {
+        match rest.get(at) {
+            None => return Ok(None),
+            Some(b'}') if at > from => return Ok(Some((size, at))),
+            Some(digit @ b'0'..=b'9') => {
+                let next =
+                    size.checked_mul(10).and_then(|it| it.checked_add(usize::from(digit - b'0')));
+                size = next.ok_or(ErrorKind::ByteCount)?;
+            }
+            Some(_) => return Err(ErrorKind::ByteCount),
+        }
+    }
+    Err(ErrorKind::ByteCount)
+}
+
+pub(crate) fn trim_start(line: &[u8]) -> &[u8] {
+    let start = line.iter().position(|byte| !matches!(byte, b' ' | b'\t'));
+    line.get(start.unwrap_or(line.len())..).unwrap_or_default()
+}
+
+/// Cuts white space at the end of a URL; a CR only when `lenient`.
+pub(crate) fn trim_end(line: &[u8], lenient: bool) -> &[u8] {
+    let last = line
+        .iter()
+        .rposition(|byte| !(matches!(byte, b' ' | b'\t') || (lenient && *byte == b'\r')));
+    line.get(..last.map_or(0, |at| at + 1)).unwrap_or_default()
+}
+
+/// The URL of `url }`: an object without attributes that is closed on its first line.
+pub(crate) fn closed_on_its_line(url: &[u8]) -> Option<&[u8]> {
+    let before = url.strip_suffix(b"}")?;
+    let trimmed = trim_end(before, true);
+    (trimmed.len() < before.len() || before.is_empty()).then_some(trimmed)
+}
+
+/// A URL with what it may not hold percent-encoded.
+pub(crate) fn repaired(url: &[u8]) -> String {
+    if url.is_empty() {
+        return NO_URL.to_owned();
+    }
+    let kept = if std::str::from_utf8(url).is_ok() {
+        is_url_byte
+    } else {
+        |byte: u8| byte.is_ascii_graphic()
+    };
+    let mut out = Vec::with_capacity(url.len() + 8);
+    encode_url(&mut out, url, kept);
+    String::from_utf8_lossy(&out).into_owned()
+}
