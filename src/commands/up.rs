@@ -29,8 +29,9 @@ const SOURCE: &str = "local";
 /// How many ports after the default one are tried.
 const PORTS_TRIED: u16 = 100;
 
-/// How long both daemons may take to stop.
-const DRAIN: Duration = Duration::from_millis(1_700);
+/// How long both daemons may take to stop. What is cut short then is lost to nobody: commits are whole
+/// or not there, and the next start goes on.
+const DRAIN: Duration = Duration::from_millis(1_200);
 
 /// Gather, index and search folders, and keep watching them.
 #[derive(Debug, clap::Args)]
@@ -94,7 +95,7 @@ pub(crate) async fn run(args: Args, bars: MultiProgress) -> anyhow::Result<ExitC
     tokio::select! {
         drained = drained => drained?,
         _ = signals.next() => {}
-        () = tokio::time::sleep(DRAIN) => tracing::warn!("stopped before everything was drained"),
+        () = tokio::time::sleep(DRAIN) => tracing::info!("stopped before everything was drained"),
     }
     outcome.map(|()| ExitCode::SUCCESS)
 }
@@ -141,6 +142,9 @@ fn work(
             output::line(&format!("problems  http://{}/problems", admin?))?;
         }
         output::line(&format!("search at {address}"))?;
+        if output::is_terminal() {
+            output::note("Ctrl-C stops; until then changes are found within seconds");
+        }
         if open_page {
             open(&address);
         }

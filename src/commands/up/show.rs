@@ -100,9 +100,7 @@ impl Show {
         objects: u64,
         took: Duration,
     ) -> anyhow::Result<()> {
-        if let Some(bar) = &self.bar {
-            bar.finish_and_clear();
-        }
+        self.clear();
         let files = output::counted(progress.files_done, "file");
         output::line(&format!(
             "gathered  {files} in {:.1} s: {}",
@@ -121,6 +119,21 @@ impl Show {
             output::counted(objects, "object")
         ))?;
         Ok(())
+    }
+}
+
+impl Show {
+    fn clear(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+impl Drop for Show {
+    /// Nothing half drawn is left behind.
+    fn drop(&mut self) {
+        self.clear();
     }
 }
 
