@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use broker::config::Config;
 use broker::metrics::Applied;
-use broker::source::{Kind, Source};
+use broker::source::{Kind, Source, Token};
 use broker::status::{Held, Status};
 use collection::{Change, Oid, Swept};
 use common::{Origin, Running, client, config, get_json, object_url, record, url_of};
@@ -249,6 +249,36 @@ async fn commands_need_the_token_and_status_does_not() {
     let text = client().send(Request::get(url)).await.unwrap().bytes(1 << 20).await.unwrap();
     let text = String::from_utf8(text.to_vec()).unwrap();
     assert!(text.contains("harvest_broker_objects 5\n"), "{text}");
+    broker.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn access_and_limits_of_a_source_are_kept() {
+    let mut origin = Origin::start(A).await;
+    origin.stop().await;
+    origin.token = Some("secret".to_owned());
+    origin.serve().await;
+    let version = origin.update(1..=5, "alpha").await;
+    let token = Some(Token::new("secret"));
+    let named = |name: &str| Source { token: token.clone(), ..origin.source(name) };
+    let sources = vec![
+        named("good"),
+        Source { token: None, ..named("token") },
+        Source { allow_private: false, ..named("private") },
+        Source { records_max: 4, ..named("records") },
+        Source { bytes_max: 100, ..named("bytes") },
+    ];
+    let dir = tempfile::tempdir().unwrap();
+    let broker = Running::start(config(dir.path(), sources)).await;
+    broker.caught_up("good", version).await;
+    let failed = |it: &Status| it.sources.iter().skip(1).all(|it| 1 <= it.errors.count);
+    let status = broker.until("all refused", failed).await;
+    let said = ["401", "allow_private", "records_max", "bytes_max"];
+    for (source, said) in status.sources.iter().skip(1).zip(said) {
+        let error = source.errors.last.clone().unwrap();
+        assert!(error.contains(said), "{}: {error}", source.name);
+        assert_eq!(source.pulls, 0);
+    }
     broker.stop().await;
 }
 

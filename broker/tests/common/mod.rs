@@ -9,12 +9,15 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::Request;
+use axum::response::IntoResponse as _;
 use broker::config::Config;
 use broker::server::{Handle, Server};
 use broker::source::Source;
 use broker::status::{SourceStatus, Status};
 use collection::feed::{Counters, FeedOptions, FeedServer};
 use collection::{Batch, Change, Collection, Oid, Options, Stamp, Version};
+use http::StatusCode;
+use http::header::AUTHORIZATION;
 use net::clock;
 use net::shutdown::Shutdown;
 use serde_json::Value;
@@ -31,6 +34,8 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) struct Origin {
     pub(crate) collection: Collection,
     pub(crate) id: String,
+    /// What requests have to bring, if anything.
+    pub(crate) token: Option<String>,
     address: SocketAddr,
     serving: Option<(Shutdown, JoinHandle<()>)>,
     feed: Option<FeedServer>,
@@ -44,8 +49,15 @@ impl Origin {
         let now = Stamp(clock::now_ms());
         let (collection, _) = Collection::open(dir.path(), Options::default(), now).unwrap();
         let address = SocketAddr::from(([127, 0, 0, 1], 0));
-        let mut origin =
-            Self { collection, id: id.to_owned(), address, serving: None, feed: None, _dir: dir };
+        let mut origin = Self {
+            collection,
+            id: id.to_owned(),
+            token: None,
+            address,
+            serving: None,
+            feed: None,
+            _dir: dir,
+        };
         origin.serve().await;
         origin
     }
@@ -58,9 +70,18 @@ impl Origin {
         let options = FeedOptions { shutdown: shutdown.clone(), ..FeedOptions::default() };
         let feed = FeedServer::new(self.collection.clone(), options);
         self.feed = Some(feed.clone());
+        let wanted = self.token.as_ref().map(|it| format!("Bearer {it}"));
         let router = Router::new().fallback(move |request: Request| {
+            let brought = request.headers().get(AUTHORIZATION).map(|it| it.to_str().unwrap());
+            let permitted = wanted.is_none() || wanted.as_deref() == brought;
             let feed = feed.clone();
-            async move { feed.respond(request.map(drop)).await.map(axum::body::Body::new) }
+            async move {
+                if permitted {
+                    feed.respond(request.map(drop)).await.map(axum::body::Body::new)
+                } else {
+                    StatusCode::UNAUTHORIZED.into_response()
+                }
+            }
         });
         let until = shutdown.clone();
         let task = tokio::spawn(async move {
