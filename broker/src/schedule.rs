@@ -110,10 +110,10 @@ pub struct Remembered {
 
 impl Remembered {
     /// Returns the rate as far as it is known, changes per second: before there is a sample, what
-    /// the pulls since the first have brought; `None` before there were any.
-    fn rate(&self) -> Option<f64> {
+    /// the pulls since the first have brought; `None` until they cover the shortest interval.
+    fn rate(&self, interval_min: f64) -> Option<f64> {
         let (changes, secs) = self.pooled;
-        self.rate.or_else(|| (0.0 < secs).then(|| changes as f64 / secs))
+        self.rate.or_else(|| (interval_min * POOL_SHARE <= secs).then(|| changes as f64 / secs))
     }
 }
 
@@ -304,7 +304,7 @@ impl Schedule {
     pub fn view(&self, name: &str) -> Option<View> {
         let entry = self.entries.get(name)?;
         Some(View {
-            rate: entry.known.rate(),
+            rate: entry.known.rate(self.settings.interval_min),
             elements: entry.known.elements,
             interval_secs: entry.interval_secs,
             due_ms: entry.due_ms,
@@ -324,11 +324,12 @@ impl Schedule {
 
     /// Computes every interval and due time anew.
     fn replan(&mut self, now_ms: u64) {
-        let workloads: Vec<Workload> = self.entries.values().filter_map(Entry::workload).collect();
-        let mut intervals = interval::oap(&workloads, self.theta(), self.limits()).into_iter();
         let interval_min = self.settings.interval_min;
+        let workloads: Vec<Workload> =
+            self.entries.values().filter_map(|it| it.workload(interval_min)).collect();
+        let mut intervals = interval::oap(&workloads, self.theta(), self.limits()).into_iter();
         for (name, entry) in &mut self.entries {
-            entry.interval_secs = match entry.workload() {
+            entry.interval_secs = match entry.workload(interval_min) {
                 Some(_) => {
                     let watched_secs = entry.known.watched_secs.max(interval_min);
                     intervals.next().map(|secs| secs.min(watched_secs))
@@ -343,7 +344,7 @@ impl Schedule {
     fn theta(&self) -> f64 {
         let (mut stale, mut elements) = (0.0, 0.0);
         for entry in self.entries.values() {
-            if let Some(workload) = entry.workload() {
+            if let Some(workload) = entry.workload(self.settings.interval_min) {
                 stale += workload.rate * entry.known.took_secs;
                 elements += workload.elements as f64;
             }
@@ -425,10 +426,10 @@ impl Entry {
         }
     }
 
-    /// Returns λ and N for eq. 3, once there has been a second pull.
-    fn workload(&self) -> Option<Workload> {
+    /// Returns λ and N for eq. 3, once there is a rate.
+    fn workload(&self, interval_min: f64) -> Option<Workload> {
         let quiet = 1.0 / (2.0 * self.known.watched_secs.max(f64::MIN_POSITIVE));
-        let rate = self.known.rate()?.max(quiet);
+        let rate = self.known.rate(interval_min)?.max(quiet);
         Some(Workload { rate, elements: self.known.elements.unwrap_or_default().max(1) })
     }
 
