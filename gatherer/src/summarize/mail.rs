@@ -167,6 +167,12 @@ fn text(message: &Message<'_>, body: &mut Body) {
         }
         body.line();
     }
+    if message.text_body_count() == 0 {
+        // Text of a kind that the parser takes for an attachment, such as `text/asciidoc`.
+        if let Some(mail_parser::PartType::Text(text)) = message.parts.first().map(|it| &it.body) {
+            body.push(text);
+        }
+    }
 }
 
 fn addresses(address: Option<&Address<'_>>) -> Vec<String> {
@@ -232,6 +238,15 @@ mod tests {
             "From: a@a.example\nSubject: s\nContent-Type: text/html\n\n<p>One &amp; <b>two</b></p>\n",
             "Title: s\nAuthor: a@a.example\nDescription: One & two\nFrom: a@a.example\n\
              Partial-Text: One & two",
+        );
+    }
+
+    #[test]
+    fn any_kind_of_text_is_text() {
+        check(
+            "From: a@a.example\nSubject: s\nContent-Type: text/asciidoc\n\nHere.\n",
+            "Title: s\nAuthor: a@a.example\nDescription: Here.\nFrom: a@a.example\n\
+             Partial-Text: Here.",
         );
     }
 
