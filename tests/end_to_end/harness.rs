@@ -115,14 +115,6 @@ impl Running {
         assert!(took < STOPPED_WITHIN, "took {took:?} to stop");
         status
     }
-
-    /// Everything printed so far and until the end of the process.
-    pub(crate) fn rest(&mut self) -> String {
-        while let Ok(line) = self.lines.recv_timeout(Duration::from_millis(200)) {
-            self.seen.push(line);
-        }
-        self.seen.join("\n")
-    }
 }
 
 impl Drop for Running {
