@@ -187,7 +187,8 @@ impl<'a> Committer<'a> {
         if order.whole {
             self.end_pass(seen, &mut after);
         }
-        if after != before {
+        // Growth alone is not worth a commit: the next pass counts anew.
+        if after != (RootNote { files: after.files, ..before }) {
             self.extra.notes.push(root_note(url, &after));
         }
         self.flush()?;

@@ -58,7 +58,7 @@ fn random_changes_for_a_while_end_in_agreement() {
             5 | 6 if !model.is_empty() => {
                 let path = pick(&mut random, &model);
                 // Another length each time: the same second and size must not hide a change.
-                fs::write(&path, format!("{word} {}\n", "again ".repeat(random.below(50))))
+                fs::write(&path, format!("{word} {}\n", "again ".repeat(1 + random.below(50))))
                     .unwrap();
                 gone.extend(model.insert(path, word));
             }
