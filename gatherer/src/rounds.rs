@@ -37,6 +37,9 @@ const PUBLISH: Duration = Duration::from_millis(100);
 /// How long walks and files under way are waited for at the end.
 const STOP_WAIT: Duration = Duration::from_secs(1);
 
+/// Longer than any pass takes: when the next one is due is set at its end, unless it is asked for.
+const UNASKED: Duration = Duration::from_secs(365 * 24 * 3_600);
+
 /// How long a compaction under way is waited for at the end.
 const TIDY_WAIT: Duration = Duration::from_millis(500);
 
@@ -81,7 +84,7 @@ struct Rounds {
     /// Watches are being placed: no pass begins before, or it would miss what happens meanwhile.
     placing: bool,
     checking: bool,
-    /// When the next pass is due.
+    /// When the next pass is due; while one is under way: when one has to follow it.
     pass_due: Instant,
     check_due: Instant,
     /// Something could not be committed, and is to be tried again.
@@ -255,6 +258,8 @@ impl Rounds {
 
     fn start_pass(&mut self, confirmed: BTreeSet<String>) {
         self.passing = true;
+        // Whatever asks for a pass from here on is not served by this one.
+        self.pass_due = clock::monotonic() + self.interval() + UNASKED;
         self.missed = false;
         let (site, plans) = (self.shared.site.clone(), self.shared.plans());
         let shutdown = self.shutdown.clone();
@@ -314,10 +319,10 @@ impl Rounds {
         match done {
             Done::Pass(outcome) => {
                 self.passing = false;
-                self.pass_due = now + self.interval();
+                self.pass_due = self.pass_due.min(now + self.interval());
                 self.handle_outcome(outcome)?;
                 if self.missed {
-                    self.pass_due = now + RETRY;
+                    self.pass_due = self.pass_due.min(now + RETRY);
                 }
                 self.start_tidying();
             }
@@ -518,6 +523,24 @@ mod tests {
         *lock(&rounds.shared.watching) = "starting".to_owned();
         rounds.handle_watcher(Err(notify::Error::generic("late")), 0);
         assert_eq!(*lock(&rounds.shared.watching), "starting");
+    }
+
+    #[tokio::test]
+    async fn what_is_asked_during_a_pass_is_done_after_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut rounds = rounds(&folder).await;
+        let due_after = |rounds: &mut Rounds| {
+            rounds.handle_done(Ok(Done::Pass(Ok(())))).unwrap();
+            rounds.pass_due.saturating_duration_since(clock::monotonic())
+        };
+        rounds.start_pass(BTreeSet::new());
+        let quiet = due_after(&mut rounds);
+        assert!(quiet <= rounds.interval() && RETRY < quiet, "{quiet:?}");
+        rounds.start_pass(BTreeSet::new());
+        lock(&rounds.shared.requests).reload = true;
+        rounds.start_what_is_due();
+        assert!(rounds.passing, "one pass at a time");
+        assert_eq!(due_after(&mut rounds), Duration::ZERO);
     }
 
     #[tokio::test]
