@@ -26,7 +26,8 @@ pub(crate) enum Asked {
 }
 
 impl Signals {
-    /// Listens from now on.
+    /// Listens from now on: to be called before anybody is told that the daemon runs, since until
+    /// then SIGHUP ends the process.
     ///
     /// # Errors
     ///
@@ -56,11 +57,11 @@ impl Signals {
 ///
 /// The server failed, or was stopped before it had drained.
 pub(crate) async fn run(
+    mut signals: Signals,
     server: impl Future<Output = anyhow::Result<()>>,
     shutdown: Shutdown,
     mut reload: impl AsyncFnMut(),
 ) -> anyhow::Result<ExitCode> {
-    let mut signals = Signals::listen()?;
     let mut server = std::pin::pin!(server);
     loop {
         let asked = tokio::select! {

@@ -115,6 +115,7 @@ fn admin(path: &Path) -> anyhow::Result<Admin> {
 }
 
 async fn serve(path: &Path) -> anyhow::Result<ExitCode> {
+    let signals = daemon::Signals::listen()?;
     let server = Server::bind(load(path)?).await?;
     let (public, admin) = (server.local_addr(), server.admin_addr());
     tracing::info!(%admin, "broker runs: search at http://{public}/");
@@ -122,7 +123,7 @@ async fn serve(path: &Path) -> anyhow::Result<ExitCode> {
     let shutdown = Shutdown::new();
     let serving = server.run(shutdown.clone());
     let serving = async { serving.await.context("the broker stopped") };
-    daemon::run(serving, shutdown, async || reload(&handle, path).await).await
+    daemon::run(signals, serving, shutdown, async || reload(&handle, path).await).await
 }
 
 /// Takes over the settings as they are now, or keeps the old ones and says why.
