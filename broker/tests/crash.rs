@@ -25,7 +25,7 @@ use url::Url;
 
 const ID: &str = "000000000000000c";
 
-/// How often the broker is killed; `HARVEST_CRASHES` says otherwise for long runs.
+/// How often the broker is killed; `HARVEST_CRASH_ROUNDS` says otherwise for long runs.
 const CRASHES: u64 = 6;
 
 /// Longest life of a broker that is to be killed, milliseconds.
@@ -51,10 +51,10 @@ async fn child() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_broker_that_is_killed_loses_and_doubles_nothing() {
-    let crashes = std::env::var("HARVEST_CRASHES").map_or(CRASHES, |it| it.parse().unwrap());
-    let seed =
-        std::env::var("HARVEST_SEED").map_or_else(|_| clock::now_ms(), |it| it.parse().unwrap());
-    println!("HARVEST_SEED={seed} HARVEST_CRASHES={crashes}");
+    let crashes = std::env::var("HARVEST_CRASH_ROUNDS").map_or(CRASHES, |it| it.parse().unwrap());
+    let seed = std::env::var("HARVEST_CRASH_SEED")
+        .map_or_else(|_| clock::now_ms(), |it| it.parse().unwrap());
+    println!("HARVEST_CRASH_SEED={seed} HARVEST_CRASH_ROUNDS={crashes}");
     let mut random = Random(seed);
     let origin = Origin::start(ID).await;
     let dir = tempfile::tempdir().unwrap();

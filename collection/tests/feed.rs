@@ -337,7 +337,8 @@ async fn an_unknown_epoch_or_serial_leads_to_a_snapshot_that_releases_what_it_do
 
 #[tokio::test]
 async fn a_transfer_cut_anywhere_goes_on_and_brings_every_change_once() {
-    for seed in 0..4 {
+    let seeds: u64 = std::env::var("HARVEST_SEEDS").map_or(4, |it| it.parse().unwrap());
+    for seed in 0..seeds {
         let (source, broker) = (Store::new(), Store::new());
         source.fill(0..400, "first", 30);
         let server = Server::start(&source, FeedOptions::default()).await;

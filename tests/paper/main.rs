@@ -1,0 +1,4 @@
+//! What the papers print, computed again: one module a paper or figure.
+
+mod adly;
+mod tr_figure3;
