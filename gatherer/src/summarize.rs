@@ -1,7 +1,7 @@
 //! Summarizing by type: one object in, one record out.
 //!
 //! Source: TR §4 and Figure 3; the attributes and their meaning are those of the user's manual. One
-//! module a type; each turns an [`Input`] into a [`Draft`], and this module makes the record of it,
+//! module a type; each turns an `Input` into a `Draft`, and this module makes the record of it,
 //! so that every record has the same attributes in the same order.
 //!
 //! # Differences from the paper

@@ -6,7 +6,9 @@ use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use net::clock;
 
 /// How long anything may take before a test calls it hung.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -74,9 +76,9 @@ impl Running {
 
     /// Waits for a line that has `part` in it, and returns that line.
     pub(crate) fn line_with(&mut self, part: &str) -> String {
-        let end = Instant::now() + PATIENCE;
+        let end = clock::monotonic() + PATIENCE;
         loop {
-            let left = end.saturating_duration_since(Instant::now());
+            let left = end.saturating_duration_since(clock::monotonic());
             match self.lines.recv_timeout(left) {
                 Ok(line) => {
                     self.seen.push(line.clone());
@@ -108,7 +110,7 @@ impl Running {
 
     /// Sends the signal and waits for the end, which must come in time.
     pub(crate) fn stop(&mut self, signal: &str) -> ExitStatus {
-        let start = Instant::now();
+        let start = clock::monotonic();
         self.signal(signal);
         let status = self.child.wait().unwrap();
         let took = start.elapsed();
@@ -198,7 +200,7 @@ pub(crate) fn total(page: &str, query: &str) -> u64 {
 
 /// Waits until the query has `wanted` hits; a promise to users, so it has a limit.
 pub(crate) fn wait_for_total(page: &str, query: &str, wanted: u64) -> Duration {
-    let start = Instant::now();
+    let start = clock::monotonic();
     loop {
         let found = total(page, query);
         let took = start.elapsed();

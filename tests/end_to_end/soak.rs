@@ -4,7 +4,9 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use net::clock;
 
 use crate::harness::{Running, harvest, total, wait_for_total, write};
 
@@ -41,9 +43,9 @@ fn random_changes_for_a_while_end_in_agreement() {
     // What is there: path → the word in it. Every word is used once.
     let mut model: BTreeMap<PathBuf, String> = BTreeMap::new();
     let mut gone: Vec<String> = Vec::new();
-    let end = Instant::now() + Duration::from_secs(seconds);
+    let end = clock::monotonic() + Duration::from_secs(seconds);
     let mut changes = 0_u64;
-    while Instant::now() < end {
+    while clock::monotonic() < end {
         changes += 1;
         let word = format!("soakword{changes}x");
         let pick = |random: &mut Random, model: &BTreeMap<PathBuf, String>| {
