@@ -112,9 +112,11 @@ impl Server {
         tracing::info!(public = %inner.local_addr, admin = %inner.admin_addr, "broker runs");
         let stages = inner.stages.clone();
         let router = public(&self.handle, &self.pages, shutdown.clone());
-        let public = Front { listener: self.public, router };
+        let host =
+            self.handle.config().base_url.as_ref().and_then(|it| Some(it.host_str()?.to_owned()));
+        let public = Front { listener: self.public, router, host };
         let router = admin::routes(self.handle.clone(), self.token);
-        let admin = Front { listener: self.admin, router };
+        let admin = Front { listener: self.admin, router, host: None };
         pipeline::run(stages, public, admin, shutdown).await
     }
 }
@@ -124,6 +126,8 @@ impl Server {
 pub(crate) struct Front {
     listener: TcpListener,
     router: Router,
+    /// What a proxy in front of it is called.
+    host: Option<String>,
 }
 
 impl Front {
@@ -133,7 +137,7 @@ impl Front {
     ///
     /// The listener is of no further use.
     pub(crate) async fn serve(self, stop: Shutdown) -> Result<(), Error> {
-        let limits = net::server::Limits::default();
+        let limits = net::server::Limits { host: self.host, ..net::server::Limits::default() };
         Ok(net::server::serve(self.listener, self.router, limits, stop).await?)
     }
 }

@@ -119,7 +119,8 @@ impl Server {
     /// The collection has failed and must be opened again, or a listener is gone: start anew.
     pub async fn run(self, shutdown: Shutdown) -> Result<(), Error> {
         let shared = self.handle.shared;
-        let limits = net::server::Limits::default;
+        let base_url = shared.config().base_url.clone();
+        let proxy = base_url.and_then(|it| it.host_str().map(str::to_owned));
         // What ends first, for whatever reason, ends the others.
         let child = shutdown.child();
         let options = FeedOptions { shutdown: child.clone(), ..FeedOptions::default() };
@@ -127,10 +128,11 @@ impl Server {
         let public = serve::public(shared.clone(), self.pages, feed.clone());
         let admin = serve::admin(shared.clone(), self.token, feed);
         let mut tasks = JoinSet::new();
-        for (listener, router) in [(self.public, public), (self.admin, admin)] {
+        for (listener, router, host) in [(self.public, public, proxy), (self.admin, admin, None)] {
             let stop = child.clone();
+            let limits = net::server::Limits { host, ..net::server::Limits::default() };
             tasks.spawn(async move {
-                let served = net::server::serve(listener, router, limits(), stop).await;
+                let served = net::server::serve(listener, router, limits, stop).await;
                 served.map_err(|error| Error::Listen(error.to_string()))
             });
         }

@@ -6,7 +6,7 @@
 //! Sans-I/O.
 
 use std::fmt;
-use std::net::Ipv6Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 
 use http::{HeaderMap, Version, header};
 use url::Url;
@@ -57,6 +57,17 @@ impl HostPort {
             Some(_) => return None,
         };
         Some(Self { host: host.to_ascii_lowercase(), port })
+    }
+
+    /// Whether the host is a name of the machine itself: `localhost`, a name below it (RFC 6761
+    /// §6.3), or a loopback address.
+    pub fn is_loopback(&self) -> bool {
+        let host = self.host.as_str();
+        let is_v6 = |it: &str| it.parse::<Ipv6Addr>().is_ok_and(|it| it.is_loopback());
+        host == "localhost"
+            || host.ends_with(".localhost")
+            || host.parse::<Ipv4Addr>().is_ok_and(|it| it.is_loopback())
+            || host.strip_prefix('[').and_then(|it| it.strip_suffix(']')).is_some_and(is_v6)
     }
 }
 
@@ -155,6 +166,25 @@ mod tests {
             check(bad, None);
         }
         check(&"a".repeat(HOST_BYTES_MAX + 1), None);
+    }
+
+    #[test]
+    fn knows_the_names_of_this_machine() {
+        let is_loopback = |text: &str| HostPort::parse(text).unwrap().is_loopback();
+        for own in
+            ["localhost", "LOCALHOST:8501", "x.localhost", "127.0.0.1:1", "127.9.9.9", "[::1]:5"]
+        {
+            assert!(is_loopback(own), "{own}");
+        }
+        for other in [
+            "evil.example",
+            "localhost.evil.example",
+            "127.0.0.1.evil.example",
+            "10.0.0.1",
+            "[::2]",
+        ] {
+            assert!(!is_loopback(other), "{other}");
+        }
     }
 
     #[test]

@@ -33,7 +33,7 @@ use tower::{Service, ServiceExt};
 use crate::body::{self, Body};
 use crate::error::{BoxError, Error};
 use crate::framing::Verdict;
-use crate::host;
+use crate::host::{self, HostPort};
 use crate::shutdown::Shutdown;
 use crate::wire::{Exchange, Meter, Open, Wire};
 
@@ -70,6 +70,11 @@ pub struct Limits {
     pub write_timeout: Duration,
     /// How long requests in progress may go on after the shutdown starts. Default [`DRAIN`].
     pub drain: Duration,
+    /// A host that a listener on a loopback address answers for beside the names of the machine
+    /// itself: that of a proxy in front of it. All others are refused there, so that no web page
+    /// whose name was made to resolve to this machine (DNS rebinding) can read what its user can.
+    /// Default none.
+    pub host: Option<String>,
 }
 
 impl Default for Limits {
@@ -84,6 +89,7 @@ impl Default for Limits {
             idle_timeout: Duration::from_secs(60),
             write_timeout: Duration::from_secs(60),
             drain: DRAIN,
+            host: None,
         }
     }
 }
@@ -146,6 +152,7 @@ where
         };
         let connection = Connection {
             peer,
+            loopback: address.ip().is_loopback(),
             limits: Arc::clone(&limits),
             exchange: Arc::default(),
             shed: Arc::clone(&room.shed),
@@ -235,6 +242,8 @@ fn is_shortage(error: &io::Error) -> bool {
 
 struct Connection {
     peer: SocketAddr,
+    /// Whether the listener is for this machine only.
+    loopback: bool,
     limits: Arc<Limits>,
     exchange: Arc<Exchange>,
     shed: Arc<Notify>,
@@ -320,13 +329,29 @@ impl Connection {
         Ok(response)
     }
 
+    /// Whether requests for `host` are answered here.
+    fn serves(&self, host: &HostPort) -> bool {
+        let proxy = self.limits.host.as_deref();
+        !self.loopback
+            || host.is_loopback()
+            || proxy.is_some_and(|it| it.eq_ignore_ascii_case(&host.host))
+    }
+
     /// Returns why to refuse a request before anybody sees it.
     fn objection(&self, request: &Request<Incoming>, verdict: Verdict) -> Option<Objection> {
         if let Some(flaw) = verdict.flaw {
             return Some(Objection::new(StatusCode::BAD_REQUEST, flaw));
         }
-        if let Err(problem) = host::of_request(request.headers(), request.version()) {
-            return Some(Objection::new(StatusCode::BAD_REQUEST, problem));
+        let host = match host::of_request(request.headers(), request.version()) {
+            Ok(host) => host,
+            Err(problem) => return Some(Objection::new(StatusCode::BAD_REQUEST, problem)),
+        };
+        if let Some(host) = host.filter(|it| !self.serves(it)) {
+            let message = format!(
+                "{host} is no name of this machine, and this listener is for it alone; for a proxy \
+                 in front of it, set base_url to the URL that users see"
+            );
+            return Some(Objection::new(StatusCode::MISDIRECTED_REQUEST, message));
         }
         if request.method() == Method::CONNECT {
             return Some(Objection::new(StatusCode::NOT_IMPLEMENTED, "this server is no proxy"));

@@ -111,31 +111,44 @@ async fn refuses_malformed_and_ambiguous_requests() {
     check("nonsense\r\n\r\n", "400").await;
     check("GET /\r\n\r\n", "400").await;
     check("GET / HTTP/1.1\r\n\r\n", "400 ").await;
-    check("GET / HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n", "400").await;
+    check("GET / HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\n\r\n", "400").await;
     check("GET / HTTP/1.1\r\nHost: a b\r\n\r\n", "400").await;
     check("GET / HTTP/1.1\r\nHost : a\r\n\r\n", "400").await;
-    check("GET / HTTP/1.1\nHost: a\n\n", "400").await;
-    let post = "POST / HTTP/1.1\r\nHost: a\r\n";
+    check("GET / HTTP/1.1\nHost: localhost\n\n", "400").await;
+    let post = "POST / HTTP/1.1\r\nHost: localhost\r\n";
     check(&format!("{post}Transfer-Encoding: chunked, chunked\r\n\r\n0\r\n\r\n"), "400").await;
     let both = "Transfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n0\r\n\r\n";
     check(&format!("{post}{both}"), "400").await;
     check(&format!("{post}Content-Length: 3\r\nContent-Length: 4\r\n\r\nabc"), "400").await;
     check(&format!("{post}Content-Length: 3\r\nContent-Length: 3\r\n\r\nabc"), "400").await;
-    check("CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n", "501").await;
+    check("CONNECT a:1 HTTP/1.1\r\nHost: localhost:1\r\n\r\n", "501").await;
+}
+
+#[tokio::test]
+async fn a_loopback_listener_answers_only_for_this_machine_and_its_proxy() {
+    let get = |host: &str| format!("GET /b HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+    check(&get("evil.example"), "421").await;
+    check(&get("docs.example"), "421").await;
+    check(&get("127.0.0.1:8501"), "200").await;
+    let limits = Limits { host: Some("docs.example".to_owned()), ..Limits::default() };
+    let daemon = Daemon::start(limits).await;
+    assert!(daemon.exchange(get("Docs.Example")).await.starts_with("HTTP/1.1 200"));
+    assert!(daemon.exchange(get("evil.example")).await.contains("set base_url"));
 }
 
 #[tokio::test]
 async fn refuses_what_is_too_large() {
     let long = "x".repeat(20_000);
-    check(&format!("GET / HTTP/1.1\r\nHost: a\r\nX: {long}\r\n\r\n"), "431").await;
-    check(&format!("GET / HTTP/1.1\r\nHost: a\r\nX: {}", "x".repeat(500_000)), "431").await;
+    check(&format!("GET / HTTP/1.1\r\nHost: localhost\r\nX: {long}\r\n\r\n"), "431").await;
+    check(&format!("GET / HTTP/1.1\r\nHost: localhost\r\nX: {}", "x".repeat(500_000)), "431").await;
     let many = "X: y\r\n".repeat(101);
-    check(&format!("GET / HTTP/1.1\r\nHost: a\r\n{many}\r\n"), "431").await;
+    check(&format!("GET / HTTP/1.1\r\nHost: localhost\r\n{many}\r\n"), "431").await;
     let body = "x".repeat(1024 * 1024 + 1);
-    let head = format!("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n", body.len());
+    let head =
+        format!("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n\r\n", body.len());
     check(&format!("{head}{body}"), "413").await;
     let chunks = format!("{:x}\r\n{body}\r\n0\r\n\r\n", body.len());
-    let head = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let head = "POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n";
     check(&format!("{head}{chunks}"), "400").await;
 }
 
@@ -144,14 +157,14 @@ async fn serves_requests_behind_each_other_and_closes_after_a_chunked_one() {
     let daemon = Daemon::start(Limits::default()).await;
     let mut stream = daemon.connect().await;
     for n in 0..3 {
-        let request = format!("POST /{n} HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nhi");
+        let request =
+            format!("POST /{n} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\nhi");
         stream.write_all(request.as_bytes()).await.unwrap();
         assert!(read_answer(&mut stream).await.ends_with(&format!("POST /{n} hi")));
     }
-    let chunked =
-        "POST /c HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n";
+    let chunked = "POST /c HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n";
     stream
-        .write_all(format!("{chunked}GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n").as_bytes())
+        .write_all(format!("{chunked}GET /smuggled HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes())
         .await
         .unwrap();
     let rest = read_to_end(&mut stream).await;
@@ -185,12 +198,12 @@ async fn cuts_off_whoever_is_too_slow() {
     timeout(SOON, trickle).await.expect("the trickle is cut off");
 
     // A body that does not come.
-    let head = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhi";
+    let head = "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nhi";
     assert!(daemon.exchange(head).await.starts_with("HTTP/1.1 400"));
 
     // An answer that nobody reads.
     let mut stream = daemon.connect().await;
-    stream.write_all(b"GET /large HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
+    stream.write_all(b"GET /large HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
     let cut = async {
         while stream.write_all(b"\r\n").await.is_ok() {
             tokio::time::sleep(short).await;
@@ -204,7 +217,7 @@ async fn a_request_in_progress_is_not_idle() {
     let limits = Limits { idle_timeout: Duration::from_millis(50), ..Limits::default() };
     let daemon = Daemon::start(limits).await;
     let mut stream = daemon.connect().await;
-    stream.write_all(b"GET /never HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
+    stream.write_all(b"GET /never HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
     let mut byte = [0];
     assert!(timeout(Duration::from_millis(400), stream.read(&mut byte)).await.is_err());
 }
@@ -213,10 +226,10 @@ async fn a_request_in_progress_is_not_idle() {
 async fn an_idle_connection_makes_room_for_a_new_one() {
     let daemon = Daemon::start(Limits { connections_max: 1, ..Limits::default() }).await;
     let mut idle = daemon.connect().await;
-    idle.write_all(b"GET /a HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
+    idle.write_all(b"GET /a HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
     read_answer(&mut idle).await;
     let mut next = daemon.connect().await;
-    next.write_all(b"GET /b HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
+    next.write_all(b"GET /b HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
     assert!(read_answer(&mut next).await.ends_with("GET /b "));
     assert_eq!(read_to_end(&mut idle).await, "");
 }
@@ -226,10 +239,10 @@ async fn shutdown_ends_idle_connections_at_once_and_others_within_the_bound() {
     let daemon =
         Daemon::start(Limits { drain: Duration::from_millis(100), ..Limits::default() }).await;
     let mut idle = daemon.connect().await;
-    idle.write_all(b"GET /a HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
+    idle.write_all(b"GET /a HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
     read_answer(&mut idle).await;
     let mut busy = daemon.connect().await;
-    busy.write_all(b"GET /never HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
+    busy.write_all(b"GET /never HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
     daemon.shutdown.start();
     assert_eq!(read_to_end(&mut idle).await, "");
     timeout(SOON, daemon.task).await.unwrap().unwrap().unwrap();
@@ -242,10 +255,11 @@ async fn shutdown_ends_idle_connections_at_once_and_others_within_the_bound() {
 async fn a_panic_ends_one_connection_only() {
     let daemon = Daemon::start(Limits::default()).await;
     let mut stream = daemon.connect().await;
-    stream.write_all(b"GET /panic HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
+    stream.write_all(b"GET /panic HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
     let mut rest = Vec::new();
     assert!(matches!(stream.read_to_end(&mut rest).await, Ok(0) | Err(_)));
-    let answer = daemon.exchange("GET /b HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").await;
+    let answer =
+        daemon.exchange("GET /b HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").await;
     assert!(answer.starts_with("HTTP/1.1 200"));
 }
 
