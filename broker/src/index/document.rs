@@ -165,14 +165,14 @@ pub(super) fn document(
         document.add_text(fields.content, content);
     }
     add_attributes(&mut document, fields, record);
-    add_text(&mut document, fields.url, &oid.url);
+    add_url(&mut document, fields.url, &oid.url);
     add_text(&mut document, fields.r#type, &stored.r#type);
     add_text(&mut document, fields.host, &stored.host);
     for text in [&stored.gatherer, &oid.gatherer] {
         add_text(&mut document, fields.gatherer, text);
     }
     for other in &place.others {
-        add_text(&mut document, fields.url, &other.url);
+        add_url(&mut document, fields.url, &other.url);
         add_text(&mut document, fields.host, &host(&other.url));
         add_text(&mut document, fields.gatherer, &other.gatherer);
         add_text(&mut document, fields.gatherer, &other.gatherer_id);
@@ -251,6 +251,16 @@ fn add_text(document: &mut TantivyDocument, field: Text, text: &str) {
     document.add_text(field.exact, text);
     if let Some(stemmed) = field.stemmed {
         document.add_text(stemmed, text);
+    }
+}
+
+/// Adds an address as it is written, and, where that differs, as its names read: both
+/// `Annual%20Report` and `report` find it.
+fn add_url(document: &mut TantivyDocument, field: Text, url: &str) {
+    add_text(document, field, url);
+    let read = percent_encoding::percent_decode_str(url).decode_utf8_lossy();
+    if read != url {
+        add_text(document, field, &read);
     }
 }
 

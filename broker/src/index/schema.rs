@@ -9,7 +9,7 @@ use super::words::{EXACT, STEMMED};
 use crate::rank;
 
 /// Number of this layout and of the way words are made; an index of another is built anew.
-pub(super) const LAYOUT: u32 = 1;
+pub(super) const LAYOUT: u32 = 2;
 
 /// Part of an object that is searched by its words.
 #[derive(Clone, Copy, Debug)]

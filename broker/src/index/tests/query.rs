@@ -46,6 +46,21 @@ fn identifiers_paths_and_addresses_are_found_by_their_parts() {
 }
 
 #[test]
+fn names_are_found_by_their_words_however_an_address_writes_them() {
+    let site = Site::new();
+    site.put("file:///d/Annual%20Report%232024.pdf", &[("Title", "x")]);
+    site.put("file:///d/caf%C3%A9.txt", &[("Title", "x")]);
+    site.apply();
+    for query in ["annual", "report", "url:report", "\"annual report\"", "url:2024"] {
+        site.check(query, "Annual Report#2024.pdf");
+    }
+    site.check("\"file:///d/Annual%20Report%232024.pdf\"", "Annual Report#2024.pdf");
+    site.check("file:///d/Annual%20Report%232024.pdf", "Annual Report#2024.pdf");
+    site.check("url:café", "café.txt");
+    site.check("url:txt", "café.txt");
+}
+
+#[test]
 fn operators() {
     let site = corpus();
     site.check("harvest change", "two");
