@@ -8,7 +8,7 @@
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
@@ -58,18 +58,15 @@ pub(crate) struct Inner {
     announce: watch::Sender<Version>,
     /// Held while compacting: one compaction at a time.
     pub(crate) compacting: Mutex<()>,
+    /// It is to be closed: nothing that takes long is to go on.
+    pub(crate) closing: AtomicBool,
     /// Locked for as long as the collection is open.
-    _lock: File,
+    pub(crate) lock: File,
 }
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        // The index can be rebuilt: a failure here costs time at the next opening, nothing else.
-        if let Ok(Some(keys)) = self.keys.get_mut().map(Option::take)
-            && let Err(error) = keys.flush()
-        {
-            tracing::warn!(dir = %self.dir.display(), %error, "key index not flushed");
-        }
+        self.drop_keys();
     }
 }
 
@@ -130,7 +127,8 @@ impl Collection {
             keys: RwLock::new(Some(indexed.keys)),
             announce: watch::Sender::new(version),
             compacting: Mutex::new(()),
-            _lock: lock,
+            closing: AtomicBool::new(false),
+            lock,
         };
         let collection = Self { inner: Arc::new(inner) };
         if lost {
@@ -321,6 +319,7 @@ impl Collection {
     /// The file system refused; the epoch is as it was.
     pub fn new_epoch(&self, now: Stamp) -> Result<Version, Error> {
         let mut tail = self.inner.tail();
+        self.inner.go_on()?;
         let mut manifest = tail.manifest_now();
         manifest.epoch = recover::fresh_epoch(now, manifest.epoch);
         manifest.write(&self.inner.dir)?;
@@ -385,14 +384,24 @@ impl Inner {
 
     /// Drops the key index and makes it anew from the segments.
     pub(crate) fn rebuild_keys(&self, why: &str) -> Result<(), Error> {
-        tracing::warn!(dir = %self.dir.display(), why, "rebuilding the key index");
         let mut slot = self.keys.write().unwrap_or_else(PoisonError::into_inner);
+        self.go_on()?;
+        tracing::warn!(dir = %self.dir.display(), why, "rebuilding the key index");
         drop(slot.take());
         let view = self.log.view();
         let fresh = replay::fresh_keys(&self.dir, &self.options, &view)?;
         self.live.store(fresh.1, Ordering::Release);
         *slot = Some(fresh.0);
         Ok(())
+    }
+
+    /// Makes the key index durable and closes it.
+    pub(crate) fn drop_keys(&self) {
+        let keys = self.keys.write().unwrap_or_else(PoisonError::into_inner).take();
+        // The index can be rebuilt: a failure here costs time at the next opening, nothing else.
+        if let Some(Err(error)) = keys.map(|keys| keys.flush()) {
+            tracing::warn!(dir = %self.dir.display(), %error, "key index not flushed");
+        }
     }
 
     /// Packs what is to be committed.

@@ -101,6 +101,7 @@ impl Collection {
 impl Inner {
     fn compact(&self, due: Due, now: Stamp) -> Result<Compacted, Error> {
         let _one = self.compacting.lock().unwrap_or_else(PoisonError::into_inner);
+        self.go_on()?;
         let (inputs, start, commit) = {
             let mut tail = self.tail();
             if tail.end != 0 {
@@ -247,6 +248,7 @@ impl<'a> Rewrite<'a> {
         let mut unpacker = Unpacker::new(MEMBER_BYTES_MAX);
         let entries = segment.entries().clone();
         for entry in &entries {
+            self.inner.go_on()?;
             let damaged =
                 |what| Error::Damaged { path: segment.path.clone(), offset: entry.offset, what };
             let member = segment.read(entry, &mut unpacker)?;

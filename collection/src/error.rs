@@ -35,8 +35,9 @@ pub enum Error {
         /// What the system said.
         source: io::Error,
     },
-    /// An earlier write or sync failed, so what the disk holds is unknown. Open the collection again.
-    #[error("collection {dir} stopped writing after an earlier error: open it again")]
+    /// The collection has been closed; or an earlier write or sync failed, so what the disk holds is
+    /// unknown. Open the collection again.
+    #[error("collection {dir} is closed, or stopped after an earlier error: open it again")]
     Stopped {
         /// The collection's directory.
         dir: PathBuf,

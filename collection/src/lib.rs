@@ -7,6 +7,7 @@
 //! Source: DESIGN.md, "The one idea".
 
 mod change;
+mod close;
 mod collection;
 mod compact;
 mod content;

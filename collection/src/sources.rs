@@ -79,6 +79,7 @@ impl Collection {
         let mut tail = self.inner.tail();
         let mut total = Applied { version: tail.version(), ..Applied::default() };
         for oids in self.inner.held(source, None)?.chunks(RELEASES_MAX) {
+            self.inner.go_on()?;
             let mut merge = Merge::new(&self.inner, source);
             for oid in oids {
                 merge.release(oid.clone())?;
@@ -120,6 +121,9 @@ impl Inner {
         self.read_keys(|keys| {
             let mut found = Vec::new();
             for item in keys.notes(&[HOLDERS]) {
+                if self.go_on().is_err() {
+                    break;
+                }
                 let (key, value) = item?;
                 let holders = Holders::decode(&value).unwrap_or_default();
                 let holds = |it: &Holder| it.source == source && Some(it.generation) != but;
@@ -129,6 +133,7 @@ impl Inner {
             }
             Ok(found)
         })
+        .and_then(|found| self.go_on().map(|()| found))
     }
 }
 

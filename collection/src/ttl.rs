@@ -24,12 +24,14 @@ impl Collection {
     /// As for [`commit`](Self::commit).
     pub fn sweep(&self, now: Stamp, max_share: f64) -> Result<Swept, Error> {
         let mut tail = self.inner.tail();
+        self.inner.go_on()?;
         let expired = self.inner.read_keys(|keys| keys.expired(now.0))?;
         let (would_expire, of) = (expired.len() as u64, self.len());
         if !is_within(would_expire, of, max_share) {
             return Ok(Swept::Held { would_expire, of });
         }
         for oids in expired.chunks(DELETES_MAX) {
+            self.inner.go_on()?;
             let changes: Vec<Change> = oids.iter().cloned().map(Change::Delete).collect();
             let notes = self.holders_of(oids)?;
             self.inner.commit(&mut tail, &changes, &notes, now)?;

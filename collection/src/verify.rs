@@ -33,6 +33,7 @@ impl Collection {
         let _uncompacted = inner.compacting.lock().unwrap_or_else(PoisonError::into_inner);
         let mut check = Check::default();
         for segment in &inner.log.view().segments {
+            inner.go_on()?;
             check.segment(segment)?;
         }
         if check.report.problems.is_empty() {
