@@ -83,7 +83,9 @@ impl Catalog {
                 _ = sweeps.tick() => self.sweep(SWEEP_SHARE_MAX).await.map(drop),
                 _ = upkeep.tick() => self.upkeep().await,
             };
-            self.note_problem(outcome.err());
+            if !shutdown.is_started() {
+                self.note_problem(outcome.err());
+            }
         }
     }
 

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use collection::Collection;
 use net::shutdown::Shutdown;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -10,12 +11,43 @@ use tokio::time::timeout;
 use crate::catalog::Catalog;
 use crate::collect::Collector;
 use crate::error::Error;
+use crate::index::Index;
 use crate::indexer::Indexer;
 use crate::server::Front;
 
-/// How long the stages may take to stop; a commit under way is then left to end by itself, and
-/// one of the index is lost, to be done again at the next start.
-pub(crate) const DRAIN: Duration = Duration::from_millis(1_800);
+/// How long requests in progress may go on after the shutdown starts.
+pub(crate) const REQUESTS_DRAIN: Duration = Duration::from_millis(1_000);
+
+/// How long the stages may take to stop; what has not ended then is dropped.
+const DRAIN: Duration = Duration::from_millis(1_200);
+
+/// How long the data directory may take to be free after that; a commit under way is then left to
+/// end by itself, or is lost with the process, to be done again at the next start.
+const CLOSE: Duration = Duration::from_millis(600);
+
+/// What is stored, and let go of at the end.
+#[derive(Debug)]
+pub(crate) struct Store {
+    pub(crate) collection: Collection,
+    pub(crate) index: Index,
+}
+
+impl Store {
+    /// Frees the data directory, whoever still holds clones.
+    async fn close(self) {
+        let close = move || {
+            // Not before the index: it reads the collection for what it commits.
+            self.index.close();
+            self.collection.close();
+            Ok::<(), Error>(())
+        };
+        match timeout(CLOSE, blocking("closing", close)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::warn!(%error, "the data directory was not closed"),
+            Err(_late) => tracing::warn!("a commit has not ended in time; not waiting for it"),
+        }
+    }
+}
 
 /// The stages between the listeners. Clones are the same ones.
 #[derive(Clone, Debug)]
@@ -25,13 +57,15 @@ pub(crate) struct Stages {
     pub(crate) indexer: Indexer,
 }
 
-/// Runs every stage until the shutdown starts or one of them fails, then stops them all.
+/// Runs every stage until the shutdown starts or one of them fails, then stops them all and frees
+/// the data directory.
 ///
 /// # Errors
 ///
 /// The failure of the stage that ended first; the others have been stopped.
 pub(crate) async fn run(
     stages: Stages,
+    store: Store,
     public: Front,
     admin: Front,
     shutdown: Shutdown,
@@ -70,6 +104,7 @@ pub(crate) async fn run(
         Some(ended) = running.join_next() => outcome = flatten(ended),
     }
     stop.start();
+    store.collection.begin_close();
     let drain = async {
         while let Some(ended) = running.join_next().await {
             let ended = flatten(ended);
@@ -82,6 +117,7 @@ pub(crate) async fn run(
         tracing::warn!(stages = running.len(), "not everything stopped in time");
         running.abort_all();
     }
+    store.close().await;
     outcome
 }
 

@@ -31,7 +31,7 @@ use crate::index::{Index, IndexOptions};
 use crate::indexer::Indexer;
 use crate::metrics::Counters;
 use crate::page::{self, PageState};
-use crate::pipeline::{self, Stages, blocking};
+use crate::pipeline::{self, Stages, Store, blocking};
 use crate::status::Status;
 
 /// Folder of the collection in the data directory.
@@ -102,7 +102,8 @@ impl Server {
         self.handle.clone()
     }
 
-    /// Serves until the shutdown starts, then drains and returns in less than two seconds.
+    /// Serves until the shutdown starts, then drains and returns in less than two seconds. The data
+    /// directory is free then, although handles may be about: they see nothing new any more.
     ///
     /// # Errors
     ///
@@ -111,13 +112,14 @@ impl Server {
         let inner = &self.handle.inner;
         tracing::info!(public = %inner.local_addr, admin = %inner.admin_addr, "broker runs");
         let stages = inner.stages.clone();
+        let store = Store { collection: inner.collection.clone(), index: inner.index.clone() };
         let router = public(&self.handle, &self.pages, shutdown.clone());
         let host =
             self.handle.config().base_url.as_ref().and_then(|it| Some(it.host_str()?.to_owned()));
         let public = Front { listener: self.public, router, host };
         let router = admin::routes(self.handle.clone(), self.token);
         let admin = Front { listener: self.admin, router, host: None };
-        pipeline::run(stages, public, admin, shutdown).await
+        pipeline::run(stages, store, public, admin, shutdown).await
     }
 }
 
@@ -137,7 +139,8 @@ impl Front {
     ///
     /// The listener is of no further use.
     pub(crate) async fn serve(self, stop: Shutdown) -> Result<(), Error> {
-        let limits = net::server::Limits { host: self.host, ..net::server::Limits::default() };
+        let (host, drain) = (self.host, pipeline::REQUESTS_DRAIN);
+        let limits = net::server::Limits { host, drain, ..Default::default() };
         Ok(net::server::serve(self.listener, self.router, limits, stop).await?)
     }
 }

@@ -35,13 +35,10 @@ const ROOT_CHECK: Duration = Duration::from_secs(10);
 const PUBLISH: Duration = Duration::from_millis(100);
 
 /// How long walks and files under way are waited for at the end.
-const STOP_WAIT: Duration = Duration::from_secs(1);
+const STOP_WAIT: Duration = Duration::from_millis(900);
 
 /// Longer than any pass takes: when the next one is due is set at its end, unless it is asked for.
 const UNASKED: Duration = Duration::from_secs(365 * 24 * 3_600);
-
-/// How long a compaction under way is waited for at the end.
-const TIDY_WAIT: Duration = Duration::from_millis(500);
 
 /// Most deletions of one commit when a removed root is forgotten.
 const FORGET_MAX: usize = 4_096;
@@ -103,12 +100,11 @@ pub(crate) async fn run(shared: Arc<Shared>, shutdown: Shutdown) -> Result<(), E
     // What is under way sees the shutdown and stops by itself. A file that takes its time over that
     // must not hold up the stop: being cut off there is no worse than a kill.
     shutdown.start();
+    rounds.shared.site.collection.begin_close();
     let stopped = async { while rounds.tasks.join_next().await.is_some() {} };
     if tokio::time::timeout(STOP_WAIT, stopped).await.is_err() {
         tracing::warn!("a file is still being summarized; not waiting for it");
     }
-    // It may be cut off at any point; a short one is waited for, so that the collection is free.
-    drop(tokio::time::timeout(TIDY_WAIT, rounds.tidying.join_next()).await);
     rounds.shared.site.enter(Phase::Stopped);
     outcome
 }

@@ -4,6 +4,7 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use collection::feed::{FeedOptions, FeedServer};
 use collection::{Collection, Options, Stamp, Version};
@@ -32,6 +33,12 @@ const ID: &str = "id";
 
 /// Bytes of an id; it is written as twice as many hex digits.
 const ID_BYTES: usize = 8;
+
+/// How long requests in progress may go on after the shutdown starts.
+const REQUESTS_DRAIN: Duration = Duration::from_millis(1_000);
+
+/// How long a commit under way may take at the end; then it is left to end by itself.
+const CLOSE: Duration = Duration::from_millis(600);
 
 /// What the server, its handles and its pages share.
 #[derive(Debug)]
@@ -112,7 +119,8 @@ impl Server {
         self.handle.clone()
     }
 
-    /// Gathers and serves until the shutdown starts, then stops within two seconds.
+    /// Gathers and serves until the shutdown starts, then stops within two seconds. The data directory
+    /// is free then, although handles may be about.
     ///
     /// # Errors
     ///
@@ -121,6 +129,7 @@ impl Server {
         let shared = self.handle.shared;
         let base_url = shared.config().base_url.clone();
         let proxy = base_url.and_then(|it| it.host_str().map(str::to_owned));
+        let collection = shared.site.collection.clone();
         // What ends first, for whatever reason, ends the others.
         let child = shutdown.child();
         let options = FeedOptions { shutdown: child.clone(), ..FeedOptions::default() };
@@ -130,7 +139,8 @@ impl Server {
         let mut tasks = JoinSet::new();
         for (listener, router, host) in [(self.public, public, proxy), (self.admin, admin, None)] {
             let stop = child.clone();
-            let limits = net::server::Limits { host, ..net::server::Limits::default() };
+            let drain = REQUESTS_DRAIN;
+            let limits = net::server::Limits { host, drain, ..Default::default() };
             tasks.spawn(async move {
                 let served = net::server::serve(listener, router, limits, stop).await;
                 served.map_err(|error| Error::Listen(error.to_string()))
@@ -144,6 +154,10 @@ impl Server {
             if outcome.is_ok() {
                 outcome = ended;
             }
+        }
+        let closed = tokio::task::spawn_blocking(move || collection.close());
+        if tokio::time::timeout(CLOSE, closed).await.is_err() {
+            tracing::warn!("a commit has not ended in time; not waiting for it");
         }
         outcome
     }

@@ -29,9 +29,9 @@ const SOURCE: &str = "local";
 /// How many ports after the default one are tried.
 const PORTS_TRIED: u16 = 100;
 
-/// How long both daemons may take to stop. What is cut short then is lost to nobody: commits are whole
-/// or not there, and the next start goes on.
-const DRAIN: Duration = Duration::from_millis(1_200);
+/// How long both daemons may take to stop; each sees to it that it takes less. What is cut short then is
+/// lost to nobody: commits are whole or not there, and the next start goes on.
+const DRAIN: Duration = Duration::from_millis(1_900);
 
 /// Gather, index and search folders, and keep watching them.
 #[derive(Debug, clap::Args)]

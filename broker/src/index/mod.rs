@@ -19,6 +19,7 @@ mod writer;
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use collection::{Collection, Oid, Scanned, Version};
@@ -30,7 +31,7 @@ use crate::answer::{Answer, SearchRequest};
 use crate::error::Error;
 use schema::Fields;
 use search::Refusal;
-use writer::{Applier, Chunk, read_payload};
+use writer::{Applier, Chunk, Written, read_payload};
 
 /// What the engine says when it fails.
 pub use tantivy::TantivyError as EngineError;
@@ -85,6 +86,8 @@ struct Inner {
     /// `None` after a failure, until the next apply makes it anew.
     writer: Mutex<Option<IndexWriter>>,
     covered: Mutex<Option<Version>>,
+    /// Nothing is taken in any more.
+    closed: AtomicBool,
 }
 
 impl fmt::Debug for Index {
@@ -138,6 +141,7 @@ impl Index {
             reader,
             writer: Mutex::new(Some(writer)),
             covered: Mutex::new(covered),
+            closed: AtomicBool::new(false),
         };
         Ok(Self { inner: Arc::new(inner) })
     }
@@ -150,7 +154,8 @@ impl Index {
     /// Takes the collection's changes up to its present version into the index and returns how far
     /// it is; they are found from then on. Blocks.
     ///
-    /// Stops early, between two commits, once `cancelled` says so: the next call goes on there.
+    /// Stops early, well under a second after `cancelled` says so or the index is closed; what is
+    /// not committed then is done again by the next call.
     ///
     /// # Errors
     ///
@@ -185,7 +190,12 @@ impl Index {
         get: &dyn Fn(&Oid) -> Option<Record>,
         cancelled: &dyn Fn() -> bool,
     ) -> Result<Version, Error> {
+        let closed = || self.inner.closed.load(Ordering::Acquire);
+        let cancelled = &|| closed() || cancelled();
         let mut slot = locked(&self.inner.writer);
+        if closed() {
+            return Ok(self.covered().unwrap_or_default());
+        }
         let covered =
             self.covered().filter(|it| it.epoch == target.epoch && it.serial <= target.serial);
         if covered == Some(target) {
@@ -203,7 +213,11 @@ impl Index {
                 drop(writer);
                 Err(error)
             }
-            Ok(version) => {
+            Ok((version, Written::Cancelled)) => {
+                drop(writer);
+                Ok(version)
+            }
+            Ok((version, Written::Committed)) => {
                 *slot = Some(writer);
                 Ok(version)
             }
@@ -218,7 +232,7 @@ impl Index {
         scan: &dyn Fn(u64) -> Result<Scan, Error>,
         get: &dyn Fn(&Oid) -> Option<Record>,
         cancelled: &dyn Fn() -> bool,
-    ) -> Result<Version, Error> {
+    ) -> Result<(Version, Written), Error> {
         let mut at = covered.unwrap_or(Version { epoch: target.epoch, serial: 0 });
         if covered.is_none() {
             writer.delete_all_documents().map_err(|source| self.failed(source))?;
@@ -226,13 +240,18 @@ impl Index {
         let mut anew = covered.is_none();
         let mut changes = scan(at.serial)?.peekable();
         loop {
+            let before = at;
             let mut chunk = Chunk::default();
             while !chunk.is_full(self.inner.options.commit_changes_max)
+                && !cancelled()
                 && let Some(scanned) = changes.next()
             {
                 let scanned = scanned?;
                 at.serial = scanned.serial;
                 chunk.add(scanned);
+            }
+            if cancelled() {
+                return Ok((before, Written::Cancelled));
             }
             let ends = changes.peek().is_none();
             if ends {
@@ -240,20 +259,30 @@ impl Index {
             }
             if anew || !chunk.is_empty() {
                 let searcher = (!anew).then(|| self.inner.reader.searcher());
-                let mut applier = Applier { fields: &self.inner.fields, writer, searcher, get };
-                applier
-                    .write(&chunk, at)
-                    .and_then(|()| self.inner.reader.reload())
-                    .map_err(|source| self.failed(source))?;
+                let fields = &self.inner.fields;
+                let mut applier = Applier { fields, writer, searcher, get, cancelled };
+                let written = applier.write(&chunk, at).map_err(|source| self.failed(source))?;
+                if written == Written::Cancelled {
+                    return Ok((before, written));
+                }
+                self.inner.reader.reload().map_err(|source| self.failed(source))?;
                 anew = false;
             }
             // A stretch without anything to index is not worth a commit: after a restart it is
             // looked through once more.
             *locked(&self.inner.covered) = Some(at);
             if ends || cancelled() {
-                return Ok(at);
+                return Ok((at, Written::Committed));
             }
         }
+    }
+
+    /// Lets go of the folder, for all clones, so that it can be opened anew: waits for the commit
+    /// under way; what has not been committed is dropped. Searches go on, from the last commit.
+    /// Blocks.
+    pub fn close(&self) {
+        self.inner.closed.store(true, Ordering::Release);
+        drop(locked(&self.inner.writer).take());
     }
 
     /// Answers a search. Blocks: call it from `spawn_blocking`.

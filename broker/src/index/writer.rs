@@ -76,6 +76,14 @@ pub(super) fn read_payload(payload: &str) -> Option<Version> {
     (layout == LAYOUT.to_string()).then(|| version.parse().ok()).flatten()
 }
 
+/// How writing a chunk has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Written {
+    Committed,
+    /// Given up: the writer has to be dropped with what it was given.
+    Cancelled,
+}
+
 /// Writes chunks.
 pub(super) struct Applier<'a> {
     pub(super) fields: &'a Fields,
@@ -84,6 +92,8 @@ pub(super) struct Applier<'a> {
     pub(super) searcher: Option<Searcher>,
     /// Reads a live object from the collection, which may be ahead of the chunk.
     pub(super) get: &'a dyn Fn(&Oid) -> Option<Record>,
+    /// Whether to give up.
+    pub(super) cancelled: &'a dyn Fn() -> bool,
 }
 
 /// Operations that go to one thread of the writer together. A small chunk is one group, so that its commit
@@ -148,15 +158,21 @@ impl Applier<'_> {
     /// # Errors
     ///
     /// The engine failed; the writer has to be made anew, the index is at its last commit.
-    pub(super) fn write(&mut self, chunk: &Chunk, version: Version) -> tantivy::Result<()> {
+    pub(super) fn write(&mut self, chunk: &Chunk, version: Version) -> tantivy::Result<Written> {
         let (places, extra) = self.settle(chunk)?;
         let alone = Place::default();
         let mut group = Group::default();
         for (key, (oid, record)) in &chunk.objects {
+            if (self.cancelled)() {
+                return Ok(Written::Cancelled);
+            }
             group.add(self.fields, oid, record.as_ref(), places.get(key).unwrap_or(&alone));
             group.send(self.writer, GROUP_OPERATIONS, GROUP_BYTES)?;
         }
         for (oid, record, place) in &extra {
+            if (self.cancelled)() {
+                return Ok(Written::Cancelled);
+            }
             group.add(self.fields, oid, Some(record), place);
             group.send(self.writer, GROUP_OPERATIONS, GROUP_BYTES)?;
         }
@@ -164,7 +180,7 @@ impl Applier<'_> {
         let mut commit = self.writer.prepare_commit()?;
         commit.set_payload(&payload(version));
         commit.commit()?;
-        Ok(())
+        Ok(Written::Committed)
     }
 
     /// Finds the places of the chunk's objects among those of the same content, by [`Oid::key`],
@@ -178,6 +194,9 @@ impl Applier<'_> {
         let mut coming: HashMap<String, Vec<&Vec<u8>>> = HashMap::new();
         let mut touched = BTreeSet::new();
         for (key, (oid, record)) in &chunk.objects {
+            if (self.cancelled)() {
+                break;
+            }
             touched.extend(self.content_before(oid)?);
             if let Some(content) = record.as_ref().and_then(content) {
                 touched.insert(content.clone());
@@ -185,6 +204,9 @@ impl Applier<'_> {
             }
         }
         for group in touched {
+            if (self.cancelled)() {
+                break;
+            }
             let known = self.known(chunk, &group)?;
             let coming = coming.get(&group).map(Vec::as_slice).unwrap_or_default();
             if known.members.is_empty() && coming.len() < 2 {

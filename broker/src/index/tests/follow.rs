@@ -1,5 +1,7 @@
 //! The index follows the log: changes, deletes, duplicates, epochs, damage.
 
+use std::cell::Cell;
+
 use super::*;
 
 #[test]
@@ -75,7 +77,15 @@ fn an_apply_that_is_cancelled_goes_on_where_it_stopped() {
     for n in 0..5 {
         site.put(&format!("http://a/{n}"), &[("Title", "x")]);
     }
-    assert_eq!(apply_to(site.index(), site.epoch, &site.log.borrow(), &|| true).serial, 2);
+    let apply = |cancelled: &dyn Fn() -> bool| {
+        apply_to(site.index(), site.epoch, &site.log.borrow(), cancelled).serial
+    };
+    // In the middle of a commit's changes: they are not taken.
+    assert_eq!(apply(&|| true), 0);
+    let asked = Cell::new(0);
+    assert_eq!(apply(&|| 3 < asked.replace(asked.get() + 1)), 0);
+    site.check("*", "");
+    assert_eq!(apply(&|| site.index().covered().is_some()), 2);
     site.check("*", "0 1");
     assert_eq!(site.apply().serial, 5);
     site.check("*", "0 1 2 3 4");

@@ -1,0 +1,47 @@
+//! A broker that is stopped in the middle of its work frees its data directory at once.
+
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
+
+mod common;
+
+use broker::index::{Index, IndexOptions};
+use collection::{Collection, Options, Stamp};
+use common::{Origin, Running, config};
+use net::clock;
+
+const ROUNDS: u64 = 10;
+const OBJECTS: u64 = 10_000;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn stopped_at_work_the_data_directory_is_free_at_once() {
+    let origin = Origin::start("000000000000000a").await;
+    let mut version = origin.update(1..=OBJECTS, "alpha").await;
+    let dir = tempfile::tempdir().unwrap();
+    let mut handles = Vec::new();
+    for round in 1..=ROUNDS {
+        let broker = Running::start(config(dir.path(), vec![origin.source("a")])).await;
+        // Pulling, indexing and, further on, compacting.
+        let enough = round * OBJECTS / ROUNDS;
+        broker
+            .until("pulled", |it| enough <= it.objects && it.index_covered < Some(it.serial))
+            .await;
+        let handle = broker.handle.clone();
+        let compacting = tokio::spawn(async move { handle.compact().await });
+        handles.push(broker.handle.clone());
+        version = origin.update([round], "beta").await;
+        broker.stop().await;
+
+        let now = Stamp(clock::now_ms());
+        let opened = Collection::open(&dir.path().join("collection"), Options::default(), now);
+        let (collection, recovery) = opened.unwrap();
+        assert!(recovery.cut.is_empty() && enough <= collection.len(), "{recovery:?}");
+        drop(Index::open(&dir.path().join("index"), IndexOptions::default()).unwrap());
+        // It was cut short, or was quicker than the stop.
+        drop(compacting.await.unwrap());
+    }
+    let broker = Running::start(config(dir.path(), vec![origin.source("a")])).await;
+    broker.caught_up("a", version).await;
+    assert_eq!(broker.total("object").await, OBJECTS);
+    assert_eq!(broker.total("beta").await, ROUNDS);
+    broker.stop().await;
+}

@@ -1,0 +1,57 @@
+//! A gatherer that is stopped in the middle of its work frees its data directory at once.
+
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
+
+mod support;
+
+use std::time::Duration;
+
+use collection::{Collection, Options, Stamp};
+use gatherer::Server;
+use net::clock;
+use net::shutdown::Shutdown;
+use support::{Bench, PATIENCE, Tree};
+
+const ROUNDS: usize = 10;
+const FILES: usize = 3_000;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn stopped_at_work_the_data_directory_is_free_at_once() {
+    let tree = Tree::new();
+    for n in 0..FILES {
+        tree.write(&format!("{}/{n}.txt", n % 10), &format!("number {n}"));
+    }
+    let mut handles = Vec::new();
+    let mut cut_short = 0;
+    for round in 0..ROUNDS {
+        let server = Server::bind(tree.config()).await.unwrap();
+        let (handle, shutdown) = (server.handle(), Shutdown::new());
+        let (mut versions, mut progress) = (handle.versions(), handle.progress());
+        let running = tokio::spawn(server.run(shutdown.clone()));
+        // Among the files, or just after a commit.
+        let busy = async {
+            match round % 2 {
+                0 => progress.wait_for(|it| 0 < it.files_seen).await.map(drop),
+                _ => versions.changed().await,
+            }
+        };
+        tokio::time::timeout(PATIENCE, busy).await.unwrap().unwrap();
+        let began = clock::monotonic();
+        shutdown.start();
+        running.await.unwrap().unwrap();
+        let took = clock::monotonic() - began;
+        assert!(took < Duration::from_secs(2), "stopping took {took:?}");
+
+        let now = Stamp(clock::now_ms());
+        let opened = Collection::open(&tree.data().join("collection"), Options::default(), now);
+        let (collection, recovery) = opened.unwrap();
+        assert!(recovery.cut.is_empty(), "{recovery:?}");
+        assert_eq!(collection.version(), handle.version(), "nothing comes after the stop");
+        cut_short += usize::from(collection.len() < FILES as u64);
+        handles.push(handle);
+    }
+    assert!(0 < cut_short, "it was at work");
+    let bench = Bench::start(tree).await;
+    assert_eq!(bench.handle.status().objects, FILES as u64);
+    bench.stop().await;
+}
