@@ -296,6 +296,7 @@ fn open(config: Config, port: u16) -> Result<(Shared, AdminToken, Pages), Error>
     for cut in &recovery.cut {
         let object = crate::spec::file_url(&cut.file);
         let message = format!("{} bytes at {} were given up: {}", cut.bytes, cut.offset, cut.why);
+        tracing::warn!(file = %cut.file.display(), lost = cut.lost, "{message}");
         site.problem(object, "recovered", message);
     }
     if recovery.lost {
