@@ -178,7 +178,8 @@ impl Config {
     }
 
     /// Returns the settings for gathering `paths` (absolute) with everything stored in `data`, on
-    /// ports of this machine that the system chooses: what `harvest up` runs.
+    /// ports of this machine that the system chooses: what `harvest up` runs. `.gitignore` files are
+    /// honored: in a project's folder, what is built there is not what is looked for.
     pub fn for_paths(paths: &[PathBuf], data: &Path) -> Self {
         let local = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0);
         let mut roots: Vec<Root> = Vec::new();
@@ -186,7 +187,7 @@ impl Config {
         sorted.sort();
         for path in sorted {
             if !roots.iter().any(|root| path.starts_with(&root.directory)) {
-                roots.push(Root::new(path));
+                roots.push(Root { gitignore: true, ..Root::new(path) });
             }
         }
         Self {

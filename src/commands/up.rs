@@ -34,6 +34,8 @@ const PORTS_TRIED: u16 = 100;
 const DRAIN: Duration = Duration::from_millis(1_900);
 
 /// Gather, index and search folders, and keep watching them.
+///
+/// Hidden files, and what a .gitignore file names, are left out.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   harvest up                      the current folder; then open the page it prints
