@@ -3,7 +3,7 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use gatherer::metrics::StageCount;
 use gatherer::progress::{Phase, Progress, RootStatus};
@@ -56,6 +56,13 @@ impl Tree {
         let path = self.path(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, content).unwrap();
+    }
+
+    /// Says that a file was modified so many seconds after 1970: one that was written just now is
+    /// read again by the next pass, since it may change once more within the same tick of the clock.
+    pub(crate) fn date(&self, name: &str, seconds: u64) {
+        let file = std::fs::File::options().write(true).open(self.path(name)).unwrap();
+        file.set_modified(UNIX_EPOCH + Duration::from_secs(seconds)).unwrap();
     }
 
     pub(crate) fn config(&self) -> Config {
