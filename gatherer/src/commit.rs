@@ -17,6 +17,7 @@ use crate::note::{self, FileNote, RootNote};
 use crate::pipeline::{Order, Run, Seen};
 use crate::progress::Hold;
 use crate::site::{lock, path_bytes, root_note};
+use crate::watch::Vigil;
 
 /// Most changes of one commit, beyond the file that reaches it.
 const CHANGES_MAX: usize = 4_096;
@@ -154,10 +155,14 @@ impl<'a> Committer<'a> {
         let before = lock(&tract.note).clone();
         let vanished = self.count_vanished(order, seen)?;
         let left = lock(&tract.known).len().saturating_sub(vanished);
-        // A watcher sees both ends of a move, so only what makes the root smaller is a loss; a pass
-        // may have found anything in the old one's place, so there whatever is gone counts.
+        // A watcher sees both ends of a move, so only what makes the root smaller is a loss, and no
+        // more so when a pass has to stand in for events that were lost. Any other pass may have
+        // found anything in the old one's place, so there whatever is gone counts.
+        let directory = &self.run.plan.root.directory;
+        let watched = |vigil: &Vigil| vigil.has_lost_events(directory);
+        let on_balance = !order.whole || order.vigil.as_ref().is_some_and(watched);
         let lost =
-            if order.whole { before.lost + vanished } else { before.files.saturating_sub(left) };
+            if on_balance { before.files.saturating_sub(left) } else { before.lost + vanished };
         let decision = hold(&Losses {
             top: seen.top,
             device: before.device,

@@ -37,17 +37,19 @@ pub struct Debounce {
 }
 
 impl Debounce {
-    /// Takes a path that something has happened to.
-    pub fn handle_path(&mut self, path: &Path, now: Instant) {
+    /// Takes a path that something has happened to; returns false when it is one too many.
+    pub fn handle_path(&mut self, path: &Path, now: Instant) -> bool {
         self.tick(now);
         if self.everything || self.paths.contains(path) {
-            return;
+            return true;
         }
-        if self.paths.len() == PATHS_MAX {
-            self.handle_overflow(now);
-        } else {
+        let fits = self.paths.len() < PATHS_MAX;
+        if fits {
             self.paths.insert(path.to_path_buf());
+        } else {
+            self.handle_overflow(now);
         }
+        fits
     }
 
     /// Takes word that events were lost.

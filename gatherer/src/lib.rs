@@ -14,6 +14,7 @@ pub mod frontier;
 pub mod metrics;
 pub mod note;
 pub mod object;
+mod pass;
 mod pipeline;
 mod prepare;
 pub mod problems;

@@ -10,7 +10,7 @@
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use crate::commit::{Committer, Prepared};
@@ -20,6 +20,7 @@ use crate::progress::Phase;
 use crate::site::{Plan, Site, Tract, lock, path_bytes};
 use crate::spec;
 use crate::walk::{Go, Ground, Met, Trouble};
+use crate::watch::Vigil;
 
 /// Most files found that wait to be read.
 const CANDIDATES_MAX: usize = 1_024;
@@ -39,6 +40,8 @@ pub(crate) struct Order {
     pub(crate) whole: bool,
     /// Whether an administrator has released what is held.
     pub(crate) confirmed: bool,
+    /// The watch under which a pass over the whole root is made.
+    pub(crate) vigil: Option<Vigil>,
 }
 
 /// A file to read.
@@ -86,26 +89,27 @@ pub(crate) fn run(
     let run = Run { site, plan, tract, walk, stop, failed: AtomicBool::new(false) };
     let (candidates, to_read) = sync_channel::<Candidate>(CANDIDATES_MAX);
     let (prepared, to_commit) = sync_channel::<Prepared>(PREPARED_MAX);
-    let to_read = Mutex::new(to_read);
+    let to_read = Arc::new(Mutex::new(to_read));
     let mut committer = Committer::new(&run);
     let seen = thread::scope(|scope| {
         let walker = scope.spawn(|| run.walk(order, candidates));
         for _ in 0..plan.workers {
-            let prepared = prepared.clone();
-            scope.spawn(|| run.fetch_and_summarize(&to_read, prepared));
+            let (to_read, prepared) = (to_read.clone(), prepared.clone());
+            let run = &run;
+            scope.spawn(move || run.fetch_and_summarize(&to_read, prepared));
         }
-        drop(prepared);
+        // The walk must not wait for workers that are no more.
+        drop((to_read, prepared));
         let outcome = committer.commit_all(&to_commit);
         run.failed.store(outcome.is_err(), Relaxed);
         // Those who wait to send learn that nobody commits any more.
         drop(to_commit);
         let seen = walker.join();
+        // A fault of the walk is one of the whole order.
+        let seen = seen.unwrap_or_else(|fault| std::panic::resume_unwind(fault));
         outcome.map(|()| seen)
     })?;
-    match seen {
-        Ok(seen) if seen.finished => committer.finish(order, &seen),
-        Ok(_) | Err(_) => Ok(()),
-    }
+    if seen.finished { committer.finish(order, &seen) } else { Ok(()) }
 }
 
 impl Run<'_> {

@@ -100,6 +100,17 @@ impl Problems {
     }
 }
 
+/// Returns `text`, its middle left out where it is longer than `bytes_max`.
+pub(crate) fn shortened(text: &str, bytes_max: usize) -> std::borrow::Cow<'_, str> {
+    if text.len() <= bytes_max {
+        return text.into();
+    }
+    let half = bytes_max / 2;
+    let front = text.get(..text.floor_char_boundary(half)).unwrap_or_default();
+    let end = text.get(text.ceil_char_boundary(text.len() - half)..).unwrap_or_default();
+    format!("{front}…{end}").into()
+}
+
 /// Returns the URL of the file that an object is, or is a member of.
 fn container(object: &str) -> &str {
     object.split_once('#').map_or(object, |(file, _member)| file)

@@ -3,27 +3,24 @@
 //! Two things may be under way at once, one of each kind: a pass, and a look at touched paths, so that
 //! a file saved during a long pass is published within a second or two all the same.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-use collection::{Batch, Change, Compacted, Note, Oid, Stamp};
+use collection::{Compacted, Stamp};
 use net::clock;
 use net::shutdown::Shutdown;
-use tokio::task::{JoinError, JoinSet};
+use tokio::task::{self, JoinError, JoinSet};
 
 use crate::config::{POLL, Watch};
 use crate::debounce::Touched;
 use crate::error::Error;
-use crate::frontier::LOST_FILES_MAX;
-use crate::note::{self, FileNote};
-use crate::pipeline::{self, Order};
-use crate::progress::{Hold, Phase};
+use crate::pass::{Asked, look, pass};
+use crate::progress::Phase;
 use crate::server::Shared;
-use crate::site::{Plan, Site, lock};
-use crate::watch::{Inbox, Watcher};
+use crate::site::lock;
+use crate::watch::{Inbox, Places, Vigil, Watcher, in_words};
 
 /// How long after a failed commit the same is tried again.
 const RETRY: Duration = Duration::from_secs(10);
@@ -39,9 +36,6 @@ const STOP_WAIT: Duration = Duration::from_millis(900);
 
 /// Longer than any pass takes: when the next one is due is set at its end, unless it is asked for.
 const UNASKED: Duration = Duration::from_secs(365 * 24 * 3_600);
-
-/// Most deletions of one commit when a removed root is forgotten.
-const FORGET_MAX: usize = 4_096;
 
 /// What has been asked for and is still to be done.
 #[derive(Debug, Default)]
@@ -64,6 +58,15 @@ enum Done {
     Checked(Result<Watcher, notify::Error>, bool, u64),
 }
 
+/// What a task is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Job {
+    Pass,
+    Look,
+    Place,
+    Check,
+}
+
 /// The loop's state.
 struct Rounds {
     shared: Arc<Shared>,
@@ -74,6 +77,7 @@ struct Rounds {
     /// Counts the settings: a watcher for others than the present ones is dropped.
     settings: u64,
     tasks: JoinSet<Done>,
+    jobs: HashMap<task::Id, Job>,
     /// Compaction, one at a time.
     tidying: JoinSet<Result<Option<Compacted>, collection::Error>>,
     passing: bool,
@@ -81,6 +85,17 @@ struct Rounds {
     /// Watches are being placed: no pass begins before, or it would miss what happens meanwhile.
     placing: bool,
     checking: bool,
+    /// What is watched for each root; `None` when nothing is.
+    placed: Option<Places>,
+    /// The watch under which the pass under way began.
+    vigil: Option<Vigil>,
+    /// The watch has stood since before the last finished pass.
+    steady: bool,
+    /// Roots whose held deletions are released, until a pass has finished.
+    releases: BTreeSet<String>,
+    /// A look is under way with the settings before: no pass begins before it has ended, or it could
+    /// bring back what the pass forgets.
+    outdated: bool,
     /// When the next pass is due; while one is under way: when one has to follow it.
     pass_due: Instant,
     check_due: Instant,
@@ -118,11 +133,17 @@ impl Rounds {
             watcher: None,
             settings: 0,
             tasks: JoinSet::new(),
+            jobs: HashMap::new(),
             tidying: JoinSet::new(),
             passing: false,
             looking: false,
             placing: false,
             checking: false,
+            placed: None,
+            vigil: None,
+            steady: false,
+            releases: BTreeSet::new(),
+            outdated: false,
             pass_due: now,
             check_due: now + ROOT_CHECK,
             missed: false,
@@ -136,7 +157,11 @@ impl Rounds {
             tokio::select! {
                 biased;
                 () = self.shutdown.started() => return Ok(()),
-                Some(done) = self.tasks.join_next(), if !self.tasks.is_empty() => {
+                Some(done) = self.tasks.join_next_with_id(), if !self.tasks.is_empty() => {
+                    let done = done.map(|(id, done)| {
+                        self.jobs.remove(&id);
+                        done
+                    });
                     self.handle_done(done)?;
                 }
                 Some(tidied) = self.tidying.join_next(), if !self.tidying.is_empty() => {
@@ -152,7 +177,7 @@ impl Rounds {
     fn next_wake(&self) -> Instant {
         let now = clock::monotonic();
         let mut wake = self.check_due.max(now);
-        if !self.passing && !self.placing {
+        if !self.passing && !self.placing && !self.outdated {
             wake = wake.min(self.pass_due);
         }
         if let Some(touched) = self.inbox.poll_timeout().filter(|_| !self.looking) {
@@ -169,9 +194,10 @@ impl Rounds {
         let reload = std::mem::take(&mut lock(&self.shared.requests).reload);
         if reload {
             self.pass_due = now;
+            self.outdated = self.looking;
             self.start_watching();
         }
-        if !self.passing && !self.placing {
+        if !self.passing && !self.placing && !self.outdated {
             let mut requests = lock(&self.shared.requests);
             let asked = std::mem::take(&mut requests.gather) || !requests.confirm.is_empty();
             if asked || self.pass_due <= now {
@@ -183,6 +209,7 @@ impl Rounds {
         if !self.looking
             && let Some(touched) = self.inbox.poll_touched(now)
         {
+            self.handle_failure();
             match touched {
                 Touched::Everything => self.pass_due = now,
                 Touched::Paths(paths) => self.start_look(paths),
@@ -197,6 +224,8 @@ impl Rounds {
     /// Starts a watcher for the roots as they are now.
     fn start_watching(&mut self) {
         self.watcher = None;
+        self.forget_watch();
+        self.inbox.renew();
         self.settings += 1;
         let said = match self.shared.config().watch {
             Watch::Off => "off".to_owned(),
@@ -205,7 +234,7 @@ impl Rounds {
                 self.placing = true;
                 let (site, inbox) = (self.shared.site.clone(), self.inbox.clone());
                 let (plans, settings) = (self.shared.plans(), self.settings);
-                self.tasks.spawn_blocking(move || {
+                self.spawn(Job::Place, move || {
                     let placed = Watcher::start(site, &plans, inbox)
                         .and_then(|mut watcher| watcher.place(&plans).map(|()| watcher));
                     Done::Placed(placed, settings)
@@ -216,6 +245,11 @@ impl Rounds {
         *lock(&self.shared.watching) = said;
     }
 
+    /// From here on a pass may find anything in a root's place.
+    fn forget_watch(&mut self) {
+        (self.placed, self.vigil, self.steady) = (None, None, false);
+    }
+
     /// Takes a watcher that was placed or checked.
     fn handle_watcher(&mut self, placed: Result<Watcher, notify::Error>, settings: u64) {
         if settings != self.settings {
@@ -223,12 +257,29 @@ impl Rounds {
         }
         let said = match placed {
             Ok(watcher) => {
+                self.placed = Some(watcher.places().clone());
                 self.watcher = Some(watcher);
+                if lock(&self.shared.watching).as_str() != "starting" {
+                    return;
+                }
                 "notify".to_owned()
             }
-            Err(error) => self.fall_back(&error.to_string()),
+            Err(error) => {
+                self.forget_watch();
+                self.fall_back(&in_words(&error))
+            }
         };
         *lock(&self.shared.watching) = said;
+    }
+
+    /// Takes a watcher's word that it cannot watch everything any more.
+    fn handle_failure(&mut self) {
+        if let Some(error) = self.inbox.failure()
+            && *lock(&self.shared.watching) == "notify"
+        {
+            *lock(&self.shared.watching) = self.fall_back(&error);
+            self.pass_due = self.pass_due.min(clock::monotonic());
+        }
     }
 
     fn fall_back(&self, error: &str) -> String {
@@ -247,30 +298,44 @@ impl Rounds {
         let config = self.shared.config();
         match config.watch {
             Watch::Poll(interval) => interval.min(config.rewalk),
-            Watch::Notify if self.watcher.is_none() && !self.checking => POLL.min(config.rewalk),
+            Watch::Notify
+                if self.watcher.is_none() && !self.checking || self.inbox.failure().is_some() =>
+            {
+                POLL.min(config.rewalk)
+            }
             Watch::Notify | Watch::Off => config.rewalk,
         }
     }
 
     fn start_pass(&mut self, confirmed: BTreeSet<String>) {
         self.passing = true;
+        self.releases.extend(confirmed);
         // Whatever asks for a pass from here on is not served by this one.
         self.pass_due = clock::monotonic() + self.interval() + UNASKED;
         self.missed = false;
+        self.vigil = self.placed.clone().map(|placed| Vigil::begin(&self.inbox, placed));
+        let vigil = self.vigil.clone().filter(|_| self.steady);
         let (site, plans) = (self.shared.site.clone(), self.shared.plans());
         let shutdown = self.shutdown.clone();
         site.counts.clear();
         site.enter(Phase::Walking);
-        self.tasks.spawn_blocking(move || {
-            Done::Pass(pass(&site, &plans, &confirmed, &|| shutdown.is_started()))
+        let confirmed = self.releases.clone();
+        self.spawn(Job::Pass, move || {
+            let asked = Asked { confirmed, vigil };
+            Done::Pass(pass(&site, &plans, &asked, &|| shutdown.is_started()))
         });
+    }
+
+    fn spawn(&mut self, job: Job, work: impl FnOnce() -> Done + Send + 'static) {
+        let id = self.tasks.spawn_blocking(work).id();
+        self.jobs.insert(id, job);
     }
 
     fn start_look(&mut self, paths: Vec<PathBuf>) {
         self.looking = true;
         let (site, plans) = (self.shared.site.clone(), self.shared.plans());
         let shutdown = self.shutdown.clone();
-        self.tasks.spawn_blocking(move || {
+        self.spawn(Job::Look, move || {
             Done::Look(look(&site, &plans, &paths, &|| shutdown.is_started()))
         });
     }
@@ -279,7 +344,7 @@ impl Rounds {
         let Some(mut watcher) = self.watcher.take() else { return };
         self.checking = true;
         let (plans, settings) = (self.shared.plans(), self.settings);
-        self.tasks.spawn_blocking(move || {
+        self.spawn(Job::Check, move || {
             if !watcher.is_misplaced(&plans) {
                 return Done::Checked(Ok(watcher), false, settings);
             }
@@ -301,14 +366,7 @@ impl Rounds {
         let done = match done {
             Ok(done) => done,
             Err(error) => {
-                // A fault of ours: the run goes on, and looks at everything again.
-                tracing::error!(%error, "a walk failed");
-                self.shared.site.problem("-".to_owned(), "fault", error.to_string());
-                self.passing = false;
-                self.looking = false;
-                self.placing = false;
-                self.checking = false;
-                self.pass_due = now + RETRY;
+                self.handle_fault(&error, now);
                 return Ok(());
             }
         };
@@ -316,6 +374,13 @@ impl Rounds {
             Done::Pass(outcome) => {
                 self.passing = false;
                 self.pass_due = self.pass_due.min(now + self.interval());
+                match (&outcome, self.vigil.take()) {
+                    (Ok(()), vigil) => {
+                        self.steady = vigil.is_some();
+                        self.releases.clear();
+                    }
+                    (Err(_), vigil) => vigil.iter().for_each(Vigil::give_up),
+                }
                 self.handle_outcome(outcome)?;
                 if self.missed {
                     self.pass_due = self.pass_due.min(now + RETRY);
@@ -323,9 +388,10 @@ impl Rounds {
                 self.start_tidying();
             }
             Done::Look(outcome) => {
-                self.looking = false;
+                (self.looking, self.outdated) = (false, false);
                 self.handle_outcome(outcome)?;
                 if self.missed {
+                    self.inbox.note_lost();
                     self.pass_due = self.pass_due.min(now + RETRY);
                 }
             }
@@ -335,10 +401,11 @@ impl Rounds {
             }
             Done::Checked(checked, misplaced, settings) => {
                 self.checking = false;
-                self.handle_watcher(checked, settings);
-                if misplaced {
+                if misplaced && settings == self.settings {
+                    self.forget_watch();
                     self.pass_due = now;
                 }
+                self.handle_watcher(checked, settings);
             }
         }
         if !self.passing && !self.looking {
@@ -351,6 +418,29 @@ impl Rounds {
             self.shared.site.publish();
         }
         Ok(())
+    }
+
+    /// A fault of ours: the run goes on, and looks at everything again.
+    fn handle_fault(&mut self, error: &JoinError, now: Instant) {
+        tracing::error!(%error, "a walk failed");
+        self.shared.site.problem("-".to_owned(), "fault", error.to_string());
+        match self.jobs.remove(&error.id()) {
+            Some(Job::Pass) => {
+                self.passing = false;
+                self.vigil.take().iter().for_each(Vigil::give_up);
+            }
+            Some(Job::Look) => {
+                (self.looking, self.outdated) = (false, false);
+                self.inbox.note_lost();
+            }
+            Some(Job::Place) => self.placing = false,
+            Some(Job::Check) => {
+                self.checking = false;
+                self.forget_watch();
+            }
+            None => {}
+        }
+        self.pass_due = now + RETRY;
     }
 
     /// A full disk is waited for; after any other failure the collection must be opened again.
@@ -384,119 +474,12 @@ fn report_tidied(tidied: Result<Result<Option<Compacted>, collection::Error>, Jo
     }
 }
 
-/// Goes over all roots, one after the other. Blocks.
-fn pass(
-    site: &Site,
-    plans: &[Plan],
-    confirmed: &BTreeSet<String>,
-    stop: &(dyn Fn() -> bool + Sync),
-) -> Result<(), collection::Error> {
-    for plan in plans {
-        if stop() {
-            return Ok(());
-        }
-        let tract = site.tract(&plan.url)?;
-        site.enter(Phase::Walking);
-        let order = Order {
-            scopes: vec![plan.root.directory.clone()],
-            whole: true,
-            confirmed: confirmed.contains(&plan.url),
-        };
-        pipeline::run(site, plan, &tract, &order, stop)?;
-    }
-    for url in site.known_roots()? {
-        if !plans.iter().any(|plan| plan.url == url) {
-            forget_root(site, &url, confirmed.contains(&url), stop)?;
-        }
-    }
-    if !stop() {
-        site.passes.fetch_add(1, Relaxed);
-    }
-    Ok(())
-}
-
-/// Looks at paths that something has happened to. Blocks.
-fn look(
-    site: &Site,
-    plans: &[Plan],
-    paths: &[PathBuf],
-    stop: &(dyn Fn() -> bool + Sync),
-) -> Result<(), collection::Error> {
-    for plan in plans {
-        let top = &plan.root.directory;
-        let scopes: Vec<PathBuf> =
-            paths.iter().filter(|path| path.starts_with(top)).cloned().collect();
-        if scopes.is_empty() {
-            continue;
-        }
-        let tract = site.tract(&plan.url)?;
-        // Whatever happens to the top itself concerns the whole root, its hold included.
-        let whole = scopes.contains(top);
-        let scopes = if whole { vec![top.clone()] } else { scopes };
-        pipeline::run(site, plan, &tract, &Order { scopes, whole, confirmed: false }, stop)?;
-    }
-    Ok(())
-}
-
-/// Deletes what is left of a root that is no longer in the settings; much of it only once confirmed.
-fn forget_root(
-    site: &Site,
-    url: &str,
-    confirmed: bool,
-    stop: &(dyn Fn() -> bool + Sync),
-) -> Result<(), collection::Error> {
-    let tract = site.tract(url)?;
-    let files = lock(&tract.known).len();
-    if LOST_FILES_MAX < files && !confirmed {
-        let mut note = lock(&tract.note);
-        if note.hold != Some(Hold::Removed) {
-            (note.hold, note.held) = (Some(Hold::Removed), files);
-            site.remember_root(url, &note)?;
-        }
-        let message = format!(
-            "the root is no longer in the settings: its {files} files are kept until it is back or \
-             POST /confirm?root={url} says that it is gone"
-        );
-        site.problem(url.to_owned(), "held", message);
-        return Ok(());
-    }
-    let mut batch = Batch::default();
-    for entry in site.collection.notes(&note::files_prefix(url)) {
-        let (key, value) = entry?;
-        if let Some(file) = note::from_bytes::<FileNote>(&value) {
-            let oid = |record: note::Published| Oid::new(&site.id, &record.url);
-            batch.changes.extend(file.records.into_iter().map(oid).map(Change::Delete));
-        }
-        batch.notes.push(Note { key, value: None });
-        if FORGET_MAX <= batch.changes.len() {
-            site.commit_deletes(std::mem::take(&mut batch))?;
-        }
-        if stop() {
-            break;
-        }
-    }
-    if !stop() {
-        batch.notes.push(Note { key: note::root_key(url), value: None });
-        site.forget_tract(url);
-    }
-    site.commit_deletes(batch)
-}
-
-impl Site {
-    fn commit_deletes(&self, batch: Batch) -> Result<(), collection::Error> {
-        let deleted = batch.changes.len() as u64;
-        self.collection.commit(batch, Stamp(clock::now_ms()))?;
-        self.metrics.deleted.fetch_add(deleted, Relaxed);
-        self.counts.deleted.fetch_add(deleted, Relaxed);
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::Server;
     use crate::config::Config;
+    use crate::progress::Hold;
 
     async fn rounds(folder: &tempfile::TempDir) -> Rounds {
         let root = folder.path().join("root");
@@ -514,11 +497,106 @@ mod tests {
         assert_eq!(*lock(&rounds.shared.watching), "poll 60");
         assert_eq!(rounds.interval(), POLL);
         assert_eq!(lock(&rounds.shared.site.problems).by_kind()["unwatched"], 1);
+        // A watcher that stands, but cannot watch what has come since.
+        *lock(&rounds.shared.watching) = "notify".to_owned();
+        rounds.inbox.fail(&notify::Error::new(notify::ErrorKind::MaxFilesWatch));
+        rounds.handle_failure();
+        assert_eq!(*lock(&rounds.shared.watching), "poll 60");
+        assert_eq!(rounds.interval(), POLL);
         // Word of earlier settings changes nothing.
         rounds.settings = 1;
         *lock(&rounds.shared.watching) = "starting".to_owned();
         rounds.handle_watcher(Err(notify::Error::generic("late")), 0);
         assert_eq!(*lock(&rounds.shared.watching), "starting");
+    }
+
+    /// Takes what comes to its end until `is_over`.
+    async fn run_until(rounds: &mut Rounds, is_over: impl Fn(&Rounds) -> bool) {
+        while !is_over(rounds) {
+            let done = rounds.tasks.join_next_with_id().await.unwrap();
+            rounds.handle_done(done.map(|(_, done)| done)).unwrap();
+        }
+    }
+
+    async fn make_pass(rounds: &mut Rounds) -> Option<Hold> {
+        rounds.start_pass(BTreeSet::new());
+        run_until(rounds, |it| !it.passing).await;
+        let plan = &rounds.shared.plans()[0];
+        let tract = rounds.shared.site.tract(&plan.url).unwrap();
+        lock(&tract.note).hold.clone()
+    }
+
+    /// Replaces most files of a watched root by others, loses the events, and makes a pass. The
+    /// watch is heard by nobody: what it names is not looked at.
+    async fn replace_unheard(before: impl Fn(&mut Rounds, &std::path::Path)) -> Option<Hold> {
+        let folder = tempfile::tempdir().unwrap();
+        let mut rounds = rounds(&folder).await;
+        let root = folder.path().join("root");
+        let write = |round: u32| {
+            for n in 0..300 {
+                std::fs::write(root.join(format!("{round}-{n}.txt")), "words").unwrap();
+            }
+        };
+        write(1);
+        rounds.start_watching();
+        run_until(&mut rounds, |it| !it.placing).await;
+        assert_eq!(make_pass(&mut rounds).await, None);
+        for n in 0..300 {
+            std::fs::remove_file(root.join(format!("1-{n}.txt"))).unwrap();
+        }
+        write(2);
+        before(&mut rounds, &root);
+        make_pass(&mut rounds).await
+    }
+
+    #[tokio::test]
+    async fn a_pass_in_place_of_lost_events_counts_on_balance() {
+        assert_eq!(replace_unheard(|rounds, _| rounds.inbox.overflow()).await, None);
+    }
+
+    #[tokio::test]
+    async fn any_other_pass_counts_whatever_is_gone() {
+        let all = Some(Hold::Lost { lost: 300, of: 300 });
+        assert_eq!(replace_unheard(|_, _| ()).await, all);
+        // What was watched is not what is there now.
+        let swapped = replace_unheard(|rounds, root| {
+            let aside = root.with_file_name("aside");
+            std::fs::create_dir(&aside).unwrap();
+            for entry in std::fs::read_dir(root).unwrap().map(Result::unwrap) {
+                std::fs::rename(entry.path(), aside.join(entry.file_name())).unwrap();
+            }
+            std::fs::remove_dir(root).unwrap();
+            std::fs::rename(aside, root).unwrap();
+            rounds.inbox.overflow();
+        });
+        assert_eq!(swapped.await, all);
+        // Not all of it was watched.
+        let failed = replace_unheard(|rounds, _| {
+            rounds.inbox.fail(&notify::Error::new(notify::ErrorKind::MaxFilesWatch));
+        });
+        assert_eq!(failed.await, all);
+        // Another watch than that of the pass before.
+        let anew = replace_unheard(|rounds, _| {
+            rounds.start_watching();
+            rounds.inbox.overflow();
+        });
+        assert_eq!(anew.await, all);
+    }
+
+    #[tokio::test]
+    async fn a_full_disk_does_not_make_a_replacement_a_loss() {
+        let kept = replace_unheard(|rounds, _| {
+            rounds.inbox.overflow();
+            rounds.vigil = rounds.placed.clone().map(|it| Vigil::begin(&rounds.inbox, it));
+            rounds.handle_done(Ok(Done::Pass(Err(full())))).unwrap();
+            assert!(rounds.vigil.is_none());
+        });
+        assert_eq!(kept.await, None);
+    }
+
+    fn full() -> collection::Error {
+        let source = std::io::ErrorKind::StorageFull.into();
+        collection::Error::Full { path: "x".into(), source }
     }
 
     #[tokio::test]
@@ -540,15 +618,48 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_fault_in_a_look_ends_that_look_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut rounds = rounds(&folder).await;
+        (rounds.passing, rounds.looking) = (true, true);
+        rounds.spawn(Job::Look, || std::panic::resume_unwind(Box::new("a fault")));
+        run_until(&mut rounds, |it| !it.looking).await;
+        assert!(rounds.passing && rounds.jobs.is_empty(), "the pass goes on");
+        assert_eq!(lock(&rounds.shared.site.problems).by_kind()["fault"], 1);
+    }
+
+    #[tokio::test]
+    async fn a_release_lasts_until_a_pass_has_finished() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut rounds = rounds(&folder).await;
+        rounds.start_pass(BTreeSet::from(["file:///a".to_owned()]));
+        rounds.handle_done(Ok(Done::Pass(Err(full())))).unwrap();
+        assert_eq!(rounds.releases.len(), 1);
+        rounds.handle_done(Ok(Done::Pass(Ok(())))).unwrap();
+        assert!(rounds.releases.is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_pass_with_new_settings_waits_for_a_look_with_the_old_ones() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut rounds = rounds(&folder).await;
+        rounds.looking = true;
+        lock(&rounds.shared.requests).reload = true;
+        rounds.start_what_is_due();
+        run_until(&mut rounds, |it| !it.placing).await;
+        rounds.start_what_is_due();
+        assert!(!rounds.passing);
+        rounds.handle_done(Ok(Done::Look(Ok(())))).unwrap();
+        rounds.start_what_is_due();
+        assert!(rounds.passing);
+    }
+
+    #[tokio::test]
     async fn a_full_disk_is_waited_for_and_a_failed_one_ends_the_run() {
         let folder = tempfile::tempdir().unwrap();
         let mut rounds = rounds(&folder).await;
-        let full = collection::Error::Full {
-            path: "x".into(),
-            source: std::io::ErrorKind::StorageFull.into(),
-        };
         rounds.passing = true;
-        rounds.handle_done(Ok(Done::Pass(Err(full)))).unwrap();
+        rounds.handle_done(Ok(Done::Pass(Err(full())))).unwrap();
         let wait = rounds.pass_due.duration_since(clock::monotonic());
         assert!(wait <= RETRY, "{wait:?}");
         assert_eq!(lock(&rounds.shared.site.problems).by_kind()["disk-full"], 1);

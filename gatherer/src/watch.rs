@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
@@ -18,14 +18,22 @@ use notify::{RecommendedWatcher, RecursiveMode, Watcher as _};
 use tokio::sync::Notify;
 
 use crate::debounce::{Debounce, Touched};
+use crate::problems::shortened;
 use crate::site::{Plan, Site, lock};
 use crate::spec::Symlinks;
+
+/// How much of a path a message quotes, in bytes.
+const PATH_BYTES_MAX: usize = 200;
 
 /// Where the watcher leaves what it hears, for the one who acts on it.
 #[derive(Debug, Default)]
 pub(crate) struct Inbox {
     debounce: Mutex<Debounce>,
     news: Notify,
+    /// Events were lost, or not acted on, since the last pass began.
+    lost: AtomicBool,
+    /// Why a part of what is to be watched is not, since the watcher was started.
+    failed: Mutex<Option<String>>,
 }
 
 impl Inbox {
@@ -44,14 +52,94 @@ impl Inbox {
         lock(&self.debounce).poll_touched(now)
     }
 
-    fn overflow(&self) {
+    /// Notes that events were lost: everything has to be looked at.
+    pub(crate) fn overflow(&self) {
+        self.lost.store(true, Relaxed);
         lock(&self.debounce).handle_overflow(clock::monotonic());
         self.news.notify_one();
     }
 
-    fn touch(&self, path: &Path) {
-        lock(&self.debounce).handle_path(path, clock::monotonic());
+    /// Notes that events were heard and could not be acted on.
+    pub(crate) fn note_lost(&self) {
+        self.lost.store(true, Relaxed);
+    }
+
+    /// Takes what a watcher says that cannot watch everything.
+    pub(crate) fn fail(&self, error: &notify::Error) {
+        *lock(&self.failed) = Some(in_words(error));
+        self.overflow();
+    }
+
+    /// Why a part of what is to be watched is not, if that is so.
+    pub(crate) fn failure(&self) -> Option<String> {
+        lock(&self.failed).clone()
+    }
+
+    /// Notes that another watcher is started.
+    pub(crate) fn renew(&self) {
+        *lock(&self.failed) = None;
+    }
+
+    /// Takes a path; returns false when it is one too many.
+    fn touch(&self, path: &Path) -> bool {
+        let fits = lock(&self.debounce).handle_path(path, clock::monotonic());
+        if !fits {
+            self.lost.store(true, Relaxed);
+        }
         self.news.notify_one();
+        fits
+    }
+}
+
+/// Device and inode of what was watched for each root, by the root's directory.
+pub(crate) type Places = BTreeMap<PathBuf, (u64, u64)>;
+
+/// What a pass knows of a watch that has stood since before the pass before it.
+#[derive(Clone, Debug)]
+pub(crate) struct Vigil {
+    inbox: Arc<Inbox>,
+    /// Whether events were lost before this pass began.
+    lost: bool,
+    placed: Places,
+}
+
+impl Vigil {
+    /// Begins a pass: what is lost from here on counts for the next one too.
+    pub(crate) fn begin(inbox: &Arc<Inbox>, placed: Places) -> Self {
+        let lost = inbox.lost.swap(false, Relaxed);
+        Self { inbox: inbox.clone(), lost, placed }
+    }
+
+    /// Whether this pass stands in for events that were lost under a watch of this root, which has
+    /// not been replaced meanwhile. Blocks.
+    pub(crate) fn has_lost_events(&self, root: &Path) -> bool {
+        (self.lost || self.inbox.lost.load(Relaxed))
+            && self.inbox.failure().is_none()
+            && anchor(root).is_some_and(|it| self.placed.get(root) == Some(&it.identity))
+    }
+
+    /// Notes that the pass has not come to its end.
+    pub(crate) fn give_up(&self) {
+        if self.lost {
+            self.inbox.note_lost();
+        }
+    }
+}
+
+/// Says what a watcher's error is; its own words show paths as a programmer writes them.
+pub(crate) fn in_words(error: &notify::Error) -> String {
+    use notify::ErrorKind;
+    let what = match &error.kind {
+        ErrorKind::MaxFilesWatch => "the system allows no more watches".to_owned(),
+        ErrorKind::PathNotFound => "no such file or directory".to_owned(),
+        ErrorKind::WatchNotFound => "there is no such watch".to_owned(),
+        ErrorKind::Generic(what) => what.clone(),
+        ErrorKind::Io(error) => error.to_string(),
+        ErrorKind::InvalidConfig(_) => "the watcher cannot be set up".to_owned(),
+    };
+    match error.paths.first() {
+        Some(path) => format!("{}: {what}", shortened(&path.to_string_lossy(), PATH_BYTES_MAX)),
+        None => what,
     }
 }
 
@@ -78,7 +166,7 @@ pub(crate) struct Watcher {
     inner: RecommendedWatcher,
     site: Arc<Site>,
     /// The device and inode of each root when its watch was set, by directory.
-    placed: BTreeMap<PathBuf, (u64, u64)>,
+    placed: Places,
 }
 
 impl Watcher {
@@ -104,24 +192,28 @@ impl Watcher {
         // The watcher's thread may outlive the watcher by a moment: it must not keep the collection
         // open.
         let counters = Arc::downgrade(&site);
+        let count = move || {
+            if let Some(site) = counters.upgrade() {
+                site.metrics.overflows.fetch_add(1, Relaxed);
+            }
+        };
         let hear = move |event: notify::Result<notify::Event>| match event {
             Ok(event) if event.need_rescan() => {
-                if let Some(site) = counters.upgrade() {
-                    site.metrics.overflows.fetch_add(1, Relaxed);
-                }
+                count();
                 inbox.overflow();
             }
             Ok(event) if is_change(event.kind) => {
                 for path in &event.paths {
-                    if watched.iter().any(|root| root.wants(path)) {
-                        inbox.touch(path);
+                    let wanted = watched.iter().any(|root| root.wants(path));
+                    if wanted && !inbox.touch(path) {
+                        count();
                     }
                 }
             }
             Ok(_) => {}
             Err(error) => {
                 tracing::warn!(%error, "the watcher failed; everything is walked");
-                inbox.overflow();
+                inbox.fail(&error);
             }
         };
         let config = notify::Config::default().with_follow_symlinks(follow);
@@ -155,11 +247,16 @@ impl Watcher {
                     return Err(error);
                 }
                 Err(error) => {
-                    self.site.problem(plan.url.clone(), "unwatched", error.to_string());
+                    self.site.problem(plan.url.clone(), "unwatched", in_words(&error));
                 }
             }
         }
         Ok(())
+    }
+
+    /// Returns what is watched for each root.
+    pub(crate) fn places(&self) -> &Places {
+        &self.placed
     }
 
     /// Whether a root has gone, come back, or been replaced since its watch was placed. Blocks.
@@ -221,6 +318,15 @@ mod tests {
         }
         root.hidden = true;
         assert!(root.wants(Path::new("/.r/.git/index")));
+    }
+
+    #[test]
+    fn an_error_is_told_in_words() {
+        let path = PathBuf::from(format!("/srv/{}/end", "x".repeat(4_000)));
+        let said = in_words(&notify::Error::new(notify::ErrorKind::MaxFilesWatch).add_path(path));
+        assert!(said.starts_with("/srv/xxx") && said.contains("…"), "{said}");
+        assert!(said.ends_with("/end: the system allows no more watches"), "{said}");
+        assert_eq!(in_words(&notify::Error::generic("a \"b\"")), "a \"b\"");
     }
 
     #[test]
