@@ -125,6 +125,9 @@ pub struct Config {
     pub read_bytes_max: u64,
     /// How many threads read and summarize; at least 1.
     pub workers: usize,
+    /// Whether a full disk is waited for. Otherwise it ends the run: for one that is to end by itself.
+    /// Not in the settings file.
+    pub wait_for_space: bool,
 }
 
 impl Config {
@@ -218,6 +221,7 @@ impl Config {
             rewalk: REWALK,
             read_bytes_max: READ_BYTES_MAX,
             workers: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+            wait_for_space: true,
         }
     }
 }

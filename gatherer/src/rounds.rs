@@ -443,11 +443,12 @@ impl Rounds {
         self.pass_due = now + RETRY;
     }
 
-    /// A full disk is waited for; after any other failure the collection must be opened again.
+    /// A full disk is waited for, where that is wanted; after any other failure the collection must
+    /// be opened again.
     fn handle_outcome(&mut self, outcome: Result<(), collection::Error>) -> Result<(), Error> {
         match outcome {
             Ok(()) => Ok(()),
-            Err(error @ collection::Error::Full { .. }) => {
+            Err(error @ collection::Error::Full { .. }) if self.shared.config().wait_for_space => {
                 tracing::error!(%error, "cannot commit; trying again");
                 self.shared.site.problem("-".to_owned(), "disk-full", error.to_string());
                 self.missed = true;

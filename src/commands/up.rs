@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
 use broker::source::Source;
+use broker::status::SourceStatus;
 use indicatif::MultiProgress;
 use net::clock;
 use net::shutdown::Shutdown;
@@ -32,6 +33,9 @@ const PORTS_TRIED: u16 = 100;
 /// How long both daemons may take to stop; each sees to it that it takes less. What is cut short then is
 /// lost to nobody: commits are whole or not there, and the next start goes on.
 const DRAIN: Duration = Duration::from_millis(1_900);
+
+/// After so many failed pulls in a row `--once` gives up.
+const FAILURES_MAX: u32 = 3;
 
 /// Gather, index and search folders, and keep watching them.
 ///
@@ -77,7 +81,7 @@ pub(crate) async fn run(args: Args, bars: MultiProgress) -> anyhow::Result<ExitC
         Some(data) => std::path::absolute(data)?,
         None => places::data_for(&paths)?,
     };
-    let pair = Pair::bind(&paths, &data, args.listen).await?;
+    let pair = Pair::bind(&paths, &data, args.listen, args.once).await?;
     let work = work(&args, &data, Show::new(bars), &pair);
 
     let shutdown = Shutdown::new();
@@ -122,7 +126,10 @@ fn work(
         }
         let gathered = clock::monotonic().duration_since(start);
         show.collecting(&progress);
-        broker.caught_up(SOURCE, gatherer.version()).await?;
+        tokio::select! {
+            done = broker.caught_up(SOURCE, gatherer.version()) => done?,
+            problem = failure(&broker), if once => bail!("the broker cannot go on: {problem}"),
+        }
         let took = clock::monotonic().duration_since(start);
         show.done(&progress, gathered, broker.status().await.objects, took)?;
         for root in gatherer.status().roots.iter().filter(|root| root.hold.is_some()) {
@@ -160,8 +167,10 @@ impl Pair {
         paths: &[PathBuf],
         data: &Path,
         listen: Option<SocketAddr>,
+        once: bool,
     ) -> anyhow::Result<Self> {
-        let config = gatherer::Config::for_paths(paths, &data.join("gatherer"));
+        let mut config = gatherer::Config::for_paths(paths, &data.join("gatherer"));
+        config.wait_for_space = !once;
         let name = config.name.clone();
         let gatherer = gatherer::Server::bind(config).await?;
         let url = Url::parse(&format!("http://{}/", gatherer.local_addr()?))?;
@@ -194,6 +203,20 @@ impl Pair {
         let serving = self.broker.run(shutdown.clone());
         daemons.spawn(async { serving.await.context("the broker stopped") });
         daemons
+    }
+}
+
+/// Waits until the broker has failed so often that it will not help to try again.
+async fn failure(broker: &broker::server::Handle) -> String {
+    let mut tick = tokio::time::interval(Duration::from_secs(1));
+    loop {
+        tick.tick().await;
+        let status = broker.status().await;
+        let failing = |it: &&SourceStatus| FAILURES_MAX <= it.errors.in_a_row;
+        let source = status.sources.iter().find(failing).and_then(|it| it.errors.last.clone());
+        if let Some(problem) = status.index_problem.or(source) {
+            return problem;
+        }
     }
 }
 
@@ -280,7 +303,8 @@ mod tests {
         let taken = TcpListener::bind("127.0.0.1:0").unwrap();
         let listen = taken.local_addr().unwrap();
         let paths = [dir.path().to_owned()];
-        let error = Pair::bind(&paths, &dir.path().join("data"), Some(listen)).await.unwrap_err();
+        let error =
+            Pair::bind(&paths, &dir.path().join("data"), Some(listen), false).await.unwrap_err();
         assert!(error.to_string().contains("in use"), "{error:#}");
         assert_ne!(free_address().unwrap(), listen);
     }
