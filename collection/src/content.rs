@@ -248,7 +248,7 @@ impl Draft {
         let mut wrong = None;
         let outcome = visit(&self.plain, |section, record| {
             let id = match record.template() {
-                NOTE => xxh3_64(record.get("Key").unwrap_or_default()),
+                NOTE if self.local => xxh3_64(record.get("Key").unwrap_or_default()),
                 ROOT if section == Section::Refresh => 0,
                 _ => reference_of(record).map_or(1, |oid| xxh3_64(&oid.key())),
             };

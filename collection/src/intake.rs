@@ -134,7 +134,10 @@ impl Intake {
                 None => return (self.tally, Ok(())),
             }
         };
-        if !self.ended {
+        // After any other error there is nothing left to apply; and where it was applying that
+        // failed, the cursor must not go by what is not there.
+        let is_cut = matches!(outcome, Ok(()) | Err(Error::Stream { .. }));
+        if !self.ended && is_cut {
             let applied = self.apply();
             let cut = |()| Err(self.damage(Damage::Truncated));
             return (self.tally, applied.and(outcome).and_then(cut));
@@ -308,8 +311,17 @@ mod tests {
     /// serial are there then.
     fn take_in(bytes: &[u8], to: Version, records_max: u64) -> (Result<(), Error>, u64, u64) {
         let dir = tempfile::tempdir().unwrap();
-        let collection = open(dir.path());
-        let mut intake = Intake::new(collection.clone(), "source".to_owned(), Stream::Delta);
+        take_into(&open(dir.path()), "source", bytes, to, records_max)
+    }
+
+    fn take_into(
+        collection: &Collection,
+        source: &str,
+        bytes: &[u8],
+        to: Version,
+        records_max: u64,
+    ) -> (Result<(), Error>, u64, u64) {
+        let mut intake = Intake::new(collection.clone(), source.to_owned(), Stream::Delta);
         (intake.epoch, intake.to, intake.records_max) = (to.epoch, to.serial, records_max);
         let pieces: Vec<_> = bytes.chunks(100).map(Bytes::copy_from_slice).collect();
         let (sender, receiver) = mpsc::channel(pieces.len() + 1);
@@ -318,7 +330,7 @@ mod tests {
         }
         sender.try_send(Piece::End).unwrap();
         let (tally, outcome) = intake.run(receiver);
-        let cursor = collection.cursor("source").unwrap().map_or(0, |it| it.serial);
+        let cursor = collection.cursor(source).unwrap().map_or(0, |it| it.serial);
         assert_eq!(tally.applied.updated, collection.len());
         (outcome, collection.len(), cursor)
     }
@@ -392,5 +404,22 @@ mod tests {
         let (outcome, objects, cursor) = take_in(&whole, to, 10);
         assert!(matches!(outcome, Err(Error::OverLimit { setting: "records_max", .. })));
         assert!((11..OBJECTS).contains(&objects) && objects == cursor, "{objects} {cursor}");
+    }
+
+    #[test]
+    fn what_could_not_be_applied_is_not_passed_by() {
+        let (bytes, _, to) = stream();
+        let whole = [bytes, end_mark(to)].concat();
+        let dir = tempfile::tempdir().unwrap();
+        // The note of a cursor fits, that of an object and its holder does not.
+        let source = "s".repeat(400);
+        let options = Options { record_bytes_max: 470, ..Options::default() };
+        let (collection, _) = Collection::open(dir.path(), options, Stamp(1)).unwrap();
+        for records_max in [10, u64::MAX] {
+            let (outcome, objects, cursor) =
+                take_into(&collection, &source, &whole, to, records_max);
+            assert!(matches!(outcome, Err(Error::Refused { .. })), "{outcome:?}");
+            assert_eq!((objects, cursor), (0, 0));
+        }
     }
 }

@@ -37,8 +37,8 @@ impl Collection {
     ///
     /// # Errors
     ///
-    /// As for [`commit`](Self::commit); records without identity, and those that are too large, are
-    /// ignored and counted, not refused.
+    /// As for [`commit`](Self::commit); records and roots without identity, and what is too large,
+    /// are ignored and counted, not refused.
     pub fn apply(&self, pulled: Pulled, now: Stamp) -> Result<Applied, Error> {
         let mut tail = self.inner.tail();
         let before = self.cursor(&pulled.source)?;
@@ -183,6 +183,10 @@ impl<'a> Merge<'a> {
                 } else {
                     self.applied.ignored += 1;
                 }
+            }
+            // Refused, it would hold up its source for ever.
+            Change::Confirm { gatherer, root, .. } if !Oid::new(&gatherer, &root).is_valid() => {
+                self.applied.ignored += 1;
             }
             Change::Confirm { gatherer, root, at } => {
                 let known = self.inner.read_keys(|keys| keys.confirmed(&gatherer, &root))?;

@@ -198,10 +198,16 @@ fn what_cannot_be_stored_does_not_hold_up_its_source() {
     let mut huge = record("g", "huge", "h");
     huge.push("Body", vec![b'x'; Options::default().record_bytes_max]);
     let nameless = Change::Update(Record::new("FILE", "http://x"));
-    let list = vec![(1, Change::Update(huge)), (2, nameless), (3, update("u", "u"))];
-    let applied = collection.apply(pulled("a", 3, list), Stamp(1)).unwrap();
-    assert_eq!((applied.updated, applied.ignored), (1, 2));
-    assert_eq!(collection.cursor("a").unwrap().unwrap().serial, 3);
+    let no_root = Change::Confirm { gatherer: String::new(), root: "r".into(), at: Stamp(1) };
+    // The templates that the log itself uses are nobody's.
+    let mut note = record("g", "u", "u");
+    note.template = "NOTE".to_owned();
+    let list =
+        vec![(1, Change::Update(huge)), (2, nameless), (3, no_root), (4, Change::Update(note))];
+    let applied = collection.apply(pulled("a", 4, list), Stamp(1)).unwrap();
+    assert_eq!((applied.updated, applied.ignored), (1, 3));
+    assert_eq!(collection.cursor("a").unwrap().unwrap().serial, 4);
+    assert_eq!(collection.get(&oid("u")).unwrap().unwrap().record.template, "NOTE");
 }
 
 #[test]
