@@ -147,9 +147,7 @@ impl Collection {
         self.inner.commit(&mut tail, &[], &notes, now)?;
         let mut manifest = tail.manifest_now();
         manifest.lost = false;
-        manifest.write(&self.inner.dir)?;
-        tail.manifest = manifest;
-        Ok(())
+        tail.replace(manifest, &self.inner.dir)
     }
 
     /// Returns the version of the last commit.
@@ -320,10 +318,10 @@ impl Collection {
     pub fn new_epoch(&self, now: Stamp) -> Result<Version, Error> {
         let mut tail = self.inner.tail();
         self.inner.go_on()?;
+        tail.go_on(&self.inner.dir)?;
         let mut manifest = tail.manifest_now();
         manifest.epoch = recover::fresh_epoch(now, manifest.epoch);
-        manifest.write(&self.inner.dir)?;
-        tail.manifest = manifest;
+        tail.replace(manifest, &self.inner.dir)?;
         let (epoch, commit, serial) = (tail.manifest.epoch, tail.commit, tail.serial);
         self.inner.read_keys(|keys| keys.writes()?.commit(epoch, commit, serial))?;
         self.inner.publish(&tail);

@@ -104,6 +104,7 @@ impl Inner {
         self.go_on()?;
         let (inputs, start, commit) = {
             let mut tail = self.tail();
+            tail.go_on(&self.dir)?;
             if tail.end != 0 {
                 self.log.roll(&mut tail)?;
             }
@@ -136,6 +137,7 @@ impl Inner {
         mut rewrite: Rewrite<'_>,
     ) -> Result<Compacted, Error> {
         let mut tail = self.tail();
+        tail.go_on(&self.dir)?;
         let mut manifest = tail.manifest_now();
         let end = start + inputs.len();
         let numbers = rewrite.outputs.iter().map(|it| it.number);
@@ -150,7 +152,12 @@ impl Inner {
         if start == 0 {
             manifest.residue = rewrite.residue;
         }
-        manifest.write(&self.dir)?;
+        let replaced = tail.replace(manifest, &self.dir);
+        if replaced.is_err() && tail.stopped {
+            // The list may name the old segments or the new ones: both stay for the next opening.
+            rewrite.outputs.clear();
+        }
+        replaced?;
         let outputs = std::mem::take(&mut rewrite.outputs);
         let bytes = |list: &[Arc<Segment>]| list.iter().map(|it| it.end()).sum::<u64>();
         let done = Compacted {
@@ -161,11 +168,10 @@ impl Inner {
         };
         self.log.change_view(|view| {
             view.segments.splice(start..end, outputs);
-            view.compacted = manifest.compacted;
-            view.horizon = manifest.horizon;
-            view.residue = manifest.residue;
+            view.compacted = tail.manifest.compacted;
+            view.horizon = tail.manifest.horizon;
+            view.residue = tail.manifest.residue;
         });
-        tail.manifest = manifest;
         for segment in inputs {
             segment.retire();
         }

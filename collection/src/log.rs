@@ -96,9 +96,7 @@ impl Log {
         now: Stamp,
         segment_bytes_max: u64,
     ) -> Result<Appended, Error> {
-        if tail.stopped {
-            return Err(Error::Stopped { dir: self.dir.clone() });
-        }
+        tail.go_on(&self.dir)?;
         if segment_bytes_max <= tail.end {
             self.roll(tail)?;
         }
@@ -165,8 +163,7 @@ impl Log {
         let mut manifest = tail.manifest_now();
         manifest.segments.push(number);
         manifest.sealed.insert(tail.active.number, tail.end);
-        manifest.write(&self.dir)?;
-        tail.manifest = manifest;
+        tail.replace(manifest, &self.dir)?;
         tail.active = Arc::clone(&fresh);
         tail.end = 0;
         self.change_view(|view| view.segments.push(fresh));
@@ -184,11 +181,33 @@ impl Tail {
         let mut manifest = self.manifest_now();
         manifest.epoch = fresh_epoch(now, manifest.epoch);
         manifest.lost = true;
-        manifest.write(&log.dir)?;
-        self.manifest = manifest;
+        self.replace(manifest, &log.dir)?;
         let version = self.version();
         log.change_view(|view| view.version = version);
         Ok(())
+    }
+
+    /// Replaces the manifest in `dir`.
+    ///
+    /// # Errors
+    ///
+    /// The system's; the old one stands, or the tail stops.
+    pub(crate) fn replace(&mut self, manifest: Manifest, dir: &Path) -> Result<(), Error> {
+        if let Err(unwritten) = manifest.write(dir) {
+            self.stopped |= unwritten.replaced;
+            return Err(unwritten.error);
+        }
+        self.manifest = manifest;
+        Ok(())
+    }
+
+    /// Makes sure that more may be written.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Stopped`].
+    pub(crate) fn go_on(&self, dir: &Path) -> Result<(), Error> {
+        if self.stopped { Err(Error::Stopped { dir: dir.to_owned() }) } else { Ok(()) }
     }
 
     /// Takes a segment number.

@@ -136,18 +136,38 @@ impl Manifest {
     ///
     /// # Errors
     ///
-    /// The system's; the old one stands.
-    pub(crate) fn write(&self, dir: &Path) -> Result<(), Error> {
+    /// The system's, and which of the two stands.
+    pub(crate) fn write(&self, dir: &Path) -> Result<(), Unwritten> {
         let path = Self::path_in(dir);
         let beside = dir.join("MANIFEST.new");
-        let write = || -> io::Result<()> {
+        let stage = || -> io::Result<File> {
             let mut file = File::create(&beside)?;
             file.write_all(self.text().as_bytes())?;
             file.sync_all()?;
+            // Before the rename, so that it cannot fail for want of a file descriptor after it.
+            let directory = File::open(dir)?;
             fs::rename(&beside, &path)?;
-            File::open(dir)?.sync_all()
+            Ok(directory)
         };
-        write().map_err(|error| Error::io("cannot replace", &path, error))
+        let failed = |replaced| {
+            let path = &path;
+            move |error| Unwritten { error: Error::io("cannot replace", path, error), replaced }
+        };
+        stage().map_err(failed(false))?.sync_all().map_err(failed(true))
+    }
+}
+
+/// A manifest that could not be written.
+#[derive(Debug)]
+pub(crate) struct Unwritten {
+    pub(crate) error: Error,
+    /// The new one stands nevertheless, though perhaps not after a power failure.
+    pub(crate) replaced: bool,
+}
+
+impl From<Unwritten> for Error {
+    fn from(unwritten: Unwritten) -> Self {
+        unwritten.error
     }
 }
 

@@ -261,3 +261,37 @@ fn a_full_disk_stops_writing_and_shows_nothing_by_halves() {
     assert_eq!(collection.len(), step - 2);
     assert_eq!(collection.verify().unwrap().problems, []);
 }
+
+/// Runs as the child: leaves itself one more file to open, and begins an epoch.
+#[test]
+fn child_short_of_files() {
+    let Ok(dir) = env::var("HARVEST_SHORT_DIRECTORY") else { return };
+    let (collection, _) = open(Path::new(&dir));
+    let before = collection.version();
+    let open_one = || std::fs::File::open(&dir);
+    let mut open_all: Vec<_> = std::iter::from_fn(|| open_one().ok()).collect();
+    open_all.pop();
+    let error = collection.new_epoch(Stamp(2)).unwrap_err();
+    assert!(matches!(error, Error::Io { .. }), "{error}");
+    assert_eq!(collection.version(), before);
+    drop(open_all);
+    act(&collection, 1);
+    assert_eq!(collection.version().epoch, before.epoch);
+    println!("epoch {}", before.epoch);
+}
+
+/// Otherwise a compaction that fails so would remove what the list names.
+#[test]
+fn a_list_of_segments_that_was_not_written_is_not_in_force() {
+    let dir = tempfile::tempdir().unwrap();
+    let output = Command::new("sh")
+        .args(["-c", "ulimit -n 64; exec \"$0\" child_short_of_files --exact --nocapture"])
+        .arg(env::current_exe().unwrap())
+        .env("HARVEST_SHORT_DIRECTORY", dir.path())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    let (collection, _) = open(dir.path());
+    assert!(said.contains(&format!("epoch {}", collection.version().epoch)), "{said}");
+}
