@@ -9,7 +9,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
 use soif::digest::Md5;
@@ -20,9 +20,9 @@ use crate::compact;
 use crate::content;
 use crate::error::Error;
 use crate::holders::{CURSOR, USER, note_key};
-use crate::keys::Keys;
+use crate::index::Slot;
 use crate::lock;
-use crate::log::{Appended, Log, Tail};
+use crate::log::{Log, Tail};
 use crate::options::Options;
 use crate::pack::{self, Packed};
 use crate::recover;
@@ -33,8 +33,8 @@ use crate::segment::Entry;
 
 /// Compression of commits: fast.
 const LEVEL_COMMIT: u32 = 1;
-/// How often a look-up is repeated that compaction has overtaken.
-const GET_TRIES: usize = 3;
+/// How often a look-up is tried that compaction may have overtaken; the last time with new keys.
+const GET_TRIES: usize = 4;
 
 /// Records by object identifier and one change log, on one directory.
 ///
@@ -52,9 +52,8 @@ pub(crate) struct Inner {
     pub(crate) options: Options,
     pub(crate) log: Log,
     tail: Mutex<Tail>,
-    /// `None` only while it is being made anew.
-    keys: RwLock<Option<Keys>>,
-    live: AtomicU64,
+    pub(crate) slot: RwLock<Slot>,
+    pub(crate) live: AtomicU64,
     announce: watch::Sender<Version>,
     /// Held while compacting: one compaction at a time.
     pub(crate) compacting: Mutex<()>,
@@ -124,7 +123,7 @@ impl Collection {
             log: opened.log,
             tail: Mutex::new(opened.tail),
             live: AtomicU64::new(indexed.live),
-            keys: RwLock::new(Some(indexed.keys)),
+            slot: RwLock::new(Slot::new(indexed.keys)),
             announce: watch::Sender::new(version),
             compacting: Mutex::new(()),
             closing: AtomicBool::new(false),
@@ -180,8 +179,8 @@ impl Collection {
     /// # Errors
     ///
     /// [`Error::Refused`]: correct or drop that change. [`Error::Full`]: nothing of it is kept; free
-    /// space and commit again. After any other error open the collection again: whether the batch
-    /// is there shows only then.
+    /// space and commit again. [`Error::Keys`]: nothing of it is kept. After any other error open
+    /// the collection again: whether the batch is there shows only then.
     pub fn commit(&self, batch: Batch, now: Stamp) -> Result<Version, Error> {
         let notes: Vec<Note> = batch
             .notes
@@ -200,7 +199,8 @@ impl Collection {
     /// The segment is damaged or unreadable.
     pub fn get(&self, oid: &Oid) -> Result<Option<Stored>, Error> {
         let key = oid.key();
-        for _ in 0..GET_TRIES {
+        for tries in 1..=GET_TRIES {
+            let made = self.inner.keys_made();
             let Some(object) = self.inner.read_keys(|keys| keys.object(&key))? else {
                 return Ok(None);
             };
@@ -210,8 +210,11 @@ impl Collection {
             {
                 return Ok(Some(Stored { record, serial: found.serial, stamp: found.stamp }));
             }
+            if tries + 1 == GET_TRIES {
+                let why = "it names a change that the log does not have";
+                self.inner.rebuild_keys(made, why)?;
+            }
         }
-        self.inner.rebuild_keys("it names a change that the log does not have")?;
         Ok(None)
     }
 
@@ -239,7 +242,7 @@ impl Collection {
         };
         let bare = move |item: Result<(Vec<u8>, Vec<u8>), sled::Error>| match item {
             Ok((key, value)) => Ok((key.get(1..).unwrap_or_default().to_vec(), value)),
-            Err(source) => Err(Error::Keys { path: path.clone(), source }),
+            Err(source) => Err(Error::keys(path.clone(), source)),
         };
         failed.into_iter().chain(notes.into_iter().flatten().map(bare))
     }
@@ -323,7 +326,10 @@ impl Collection {
         manifest.epoch = recover::fresh_epoch(now, manifest.epoch);
         tail.replace(manifest, &self.inner.dir)?;
         let (epoch, commit, serial) = (tail.manifest.epoch, tail.commit, tail.serial);
-        self.inner.read_keys(|keys| keys.writes()?.commit(epoch, commit, serial))?;
+        let indexed = self.inner.read_keys(|keys| keys.writes()?.commit(epoch, commit, serial));
+        if let Err(error) = indexed {
+            self.inner.give_up_keys(&error);
+        }
         self.inner.publish(&tail);
         Ok(tail.version())
     }
@@ -354,52 +360,6 @@ impl Inner {
     /// Takes the writer's lock.
     pub(crate) fn tail(&self) -> MutexGuard<'_, Tail> {
         self.tail.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn keys_dir(&self) -> PathBuf {
-        self.dir.join(replay::KEYS)
-    }
-
-    fn keys(&self) -> RwLockReadGuard<'_, Option<Keys>> {
-        self.keys.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Asks the key index; if it fails, makes it anew and asks again.
-    pub(crate) fn read_keys<T>(
-        &self,
-        ask: impl Fn(&Keys) -> Result<T, sled::Error>,
-    ) -> Result<T, Error> {
-        let first = self.keys().as_ref().map(&ask);
-        match first {
-            Some(Ok(answer)) => return Ok(answer),
-            Some(Err(error)) => self.rebuild_keys(&error.to_string())?,
-            None => self.rebuild_keys("it could not be rebuilt before")?,
-        }
-        let gone = || sled::Error::Unsupported("the index is gone".to_owned());
-        let second = self.keys().as_ref().map_or_else(|| Err(gone()), &ask);
-        second.map_err(|source| Error::Keys { path: self.keys_dir(), source })
-    }
-
-    /// Drops the key index and makes it anew from the segments.
-    pub(crate) fn rebuild_keys(&self, why: &str) -> Result<(), Error> {
-        let mut slot = self.keys.write().unwrap_or_else(PoisonError::into_inner);
-        self.go_on()?;
-        tracing::warn!(dir = %self.dir.display(), why, "rebuilding the key index");
-        drop(slot.take());
-        let view = self.log.view();
-        let fresh = replay::fresh_keys(&self.dir, &self.options, &view)?;
-        self.live.store(fresh.1, Ordering::Release);
-        *slot = Some(fresh.0);
-        Ok(())
-    }
-
-    /// Makes the key index durable and closes it.
-    pub(crate) fn drop_keys(&self) {
-        let keys = self.keys.write().unwrap_or_else(PoisonError::into_inner).take();
-        // The index can be rebuilt: a failure here costs time at the next opening, nothing else.
-        if let Some(Err(error)) = keys.map(|keys| keys.flush()) {
-            tracing::warn!(dir = %self.dir.display(), %error, "key index not flushed");
-        }
     }
 
     /// Packs what is to be committed.
@@ -433,43 +393,17 @@ impl Inner {
         if packed.is_empty() {
             return Ok(tail.version());
         }
+        tail.go_on(&self.dir)?;
+        // What nobody could look up had better not be taken.
+        self.read_keys(|_keys| Ok(()))?;
         let appended = self.log.append(tail, packed, now, self.options.segment_bytes_max)?;
-        if let Err(error) = self.index(tail, appended, changes, notes) {
-            // It is durable, but nobody can look it up: the next opening sorts that out.
-            tail.stopped = true;
-            return Err(error);
-        }
+        self.index(tail, appended, changes, notes);
         self.publish(tail);
         let interval = millis(self.options.keys_flush_interval);
-        self.read_keys(|keys| keys.flush_if_due(now.0, interval))?;
+        if let Err(error) = self.read_keys(|keys| keys.flush_if_due(now.0, interval)) {
+            self.give_up_keys(&error);
+        }
         Ok(tail.version())
-    }
-
-    /// Puts a commit in the key index, unless a rebuild has just done so.
-    fn index(
-        &self,
-        tail: &Tail,
-        appended: Appended,
-        changes: &[Change],
-        notes: &[Note],
-    ) -> Result<(), Error> {
-        let live = self.read_keys(|keys| {
-            let mut writes = keys.writes()?;
-            if appended.commit <= writes.watermark.commit {
-                return Ok(writes.watermark.live);
-            }
-            for (serial, change) in (appended.base + 1..).zip(changes) {
-                writes.change(serial, appended.stamp, change)?;
-            }
-            for note in notes {
-                writes.note(note)?;
-            }
-            let live = writes.watermark.live;
-            writes.commit(tail.manifest.epoch, appended.commit, tail.serial)?;
-            Ok(live)
-        })?;
-        self.live.store(live, Ordering::Release);
-        Ok(())
     }
 
     /// Shows the last commit to readers.

@@ -79,7 +79,7 @@ pub enum Error {
         /// What is wrong with it.
         reason: &'static str,
     },
-    /// The key index failed and could not be rebuilt. Open the collection again.
+    /// The key index failed and cannot be rebuilt just now. Try again later: see what it says.
     #[error("key index {path}: {source}")]
     Keys {
         /// The index's directory.
@@ -196,11 +196,38 @@ pub enum Damage {
 impl Error {
     /// Makes the error of a failed system call.
     pub(crate) fn io(action: &'static str, path: &Path, source: io::Error) -> Self {
-        let full = matches!(
-            source.kind(),
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge
-        );
         let path = path.to_owned();
-        if full { Self::Full { path, source } } else { Self::Io { action, path, source } }
+        if is_full(&source) {
+            Self::Full { path, source }
+        } else {
+            Self::Io { action, path, source }
+        }
     }
+
+    /// Makes the error of a failed key index.
+    pub(crate) fn keys(path: PathBuf, source: sled::Error) -> Self {
+        match source {
+            // A copy of sled's says it in the words of a debugger.
+            sled::Error::Io(source) if is_full(&source) => {
+                Self::Full { path, source: io::Error::from(source.kind()) }
+            }
+            source => Self::Keys { path, source },
+        }
+    }
+
+    /// Returns what the key index said; `None` if the error is not its own.
+    pub(crate) fn of_keys(&self) -> Option<sled::Error> {
+        match self {
+            Self::Keys { source, .. } => Some(source.clone()),
+            Self::Full { source, .. } => Some(sled::Error::Io(io::Error::from(source.kind()))),
+            _ => None,
+        }
+    }
+}
+
+fn is_full(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge
+    )
 }

@@ -14,6 +14,7 @@ mod content;
 mod error;
 pub mod feed;
 mod holders;
+mod index;
 mod intake;
 mod keys;
 mod lock;

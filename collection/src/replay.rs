@@ -66,9 +66,12 @@ pub(crate) fn open_keys(
         tail.lose(log, now)?;
         view = log.view();
     }
-    let (keys, live) = fresh_keys(dir, options, &view)?;
+    let (keys, live) = fresh_keys(dir, options, &view, &|| Ok(()))?;
     Ok(Indexed { keys, live, replayed: 0, rebuilt: why })
 }
+
+/// Asked at every step whether to go on; its error ends the work.
+pub(crate) type GoOn<'a> = &'a dyn Fn() -> Result<(), Error>;
 
 /// Why an index cannot be caught up.
 enum Useless {
@@ -110,10 +113,12 @@ fn catch_up(
     if watermark.commit < tail.manifest.compacted {
         return Err(useless("the log has been compacted since"));
     }
-    match catch_unwind(AssertUnwindSafe(|| replay(&keys, dir, view, watermark))) {
+    match catch_unwind(AssertUnwindSafe(|| replay(&keys, dir, view, watermark, &|| Ok(())))) {
         Ok(Ok(replayed)) => Ok((keys, replayed)),
-        Ok(Err(Error::Keys { source, .. })) => Err(useless(&source.to_string())),
-        Ok(Err(error)) => Err(Useless::Log(error)),
+        Ok(Err(error)) => match error.of_keys() {
+            Some(source) => Err(useless(&source.to_string())),
+            None => Err(Useless::Log(error)),
+        },
         Err(_panic) => Err(useless("sled cannot read it")),
     }
 }
@@ -123,27 +128,39 @@ fn catch_up(
 /// # Errors
 ///
 /// As for [`open_keys`].
-pub(crate) fn fresh_keys(dir: &Path, options: &Options, view: &View) -> Result<(Keys, u64), Error> {
-    fresh_keys_in(dir, KEYS, options, view)
+pub(crate) fn fresh_keys(
+    dir: &Path,
+    options: &Options,
+    view: &View,
+    go_on: GoOn<'_>,
+) -> Result<(Keys, u64), Error> {
+    fresh_keys_in(dir, KEYS, options, view, go_on)
 }
 
-/// Makes a key index anew under a name of its own.
+/// Makes a key index anew under a name of its own; where that fails, nothing of it stays.
 pub(crate) fn fresh_keys_in(
     dir: &Path,
     name: &str,
     options: &Options,
     view: &View,
+    go_on: GoOn<'_>,
 ) -> Result<(Keys, u64), Error> {
     let path = dir.join(name);
-    let failed = |source| Error::Keys { path: path.clone(), source };
+    let failed = |source| Error::keys(path.clone(), source);
     Keys::remove(&path).map_err(failed)?;
-    let keys = Keys::open(&path, options.keys_cache_bytes, millis(options.ttl_default));
-    let keys = keys.map_err(failed)?;
-    let start = Watermark { epoch: view.version.epoch, ..Watermark::default() };
-    replay(&keys, dir, view, start)?;
-    keys.flush().map_err(failed)?;
-    let live = watermark(&keys, dir)?.live;
-    Ok((keys, live))
+    let make = || {
+        let keys = Keys::open(&path, options.keys_cache_bytes, millis(options.ttl_default));
+        let keys = keys.map_err(failed)?;
+        let start = Watermark { epoch: view.version.epoch, ..Watermark::default() };
+        replay(&keys, dir, view, start, go_on)?;
+        keys.flush().map_err(failed)?;
+        let live = watermark(&keys, dir)?.live;
+        Ok((keys, live))
+    };
+    make().inspect_err(|_error| {
+        // Of no use, and it may be the disk that is full. What stays is removed the next time.
+        let _ = Keys::remove(&path);
+    })
 }
 
 /// Brings an index up to the log, which has not been compacted since it was made; returns the
@@ -152,20 +169,26 @@ pub(crate) fn fresh_keys_in(
 /// # Errors
 ///
 /// As for [`open_keys`].
-pub(crate) fn follow(keys: &Keys, dir: &Path, view: &View) -> Result<u64, Error> {
-    replay(keys, dir, view, watermark(keys, dir)?)?;
+pub(crate) fn follow(keys: &Keys, dir: &Path, view: &View, go_on: GoOn<'_>) -> Result<u64, Error> {
+    replay(keys, dir, view, watermark(keys, dir)?, go_on)?;
     Ok(watermark(keys, dir)?.live)
 }
 
 fn watermark(keys: &Keys, dir: &Path) -> Result<Watermark, Error> {
     let read = keys.watermark();
-    let failed = |source| Error::Keys { path: dir.join(KEYS), source };
+    let failed = |source| Error::keys(dir.join(KEYS), source);
     Ok(read.map_err(failed)?.unwrap_or_default())
 }
 
 /// Puts the commits after the watermark in the index; returns how many changes they had.
-fn replay(keys: &Keys, dir: &Path, view: &View, from: Watermark) -> Result<u64, Error> {
-    let failed = |source| Error::Keys { path: dir.join(KEYS), source };
+fn replay(
+    keys: &Keys,
+    dir: &Path,
+    view: &View,
+    from: Watermark,
+    go_on: GoOn<'_>,
+) -> Result<u64, Error> {
+    let failed = |source| Error::keys(dir.join(KEYS), source);
     let epoch = view.version.epoch;
     let mut unpacker = Unpacker::new(MEMBER_BYTES_MAX);
     let mut writes = keys.writes().map_err(failed)?;
@@ -173,6 +196,7 @@ fn replay(keys: &Keys, dir: &Path, view: &View, from: Watermark) -> Result<u64, 
     let mut replayed = 0;
     for segment in &view.segments {
         for entry in after(segment, from.commit) {
+            go_on()?;
             if done.commit < entry.commit && BATCH_KEYS <= writes.len() {
                 writes.commit(epoch, done.commit, done.serial).map_err(failed)?;
                 writes = keys.writes().map_err(failed)?;

@@ -50,33 +50,45 @@ impl Collection {
 impl Inner {
     /// Compares the key index with one made anew.
     fn compare_keys(&self, check: &mut Check) -> Result<(), Error> {
-        let (model, _) = replay::fresh_keys_in(&self.dir, MODEL, &self.options, &self.log.view())?;
-        {
-            // What was committed meanwhile is little; from here on both stand still.
-            let _still = self.tail();
-            let live = replay::follow(&model, &self.dir, &self.log.view())?;
-            let path = self.keys_dir();
-            let known = self.read_keys(|keys| Ok(keys.watermark()?.unwrap_or_default().live))?;
-            if live != known {
-                check.problem(&path, 0, format!("{known} live objects, the log has {live}"));
-            }
-            for message in self.read_keys(|keys| differences(keys, &model))? {
-                check.problem(&path, 0, message);
-            }
-            check.report.objects = known;
-        }
+        let go_on = || self.go_on();
+        let view = self.log.view();
+        let (model, _) = replay::fresh_keys_in(&self.dir, MODEL, &self.options, &view, &go_on)?;
+        let compared = self.compare_with(&model, check);
         drop(model);
         let dir = self.dir.join(MODEL);
-        Keys::remove(&dir).map_err(|source| Error::Keys { path: dir, source })
+        let removed = Keys::remove(&dir).map_err(|source| Error::keys(dir, source));
+        compared.and(removed)
+    }
+
+    fn compare_with(&self, model: &Keys, check: &mut Check) -> Result<(), Error> {
+        // What was committed meanwhile is little; from here on both stand still.
+        let _still = self.tail();
+        let live = replay::follow(model, &self.dir, &self.log.view(), &|| self.go_on())?;
+        let path = self.keys_dir();
+        let known = self.read_keys(|keys| Ok(keys.watermark()?.unwrap_or_default().live))?;
+        if live != known {
+            check.problem(&path, 0, format!("{known} live objects, the log has {live}"));
+        }
+        let found = self.read_keys(|keys| differences(keys, model, || self.go_on().is_ok()))?;
+        self.go_on()?;
+        for message in found {
+            check.problem(&path, 0, message);
+        }
+        check.report.objects = known;
+        Ok(())
     }
 }
 
-/// Lists where two indexes differ.
-fn differences(keys: &Keys, model: &Keys) -> Result<Vec<String>, sled::Error> {
+/// Lists where two indexes differ, for as long as `goes_on`.
+fn differences(
+    keys: &Keys,
+    model: &Keys,
+    goes_on: impl Fn() -> bool,
+) -> Result<Vec<String>, sled::Error> {
     let mut found = Vec::new();
     let (mut ours, mut theirs) = (keys.comparable(), model.comparable());
     let (mut our, mut their) = (ours.next().transpose()?, theirs.next().transpose()?);
-    while found.len() < PROBLEMS_MAX {
+    while found.len() < PROBLEMS_MAX && goes_on() {
         let order = match (&our, &their) {
             (None, None) => break,
             (Some(_), None) => std::cmp::Ordering::Less,

@@ -17,6 +17,7 @@ use std::time::Duration;
 use collection::{
     Batch, Change, Collection, Cursor, Epoch, Error, Note, Oid, Options, Pulled, Recovery, Stamp,
 };
+use net::clock;
 use soif::Record;
 
 /// Set for the child: the directory of its collection.
@@ -259,6 +260,64 @@ fn a_full_disk_stops_writing_and_shows_nothing_by_halves() {
     assert_eq!((recovery.cut, recovery.lost), (vec![], false));
     assert_eq!(collection.version().serial, step);
     assert_eq!(collection.len(), step - 2);
+    assert_eq!(collection.verify().unwrap().problems, []);
+}
+
+/// Runs as the child under a limit on the size of files that the key index reaches first: nothing
+/// more is taken, and once there is room again, all goes on.
+#[test]
+fn child_on_a_disk_too_full_for_the_keys() {
+    let Ok(dir) = env::var("HARVEST_CRAMPED_DIRECTORY") else { return };
+    let (collection, _) = Collection::open(Path::new(&dir), Options::default(), Stamp(1)).unwrap();
+    let commit = |round: u64| {
+        let updates = (0..500).map(|n| update(&format!("http://host/{round}/{n}"), round));
+        let batch = Batch { changes: updates.collect(), notes: vec![] };
+        collection.commit(batch, Stamp(round * 10_000)).map(drop)
+    };
+    let mut rounds = 0;
+    let error = loop {
+        match commit(rounds) {
+            Ok(()) => rounds += 1,
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(error, Error::Full { .. }), "{error}");
+    assert!(error.to_string().contains("keys: free some, then try again"), "{error}");
+    assert!(matches!(commit(rounds), Err(Error::Full { .. })));
+    let first = Oid::new("g", "http://host/0/1");
+    assert!(matches!(collection.get(&first), Err(Error::Full { .. })));
+    assert_eq!(collection.version().serial, 500 * rounds, "what was acknowledged and no more");
+
+    let pid = std::process::id().to_string();
+    let raised = Command::new("prlimit").args(["--pid", &pid, "--fsize=unlimited"]).status();
+    assert!(raised.unwrap().success());
+    // The next attempt at the keys comes after a pause.
+    let end = clock::monotonic() + Duration::from_secs(60);
+    while let Err(error) = commit(rounds) {
+        assert!(clock::monotonic() < end, "{error}");
+    }
+    assert!(collection.get(&first).unwrap().is_some());
+    println!("went on at {rounds}");
+}
+
+#[test]
+fn a_disk_too_full_for_the_keys_stops_nothing_for_good() {
+    let dir = tempfile::tempdir().unwrap();
+    let child = "child_on_a_disk_too_full_for_the_keys --exact --nocapture";
+    let output = Command::new("sh")
+        .args(["-c", &format!("trap '' XFSZ; ulimit -S -f 4096; exec \"$0\" {child}")])
+        .arg(env::current_exe().unwrap())
+        .env("HARVEST_CRAMPED_DIRECTORY", dir.path())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    let (_, rounds) = said.split_once("went on at ").unwrap();
+    let rounds: u64 = rounds.lines().next().unwrap().parse().unwrap();
+    assert!(2 < rounds);
+    let (collection, recovery) = open(dir.path());
+    assert_eq!((recovery.cut, recovery.lost), (vec![], false));
+    assert_eq!(collection.len(), 500 * (rounds + 1));
     assert_eq!(collection.verify().unwrap().problems, []);
 }
 
