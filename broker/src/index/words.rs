@@ -14,6 +14,8 @@ use tantivy::tokenizer::{
     TokenStream, Tokenizer, TokenizerManager,
 };
 
+use crate::query::stands_alone;
+
 /// Name of the chain that keeps words as they are.
 pub(super) const EXACT: &str = "harvest_exact_1";
 /// Name of the chain that cuts endings off.
@@ -144,11 +146,6 @@ fn word_len(text: &str) -> usize {
 /// Whether `c` is an accent that stands after its letter.
 fn is_accent(c: char) -> bool {
     matches!(c, '\u{300}'..='\u{36f}')
-}
-
-/// Whether `c` belongs to a script without spaces between words.
-fn stands_alone(c: char) -> bool {
-    matches!(c, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{323af}')
 }
 
 #[cfg(test)]

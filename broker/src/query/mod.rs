@@ -40,6 +40,7 @@ use std::fmt;
 
 pub use parse::parse;
 pub use value::{Kind, Period, kind, number, period};
+pub(crate) use word::stands_alone;
 
 /// Longest query, in bytes.
 pub const QUERY_BYTES_MAX: usize = 4096;
@@ -48,9 +49,12 @@ pub const DEPTH_MAX: usize = 32;
 /// Most words, phrases and other conditions in one query.
 pub const LEAVES_MAX: usize = 128;
 
-/// Most prefixes, fuzzy words and regular expressions in one query: each walks through the words
-/// of the index.
+/// Most that prefixes, fuzzy words and regular expressions may count in one query: each walks
+/// through the words of the index, with an automaton that has to be made first. A prefix counts
+/// one, a fuzzy word one for each part (`foo-bar~1` two), a regular expression [`REGEX_COST`].
 pub const PATTERNS_MAX: usize = 16;
+/// What a regular expression counts among the patterns: its automaton is by far the largest.
+pub const REGEX_COST: usize = 4;
 
 /// What to look for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -154,6 +158,11 @@ impl Query {
     /// The query that everything answers.
     pub const fn all() -> Self {
         Self { root: Node::All }
+    }
+
+    /// The query for one word, in all the usual attributes.
+    pub fn word(word: &str) -> Self {
+        Self { root: Node::Leaf(Leaf { field: None, value: Value::Word(word.to_owned()) }) }
     }
 
     /// Calls `visit` with every leaf that an object has to satisfy or is ranked by: not with

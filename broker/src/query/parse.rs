@@ -15,7 +15,7 @@
 use super::word::{self, Typed};
 use super::{
     Bound, DEPTH_MAX, Kind, LEAVES_MAX, Leaf, Node, PATTERNS_MAX, QUERY_BYTES_MAX, Query,
-    QueryError, Value, check, kind,
+    QueryError, REGEX_COST, Value, check, kind,
 };
 
 /// Reads a query; an empty one is [`Node::All`].
@@ -58,7 +58,7 @@ struct Parser<'a> {
     at: usize,
     /// Leaves made.
     leaves: usize,
-    /// Leaves made that stand for more than one word.
+    /// What the leaves that stand for more than one word [cost].
     patterns: usize,
 }
 
@@ -216,13 +216,12 @@ impl<'a> Parser<'a> {
             return Err(self.error(start, self.at - start, message));
         }
         let Some(value) = value else { return Ok(Node::All) };
-        if matches!(value, Value::Prefix(_) | Value::Fuzzy(..) | Value::Regex(_)) {
-            self.patterns += 1;
-            if PATTERNS_MAX < self.patterns {
-                let message =
-                    format!("the query has more than {PATTERNS_MAX} patterns (*, ~ or /…/)");
-                return Err(self.error(start, self.at - start, message));
-            }
+        self.patterns += cost(&value);
+        if PATTERNS_MAX < self.patterns {
+            let message = format!(
+                "the query has more than {PATTERNS_MAX} patterns: * is one, ~ one for each part of its word, /…/ {REGEX_COST}"
+            );
+            return Err(self.error(start, self.at - start, message));
         }
         if let Some(field) = field {
             check::value(field, &value)
@@ -374,5 +373,15 @@ impl<'a> Parser<'a> {
             Ok(value) => Ok(Some(value)),
             Err((at, len, message)) => Err(self.error(start + at, len, message)),
         }
+    }
+}
+
+/// What a value counts among the patterns.
+fn cost(value: &Value) -> usize {
+    match value {
+        Value::Prefix(_) => 1,
+        Value::Fuzzy(text, _) => word::parts(text).max(1),
+        Value::Regex(_) => REGEX_COST,
+        Value::Word(_) | Value::Phrase(_) | Value::Range(..) | Value::Present => 0,
     }
 }

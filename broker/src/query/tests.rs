@@ -212,7 +212,17 @@ fn size_is_bounded() {
     assert!(parse(&"a ".repeat(LEAVES_MAX)).is_ok());
     assert!(parse(&"a ".repeat(LEAVES_MAX + 1)).unwrap_err().message.contains("more than"));
     assert!(parse(&"a* ".repeat(PATTERNS_MAX)).is_ok());
-    assert!(parse(&"a* ".repeat(PATTERNS_MAX + 1)).unwrap_err().message.contains("patterns"));
+    let too_many = |query: &str, offset| {
+        let error = parse(query).unwrap_err();
+        assert!(error.message.contains("more than 16 patterns"), "{error}");
+        assert_eq!(error.offset, offset, "{query}");
+    };
+    too_many(&"a* ".repeat(PATTERNS_MAX + 1), 3 * PATTERNS_MAX);
+    // Whatever costs the index an automaton of its own counts.
+    assert!(parse(&format!("{}~1", ["a"; PATTERNS_MAX].join("-"))).is_ok());
+    too_many(&format!("x {}~1", ["a"; PATTERNS_MAX + 1].join("-")), 2);
+    too_many(&format!("{}~2", "日".repeat(PATTERNS_MAX + 1)), 0);
+    too_many("/a.c/ /b.d/ /c.e/ a* b* c* d* e*", 30);
     let long = "é".repeat(QUERY_BYTES_MAX);
     let error = parse(&long).unwrap_err();
     assert_eq!((error.offset, error.len), (QUERY_BYTES_MAX, QUERY_BYTES_MAX));
