@@ -25,7 +25,7 @@ use crate::error::Error;
 use crate::memory::{self, Memory};
 use crate::metrics::Counters;
 use crate::pipeline::blocking;
-use crate::schedule::{Due, Found, Schedule};
+use crate::schedule::{Due, Found, Remembered, Schedule};
 use crate::source::Source;
 use crate::status::{Errors, LastPull, SourceStatus};
 
@@ -106,9 +106,7 @@ impl Collector {
             ended: watch::Sender::new(0),
         };
         let collector = Self { inner: Arc::new(inner) };
-        for source in &config.sources {
-            collector.add(source, now_ms)?;
-        }
+        collector.add(&config.sources, now_ms)?;
         Ok(collector)
     }
 
@@ -274,22 +272,28 @@ impl Collector {
         tracing::warn!(source = name, back_off_ms, "pull failed: {message}");
     }
 
-    /// Takes up a source with what the notes remember of it. Blocks.
-    fn add(&self, source: &Source, now_ms: u64) -> Result<(), Error> {
-        let memory = self.inner.collection.note(&memory::key(&source.name))?;
-        let memory = memory.map(|bytes| Memory::read(&bytes)).unwrap_or_default();
+    /// Takes up sources with what the notes remember of them. Blocks.
+    fn add(&self, sources: &[Source], now_ms: u64) -> Result<(), Error> {
+        let mut remembered = Vec::with_capacity(sources.len());
+        for source in sources {
+            let memory = self.inner.collection.note(&memory::key(&source.name))?;
+            remembered.push(memory.map(|bytes| Memory::read(&bytes)).unwrap_or_default());
+        }
         let mut state = self.state();
-        state.schedule.handle_source(source, Some(memory.schedule), now_ms);
-        let live = Live {
-            source: source.clone(),
-            cancel: Shutdown::new(),
-            pulling: false,
-            last_pull: memory.last_pull,
-            pulls: 0,
-            errors: Errors::default(),
-            unwritten: false,
-        };
-        state.live.insert(source.name.clone(), live);
+        let known = remembered.iter().map(|it| it.schedule);
+        state.schedule.handle_sources(sources.iter().cloned().zip(known), now_ms);
+        for (source, memory) in sources.iter().zip(remembered) {
+            let live = Live {
+                source: source.clone(),
+                cancel: Shutdown::new(),
+                pulling: false,
+                last_pull: memory.last_pull,
+                pulls: 0,
+                errors: Errors::default(),
+                unwritten: false,
+            };
+            state.live.insert(source.name.clone(), live);
+        }
         Ok(())
     }
 
@@ -303,29 +307,32 @@ impl Collector {
         let wanted: BTreeMap<String, Source> =
             config.sources.iter().map(|it| (it.name.clone(), it.clone())).collect();
         let now_ms = clock::now_ms();
-        let mut gone = Vec::new();
-        let mut new = Vec::new();
+        let (mut gone, mut changed, mut new) = (Vec::new(), Vec::new(), Vec::new());
         {
             let mut state = self.state();
             let State { schedule, live, .. } = &mut *state;
-            schedule.handle_settings(config.freshness, now_ms);
             for (name, it) in live.iter_mut() {
                 match wanted.get(name) {
                     Some(source) if *source == it.source => {}
                     Some(source) => {
-                        schedule.handle_source(source, None, now_ms);
-                        schedule.handle_request(name, now_ms);
+                        changed.push((source.clone(), Remembered::default()));
                         it.source = source.clone();
                         std::mem::replace(&mut it.cancel, Shutdown::new()).start();
                     }
                     None => {
-                        schedule.remove(name, now_ms);
                         it.cancel.start();
                         gone.push(name.clone());
                     }
                 }
             }
             new.extend(wanted.values().filter(|it| !live.contains_key(&it.name)).cloned());
+            schedule.handle_settings(config.freshness, now_ms);
+            schedule.remove(&gone, now_ms);
+            let names: Vec<String> = changed.iter().map(|(it, _)| it.name.clone()).collect();
+            schedule.handle_sources(changed, now_ms);
+            for name in &names {
+                schedule.handle_request(name, now_ms);
+            }
         }
         self.inner.changed.notify_one();
         for name in gone {
@@ -333,7 +340,7 @@ impl Collector {
             self.state().live.remove(&name);
         }
         let collector = self.clone();
-        let add = move || new.iter().try_for_each(|source| collector.add(source, now_ms));
+        let add = move || collector.add(&new, now_ms);
         blocking("new sources", add).await?;
         self.inner.changed.notify_one();
         Ok(())

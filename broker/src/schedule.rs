@@ -197,15 +197,20 @@ impl Schedule {
         self.replan(now_ms);
     }
 
-    /// Adds a source, or changes the settings of one that is there. A new source is due at once,
-    /// one that is remembered an interval after its last pull.
-    pub fn handle_source(&mut self, source: &Source, remembered: Option<Remembered>, now_ms: u64) {
-        if let Some(entry) = self.entries.get_mut(&source.name) {
-            entry.source = source.clone();
-        } else {
+    /// Adds sources, or changes the settings of those that are there. A new one is due at once, one
+    /// that is remembered an interval after its last pull.
+    pub fn handle_sources(
+        &mut self,
+        sources: impl IntoIterator<Item = (Source, Remembered)>,
+        now_ms: u64,
+    ) {
+        for (source, remembered) in sources {
+            if let Some(entry) = self.entries.get_mut(&source.name) {
+                entry.source = source;
+                continue;
+            }
             let entry = Entry {
-                source: source.clone(),
-                known: remembered.unwrap_or_default(),
+                known: remembered,
                 interval_secs: None,
                 added_ms: now_ms,
                 rest_until_ms: now_ms,
@@ -216,17 +221,20 @@ impl Schedule {
                 asked: false,
                 due_ms: None,
                 queued_follow: false,
+                source,
             };
-            self.entries.insert(source.name.clone(), entry);
+            self.entries.insert(entry.source.name.clone(), entry);
         }
         self.replan(now_ms);
     }
 
-    /// Forgets a source; reports of a pull still under way are ignored.
-    pub fn remove(&mut self, name: &str, now_ms: u64) {
-        self.entries.remove(name);
-        self.due.remove(&name.to_owned());
-        self.follows.remove(&name.to_owned());
+    /// Forgets sources; reports of pulls still under way are ignored.
+    pub fn remove<'a>(&mut self, names: impl IntoIterator<Item = &'a String>, now_ms: u64) {
+        for name in names {
+            self.entries.remove(name);
+            self.due.remove(name);
+            self.follows.remove(name);
+        }
         self.replan(now_ms);
     }
 
