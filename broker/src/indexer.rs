@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use collection::{Collection, Version};
 use net::shutdown::Shutdown;
-use tokio::sync::watch;
 use tokio::time::sleep;
 
 use crate::error::Error;
@@ -30,27 +29,27 @@ const RETRY_MAX: Duration = Duration::from_secs(300);
 pub(crate) struct Indexer {
     collection: Collection,
     index: Index,
-    covered: watch::Sender<Option<Version>>,
     problem: Arc<Mutex<Option<String>>>,
 }
 
 impl Indexer {
     pub(crate) fn new(collection: Collection, index: Index) -> Self {
-        let covered = watch::Sender::new(index.covered());
-        Self { collection, index, covered, problem: Arc::default() }
+        Self { collection, index, problem: Arc::default() }
     }
 
     /// Takes every change into the index until the shutdown starts.
     pub(crate) async fn run(&self, shutdown: Shutdown) {
         let mut versions = self.collection.watch();
+        let mut covered = self.index.watch();
         let mut retry = RETRY_MIN;
         while !shutdown.is_started() {
             // Not "at least": a collection put back from a copy is behind its index, which is then
-            // built anew.
-            if self.index.covered() == Some(*versions.borrow_and_update()) {
+            // built anew. So it is when a search finds it damaged.
+            if *covered.borrow_and_update() == Some(*versions.borrow_and_update()) {
                 tokio::select! {
                     () = shutdown.started() => {}
                     changed = versions.changed() => if changed.is_err() { return },
+                    changed = covered.changed() => if changed.is_err() { return },
                 }
                 continue;
             }
@@ -63,8 +62,9 @@ impl Indexer {
                     tracing::warn!(%error, "the index did not take the changes; tried again");
                     *self.problem.lock().unwrap_or_else(PoisonError::into_inner) =
                         Some(error.to_string());
+                    let pause = retry;
                     retry = (retry * 2).min(RETRY_MAX);
-                    retry
+                    pause
                 }
             };
             tokio::select! {
@@ -78,9 +78,7 @@ impl Indexer {
         let (index, collection) = (self.index.clone(), self.collection.clone());
         let stop = shutdown.clone();
         let work = move || index.apply(&collection, &|| stop.is_started());
-        let outcome = blocking("index", work).await;
-        self.covered.send_replace(self.index.covered());
-        outcome?;
+        blocking("index", work).await?;
         *self.problem.lock().unwrap_or_else(PoisonError::into_inner) = None;
         Ok(())
     }
@@ -92,7 +90,7 @@ impl Indexer {
     /// None while the index runs; it may never come if the index keeps failing, so set a time.
     pub(crate) async fn caught_up(&self) -> Result<(), Error> {
         let version = self.collection.version();
-        let mut covered = self.covered.subscribe();
+        let mut covered = self.index.watch();
         let waited = covered.wait_for(|it| it.is_some_and(|it| version <= it)).await;
         waited.map(drop).map_err(|_closed| Error::Worker { what: "index".to_owned() })
     }

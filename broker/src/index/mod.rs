@@ -18,14 +18,17 @@ mod writer;
 
 use std::fmt;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use collection::{Collection, Oid, Scanned, Version};
 use soif::Record;
+use tantivy::directory::error::OpenReadError;
 use tantivy::indexer::{IndexWriterOptions, LogMergePolicy};
 use tantivy::{IndexReader, IndexWriter, ReloadPolicy, TantivyError};
+use tokio::sync::watch;
 
 use crate::answer::{Answer, SearchRequest};
 use crate::error::Error;
@@ -85,7 +88,7 @@ struct Inner {
     reader: IndexReader,
     /// `None` after a failure, until the next apply makes it anew.
     writer: Mutex<Option<IndexWriter>>,
-    covered: Mutex<Option<Version>>,
+    covered: watch::Sender<Option<Version>>,
     /// Nothing is taken in any more.
     closed: AtomicBool,
 }
@@ -140,15 +143,22 @@ impl Index {
             fields,
             reader,
             writer: Mutex::new(Some(writer)),
-            covered: Mutex::new(covered),
+            covered: watch::Sender::new(covered),
             closed: AtomicBool::new(false),
         };
-        Ok(Self { inner: Arc::new(inner) })
+        let index = Self { inner: Arc::new(inner) };
+        index.warm();
+        Ok(index)
     }
 
     /// How much of the collection the index covers; `None` when it has to be built anew.
     pub fn covered(&self) -> Option<Version> {
-        *locked(&self.inner.covered)
+        *self.inner.covered.borrow()
+    }
+
+    /// Returns what tells of every change of [`covered`](Self::covered).
+    pub fn watch(&self) -> watch::Receiver<Option<Version>> {
+        self.inner.covered.subscribe()
     }
 
     /// Takes the collection's changes up to its present version into the index and returns how far
@@ -266,11 +276,12 @@ impl Index {
                     return Ok((before, written));
                 }
                 self.inner.reader.reload().map_err(|source| self.failed(source))?;
+                self.warm();
                 anew = false;
             }
             // A stretch without anything to index is not worth a commit: after a restart it is
             // looked through once more.
-            *locked(&self.inner.covered) = Some(at);
+            self.inner.covered.send_replace(Some(at));
             if ends || cancelled() {
                 return Ok((at, Written::Committed));
             }
@@ -316,7 +327,20 @@ impl Index {
         }
     }
 
+    /// Opens what the last commit has brought, ahead of those who ask.
+    fn warm(&self) {
+        if let Err(source) = search::warm(&self.inner.reader.searcher(), &self.inner.fields) {
+            tracing::debug!(error = %self.failed(source), "the index was not warmed");
+        }
+    }
+
+    /// Names the index in an error of the engine. What damaged files say has the index built anew
+    /// by the next [`apply`](Self::apply).
     fn failed(&self, source: TantivyError) -> Error {
+        if is_corruption(&source) && self.inner.covered.send_replace(None).is_some() {
+            let dir = self.inner.dir.display();
+            tracing::warn!(%dir, error = %source, "the index is damaged, to be built anew");
+        }
         Error::Index { dir: self.inner.dir.clone(), source }
     }
 }
@@ -344,18 +368,31 @@ fn make_writer(engine: &tantivy::Index, options: IndexOptions) -> tantivy::Resul
 
 /// Whether an index that fails to open so is best dropped: it can be made again.
 fn is_damage(error: &TantivyError) -> bool {
-    use tantivy::directory::error::OpenReadError;
-    matches!(
+    let of_another_layout = matches!(
         error,
         TantivyError::SchemaError(_)
-            | TantivyError::DataCorruption(_)
             | TantivyError::IncompatibleIndex(_)
             | TantivyError::DeserializeError(_)
             | TantivyError::InternalError(_)
-            | TantivyError::OpenReadError(
-                OpenReadError::FileDoesNotExist(_) | OpenReadError::IncompatibleIndex(_)
-            )
-    )
+            | TantivyError::OpenReadError(OpenReadError::IncompatibleIndex(_))
+    );
+    of_another_layout || is_corruption(error)
+}
+
+/// Whether the index's files are not what was written. Whatever a query says, it is not that.
+fn is_corruption(error: &TantivyError) -> bool {
+    let is_of_bytes = |error: &io::Error| {
+        matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof)
+    };
+    match error {
+        TantivyError::DataCorruption(_)
+        | TantivyError::OpenReadError(OpenReadError::FileDoesNotExist(_)) => true,
+        TantivyError::IoError(error)
+        | TantivyError::OpenReadError(OpenReadError::IoError { io_error: error, .. }) => {
+            is_of_bytes(error)
+        }
+        _ => false,
+    }
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use crate::answer::{
     Answer, DEPTH_MAX, DUPLICATES_MAX, Duplicate, Facet, Filter, HITS_MAX, Hit, SearchRequest,
     Snippet, Sort, oid_text,
 };
-use crate::query::QueryError;
+use crate::query::{Query, QueryError};
 use crate::snippet;
 
 /// Most objects of the same content that are looked at to name [`DUPLICATES_MAX`] of them.
@@ -67,6 +67,26 @@ pub(super) fn search(
         hits.push(hit(searcher, fields, address, score, highlighter.as_mut())?);
     }
     Ok(Answer { total, took_us: 0, hits, facets })
+}
+
+/// Opens what an answer reads of every segment, so that the first to ask does not wait for it.
+///
+/// # Errors
+///
+/// The engine failed.
+pub(super) fn warm(searcher: &Searcher, fields: &Fields) -> tantivy::Result<()> {
+    let word = "harvest";
+    let mut request = SearchRequest::new(Query::word(word), word);
+    request.limit = 1;
+    match search(searcher, fields, &request) {
+        Err(Refusal::Engine(error)) => return Err(error),
+        Err(Refusal::Query(_)) | Ok(_) => {}
+    }
+    for (ord, _) in (0..).zip(searcher.segment_readers()) {
+        // A segment has at least one document, if perhaps a deleted one.
+        hit(searcher, fields, DocAddress::new(ord, 0), 0.0, None)?;
+    }
+    Ok(())
 }
 
 /// Narrows what is asked to the chosen facet values and, usually, to one object of each content.

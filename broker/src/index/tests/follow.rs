@@ -70,6 +70,58 @@ fn damage_drops_the_index_and_the_next_apply_builds_it() {
     site.check("harvest", "one two");
 }
 
+/// Damages the files with `extension` of a closed index by `change`, and opens it again.
+fn damage(site: &mut Site, extension: &str, change: impl Fn(&mut Vec<u8>)) {
+    site.index = None;
+    for file in fs::read_dir(site.dir.path()).unwrap() {
+        let path = file.unwrap().path();
+        if path.extension().is_some_and(|it| it == extension) {
+            let mut bytes = fs::read(&path).unwrap();
+            change(&mut bytes);
+            fs::write(path, bytes).unwrap();
+        }
+    }
+    site.index = Some(Index::open(site.dir.path(), IndexOptions::default()).unwrap());
+}
+
+#[test]
+fn a_file_cut_short_drops_the_index() {
+    for extension in ["store", "term", "idx", "pos", "fast", "fieldnorm"] {
+        for keep in [0, 2] {
+            let mut site = corpus();
+            damage(&mut site, extension, |bytes| bytes.truncate(bytes.len() * keep / 4));
+            assert_eq!(site.index().covered(), None, "{extension}");
+            site.apply();
+            site.check("harvest", "one two");
+        }
+    }
+}
+
+#[test]
+fn damage_that_only_reading_finds_has_the_index_built_anew() {
+    let mut site = corpus();
+    let flip = |bytes: &mut Vec<u8>| {
+        let (from, to) = (bytes.len() / 4, bytes.len() / 3);
+        bytes[from..to].iter_mut().for_each(|byte| *byte = !*byte);
+    };
+    damage(&mut site, "store", flip);
+    let request = SearchRequest::new(parse("*").unwrap(), "*");
+    assert!(matches!(site.index().search(&request), Err(Error::Index { .. })));
+    assert_eq!(site.index().covered(), None);
+    site.apply();
+    site.check("harvest", "one two");
+
+    let watch = site.index().watch();
+    let wrong = TantivyError::InvalidArgument("a query".to_owned());
+    drop(site.index().failed(wrong));
+    assert!(!watch.has_changed().unwrap(), "no query has it built anew");
+    let torn = io::Error::from(io::ErrorKind::UnexpectedEof);
+    drop(site.index().failed(torn.into()));
+    assert!(watch.has_changed().unwrap(), "whoever keeps it up to date hears of it");
+    site.apply();
+    site.check("harvest", "one two");
+}
+
 #[test]
 fn an_apply_that_is_cancelled_goes_on_where_it_stopped() {
     let options = IndexOptions { threads: 1, heap_bytes: 16 << 20, commit_changes_max: 2 };
