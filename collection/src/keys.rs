@@ -45,6 +45,9 @@ const WATERMARK: u8 = b'w';
 /// Longest time-to-live, in milliseconds: 100 years.
 const TTL_MS_MAX: u64 = 100 * 365 * 86_400_000;
 
+/// So many objects are moved on in the expiry queue at once.
+const MOVES_MAX: usize = 4096;
+
 /// How far the index has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Watermark {
@@ -152,7 +155,9 @@ impl Keys {
 
     /// Makes it durable if it was not for `interval_ms`.
     pub(crate) fn flush_if_due(&self, now_ms: u64, interval_ms: u64) -> Outcome<()> {
-        if self.flushed.load(Ordering::Relaxed).saturating_add(interval_ms) <= now_ms {
+        // A clock that was set back must not put it off.
+        let since = now_ms.checked_sub(self.flushed.load(Ordering::Relaxed));
+        if since.is_none_or(|it| interval_ms <= it) {
             self.flush()?;
             self.flushed.store(now_ms, Ordering::Relaxed);
         }
@@ -177,8 +182,22 @@ impl Keys {
         &self,
         prefix: &[u8],
     ) -> impl Iterator<Item = Outcome<(Vec<u8>, Vec<u8>)>> + use<> {
+        self.notes_from(prefix, prefix)
+    }
+
+    /// The same from the key `from` on, which starts with `prefix`.
+    pub(crate) fn notes_from(
+        &self,
+        prefix: &[u8],
+        from: &[u8],
+    ) -> impl Iterator<Item = Outcome<(Vec<u8>, Vec<u8>)>> + use<> {
+        let prefix = keyed(NOTE, &[prefix]);
+        let is_one = move |it: &Outcome<(IVec, IVec)>| match it {
+            Ok((key, _)) => key.starts_with(&prefix),
+            Err(_) => true,
+        };
         let bare = |(key, value): (IVec, IVec)| (key[1..].to_vec(), value.to_vec());
-        self.db.scan_prefix(keyed(NOTE, &[prefix])).map(move |it| it.map(bare))
+        self.db.range(keyed(NOTE, &[from])..).take_while(is_one).map(move |it| it.map(bare))
     }
 
     pub(crate) fn oids_with_md5(&self, md5: &Md5) -> Outcome<Vec<Oid>> {
@@ -214,15 +233,20 @@ impl Keys {
         }))
     }
 
-    /// Returns the objects that have expired at `now_ms`, moving on in the queue those that were
-    /// confirmed since they were put there.
-    pub(crate) fn expired(&self, now_ms: u64) -> Outcome<Vec<Oid>> {
-        let mut found = Vec::new();
+    /// Hands the objects that have expired at `now_ms` to `handle`, those longest due first, until it
+    /// returns false. What was confirmed since it was put in the queue is moved on in it.
+    pub(crate) fn expired(
+        &self,
+        now_ms: u64,
+        goes_on: impl Fn() -> bool,
+        mut handle: impl FnMut(Oid) -> bool,
+    ) -> Outcome<()> {
         let mut moved = Batch::default();
+        let mut moves = 0;
         for item in self.db.scan_prefix([EXPIRY]) {
             let (key, _) = item?;
             let Some((due, oid_key)) = key[1..].split_first_chunk::<8>() else { continue };
-            if now_ms < u64::from_be_bytes(*due) {
+            if now_ms < u64::from_be_bytes(*due) || !goes_on() {
                 break;
             }
             let Some(mut object) = self.object(oid_key)? else { continue };
@@ -233,16 +257,22 @@ impl Keys {
             let seen = confirmed.map_or(0, |(_, at)| at).max(object.seen);
             let due = seen.saturating_add(object.ttl);
             if due <= now_ms {
-                found.extend(Oid::from_key(oid_key));
+                if Oid::from_key(oid_key).is_some_and(|oid| !handle(oid)) {
+                    break;
+                }
                 continue;
             }
             object.due = due;
             moved.remove(&key);
             moved.insert(keyed(EXPIRY, &[&due.to_be_bytes(), oid_key]), &[]);
             moved.insert(keyed(OBJECT, &[oid_key]), object.encode());
+            moves += 1;
+            if moves == MOVES_MAX {
+                self.db.apply_batch(std::mem::take(&mut moved))?;
+                moves = 0;
+            }
         }
-        self.db.apply_batch(moved)?;
-        Ok(found)
+        self.db.apply_batch(moved)
     }
 
     /// Begins to write.
@@ -484,7 +514,12 @@ mod tests {
             }
             writes.commit(Epoch(1), commit, serial).unwrap();
         }
-        let due: Vec<String> = keys.expired(now_ms).unwrap().into_iter().map(|it| it.url).collect();
+        let mut due = Vec::new();
+        let handle = |oid: Oid| {
+            due.push(oid.url);
+            true
+        };
+        keys.expired(now_ms, || true, handle).unwrap();
         assert_eq!(due, expected.0);
         assert_eq!(keys.watermark().unwrap().unwrap().live, expected.1);
         (dir, keys)

@@ -16,7 +16,7 @@ use crate::holders::{CURSOR, Cursor, HOLDERS, Holder, Holders, Pulled, note_key}
 use crate::log::Tail;
 use crate::report::{Applied, SourceStats};
 
-/// Holds released in one commit.
+/// Most holds released in one commit.
 const RELEASES_MAX: usize = 4096;
 
 impl Collection {
@@ -57,16 +57,15 @@ impl Collection {
             let version = Version { epoch: pulled.epoch, serial };
             merge.change(version, change, generation.unwrap_or(0))?;
         }
+        let mut before = 0;
         if let Some(generation) = pulled.end_of_snapshot {
-            for oid in self.inner.held(&pulled.source, Some(generation))? {
-                // What this pull itself has named is not in the key index yet.
-                if !merge.names(&oid, generation) {
-                    merge.release(oid)?;
-                }
-            }
+            before = merge.release_unnamed(&mut tail, generation, now)?;
         }
         let key = note_key(CURSOR, pulled.source.as_bytes());
-        merge.commit(&mut tail, vec![Note { key, value: Some(pulled.cursor.encode()) }], now)
+        let cursor = Note { key, value: Some(pulled.cursor.encode()) };
+        let mut applied = merge.commit(&mut tail, vec![cursor], now)?;
+        applied.deleted += before;
+        Ok(applied)
     }
 
     /// Forgets a source: releases all that it holds, and its cursor. If interrupted, the source
@@ -78,13 +77,15 @@ impl Collection {
     pub fn remove_source(&self, source: &str, now: Stamp) -> Result<Applied, Error> {
         let mut tail = self.inner.tail();
         let mut total = Applied { version: tail.version(), ..Applied::default() };
-        for oids in self.inner.held(source, None)?.chunks(RELEASES_MAX) {
-            self.inner.go_on()?;
+        let mut from = Some(vec![HOLDERS]);
+        while let Some(begin) = from.take() {
+            let held = self.inner.held(source, None, &begin)?;
             let mut merge = Merge::new(&self.inner, source);
-            for oid in oids {
-                merge.release(oid.clone())?;
+            for oid in held.oids {
+                merge.release(oid)?;
             }
             total.deleted += merge.commit(&mut tail, Vec::new(), now)?.deleted;
+            from = held.next;
         }
         let key = note_key(CURSOR, source.as_bytes());
         if self.inner.read_keys(|keys| keys.note(&key))?.is_some() {
@@ -115,25 +116,35 @@ impl Collection {
     }
 }
 
+/// A part of what a source holds.
+struct Held {
+    /// At most [`RELEASES_MAX`].
+    oids: Vec<Oid>,
+    /// The key from which on there may be more.
+    next: Option<Vec<u8>>,
+}
+
 impl Inner {
-    /// Returns what `source` holds, other than under the generation `but`.
-    fn held(&self, source: &str, but: Option<u64>) -> Result<Vec<Oid>, Error> {
-        self.read_keys(|keys| {
-            let mut found = Vec::new();
-            for item in keys.notes(&[HOLDERS]) {
-                if self.go_on().is_err() {
+    /// Returns what `source` holds, other than under the generation `but`, from the note key `from`
+    /// on.
+    fn held(&self, source: &str, but: Option<u64>, from: &[u8]) -> Result<Held, Error> {
+        let held = self.read_keys(|keys| {
+            let mut held = Held { oids: Vec::new(), next: None };
+            for item in keys.notes_from(&[HOLDERS], from) {
+                let (key, value) = item?;
+                if held.oids.len() == RELEASES_MAX || self.go_on().is_err() {
+                    held.next = Some(key);
                     break;
                 }
-                let (key, value) = item?;
                 let holders = Holders::decode(&value).unwrap_or_default();
                 let holds = |it: &Holder| it.source == source && Some(it.generation) != but;
                 if holders.list.iter().any(holds) {
-                    found.extend(Oid::from_key(key.get(1..).unwrap_or_default()));
+                    held.oids.extend(Oid::from_key(key.get(1..).unwrap_or_default()));
                 }
             }
-            Ok(found)
-        })
-        .and_then(|found| self.go_on().map(|()| found))
+            Ok(held)
+        })?;
+        self.go_on().map(|()| held)
     }
 }
 
@@ -256,6 +267,37 @@ impl<'a> Merge<'a> {
             attributes.iter().map(|it| it.name.len() + it.value.len() + OVERHEAD).sum();
         record.url.len() + values + 4 * OVERHEAD <= self.inner.options.record_bytes_max
             && attributes.len() < Limits::default().attributes_max
+    }
+
+    /// Releases what the source holds under another generation than that of the snapshot that ends
+    /// here. What is too much for one commit goes in commits of its own before; returns how many
+    /// objects those have deleted. If interrupted, the snapshot's end comes again.
+    fn release_unnamed(
+        &mut self,
+        tail: &mut Tail,
+        generation: u64,
+        now: Stamp,
+    ) -> Result<u64, Error> {
+        let mut deleted = 0;
+        let mut from = Some(vec![HOLDERS]);
+        while let Some(begin) = from.take() {
+            let held = self.inner.held(self.source, Some(generation), &begin)?;
+            let is_all = begin == [HOLDERS] && held.next.is_none();
+            let mut apart = Merge::new(self.inner, self.source);
+            for oid in held.oids {
+                if is_all || self.holders.contains_key(&oid) {
+                    // What this pull itself has named is not in the key index yet.
+                    if !self.names(&oid, generation) {
+                        self.release(oid)?;
+                    }
+                } else {
+                    apart.release(oid)?;
+                }
+            }
+            deleted += apart.commit(tail, Vec::new(), now)?.deleted;
+            from = held.next;
+        }
+        Ok(deleted)
     }
 
     /// Whether this pull has named the object under `generation`.

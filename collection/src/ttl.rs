@@ -24,19 +24,50 @@ impl Collection {
     /// As for [`commit`](Self::commit).
     pub fn sweep(&self, now: Stamp, max_share: f64) -> Result<Swept, Error> {
         let mut tail = self.inner.tail();
-        self.inner.go_on()?;
-        let expired = self.inner.read_keys(|keys| keys.expired(now.0))?;
-        let (would_expire, of) = (expired.len() as u64, self.len());
+        let (would_expire, of) = (self.count_expired(now)?, self.len());
         if !is_within(would_expire, of, max_share) {
             return Ok(Swept::Held { would_expire, of });
         }
-        for oids in expired.chunks(DELETES_MAX) {
-            self.inner.go_on()?;
-            let changes: Vec<Change> = oids.iter().cloned().map(Change::Delete).collect();
-            let notes = self.holders_of(oids)?;
+        let mut expired = 0;
+        loop {
+            let oids = self.first_expired(now)?;
+            if oids.is_empty() {
+                return Ok(Swept::Done { expired });
+            }
+            expired += oids.len() as u64;
+            let notes = self.holders_of(&oids)?;
+            let changes: Vec<Change> = oids.into_iter().map(Change::Delete).collect();
             self.inner.commit(&mut tail, &changes, &notes, now)?;
         }
-        Ok(Swept::Done { expired: would_expire })
+    }
+
+    fn count_expired(&self, now: Stamp) -> Result<u64, Error> {
+        let inner = &self.inner;
+        let count = inner.read_keys(|keys| {
+            let mut count = 0;
+            let handle = |_oid| {
+                count += 1;
+                true
+            };
+            keys.expired(now.0, || inner.go_on().is_ok(), handle)?;
+            Ok(count)
+        })?;
+        inner.go_on().map(|()| count)
+    }
+
+    /// Returns the objects to be deleted in the next commit.
+    fn first_expired(&self, now: Stamp) -> Result<Vec<Oid>, Error> {
+        let inner = &self.inner;
+        let oids = inner.read_keys(|keys| {
+            let mut oids = Vec::new();
+            let handle = |oid| {
+                oids.push(oid);
+                oids.len() < DELETES_MAX
+            };
+            keys.expired(now.0, || inner.go_on().is_ok(), handle)?;
+            Ok(oids)
+        })?;
+        inner.go_on().map(|()| oids)
     }
 
     /// Returns the notes that remove what is known of these objects' holders.
@@ -55,4 +86,71 @@ impl Collection {
 /// Whether `part` of `of` is at most `share`.
 fn is_within(part: u64, of: u64, share: f64) -> bool {
     part == 0 || part as f64 <= share * of as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use soif::Record;
+
+    use super::*;
+    use crate::change::{Batch, GATHERER_ID, GATHERER_ROOT};
+    use crate::options::Options;
+
+    const DAY: u64 = 86_400_000;
+    const OBJECTS: u64 = DELETES_MAX as u64 + 1;
+
+    fn filled(dir: &std::path::Path) -> Collection {
+        let (collection, _) = Collection::open(dir, Options::default(), Stamp(0)).unwrap();
+        let updates = (0..OBJECTS).map(|n| {
+            let mut record = Record::new("FILE", format!("http://h/{n}"));
+            record.push(GATHERER_ID, "g");
+            record.push(GATHERER_ROOT, "http://h/");
+            Change::Update(record)
+        });
+        let batch = Batch { changes: updates.collect(), notes: Vec::new() };
+        collection.commit(batch, Stamp(0)).unwrap();
+        collection
+    }
+
+    #[test]
+    fn many_are_deleted_and_moved_on_a_part_at_a_time() {
+        let dir = tempfile::tempdir().unwrap();
+        let collection = filled(dir.path());
+        let (gatherer, root) = ("g".to_owned(), "http://h/".to_owned());
+        let confirm = Change::Confirm { gatherer, root, at: Stamp(10 * DAY) };
+        let batch = Batch { changes: vec![confirm], notes: Vec::new() };
+        collection.commit(batch, Stamp(10 * DAY)).unwrap();
+        let swept = |days| collection.sweep(Stamp(days * DAY), 1.0).unwrap();
+        assert_eq!(swept(39), Swept::Done { expired: 0 });
+        assert_eq!(collection.verify().unwrap().problems, []);
+        let before = collection.stats().members;
+        assert_eq!(swept(40), Swept::Done { expired: OBJECTS });
+        assert!(before + 2 <= collection.stats().members);
+        assert!(collection.is_empty());
+        assert_eq!(collection.verify().unwrap().problems, []);
+    }
+
+    #[test]
+    fn a_sweep_ends_when_the_collection_is_to_be_closed() {
+        let dir = tempfile::tempdir().unwrap();
+        let collection = filled(dir.path());
+        let asked = std::cell::Cell::new(0);
+        let goes_on = || {
+            asked.set(asked.get() + 1);
+            asked.get() < 3
+        };
+        let count = collection.inner.read_keys(|keys| {
+            let mut count = 0;
+            let handle = |_oid| {
+                count += 1;
+                true
+            };
+            keys.expired(u64::MAX, goes_on, handle).map(|()| count)
+        });
+        assert_eq!(count.unwrap(), 2);
+        collection.begin_close();
+        let outcome = collection.sweep(Stamp(99 * DAY), 1.0);
+        assert!(matches!(outcome, Err(Error::Stopped { .. })), "{outcome:?}");
+        assert_eq!(collection.len(), OBJECTS);
+    }
 }

@@ -237,6 +237,40 @@ fn a_snapshot_releases_what_it_does_not_name() {
     assert_eq!(collection.cursor("a").unwrap().unwrap().snapshot, None);
 }
 
+/// As when a source is another after a restore: no commit is larger than need be.
+#[test]
+fn a_snapshot_that_names_little_releases_the_rest_a_part_at_a_time() {
+    let dir = tempfile::tempdir().unwrap();
+    let collection = open(&dir);
+    let objects: u64 = 2 * 4096 + 10;
+    let list = (1..=objects).map(|n| (n, update(&n.to_string(), "1"))).collect();
+    collection.apply(pulled("a", objects, list), Stamp(1)).unwrap();
+    let before = collection.version().serial;
+    let list = vec![(1, update("1", "2")), (2, Change::Delete(oid("2"))), (3, update("new", "1"))];
+    let mut last = pulled("a", 3, list);
+    (last.epoch, last.cursor.epoch) = (Epoch(10), Epoch(10));
+    last.end_of_snapshot = Some(7);
+    let applied = collection.apply(last, Stamp(2)).unwrap();
+    assert_eq!((applied.updated, applied.deleted), (2, objects - 1));
+    assert_eq!(collection.len(), 2);
+    assert_eq!(collection.sources().unwrap()[0].objects, 2);
+    assert_eq!(collection.cursor("a").unwrap().unwrap().epoch, Epoch(10));
+    let extents = collection.extents(before).unwrap().unwrap();
+    let mut decoder = Decoder::new(MEMBER_BYTES_MAX);
+    for (file, offset, length) in &extents.files {
+        let mut bytes = vec![0; usize::try_from(*length).unwrap()];
+        std::os::unix::fs::FileExt::read_exact_at(&**file, &mut bytes, *offset).unwrap();
+        decoder.feed(&bytes);
+    }
+    let mut commits = std::collections::BTreeMap::new();
+    while let Some(member) = decoder.next_member().unwrap() {
+        *commits.entry(member.header.commit).or_insert(0) += member.header.entries.len();
+    }
+    assert_eq!(commits.values().copied().max(), Some(4096));
+    assert_eq!(commits.values().sum::<usize>() as u64, objects + 1);
+    assert_eq!(collection.verify().unwrap().problems, []);
+}
+
 #[test]
 fn what_nobody_confirms_expires_unless_it_is_too_much() {
     let dir = tempfile::tempdir().unwrap();
