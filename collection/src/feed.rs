@@ -146,7 +146,7 @@ impl FeedServer {
         let answer = match (request.method(), request.uri().path()) {
             (&Method::GET | &Method::HEAD, "/feed") => self.feed(&request).await,
             (&Method::GET | &Method::HEAD, path) => match path.strip_prefix("/snapshot/") {
-                Some(id) => self.snapshot(id, request.headers()).await,
+                Some(id) => self.snapshot(id, &request).await,
                 None => Err(Refusal::new(StatusCode::NOT_FOUND, "no such page")),
             },
             _ => Err(Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD are served")),
@@ -188,6 +188,7 @@ impl FeedServer {
         if let Some(have) = query.version {
             let woken = self.wait(have, query.wait).await;
             if let Some((extents, objects)) = self.look_up(have).await? {
+                self.expire_snapshots();
                 add(&self.shared.counts.deltas, 1);
                 add(&self.shared.counts.woken, u64::from(woken));
                 return Ok(delta(have, extents, objects));
@@ -226,14 +227,24 @@ impl FeedServer {
         .await
     }
 
-    async fn snapshot(&self, id: &str, headers: &HeaderMap) -> Result<Response<Body>, Refusal> {
-        negotiate(headers)?;
+    async fn snapshot(&self, id: &str, request: &Request<()>) -> Result<Response<Body>, Refusal> {
+        negotiate(request.headers())?;
         let epoch = self.shared.collection.version().epoch;
         let found = self.shared.snapshots.lock().await.get(id, epoch, clock::monotonic());
         let gone = "no such snapshot any more; ask /feed for the present one";
         let snapshot = found.ok_or_else(|| Refusal::new(StatusCode::GONE, gone))?;
         add(&self.shared.counts.snapshot_answers, 1);
-        Ok(snapshot::answer(&snapshot, headers))
+        Ok(snapshot::answer(&snapshot, request.method(), request.headers()))
+    }
+
+    /// Lets go of the files of snapshots that are too old, which compaction may have made
+    /// superfluous long since: no newcomer may come for months.
+    fn expire_snapshots(&self) {
+        let epoch = self.shared.collection.version().epoch;
+        // Whoever has the lock does it as well.
+        if let Ok(mut snapshots) = self.shared.snapshots.try_lock() {
+            snapshots.expire(epoch, clock::monotonic());
+        }
     }
 
     /// Returns the snapshot for newcomers, made now if there is none or it is too old.

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
 use net::body::{self, Body, Extent};
 
 use crate::change::{Epoch, Version};
@@ -99,7 +99,7 @@ impl Snapshots {
 
     /// Forgets what is too old, and what belongs to an epoch that is over: whoever took it would
     /// have to begin again at once.
-    fn expire(&mut self, epoch: Epoch, now: Instant) {
+    pub(crate) fn expire(&mut self, epoch: Epoch, now: Instant) {
         let kept_for = self.kept_for;
         self.kept
             .retain(|it| it.to.epoch == epoch && now.saturating_duration_since(it.made) < kept_for);
@@ -107,9 +107,13 @@ impl Snapshots {
 }
 
 /// Answers a request for a snapshot, or for a range of it.
-pub(crate) fn answer(snapshot: &Snapshot, request: &HeaderMap) -> Response<Body> {
+pub(crate) fn answer(snapshot: &Snapshot, method: &Method, request: &HeaderMap) -> Response<Body> {
     let tag = format!("\"{}\"", snapshot.id);
-    let asked = ask(request, &tag, snapshot.bytes);
+    let asked = match ask(request, &tag, snapshot.bytes) {
+        // Ranges are defined for GET alone (RFC 9110 §14.2).
+        Asked::Range(..) | Asked::Nothing if method != Method::GET => Asked::All,
+        asked => asked,
+    };
     let mut response = Response::new(match asked {
         Asked::All => snapshot.body(0, snapshot.bytes - 1),
         Asked::Range(from, to) => snapshot.body(from, to),

@@ -1,0 +1,92 @@
+//! Peers that speak something else, or bring too much.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+
+use collection::Error;
+use collection::feed::FeedOptions;
+use collection::pull::PullLimits;
+use http::{HeaderName, HeaderValue, Response, StatusCode};
+use net::body::Body;
+use net::client::Request;
+use net::host;
+use net::server::{Limits, bind, serve};
+use net::shutdown::Shutdown;
+use tower::service_fn;
+
+use crate::support::{Server, Store, base, client, limited, puller};
+
+#[tokio::test]
+async fn a_consumer_of_another_format_is_told_which_is_spoken() {
+    let source = Store::new();
+    let server = Server::start(&source, FeedOptions::default()).await;
+    let ask = |format: &'static str| {
+        let url = host::join(&base(server.address), "feed");
+        let name = HeaderName::from_static("harvest-accept-format");
+        let request = Request::get(url).header(name, HeaderValue::from_static(format));
+        async move { client().send(request).await.unwrap() }
+    };
+    let response = ask("7").await;
+    assert_eq!(response.status, StatusCode::NOT_ACCEPTABLE);
+    assert_eq!(response.header("harvest-format"), Some("1"));
+    let told = response.bytes(1_000).await.unwrap();
+    assert_eq!(told, "format 1 is spoken here, not 7\n");
+    assert_eq!(ask("7, 1").await.status, StatusCode::OK);
+
+    // And the other way round: a server of the future.
+    let future = scripted(|_| {
+        let mut response = Response::new(net::body::full("format 7 is spoken here"));
+        *response.status_mut() = StatusCode::NOT_ACCEPTABLE;
+        response.headers_mut().insert("harvest-format", HeaderValue::from_static("7"));
+        response
+    });
+    let error = puller(future.await, &source).pull(None).await.unwrap_err();
+    assert!(matches!(&error, Error::Format { spoken, ours: 1, .. } if spoken == "7"), "{error}");
+    assert!(error.retry().is_none());
+}
+
+/// A server that answers whatever `answer` says.
+async fn scripted(
+    answer: impl Fn(&str) -> Response<Body> + Clone + Send + Sync + 'static,
+) -> SocketAddr {
+    let listener = bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let service = service_fn(move |request: http::Request<Body>| {
+        std::future::ready(Ok::<_, Infallible>(answer(request.uri().path())))
+    });
+    tokio::spawn(serve(listener, service, Limits::default(), Shutdown::new()));
+    address
+}
+
+#[tokio::test]
+async fn what_is_no_feed_is_said_to_be_none() {
+    let broker = Store::new();
+    let page = scripted(|_| Response::new(net::body::full("<html>hello</html>"))).await;
+    let error = puller(page, &broker).pull(None).await.unwrap_err();
+    assert!(matches!(error, Error::NotAFeed { .. }), "{error}");
+    assert!(error.to_string().contains("check the source's URL"), "{error}");
+    let missing = scripted(|_| {
+        let mut response = Response::new(net::body::empty());
+        *response.status_mut() = StatusCode::NOT_FOUND;
+        response
+    });
+    let error = puller(missing.await, &broker).pull(None).await.unwrap_err();
+    assert!(matches!(error, Error::NotAFeed { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn a_source_brings_no_more_than_it_may() {
+    let source = Store::new();
+    source.fill(0..100, "first", 50);
+    let server = Server::start(&source, FeedOptions::default()).await;
+    for (limits, setting) in [
+        (PullLimits { records_max: 99, ..PullLimits::default() }, "records_max"),
+        (PullLimits { bytes_max: 1_000, ..PullLimits::default() }, "bytes_max"),
+    ] {
+        let broker = Store::new();
+        let error = limited(server.address, &broker, limits).pull(None).await.unwrap_err();
+        let Error::OverLimit { setting: named, .. } = &error else { panic!("{error}") };
+        assert_eq!(*named, setting);
+        assert!(error.retry().is_none());
+    }
+}

@@ -1,0 +1,10 @@
+//! Feeds over real connections: whole, waited for, cut anywhere, damaged, passed on, and asked for
+//! by many at once.
+
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
+
+mod broken;
+mod foreign;
+mod pulling;
+mod serving;
+mod support;

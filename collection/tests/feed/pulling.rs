@@ -1,0 +1,137 @@
+//! What a pull brings: snapshots and deltas, waited for, after a restore, passed on.
+
+use std::time::Duration;
+
+use collection::feed::FeedOptions;
+use collection::pull::Kind;
+use collection::{Change, ORIGIN_VERSION, Options, Stamp};
+use http::StatusCode;
+use net::clock;
+use net::shutdown::Shutdown;
+use tokio::time::timeout;
+
+use crate::support::{SOON, Server, Store, get, now, oid, pull, puller};
+
+#[tokio::test]
+async fn the_first_pull_is_a_snapshot_and_the_next_are_deltas() {
+    let (source, broker) = (Store::new(), Store::new());
+    source.fill(0..300, "first", 40);
+    let server = Server::start(&source, FeedOptions::default()).await;
+
+    let first = pull(server.address, &broker).await;
+    assert_eq!((first.kind, first.changes, first.objects), (Kind::Snapshot, 300, 300));
+    assert_eq!((first.applied.updated, first.version), (300, source.collection.version()));
+    assert_eq!(broker.titles(), source.titles());
+
+    source.fill(290..310, "second", 7);
+    source.commit(vec![Change::Delete(oid(5)), Change::Refresh(oid(6))]);
+    let second = pull(server.address, &broker).await;
+    assert_eq!((second.kind, second.changes, second.objects), (Kind::Delta, 21, 309));
+    assert_eq!((second.applied.updated, second.applied.deleted), (20, 1));
+    assert!(second.bytes < first.bytes / 4, "{second:?}");
+    assert!((0.0..30.0).contains(&second.age_secs), "{second:?}");
+    assert_eq!(broker.titles(), source.titles());
+
+    let before = broker.collection.version();
+    let third = pull(server.address, &broker).await;
+    assert_eq!((third.kind, third.changes, third.resumed), (Kind::Delta, 0, 0));
+    assert_eq!(broker.collection.version(), before, "nothing new, nothing written");
+    let counters = server.feed().counters();
+    assert_eq!((counters.snapshots, counters.redirects, counters.deltas), (1, 1, 3));
+}
+
+#[tokio::test]
+async fn a_waiting_pull_hears_of_a_commit_at_once() {
+    let (source, broker) = (Store::new(), Store::new());
+    let shutdown = Shutdown::new();
+    let options = FeedOptions { shutdown: shutdown.clone(), ..FeedOptions::default() };
+    let server = Server::start(&source, options).await;
+    pull(server.address, &broker).await;
+
+    let puller = puller(server.address, &broker);
+    let waiting = tokio::spawn(async move { puller.pull(Some(Duration::from_secs(60))).await });
+    while server.feed().counters().waiting == 0 {
+        tokio::task::yield_now().await;
+    }
+    source.fill(0..1, "new", 1);
+    let began = clock::monotonic();
+    let summary = timeout(SOON, waiting).await.unwrap().unwrap().unwrap();
+    assert_eq!((summary.kind, summary.changes), (Kind::Delta, 1));
+    assert!(clock::monotonic() - began < Duration::from_secs(10));
+    assert_eq!((server.feed().counters().woken, server.feed().counters().waiting), (1, 0));
+
+    // Nothing happens: the answer comes when the time is up, or the server stops.
+    let have = source.collection.version();
+    let path = format!("feed?since={}&epoch={}&wait=1", have.serial, have.epoch);
+    assert_eq!(get(server.address, &path).await.header("harvest-kind"), Some("delta"));
+    let path = path.replace("wait=1", "wait=60");
+    let stopping = async {
+        while server.feed().counters().waiting == 0 {
+            tokio::task::yield_now().await;
+        }
+        shutdown.start();
+    };
+    let both = async { tokio::join!(get(server.address, &path), stopping) };
+    let (response, ()) = timeout(SOON, both).await.unwrap();
+    assert_eq!(response.status, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn an_unknown_epoch_or_serial_leads_to_a_snapshot_that_releases_what_it_does_not_name() {
+    let (source, restored, broker) = (Store::new(), Store::new(), Store::new());
+    source.fill(0..20, "old", 10);
+    restored.fill(10..25, "new", 10);
+    let server = Server::start(&source, FeedOptions::default()).await;
+    pull(server.address, &broker).await;
+
+    server.serve(&restored);
+    let summary = pull(server.address, &broker).await;
+    assert_eq!((summary.kind, summary.applied.deleted), (Kind::Snapshot, 10));
+    assert_eq!(broker.titles(), restored.titles());
+
+    restored.collection.new_epoch(now()).unwrap();
+    let summary = pull(server.address, &broker).await;
+    assert_eq!((summary.kind, summary.applied.deleted), (Kind::Snapshot, 0));
+    assert_eq!(summary.version, restored.collection.version());
+
+    let version = restored.collection.version();
+    let future = format!("feed?since={}&epoch={}", version.serial + 1, version.epoch);
+    assert_eq!(get(server.address, &future).await.header("harvest-kind"), Some("snapshot"));
+}
+
+#[tokio::test]
+async fn a_serial_from_before_the_horizon_leads_to_a_snapshot() {
+    let options = Options { horizon: Duration::ZERO, ..Options::default() };
+    let (source, broker) = (Store::with(options), Store::new());
+    source.fill(0..50, "first", 50);
+    let server = Server::start(&source, FeedOptions::default()).await;
+    pull(server.address, &broker).await;
+    source.commit((0..20).map(|n| Change::Delete(oid(n))).collect());
+    source.fill(50..60, "first", 10);
+    source.collection.compact(Stamp(now().0 + 1_000)).unwrap();
+    assert!(0 < source.collection.stats().horizon, "the deletes are forgotten");
+    let summary = pull(server.address, &broker).await;
+    assert_eq!((summary.kind, summary.applied.deleted), (Kind::Snapshot, 20));
+    assert_eq!(broker.titles(), source.titles());
+}
+
+#[tokio::test]
+async fn changes_pass_through_a_second_hop_with_their_origin() {
+    let (source, broker, cascade) = (Store::new(), Store::new(), Store::new());
+    source.fill(0..50, "first", 20);
+    let near = Server::start(&source, FeedOptions::default()).await;
+    let far = Server::start(&broker, FeedOptions::default()).await;
+    pull(near.address, &broker).await;
+    pull(far.address, &cascade).await;
+    source.fill(40..60, "second", 20);
+    source.commit(vec![Change::Delete(oid(1))]);
+    pull(near.address, &broker).await;
+    let summary = pull(far.address, &cascade).await;
+    assert_eq!((summary.kind, summary.changes), (Kind::Delta, 21));
+    assert_eq!(cascade.titles(), source.titles());
+
+    let origin = source.collection.get(&oid(59)).unwrap().unwrap().serial;
+    let stored = cascade.collection.get(&oid(59)).unwrap().unwrap().record;
+    let expected = format!("{}-{origin}", source.collection.version().epoch);
+    assert_eq!(stored.text(ORIGIN_VERSION).unwrap(), expected);
+}
