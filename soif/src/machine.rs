@@ -394,10 +394,11 @@ impl Machine {
     }
 
     fn step_attribute(&mut self, window: &[u8], base: u64) -> Step {
-        match self.skip_space(window) {
-            None if self.limits.record_bytes_max < self.at - self.start => {
-                Step::Damage(ErrorKind::RecordTooLong)
-            }
+        // No further than a record may reach, wherever the window ends.
+        let most = window.len().min(self.start.saturating_add(self.limits.record_bytes_max));
+        let next = self.skip_space(window.get(..most).unwrap_or_default());
+        match next {
+            None if most < window.len() => Step::Damage(ErrorKind::RecordTooLong),
             None => Step::Wait,
             Some(b'}') => {
                 self.at += 1;

@@ -221,6 +221,10 @@ fn limits_hold() {
     check(b"@FILE { a\nx{0}:\t\nx{0}:\t\nx{0}:\t\n", "more attributes than the limit at byte 24");
     let spaced = [b"@FILE { a\n".as_slice(), &[b' '; 50], b"x{10}:\t1234567890\n"].concat();
     check(&spaced, "record longer than the limit at byte 60");
+    let blank = [b"@FILE { a\n".as_slice(), &[b' '; 49], b"}\n"].concat();
+    check_within(Mode::Strict, limits, &blank, &["FILE a"]);
+    let blank = [b"@FILE { a\n".as_slice(), &[b' '; 80], b"}\n"].concat();
+    check(&blank, "record longer than the limit at byte 60");
 }
 
 #[test]
