@@ -1,24 +1,31 @@
-//! Any bytes as a feed or a segment: the same members whatever the pieces, and no panic in what they
-//! hold. To get past the checksums, what is fuzzed may also be put behind a good member.
+//! Any bytes as a feed or a segment, and any plain bytes in a member that is sound: the same members
+//! whatever the pieces, what was packed, changes that are as many as the header says, and no panic.
+//! The members are packed here, by docs/collection.md, to get past the checksums.
 
 #![no_main]
 
-use collection::member::{Decoder, end_mark};
-use collection::{Epoch, Version};
+use collection::member::{Decoder, Member};
+use collection::{Epoch, Stamp};
+use flate2::{Compress, Compression, Crc, FlushCompress};
 use libfuzzer_sys::fuzz_target;
+use xxhash_rust::xxh3::xxh3_64;
 
 /// Largest member, in bytes.
 const MEMBER_BYTES_MAX: usize = 64 * 1024;
+/// Most changes in a member.
+const CHANGES_MAX: usize = 4096;
+/// Flags that a header may have.
+const FLAGS: u8 = 15;
 
-/// What a stream holds, in short, and how it ends.
-fn read(stream: &[u8], piece: usize) -> (Vec<String>, Option<String>) {
+/// What a stream holds, and how it ends.
+fn read(stream: &[u8], piece: usize) -> (Vec<Member>, Option<String>) {
     let mut decoder = Decoder::new(MEMBER_BYTES_MAX);
     let mut seen = Vec::new();
     let mut run = || {
         for bytes in stream.chunks(piece) {
             decoder.feed(bytes);
             while let Some(member) = decoder.next_member()? {
-                seen.push(format!("{:?} {:?}", member.changes(), member.notes()));
+                seen.push(member);
             }
         }
         decoder.finish()
@@ -27,13 +34,76 @@ fn read(stream: &[u8], piece: usize) -> (Vec<String>, Option<String>) {
     (seen, error)
 }
 
-fuzz_target!(|input: (u8, u64, &[u8])| {
-    let (piece, serial, bytes) = input;
-    let mut stream = end_mark(Version { epoch: Epoch(serial), serial });
-    if piece % 2 == 0 {
-        stream.clear();
+fn put(out: &mut Vec<u8>, mut number: u64) {
+    while 0x80 <= number {
+        out.push(number as u8 | 0x80);
+        number >>= 7;
     }
-    stream.extend_from_slice(bytes);
-    let whole = read(&stream, stream.len().max(1));
-    assert_eq!(whole, read(&stream, usize::from(piece).max(1)));
+    out.push(number as u8);
+}
+
+/// Packs `plain` as a member with these changes, serials and stamps as distances.
+fn pack(flags: u8, epoch: u64, base: u64, changes: &[(u8, u8)], plain: &[u8]) -> Vec<u8> {
+    let mut body = Vec::with_capacity(plain.len() + 1024);
+    let mut deflate = Compress::new(Compression::fast(), false);
+    deflate.compress_vec(plain, &mut body, FlushCompress::Finish).expect("there is room");
+    let deflate_bytes = body.len() as u32;
+    let mut crc = Crc::new();
+    crc.update(plain);
+    body.extend_from_slice(&crc.sum().to_le_bytes());
+    body.extend_from_slice(&crc.amount().to_le_bytes());
+
+    let mut fields = vec![1, flags];
+    fields.extend_from_slice(&epoch.to_le_bytes());
+    fields.extend_from_slice(&deflate_bytes.to_le_bytes());
+    fields.extend_from_slice(&xxh3_64(&body).to_le_bytes());
+    put(&mut fields, 7);
+    put(&mut fields, base);
+    put(&mut fields, changes.len() as u64);
+    for (serial, stamp) in changes {
+        put(&mut fields, u64::from(*serial) + 1);
+        put(&mut fields, u64::from(*stamp));
+    }
+    let subfield_bytes = fields.len() as u16 + 4;
+    let mut member = vec![0x1f, 0x8b, 8, 4, 0, 0, 0, 0, 0, 255];
+    member.extend_from_slice(&(subfield_bytes + 4).to_le_bytes());
+    member.extend_from_slice(b"HV");
+    member.extend_from_slice(&subfield_bytes.to_le_bytes());
+    member.extend_from_slice(&fields);
+    let seal = xxh3_64(&member).to_le_bytes();
+    member.extend_from_slice(&seal[..4]);
+    member.extend_from_slice(&body);
+    member
+}
+
+fn check(member: &Member) {
+    assert!(member.plain.len() <= MEMBER_BYTES_MAX && member.length <= MEMBER_BYTES_MAX as u64);
+    let entries = &member.header.entries;
+    assert!(entries.is_sorted_by(|a, b| a.0 < b.0 && a.1 <= b.1));
+    if let Ok(changes) = member.changes() {
+        let found: Vec<(u64, Stamp)> = changes.iter().map(|it| (it.serial, it.stamp)).collect();
+        assert!(member.header.local || found == *entries);
+        for (one, (serial, _)) in changes.iter().zip(entries) {
+            assert_eq!(member.change(*serial).as_ref(), Ok(&Some(one.clone())));
+        }
+    }
+    assert!(member.header.local || member.notes() == Ok(Vec::new()));
+}
+
+fuzz_target!(|input: (u8, u8, u32, Vec<(u8, u8)>, &[u8], &[u8])| {
+    let (piece, flags, number, mut changes, plain, noise) = input;
+    changes.truncate(CHANGES_MAX);
+    let (flags, number) = (flags & FLAGS, u64::from(number));
+    let packed = pack(flags, number, number, &changes, plain);
+    let stream = [packed.as_slice(), noise].concat();
+    let (members, error) = read(&stream, stream.len());
+    let (pieces, same) = read(&stream, usize::from(piece).max(1));
+    assert_eq!((format!("{members:?}"), &error), (format!("{pieces:?}"), &same));
+    members.iter().for_each(check);
+    if plain.len() <= MEMBER_BYTES_MAX && packed.len() <= MEMBER_BYTES_MAX {
+        let first = members.first().expect("it is sound");
+        assert_eq!(first.plain, plain);
+        assert_eq!((first.header.epoch, first.header.base), (Epoch(number), number));
+        assert_eq!(first.header.entries.len(), changes.len());
+    }
 });

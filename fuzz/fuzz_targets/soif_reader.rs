@@ -1,9 +1,10 @@
-//! Any bytes, in pieces and whole: the same events and problems, no panic, and what strict reading
-//! accepts survives being written and read again.
+//! Any bytes, in pieces and whole: the same events and problems, no panic, nothing beyond the limits,
+//! and what strict reading accepts survives being written, as SOIF and as JSON, and read again.
 
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use soif::json::{from_json, to_json};
 use soif::{Event, Limits, Mode, ParseError, Reader, Record, parse, write_record};
 
 const LIMITS: Limits = Limits {
@@ -17,7 +18,15 @@ const LIMITS: Limits = Limits {
 fn drain(reader: &mut Reader, seen: &mut Vec<String>) -> Result<(), ParseError> {
     while let Some(event) = reader.next_event()? {
         seen.push(match event {
-            Event::Record(record) => format!("{:?}", record.to_record()),
+            Event::Record(record) => {
+                assert!(record.source().len() <= LIMITS.record_bytes_max);
+                assert!(record.attributes().count() <= LIMITS.attributes_max);
+                for (name, value) in record.attributes() {
+                    assert!(name.len() <= LIMITS.name_bytes_max);
+                    assert!(value.len() <= LIMITS.value_bytes_max);
+                }
+                format!("{:?}", record.to_record())
+            }
             other => format!("{other:?}"),
         });
     }
@@ -52,5 +61,10 @@ fuzz_target!(|input: (u8, &[u8])| {
         let mut written = Vec::new();
         records.iter().for_each(|it: &Record| write_record(&mut written, it));
         assert_eq!(parse(&written).as_ref(), Ok(&records));
+        for record in &records {
+            let text = to_json(record).to_string();
+            let value = serde_json::from_str(&text).expect("it is JSON");
+            assert_eq!(from_json(&value).as_ref(), Ok(record));
+        }
     }
 });
