@@ -19,11 +19,15 @@ use crate::progress::Hold;
 use crate::site::{lock, path_bytes, root_note};
 use crate::watch::Vigil;
 
-/// Most changes of one commit, beyond the file that reaches it.
-const CHANGES_MAX: usize = 4_096;
+/// Most changes of one commit, beyond the file that reaches it. A commit takes many times the memory
+/// of its records while it is written.
+const CHANGES_MAX: usize = 1_024;
 
-/// Most bytes of one commit's records, beyond the file that reaches it.
+/// Most bytes of memory that one commit's records and notes take, beyond the file that reaches it.
 const BATCH_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// What an attribute, or another text that is kept by itself, takes beside its bytes.
+const TEXT_BYTES: usize = 64;
 
 /// How long a record waits for others to be committed with.
 const WAIT_MAX: Duration = Duration::from_secs(1);
@@ -38,6 +42,20 @@ pub(crate) struct Prepared {
     pub(crate) updated: Vec<Record>,
     /// URLs of records that are no more.
     pub(crate) deleted: Vec<String>,
+}
+
+impl Prepared {
+    /// Returns about how much memory it takes, in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        let text = |text: &str| TEXT_BYTES + text.len();
+        let record = |record: &Record| {
+            let values = record.attributes().iter().map(|it| 2 * TEXT_BYTES + it.value.len());
+            text(&record.url) + values.sum::<usize>()
+        };
+        self.updated.iter().map(record).sum::<usize>()
+            + self.deleted.iter().map(|url| text(url)).sum::<usize>()
+            + self.note.records.iter().map(|it| 2 * text(&it.url)).sum::<usize>()
+    }
 }
 
 /// What becomes of a file's note.
@@ -85,7 +103,10 @@ impl<'a> Committer<'a> {
         loop {
             let age = self.since.map(|since| clock::monotonic().duration_since(since));
             match prepared.recv_timeout(WAIT_MAX.saturating_sub(age.unwrap_or_default())) {
-                Ok(file) => self.add(file),
+                Ok(file) => {
+                    self.run.room.leave(file.bytes());
+                    self.add(file);
+                }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return self.flush(),
             }
@@ -100,10 +121,9 @@ impl<'a> Committer<'a> {
     fn add(&mut self, file: Prepared) {
         self.run.site.metrics.commit.enter(1);
         self.since.get_or_insert_with(clock::monotonic);
+        self.bytes += file.bytes();
         let Prepared { path, key, note, updated, deleted } = file;
         self.changes += updated.len() + deleted.len();
-        let values = updated.iter().flat_map(Record::attributes).map(|it| it.value.len());
-        self.bytes += values.sum::<usize>();
         self.waiting.push(Waiting { path, key, then: Then::Remember(note), updated, deleted });
     }
 

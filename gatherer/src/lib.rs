@@ -19,6 +19,7 @@ mod pipeline;
 mod prepare;
 pub mod problems;
 pub mod progress;
+mod room;
 mod rounds;
 mod serve;
 mod server;

@@ -17,6 +17,7 @@ use crate::commit::{Committer, Prepared};
 use crate::frontier::{Stat, Top, Walk};
 use crate::prepare;
 use crate::progress::Phase;
+use crate::room::Room;
 use crate::site::{Plan, Site, Tract, lock, path_bytes};
 use crate::spec;
 use crate::walk::{Go, Ground, Met, Trouble};
@@ -27,6 +28,9 @@ const CANDIDATES_MAX: usize = 1_024;
 
 /// Most files read and summarized that wait to be committed.
 const PREPARED_MAX: usize = 64;
+
+/// Most bytes of what they hold; a larger file waits alone.
+const PREPARED_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// Most directories that could not be read in one walk before the walk counts as unfinished.
 const UNREAD_MAX: usize = 1_000;
@@ -69,6 +73,8 @@ pub(crate) struct Run<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) tract: &'a Tract,
     pub(crate) walk: Walk,
+    /// Room for what waits to be committed.
+    pub(crate) room: Room,
     stop: &'a (dyn Fn() -> bool + Sync),
     failed: AtomicBool,
 }
@@ -86,7 +92,8 @@ pub(crate) fn run(
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Result<(), collection::Error> {
     let walk = site.next_walk();
-    let run = Run { site, plan, tract, walk, stop, failed: AtomicBool::new(false) };
+    let (room, failed) = (Room::new(PREPARED_BYTES_MAX), AtomicBool::new(false));
+    let run = Run { site, plan, tract, walk, room, stop, failed };
     let (candidates, to_read) = sync_channel::<Candidate>(CANDIDATES_MAX);
     let (prepared, to_commit) = sync_channel::<Prepared>(PREPARED_MAX);
     let to_read = Arc::new(Mutex::new(to_read));
@@ -208,7 +215,11 @@ impl Run<'_> {
             } else {
                 prepare::prepare(self, candidate)
             };
-            match ready.map(|ready| prepared.send(ready).is_ok()) {
+            let send = |ready: Prepared| {
+                self.room.enter(ready.bytes(), &|| self.is_stopped());
+                prepared.send(ready).is_ok()
+            };
+            match ready.map(send) {
                 Some(true) => {}
                 // Nobody commits any more: what was summarized is dropped there.
                 Some(false) => {

@@ -14,6 +14,9 @@ use crate::frontier::Stat;
 /// How much is read at once, in bytes; between two pieces a run can be cancelled.
 const PIECE_BYTES: usize = 256 * 1024;
 
+/// Least memory to read into, in bytes: some file systems say that every file is empty.
+const PIECE_BYTES_MIN: usize = 4 * 1024;
+
 /// Most memory set aside for a file before any of it is read, in bytes: a sparse file's size says
 /// little.
 const RESERVE_BYTES_MAX: u64 = 1024 * 1024;
@@ -83,7 +86,9 @@ pub fn read(
     let reserve = stat.size.min(bytes_max).min(RESERVE_BYTES_MAX);
     let mut bytes = Vec::with_capacity(usize::try_from(reserve).unwrap_or(0));
     let mut digest = Md5Writer::new();
-    let mut piece = vec![0; PIECE_BYTES];
+    // Most files are small: one byte more than the size tells that it has not grown.
+    let piece_bytes = usize::try_from(stat.size.saturating_add(1)).unwrap_or(PIECE_BYTES);
+    let mut piece = vec![0; piece_bytes.clamp(PIECE_BYTES_MIN, PIECE_BYTES)];
     let mut truncated = false;
     loop {
         if cancelled() {

@@ -1,0 +1,79 @@
+//! Room for what waits between two stages, in bytes: a queue that is bounded by number alone may hold
+//! sixty small files or sixty archives.
+
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+use crate::site::lock;
+
+/// How often one who waits looks whether to give up.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// What waits, and how much of it may.
+#[derive(Debug)]
+pub(crate) struct Room {
+    taken_bytes: Mutex<usize>,
+    news: Condvar,
+    bytes_max: usize,
+}
+
+impl Room {
+    pub(crate) fn new(bytes_max: usize) -> Self {
+        Self { taken_bytes: Mutex::default(), news: Condvar::new(), bytes_max }
+    }
+
+    /// Waits until there is room for `bytes`, or nothing is in the room (what is larger than the room
+    /// has it for itself), or `is_stopped` says so; then takes it in all cases.
+    pub(crate) fn enter(&self, bytes: usize, is_stopped: &dyn Fn() -> bool) {
+        let mut taken = lock(&self.taken_bytes);
+        while 0 < *taken && self.bytes_max < taken.saturating_add(bytes) && !is_stopped() {
+            let waited = self.news.wait_timeout(taken, LOOK);
+            taken = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        *taken = taken.saturating_add(bytes);
+    }
+
+    /// Gives back what was taken.
+    pub(crate) fn leave(&self, bytes: usize) {
+        let mut taken = lock(&self.taken_bytes);
+        *taken = taken.saturating_sub(bytes);
+        self.news.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn no_more_waits_than_there_is_room_for() {
+        let (room, inside, most) = (Room::new(10), AtomicUsize::new(0), AtomicUsize::new(0));
+        thread::scope(|scope| {
+            for n in 0..60 {
+                let (room, inside, most) = (&room, &inside, &most);
+                scope.spawn(move || {
+                    let bytes = n % 6 + 1;
+                    room.enter(bytes, &|| false);
+                    most.fetch_max(inside.fetch_add(bytes, SeqCst) + bytes, SeqCst);
+                    thread::yield_now();
+                    inside.fetch_sub(bytes, SeqCst);
+                    room.leave(bytes);
+                });
+            }
+        });
+        assert!(most.load(SeqCst) <= 10, "{most:?}");
+        assert_eq!(*lock(&room.taken_bytes), 0);
+    }
+
+    #[test]
+    fn what_is_larger_than_the_room_has_it_for_itself_and_a_stop_waits_for_nothing() {
+        let room = Room::new(10);
+        room.enter(1_000, &|| false);
+        room.enter(1, &|| true);
+        room.leave(1_000);
+        assert_eq!(*lock(&room.taken_bytes), 1);
+    }
+}
