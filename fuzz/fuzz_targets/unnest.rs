@@ -14,6 +14,7 @@ const LIMITS: Limits = Limits {
     ratio_from_bytes: 1 << 14,
     depth_max: 8,
     members_max: 64,
+    names_bytes_max: 1 << 14,
 };
 
 fuzz_target!(|bytes: &[u8]| {

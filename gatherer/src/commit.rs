@@ -344,8 +344,8 @@ fn for_each_vanished(
     Ok(())
 }
 
-/// Commits a batch. A record that the collection refuses is a problem of its own; the others are
-/// committed.
+/// Commits a batch. A record or note that the collection refuses is a problem of its own; the others
+/// are committed.
 fn commit(run: &Run<'_>, batch: &mut Batch) -> Result<(), collection::Error> {
     while !batch.is_empty() {
         match run.site.collection.commit(batch.clone(), Stamp(clock::now_ms())) {
@@ -353,10 +353,19 @@ fn commit(run: &Run<'_>, batch: &mut Batch) -> Result<(), collection::Error> {
                 run.site.metrics.commits.fetch_add(1, Relaxed);
                 break;
             }
-            Err(collection::Error::Refused { position, object, reason })
-                if position < batch.changes.len() =>
-            {
-                batch.changes.remove(position);
+            Err(collection::Error::Refused { position, object, reason }) => {
+                let is_note = |it: &Note| {
+                    object.starts_with("note ")
+                        && object.ends_with(&*String::from_utf8_lossy(&it.key))
+                };
+                if batch.notes.get(position).is_some_and(is_note) {
+                    // Without it the file is read again at the next start.
+                    batch.notes.remove(position);
+                } else if position < batch.changes.len() {
+                    batch.changes.remove(position);
+                } else {
+                    return Err(collection::Error::Refused { position, object, reason });
+                }
                 run.site.problem(object, "refused", reason.to_owned());
             }
             Err(error) => return Err(error),

@@ -51,6 +51,8 @@ pub struct Limits {
     pub depth_max: u32,
     /// Members of all containers together.
     pub members_max: u64,
+    /// Bytes of the URLs of all members together, about: they are remembered in one note.
+    pub names_bytes_max: u64,
 }
 
 impl Default for Limits {
@@ -62,6 +64,7 @@ impl Default for Limits {
             ratio_from_bytes: 1024 * 1024,
             depth_max: 8,
             members_max: 10_000,
+            names_bytes_max: 16 * 1024 * 1024,
         }
     }
 }
@@ -71,6 +74,7 @@ pub struct Budget<'a> {
     limits: Limits,
     bytes_left: Cell<u64>,
     members_left: Cell<u64>,
+    names_bytes_left: Cell<u64>,
     cancelled: &'a dyn Fn() -> bool,
 }
 
@@ -90,15 +94,28 @@ impl<'a> Budget<'a> {
             limits,
             bytes_left: Cell::new(limits.bytes_max),
             members_left: Cell::new(limits.members_max),
+            names_bytes_left: Cell::new(limits.names_bytes_max),
             cancelled,
         }
     }
 
-    /// Takes one member off; false when there are none left.
-    fn take_member(&self) -> bool {
-        let left = self.members_left.get();
-        self.members_left.set(left.saturating_sub(1));
-        0 < left
+    /// Takes the member at `path` of `container` off, or says why the rest is left out.
+    fn take_member(&self, container: &Object, path: &[u8]) -> Result<(), Problem> {
+        // Percent-encoded, a byte is three at most.
+        let name_bytes = container.url.len() + 3 * path.len().min(PATH_BYTES_MAX);
+        let name_bytes = u64::try_from(name_bytes).unwrap_or(u64::MAX);
+        let (members, names) = (self.members_left.get(), self.names_bytes_left.get());
+        self.members_left.set(members.saturating_sub(1));
+        self.names_bytes_left.set(names.saturating_sub(name_bytes));
+        let message = if members == 0 {
+            format!("has more than {} members; the rest was left out", self.limits.members_max)
+        } else if names < name_bytes {
+            let max = self.limits.names_bytes_max;
+            format!("has names of more than {max} bytes in all; the rest was left out")
+        } else {
+            return Ok(());
+        };
+        Err(Problem::new(&container.url, ProblemKind::Limit, message))
     }
 }
 
@@ -360,16 +377,6 @@ fn longer(member: &Member, budget: &Budget<'_>) -> Problem {
         &member.object.url,
         ProblemKind::Limit,
         format!("is longer than {max} bytes; only its front was read"),
-    )
-}
-
-/// The problem of a container with more members than the budget has.
-fn too_many(container: &Object, budget: &Budget<'_>) -> Problem {
-    let max = budget.limits.members_max;
-    Problem::new(
-        &container.url,
-        ProblemKind::Limit,
-        format!("has more than {max} members; the rest was left out"),
     )
 }
 

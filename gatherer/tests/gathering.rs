@@ -175,6 +175,28 @@ async fn members_of_an_archive_come_change_and_go_with_it() {
     bench.assert_conserved();
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn an_archive_of_endless_names_does_not_stop_the_run() {
+    let tree = Tree::with(&["a.txt"]);
+    let file = fs::File::create(tree.path("names.tar.gz")).unwrap();
+    let packed = flate2::write::GzEncoder::new(file, flate2::Compression::fast());
+    let mut builder = tar::Builder::new(packed);
+    for n in 0..3_500 {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(0);
+        header.set_cksum();
+        let name = format!("{}{n}", "\u{1}".repeat(4_000));
+        builder.append_data(&mut header, name, std::io::empty()).unwrap();
+    }
+    builder.into_inner().unwrap().finish().unwrap();
+    let bench = Bench::start(tree).await;
+    bench.file("a.txt").await;
+    let archive = bench.file("names.tar.gz").await;
+    assert_eq!(archive.text("Type").unwrap(), "GNUCompressedTar");
+    assert_eq!(bench.problems(), ["limit names.tar.gz"]);
+    bench.assert_conserved();
+}
+
 /// Says to the test binary, started again as a user without rights, which folder to use.
 const VISITOR: &str = "HARVEST_TEST_VISITOR";
 

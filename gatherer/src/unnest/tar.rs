@@ -14,7 +14,6 @@ use tar::{Archive, Entry, EntryType, PaxExtensions};
 
 use super::{
     Budget, End, Member, Metered, PATH_BYTES_MAX, Stop, clean_path, longer, member, read_up_to,
-    too_many,
 };
 use crate::object::{Object, Problem, ProblemKind};
 
@@ -45,10 +44,12 @@ pub(super) fn members<R: Read>(
             match entry.header().entry_type() {
                 EntryType::GNULongName | EntryType::XHeader => extend(&mut next, &mut entry),
                 EntryType::Regular | EntryType::Continuous => {
-                    if !budget.take_member() {
-                        return Ok(Some(too_many(object, budget)));
+                    let Next { path, modified } = std::mem::take(&mut next);
+                    let path = path.unwrap_or_else(|| entry.path_bytes().into_owned());
+                    if let Err(problem) = budget.take_member(object, &path) {
+                        return Ok(Some(problem));
                     }
-                    let member = file(object, std::mem::take(&mut next), &mut entry, budget, stop);
+                    let member = file(object, &path, modified, &mut entry, budget, stop);
                     last.clone_from(&member.path);
                     visit(member);
                 }
@@ -103,18 +104,18 @@ fn extend(next: &mut Next, entry: &mut Entry<'_, impl Read>) {
 
 fn file(
     object: &Object,
-    next: Next,
+    path: &[u8],
+    modified: Option<u64>,
     entry: &mut Entry<'_, impl Read>,
     budget: &Budget<'_>,
     stop: &Cell<Option<Stop>>,
 ) -> Member {
-    let path = next.path.unwrap_or_else(|| entry.path_bytes().into_owned());
-    let modified = next.modified.or_else(|| entry.header().mtime().ok());
+    let modified = modified.or_else(|| entry.header().mtime().ok());
     let size = entry.size();
     let mut bytes = Vec::new();
     let end = read_up_to(entry, budget.limits.member_bytes_max, &mut bytes);
     let short = (bytes.len() as u64) < size;
-    let mut member = member(object, clean_path(&path), size, modified, bytes, short);
+    let mut member = member(object, clean_path(path), size, modified, bytes, short);
     if matches!(end, End::Longer) {
         member.problems.push(longer(&member, budget));
     } else if short && stop.get().is_none() {

@@ -52,6 +52,7 @@ const LIMITS: Limits = Limits {
     ratio_from_bytes: 1_000_000,
     depth_max: 8,
     members_max: 100,
+    names_bytes_max: 1_000_000,
 };
 
 /// Opens `bytes` as `container` and renders its members and problems.

@@ -10,7 +10,7 @@ use std::io::{Cursor, Read};
 use zip::result::ZipError;
 use zip::{DateTime, ZipArchive};
 
-use super::{Budget, End, Member, Metered, clean_path, longer, member, read_up_to, too_many};
+use super::{Budget, End, Member, Metered, clean_path, longer, member, read_up_to};
 use crate::object::{Object, Problem, ProblemKind};
 
 /// Most directory entries that are looked at before the archive is refused: each costs memory.
@@ -40,8 +40,8 @@ pub(super) fn members(
         if !entry.is_file() {
             continue;
         }
-        if !budget.take_member() {
-            return vec![too_many(object, budget)];
+        if let Err(problem) = budget.take_member(object, entry.name_raw()) {
+            return vec![problem];
         }
         let about = About {
             path: clean_path(entry.name_raw()).to_vec(),
