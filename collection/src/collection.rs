@@ -21,6 +21,7 @@ use crate::content;
 use crate::error::Error;
 use crate::holders::{CURSOR, USER, note_key};
 use crate::index::Slot;
+use crate::keys::Keys;
 use crate::lock;
 use crate::log::{Log, Tail};
 use crate::options::Options;
@@ -30,6 +31,7 @@ use crate::replay;
 use crate::report::{Extents, Recovery, Stats};
 use crate::scan::{Pinned, Scan};
 use crate::segment::Entry;
+use crate::verify;
 
 /// Compression of commits: fast.
 const LEVEL_COMMIT: u32 = 1;
@@ -100,6 +102,9 @@ impl Collection {
     ) -> Result<(Self, Recovery), Error> {
         fs::create_dir_all(dir).map_err(|error| Error::io("cannot create", dir, error))?;
         let lock = lock::take(dir)?;
+        // A verification that was killed leaves as much as the key index is large.
+        let model = dir.join(verify::MODEL);
+        Keys::remove(&model).map_err(|source| Error::keys(model, source))?;
         let mut opened = recover::open(dir, now, thorough)?;
         let mut indexed =
             replay::open_keys(dir, &options, &opened.log, &mut opened.tail, thorough, now);

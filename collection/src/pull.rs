@@ -80,7 +80,7 @@ pub struct Summary {
     pub age_secs: f64,
     /// Bytes of the bodies, compressed as they are.
     pub bytes: u64,
-    /// Live objects at the source.
+    /// Live objects at the source, as it says; at most as many as it may bring.
     pub objects: u64,
     /// The source's version that was reached.
     pub version: Version,
@@ -225,7 +225,9 @@ impl Puller {
         }
         (intake.epoch, intake.to, intake.stored) = (answer.to.epoch, answer.to.serial, cursor);
         intake.records_max = self.limits.records_max.saturating_sub(tally.records);
-        (summary.objects, summary.version) = (answer.objects, answer.to);
+        // Just a number that it says: schedules are made by it, those of other sources too.
+        summary.objects = answer.objects.min(self.limits.records_max);
+        summary.version = answer.to;
         let outcome = self.transfer(&mut response, intake, tally).await;
         summary.bytes += response.received();
         outcome?;
@@ -427,7 +429,9 @@ impl Error {
                 Retry::After(after) => Some(after),
                 Retry::No => None,
             },
-            Self::Corrupt { .. } => Some(net::error::RETRY_DEFAULT),
+            Self::Corrupt { .. } | Self::Full { .. } | Self::Keys { .. } => {
+                Some(net::error::RETRY_DEFAULT)
+            }
             _ => None,
         }
     }

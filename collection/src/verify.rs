@@ -19,7 +19,7 @@ use crate::segment::Segment;
 /// Most problems that are listed.
 const PROBLEMS_MAX: usize = 1000;
 /// The directory of the key index that is made for comparison.
-const MODEL: &str = "keys.verify";
+pub(crate) const MODEL: &str = "keys.verify";
 
 impl Collection {
     /// Checks every checksum, the order of the log, and the key index against one made anew.

@@ -377,3 +377,15 @@ fn keys_from_before_a_compaction_are_made_anew() {
     assert!(collection.extents(6).unwrap().is_none(), "who missed the delete needs a snapshot");
     assert!(collection.extents(7).unwrap().is_some());
 }
+
+#[test]
+fn what_a_killed_verification_left_is_removed() {
+    let dir = tempfile::tempdir().unwrap();
+    fill(dir.path(), 1);
+    let left = dir.path().join("keys.verify");
+    copy(&dir.path().join("keys"), &left);
+    let (collection, _) = open(dir.path());
+    assert!(!left.exists());
+    assert_eq!(collection.verify().unwrap().problems, []);
+    assert!(!left.exists());
+}

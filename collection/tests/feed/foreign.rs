@@ -3,9 +3,10 @@
 use std::convert::Infallible;
 use std::net::SocketAddr;
 
-use collection::Error;
 use collection::feed::FeedOptions;
+use collection::member::end_mark;
 use collection::pull::PullLimits;
+use collection::{Cursor, Epoch, Error, Pulled, Version};
 use http::{HeaderName, HeaderValue, Response, StatusCode};
 use net::body::Body;
 use net::client::Request;
@@ -14,7 +15,7 @@ use net::server::{Limits, bind, serve};
 use net::shutdown::Shutdown;
 use tower::service_fn;
 
-use crate::support::{Server, Store, base, client, limited, puller};
+use crate::support::{Server, Store, base, client, limited, now, puller};
 
 #[tokio::test]
 async fn a_consumer_of_another_format_is_told_which_is_spoken() {
@@ -88,5 +89,53 @@ async fn a_source_brings_no_more_than_it_may() {
         let Error::OverLimit { setting: named, .. } = &error else { panic!("{error}") };
         assert_eq!(*named, setting);
         assert!(error.retry().is_none());
+    }
+}
+
+/// A delta's head, and then its end mark.
+fn delta(epoch: Epoch, from: u64, to: u64, objects: u64) -> Response<Body> {
+    let mark = end_mark(Version { epoch, serial: to });
+    let mut response = Response::new(net::body::full(mark));
+    let (epoch, from, to) = (epoch.to_string(), from.to_string(), to.to_string());
+    for (name, text) in [
+        ("harvest-kind", "delta"),
+        ("harvest-format", "1"),
+        ("harvest-epoch", &epoch),
+        ("harvest-from", &from),
+        ("harvest-to", &to),
+        ("harvest-objects", &objects.to_string()),
+    ] {
+        response.headers_mut().insert(name, HeaderValue::from_str(text).unwrap());
+    }
+    response
+}
+
+#[tokio::test]
+async fn a_delta_is_taken_only_if_it_was_asked_for() {
+    let cursor = Cursor { epoch: Epoch(9), serial: 5, snapshot: None };
+    for (epoch, from, to, taken) in [(9, 5, 5, true), (9, 5, 8, true), (8, 5, 5, false)]
+        .into_iter()
+        .chain([(9, 4, 5, false), (9, 6, 8, false), (9, 5, 4, false)])
+    {
+        let broker = Store::new();
+        let pulled = Pulled {
+            source: "source".to_owned(),
+            epoch: cursor.epoch,
+            changes: Vec::new(),
+            cursor: cursor.clone(),
+            end_of_snapshot: None,
+        };
+        broker.collection.apply(pulled, now()).unwrap();
+        let server = scripted(move |_| delta(Epoch(epoch), from, to, u64::MAX)).await;
+        let outcome = puller(server, &broker).pull(None).await;
+        let reached = broker.collection.cursor("source").unwrap().unwrap().serial;
+        if taken {
+            let summary = outcome.unwrap();
+            assert_eq!((summary.version.serial, reached), (to, to));
+            assert_eq!(summary.objects, PullLimits::default().records_max, "it says too much");
+        } else {
+            assert!(matches!(outcome, Err(Error::NotAFeed { .. })), "{outcome:?}");
+            assert_eq!(reached, 5);
+        }
     }
 }
