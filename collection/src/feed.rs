@@ -325,9 +325,14 @@ impl Query {
 
 /// Checks that one of the formats that the request understands is spoken here.
 fn negotiate(headers: &HeaderMap) -> Result<(), Refusal> {
-    let Some(accepted) = headers.get(ACCEPT_FORMAT) else { return Ok(()) };
+    let accepted: Vec<_> =
+        headers.get_all(ACCEPT_FORMAT).iter().map(HeaderValue::as_bytes).collect();
+    if accepted.is_empty() {
+        return Ok(());
+    }
     let spoken = member::FORMAT;
-    let accepted = String::from_utf8_lossy(accepted.as_bytes());
+    let accepted = accepted.join(&b", "[..]);
+    let accepted = String::from_utf8_lossy(&accepted);
     if accepted.split(',').any(|it| it.trim().parse() == Ok(spoken)) {
         return Ok(());
     }
@@ -450,5 +455,11 @@ mod tests {
         assert_eq!(asks("3, 2,1"), Ok(()));
         assert_eq!(asks("2, 3"), Err("format 1 is spoken here, not 2, 3".to_owned()));
         assert!(asks("").is_err());
+        let lines = ["2", "1"].map(|it| (ACCEPT_FORMAT, HeaderValue::from_static(it)));
+        let mut headers = HeaderMap::new();
+        for (name, value) in lines {
+            headers.append(name, value);
+        }
+        assert!(negotiate(&headers).is_ok());
     }
 }

@@ -247,28 +247,37 @@ mod tests {
     }
 
     #[test]
-    fn a_rebuild_ends_when_the_collection_is_to_be_closed() {
+    fn a_rebuild_ends_when_it_is_to_and_the_next_opening_goes_on_from_there() {
         let dir = tempfile::tempdir().unwrap();
         let (collection, _) = Collection::open(dir.path(), Options::default(), Stamp(1)).unwrap();
-        let mut tail = collection.inner.tail();
-        for n in 0..5 {
-            let changes = update(n).changes;
-            collection.inner.commit(&mut tail, &changes, &[], Stamp(2)).unwrap();
+        // As many as are written at once, and some.
+        for numbers in [0..10_001, 10_001..10_002, 10_002..10_003] {
+            let updates = numbers.flat_map(|n| update(n).changes);
+            let batch = Batch { changes: updates.collect(), notes: Vec::new() };
+            collection.commit(batch, Stamp(2)).unwrap();
         }
+        let inner = &collection.inner;
+        let members = collection.stats().members;
+        inner.drop_keys();
         let steps = std::cell::Cell::new(0);
         let go_on = || {
             steps.set(steps.get() + 1);
-            if steps.get() == 3 {
-                Err(Error::Stopped { dir: dir.path().to_owned() })
-            } else {
-                Ok(())
+            if steps.get() < members {
+                return Ok(());
             }
+            Err(Error::Stopped { dir: dir.path().to_owned() })
         };
-        let view = collection.inner.log.view();
-        let (name, options) = ("other", &collection.inner.options);
-        let outcome = replay::fresh_keys_in(dir.path(), name, options, &view, &go_on);
+        let view = inner.log.view();
+        let outcome = replay::fresh_keys(dir.path(), &inner.options, &view, &go_on);
         assert!(matches!(outcome, Err(Error::Stopped { .. })), "{outcome:?}");
-        assert_eq!(steps.get(), 3, "it is asked at every member");
-        assert!(!dir.path().join(name).exists(), "nothing is left lying about");
+        assert_eq!(steps.get(), members, "it is asked at every member");
+        collection.close();
+        drop((outcome, collection));
+
+        let (opened, recovery) =
+            Collection::open(dir.path(), Options::default(), Stamp(3)).unwrap();
+        assert_eq!(recovery.keys_rebuilt, None);
+        assert_eq!((recovery.replayed, opened.len()), (2, 10_003));
+        assert_eq!(opened.verify().unwrap().problems, []);
     }
 }

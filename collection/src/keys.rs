@@ -234,16 +234,19 @@ impl Keys {
     }
 
     /// Hands the objects that have expired at `now_ms` to `handle`, those longest due first, until it
-    /// returns false. What was confirmed since it was put in the queue is moved on in it.
+    /// returns false; returns where to go on then. What was confirmed since it was put in the queue
+    /// is moved on in it.
     pub(crate) fn expired(
         &self,
         now_ms: u64,
+        from: &[u8],
         goes_on: impl Fn() -> bool,
         mut handle: impl FnMut(Oid) -> bool,
-    ) -> Outcome<()> {
+    ) -> Outcome<Option<Vec<u8>>> {
         let mut moved = Batch::default();
         let mut moves = 0;
-        for item in self.db.scan_prefix([EXPIRY]) {
+        let mut next = None;
+        for item in self.db.range(keyed(EXPIRY, &[from])..[EXPIRY + 1].to_vec()) {
             let (key, _) = item?;
             let Some((due, oid_key)) = key[1..].split_first_chunk::<8>() else { continue };
             if now_ms < u64::from_be_bytes(*due) || !goes_on() {
@@ -258,6 +261,7 @@ impl Keys {
             let due = seen.saturating_add(object.ttl);
             if due <= now_ms {
                 if Oid::from_key(oid_key).is_some_and(|oid| !handle(oid)) {
+                    next = Some(key[1..].to_vec());
                     break;
                 }
                 continue;
@@ -272,7 +276,8 @@ impl Keys {
                 moves = 0;
             }
         }
-        self.db.apply_batch(moved)
+        self.db.apply_batch(moved)?;
+        Ok(next)
     }
 
     /// Begins to write.
@@ -519,7 +524,7 @@ mod tests {
             due.push(oid.url);
             true
         };
-        keys.expired(now_ms, || true, handle).unwrap();
+        keys.expired(now_ms, &[], || true, handle).unwrap();
         assert_eq!(due, expected.0);
         assert_eq!(keys.watermark().unwrap().unwrap().live, expected.1);
         (dir, keys)

@@ -137,7 +137,8 @@ pub(crate) fn fresh_keys(
     fresh_keys_in(dir, KEYS, options, view, go_on)
 }
 
-/// Makes a key index anew under a name of its own; where that fails, nothing of it stays.
+/// Makes a key index anew under a name of its own. Where that fails, nothing of it stays; where it
+/// is stopped, what is there stays as it is, for the next opening to go on from.
 pub(crate) fn fresh_keys_in(
     dir: &Path,
     name: &str,
@@ -157,9 +158,11 @@ pub(crate) fn fresh_keys_in(
         let live = watermark(&keys, dir)?.live;
         Ok((keys, live))
     };
-    make().inspect_err(|_error| {
-        // Of no use, and it may be the disk that is full. What stays is removed the next time.
-        let _ = Keys::remove(&path);
+    make().inspect_err(|error| {
+        if !matches!(error, Error::Stopped { .. }) {
+            // Of no use, and it may be the disk that is full. What stays is removed the next time.
+            let _ = Keys::remove(&path);
+        }
     })
 }
 

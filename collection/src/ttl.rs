@@ -29,16 +29,16 @@ impl Collection {
             return Ok(Swept::Held { would_expire, of });
         }
         let mut expired = 0;
-        loop {
-            let oids = self.first_expired(now)?;
-            if oids.is_empty() {
-                return Ok(Swept::Done { expired });
-            }
+        let mut from = Some(Vec::new());
+        while let Some(begin) = from.take() {
+            let (oids, next) = self.first_expired(now, &begin)?;
             expired += oids.len() as u64;
             let notes = self.holders_of(&oids)?;
             let changes: Vec<Change> = oids.into_iter().map(Change::Delete).collect();
             self.inner.commit(&mut tail, &changes, &notes, now)?;
+            from = next;
         }
+        Ok(Swept::Done { expired })
     }
 
     fn count_expired(&self, now: Stamp) -> Result<u64, Error> {
@@ -49,25 +49,26 @@ impl Collection {
                 count += 1;
                 true
             };
-            keys.expired(now.0, || inner.go_on().is_ok(), handle)?;
+            keys.expired(now.0, &[], || inner.go_on().is_ok(), handle)?;
             Ok(count)
         })?;
         inner.go_on().map(|()| count)
     }
 
-    /// Returns the objects to be deleted in the next commit.
-    fn first_expired(&self, now: Stamp) -> Result<Vec<Oid>, Error> {
+    /// Returns the objects to be deleted in one commit, from a place in the queue on, and where to go
+    /// on after it.
+    fn first_expired(&self, now: Stamp, from: &[u8]) -> Result<(Vec<Oid>, Option<Vec<u8>>), Error> {
         let inner = &self.inner;
-        let oids = inner.read_keys(|keys| {
+        let found = inner.read_keys(|keys| {
             let mut oids = Vec::new();
             let handle = |oid| {
                 oids.push(oid);
                 oids.len() < DELETES_MAX
             };
-            keys.expired(now.0, || inner.go_on().is_ok(), handle)?;
-            Ok(oids)
+            let next = keys.expired(now.0, from, || inner.go_on().is_ok(), handle)?;
+            Ok((oids, next))
         })?;
-        inner.go_on().map(|()| oids)
+        inner.go_on().map(|()| found)
     }
 
     /// Returns the notes that remove what is known of these objects' holders.
@@ -145,7 +146,7 @@ mod tests {
                 count += 1;
                 true
             };
-            keys.expired(u64::MAX, goes_on, handle).map(|()| count)
+            keys.expired(u64::MAX, &[], goes_on, handle).map(|_next| count)
         });
         assert_eq!(count.unwrap(), 2);
         collection.begin_close();

@@ -55,6 +55,10 @@ impl Inner {
         let (model, _) = replay::fresh_keys_in(&self.dir, MODEL, &self.options, &view, &go_on)?;
         let compared = self.compare_with(&model, check);
         drop(model);
+        if matches!(compared, Err(Error::Stopped { .. })) {
+            // Removing it may take long; the next opening does.
+            return compared;
+        }
         let dir = self.dir.join(MODEL);
         let removed = Keys::remove(&dir).map_err(|source| Error::keys(dir, source));
         compared.and(removed)
