@@ -68,7 +68,9 @@ impl Inner {
         };
         match first {
             Some(Ok(answer)) => return Ok(answer),
-            Some(Err(error)) => self.rebuild_keys(made, &error.to_string())?,
+            Some(Err(error)) => {
+                self.rebuild_keys(made, &Error::keys(self.keys_dir(), error).to_string())?;
+            }
             None => self.rebuild_keys(made, "it could not be rebuilt before")?,
         }
         let gone = || sled::Error::Unsupported("the index is gone".to_owned());
@@ -123,10 +125,10 @@ impl Inner {
         }
     }
 
-    /// Lets go of a key index that failed: it is made anew when it is asked next. What was to be
-    /// put in it is in the log.
+    /// Lets go of a key index that failed: it is made anew when it is asked next, and whoever asks
+    /// hears of it if that cannot be. What was to be put in it is in the log.
     pub(crate) fn give_up_keys(&self, error: &Error) {
-        tracing::warn!(dir = %self.dir.display(), %error, "the key index is given up for now");
+        tracing::info!(dir = %self.dir.display(), %error, "the key index is given up for now");
         drop(self.slot_mut().keys.take());
     }
 

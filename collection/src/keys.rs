@@ -23,7 +23,7 @@
 
 use std::collections::HashMap;
 use std::fs::{self, File};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use sled::{Batch, Db, IVec};
@@ -120,7 +120,8 @@ impl Object {
 #[derive(Debug)]
 pub(crate) struct Keys {
     db: Db,
-    dir: PathBuf,
+    /// What sled writes to; open all the time, so that syncing it takes no file descriptor.
+    file: File,
     /// When it was last made durable, in Unix milliseconds.
     flushed: AtomicU64,
     ttl_default_ms: u64,
@@ -136,7 +137,8 @@ impl Keys {
             .cache_capacity(cache_bytes)
             .flush_every_ms(None)
             .open()?;
-        Ok(Self { db, dir: dir.to_owned(), flushed: AtomicU64::new(0), ttl_default_ms })
+        let file = File::open(dir.join("db"))?;
+        Ok(Self { db, file, flushed: AtomicU64::new(0), ttl_default_ms })
     }
 
     /// Removes the index in `dir`, if there is one.
@@ -150,7 +152,7 @@ impl Keys {
     /// Makes all of it durable.
     pub(crate) fn flush(&self) -> Outcome<()> {
         self.db.flush()?;
-        Ok(File::open(self.dir.join("db"))?.sync_all()?)
+        Ok(self.file.sync_all()?)
     }
 
     /// Makes it durable if it was not for `interval_ms`.
