@@ -30,8 +30,9 @@
 //!
 //! Sans-I/O.
 
+mod back_off;
+
 use std::collections::BTreeMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
 use freshness::interval::{self, Limits, Workload};
@@ -43,18 +44,8 @@ use crate::config::Freshness;
 use crate::measure::{self, Measured, Span};
 use crate::source::Source;
 
-/// First wait after a failure, milliseconds; doubled with every further one.
-pub const BACK_OFF_MIN_MS: u64 = 1_000;
-
-/// Longest wait after a failure, milliseconds, unless the source itself asks for longer.
-pub const BACK_OFF_MAX_MS: u64 = 3_600_000;
-
 /// Longest wait that a source may ask for, milliseconds (a day).
 pub const RETRY_AFTER_MAX_MS: u64 = 86_400_000;
-
-/// Share by which a wait is lengthened at most, so that many sources behind one broken link do
-/// not come back in step.
-const JITTER_SHARE: f64 = 0.25;
 
 /// Pause between two long polls of a source that had changes, milliseconds: changes that come in
 /// a stream are fetched together.
@@ -290,7 +281,7 @@ impl Schedule {
         entry.failures = entry.failures.saturating_add(1);
         let asked = retry_after.map_or(0, |it| u64::try_from(it.as_millis()).unwrap_or(u64::MAX));
         entry.back_off_ms =
-            back_off_ms(name, entry.failures, now_ms).max(asked.min(RETRY_AFTER_MAX_MS));
+            back_off::wait_ms(name, entry.failures, now_ms).max(asked.min(RETRY_AFTER_MAX_MS));
         entry.retry_ms = now_ms + entry.back_off_ms;
         self.enqueue(name, now_ms);
     }
@@ -481,16 +472,6 @@ impl Entry {
             known.pooled = (state.pending_updates, state.pending_secs);
         }
     }
-}
-
-/// Returns the wait after the `failures`-th failure in a row, milliseconds, jitter included.
-fn back_off_ms(name: &str, failures: u32, now_ms: u64) -> u64 {
-    let doublings = failures.saturating_sub(1).min(32);
-    let base = BACK_OFF_MIN_MS.saturating_mul(1 << doublings).min(BACK_OFF_MAX_MS);
-    let mut hasher = DefaultHasher::new();
-    (name, failures, now_ms).hash(&mut hasher);
-    let draw = (hasher.finish() >> 32) as f64 / f64::from(u32::MAX);
-    base + millis(seconds(base) * JITTER_SHARE * draw)
 }
 
 fn seconds(ms: u64) -> f64 {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use url::Url;
 
+use super::back_off::BACK_OFF_MAX_MS;
 use super::*;
 use crate::source::Window;
 
