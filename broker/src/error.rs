@@ -28,9 +28,9 @@ pub enum Error {
         /// What the system said.
         source: io::Error,
     },
-    /// The full-text index failed. It can be rebuilt from the collection at any time: stop the
-    /// broker, remove the folder and start again.
-    #[error("full-text index in {}: {source}; remove the folder and start again to rebuild it", .dir.display())]
+    /// The full-text index failed; the message says what to do. It can be rebuilt from the collection
+    /// at any time.
+    #[error("{}", crate::index::said(dir, source))]
     Index {
         /// The index's folder.
         dir: PathBuf,

@@ -22,8 +22,9 @@ pub(crate) const REQUESTS_DRAIN: Duration = Duration::from_millis(1_000);
 const DRAIN: Duration = Duration::from_millis(1_200);
 
 /// How long the data directory may take to be free after that; a commit under way is then left to
-/// end by itself, or is lost with the process, to be done again at the next start.
-const CLOSE: Duration = Duration::from_millis(600);
+/// end by itself, or is lost with the process, to be done again at the next start. Both times and
+/// what the process needs to end are less than two seconds.
+const CLOSE: Duration = Duration::from_millis(400);
 
 /// What is stored, and let go of at the end.
 #[derive(Debug)]

@@ -366,6 +366,21 @@ fn make_writer(engine: &tantivy::Index, options: IndexOptions) -> tantivy::Resul
     Ok(writer)
 }
 
+/// Says what failed in the index in `dir`, and what an admin can do about it.
+pub(crate) fn said(dir: &Path, error: &TantivyError) -> String {
+    let (dir, text) = (dir.display(), error.to_string());
+    // The engine hands it on in many forms, some of them text only.
+    let full = ["No space left on device", "StorageFull", "quota exceeded", "QuotaExceeded"];
+    if full.iter().any(|it| text.contains(it)) {
+        return format!(
+            "no space left for the full-text index in {dir}: free some, then it goes on by itself"
+        );
+    }
+    format!(
+        "full-text index in {dir}: {text}; if it stays so, stop the broker, remove the folder and start again to rebuild it"
+    )
+}
+
 /// Whether an index that fails to open so is best dropped: it can be made again.
 fn is_damage(error: &TantivyError) -> bool {
     let of_another_layout = matches!(

@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use collection::{Change, Oid, Scanned, Version};
 use soif::Record;
 use tantivy::indexer::UserOperation;
-use tantivy::{DocAddress, IndexWriter, Searcher, Term};
+use tantivy::{DocAddress, IndexWriter, Searcher, TantivyError, Term};
 
 use super::document::{Other, Place, content, document, gatherer_name, oid_key};
 use super::lookup;
@@ -159,6 +159,15 @@ impl Applier<'_> {
     ///
     /// The engine failed; the writer has to be made anew, the index is at its last commit.
     pub(super) fn write(&mut self, chunk: &Chunk, version: Version) -> tantivy::Result<Written> {
+        self.try_write(chunk, version).map_err(|error| match error {
+            // All that the engine says is that a thread of the writer has ended; it is the commit that
+            // asks the threads why.
+            TantivyError::ErrorInThread(_) => self.writer.prepare_commit().err().unwrap_or(error),
+            error => error,
+        })
+    }
+
+    fn try_write(&mut self, chunk: &Chunk, version: Version) -> tantivy::Result<Written> {
         let (places, extra) = self.settle(chunk)?;
         let alone = Place::default();
         let mut group = Group::default();

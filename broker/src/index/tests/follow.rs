@@ -143,6 +143,18 @@ fn an_apply_that_is_cancelled_goes_on_where_it_stopped() {
     site.check("*", "0 1 2 3 4");
 }
 
+#[test]
+fn a_full_disk_is_told_from_other_failures() {
+    let site = Site::new();
+    let full = io::Error::from_raw_os_error(28);
+    for error in [TantivyError::InternalError(full.to_string()), full.into()] {
+        let said = site.index().failed(error).to_string();
+        assert!(said.starts_with("no space left for the full-text index in /"), "{said}");
+    }
+    let other = TantivyError::InternalError("odd".to_owned());
+    assert!(site.index().failed(other).to_string().contains("remove the folder"));
+}
+
 const SAME: &[(&str, &str)] =
     &[("Title", "Same"), ("MD5", "aa"), ("File-Size", "3"), ("Type", "Text")];
 
