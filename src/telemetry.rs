@@ -18,6 +18,10 @@ const VARIABLE: &str = "HARVEST_LOG";
 const OURS: [&str; 8] =
     ["soif", "freshness", "net", "web", "collection", "gatherer", "broker", "harvest"];
 
+/// Crates that log what they also return as an error, which ours then report with what to do, or
+/// what is as it should be (a merge that came too late): they speak from `-v` on.
+const QUIET: [&str; 2] = ["sled", "tantivy"];
+
 /// How much is said, and how.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Options {
@@ -80,7 +84,9 @@ fn filter(verbose: u8, usual: Usual) -> String {
     let level = |step: usize| levels.get(step).copied().unwrap_or("trace");
     let ours = level(from + usize::from(verbose));
     let others = level(usize::from(verbose).saturating_sub(2));
-    OURS.iter().fold(others.to_owned(), |filter, name| format!("{filter},{name}={ours}"))
+    let quiet = if verbose == 0 { "off" } else { others };
+    let named = OURS.iter().map(|name| (name, ours)).chain(QUIET.iter().map(|name| (name, quiet)));
+    named.fold(others.to_owned(), |filter, (name, level)| format!("{filter},{name}={level}"))
 }
 
 /// Standard error, above the progress bars.
@@ -129,6 +135,9 @@ mod tests {
         assert!(of(0, Usual::Events).starts_with("warn,soif=info"));
         assert!(of(2, Usual::Warnings).starts_with("warn,soif=debug"));
         assert!(of(200, Usual::Events).starts_with("trace,soif=trace"));
+        assert!(of(0, Usual::Events).ends_with(",sled=off,tantivy=off"));
+        assert!(of(1, Usual::Events).ends_with(",sled=warn,tantivy=warn"));
+        assert!(of(3, Usual::Events).ends_with(",sled=info,tantivy=info"));
         for verbose in 0..5 {
             assert!(EnvFilter::try_new(filter(verbose, Usual::Events)).is_ok());
         }
