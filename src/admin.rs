@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
+use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
@@ -10,6 +11,8 @@ use net::client::{Client, Request, Settings, Timeouts};
 use serde::de::DeserializeOwned;
 use url::Url;
 use web::auth::AdminToken;
+
+use crate::output;
 
 /// Largest answer that a daemon gives here, in bytes.
 const ANSWER_BYTES_MAX: u64 = 64 * 1024 * 1024;
@@ -63,30 +66,51 @@ impl Admin {
         Ok(Self { client: client(), base, what, token })
     }
 
-    /// Asks for `path`.
-    ///
-    /// # Errors
-    ///
-    /// The daemon does not run, or its answer is not what this version expects.
-    pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str) -> anyhow::Result<T> {
-        let body = self.exchange(Request::get(self.base.join(path)?)).await?;
-        serde_json::from_slice(&body).with_context(|| {
-            format!("the {} at {} is of another version than this command", self.what, self.base)
-        })
-    }
-
-    /// Commands `path`, with `query`; returns what the daemon says.
+    /// Asks for `path`; returns the JSON that the daemon answers.
     ///
     /// # Errors
     ///
     /// The daemon does not run, or it refuses.
-    pub(crate) async fn post(&self, path: &str, query: &[(&str, &str)]) -> anyhow::Result<String> {
+    pub(crate) async fn get(&self, path: &str) -> anyhow::Result<Vec<u8>> {
+        self.exchange(Request::get(self.base.join(path)?)).await
+    }
+
+    /// Commands `path`, with `query`; returns the JSON that the daemon answers.
+    ///
+    /// # Errors
+    ///
+    /// The daemon does not run, or it refuses.
+    pub(crate) async fn post(&self, path: &str, query: &[(&str, &str)]) -> anyhow::Result<Vec<u8>> {
         let mut url = self.base.join(path)?;
         if !query.is_empty() {
             url.query_pairs_mut().extend_pairs(query);
         }
-        let body = self.exchange(Request::post(url, "")).await?;
-        Ok(String::from_utf8_lossy(&body).trim_end().to_owned())
+        self.exchange(Request::post(url, "")).await
+    }
+
+    /// Prints an answer of the daemon: as JSON, or in the words that `say` finds.
+    ///
+    /// # Errors
+    ///
+    /// The answer is not what this version expects, or nobody reads what is printed.
+    pub(crate) fn tell<T: DeserializeOwned>(
+        &self,
+        answer: &[u8],
+        json: bool,
+        say: impl FnOnce(&T) -> String,
+    ) -> anyhow::Result<ExitCode> {
+        let other = || {
+            let Self { what, base, .. } = self;
+            format!("the {what} at {base} is of another version than this command")
+        };
+        if json {
+            let value: serde_json::Value = serde_json::from_slice(answer).with_context(other)?;
+            output::line(&serde_json::to_string_pretty(&value)?)?;
+        } else {
+            let said = say(&serde_json::from_slice(answer).with_context(other)?);
+            output::line(&output::harmless(&said))?;
+        }
+        Ok(ExitCode::SUCCESS)
     }
 
     async fn exchange(&self, mut request: Request) -> anyhow::Result<Vec<u8>> {

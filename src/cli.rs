@@ -152,6 +152,7 @@ mod tests {
             "harvest up a b --data d --listen 127.0.0.1:1 --once --no-open --confirm -vv",
             "harvest search x --json --limit 3 --broker http://h:1/",
             "harvest gatherer run -c g.toml --log json",
+            "harvest gatherer gather -c g.toml --json",
             "harvest gatherer confirm -c g.toml --root file:///a",
             "harvest broker check -c b.toml",
             "harvest broker status -c b.toml --json",

@@ -8,6 +8,8 @@ use anyhow::Context as _;
 use net::shutdown::Shutdown;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use crate::cli;
+
 /// The signals that a process listens to.
 #[derive(Debug)]
 pub(crate) struct Signals {
@@ -49,6 +51,30 @@ impl Signals {
             _ = self.hang_up.recv() => Asked::HangUp,
         }
     }
+
+    /// Waits until a signal asks to stop; SIGHUP stays to be heard. Cancel safe.
+    async fn stop(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+
+    /// Waits for a daemon to open, which may take as long as its data needs to be repaired; `None`
+    /// if a signal asks to stop first. What is left behind then is as after a kill: whole.
+    ///
+    /// # Errors
+    ///
+    /// Those of `opening`.
+    pub(crate) async fn during<T>(
+        &mut self,
+        opening: impl Future<Output = anyhow::Result<T>>,
+    ) -> anyhow::Result<Option<T>> {
+        tokio::select! {
+            opened = opening => opened.map(Some),
+            () = self.stop() => Ok(None),
+        }
+    }
 }
 
 /// Runs a server until it ends, passing signals on.
@@ -68,15 +94,36 @@ pub(crate) async fn run(
             outcome = &mut server => return outcome.map(|()| ExitCode::SUCCESS),
             asked = signals.next() => asked,
         };
-        match asked {
-            Asked::HangUp => reload().await,
-            Asked::Stop if shutdown.is_started() => {
-                anyhow::bail!("stopped at the second signal, before everything was drained");
+        if asked == Asked::HangUp {
+            // Releasing what a source brought that is gone can take long.
+            tokio::select! {
+                outcome = &mut server => return outcome.map(|()| ExitCode::SUCCESS),
+                () = reload() => continue,
+                () = signals.stop() => {}
             }
-            Asked::Stop => {
-                tracing::info!("stopping");
-                shutdown.start();
+        }
+        if shutdown.is_started() {
+            anyhow::bail!("stopped at the second signal, before everything was drained");
+        }
+        tracing::info!("stopping");
+        shutdown.start();
+    }
+}
+
+/// Logs how taking over the settings went: which of them take effect at the next start, or why the
+/// old ones stay.
+pub(crate) fn reloaded(outcome: anyhow::Result<Vec<&'static str>>) {
+    match outcome {
+        Ok(later) if later.is_empty() => tracing::info!("settings read again"),
+        Ok(later) => {
+            let keys = later.join(", ");
+            tracing::warn!(keys, "settings read again; these take effect at the next start");
+        }
+        Err(error) => {
+            for line in cli::said(&error).lines() {
+                tracing::error!("{line}");
             }
+            tracing::error!("the old settings stay");
         }
     }
 }

@@ -3,9 +3,36 @@
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
 use anyhow::Context as _;
 use web::settings::Mistake;
+
+use crate::output;
+
+/// Which settings.
+#[derive(Debug, clap::Args)]
+pub(crate) struct File {
+    /// The settings file.
+    #[arg(short, long = "config", value_name = "FILE")]
+    pub(crate) config: PathBuf,
+}
+
+impl File {
+    /// Says that `load` finds nothing wrong with the settings.
+    ///
+    /// # Errors
+    ///
+    /// Those of `load`: the file cannot be read, or is [`Rejected`].
+    pub(crate) fn check<T>(
+        &self,
+        load: impl FnOnce(&Path) -> anyhow::Result<T>,
+    ) -> anyhow::Result<ExitCode> {
+        load(&self.config)?;
+        output::line(&format!("{}: no mistakes", self.config.display()))?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
 
 /// A file that is not accepted: every mistake with its place.
 #[derive(Debug)]

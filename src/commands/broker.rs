@@ -1,6 +1,6 @@
 //! `harvest broker`: the daemon that collects, indexes and answers, and what is asked of it.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
@@ -11,9 +11,11 @@ use clap::Subcommand;
 use comfy_table::{Table, presets};
 use indicatif::{HumanBytes, HumanCount};
 use net::shutdown::Shutdown;
+use serde::Deserialize;
 
 use crate::admin::Admin;
-use crate::{cli, daemon, output, settings};
+use crate::settings::{self, File};
+use crate::{daemon, output};
 
 /// Run a broker: collect from sources, index, answer queries.
 #[derive(Debug, Subcommand)]
@@ -48,17 +50,18 @@ pub(crate) enum Command {
         file: File,
         /// The source's name.
         source: Option<String>,
+        /// Print the broker's answer as JSON.
+        #[arg(long)]
+        json: bool,
     },
     /// Let an expiry that is held go ahead.
-    Confirm(File),
-}
-
-/// Which settings.
-#[derive(Debug, clap::Args)]
-pub(crate) struct File {
-    /// The settings file.
-    #[arg(short, long = "config", value_name = "FILE")]
-    config: PathBuf,
+    Confirm {
+        #[command(flatten)]
+        file: File,
+        /// Print the broker's answer as JSON.
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 impl Command {
@@ -72,33 +75,60 @@ impl Command {
 pub(crate) async fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Run(File { config }) => serve(&config).await,
-        Command::Check(File { config }) => {
-            load(&config)?;
-            output::line(&format!("{}: no mistakes", config.display()))?;
-            Ok(ExitCode::SUCCESS)
-        }
+        Command::Check(file) => file.check(load),
         Command::Status { file, json } => {
-            let admin = admin(&file.config)?;
-            if json {
-                let status: serde_json::Value = admin.get("status").await?;
-                output::line(&serde_json::to_string_pretty(&status)?)?;
-            } else {
-                let status = admin.get("status").await?;
-                output::line(&output::harmless(&render(&status, net::clock::now_ms())))?;
-            }
-            Ok(ExitCode::SUCCESS)
+            let admin = admin(&file)?;
+            let now_ms = net::clock::now_ms();
+            admin.tell(&admin.get("status").await?, json, |status| render(status, now_ms))
         }
-        Command::Pull { file, source } => {
+        Command::Pull { file, source, json } => {
+            let admin = admin(&file)?;
             let query: Vec<_> = source.iter().map(|name| ("source", name.as_str())).collect();
-            say(&admin(&file.config)?.post("pull", &query).await?)
+            let answer = admin.post("pull", &query).await?;
+            admin.tell(&answer, json, |answer: &Pulling| answer.said(source.as_deref()))
         }
-        Command::Confirm(file) => say(&admin(&file.config)?.post("confirm", &[]).await?),
+        Command::Confirm { file, json } => {
+            let admin = admin(&file)?;
+            admin.tell(&admin.post("confirm", &[]).await?, json, Confirmed::said)
+        }
     }
 }
 
-fn say(answer: &str) -> anyhow::Result<ExitCode> {
-    output::line(&output::harmless(answer))?;
-    Ok(ExitCode::SUCCESS)
+/// The answer to `pull`.
+#[derive(Debug, Deserialize)]
+struct Pulling {
+    /// Sources that are due now.
+    due: u64,
+}
+
+impl Pulling {
+    fn said(&self, source: Option<&str>) -> String {
+        match (source, self.due) {
+            (Some(name), _) => format!("{name} is pulled now"),
+            (None, 1) => "1 source is pulled now".to_owned(),
+            (None, due) => format!("{} are pulled now", output::counted(due, "source")),
+        }
+    }
+}
+
+/// The answer to `confirm`.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Confirmed {
+    Expired { expired: u64 },
+    Held { held: u64, of: u64 },
+}
+
+impl Confirmed {
+    fn said(&self) -> String {
+        match self {
+            Self::Expired { expired } => format!("{} expired", output::counted(*expired, "object")),
+            Self::Held { held, of } => {
+                let of = HumanCount(*of);
+                format!("still held: {} of {of} would expire", HumanCount(*held))
+            }
+        }
+    }
 }
 
 /// Reads the settings; relative paths in them are taken from the file's folder.
@@ -109,42 +139,29 @@ fn load(path: &Path) -> anyhow::Result<Config> {
     Ok(config)
 }
 
-fn admin(path: &Path) -> anyhow::Result<Admin> {
-    let config = load(path)?;
+fn admin(file: &File) -> anyhow::Result<Admin> {
+    let config = load(&file.config)?;
     Admin::new("broker", config.admin_listen, &config.data)
 }
 
 async fn serve(path: &Path) -> anyhow::Result<ExitCode> {
-    let signals = daemon::Signals::listen()?;
-    let server = Server::bind(load(path)?).await?;
+    let mut signals = daemon::Signals::listen()?;
+    let config = load(path)?;
+    let opening = async { Ok(Server::bind(config).await?) };
+    let Some(server) = signals.during(opening).await? else { return Ok(ExitCode::SUCCESS) };
     let (public, admin) = (server.local_addr(), server.admin_addr());
     tracing::info!(%admin, "broker runs: search at http://{public}/");
     let handle = server.handle();
     let shutdown = Shutdown::new();
     let serving = server.run(shutdown.clone());
     let serving = async { serving.await.context("the broker stopped") };
-    daemon::run(signals, serving, shutdown, async || reload(&handle, path).await).await
+    let reload = async || daemon::reloaded(reload(&handle, path).await);
+    daemon::run(signals, serving, shutdown, reload).await
 }
 
-/// Takes over the settings as they are now, or keeps the old ones and says why.
-async fn reload(handle: &Handle, path: &Path) {
-    let outcome = match load(path) {
-        Ok(config) => handle.reload(config).await.map_err(anyhow::Error::from),
-        Err(error) => Err(error),
-    };
-    match outcome {
-        Ok(later) if later.is_empty() => tracing::info!("settings read again"),
-        Ok(later) => {
-            let keys = later.join(", ");
-            tracing::warn!(keys, "settings read again; these take effect at the next start");
-        }
-        Err(error) => {
-            for line in cli::said(&error).lines() {
-                tracing::error!("{line}");
-            }
-            tracing::error!("the old settings stay");
-        }
-    }
+/// Takes over the settings as they are now.
+async fn reload(handle: &Handle, path: &Path) -> anyhow::Result<Vec<&'static str>> {
+    Ok(handle.reload(load(path)?).await?)
 }
 
 /// The status as a person reads it at `now_ms`.
@@ -239,6 +256,19 @@ mod tests {
     use broker::status::{Errors, Held, LastPull};
 
     use super::*;
+
+    #[test]
+    fn answers_are_said_in_words() {
+        let pulling = |json: &str, source: Option<&str>| {
+            serde_json::from_str::<Pulling>(json).unwrap().said(source)
+        };
+        assert_eq!(pulling(r#"{"due":1}"#, Some("docs")), "docs is pulled now");
+        assert_eq!(pulling(r#"{"due":1}"#, None), "1 source is pulled now");
+        assert_eq!(pulling(r#"{"due":3}"#, None), "3 sources are pulled now");
+        let confirmed = |json: &str| serde_json::from_str::<Confirmed>(json).unwrap().said();
+        assert_eq!(confirmed(r#"{"expired":1200}"#), "1,200 objects expired");
+        assert_eq!(confirmed(r#"{"held":2,"of":9}"#), "still held: 2 of 9 would expire");
+    }
 
     #[test]
     fn durations_are_short() {

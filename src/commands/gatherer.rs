@@ -1,7 +1,7 @@
 //! `harvest gatherer`: the daemon that summarizes what lies beside it, and what is asked of it.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
@@ -10,9 +10,11 @@ use gatherer::{Config, Handle, Server};
 use indicatif::HumanCount;
 use net::shutdown::Shutdown;
 use serde::Deserialize;
+use serde_json::Value;
 
 use crate::admin::Admin;
-use crate::{cli, daemon, output, settings};
+use crate::settings::{self, File};
+use crate::{daemon, output};
 
 /// Run a gatherer: summarize trees and serve every change as one stream.
 #[derive(Debug, Subcommand)]
@@ -40,6 +42,14 @@ pub(crate) enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Have a running gatherer go through all its roots now.
+    Gather {
+        #[command(flatten)]
+        file: File,
+        /// Print the gatherer's answer as JSON.
+        #[arg(long)]
+        json: bool,
+    },
     /// Let deletions that are held go ahead.
     Confirm {
         #[command(flatten)]
@@ -47,15 +57,10 @@ pub(crate) enum Command {
         /// Only under this root; its URL as in the status.
         #[arg(long, value_name = "URL")]
         root: Option<String>,
+        /// Print the gatherer's answer as JSON.
+        #[arg(long)]
+        json: bool,
     },
-}
-
-/// Which settings.
-#[derive(Debug, clap::Args)]
-pub(crate) struct File {
-    /// The settings file.
-    #[arg(short, long = "config", value_name = "FILE")]
-    config: PathBuf,
 }
 
 impl Command {
@@ -69,28 +74,32 @@ impl Command {
 pub(crate) async fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Run(File { config }) => serve(&config).await,
-        Command::Check(File { config }) => {
-            load(&config)?;
-            output::line(&format!("{}: no mistakes", config.display()))?;
-            Ok(ExitCode::SUCCESS)
-        }
+        Command::Check(file) => file.check(load),
         Command::Status { file, json } => {
-            let admin = admin(&file.config)?;
-            if json {
-                let status: serde_json::Value = admin.get("status").await?;
-                output::line(&serde_json::to_string_pretty(&status)?)?;
-            } else {
-                output::line(&output::harmless(&render(&admin.get("status").await?)))?;
-            }
-            Ok(ExitCode::SUCCESS)
+            let admin = admin(&file)?;
+            admin.tell(&admin.get("status").await?, json, render)
         }
-        Command::Confirm { file, root } => {
+        Command::Gather { file, json } => {
+            let admin = admin(&file)?;
+            let answer = admin.post("gather", &[]).await?;
+            admin.tell(&answer, json, |_: &Value| "all roots are gathered now".to_owned())
+        }
+        Command::Confirm { file, root, json } => {
+            let admin = admin(&file)?;
             let query: Vec<_> = root.iter().map(|url| ("root", url.as_str())).collect();
-            let answer = admin(&file.config)?.post("confirm", &query).await?;
-            output::line(&output::harmless(&answer))?;
-            Ok(ExitCode::SUCCESS)
+            let answer = admin.post("confirm", &query).await?;
+            admin.tell(&answer, json, |answer: &Confirmed| {
+                format!("what is gone is deleted from {}", answer.confirmed.join(", "))
+            })
         }
     }
+}
+
+/// The answer to `confirm`.
+#[derive(Debug, Deserialize)]
+struct Confirmed {
+    /// URLs of the roots.
+    confirmed: Vec<String>,
 }
 
 /// Reads the settings; relative paths in them are taken from the file's folder.
@@ -100,38 +109,30 @@ fn load(path: &Path) -> anyhow::Result<Config> {
     Ok(config)
 }
 
-fn admin(path: &Path) -> anyhow::Result<Admin> {
-    let config = load(path)?;
+fn admin(file: &File) -> anyhow::Result<Admin> {
+    let config = load(&file.config)?;
     Admin::new("gatherer", config.admin_listen, &config.data)
 }
 
 async fn serve(path: &Path) -> anyhow::Result<ExitCode> {
-    let signals = daemon::Signals::listen()?;
-    let server = Server::bind(load(path)?).await?;
+    let mut signals = daemon::Signals::listen()?;
+    let config = load(path)?;
+    let opening = async { Ok(Server::bind(config).await?) };
+    let Some(server) = signals.during(opening).await? else { return Ok(ExitCode::SUCCESS) };
     let (public, admin) = (server.local_addr()?, server.admin_addr()?);
     tracing::info!(%admin, "gatherer runs: its feed at http://{public}/");
     let handle = server.handle();
     let shutdown = Shutdown::new();
     let serving = server.run(shutdown.clone());
     let serving = async { serving.await.context("the gatherer stopped") };
-    daemon::run(signals, serving, shutdown, async || reload(&handle, path)).await
+    let reload = async || daemon::reloaded(reload(&handle, path));
+    daemon::run(signals, serving, shutdown, reload).await
 }
 
-/// Takes over the settings as they are now, or keeps the old ones and says why.
-fn reload(handle: &Handle, path: &Path) {
-    let outcome = match load(path) {
-        Ok(config) => handle.reload(config).map_err(anyhow::Error::from),
-        Err(error) => Err(error),
-    };
-    match outcome {
-        Ok(()) => tracing::info!("settings read again"),
-        Err(error) => {
-            for line in cli::said(&error).lines() {
-                tracing::error!("{line}");
-            }
-            tracing::error!("the old settings stay");
-        }
-    }
+/// Takes over the settings as they are now.
+fn reload(handle: &Handle, path: &Path) -> anyhow::Result<Vec<&'static str>> {
+    handle.reload(load(path)?)?;
+    Ok(Vec::new())
 }
 
 /// The part of the status that a person is shown.
@@ -160,7 +161,7 @@ struct ShownProgress {
 struct ShownRoot {
     url: String,
     files: u64,
-    hold: Option<serde_json::Value>,
+    hold: Option<Value>,
     held: u64,
 }
 

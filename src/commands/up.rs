@@ -32,9 +32,9 @@ const PORTS_TRIED: u16 = 100;
 
 /// How long both daemons may take to stop; each sees to it that it takes less. What is cut short then is
 /// lost to nobody: commits are whole or not there, and the next start goes on.
-const DRAIN: Duration = Duration::from_millis(1_900);
+const DRAIN: Duration = Duration::from_millis(1_700);
 
-/// After so many failed pulls in a row `--once` gives up.
+/// After so many failures in a row `--once` gives up.
 const FAILURES_MAX: u32 = 3;
 
 /// Gather, index and search folders, and keep watching them.
@@ -81,7 +81,10 @@ pub(crate) async fn run(args: Args, bars: MultiProgress) -> anyhow::Result<ExitC
         Some(data) => std::path::absolute(data)?,
         None => places::data_for(&paths)?,
     };
-    let pair = Pair::bind(&paths, &data, args.listen, args.once).await?;
+    let pair = tokio::select! {
+        pair = Pair::bind(&paths, &data, args.listen, args.once) => pair?,
+        _ = signals.next() => return Ok(ExitCode::SUCCESS),
+    };
     let work = work(&args, &data, Show::new(bars), &pair);
 
     let shutdown = Shutdown::new();
@@ -209,12 +212,16 @@ impl Pair {
 /// Waits until the broker has failed so often that it will not help to try again.
 async fn failure(broker: &broker::server::Handle) -> String {
     let mut tick = tokio::time::interval(Duration::from_secs(1));
+    // Looks in a row: a damaged index is well again after the next try.
+    let mut index_fails = 0;
     loop {
         tick.tick().await;
         let status = broker.status().await;
+        index_fails = if status.index_problem.is_some() { index_fails + 1 } else { 0 };
+        let index = status.index_problem.filter(|_| FAILURES_MAX <= index_fails);
         let failing = |it: &&SourceStatus| FAILURES_MAX <= it.errors.in_a_row;
         let source = status.sources.iter().find(failing).and_then(|it| it.errors.last.clone());
-        if let Some(problem) = status.index_problem.or(source) {
+        if let Some(problem) = index.or(source) {
             return problem;
         }
     }

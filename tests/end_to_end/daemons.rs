@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::harness::{
-    Running, ask, harvest, run, run_ok, small_tree, texts, total, wait_for_total, write,
+    PATIENCE, Running, ask, harvest, run, run_ok, small_tree, texts, total, wait_for_total, write,
 };
 
 struct Site {
@@ -133,8 +133,17 @@ fn a_broker_without_follow_is_served_by_its_schedule() {
 
     // A change at the source waits for the next pull; an administrator can ask for one now.
     write(&site.folder.path().join("tree"), "late.txt", "a late greengage\n");
-    let admin = run_ok(["broker", "pull", "-c", file]);
-    println!("{admin}");
+    assert_eq!(run_ok(["broker", "pull", "-c", file]), "1 source is pulled now\n");
+    let json: serde_json::Value =
+        serde_json::from_str(&run_ok(["broker", "pull", "-c", file, "--json"])).unwrap();
+    assert_eq!(json, serde_json::json!({ "due": 1 }));
+    assert_eq!(run_ok(["broker", "confirm", "-c", file]), "0 objects expired\n");
+    let output = run(["broker", "pull", "-c", file, "nobody"]);
+    let (_, err) = texts(&output);
+    assert!(!output.status.success() && err.contains("no source is named nobody"), "{err}");
+    let gatherer = site.folder.path().join("gatherer.toml");
+    let gatherer = gatherer.to_str().unwrap();
+    assert_eq!(run_ok(["gatherer", "gather", "-c", gatherer]), "all roots are gathered now\n");
     while total(&page, "greengage") == 0 {
         run_ok(["broker", "pull", "-c", file]);
     }
@@ -199,4 +208,38 @@ fn reload_takes_good_settings_and_keeps_the_old_over_wrong_ones() {
     wait_for_total(&page, "plum", 1);
     assert!(broker.stop("TERM").success());
     assert!(site.gatherer.stop("TERM").success());
+}
+
+#[test]
+fn a_daemon_that_is_still_opening_stops_when_asked() {
+    let folder = tempfile::tempdir().unwrap();
+    let tree = folder.path().join("tree");
+    small_tree(&tree);
+    let gatherer = write(
+        folder.path(),
+        "gatherer.toml",
+        gatherer_settings(folder.path(), "http://www.example.org/docs/"),
+    );
+    let broker = write(folder.path(), "broker.toml", broker_settings(folder.path(), &[]));
+    let (gatherer, broker) = (gatherer.to_str().unwrap(), broker.to_str().unwrap());
+    let data = folder.path().join("up");
+    let up = ["up", "--no-open", tree.to_str().unwrap(), "--data", data.to_str().unwrap()];
+    let commands: [(&[&str], &Path); 3] = [
+        (&["gatherer", "run", "-c", gatherer], &folder.path().join("gatherer-data")),
+        (&["broker", "run", "-c", broker], &folder.path().join("broker-data")),
+        (&up, &data.join("gatherer")),
+    ];
+    for (command, data) in commands {
+        // Opening waits for somebody to write the id, as it would for a long repair.
+        let id = data.join("id");
+        fs::create_dir_all(data).unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(&id).status().unwrap().success());
+        let mut running = Running::start(harvest(command));
+        // It can be opened as soon as there is a reader: the daemon hears signals by then.
+        let (sender, opened) = std::sync::mpsc::channel();
+        std::thread::spawn(move || sender.send(fs::OpenOptions::new().write(true).open(&id)));
+        let writer = opened.recv_timeout(PATIENCE).unwrap().unwrap();
+        assert!(running.stop("TERM").success(), "{command:?}");
+        drop(writer);
+    }
 }
