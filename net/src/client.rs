@@ -36,7 +36,7 @@ pub struct Timeouts {
     pub connect: Duration,
     /// From the request to the answer's head. Default 30 s.
     pub header: Duration,
-    /// Between two pieces of the body. Default 60 s.
+    /// Longest wait for each 16 KiB of the body, however many pieces they come in. Default 60 s.
     pub idle: Duration,
     /// The whole exchange, redirects included, until the body's last byte; none by default.
     pub total: Option<Duration>,

@@ -184,7 +184,7 @@ pub enum Stage {
     Connect,
     /// The answer's head.
     Header,
-    /// The next bytes of the body.
+    /// The next 16 KiB of the body.
     Idle,
     /// The whole exchange.
     Total,
@@ -196,7 +196,7 @@ impl fmt::Display for Stage {
             Self::Queue => "of waiting for a free connection",
             Self::Connect => "to connect",
             Self::Header => "to answer",
-            Self::Idle => "without sending anything",
+            Self::Idle => "without sending anything to speak of",
             Self::Total => "in all",
         })
     }

@@ -19,6 +19,7 @@ use crate::connect::authority;
 use crate::error::{Error, Stage};
 use crate::pool::Place;
 use crate::session::Session;
+use crate::wire::PROGRESS_BYTES_MIN;
 
 /// How much of a refusal's body is read for its message, in bytes.
 const MESSAGE_BYTES_MAX: u64 = 4 * 1024;
@@ -44,7 +45,11 @@ pub struct Response {
     shared: Arc<Shared>,
     /// One of the client's connections; held while the answer lives.
     permit: Option<OwnedSemaphorePermit>,
+    /// Longest wait for each [`PROGRESS_BYTES_MIN`].
     idle: Duration,
+    /// How long the peer has kept us waiting for the present ones, and how many have come.
+    waited: Duration,
+    moved: u64,
     /// When the exchange has to be over, and how long that was.
     deadline: Option<(Instant, Duration)>,
     received: u64,
@@ -71,6 +76,8 @@ impl Response {
             shared,
             permit: None,
             idle,
+            waited: Duration::ZERO,
+            moved: 0,
             deadline: None,
             received: 0,
             bytes_max,
@@ -139,7 +146,8 @@ impl Response {
         loop {
             let Some((session, _)) = &mut self.live else { return Ok(None) };
             let body = &mut self.body;
-            let idle_end = Instant::now() + self.idle;
+            let begun = Instant::now();
+            let idle_end = begun + self.idle.saturating_sub(self.waited);
             let end = self.deadline.map_or(idle_end, |(end, _)| end.min(idle_end));
             let frame = timeout_at(end, poll_fn(|cx| session.poll_frame(body, cx))).await;
             let data = match frame {
@@ -158,6 +166,11 @@ impl Response {
                 }
                 Ok(Some(Ok(frame))) => frame.into_data().unwrap_or_default(),
             };
+            self.waited += begun.elapsed();
+            self.moved += u64::try_from(data.len()).unwrap_or(u64::MAX);
+            if PROGRESS_BYTES_MIN <= self.moved {
+                (self.moved, self.waited) = (0, Duration::ZERO);
+            }
             // Trailers and empty pieces tell the caller nothing.
             if data.is_empty() {
                 continue;

@@ -20,7 +20,7 @@ use crate::framing::{Scanner, Verdict};
 use crate::server::Limits;
 
 /// What a slow peer has to move within its time to get that time again, in bytes.
-const PROGRESS_BYTES_MIN: u64 = 16 * 1024;
+pub(crate) const PROGRESS_BYTES_MIN: u64 = 16 * 1024;
 
 /// How long, and for how much, we read on after refusing a request: closing a socket with unread
 /// bytes in it can destroy the answer on its way.

@@ -260,6 +260,35 @@ async fn gives_up_on_peers_that_fall_silent() {
 }
 
 #[tokio::test]
+async fn a_peer_that_sends_a_byte_now_and_then_is_given_up_too() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 9999999\r\n\r\n").await.unwrap();
+        // Quickly at first: what has come in time counts for nothing later.
+        let mut sent = stream.write_all(&[b'x'; 100_000]).await;
+        while sent.is_ok() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            sent = stream.write_all(b"x").await;
+        }
+    });
+    let timeouts = Some(Timeouts { idle: Duration::from_millis(300), ..Timeouts::default() });
+    let request = Request { timeouts, ..Request::get(url(address, "/")) };
+    let mut response = client().send(request).await.unwrap();
+    let reading = async {
+        loop {
+            if let Err(error) = response.chunk().await {
+                return error;
+            }
+        }
+    };
+    let error = tokio::time::timeout(Duration::from_secs(20), reading).await.unwrap();
+    assert!(matches!(error, Error::Timeout { stage: Stage::Idle, .. }), "{error}");
+    assert!(100_000 < response.received());
+}
+
+#[tokio::test]
 async fn more_requests_than_allowed_at_once_wait_and_then_give_up() {
     let settings = Settings {
         allow_private: true,
