@@ -28,6 +28,15 @@ pub enum Error {
         /// What the system said.
         source: io::Error,
     },
+    /// The broker's id cannot be read.
+    #[error(
+        "{} does not hold an id (16 hex digits); restore it from a backup, or remove it to get a new one",
+        .path.display()
+    )]
+    Id {
+        /// The file.
+        path: PathBuf,
+    },
     /// The full-text index failed; the message says what to do. It can be rebuilt from the collection
     /// at any time.
     #[error("{}", crate::index::said(dir, source))]

@@ -211,17 +211,19 @@ fn load_or_create_id(path: &Path) -> Result<String, Error> {
         Ok(text) => {
             let id = text.trim();
             let valid = id.len() == ID_DIGITS && id.bytes().all(|it| it.is_ascii_hexdigit());
-            let wrong = || io::Error::new(io::ErrorKind::InvalidData, "not 16 hex digits");
-            valid.then(|| id.to_owned()).ok_or_else(|| io_error("read", path, wrong()))
+            valid.then(|| id.to_owned()).ok_or_else(|| Error::Id { path: path.to_owned() })
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             // Seeded by the system for each process: random enough for a name.
             let random = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), path);
             let id = format!("{random:016x}");
+            // Whole or not at all: a disk may be full, a process killed.
+            let new = path.with_extension("new");
             let write = || {
-                let mut file = fs::File::create_new(path)?;
+                let mut file = fs::File::create(&new)?;
                 writeln!(file, "{id}")?;
-                file.sync_all()
+                file.sync_all()?;
+                fs::rename(&new, path)
             };
             write().map_err(|source| io_error("write", path, source))?;
             Ok(id)
@@ -302,12 +304,15 @@ impl Handle {
     ///
     /// # Errors
     ///
-    /// The collection cannot be read or written; the sources of the new settings stay, and the
-    /// next reload or start tries the rest again.
+    /// The templates cannot be read: nothing has changed. The collection cannot be read or written:
+    /// the sources of the new settings stay, and the next reload or start tries the rest again.
     pub async fn reload(&self, config: Config) -> Result<Vec<&'static str>, Error> {
         let _turn = self.inner.turn.lock().await;
         let Stages { collector, catalog, .. } = &self.inner.stages;
         let fixed = fixed_differences(&self.config(), &config);
+        // First what can be wrong: nothing has been taken over then.
+        let pages = self.inner.pages.clone();
+        blocking("templates", move || pages.reload()).await?;
         {
             let mut current = self.config();
             current.sources.clone_from(&config.sources);
@@ -315,8 +320,6 @@ impl Handle {
         }
         collector.reconfigure(&config).await?;
         catalog.handle_sources(&config).await?;
-        let pages = self.inner.pages.clone();
-        blocking("templates", move || pages.reload()).await?;
         Ok(fixed)
     }
 

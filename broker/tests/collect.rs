@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use broker::config::Config;
 use broker::metrics::Applied;
+use broker::server::Server;
 use broker::source::{Kind, Source, Token};
 use broker::status::{Held, Status};
 use collection::{Change, Oid, Swept};
@@ -192,6 +193,38 @@ async fn a_reload_adds_changes_and_removes_sources() {
     assert_eq!(broker.total("beta").await, 0);
     assert_eq!(broker.total("alpha").await, 4);
     broker.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reload_that_fails_changes_nothing() {
+    let origin = Origin::start("000000000000000a").await;
+    let (dir, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let mut before = config(dir.path(), vec![origin.source("a")]);
+    before.templates = Some(folder.path().join("templates"));
+    std::fs::create_dir(folder.path().join("templates")).unwrap();
+    let broker = Running::start(before.clone()).await;
+    std::fs::remove_dir(folder.path().join("templates")).unwrap();
+    let after = Config { sources: Vec::new(), ..before };
+    let error = broker.handle.reload(after).await.unwrap_err();
+    assert!(error.to_string().contains("templates"), "{error}");
+    assert_eq!(broker.status().await.sources.len(), 1, "the old settings stay");
+    let version = origin.update(1..=3, "alpha").await;
+    broker.caught_up("a", version).await;
+    broker.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_id_that_is_none_is_said_so_and_never_half_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let id = dir.path().join("id");
+    // What a full disk or a kill left of an earlier attempt.
+    std::fs::write(id.with_extension("new"), "01").unwrap();
+    drop(Server::bind(config(dir.path(), Vec::new())).await.unwrap());
+    assert_eq!(std::fs::read_to_string(&id).unwrap().trim().len(), 16);
+    assert!(!id.with_extension("new").exists());
+    std::fs::write(&id, "").unwrap();
+    let error = Server::bind(config(dir.path(), Vec::new())).await.unwrap_err();
+    assert!(error.to_string().contains("remove it to get a new one"), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
