@@ -38,7 +38,7 @@ const UNREAD_MAX: usize = 1_000;
 /// What to look at.
 #[derive(Debug)]
 pub(crate) struct Order {
-    /// The paths to walk; none lies below another.
+    /// The paths to walk, in order; none lies below another.
     pub(crate) scopes: Vec<PathBuf>,
     /// Whether the scope is the whole root, so that the root is confirmed at the end.
     pub(crate) whole: bool,
@@ -150,9 +150,7 @@ impl Run<'_> {
             }
             if self.is_stopped() { Go::Stop } else { Go::On }
         };
-        for scope in &order.scopes {
-            ground.walk(scope, &meet);
-        }
+        ground.walk(&order.scopes, &meet);
         let unread = unread.into_inner().unwrap_or_else(PoisonError::into_inner);
         let device = std::fs::metadata(&self.plan.root.directory);
         let top = device.map_or(Top::Missing, |metadata| Top::Present {

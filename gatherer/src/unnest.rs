@@ -51,7 +51,7 @@ pub struct Limits {
     pub depth_max: u32,
     /// Members of all containers together.
     pub members_max: u64,
-    /// Bytes of the URLs of all members together, about: they are remembered in one note.
+    /// Bytes of the URLs of all members together: they are remembered in one note.
     pub names_bytes_max: u64,
 }
 
@@ -64,7 +64,7 @@ impl Default for Limits {
             ratio_from_bytes: 1024 * 1024,
             depth_max: 8,
             members_max: 10_000,
-            names_bytes_max: 16 * 1024 * 1024,
+            names_bytes_max: 4 * 1024 * 1024,
         }
     }
 }
@@ -101,8 +101,10 @@ impl<'a> Budget<'a> {
 
     /// Takes the member at `path` of `container` off, or says why the rest is left out.
     fn take_member(&self, container: &Object, path: &[u8]) -> Result<(), Problem> {
-        // Percent-encoded, a byte is three at most.
-        let name_bytes = container.url.len() + 3 * path.len().min(PATH_BYTES_MAX);
+        // Percent-encoded, a byte is one or three.
+        let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(byte);
+        let encoded = path.iter().take(PATH_BYTES_MAX).map(|it| if plain(it) { 1 } else { 3 });
+        let name_bytes = container.url.len() + encoded.sum::<usize>();
         let name_bytes = u64::try_from(name_bytes).unwrap_or(u64::MAX);
         let (members, names) = (self.members_left.get(), self.names_bytes_left.get());
         self.members_left.set(members.saturating_sub(1));

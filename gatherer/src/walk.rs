@@ -69,27 +69,32 @@ pub enum Go {
 }
 
 impl Ground<'_> {
-    /// Walks `start` (the root's top, or something below it) and everything below, and hands every
-    /// entry to `meet`, from several threads. What is not there is not met.
-    pub fn walk(&self, start: &Path, meet: &(dyn Fn(Met) -> Go + Sync)) {
+    /// Walks every one of `starts` (the root's top, or places below it; in order, none below another)
+    /// and everything below, and hands every entry to `meet`, from several threads. What is not there
+    /// is not met.
+    pub fn walk(&self, starts: &[PathBuf], meet: &(dyn Fn(Met) -> Go + Sync)) {
         let top = self.root.directory.as_path();
         let canonical = fs::canonicalize(top).unwrap_or_else(|_gone| top.to_path_buf());
-        // With `.gitignore` files, every one on the way down counts: walk from the top, and leave
-        // out what is not on the way.
-        let from = if self.root.gitignore { top } else { start };
-        let target = fs::symlink_metadata(from);
-        let is_link = target.as_ref().is_ok_and(|it| it.file_type().is_symlink());
-        match target {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return,
-            Err(error) if error.kind() == io::ErrorKind::NotADirectory => return,
-            _ => {}
+        // With `.gitignore` files, every one on the way down counts: walk from the top, once, and
+        // leave out what is not on the way.
+        let top_only = [top.to_path_buf()];
+        let from = if self.root.gitignore && !starts.is_empty() { &top_only } else { starts };
+        let mut found = from.iter().filter_map(|from| {
+            let target = fs::symlink_metadata(from);
+            let is_link = target.as_ref().is_ok_and(|it| it.file_type().is_symlink());
+            match target {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+                Err(error) if error.kind() == io::ErrorKind::NotADirectory => None,
+                // A top that is a link is walked through, whatever the policy for links.
+                _ if from == top && is_link => Some(from.join("")),
+                _ => Some(from.clone()),
+            }
+        });
+        let Some(first) = found.next() else { return };
+        let mut builder = WalkBuilder::new(first);
+        for from in found {
+            builder.add(from);
         }
-        let mut builder = if from == top && is_link {
-            // A top that is a link is walked through, whatever the policy for links.
-            WalkBuilder::new(from.join(""))
-        } else {
-            WalkBuilder::new(from)
-        };
         builder
             .standard_filters(false)
             .follow_links(self.root.symlinks == Symlinks::Follow)
@@ -100,7 +105,7 @@ impl Ground<'_> {
         builder.build_parallel().run(|| {
             Box::new(|entry| {
                 let state = match entry {
-                    Ok(entry) => self.visit(&entry, start, &canonical, meet),
+                    Ok(entry) => self.visit(&entry, starts, &canonical, meet),
                     Err(error) => match trouble(&error) {
                         Some(trouble) => (meet(Met::Trouble(trouble)), WalkState::Continue),
                         None => (Go::On, WalkState::Continue),
@@ -114,18 +119,18 @@ impl Ground<'_> {
     fn visit(
         &self,
         entry: &DirEntry,
-        start: &Path,
+        starts: &[PathBuf],
         canonical: &Path,
         meet: &(dyn Fn(Met) -> Go + Sync),
     ) -> (Go, WalkState) {
         let path = entry.path();
         let top = self.root.directory.as_path();
-        let on_the_way = start.starts_with(path);
-        if !path.starts_with(start) && !on_the_way {
+        let Some(kind) = entry.file_type() else { return (Go::On, WalkState::Skip) };
+        let on_the_way = kind.is_dir() && is_on_the_way(path, starts);
+        if !on_the_way && !is_within(path, starts) {
             return (Go::On, WalkState::Skip);
         }
         let below = path.strip_prefix(top).unwrap_or(path);
-        let Some(kind) = entry.file_type() else { return (Go::On, WalkState::Skip) };
         if path.starts_with(self.data) {
             return (meet(Met::LeftOut("own-data")), WalkState::Skip);
         }
@@ -213,6 +218,19 @@ impl Ground<'_> {
     }
 }
 
+/// Whether `path` is one of `starts` or lies below one. They are in order, and so are paths by
+/// component: what lies below one comes directly after it.
+fn is_within(path: &Path, starts: &[PathBuf]) -> bool {
+    let after = starts.partition_point(|it| it.as_path() <= path);
+    starts.get(..after).and_then(<[PathBuf]>::last).is_some_and(|it| path.starts_with(it))
+}
+
+/// Whether one of `starts` lies below `path`.
+fn is_on_the_way(path: &Path, starts: &[PathBuf]) -> bool {
+    let after = starts.partition_point(|it| it.as_path() <= path);
+    starts.get(after).is_some_and(|it| it.starts_with(path))
+}
+
 fn reason(left: LeftOut) -> &'static str {
     match left {
         LeftOut::Hidden => "hidden",
@@ -284,10 +302,15 @@ mod tests {
     /// things by reason or kind, sorted.
     #[track_caller]
     fn check(root: &Root, start: &Path, expected: &[&str]) {
+        check_all(root, &[start.to_path_buf()], expected);
+    }
+
+    #[track_caller]
+    fn check_all(root: &Root, starts: &[PathBuf], expected: &[&str]) {
         let filter = Filter::new(root).unwrap();
         let ground = Ground { root, filter: &filter, data: Path::new("/none"), threads: 2 };
         let met = Mutex::new(Vec::new());
-        ground.walk(start, &|it| {
+        ground.walk(starts, &|it| {
             let line = match it {
                 Met::File { path, .. } => {
                     path.strip_prefix(&root.directory).unwrap().display().to_string()
@@ -368,6 +391,25 @@ mod tests {
     }
 
     #[test]
+    fn many_places_are_walked_at_once_each_entry_once() {
+        let (folder, mut root) = tree(&["a/b/f", "a/b/g", "a/b-c", "a/x/y", "d/e", "h", "o/p.o"]);
+        fs::write(folder.path().join(".gitignore"), "*.o\n").unwrap();
+        let at = |names: &[&str]| -> Vec<PathBuf> {
+            names.iter().map(|name| folder.path().join(name)).collect()
+        };
+        let some = at(&["a/b", "a/none", "a/x/y", "d/e/below", "h", "none"]);
+        for gitignore in [false, true] {
+            root.gitignore = gitignore;
+            check_all(&root, &some, &["a/b/f", "a/b/g", "a/x/y", "h"]);
+            check_all(&root, &[], &[]);
+            check_all(&root, &at(&["none", "o/none"]), &[]);
+        }
+        check_all(&root, &at(&["a/b-c", "o"]), &["a/b-c"]);
+        root.gitignore = false;
+        check_all(&root, &at(&["a/b-c", "o"]), &["a/b-c", "o/p.o"]);
+    }
+
+    #[test]
     fn a_root_may_be_one_file_or_a_link() {
         let (folder, _) = tree(&["d/f"]);
         symlink("d", folder.path().join("link")).unwrap();
@@ -389,7 +431,7 @@ mod tests {
         let filter = Filter::new(&root).unwrap();
         let ground = Ground { root: &root, filter: &filter, data: Path::new("/none"), threads: 1 };
         let kinds = Mutex::new(Vec::new());
-        ground.walk(folder.path(), &|it| {
+        ground.walk(&[folder.path().to_path_buf()], &|it| {
             match it {
                 Met::Trouble(trouble) => kinds.lock().unwrap().push((trouble.kind, trouble.unseen)),
                 Met::File { .. } => kinds.lock().unwrap().push(("file", false)),

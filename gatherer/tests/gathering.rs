@@ -176,12 +176,12 @@ async fn members_of_an_archive_come_change_and_go_with_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_archive_of_endless_names_does_not_stop_the_run() {
+async fn of_an_archive_of_endless_names_so_many_are_taken_as_a_note_holds() {
     let tree = Tree::with(&["a.txt"]);
     let file = fs::File::create(tree.path("names.tar.gz")).unwrap();
     let packed = flate2::write::GzEncoder::new(file, flate2::Compression::fast());
     let mut builder = tar::Builder::new(packed);
-    for n in 0..3_500 {
+    for n in 0..500 {
         let mut header = tar::Header::new_gnu();
         header.set_size(0);
         header.set_cksum();
@@ -194,6 +194,8 @@ async fn an_archive_of_endless_names_does_not_stop_the_run() {
     let archive = bench.file("names.tar.gz").await;
     assert_eq!(archive.text("Type").unwrap(), "GNUCompressedTar");
     assert_eq!(bench.problems(), ["limit names.tar.gz"]);
+    let objects = bench.handle.status().objects;
+    assert!((300..400).contains(&objects), "{objects}");
     bench.assert_conserved();
 }
 
