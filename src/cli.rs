@@ -121,12 +121,15 @@ fn block_on(future: impl Future<Output = anyhow::Result<ExitCode>>) -> anyhow::R
     outcome
 }
 
+/// Whether nobody reads our output any more; a connection that breaks is another matter.
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    error.chain().any(|cause| {
-        cause
-            .downcast_ref::<io::Error>()
-            .is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
-    })
+    let of_network = error.chain().any(|cause| cause.is::<net::Error>());
+    !of_network
+        && error.chain().any(|cause| {
+            cause
+                .downcast_ref::<io::Error>()
+                .is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+        })
 }
 
 #[cfg(test)]
@@ -136,6 +139,15 @@ mod tests {
     #[test]
     fn the_command_line_is_sound() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn only_a_reader_that_went_away_ends_in_silence() {
+        let broken = || io::Error::from(io::ErrorKind::BrokenPipe);
+        assert!(is_broken_pipe(&anyhow::Error::new(broken()).context("printing")));
+        let host = "h:1".to_owned();
+        let network = net::Error::Connect { host, source: broken() };
+        assert!(!is_broken_pipe(&anyhow::Error::new(network)));
     }
 
     #[test]

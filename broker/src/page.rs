@@ -191,7 +191,7 @@ async fn object(State(state): State<PageState>, uri: Uri, headers: HeaderMap) ->
         let message = "This is no object id: it reads GATHERER:URL.";
         return state.pages.fail(wants, &Failure::bad_request(message));
     };
-    let wanted = Oid::new(gatherer, url);
+    let wanted = Oid::new(&gatherer, url);
     let collection = state.collection.clone();
     let stored = match tokio::task::spawn_blocking(move || collection.get(&wanted)).await {
         Ok(Ok(stored)) => stored,

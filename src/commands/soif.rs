@@ -1,5 +1,6 @@
 //! `harvest soif`: checks, shows and converts streams of SOIF, without ever holding one whole.
 
+use std::fmt;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -7,6 +8,9 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 use clap::{Subcommand, ValueEnum};
+use serde::Deserialize as _;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{self, DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 use soif::{Event, Limits, Mode, Reader, RecordRef, Section, json};
 
@@ -170,12 +174,14 @@ fn convert(input: &Input, to: Format, out: &mut impl Write) -> anyhow::Result<Ta
     let json = first_byte(source.as_mut()).with_context(|| input.cannot())?;
     let mut writer = Converted { out, to, section: None, text: Vec::new() };
     let tally = if matches!(json, Some(b'{' | b'[')) {
-        let mut objects = 0;
-        for value in serde_json::Deserializer::from_reader(source).into_iter::<Value>() {
-            let place = || format!("{}: object {}", input.name(), objects + 1);
-            objects += writer.take(value.with_context(place)?).with_context(place)?;
+        let mut objects = Objects { writer: &mut writer, taken: 0, failure: None };
+        let mut source = serde_json::Deserializer::from_reader(source);
+        while source.end().is_err() {
+            let read = (&mut objects).deserialize(&mut source).map_err(anyhow::Error::from);
+            let place = || format!("{}: object {}", input.name(), objects.taken + 1);
+            objects.failure.take().map_or(read, Err).with_context(place)?;
         }
-        Tally { objects, problems: 0 }
+        Tally { objects: objects.taken, problems: 0 }
     } else {
         input.read_soif(source, |event| match event {
             Event::Open(section) => writer.open(Some(section)),
@@ -199,6 +205,55 @@ fn first_byte(source: &mut dyn BufRead) -> io::Result<Option<u8>> {
             return Ok(None);
         }
         source.consume(spaces);
+    }
+}
+
+/// Takes an object, or one after the other of an array, which is never held whole.
+struct Objects<'a, 'o, W> {
+    writer: &'a mut Converted<'o, W>,
+    taken: u64,
+    /// What the writer said: the JSON's reader has room for texts only.
+    failure: Option<anyhow::Error>,
+}
+
+impl<W: Write> Objects<'_, '_, W> {
+    fn take<E: de::Error>(&mut self, value: Value) -> Result<(), E> {
+        match self.writer.take(&value) {
+            Ok(()) => self.taken += 1,
+            Err(error) => {
+                let text = error.to_string();
+                self.failure = Some(error);
+                return Err(E::custom(text));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<'de, W: Write> DeserializeSeed<'de> for &mut Objects<'_, '_, W> {
+    type Value = ();
+
+    fn deserialize<D: de::Deserializer<'de>>(self, source: D) -> Result<(), D::Error> {
+        source.deserialize_any(self)
+    }
+}
+
+impl<'de, W: Write> Visitor<'de> for &mut Objects<'_, '_, W> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object, or an array of objects")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut values: A) -> Result<(), A::Error> {
+        while let Some(value) = values.next_element()? {
+            self.take(value)?;
+        }
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, members: A) -> Result<(), A::Error> {
+        self.take(Value::deserialize(MapAccessDeserializer::new(members))?)
     }
 }
 
@@ -245,11 +300,8 @@ impl<W: Write> Converted<'_, W> {
         self.flush()
     }
 
-    /// Takes one object, or an array of them; returns how many it were.
-    fn take(&mut self, value: Value) -> anyhow::Result<u64> {
-        if let Value::Array(values) = value {
-            return values.into_iter().map(|value| self.take(value)).sum();
-        }
+    /// Takes one object.
+    fn take(&mut self, value: &Value) -> anyhow::Result<()> {
         let section = match value.get(SECTION) {
             None => None,
             Some(name) => match name.as_str() {
@@ -264,8 +316,7 @@ impl<W: Write> Converted<'_, W> {
         if section != self.section {
             self.open(section)?;
         }
-        self.write(&json::from_json(&value)?)?;
-        Ok(1)
+        self.write(&json::from_json(value)?)
     }
 
     fn flush(&mut self) -> anyhow::Result<()> {
@@ -307,6 +358,26 @@ mod tests {
         check(STREAM, Format::Json, json);
         check(json, Format::Soif, STREAM);
         check(&format!("[{}]", json.trim().replace('\n', ",")), Format::Json, json);
+    }
+
+    #[test]
+    fn what_is_wrong_with_json_is_named_with_its_object() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("in");
+        let object = r#"{"template":"FILE","url":"http://b/","attributes":[]}"#;
+        for (text, part) in [
+            (format!("[{object}, 7]"), "object 2: \"template\" is missing"),
+            (format!("{object}\n{{\"url\": ["), "object 2: EOF while parsing"),
+            (format!("[{object}, {object}"), "object 3: EOF while parsing a list"),
+            (format!("{object} x"), "object 2: expected value"),
+            (r#"{"section":"X"}"#.to_owned(), "object 1: \"section\" is \"X\"; expected DELETE"),
+        ] {
+            std::fs::write(&file, &text).unwrap();
+            let input = Input { file: file.clone() };
+            let error = convert(&input, Format::Soif, &mut Vec::new()).unwrap_err();
+            let said = format!("{error:#}");
+            assert!(said.contains(part), "{text}: {said}");
+        }
     }
 
     #[test]

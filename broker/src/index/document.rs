@@ -98,7 +98,7 @@ pub(super) fn oid_key(oid: &Oid) -> String {
     if text.len() <= OID_BYTES_MAX {
         return text;
     }
-    format!("{}:#{}", oid.gatherer, Md5::of(text.as_bytes()))
+    oid_text(&oid.gatherer, &format!("#{}", Md5::of(text.as_bytes())))
 }
 
 /// Returns the digest that duplicates of the object are told by; `None` if it cannot have any: it

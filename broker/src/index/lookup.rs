@@ -54,7 +54,7 @@ pub(super) fn oid(searcher: &Searcher, address: DocAddress) -> tantivy::Result<O
     Ok(text
         .as_deref()
         .and_then(oid_parse)
-        .map(|(gatherer, url)| Oid { gatherer: gatherer.to_owned(), url: url.to_owned() }))
+        .map(|(gatherer, url)| Oid { gatherer, url: url.to_owned() }))
 }
 
 /// Whether another document answers for this one.
