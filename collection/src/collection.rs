@@ -19,7 +19,7 @@ use crate::change::{Batch, Change, Note, Oid, Stamp, Stored, Version};
 use crate::compact;
 use crate::content;
 use crate::error::Error;
-use crate::holders::{CURSOR, USER, note_key};
+use crate::holders::{USER, note_key};
 use crate::index::Slot;
 use crate::keys::Keys;
 use crate::lock;
@@ -144,8 +144,7 @@ impl Collection {
     /// Does what follows from lost changes: sources are read from the start again.
     fn forget_cursors(&self, now: Stamp) -> Result<(), Error> {
         let mut tail = self.inner.tail();
-        let found =
-            self.inner.read_keys(|keys| keys.notes(&[CURSOR]).collect::<Result<Vec<_>, _>>())?;
+        let found = self.inner.read_keys(|keys| keys.cursors())?;
         let notes: Vec<Note> =
             found.into_iter().map(|(key, _)| Note { key, value: None }).collect();
         self.inner.commit(&mut tail, &[], &notes, now)?;
@@ -331,7 +330,10 @@ impl Collection {
         manifest.epoch = recover::fresh_epoch(now, manifest.epoch);
         tail.replace(manifest, &self.inner.dir)?;
         let (epoch, commit, serial) = (tail.manifest.epoch, tail.commit, tail.serial);
-        let indexed = self.inner.read_keys(|keys| keys.writes()?.commit(epoch, commit, serial));
+        let indexed = self.inner.read_keys(|keys| {
+            keys.writes().commit(epoch, commit, serial);
+            keys.flush()
+        });
         if let Err(error) = indexed {
             self.inner.give_up_keys(&error);
         }
@@ -404,8 +406,8 @@ impl Inner {
         let appended = self.log.append(tail, packed, now, self.options.segment_bytes_max)?;
         self.index(tail, appended, changes, notes);
         self.publish(tail);
-        let interval = millis(self.options.keys_flush_interval);
-        if let Err(error) = self.read_keys(|keys| keys.flush_if_due(now.0, interval)) {
+        let goes_on = || self.go_on().is_ok();
+        if let Err(error) = self.read_keys(|keys| keys.tend(&goes_on)) {
             self.give_up_keys(&error);
         }
         Ok(tail.version())

@@ -141,7 +141,7 @@ impl Inner {
         notes: &[Note],
     ) {
         let indexed = self.read_keys(|keys| {
-            let mut writes = keys.writes()?;
+            let mut writes = keys.writes();
             if appended.commit <= writes.watermark.commit {
                 return Ok(writes.watermark.live);
             }
@@ -152,7 +152,7 @@ impl Inner {
                 writes.note(note)?;
             }
             let live = writes.watermark.live;
-            writes.commit(tail.manifest.epoch, appended.commit, tail.serial)?;
+            writes.commit(tail.manifest.epoch, appended.commit, tail.serial);
             Ok(live)
         });
         match indexed {

@@ -1,38 +1,40 @@
-//! The key index: what is looked up by key, in `sled`, and always made anew from the segments.
+//! The key index: what is looked up by key, and always made anew from the segments.
 //!
 //! One batch a commit, with the watermark in it, so the index is at one commit or another, never
 //! between. It is not in the acknowledged path: a commit is durable before it gets here, and any
-//! error means drop and rebuild.
+//! error means drop and rebuild. What a crash takes off its end is replayed.
 //!
 //! | key | value |
 //! |---|---|
-//! | `o` oid | serial, seen, time-to-live, due, root, MD5 |
-//! | `m` MD5, oid | – |
 //! | `e` due (big-endian ms), oid | – : the expiry queue |
-//! | `r` hash of gatherer and root | serial and time of the last confirmation |
+//! | `m` MD5, oid | – |
 //! | `n` note key | value |
+//! | `o` oid | serial, seen, time-to-live, due, root, MD5 |
+//! | `r` hash of gatherer and root | serial and time of the last confirmation |
 //! | `s` source | number of objects held |
-//! | `w` | watermark: epoch, commit, serial, live objects |
+//! | `v` key of a source's cursor | value |
 //!
-//! Source: DESIGN.md, "Keys"; sled 0.34.7.
+//! The first four are as many as objects and stand in sorted runs; the others are few and stand in
+//! sled (see [`store`]).
 //!
-//! # Differences from what sled offers
-//!
-//! Its `flush` does not sync the file (after a power loss batches are missing), so we do; its timer
-//! and its large cache are off.
+//! Source: DESIGN.md, "Keys".
+
+mod bloom;
+mod run;
+mod store;
 
 use std::collections::HashMap;
-use std::fs::{self, File};
+use std::fs;
+use std::mem;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use sled::{Batch, Db, IVec};
 use soif::digest::Md5;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::change::{Change, Epoch, GATHERER_ID, GATHERER_ROOT, Note, Oid, Stamp, plain_url};
-use crate::holders::{HOLDERS, Holders};
+use crate::holders::{CURSOR, HOLDERS, Holders};
 use crate::member::{get, put};
+use store::Store;
 
 const OBJECT: u8 = b'o';
 const MD5: u8 = b'm';
@@ -40,16 +42,16 @@ const EXPIRY: u8 = b'e';
 const ROOT: u8 = b'r';
 const NOTE: u8 = b'n';
 const SOURCE: u8 = b's';
-const WATERMARK: u8 = b'w';
+const SOURCE_CURSOR: u8 = b'v';
 
 /// Longest time-to-live, in milliseconds: 100 years.
 const TTL_MS_MAX: u64 = 100 * 365 * 86_400_000;
 
-/// So many objects are moved on in the expiry queue at once.
+/// So many keys are written at once when objects are moved on in the expiry queue.
 const MOVES_MAX: usize = 4096;
 
 /// How far the index has come.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Watermark {
     pub(crate) epoch: Epoch,
     pub(crate) commit: u64,
@@ -119,26 +121,16 @@ impl Object {
 /// The key index of one collection.
 #[derive(Debug)]
 pub(crate) struct Keys {
-    db: Db,
-    /// What sled writes to; open all the time, so that syncing it takes no file descriptor.
-    file: File,
-    /// When it was last made durable, in Unix milliseconds.
-    flushed: AtomicU64,
+    store: Store,
     ttl_default_ms: u64,
 }
 
 type Outcome<T> = Result<T, sled::Error>;
 
 impl Keys {
-    /// Opens the index in `dir`.
-    pub(crate) fn open(dir: &Path, cache_bytes: u64, ttl_default_ms: u64) -> Outcome<Self> {
-        let db = sled::Config::new()
-            .path(dir)
-            .cache_capacity(cache_bytes)
-            .flush_every_ms(None)
-            .open()?;
-        let file = File::open(dir.join("db"))?;
-        Ok(Self { db, file, flushed: AtomicU64::new(0), ttl_default_ms })
+    /// Opens the index in `dir`, as it was last made durable.
+    pub(crate) fn open(dir: &Path, table_bytes_max: usize, ttl_default_ms: u64) -> Outcome<Self> {
+        Ok(Self { store: Store::open(dir, table_bytes_max)?, ttl_default_ms })
     }
 
     /// Removes the index in `dir`, if there is one.
@@ -151,32 +143,26 @@ impl Keys {
 
     /// Makes all of it durable.
     pub(crate) fn flush(&self) -> Outcome<()> {
-        self.db.flush()?;
-        Ok(self.file.sync_all()?)
+        self.store.flush()
     }
 
-    /// Makes it durable if it was not for `interval_ms`.
-    pub(crate) fn flush_if_due(&self, now_ms: u64, interval_ms: u64) -> Outcome<()> {
-        // A clock that was set back must not put it off.
-        let since = now_ms.checked_sub(self.flushed.load(Ordering::Relaxed));
-        if since.is_none_or(|it| interval_ms <= it) {
-            self.flush()?;
-            self.flushed.store(now_ms, Ordering::Relaxed);
-        }
-        Ok(())
+    /// Makes room in memory and order on disk if it is time; to be called after every commit. What
+    /// takes long ends early unless `goes_on`.
+    pub(crate) fn tend(&self, goes_on: &dyn Fn() -> bool) -> Outcome<()> {
+        self.store.tend(goes_on)
     }
 
-    pub(crate) fn watermark(&self) -> Outcome<Option<Watermark>> {
-        Ok(self.db.get([WATERMARK])?.and_then(|it| Watermark::decode(&it)))
+    pub(crate) fn watermark(&self) -> Option<Watermark> {
+        self.store.watermark()
     }
 
     /// Returns what is known of the object with that key, if it lives.
     pub(crate) fn object(&self, oid_key: &[u8]) -> Outcome<Option<Object>> {
-        Ok(self.db.get(keyed(OBJECT, &[oid_key]))?.and_then(|it| Object::decode(&it)))
+        Ok(self.store.get(&keyed(OBJECT, &[oid_key]))?.and_then(|it| Object::decode(&it)))
     }
 
     pub(crate) fn note(&self, key: &[u8]) -> Outcome<Option<Vec<u8>>> {
-        Ok(self.db.get(keyed(NOTE, &[key]))?.map(|it| it.to_vec()))
+        self.store.get(&noted(key))
     }
 
     /// Returns the notes whose keys start with `prefix`, by key.
@@ -193,19 +179,20 @@ impl Keys {
         prefix: &[u8],
         from: &[u8],
     ) -> impl Iterator<Item = Outcome<(Vec<u8>, Vec<u8>)>> + use<> {
-        let prefix = keyed(NOTE, &[prefix]);
-        let is_one = move |it: &Outcome<(IVec, IVec)>| match it {
-            Ok((key, _)) => key.starts_with(&prefix),
-            Err(_) => true,
-        };
-        let bare = |(key, value): (IVec, IVec)| (key[1..].to_vec(), value.to_vec());
-        self.db.range(keyed(NOTE, &[from])..).take_while(is_one).map(move |it| it.map(bare))
+        let entries = self.store.scan(&keyed(NOTE, &[prefix]), &keyed(NOTE, &[from]));
+        entries.map(|it| it.map(|(key, value)| (key[1..].to_vec(), value)))
+    }
+
+    /// Returns the sources' cursors: their notes' keys and values, by key.
+    pub(crate) fn cursors(&self) -> Outcome<Vec<(Vec<u8>, Vec<u8>)>> {
+        let found = self.store.few(&[SOURCE_CURSOR])?;
+        Ok(found.into_iter().map(|(key, value)| (key[1..].to_vec(), value)).collect())
     }
 
     pub(crate) fn oids_with_md5(&self, md5: &Md5) -> Outcome<Vec<Oid>> {
         let prefix = keyed(MD5, &[&md5.0]);
         let mut found = Vec::new();
-        for item in self.db.scan_prefix(&prefix) {
+        for item in self.store.scan(&prefix, &prefix) {
             found.extend(Oid::from_key(&item?.0[prefix.len()..]));
         }
         Ok(found)
@@ -214,8 +201,7 @@ impl Keys {
     /// Returns the sources that hold something, with the number of objects, by name.
     pub(crate) fn sources(&self) -> Outcome<Vec<(String, u64)>> {
         let mut found = Vec::new();
-        for item in self.db.scan_prefix([SOURCE]) {
-            let (key, value) = item?;
+        for (key, value) in self.store.few(&[SOURCE])? {
             let name = String::from_utf8_lossy(&key[1..]).into_owned();
             found.push((name, get(&mut &value[..]).unwrap_or(0)));
         }
@@ -228,7 +214,7 @@ impl Keys {
     }
 
     fn confirmation(&self, hash: u64) -> Outcome<Option<(u64, u64)>> {
-        let value = self.db.get(keyed(ROOT, &[&hash.to_le_bytes()]))?;
+        let value = self.store.get(&keyed(ROOT, &[&hash.to_le_bytes()]))?;
         Ok(value.and_then(|value| {
             let rest = &mut &value[..];
             Some((get(rest)?, get(rest)?))
@@ -245,10 +231,9 @@ impl Keys {
         goes_on: impl Fn() -> bool,
         mut handle: impl FnMut(Oid) -> bool,
     ) -> Outcome<Option<Vec<u8>>> {
-        let mut moved = Batch::default();
-        let mut moves = 0;
+        let mut moved = HashMap::new();
         let mut next = None;
-        for item in self.db.range(keyed(EXPIRY, &[from])..[EXPIRY + 1].to_vec()) {
+        for item in self.store.scan(&[EXPIRY], &keyed(EXPIRY, &[from])) {
             let (key, _) = item?;
             let Some((due, oid_key)) = key[1..].split_first_chunk::<8>() else { continue };
             if now_ms < u64::from_be_bytes(*due) || !goes_on() {
@@ -269,44 +254,42 @@ impl Keys {
                 continue;
             }
             object.due = due;
-            moved.remove(&key);
-            moved.insert(keyed(EXPIRY, &[&due.to_be_bytes(), oid_key]), &[]);
-            moved.insert(keyed(OBJECT, &[oid_key]), object.encode());
-            moves += 1;
-            if moves == MOVES_MAX {
-                self.db.apply_batch(std::mem::take(&mut moved))?;
-                moves = 0;
+            moved.insert(keyed(EXPIRY, &[&due.to_be_bytes(), oid_key]), Some(Vec::new()));
+            moved.insert(keyed(OBJECT, &[oid_key]), Some(object.encode()));
+            moved.insert(key, None);
+            if MOVES_MAX <= moved.len() {
+                self.store.apply(mem::take(&mut moved), None, 0);
+                self.store.tend(&goes_on)?;
             }
         }
-        self.db.apply_batch(moved)?;
+        self.store.apply(moved, None, 0);
         Ok(next)
     }
 
     /// Begins to write.
-    pub(crate) fn writes(&self) -> Outcome<Writes<'_>> {
-        let watermark = self.watermark()?.unwrap_or_default();
-        Ok(Writes { keys: self, pending: HashMap::new(), watermark })
+    pub(crate) fn writes(&self) -> Writes<'_> {
+        let watermark = self.watermark().unwrap_or_default();
+        Writes { keys: self, pending: HashMap::new(), replay_bytes: 0, watermark }
     }
 
     /// Returns everything that a rebuilt index must have alike, in key order: all but the expiry
     /// queue, whose entries may have moved on.
-    pub(crate) fn comparable(&self) -> impl Iterator<Item = Outcome<(Vec<u8>, Vec<u8>)>> + '_ {
-        self.db.iter().filter_map(|item| match item {
-            Err(error) => Some(Err(error)),
-            Ok((key, _)) if key.first() == Some(&EXPIRY) => None,
-            Ok((key, value)) if key.first() == Some(&OBJECT) => {
-                let mut plain = value.to_vec();
-                if let Some(mut object) = Object::decode(&value) {
+    pub(crate) fn comparable(
+        &self,
+    ) -> Outcome<impl Iterator<Item = Outcome<(Vec<u8>, Vec<u8>)>> + '_> {
+        let few = self.store.few(&[])?.into_iter().map(Ok);
+        Ok(self.store.scan(&[], &[MD5]).chain(few).map(|item| {
+            let (key, value) = item?;
+            match Object::decode(&value) {
+                Some(mut object) if key.first() == Some(&OBJECT) => {
                     let queued = keyed(EXPIRY, &[&object.due.to_be_bytes(), &key[1..]]);
                     // A missing place in the queue must show as a difference.
-                    let queued = self.db.contains_key(queued).unwrap_or(false);
-                    object.due = u64::from(!queued);
-                    plain = object.encode();
+                    object.due = u64::from(self.store.get(&queued)?.is_none());
+                    Ok((key, object.encode()))
                 }
-                Some(Ok((key.to_vec(), plain)))
+                _ => Ok((key, value)),
             }
-            Ok((key, value)) => Some(Ok((key.to_vec(), value.to_vec()))),
-        })
+        }))
     }
 }
 
@@ -318,7 +301,7 @@ pub(crate) fn describe(key: &[u8]) -> String {
         Some(&ROOT) => "root",
         Some(&NOTE) => "note",
         Some(&SOURCE) => "source",
-        Some(&WATERMARK) => "watermark",
+        Some(&SOURCE_CURSOR) => "cursor",
         _ => "unknown key",
     };
     let rest = key.get(1..).unwrap_or_default();
@@ -334,6 +317,11 @@ fn keyed(kind: u8, parts: &[&[u8]]) -> Vec<u8> {
     key
 }
 
+/// The key of a note.
+fn noted(key: &[u8]) -> Vec<u8> {
+    keyed(if key.first() == Some(&CURSOR) { SOURCE_CURSOR } else { NOTE }, &[key])
+}
+
 fn root_hash(gatherer: &str, root: &str) -> u64 {
     xxh3_64(&Oid { gatherer: gatherer.to_owned(), url: plain_url(root).into_owned() }.key()).max(1)
 }
@@ -343,6 +331,8 @@ fn root_hash(gatherer: &str, root: &str) -> u64 {
 pub(crate) struct Writes<'a> {
     keys: &'a Keys,
     pending: HashMap<Vec<u8>, Option<Vec<u8>>>,
+    /// Plain bytes of what was taken in.
+    replay_bytes: u64,
     pub(crate) watermark: Watermark,
 }
 
@@ -353,23 +343,15 @@ impl Writes<'_> {
     }
 
     /// Writes all of it, and `commit` as the last one covered.
-    pub(crate) fn commit(self, epoch: Epoch, commit: u64, serial: u64) -> Outcome<()> {
-        let mut batch = Batch::default();
-        for (key, value) in self.pending {
-            match value {
-                Some(value) => batch.insert(key, value),
-                None => batch.remove(key),
-            }
-        }
+    pub(crate) fn commit(self, epoch: Epoch, commit: u64, serial: u64) {
         let watermark = Watermark { epoch, commit, serial, live: self.watermark.live };
-        batch.insert(&[WATERMARK], watermark.encode());
-        self.keys.db.apply_batch(batch)
+        self.keys.store.apply(self.pending, Some(watermark), self.replay_bytes);
     }
 
     fn read(&self, key: &[u8]) -> Outcome<Option<Vec<u8>>> {
         match self.pending.get(key) {
             Some(value) => Ok(value.clone()),
-            None => Ok(self.keys.db.get(key)?.map(|it| it.to_vec())),
+            None => self.keys.store.get(key),
         }
     }
 
@@ -389,6 +371,8 @@ impl Writes<'_> {
     pub(crate) fn change(&mut self, serial: u64, stamp: Stamp, change: &Change) -> Outcome<()> {
         match change {
             Change::Update(record) => {
+                let values = record.attributes().iter().map(|it| it.value.len() as u64);
+                self.replay_bytes += values.sum::<u64>();
                 let Some(oid) = Oid::of(record) else { return Ok(()) };
                 let ttl = record.number("Time-to-Live").filter(|it| *it != 0);
                 let ttl = ttl.map_or(self.keys.ttl_default_ms, |it| it.saturating_mul(1000));
@@ -451,7 +435,8 @@ impl Writes<'_> {
 
     /// Takes in one note.
     pub(crate) fn note(&mut self, note: &Note) -> Outcome<()> {
-        let key = keyed(NOTE, &[&note.key]);
+        let key = noted(&note.key);
+        self.replay_bytes += note.value.as_ref().map_or(0, |it| it.len() as u64);
         if note.key.first() == Some(&HOLDERS) {
             let old = self.read(&key)?;
             self.count(old.as_deref(), note.value.as_deref())?;
@@ -514,12 +499,12 @@ mod tests {
         let keys = Keys::open(dir.path(), 1 << 20, 5000).unwrap();
         let mut serial = 0;
         for (commit, changes) in (1..).zip(batches) {
-            let mut writes = keys.writes().unwrap();
+            let mut writes = keys.writes();
             for change in *changes {
                 serial += 1;
                 writes.change(serial, Stamp(1000 * commit), change).unwrap();
             }
-            writes.commit(Epoch(1), commit, serial).unwrap();
+            writes.commit(Epoch(1), commit, serial);
         }
         let mut due = Vec::new();
         let handle = |oid: Oid| {
@@ -528,7 +513,7 @@ mod tests {
         };
         keys.expired(now_ms, &[], || true, handle).unwrap();
         assert_eq!(due, expected.0);
-        assert_eq!(keys.watermark().unwrap().unwrap().live, expected.1);
+        assert_eq!(keys.watermark().unwrap().live, expected.1);
         (dir, keys)
     }
 
@@ -568,9 +553,9 @@ mod tests {
         holders.hold("b", Version::default(), 0);
         note(&holders, "2");
         note(&Holders::default(), "1");
-        let mut writes = keys.writes().unwrap();
+        let mut writes = keys.writes();
         steps.iter().for_each(|it| writes.note(it).unwrap());
-        writes.commit(Epoch(1), 2, 0).unwrap();
+        writes.commit(Epoch(1), 2, 0);
         assert_eq!(keys.sources().unwrap(), [("a".to_owned(), 1), ("b".to_owned(), 1)]);
     }
 }

@@ -17,10 +17,8 @@ pub struct Options {
     pub horizon: Duration,
     /// How long an object lives unconfirmed when it does not say so itself.
     pub ttl_default: Duration,
-    /// Memory for the key index's cache, in bytes.
-    pub keys_cache_bytes: u64,
-    /// The key index is made durable at a commit when it last was so long ago.
-    pub keys_flush_interval: Duration,
+    /// Memory for what of the key index is not on disk yet, in bytes.
+    pub keys_table_bytes_max: usize,
 }
 
 impl Default for Options {
@@ -31,8 +29,7 @@ impl Default for Options {
             record_bytes_max: 32 << 20,
             horizon: Duration::from_secs(60 * 86_400),
             ttl_default: Duration::from_secs(30 * 86_400),
-            keys_cache_bytes: 32 << 20,
-            keys_flush_interval: Duration::from_secs(3),
+            keys_table_bytes_max: 32 << 20,
         }
     }
 }

@@ -50,7 +50,7 @@ pub(crate) fn open_keys(
     } else {
         match catch_up(dir, options, &view, tail) {
             Ok((keys, replayed)) => {
-                let live = watermark(&keys, dir)?.live;
+                let live = keys.watermark().unwrap_or_default().live;
                 return Ok(Indexed { keys, live, replayed, rebuilt: None });
             }
             Err(Useless::Log(error)) => return Err(error),
@@ -90,20 +90,15 @@ fn catch_up(
     if !path.exists() {
         return Err(useless("it is missing"));
     }
-    let (cache, ttl) = (options.keys_cache_bytes, millis(options.ttl_default));
+    let (table, ttl) = (options.keys_table_bytes_max, millis(options.ttl_default));
     // sled panics on some damage.
-    let opened = catch_unwind(AssertUnwindSafe(|| Keys::open(&path, cache, ttl)));
+    let opened = catch_unwind(AssertUnwindSafe(|| Keys::open(&path, table, ttl)));
     let keys = match opened {
         Ok(Ok(keys)) => keys,
         Ok(Err(error)) => return Err(useless(&error.to_string())),
         Err(_panic) => return Err(useless("sled cannot read it")),
     };
-    let watermark = match catch_unwind(AssertUnwindSafe(|| keys.watermark())) {
-        Ok(Ok(Some(watermark))) => watermark,
-        Ok(Ok(None)) => return Err(useless("it has no watermark")),
-        Ok(Err(error)) => return Err(useless(&error.to_string())),
-        Err(_panic) => return Err(useless("sled cannot read it")),
-    };
+    let Some(watermark) = keys.watermark() else { return Err(useless("it has no watermark")) };
     if watermark.epoch != tail.manifest.epoch {
         return Err(useless("it is of another epoch"));
     }
@@ -150,12 +145,12 @@ pub(crate) fn fresh_keys_in(
     let failed = |source| Error::keys(path.clone(), source);
     Keys::remove(&path).map_err(failed)?;
     let make = || {
-        let keys = Keys::open(&path, options.keys_cache_bytes, millis(options.ttl_default));
+        let keys = Keys::open(&path, options.keys_table_bytes_max, millis(options.ttl_default));
         let keys = keys.map_err(failed)?;
         let start = Watermark { epoch: view.version.epoch, ..Watermark::default() };
         replay(&keys, dir, view, start, go_on)?;
         keys.flush().map_err(failed)?;
-        let live = watermark(&keys, dir)?.live;
+        let live = keys.watermark().unwrap_or_default().live;
         Ok((keys, live))
     };
     make().inspect_err(|error| {
@@ -173,14 +168,8 @@ pub(crate) fn fresh_keys_in(
 ///
 /// As for [`open_keys`].
 pub(crate) fn follow(keys: &Keys, dir: &Path, view: &View, go_on: GoOn<'_>) -> Result<u64, Error> {
-    replay(keys, dir, view, watermark(keys, dir)?, go_on)?;
-    Ok(watermark(keys, dir)?.live)
-}
-
-fn watermark(keys: &Keys, dir: &Path) -> Result<Watermark, Error> {
-    let read = keys.watermark();
-    let failed = |source| Error::keys(dir.join(KEYS), source);
-    Ok(read.map_err(failed)?.unwrap_or_default())
+    replay(keys, dir, view, keys.watermark().unwrap_or_default(), go_on)?;
+    Ok(keys.watermark().unwrap_or_default().live)
 }
 
 /// Puts the commits after the watermark in the index; returns how many changes they had.
@@ -194,15 +183,16 @@ fn replay(
     let failed = |source| Error::keys(dir.join(KEYS), source);
     let epoch = view.version.epoch;
     let mut unpacker = Unpacker::new(MEMBER_BYTES_MAX);
-    let mut writes = keys.writes().map_err(failed)?;
+    let mut writes = keys.writes();
     let mut done = from;
     let mut replayed = 0;
     for segment in &view.segments {
         for entry in after(segment, from.commit) {
             go_on()?;
             if done.commit < entry.commit && BATCH_KEYS <= writes.len() {
-                writes.commit(epoch, done.commit, done.serial).map_err(failed)?;
-                writes = keys.writes().map_err(failed)?;
+                writes.commit(epoch, done.commit, done.serial);
+                keys.tend(&|| go_on().is_ok()).map_err(failed)?;
+                writes = keys.writes();
             }
             let damaged =
                 |what| Error::Damaged { path: segment.path.clone(), offset: entry.offset, what };
@@ -220,7 +210,8 @@ fn replay(
     }
     // Compaction may have dropped the last commit whole.
     let (commit, serial) = (done.commit.max(view.compacted), done.serial.max(view.version.serial));
-    writes.commit(epoch, commit, serial).map_err(failed)?;
+    writes.commit(epoch, commit, serial);
+    keys.tend(&|| go_on().is_ok()).map_err(failed)?;
     Ok(replayed)
 }
 

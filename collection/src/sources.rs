@@ -102,7 +102,7 @@ impl Collection {
     /// The key index failed and could not be rebuilt.
     pub fn sources(&self) -> Result<Vec<SourceStats>, Error> {
         let (mut found, cursors) = self.inner.read_keys(|keys| {
-            let cursors = keys.notes(&[CURSOR]).collect::<Result<Vec<_>, _>>()?;
+            let cursors = keys.cursors()?;
             Ok((keys.sources()?, cursors))
         })?;
         for (key, _) in cursors {

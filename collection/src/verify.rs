@@ -69,7 +69,7 @@ impl Inner {
         let _still = self.tail();
         let live = replay::follow(model, &self.dir, &self.log.view(), &|| self.go_on())?;
         let path = self.keys_dir();
-        let known = self.read_keys(|keys| Ok(keys.watermark()?.unwrap_or_default().live))?;
+        let known = self.read_keys(|keys| Ok(keys.watermark().unwrap_or_default().live))?;
         if live != known {
             check.problem(&path, 0, format!("{known} live objects, the log has {live}"));
         }
@@ -90,7 +90,7 @@ fn differences(
     goes_on: impl Fn() -> bool,
 ) -> Result<Vec<String>, sled::Error> {
     let mut found = Vec::new();
-    let (mut ours, mut theirs) = (keys.comparable(), model.comparable());
+    let (mut ours, mut theirs) = (keys.comparable()?, model.comparable()?);
     let (mut our, mut their) = (ours.next().transpose()?, theirs.next().transpose()?);
     while found.len() < PROBLEMS_MAX && goes_on() {
         let order = match (&our, &their) {

@@ -29,7 +29,8 @@ fn options() -> Options {
     Options {
         segment_bytes_max: 16 << 10,
         member_bytes_max: 4 << 10,
-        keys_flush_interval: Duration::from_millis(100),
+        // Small enough that runs are written, and merged, all the time.
+        keys_table_bytes_max: 64 << 10,
         ..Options::default()
     }
 }
