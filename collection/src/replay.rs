@@ -188,7 +188,11 @@ fn replay(
     let mut replayed = 0;
     for segment in &view.segments {
         for entry in after(segment, from.commit) {
-            go_on()?;
+            if let Err(stopped) = go_on() {
+                // The next opening goes on from there.
+                keys.flush().map_err(failed)?;
+                return Err(stopped);
+            }
             if done.commit < entry.commit && BATCH_KEYS <= writes.len() {
                 writes.commit(epoch, done.commit, done.serial);
                 keys.tend(&|| go_on().is_ok()).map_err(failed)?;
