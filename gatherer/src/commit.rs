@@ -17,6 +17,7 @@ use crate::note::{self, FileNote, RootNote};
 use crate::pipeline::{Order, Run, Seen};
 use crate::progress::Hold;
 use crate::site::{lock, path_bytes, root_note};
+use crate::walk::is_within;
 use crate::watch::Vigil;
 
 /// Most changes of one commit, beyond the file that reaches it. A commit takes many times the memory
@@ -218,6 +219,8 @@ impl<'a> Committer<'a> {
         }
         self.flush()?;
         *lock(&tract.note) = after;
+        let has_looked = |path: &Path| is_within(path, &order.scopes);
+        lock(&self.run.site.problems).settle(seen.walk, has_looked);
         Ok(())
     }
 
@@ -226,7 +229,8 @@ impl<'a> Committer<'a> {
         let plan = self.run.plan;
         let Top::Present { device, .. } = seen.top else {
             let message = "the root is not there: mount it, or correct the settings".to_owned();
-            self.run.site.problem(plan.url.clone(), "root-missing", message);
+            let directory = plan.root.directory.clone();
+            self.run.site.problem_met(self.run.walk, directory, "root-missing", message);
             return;
         };
         if seen.unread.contains(&plan.root.directory) {
@@ -263,7 +267,8 @@ impl<'a> Committer<'a> {
              that they are gone"
         );
         tracing::warn!(root = url, held, "{why}: nothing is deleted");
-        self.run.site.problem(url.clone(), "held", message);
+        let directory = self.run.plan.root.directory.clone();
+        self.run.site.problem_met(self.run.walk, directory, "held", message);
     }
 
     /// Counts the files that have vanished; those that could not be looked at are spared.
@@ -284,6 +289,7 @@ impl<'a> Committer<'a> {
         for_each_vanished(run, order, seen, &mut |path, key, file| {
             run.site.metrics.vanish.enter(1);
             run.site.metrics.vanish.leave(1);
+            run.site.resolve(run.plan, &path);
             run.site.metrics.commit.enter(1);
             let deleted = file.records.into_iter().map(|record| record.url).collect();
             self.waiting.push(Waiting {
@@ -314,7 +320,7 @@ fn for_each_vanished(
         if !known.is_unseen(path_bytes(&path), seen.walk) {
             return Ok(());
         }
-        if is_unread(&path, &seen.unread) {
+        if path.ancestors().any(|above| seen.unread.contains(above)) {
             known.spare(path_bytes(&path), seen.walk);
             return Ok(());
         }
@@ -387,8 +393,4 @@ fn count(run: &Run<'_>, batch: &Batch, files: &[(PathBuf, Option<Option<Stat>>)]
     let gathered = files.iter().filter(|(_, stat)| stat.is_some()).count() as u64;
     counts.done.fetch_add(gathered, Relaxed);
     metrics.commit.leave(files.len() as u64);
-}
-
-fn is_unread(path: &Path, unread: &[PathBuf]) -> bool {
-    unread.iter().any(|above| path.starts_with(above))
 }

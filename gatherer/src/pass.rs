@@ -121,6 +121,7 @@ fn forget_root(
     if !stop() {
         batch.notes.push(Note { key: note::root_key(url), value: None });
         site.forget_tract(url);
+        lock(&site.problems).cure(url, "held");
     }
     site.commit_deletes(batch)
 }

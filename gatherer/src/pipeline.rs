@@ -7,7 +7,8 @@
 //! One call is one *order*: a whole root, or some paths of it that a watcher has named. Whatever is
 //! known and lies within the order, but was not seen, has vanished.
 
-use std::path::PathBuf;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,7 +20,6 @@ use crate::prepare;
 use crate::progress::Phase;
 use crate::room::Room;
 use crate::site::{Plan, Site, Tract, lock, path_bytes};
-use crate::spec;
 use crate::walk::{Go, Ground, Met, Trouble};
 use crate::watch::Vigil;
 
@@ -32,8 +32,8 @@ const PREPARED_MAX: usize = 64;
 /// Most bytes of what they hold; a larger file waits alone.
 const PREPARED_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// Most directories that could not be read in one walk before the walk counts as unfinished.
-const UNREAD_MAX: usize = 1_000;
+/// Most places that could not be looked at in one walk; of more, those above them count instead.
+const UNREAD_MAX: usize = 10_000;
 
 /// What to look at.
 #[derive(Debug)]
@@ -62,7 +62,7 @@ pub(crate) struct Seen {
     pub(crate) walk: Walk,
     pub(crate) top: Top,
     /// What could not be looked at: nothing at or below these paths counts as vanished.
-    pub(crate) unread: Vec<PathBuf>,
+    pub(crate) unread: BTreeSet<PathBuf>,
     /// Whether the walk came to its end.
     pub(crate) finished: bool,
 }
@@ -127,7 +127,7 @@ impl Run<'_> {
 
     /// Stage 1: finds files, and passes on those that may have changed.
     fn walk(&self, order: &Order, candidates: SyncSender<Candidate>) -> Seen {
-        let unread = Mutex::new(Vec::new());
+        let unread = Mutex::new(BTreeSet::new());
         let files = AtomicU64::new(0);
         let sender = Mutex::new(candidates);
         let stage = &self.site.metrics.walk;
@@ -157,7 +157,7 @@ impl Run<'_> {
             device: std::os::unix::fs::MetadataExt::dev(&metadata),
             is_empty: order.whole && files.load(Relaxed) == 0,
         });
-        let finished = !self.is_stopped() && unread.len() < UNREAD_MAX;
+        let finished = !self.is_stopped();
         if order.whole {
             self.site.enter(Phase::Gathering);
         }
@@ -183,14 +183,15 @@ impl Run<'_> {
         }
     }
 
-    fn handle_trouble(&self, trouble: Trouble, unread: &Mutex<Vec<PathBuf>>) {
+    fn handle_trouble(&self, trouble: Trouble, unread: &Mutex<BTreeSet<PathBuf>>) {
         self.site.metrics.walk.drop_one(trouble.kind);
         let path = trouble.path.unwrap_or_else(|| self.plan.root.directory.clone());
-        self.site.problem(spec::file_url(&path), trouble.kind, trouble.message);
+        self.site.problem_met(self.walk, path.clone(), trouble.kind, trouble.message);
         if trouble.unseen {
             let mut unread = lock(unread);
-            if unread.len() < UNREAD_MAX {
-                unread.push(path);
+            unread.insert(path);
+            while UNREAD_MAX < unread.len() {
+                coarsen(&mut unread, &self.plan.root.directory);
             }
         }
     }
@@ -229,5 +230,36 @@ impl Run<'_> {
                 }
             }
         }
+    }
+}
+
+/// Puts what lies above them in the place of the deepest of `unread`, none of which is above `top`:
+/// that spares more than could not be looked at, and never less.
+fn coarsen(unread: &mut BTreeSet<PathBuf>, top: &Path) {
+    let depth = |path: &PathBuf| path.components().count();
+    let deepest = unread.iter().map(depth).max().unwrap_or_default();
+    let coarser = |path: PathBuf| match path.parent() {
+        Some(above) if depth(&path) == deepest && path != top => above.to_path_buf(),
+        Some(_) | None => path,
+    };
+    *unread = std::mem::take(unread).into_iter().map(coarser).collect();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_too_many_places_the_deepest_are_spared_with_those_around_them() {
+        let mut unread: BTreeSet<PathBuf> =
+            ["/r/a", "/r/b/c/d", "/r/b/c/e", "/r/b/f/g"].map(PathBuf::from).into();
+        let mut check = |expected: &[&str]| {
+            coarsen(&mut unread, Path::new("/r"));
+            assert_eq!(unread, expected.iter().map(PathBuf::from).collect());
+        };
+        check(&["/r/a", "/r/b/c", "/r/b/f"]);
+        check(&["/r/a", "/r/b"]);
+        check(&["/r"]);
+        check(&["/r"]);
     }
 }

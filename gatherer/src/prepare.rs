@@ -31,17 +31,12 @@ pub(crate) fn prepare(run: &Run<'_>, candidate: Candidate) -> Option<Prepared> {
         Ok(stored) => stored,
         Err(error) => {
             site.metrics.fetch.drop_one("unreadable-note");
-            site.problem(spec::file_url(&candidate.path), "collection", error.to_string());
+            site.problem_met(run.walk, candidate.path, "collection", error.to_string());
             return None;
         }
     };
     let old: Option<FileNote> = stored.as_deref().and_then(note::from_bytes);
     let url = spec::public_url(&plan.maps, &candidate.path);
-    let file = spec::file_url(&candidate.path);
-    lock(&site.problems).resolve(&file);
-    if url != file {
-        lock(&site.problems).resolve(&url);
-    }
     let regather = lock(&run.tract.note).regather;
     let same = !regather
         && old.as_ref().is_some_and(|old| {
@@ -55,6 +50,7 @@ pub(crate) fn prepare(run: &Run<'_>, candidate: Candidate) -> Option<Prepared> {
         Difference { updated: Vec::new(), deleted: Vec::new(), records }
     } else {
         site.metrics.fetch.leave(1);
+        site.resolve(plan, &candidate.path);
         let records = summarize(run, &candidate, &content, url)?;
         let settings = if regather { !plan.settings } else { plan.settings };
         note::compare(old.as_ref(), settings, records)
@@ -93,7 +89,7 @@ fn fetch(run: &Run<'_>, candidate: &Candidate) -> Option<Content> {
         }
         Err(Refused::Gone) => {
             let message = "the file vanished before it was read".to_owned();
-            site.problem(spec::file_url(path), "vanished", message);
+            site.problem_met(run.walk, path.clone(), "vanished", message);
             "vanished"
         }
         Err(Refused::NotAFile) => "special",
@@ -104,7 +100,7 @@ fn fetch(run: &Run<'_>, candidate: &Candidate) -> Option<Content> {
             } else {
                 error.to_string()
             };
-            site.problem(spec::file_url(path), "unreadable", message);
+            site.problem_met(run.walk, path.clone(), "unreadable", message);
             "unreadable"
         }
     };

@@ -6,14 +6,20 @@
 //! Sans-I/O.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
+
+use crate::frontier::Walk;
 
 /// How many problems are kept with their names. The counts go on beyond it.
 pub const PROBLEMS_MAX: usize = 1_000;
 
-/// Longest message kept, in bytes; a longer one is cut.
+/// Longest message kept, in bytes; of a longer one the middle is left out.
 const MESSAGE_BYTES_MAX: usize = 500;
+
+/// Longest name of an object kept, in bytes; of a longer one the middle is left out.
+const OBJECT_BYTES_MAX: usize = 1_000;
 
 /// One thing that went wrong with one object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -28,10 +34,18 @@ pub struct Entry {
     pub at: u64,
 }
 
+/// A problem on the list.
+#[derive(Clone, Debug)]
+struct Kept {
+    entry: Entry,
+    /// The walk that has met it, and where, if a walk over that place tells whether it is cured.
+    met: Option<(Walk, PathBuf)>,
+}
+
 /// The problems of a gatherer.
 #[derive(Clone, Debug, Default)]
 pub struct Problems {
-    newest: VecDeque<Entry>,
+    newest: VecDeque<Kept>,
     /// How many of `newest` each object has; members count with their container.
     objects: HashMap<String, usize>,
     by_kind: BTreeMap<String, u64>,
@@ -40,16 +54,19 @@ pub struct Problems {
 
 impl Problems {
     /// Adds a problem. The same problem of the same object again takes the older one's place.
-    pub fn push(&mut self, mut entry: Entry) {
-        if MESSAGE_BYTES_MAX < entry.message.len() {
-            let mut end = MESSAGE_BYTES_MAX;
-            while !entry.message.is_char_boundary(end) {
-                end -= 1;
-            }
-            entry.message.truncate(end);
-            entry.message.push('…');
-        }
-        let same = |it: &Entry| it.object == entry.object && it.kind == entry.kind;
+    pub fn push(&mut self, entry: Entry) {
+        self.keep(entry, None);
+    }
+
+    /// Adds a problem that `walk` has met at `path`; see [`Problems::settle`].
+    pub fn push_met(&mut self, entry: Entry, walk: Walk, path: PathBuf) {
+        self.keep(entry, Some((walk, path)));
+    }
+
+    fn keep(&mut self, mut entry: Entry, met: Option<(Walk, PathBuf)>) {
+        entry.message = shortened(&entry.message, MESSAGE_BYTES_MAX).into_owned();
+        entry.object = shortened(&entry.object, OBJECT_BYTES_MAX).into_owned();
+        let same = |it: &Kept| it.entry.object == entry.object && it.entry.kind == entry.kind;
         let whole = container(&entry.object);
         let seen = self.objects.contains_key(whole);
         if let Some(place) = seen.then(|| self.newest.iter().position(same)).flatten() {
@@ -59,19 +76,48 @@ impl Problems {
             *self.by_kind.entry(entry.kind.clone()).or_default() += 1;
             *self.objects.entry(whole.to_owned()).or_default() += 1;
         }
-        self.newest.push_back(entry);
+        self.newest.push_back(Kept { entry, met });
         if PROBLEMS_MAX < self.newest.len()
             && let Some(oldest) = self.newest.pop_front()
         {
-            self.release(container(&oldest.object));
+            self.release(container(&oldest.entry.object));
+        }
+    }
+
+    /// Takes off the list what earlier walks than `walk`, which is over, have met at places where it
+    /// has looked too: it is cured, or was met again.
+    pub fn settle(&mut self, walk: Walk, has_looked: impl Fn(&Path) -> bool) {
+        self.take_off(|it| {
+            it.met.as_ref().is_some_and(|(met, path)| *met < walk && has_looked(path))
+        });
+    }
+
+    /// Takes one problem of an object off the list.
+    pub fn cure(&mut self, object: &str, kind: &str) {
+        let object = shortened(object, OBJECT_BYTES_MAX);
+        self.take_off(|it| it.entry.object == object && it.entry.kind == kind);
+    }
+
+    fn take_off(&mut self, is_over: impl Fn(&Kept) -> bool) {
+        let mut over = Vec::new();
+        self.newest.retain(|it| {
+            let is_over = is_over(it);
+            if is_over {
+                over.push(container(&it.entry.object).to_owned());
+            }
+            !is_over
+        });
+        for object in over {
+            self.release(&object);
         }
     }
 
     /// Takes the problems of an object, and of its members, off the list: it was gathered anew. The
     /// counts stay.
     pub fn resolve(&mut self, object: &str) {
+        let object = &*shortened(object, OBJECT_BYTES_MAX);
         if self.objects.remove(object).is_some() {
-            self.newest.retain(|it| container(&it.object) != object);
+            self.newest.retain(|it| container(&it.entry.object) != object);
         }
     }
 
@@ -96,7 +142,7 @@ impl Problems {
 
     /// Returns the kept problems, newest first.
     pub fn newest(&self) -> impl Iterator<Item = &Entry> {
-        self.newest.iter().rev()
+        self.newest.iter().rev().map(|it| &it.entry)
     }
 }
 
@@ -162,10 +208,39 @@ mod tests {
     }
 
     #[test]
-    fn a_long_message_is_cut_between_characters() {
+    fn what_a_later_walk_does_not_meet_again_is_cured() {
         let mut problems = Problems::default();
-        problems.push(Entry { message: "é".repeat(400), ..entry("file:///a", "x", 1) });
+        let met = |problems: &mut Problems, name: &str, walk| {
+            let entry = entry(&format!("file:///r/{name}"), "link-broken", 1);
+            problems.push_met(entry, walk, format!("/r/{name}").into());
+        };
+        met(&mut problems, "a", 1);
+        met(&mut problems, "b", 1);
+        met(&mut problems, "d/c", 1);
+        problems.push(entry("file:///r/a", "broken", 1));
+        met(&mut problems, "b", 2);
+        problems.settle(2, |path| path.starts_with("/r/d"));
+        assert_eq!(problems.newest().count(), 3, "only what lies there");
+        problems.settle(2, |_| true);
+        let left: Vec<_> =
+            problems.newest().map(|it| (it.object.as_str(), it.kind.as_str())).collect();
+        assert_eq!(left, [("file:///r/b", "link-broken"), ("file:///r/a", "broken")]);
+        problems.cure("file:///r/a", "link-broken");
+        problems.cure("file:///r/a", "broken");
+        assert_eq!((problems.newest().count(), problems.total()), (1, 4));
+        problems.resolve("file:///r/b");
+        assert!(problems.newest().next().is_none() && problems.objects.is_empty());
+    }
+
+    #[test]
+    fn what_is_long_is_shortened_in_the_middle_between_characters() {
+        let mut problems = Problems::default();
+        let long = format!("file:///{}/end", "x".repeat(4_000));
+        problems.push(Entry { message: "é".repeat(400), ..entry(&long, "x", 1) });
         let kept = problems.newest().next().unwrap();
-        assert!(kept.message.len() <= MESSAGE_BYTES_MAX + 3 && kept.message.ends_with("é…"));
+        assert!(kept.message.len() <= MESSAGE_BYTES_MAX + 3 && kept.message.contains("é…é"));
+        assert!(kept.object.len() <= OBJECT_BYTES_MAX + 3 && kept.object.ends_with("x/end"));
+        problems.resolve(&long);
+        assert!(problems.newest().next().is_none());
     }
 }

@@ -447,7 +447,10 @@ impl Rounds {
     /// be opened again.
     fn handle_outcome(&mut self, outcome: Result<(), collection::Error>) -> Result<(), Error> {
         match outcome {
-            Ok(()) => Ok(()),
+            Ok(()) => {
+                lock(&self.shared.site.problems).cure("-", "disk-full");
+                Ok(())
+            }
             Err(error @ collection::Error::Full { .. }) if self.shared.config().wait_for_space => {
                 tracing::error!(%error, "cannot commit; trying again");
                 self.shared.site.problem("-".to_owned(), "disk-full", error.to_string());

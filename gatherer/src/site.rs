@@ -2,7 +2,7 @@
 //! problems, and the progress that others watch.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -19,7 +19,7 @@ use crate::metrics::Metrics;
 use crate::note::{self, FileNote, RootNote};
 use crate::problems::{Entry, Problems};
 use crate::progress::{Phase, Progress, RootStatus};
-use crate::spec::{Map, Root};
+use crate::spec::{self, Map, Root};
 
 /// Form of our records: a new number makes every gatherer publish everything again.
 const RECORD_FORM: &str = "1";
@@ -38,7 +38,7 @@ pub(crate) struct Plan {
     pub(crate) root: Root,
     pub(crate) filter: Filter,
     pub(crate) maps: Vec<Map>,
-    pub(crate) data: std::path::PathBuf,
+    pub(crate) data: PathBuf,
     pub(crate) essence: EssenceSettings,
     /// Fingerprint of the settings that records depend on.
     pub(crate) settings: u64,
@@ -56,7 +56,7 @@ impl Plan {
     ///
     /// A pattern is not a glob, or roots or maps are in conflict.
     pub(crate) fn of(config: &Config, id: &str, host: &str, port: u16) -> Result<Vec<Self>, Error> {
-        if let Some(conflict) = crate::spec::conflicts(&config.roots, &config.maps).pop() {
+        if let Some(conflict) = spec::conflicts(&config.roots, &config.maps).pop() {
             return Err(Error::Spec(conflict));
         }
         let mut essence = EssenceSettings::default();
@@ -259,9 +259,23 @@ impl Site {
 
     /// Puts a problem on the list.
     pub(crate) fn problem(&self, object: String, kind: &str, message: String) {
-        let at = clock::now_ms() / 1_000;
-        tracing::debug!(object, kind, message, "problem");
-        lock(&self.problems).push(Entry { object, kind: kind.to_owned(), message, at });
+        lock(&self.problems).push(entry(object, kind, message));
+    }
+
+    /// Puts a problem on the list that `walk` has met at `path`, until a later one does not.
+    pub(crate) fn problem_met(&self, walk: Walk, path: PathBuf, kind: &str, message: String) {
+        let entry = entry(spec::file_url(&path), kind, message);
+        lock(&self.problems).push_met(entry, walk, path);
+    }
+
+    /// Takes the problems of a file off the list: it is gathered anew, or gone.
+    pub(crate) fn resolve(&self, plan: &Plan, path: &Path) {
+        let (file, url) = (spec::file_url(path), spec::public_url(&plan.maps, path));
+        let mut problems = lock(&self.problems);
+        problems.resolve(&file);
+        if url != file {
+            problems.resolve(&url);
+        }
     }
 
     /// Says what the gatherer does now, and tells those who watch.
@@ -314,6 +328,11 @@ impl Site {
         };
         order.iter().chain(others).map(status).collect()
     }
+}
+
+fn entry(object: String, kind: &str, message: String) -> Entry {
+    tracing::debug!(object, kind, message, "problem");
+    Entry { object, kind: kind.to_owned(), message, at: clock::now_ms() / 1_000 }
 }
 
 /// Returns a root's note as a collection takes it.

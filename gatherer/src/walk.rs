@@ -6,6 +6,7 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use ignore::{DirEntry, WalkBuilder, WalkState};
@@ -160,8 +161,13 @@ impl Ground<'_> {
         if let Some(left) = self.filter.leaves_out_directory(below) {
             return Met::LeftOut(reason(left));
         }
-        if !entry.file_type().is_some_and(|kind| kind.is_file()) {
-            return Met::LeftOut("special");
+        if let Some(kind) = entry.file_type().filter(|kind| !kind.is_file()) {
+            return Met::Trouble(Trouble {
+                path: Some(entry.path().to_path_buf()),
+                kind: "special",
+                message: format!("is {}, not a file: not gathered", special(kind)),
+                unseen: false,
+            });
         }
         let metadata = match entry.metadata() {
             Ok(metadata) => metadata,
@@ -220,7 +226,7 @@ impl Ground<'_> {
 
 /// Whether `path` is one of `starts` or lies below one. They are in order, and so are paths by
 /// component: what lies below one comes directly after it.
-fn is_within(path: &Path, starts: &[PathBuf]) -> bool {
+pub(crate) fn is_within(path: &Path, starts: &[PathBuf]) -> bool {
     let after = starts.partition_point(|it| it.as_path() <= path);
     starts.get(..after).and_then(<[PathBuf]>::last).is_some_and(|it| path.starts_with(it))
 }
@@ -229,6 +235,18 @@ fn is_within(path: &Path, starts: &[PathBuf]) -> bool {
 fn is_on_the_way(path: &Path, starts: &[PathBuf]) -> bool {
     let after = starts.partition_point(|it| it.as_path() <= path);
     starts.get(after).is_some_and(|it| it.starts_with(path))
+}
+
+fn special(kind: fs::FileType) -> &'static str {
+    if kind.is_fifo() {
+        "a FIFO"
+    } else if kind.is_socket() {
+        "a socket"
+    } else if kind.is_block_device() || kind.is_char_device() {
+        "a device"
+    } else {
+        "something special"
+    }
 }
 
 fn reason(left: LeftOut) -> &'static str {

@@ -117,13 +117,21 @@ async fn whatever_is_in_a_tree_it_is_gathered_or_named() {
     bench.file("sparse").await;
     let objects = odd.len() as u64 + 3;
     assert_eq!(bench.handle.status().objects, objects);
-    let bad = ["link-broken broken", "link-escape zero", "link-loop loop"];
+    let bad = ["link-broken broken", "link-escape zero", "link-loop loop", "special fifo"];
     let named = bench.problems();
     assert!(bad.iter().all(|it| named.contains(&(*it).to_owned())), "{named:?}");
     let [walk, ..] = bench.handle.stages();
     for (why, count) in [("special", 2), ("hidden", 2), ("excluded", 1), ("link", 1)] {
         assert_eq!(walk.dropped.get(why), Some(&count), "{why}: {walk:?}");
     }
+    // What is cured is off the list.
+    fs::write(bench.tree.path("nowhere"), "somewhere").unwrap();
+    for name in ["zero", "loop", "fifo", "socket"] {
+        fs::remove_file(bench.tree.path(name)).unwrap();
+    }
+    bench.until("nowhere", true).await;
+    bench.gather().await;
+    assert_eq!(bench.problems(), Vec::<String>::new());
 }
 
 #[tokio::test(flavor = "multi_thread")]
