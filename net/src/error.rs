@@ -59,9 +59,7 @@ pub enum Error {
         message: String,
     },
     /// The guard refused an address.
-    #[error(
-        "{host} is at {address}, {refusal}; set `allow_private` for this source if that is meant"
-    )]
+    #[error("{host} is at {address}, {refusal}{}", allowing(*refusal))]
     Refused {
         /// The host named by the URL.
         host: String,
@@ -168,6 +166,16 @@ pub enum Error {
         /// What was wrong, with line and column.
         message: String,
     },
+}
+
+/// What allows an address that may be allowed.
+fn allowing(refusal: Refusal) -> &'static str {
+    match refusal {
+        Refusal::Private | Refusal::Loopback => {
+            "; set `allow_private` for this source if that is meant"
+        }
+        _ => "",
+    }
 }
 
 fn explain(message: &str) -> String {
@@ -320,5 +328,11 @@ mod tests {
         let message = Error::AddressInUse { address }.to_string();
         assert!(message.contains("127.0.0.1:8501 is in use") && message.contains("--listen"));
         assert_eq!(status(404, None).to_string(), "http://h/ answered 404 Not Found");
+        let refused = |refusal| {
+            let host = "h:1".to_owned();
+            Error::Refused { host, address: IpAddr::from([127, 0, 0, 1]), refusal }.to_string()
+        };
+        assert!(refused(Refusal::Private).ends_with("if that is meant"));
+        assert!(refused(Refusal::LinkLocal).ends_with("which is never asked"));
     }
 }

@@ -368,17 +368,23 @@ fn make_writer(engine: &tantivy::Index, options: IndexOptions) -> tantivy::Resul
 
 /// Says what failed in the index in `dir`, and what an admin can do about it.
 pub(crate) fn said(dir: &Path, error: &TantivyError) -> String {
-    let (dir, text) = (dir.display(), error.to_string());
-    // The engine hands it on in many forms, some of them text only.
-    let full = ["No space left on device", "StorageFull", "quota exceeded", "QuotaExceeded"];
-    if full.iter().any(|it| text.contains(it)) {
+    let dir = dir.display();
+    if is_full_disk(error) {
         return format!(
             "no space left for the full-text index in {dir}: free some, then it goes on by itself"
         );
     }
     format!(
-        "full-text index in {dir}: {text}; if it stays so, stop the broker, remove the folder and start again to rebuild it"
+        "full-text index in {dir}: {error}; if it stays so, stop the broker, remove the folder and \
+         start again to rebuild it"
     )
+}
+
+/// Whether there is no space left. The engine says so in many forms, some of them text only.
+fn is_full_disk(error: &TantivyError) -> bool {
+    let text = error.to_string();
+    let full = ["No space left on device", "StorageFull", "quota exceeded", "QuotaExceeded"];
+    full.iter().any(|it| text.contains(it))
 }
 
 /// Whether an index that fails to open so is best dropped: it can be made again.
@@ -391,7 +397,7 @@ fn is_damage(error: &TantivyError) -> bool {
             | TantivyError::InternalError(_)
             | TantivyError::OpenReadError(OpenReadError::IncompatibleIndex(_))
     );
-    of_another_layout || is_corruption(error)
+    (of_another_layout || is_corruption(error)) && !is_full_disk(error)
 }
 
 /// Whether the index's files are not what was written. Whatever a query says, it is not that.
