@@ -171,6 +171,8 @@ fn open(config: Config) -> Result<Opened, Error> {
         tracing::warn!(%file, offset, bytes, lost = cut.lost, "cut from the collection");
     }
     let index = Index::open(&data.join(INDEX), IndexOptions::default())?;
+    // Before the first pull: it could bring the collection to where the index is.
+    index.hold_to(collection.version());
     let client = Client::new(net::client::Settings::default());
     let stages = Stages {
         collector: Collector::open(collection.clone(), client, &config, now_ms)?,

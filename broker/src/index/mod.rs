@@ -161,6 +161,18 @@ impl Index {
         self.inner.covered.subscribe()
     }
 
+    /// Has the next [`apply`](Self::apply) build the index anew if it covers more than `version`, which
+    /// the collection has now: that was put back from a copy, and what follows is not what is covered.
+    pub fn hold_to(&self, version: Version) {
+        self.inner.covered.send_if_modified(|covered| {
+            let beyond = covered.is_some_and(|it| it.epoch == version.epoch && version < it);
+            if beyond {
+                *covered = None;
+            }
+            beyond
+        });
+    }
+
     /// Takes the collection's changes up to its present version into the index and returns how far
     /// it is; they are found from then on. Blocks.
     ///
