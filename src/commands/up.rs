@@ -6,12 +6,15 @@
 mod places;
 mod show;
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::fs;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{ExitCode, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
+use broker::config::Config;
 use broker::source::Source;
 use broker::status::SourceStatus;
 use indicatif::MultiProgress;
@@ -81,6 +84,9 @@ pub(crate) async fn run(args: Args, bars: MultiProgress) -> anyhow::Result<ExitC
         Some(data) => std::path::absolute(data)?,
         None => places::data_for(&paths)?,
     };
+    // What is in private files is in there too.
+    let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&data);
+    made.with_context(|| format!("cannot create {}", data.display()))?;
     let pair = tokio::select! {
         pair = Pair::bind(&paths, &data, args.listen, args.once) => pair?,
         _ = signals.next() => return Ok(ExitCode::SUCCESS),
@@ -178,14 +184,13 @@ impl Pair {
         let gatherer = gatherer::Server::bind(config).await?;
         let url = Url::parse(&format!("http://{}/", gatherer.local_addr()?))?;
         let source = Source { follow: true, ..Source::gatherer(SOURCE, url) };
-        let mut config = broker::config::Config::new(name, data.join("broker"));
+        let mut config = Config::new(name, data.join("broker"));
         config.sources = vec![source];
         config.admin_listen = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0);
-        config.listen = match listen {
-            Some(listen) => listen,
-            None => free_address()?,
+        let broker = match listen {
+            Some(listen) => broker::server::Server::bind(at(listen, config)).await?,
+            None => bind_somewhere(config).await?,
         };
-        let broker = broker::server::Server::bind(config).await?;
         Ok(Self { gatherer, broker })
     }
 
@@ -236,16 +241,21 @@ fn reason(ended: Option<Result<anyhow::Result<()>, tokio::task::JoinError>>) -> 
     }
 }
 
-/// Returns the first address of this machine from the default port on that nobody listens to.
-fn free_address() -> anyhow::Result<SocketAddr> {
+/// Binds a broker to the first port of this machine, from the default one on, that nobody listens to.
+async fn bind_somewhere(config: Config) -> anyhow::Result<broker::server::Server> {
     let first = broker::config::LISTEN.port();
     for port in first..first.saturating_add(PORTS_TRIED) {
-        let address = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port);
-        if TcpListener::bind(address).is_ok() {
-            return Ok(address);
+        let listen = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port);
+        match broker::server::Server::bind(at(listen, config.clone())).await {
+            Err(broker::error::Error::Net(net::Error::AddressInUse { .. })) => {}
+            bound => return Ok(bound?),
         }
     }
     bail!("all ports from {first} on are in use; name another with --listen")
+}
+
+fn at(listen: SocketAddr, config: Config) -> Config {
+    Config { listen, ..config }
 }
 
 /// Opens the page in whatever the user browses with, if there is a screen.
@@ -265,7 +275,8 @@ fn open(address: &str) {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
+    use std::net::TcpListener;
+    use std::os::unix::fs::PermissionsExt as _;
 
     use collection::{Collection, Options, Stamp};
 
@@ -297,6 +308,8 @@ mod tests {
             fs::write(folder.join(format!("{i}.txt")), format!("number {i}")).unwrap();
         }
         check(&folder, &data, false, 120).await;
+        let mode = fs::metadata(&data).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o700, "only its owner reads what was gathered");
         for i in 5..120 {
             fs::remove_file(folder.join(format!("{i}.txt"))).unwrap();
         }
@@ -313,6 +326,13 @@ mod tests {
         let error =
             Pair::bind(&paths, &dir.path().join("data"), Some(listen), false).await.unwrap_err();
         assert!(error.to_string().contains("in use"), "{error:#}");
-        assert_ne!(free_address().unwrap(), listen);
+        let config = |name: &str| {
+            let mut config = Config::new(name, dir.path().join(name));
+            config.admin_listen = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0);
+            config
+        };
+        let (one, other) = (bind_somewhere(config("one")), bind_somewhere(config("other")));
+        let (one, other) = tokio::join!(one, other);
+        assert_ne!(one.unwrap().local_addr(), other.unwrap().local_addr());
     }
 }
