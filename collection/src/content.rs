@@ -22,6 +22,9 @@ use crate::error::{Damage, Error};
 
 /// Most changes, or notes, in a member.
 pub(crate) const CHANGES_MAX: usize = 4096;
+/// Most attributes in a member: more than the largest record may have, and far less than would fit
+/// in what a hostile one unpacks to. An attribute takes a dozen times its bytes in memory.
+const ATTRIBUTES_MAX: usize = 1 << 18;
 /// Template of a confirmed root.
 const ROOT: &str = "ROOT";
 /// When a root was confirmed.
@@ -327,11 +330,14 @@ pub(crate) fn changes(
     wanted: Range<usize>,
 ) -> Result<Vec<Scanned>, Damage> {
     let mut found = Vec::with_capacity(wanted.len().min(entries.len()));
-    let mut seen = 0;
+    let (mut seen, mut attributes) = (0, 0);
     let mut whole = true;
     visit(plain, |section, record| {
+        attributes += record.attributes().count();
+        whole &= attributes <= ATTRIBUTES_MAX;
         if let Some(&(serial, stamp)) = entries.get(seen)
             && wanted.contains(&seen)
+            && whole
         {
             match change_of(section, record) {
                 Some(change) => found.push(Scanned { serial, stamp, change }),
@@ -412,5 +418,23 @@ mod tests {
         assert_eq!(changes(&draft.plain, &entries[1..], 0..3), Err(Damage::Content));
         assert_eq!(changes(b"@FILE { stray\n}\n", &entries[2..], 0..3), Err(Damage::Content));
         assert_eq!(notes(&draft.plain), Err(Damage::Content));
+    }
+
+    #[test]
+    fn a_member_of_too_many_attributes_is_refused() {
+        let mut record = Record::new("FILE", "http://a");
+        record.push(GATHERER_ID, "g");
+        (1..Limits::default().attributes_max).for_each(|_| record.push("x", ""));
+        let read = |count: usize| {
+            let entries: Vec<_> = (1..=count as u64).map(|serial| (serial, Stamp(1))).collect();
+            let mut plain = Vec::new();
+            soif::open_section(&mut plain, Section::Update);
+            entries.iter().for_each(|_| soif::write_record(&mut plain, &record));
+            soif::close_section(&mut plain);
+            changes(&plain, &entries, 0..count).map(|it| it.len())
+        };
+        let most = ATTRIBUTES_MAX / Limits::default().attributes_max;
+        assert_eq!(read(most), Ok(most));
+        assert_eq!(read(most + 1), Err(Damage::Content));
     }
 }
