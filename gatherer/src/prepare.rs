@@ -44,9 +44,8 @@ pub(crate) fn prepare(run: &Run<'_>, candidate: Candidate) -> Option<Prepared> {
                 && old.records.first().is_some_and(|record| record.url == url)
         });
     let difference = if same {
-        site.metrics.fetch.drop_one("same-content");
         site.counts.unchanged.fetch_add(1, Relaxed);
-        let records = old.map(|old| old.records).unwrap_or_default();
+        let records = old.as_ref().map(|old| old.records.clone()).unwrap_or_default();
         Difference { updated: Vec::new(), deleted: Vec::new(), records }
     } else {
         site.metrics.fetch.leave(1);
@@ -66,6 +65,14 @@ pub(crate) fn prepare(run: &Run<'_>, candidate: Candidate) -> Option<Prepared> {
         md5: content.md5.to_string(),
         records: difference.records,
     };
+    if same && old.as_ref() == Some(&note) {
+        // A file dated in the future is read at every pass; there is nothing new to remember.
+        site.metrics.fetch.drop_one("as-remembered");
+        return None;
+    }
+    if same {
+        site.metrics.fetch.drop_one("same-content");
+    }
     Some(Prepared {
         path: candidate.path,
         key,

@@ -149,15 +149,21 @@ struct Watched {
     directory: PathBuf,
     data: PathBuf,
     hidden: bool,
+    gitignore: bool,
 }
 
 impl Watched {
-    /// Whether what happens at `path` is of interest: it lies in the root, and is neither hidden nor
-    /// the gatherer's own.
-    fn wants(&self, path: &Path) -> bool {
-        let Ok(below) = path.strip_prefix(&self.directory) else { return false };
+    /// Returns what is to be looked at when something happens at `path`, if that is of interest: it
+    /// lies in the root, and is neither hidden nor the gatherer's own.
+    fn place<'p>(&self, path: &'p Path) -> Option<&'p Path> {
+        // What says which files count concerns all that lie beside and below it.
+        let rules = path.file_name().is_some_and(|it| it == ".gitignore" || it == ".ignore");
+        let path = if self.gitignore && rules { path.parent()? } else { path };
+        let below = path.strip_prefix(&self.directory).ok()?;
         let is_hidden = |part: Component<'_>| matches!(part, Component::Normal(name) if name.as_bytes().first() == Some(&b'.'));
-        !path.starts_with(&self.data) && (self.hidden || !below.components().any(is_hidden))
+        let wanted =
+            !path.starts_with(&self.data) && (self.hidden || !below.components().any(is_hidden));
+        wanted.then_some(path)
     }
 }
 
@@ -186,6 +192,7 @@ impl Watcher {
                 directory: plan.root.directory.clone(),
                 data: plan.data.clone(),
                 hidden: plan.root.hidden,
+                gitignore: plan.root.gitignore,
             })
             .collect();
         let follow = plans.iter().any(|plan| plan.root.symlinks == Symlinks::Follow);
@@ -204,8 +211,8 @@ impl Watcher {
             }
             Ok(event) if is_change(event.kind) => {
                 for path in &event.paths {
-                    let wanted = watched.iter().any(|root| root.wants(path));
-                    if wanted && !inbox.touch(path) {
+                    let place = watched.iter().find_map(|root| root.place(path));
+                    if place.is_some_and(|place| !inbox.touch(place)) {
                         count();
                     }
                 }
@@ -305,7 +312,12 @@ mod tests {
 
     #[test]
     fn hidden_and_own_paths_are_of_no_interest() {
-        let mut root = Watched { directory: "/.r".into(), data: "/.r/data".into(), hidden: false };
+        let mut root = Watched {
+            directory: "/.r".into(),
+            data: "/.r/data".into(),
+            hidden: false,
+            gitignore: false,
+        };
         for (path, expected) in [
             ("/.r/a", true),
             ("/.r", true),
@@ -313,11 +325,18 @@ mod tests {
             ("/.r/a/.b", false),
             ("/.r/data/x", false),
             ("/other", false),
+            ("/.r/a/.gitignore", false),
         ] {
-            assert_eq!(root.wants(Path::new(path)), expected, "{path}");
+            let path = Path::new(path);
+            assert_eq!(root.place(path), expected.then_some(path), "{}", path.display());
         }
+        root.gitignore = true;
+        let place = |root: &Watched, path| root.place(Path::new(path)).map(Path::to_path_buf);
+        assert_eq!(place(&root, "/.r/a/.gitignore"), Some("/.r/a".into()));
+        assert_eq!(place(&root, "/.r/.ignore"), Some("/.r".into()));
+        assert_eq!(place(&root, "/.r/.git/.ignore"), None);
         root.hidden = true;
-        assert!(root.wants(Path::new("/.r/.git/index")));
+        assert!(place(&root, "/.r/.git/index").is_some());
     }
 
     #[test]

@@ -75,6 +75,24 @@ async fn a_second_start_reads_only_what_has_changed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_file_dated_in_the_future_is_read_again_and_remembered_once() {
+    let tree = Tree::with(&["a.txt", "b.txt"]);
+    tree.date("a.txt", 9_000_000_000);
+    tree.date("b.txt", 1_000_000);
+    let config = Config { watch: Watch::Off, ..tree.config() };
+    let bench = Bench::start_with(tree, config).await;
+    let commits = async || {
+        let text = bench.get_admin("metrics").await.1;
+        let line = text.lines().find(|it| it.starts_with("harvest_gatherer_commits_total"));
+        line.unwrap().rsplit(' ').next().unwrap().parse::<u64>().unwrap()
+    };
+    let (read, before) = (bench.read(), commits().await);
+    bench.gather().await;
+    assert_eq!((bench.read(), commits().await), (read + 1, before + 1), "the confirmation");
+    bench.assert_conserved();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn whatever_is_in_a_tree_it_is_gathered_or_named() {
     let tree = Tree::with(&["plain.txt", ".hidden", ".git/config", "skip.o"]);
     let odd: Vec<PathBuf> = [

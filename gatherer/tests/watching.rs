@@ -67,6 +67,20 @@ async fn directories_come_move_and_go_with_all_that_is_in_them() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_is_to_be_ignored_is_heard_of_too() {
+    let bench = Bench::start(Tree::with(&["a.o", "d/b.o", "d/e/c.o", "keep.txt"])).await;
+    bench.tree.write("d/.gitignore", "*.o\n");
+    assert_soon(bench.until("d/b.o", false).await);
+    assert_soon(bench.until("d/e/c.o", false).await);
+    bench.tree.write(".ignore", "a.o\n");
+    assert_soon(bench.until("a.o", false).await);
+    fs::remove_file(bench.tree.path("d/.gitignore")).unwrap();
+    assert_soon(bench.until("d/b.o", true).await);
+    assert_soon(bench.until("d/e/c.o", true).await);
+    assert_eq!(bench.handle.status().objects, 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_file_takes_a_directory_s_place() {
     let bench = Bench::start(Tree::with(&["d/a.txt"])).await;
     fs::remove_dir_all(bench.tree.path("d")).unwrap();
