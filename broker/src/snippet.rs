@@ -48,15 +48,7 @@ pub fn cut(text: &str, marks: &[Mark]) -> Snippet {
     out.finish(text.get(window.end..).is_some_and(|after| !after.trim().is_empty()))
 }
 
-/// Escapes text for HTML, attribute values included.
-pub fn escape_html(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + text.len() / 8);
-    for c in text.chars() {
-        push_html(&mut out, c);
-    }
-    out
-}
-
+/// Adds a character as HTML shows it, attribute values included.
 fn push_html(out: &mut String, c: char) {
     match c {
         '&' => out.push_str("&amp;"),

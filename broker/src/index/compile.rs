@@ -80,7 +80,7 @@ impl<'a> Compiler<'a> {
     ///
     /// # Errors
     ///
-    /// A regular expression is too large for the engine; the message says so.
+    /// A regular expression is too large for the engine, or unknown to it; the message says so.
     pub(super) fn query(&mut self, query: &Query) -> Result<Box<dyn Engine>, String> {
         Ok(self.node(&query.root)?.unwrap_or_else(|| Box::new(EmptyQuery)))
     }
@@ -131,8 +131,10 @@ impl<'a> Compiler<'a> {
         };
         match (target(self.fields, name), &leaf.value) {
             (Target::Text(_, names), Value::Present) => Ok(Some(self.present(names))),
-            (Target::Number(_, name) | Target::Date(_, name), Value::Present) => {
-                Ok(Some(self.present(&[name])))
+            (Target::Number(field) | Target::Date(field), Value::Present) => {
+                // Whatever attribute it was read from.
+                let any = numbers(field, &Value::Range(Bound::Open, Bound::Open));
+                Ok(Some(Box::new(ConstScoreQuery::new(any, 0.0))))
             }
             (Target::Attribute(name), Value::Present) => Ok(Some(self.present(&[&name]))),
             (Target::Oid, Value::Present) => Ok(Some(everything())),
@@ -141,8 +143,8 @@ impl<'a> Compiler<'a> {
                 Ok(Some(Box::new(TermQuery::new(term, IndexRecordOption::Basic))))
             }
             (Target::Oid, _) => Ok(Some(Box::new(EmptyQuery))),
-            (Target::Number(field, _), value) => Ok(Some(numbers(field, value))),
-            (Target::Date(field, _), value) => Ok(Some(dates(field, value))),
+            (Target::Number(field), value) => Ok(Some(numbers(field, value))),
+            (Target::Date(field), value) => Ok(Some(dates(field, value))),
             (Target::Text(text, _), value) => self.in_places(&[Place::Text(text)], value),
             (Target::Attribute(name), value) => {
                 let path = attribute_path(self.fields.attributes, &name);
@@ -273,8 +275,14 @@ fn regex(place: &Place, pattern: &str) -> Result<Box<dyn Engine>, String> {
             format!("{}{pattern}", regex::escape(&path))
         }
     };
-    let query = RegexQuery::from_pattern(&pattern, place.exact())
-        .map_err(|_error| "the regular expression is too large; write a simpler one".to_owned())?;
+    let query = RegexQuery::from_pattern(&pattern, place.exact()).map_err(|error| {
+        // The engine's error is text only; the parser has seen to what people usually write.
+        let what = match error.to_string().contains("exceeds") {
+            true => "is too large",
+            false => "has a part that is not known here",
+        };
+        format!("the regular expression {what}; write a simpler one")
+    })?;
     Ok(Box::new(query))
 }
 

@@ -87,10 +87,10 @@ impl Fields {
 pub(super) enum Target {
     /// Words; and the attribute names that show whether it is there at all, none if it always is.
     Text(Text, &'static [&'static str]),
-    /// Whole numbers, and the attribute's name.
-    Number(Field, &'static str),
-    /// Unix seconds, and the attribute's name.
-    Date(Field, &'static str),
+    /// Whole numbers.
+    Number(Field),
+    /// Unix seconds.
+    Date(Field),
     /// The object's id.
     Oid,
     /// Any other attribute: its name in small letters.
@@ -114,12 +114,10 @@ pub(super) fn target(fields: &Fields, name: &str) -> Target {
         "type" => Target::Text(fields.r#type, &["type"]),
         "host" => Target::Text(fields.host, &[]),
         "gatherer" => Target::Text(fields.gatherer, &[]),
-        "size" | "file-size" => Target::Number(fields.size, "file-size"),
-        "year" => Target::Number(fields.year, "last-modification-time"),
-        "modified" | "last-modification-time" => {
-            Target::Date(fields.modified, "last-modification-time")
-        }
-        "updated" | "update-time" => Target::Date(fields.updated, "update-time"),
+        "size" | "file-size" => Target::Number(fields.size),
+        "year" => Target::Number(fields.year),
+        "modified" | "last-modification-time" => Target::Date(fields.modified),
+        "updated" | "update-time" => Target::Date(fields.updated),
         "oid" => Target::Oid,
         _ => Target::Attribute(name),
     }

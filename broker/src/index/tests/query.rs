@@ -128,6 +128,25 @@ fn ranges() {
     site.check("year:>2020", "one");
     site.check("size:9..1", "");
     site.check("modified:*", "one two");
+    site.check("size:*", "one three two");
+    site.put("http://a.org/reference", &[("Title", "A paper"), ("Year", "1995")]);
+    site.apply();
+    site.check("year:1995", "reference");
+    site.check("year:*", "one reference two");
+    site.check("-modified:*", "reference three");
+}
+
+#[test]
+fn what_is_wrong_with_a_regular_expression_is_said() {
+    let site = corpus();
+    for (query, part) in [
+        ("/(.*a.*b.*c.*d.*e.*f|.*g.*h.*i.*j.*k)/", "is too large"),
+        ("/[a&&b]/", "a part that is not known here"),
+    ] {
+        let request = SearchRequest::new(parse(query).unwrap(), query);
+        let error = site.index().search(&request).unwrap_err();
+        assert!(matches!(&error, Error::Query(it) if it.message.contains(part)), "{error}");
+    }
 }
 
 #[test]
