@@ -196,6 +196,34 @@ async fn a_reload_adds_changes_and_removes_sources() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_damaged_index_is_built_anew_without_a_restart() {
+    let origin = Origin::start(A).await;
+    let version = origin.update(1..=40, "alpha").await;
+    let dir = tempfile::tempdir().unwrap();
+    let settings = config(dir.path(), vec![origin.source("a")]);
+    let broker = Running::start(settings.clone()).await;
+    broker.caught_up("a", version).await;
+    broker.stop().await;
+    for file in std::fs::read_dir(dir.path().join("index")).unwrap() {
+        let path = file.unwrap().path();
+        if path.extension().is_some_and(|it| it == "store") {
+            let mut bytes = std::fs::read(&path).unwrap();
+            let (from, to) = (bytes.len() / 4, bytes.len() / 3);
+            bytes[from..to].iter_mut().for_each(|byte| *byte = !*byte);
+            std::fs::write(path, bytes).unwrap();
+        }
+    }
+    let broker = Running::start(settings).await;
+    // Opening or the first search finds it; nothing changes at the source meanwhile.
+    let url = url_of(broker.address).join("api/search?q=alpha&limit=50").unwrap();
+    drop(client().send(Request::get(url)).await.unwrap());
+    broker.until("indexed", |it| it.index_covered == Some(it.serial)).await;
+    let answer = broker.search("alpha").await;
+    assert_eq!(answer["hits"].as_array().unwrap().len(), 40, "{answer}");
+    broker.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_reload_that_fails_changes_nothing() {
     let origin = Origin::start("000000000000000a").await;
     let (dir, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
