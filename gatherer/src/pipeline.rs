@@ -73,6 +73,8 @@ pub(crate) struct Run<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) tract: &'a Tract,
     pub(crate) walk: Walk,
+    /// The root without links.
+    pub(crate) real: PathBuf,
     /// Room for what waits to be committed.
     pub(crate) room: Room,
     stop: &'a (dyn Fn() -> bool + Sync),
@@ -93,7 +95,9 @@ pub(crate) fn run(
 ) -> Result<(), collection::Error> {
     let walk = site.next_walk();
     let (room, failed) = (Room::new(PREPARED_BYTES_MAX), AtomicBool::new(false));
-    let run = Run { site, plan, tract, walk, room, stop, failed };
+    let directory = &plan.root.directory;
+    let real = std::fs::canonicalize(directory).unwrap_or_else(|_gone| directory.clone());
+    let run = Run { site, plan, tract, walk, real, room, stop, failed };
     let (candidates, to_read) = sync_channel::<Candidate>(CANDIDATES_MAX);
     let (prepared, to_commit) = sync_channel::<Prepared>(PREPARED_MAX);
     let to_read = Arc::new(Mutex::new(to_read));

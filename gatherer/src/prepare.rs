@@ -86,7 +86,8 @@ pub(crate) fn prepare(run: &Run<'_>, candidate: Candidate) -> Option<Prepared> {
 fn fetch(run: &Run<'_>, candidate: &Candidate) -> Option<Content> {
     let (site, path) = (run.site, &candidate.path);
     let most = run.plan.read_bytes_max;
-    let read = file::read(path, most, candidate.linked, clock::now_ms(), &|| run.is_stopped());
+    let (now_ms, stopped) = (clock::now_ms(), || run.is_stopped());
+    let read = file::read(path, &run.real, most, candidate.linked, now_ms, &stopped);
     let reason = match read {
         Ok(content) => {
             let count = content.bytes.len() as u64;
@@ -100,6 +101,11 @@ fn fetch(run: &Run<'_>, candidate: &Candidate) -> Option<Content> {
             "vanished"
         }
         Err(Refused::NotAFile) => "special",
+        Err(Refused::Outside) => {
+            let message = "a link leads out of the root".to_owned();
+            site.problem_met(run.walk, path.clone(), "link-escape", message);
+            "link-escape"
+        }
         Err(Refused::Cancelled) => "stopped",
         Err(Refused::Unreadable(error)) => {
             let message = if error.kind() == std::io::ErrorKind::PermissionDenied {

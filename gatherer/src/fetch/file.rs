@@ -2,6 +2,7 @@
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
@@ -24,6 +25,9 @@ const RESERVE_BYTES_MAX: u64 = 1024 * 1024;
 /// A file modified less than this before it was read may be changed again without its time showing
 /// it, in milliseconds: file systems stamp by a coarse clock.
 const CLOCK_MS: u64 = 20;
+
+/// The same where the time is in whole seconds: some file systems stamp every other second.
+const COARSE_CLOCK_MS: u64 = 2_000;
 
 /// A file's content.
 #[derive(Clone, Debug)]
@@ -48,6 +52,8 @@ pub enum Refused {
     Gone,
     /// It is not a regular file (any more).
     NotAFile,
+    /// It lies elsewhere: a link has taken the place of a directory on the way to it.
+    Outside,
     /// The run is being stopped.
     Cancelled,
     /// The system refused.
@@ -65,13 +71,15 @@ pub fn stat_of(metadata: &Metadata) -> Stat {
 }
 
 /// Reads the file at `path`, at most `bytes_max` of it, at `now_ms` (Unix milliseconds). A symbolic
-/// link is only followed when `follow` says so.
+/// link is only followed when `follow` says so, and never out of the directory `within`, which is
+/// named without links: who may write below it could else have read what only we may read.
 ///
 /// # Errors
 ///
 /// Why there is nothing to summarize; only [`Refused::Unreadable`] is a problem to name.
 pub fn read(
     path: &Path,
+    within: &Path,
     bytes_max: u64,
     follow: bool,
     now_ms: u64,
@@ -81,6 +89,9 @@ pub fn read(
     let metadata = file.metadata().map_err(Refused::Unreadable)?;
     if !metadata.is_file() {
         return Err(Refused::NotAFile);
+    }
+    if !lies_within(&file, within) {
+        return Err(Refused::Outside);
     }
     let stat = stat_of(&metadata);
     let reserve = stat.size.min(bytes_max).min(RESERVE_BYTES_MAX);
@@ -110,8 +121,17 @@ pub fn read(
         }
     }
     let after = file.metadata().map_err(Refused::Unreadable)?;
-    let sure = stat_of(&after) == stat && modified_ms(&stat) + CLOCK_MS < now_ms;
+    let clock_ms = if stat.modified_nanos == 0 { COARSE_CLOCK_MS } else { CLOCK_MS };
+    let sure = stat_of(&after) == stat && modified_ms(&stat).saturating_add(clock_ms) < now_ms;
     Ok(Content { bytes: bytes.into(), md5: digest.finish(), stat, sure, truncated })
+}
+
+/// Whether an open file lies below `within`, whatever its path was when it was opened. A system that
+/// cannot say is taken at its path's word.
+fn lies_within(file: &File, within: &Path) -> bool {
+    let place = format!("/proc/self/fd/{}", file.as_raw_fd());
+    std::fs::read_link(place).is_ok_and(|it| it.starts_with(within))
+        || !Path::new("/proc/self/fd").exists()
 }
 
 /// Opens a file for reading without waiting: a FIFO that took a file's place must not block.
@@ -146,6 +166,7 @@ fn modified_ms(stat: &Stat) -> u64 {
 mod tests {
     use std::fs;
     use std::os::unix::fs::symlink;
+    use std::time::{Duration, UNIX_EPOCH};
 
     use super::*;
 
@@ -153,7 +174,7 @@ mod tests {
 
     #[track_caller]
     fn check(path: &Path, follow: bool, expected: &str) {
-        let said = match read(path, 4, follow, LATER, &|| false) {
+        let said = match read(path, Path::new("/"), 4, follow, LATER, &|| false) {
             Ok(content) => {
                 assert_eq!(content.md5, Md5::of(&content.bytes));
                 let text = String::from_utf8_lossy(&content.bytes).into_owned();
@@ -204,9 +225,35 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("f");
         fs::write(&path, "x").unwrap();
-        let modified = modified_ms(&stat_of(&fs::metadata(&path).unwrap()));
-        assert!(!read(&path, 4, false, modified, &|| false).unwrap().sure);
-        assert!(read(&path, 4, false, modified + CLOCK_MS + 1, &|| false).unwrap().sure);
+        let root = fs::canonicalize(folder.path()).unwrap();
+        let sure = |now_ms| read(&path, &root, 4, false, now_ms, &|| false).unwrap().sure;
+        let date = |at| File::options().write(true).open(&path).unwrap().set_modified(at).unwrap();
+        for (nanos, clock_ms) in [(5_000_000, CLOCK_MS), (0, COARSE_CLOCK_MS)] {
+            date(UNIX_EPOCH + Duration::new(1_000_000, nanos));
+            let modified = modified_ms(&stat_of(&fs::metadata(&path).unwrap()));
+            assert!(!sure(modified + clock_ms) && sure(modified + clock_ms + 1));
+        }
+    }
+
+    #[test]
+    fn a_link_on_the_way_leads_nowhere_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let real = fs::canonicalize(folder.path()).unwrap();
+        for name in ["root/in", "outside", "root-b"] {
+            fs::create_dir_all(real.join(name)).unwrap();
+            fs::write(real.join(name).join("f"), "x").unwrap();
+        }
+        symlink("../outside", real.join("root/d")).unwrap();
+        symlink("../root-b", real.join("root/e")).unwrap();
+        symlink("in", real.join("root/g")).unwrap();
+        for (name, expected) in [("in", true), ("d", false), ("e", false), ("g", true)] {
+            for follow in [false, true] {
+                let path = real.join("root").join(name).join("f");
+                let found = read(&path, &real.join("root"), 4, follow, LATER, &|| false);
+                let outside = matches!(found, Err(Refused::Outside));
+                assert!(found.is_ok() == expected && outside != expected, "{name}");
+            }
+        }
     }
 
     #[test]
@@ -214,7 +261,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("f");
         fs::write(&path, "x").unwrap();
-        let refused = read(&path, 4, false, LATER, &|| true).unwrap_err();
+        let refused = read(&path, Path::new("/"), 4, false, LATER, &|| true).unwrap_err();
         assert!(matches!(refused, Refused::Cancelled));
     }
 }
