@@ -9,7 +9,7 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::settings::Rejected;
 use crate::telemetry::{self, Usual};
-use crate::{commands, output};
+use crate::{commands, daemon, output};
 
 /// How long threads that still read a disk are waited for at the end.
 const LEFTOVERS_TIMEOUT: Duration = Duration::from_millis(200);
@@ -112,6 +112,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
 
 /// Runs `future` to its end on a runtime of its own.
 fn block_on(future: impl Future<Output = anyhow::Result<ExitCode>>) -> anyhow::Result<ExitCode> {
+    daemon::raise_file_limit();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()

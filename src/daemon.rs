@@ -6,9 +6,26 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use net::shutdown::Shutdown;
+use rustix::process::{Resource, getrlimit, setrlimit};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::cli;
+
+/// Most files that a process of ours needs open at once: connections, segments, the index.
+const FILES: u64 = 65_536;
+
+/// Lets this process open more files than the usual 1,024, which are for programs that cannot do with
+/// more: our servers alone take up to as many connections, and there must be some left to write to.
+pub(crate) fn raise_file_limit() {
+    let mut limit = getrlimit(Resource::Nofile);
+    let wanted = limit.maximum.map_or(FILES, |maximum| maximum.min(FILES));
+    if limit.current.is_some_and(|current| current < wanted) {
+        limit.current = Some(wanted);
+        if let Err(error) = setrlimit(Resource::Nofile, limit) {
+            tracing::debug!(%error, "the limit of open files stays as it is");
+        }
+    }
+}
 
 /// The signals that a process listens to.
 #[derive(Debug)]

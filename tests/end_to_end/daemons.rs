@@ -119,6 +119,22 @@ fn gatherer_and_broker_meet_over_http() {
 }
 
 #[test]
+fn a_daemon_may_open_more_files_than_a_shell_says() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = write(folder.path(), "broker.toml", broker_settings(folder.path(), &[]));
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", "ulimit -Sn 256; exec \"$0\" broker run -c \"$1\""]);
+    shell.arg(env!("CARGO_BIN_EXE_harvest")).arg(&file);
+    let mut broker = Running::start(shell);
+    broker.search_url();
+    let limits = fs::read_to_string(format!("/proc/{}/limits", broker.id())).unwrap();
+    let line = limits.lines().find(|line| line.starts_with("Max open files")).unwrap();
+    let numbers: Vec<u64> = line.split_whitespace().filter_map(|it| it.parse().ok()).collect();
+    assert!(256 < numbers[0], "{line}");
+    assert!(broker.stop("TERM").success());
+}
+
+#[test]
 fn a_broker_without_follow_is_served_by_its_schedule() {
     let site = gatherer_site();
     let file = write(
