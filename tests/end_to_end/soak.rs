@@ -10,10 +10,10 @@ use net::clock;
 
 use crate::harness::{Running, harvest, total, wait_for_total, write};
 
-/// Files at a time, at most: few enough that no loss is held. A folder that loses more than 100 files
-/// and 30 % of what it had between two walks is meant to wait for an administrator, and this one
-/// changes so fast that the watcher's queue overflows and only a walk can tell what is there.
-const FILES_MAX: usize = 80;
+/// Files at a time, at most: so many that what is replaced between two walks would be held (more than
+/// 100 files and 30 %) if it were not counted on balance. The changes come so fast that the watcher's
+/// queue overflows and only a walk can tell what is there.
+const FILES_MAX: usize = 200;
 
 /// A small generator of its own, so that a seed names the same run everywhere.
 struct Random(u64);
