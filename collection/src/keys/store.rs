@@ -69,7 +69,7 @@ struct State {
     /// What is being spilled.
     frozen: Arc<Table>,
     /// The newest first.
-    runs: Vec<(u8, Arc<Run>)>,
+    runs: Arc<Vec<(u8, Arc<Run>)>>,
     watermark: Option<Watermark>,
 }
 
@@ -107,7 +107,7 @@ impl Store {
                 fs::remove_file(entry.path())?;
             }
         }
-        let state = State { runs, watermark, ..State::default() };
+        let state = State { runs: Arc::new(runs), watermark, ..State::default() };
         let files = [File::open(dir)?, File::open(dir.join("db"))?];
         Ok(Self {
             dir: dir.to_owned(),
@@ -137,12 +137,12 @@ impl Store {
             if let Some(value) = state.table.get(key).or_else(|| state.frozen.get(key)) {
                 return Ok(value.clone());
             }
-            if is_many(key) { state.runs.clone() } else { Vec::new() }
+            if is_many(key) { state.runs.clone() } else { Arc::default() }
         };
         if !is_many(key) {
             return Ok(self.db.get(key)?.map(|it| it.to_vec()));
         }
-        for (_, run) in runs {
+        for (_, run) in runs.iter() {
             if let Some(value) = run.get(key)? {
                 return Ok(value);
             }
@@ -233,7 +233,9 @@ impl Store {
         match spilled {
             Ok(run) => {
                 state.frozen = Arc::default();
-                state.runs.splice(0..0, run.map(|it| (0, Arc::new(it))));
+                let newest = run.map(|it| (0, Arc::new(it)));
+                state.runs =
+                    Arc::new(newest.into_iter().chain(state.runs.iter().cloned()).collect());
                 *durable = watermark;
                 Ok(())
             }
@@ -312,7 +314,7 @@ impl Store {
             let mut batch = Batch::default();
             batch.insert(RUNS, encode_runs(runs.iter().map(|it| (it.0, it.1.number))));
             self.commit(batch)?;
-            self.state_mut().runs = runs;
+            self.state_mut().runs = Arc::new(runs);
             for (_, input) in inputs {
                 input.remove()?;
             }
@@ -490,7 +492,7 @@ impl Scan {
         let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
         let mut layers =
             Layers(vec![Layer::table(&state.table, from), Layer::table(&state.frozen, from)]);
-        for (_, run) in &state.runs {
+        for (_, run) in state.runs.iter() {
             layers.0.push(Layer::Run(Cursor::seek(run.clone(), from)?));
         }
         for looked_at in 0.. {
