@@ -12,6 +12,12 @@ mod telemetry;
 
 use std::process::ExitCode;
 
+use mimalloc::MiMalloc;
+
+/// Summarizing allocates on every CPU at once, and glibc keeps what each thread has freed.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
+
 fn main() -> ExitCode {
     cli::main()
 }
