@@ -20,6 +20,7 @@
 //! Source: DESIGN.md, "Keys".
 
 mod bloom;
+mod layers;
 mod run;
 mod store;
 
