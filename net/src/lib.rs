@@ -12,7 +12,6 @@ pub mod error;
 mod framing;
 pub mod guard;
 pub mod host;
-pub mod limit;
 mod pool;
 mod response;
 pub mod server;

@@ -94,10 +94,6 @@ impl Default for Limits {
     }
 }
 
-/// Who sent a request: an extension of each one that [`serve`] hands on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Peer(pub SocketAddr);
-
 /// Listens on `address`; port 0 takes a free one.
 ///
 /// # Errors
@@ -113,7 +109,7 @@ pub async fn bind(address: SocketAddr) -> Result<TcpListener, Error> {
 }
 
 /// Serves HTTP/1.1 until the shutdown starts, then lets requests in progress go on for at most
-/// [`Limits::drain`]. An axum `Router` is such a service. Each request carries its [`Peer`].
+/// [`Limits::drain`]. An axum `Router` is such a service.
 ///
 /// # Errors
 ///
@@ -315,8 +311,7 @@ impl Connection {
                 (objection.response(), true)
             }
             None => {
-                let mut request = request.map(|it| Inbound::body(it, &self.limits));
-                request.extensions_mut().insert(Peer(self.peer));
+                let request = request.map(|it| Inbound::body(it, &self.limits));
                 let Ok(response) = service.oneshot(request).await;
                 (response.map(body::boxed), verdict.chunked)
             }
