@@ -276,8 +276,12 @@ fn long_url(n: u64) -> String {
 #[test]
 fn child_on_a_disk_too_full_for_the_keys() {
     let Ok(dir) = env::var("HARVEST_CRAMPED_DIRECTORY") else { return };
-    // What is written of it at once is more than a file may have.
-    let options = Options { keys_table_bytes_max: 4 << 20, ..Options::default() };
+    // What is written of it at once is more than a file may have; a segment is less.
+    let options = Options {
+        keys_table_bytes_max: 4 << 20,
+        segment_bytes_max: 512 << 10,
+        ..Options::default()
+    };
     let (collection, _) = Collection::open(Path::new(&dir), options, Stamp(1)).unwrap();
     let commit = |round: u64| {
         let updates = (500 * round..500 * round + 500).map(|n| update(&long_url(n), round));

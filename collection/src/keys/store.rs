@@ -164,19 +164,22 @@ impl Store {
 
     /// Returns the entries whose keys start with `prefix`, which are few, in order.
     pub(super) fn few(&self, prefix: &[u8]) -> Outcome<Vec<Entry>> {
-        let mut found = BTreeMap::new();
+        // The tables first: what is spilled meanwhile is seen twice rather than not at all.
+        let mut found = Table::new();
+        {
+            let state = self.state();
+            for table in [&*state.frozen, &state.table] {
+                let newer = table.range(prefix.to_vec()..);
+                let newer = newer.take_while(|(key, _)| key.starts_with(prefix));
+                let newer = newer.filter(|(key, _)| !is_many(key));
+                found.extend(newer.map(|(key, value)| (key.clone(), value.clone())));
+            }
+        }
         for item in self.db.scan_prefix(prefix) {
             let (key, value) = item?;
             if key != WATERMARK && key != RUNS {
-                found.insert(key.to_vec(), Some(value.to_vec()));
+                found.entry(key.to_vec()).or_insert_with(|| Some(value.to_vec()));
             }
-        }
-        let state = self.state();
-        for table in [&*state.frozen, &state.table] {
-            let newer = table.range(prefix.to_vec()..);
-            let newer = newer.take_while(|(key, _)| key.starts_with(prefix));
-            let newer = newer.filter(|(key, _)| !is_many(key));
-            found.extend(newer.map(|(key, value)| (key.clone(), value.clone())));
         }
         Ok(found.into_iter().filter_map(|(key, value)| Some((key, value?))).collect())
     }
