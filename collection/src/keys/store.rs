@@ -14,7 +14,7 @@
 //! time of a commit. Its `flush` does not sync the file (after a power loss batches are missing), so
 //! we do; its timer is off.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io;
 use std::mem;
@@ -474,6 +474,7 @@ impl Iterator for Scan {
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
+    use std::collections::BTreeMap;
 
     use proptest::prelude::*;
 
