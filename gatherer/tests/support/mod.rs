@@ -237,6 +237,12 @@ impl Bench {
 
     /// Asserts that no stage has lost anything, and that what one passes on the next takes in.
     pub(crate) fn assert_conserved(&self) {
+        // A commit is seen a moment before it is counted.
+        let end = clock::monotonic() + PATIENCE;
+        let is_settled = || self.handle.stages().iter().all(StageCount::is_conserved);
+        while !is_settled() && clock::monotonic() < end {
+            std::thread::yield_now();
+        }
         let stages = self.handle.stages();
         assert!(stages.iter().all(StageCount::is_conserved), "{stages:#?}");
         let [walk, fetch, summarize, vanish, commit] = &stages;
