@@ -467,12 +467,15 @@ impl Decoder {
     ///
     /// # Errors
     ///
-    /// [`Error::Stream`] with [`Damage::Truncated`]: the stream ends inside a member.
+    /// [`Error::Stream`]: the stream ends inside a member ([`Damage::Truncated`]), or in what is none.
     pub fn finish(&self) -> Result<(), Error> {
-        if self.done == self.buffer.len() {
+        let rest = &self.buffer[self.done..];
+        if rest.is_empty() {
             return Ok(());
         }
-        Err(Error::Stream { offset: self.offset, what: Damage::Truncated })
+        // More was waited for before this was looked at: whatever the pieces, the same answer.
+        let what = Header::read(rest).err().unwrap_or(Damage::Truncated);
+        Err(Error::Stream { offset: self.offset, what })
     }
 }
 
@@ -523,6 +526,26 @@ mod tests {
             prop_assert_eq!(place.check(&out), Ok(()));
             prop_assert_eq!(place.header, header);
         }
+    }
+
+    #[test]
+    fn what_is_no_member_is_called_so_whatever_the_pieces() {
+        let check = |noise: &[u8], expected: Damage| {
+            for piece in 1..=noise.len() {
+                let mut decoder = Decoder::new(1 << 16);
+                let mut read = || {
+                    for bytes in noise.chunks(piece) {
+                        decoder.feed(bytes);
+                        while decoder.next_member()?.is_some() {}
+                    }
+                    decoder.finish()
+                };
+                let error = read().unwrap_err();
+                assert!(matches!(error, Error::Stream { what, .. } if what == expected), "{error}");
+            }
+        };
+        check(&[0x1f, 0x8b, 0xff, 0xff], Damage::Header);
+        check(&[0x1f, 0x8b, 8, 4], Damage::Truncated);
     }
 
     #[test]
