@@ -1,6 +1,12 @@
 //! kill -9 at a random moment of a pass: the next start goes on, and ends as if nothing had happened.
+//!
+//! `HARVEST_CRASH_ROUNDS` says how many kills (default 6); `HARVEST_CRASH_SEED` repeats a run.
 
-#![allow(clippy::unwrap_used, reason = "tests may panic")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "tests may panic, and say what they did"
+)]
 
 mod support;
 
@@ -10,6 +16,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use gatherer::{Config, Server};
+use net::clock;
 use net::shutdown::Shutdown;
 use support::{Bench, Tree};
 
@@ -19,8 +26,10 @@ const VICTIM: &str = "HARVEST_TEST_VICTIM";
 /// Files of the tree.
 const FILES: usize = 3_000;
 
-/// Kills before the last start.
+/// Kills before the last start on one tree.
 const KILLS: u64 = 6;
+/// About as long as a pass over the tree takes, in milliseconds: kills fall into that.
+const PASS_MS: u64 = 600;
 
 /// The child process: gathers until it is killed. Without the variable there is nothing to gather.
 #[tokio::test(flavor = "multi_thread")]
@@ -33,14 +42,35 @@ async fn victim() {
     panic!("stopped by itself: {stopped:?}");
 }
 
+fn number(name: &str) -> Option<u64> {
+    env::var(name).ok().map(|it| it.parse().unwrap())
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_killed_pass_goes_on_where_it_was() {
+    let kills = number("HARVEST_CRASH_ROUNDS").unwrap_or(KILLS);
+    let seed = number("HARVEST_CRASH_SEED").unwrap_or_else(clock::now_ms).max(1);
+    println!("HARVEST_CRASH_SEED={seed} HARVEST_CRASH_ROUNDS={kills}");
+    let mut random = seed;
+    for first in (0..kills).step_by(usize::try_from(KILLS).unwrap()) {
+        let delays = (first..kills.min(first + KILLS)).map(|_| {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            30 + random % PASS_MS
+        });
+        kill_and_go_on(delays.collect()).await;
+    }
+}
+
+/// Kills a gatherer of a new tree after each of these delays (in milliseconds), then lets it finish.
+async fn kill_and_go_on(delays: Vec<u64>) {
+    println!("killed after {delays:?} ms");
     let tree = Tree::new();
     for n in 0..FILES {
         tree.write(&format!("d{}/f{n}.txt", n % 50), &format!("words of file {n}"));
     }
-    let mut read = Vec::new();
-    for kill in 0..KILLS {
+    for delay in delays {
         let mut child = Command::new(env::current_exe().unwrap())
             .args(["--exact", "victim"])
             .env(VICTIM, tree.folder.path())
@@ -49,10 +79,9 @@ async fn a_killed_pass_goes_on_where_it_was() {
             .spawn()
             .unwrap();
         // The moment itself is what the test varies: from before the first commit to after the last.
-        tokio::time::sleep(Duration::from_millis(60 + kill * 90)).await;
+        tokio::time::sleep(Duration::from_millis(delay)).await;
         child.kill().unwrap();
         child.wait().unwrap();
-        read.push(kill);
     }
     let bench = Bench::start(tree).await;
     assert_eq!(bench.handle.status().objects, FILES as u64);
