@@ -1,6 +1,8 @@
 //! How far a gatherer is, and its status for the page, the command line and the administrator.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
 
 use serde::Serialize;
 
@@ -84,6 +86,32 @@ pub struct RootStatus {
     pub held: u64,
 }
 
+/// How changes are noticed just now, whatever the settings ask for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Watching {
+    /// Watches are being placed.
+    #[default]
+    Starting,
+    /// By the system's notifications.
+    Notify,
+    /// By walking every root at this interval.
+    Poll(Duration),
+    /// Not at all.
+    Off,
+}
+
+impl fmt::Display for Watching {
+    /// As [`Status::watch`] has it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Starting => f.write_str("starting"),
+            Self::Notify => f.write_str("notify"),
+            Self::Poll(interval) => write!(f, "poll {}", interval.as_secs()),
+            Self::Off => f.write_str("off"),
+        }
+    }
+}
+
 /// Everything an administrator asks first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Status {
@@ -99,7 +127,7 @@ pub struct Status {
     pub version: String,
     /// Live objects in its collection.
     pub objects: u64,
-    /// How changes are noticed: `notify`, `poll SECONDS`, or `off`.
+    /// How changes are noticed: `notify`, `poll SECONDS`, `off`, or `starting`.
     pub watch: String,
     /// How far it is.
     pub progress: Progress,

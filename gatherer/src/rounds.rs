@@ -17,7 +17,7 @@ use crate::config::{POLL, Watch};
 use crate::debounce::Touched;
 use crate::error::Error;
 use crate::pass::{Asked, look, pass};
-use crate::progress::Phase;
+use crate::progress::{Phase, Watching};
 use crate::server::Shared;
 use crate::site::lock;
 use crate::watch::{Inbox, Places, Vigil, Watcher, in_words};
@@ -227,9 +227,9 @@ impl Rounds {
         self.forget_watch();
         self.inbox.renew();
         self.settings += 1;
-        let said = match self.shared.config().watch {
-            Watch::Off => "off".to_owned(),
-            Watch::Poll(interval) => format!("poll {}", interval.as_secs()),
+        let watching = match self.shared.config().watch {
+            Watch::Off => Watching::Off,
+            Watch::Poll(interval) => Watching::Poll(interval),
             Watch::Notify => {
                 self.placing = true;
                 let (site, inbox) = (self.shared.site.clone(), self.inbox.clone());
@@ -239,10 +239,10 @@ impl Rounds {
                         .and_then(|mut watcher| watcher.place(&plans).map(|()| watcher));
                     Done::Placed(placed, settings)
                 });
-                "starting".to_owned()
+                Watching::Starting
             }
         };
-        *lock(&self.shared.watching) = said;
+        *lock(&self.shared.watching) = watching;
     }
 
     /// From here on a pass may find anything in a root's place.
@@ -255,34 +255,34 @@ impl Rounds {
         if settings != self.settings {
             return;
         }
-        let said = match placed {
+        let watching = match placed {
             Ok(watcher) => {
                 self.placed = Some(watcher.places().clone());
                 self.watcher = Some(watcher);
-                if lock(&self.shared.watching).as_str() != "starting" {
+                if *lock(&self.shared.watching) != Watching::Starting {
                     return;
                 }
-                "notify".to_owned()
+                Watching::Notify
             }
             Err(error) => {
                 self.forget_watch();
                 self.fall_back(&in_words(&error))
             }
         };
-        *lock(&self.shared.watching) = said;
+        *lock(&self.shared.watching) = watching;
     }
 
     /// Takes a watcher's word that it cannot watch everything any more.
     fn handle_failure(&mut self) {
         if let Some(error) = self.inbox.failure()
-            && *lock(&self.shared.watching) == "notify"
+            && *lock(&self.shared.watching) == Watching::Notify
         {
             *lock(&self.shared.watching) = self.fall_back(&error);
             self.pass_due = self.pass_due.min(clock::monotonic());
         }
     }
 
-    fn fall_back(&self, error: &str) -> String {
+    fn fall_back(&self, error: &str) -> Watching {
         let message = format!(
             "changes cannot be watched ({error}); every root is walked every {} s instead; raise \
              fs.inotify.max_user_watches, or set watch = \"poll\"",
@@ -290,7 +290,7 @@ impl Rounds {
         );
         tracing::warn!("{message}");
         self.shared.site.problem("-".to_owned(), "unwatched", message);
-        format!("poll {}", POLL.as_secs())
+        Watching::Poll(POLL)
     }
 
     /// Returns how long after a pass the next one is due.
@@ -498,20 +498,20 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut rounds = rounds(&folder).await;
         rounds.handle_watcher(Err(notify::Error::new(notify::ErrorKind::MaxFilesWatch)), 0);
-        assert_eq!(*lock(&rounds.shared.watching), "poll 60");
+        assert_eq!(lock(&rounds.shared.watching).to_string(), "poll 60");
         assert_eq!(rounds.interval(), POLL);
         assert_eq!(lock(&rounds.shared.site.problems).by_kind()["unwatched"], 1);
         // A watcher that stands, but cannot watch what has come since.
-        *lock(&rounds.shared.watching) = "notify".to_owned();
+        *lock(&rounds.shared.watching) = Watching::Notify;
         rounds.inbox.fail(&notify::Error::new(notify::ErrorKind::MaxFilesWatch));
         rounds.handle_failure();
-        assert_eq!(*lock(&rounds.shared.watching), "poll 60");
+        assert_eq!(lock(&rounds.shared.watching).to_string(), "poll 60");
         assert_eq!(rounds.interval(), POLL);
         // Word of earlier settings changes nothing.
         rounds.settings = 1;
-        *lock(&rounds.shared.watching) = "starting".to_owned();
+        *lock(&rounds.shared.watching) = Watching::Starting;
         rounds.handle_watcher(Err(notify::Error::generic("late")), 0);
-        assert_eq!(*lock(&rounds.shared.watching), "starting");
+        assert_eq!(lock(&rounds.shared.watching).to_string(), "starting");
     }
 
     /// Takes what comes to its end until `is_over`.

@@ -20,7 +20,7 @@ use crate::config::Config;
 use crate::error::Error;
 use crate::metrics::StageCount;
 use crate::problems::Entry;
-use crate::progress::{Progress, Status};
+use crate::progress::{Progress, Status, Watching};
 use crate::rounds::{self, Requests};
 use crate::serve;
 use crate::site::{Plan, Site, lock};
@@ -49,8 +49,8 @@ pub(crate) struct Shared {
     pub(crate) requests: Mutex<Requests>,
     /// Wakes the rounds when something has been asked for.
     pub(crate) asked: Notify,
-    /// How changes are noticed, in words.
-    pub(crate) watching: Mutex<String>,
+    /// How changes are noticed.
+    pub(crate) watching: Mutex<Watching>,
     /// When the server started, in Unix seconds.
     started: u64,
     /// Host and port that others reach it at.
@@ -201,7 +201,7 @@ impl Handle {
             started: shared.started,
             version: site.collection.version().to_string(),
             objects: site.collection.len(),
-            watch: lock(&shared.watching).clone(),
+            watch: lock(&shared.watching).to_string(),
             progress: site.progress.borrow().clone(),
             problems: lock(&site.problems).by_kind().clone(),
             roots: site.roots(&order),
