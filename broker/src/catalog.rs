@@ -42,19 +42,11 @@ pub(crate) const SWEEP_SHARE_MAX: f64 = 0.1;
 #[derive(Clone, Debug)]
 pub(crate) struct Catalog {
     collection: Collection,
-    state: Arc<Mutex<State>>,
+    view: Arc<Mutex<View>>,
     /// The sources of the settings.
     named: Arc<Mutex<BTreeSet<String>>>,
     /// One sweep, compaction or release at a time.
     turn: Arc<tokio::sync::Mutex<()>>,
-}
-
-#[derive(Clone, Debug, Default)]
-struct State {
-    held: Option<Held>,
-    problem: Option<String>,
-    expired: u64,
-    compactions: u64,
 }
 
 /// What the catalog says of itself.
@@ -70,7 +62,7 @@ pub(crate) struct View {
 
 impl Catalog {
     pub(crate) fn new(collection: Collection) -> Self {
-        Self { collection, state: Arc::default(), named: Arc::default(), turn: Arc::default() }
+        Self { collection, view: Arc::default(), named: Arc::default(), turn: Arc::default() }
     }
 
     /// Sweeps and compacts at their times until the shutdown starts.
@@ -99,20 +91,20 @@ impl Catalog {
         let collection = self.collection.clone();
         let now = Stamp(clock::now_ms());
         let swept = blocking("sweep", move || collection.sweep(now, share_max)).await?;
-        let mut state = self.state();
+        let mut known = self.known();
         match swept {
             Swept::Done { expired } => {
-                state.held = None;
-                state.expired += expired;
+                known.held = None;
+                known.expired += expired;
                 if 0 < expired {
                     tracing::info!(expired, "objects expired");
                 }
             }
             Swept::Held { would_expire, of } => {
-                if state.held.is_none() {
+                if known.held.is_none() {
                     tracing::warn!(would_expire, of, "an expiry is held; confirm it or look why");
                 }
-                state.held = Some(Held { would_expire, of });
+                known.held = Some(Held { would_expire, of });
             }
         }
         Ok(swept)
@@ -128,7 +120,7 @@ impl Catalog {
         let collection = self.collection.clone();
         let now = Stamp(clock::now_ms());
         let compacted = blocking("compaction", move || collection.compact(now)).await?;
-        self.state().compactions += 1;
+        self.known().compactions += 1;
         tracing::info!(kept = compacted.kept, dropped = compacted.dropped, "compacted");
         Ok(compacted)
     }
@@ -143,7 +135,7 @@ impl Catalog {
         // Not the whole log where its tail will do.
         let done = blocking("compaction", move || collection.compact_if_due(now)).await?;
         if let Some(compacted) = done {
-            self.state().compactions += 1;
+            self.known().compactions += 1;
             tracing::info!(kept = compacted.kept, dropped = compacted.dropped, "compacted");
         }
         Ok(())
@@ -209,18 +201,17 @@ impl Catalog {
 
     /// Returns what the catalog says of itself.
     pub(crate) fn view(&self) -> View {
-        let State { held, problem, expired, compactions } = self.state().clone();
-        View { held, problem, expired, compactions }
+        self.known().clone()
     }
 
     fn note_problem(&self, error: Option<Error>) {
         if let Some(error) = &error {
             tracing::warn!(%error, "the catalog's upkeep failed; it is tried again");
         }
-        self.state().problem = error.map(|it| it.to_string());
+        self.known().problem = error.map(|it| it.to_string());
     }
 
-    fn state(&self) -> std::sync::MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn known(&self) -> std::sync::MutexGuard<'_, View> {
+        self.view.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
