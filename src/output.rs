@@ -37,7 +37,11 @@ pub(crate) fn harmless(text: &str) -> String {
 
 /// `count` and the noun in the right number.
 pub(crate) fn counted(count: u64, noun: &str) -> String {
-    let plural = if count == 1 { "" } else { "s" };
+    let plural = match count {
+        1 => "",
+        _ if noun.ends_with('s') => "es",
+        _ => "s",
+    };
     format!("{} {noun}{plural}", indicatif::HumanCount(count))
 }
 
@@ -54,5 +58,6 @@ mod tests {
     fn nouns_agree_with_their_numbers() {
         assert_eq!(counted(1, "file"), "1 file");
         assert_eq!(counted(12_345, "file"), "12,345 files");
+        assert_eq!(counted(2, "pass"), "2 passes");
     }
 }

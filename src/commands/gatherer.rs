@@ -175,7 +175,7 @@ fn render(status: &Shown) -> String {
             progress.phase,
             HumanCount(progress.files_done),
             output::counted(progress.files_seen, "file"),
-            output::counted(progress.passes_done, "pass").replace("passs", "passes"),
+            output::counted(progress.passes_done, "pass"),
             status.watch,
         ),
     ];
