@@ -53,8 +53,8 @@ fn soif_is_checked_printed_and_converted() {
     assert!(format!("{out}{err}").contains("byte"), "the offset is named: {out}{err}");
 }
 
-#[test]
-fn a_collection_is_verified_rebuilt_and_exported() {
+/// What `up --once` stores for a small tree.
+fn gathered() -> tempfile::TempDir {
     let (tree, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     small_tree(tree.path());
     run_ok([
@@ -64,6 +64,12 @@ fn a_collection_is_verified_rebuilt_and_exported() {
         data.path().as_os_str(),
         tree.path().as_os_str(),
     ]);
+    data
+}
+
+#[test]
+fn a_collection_is_verified_rebuilt_and_exported() {
+    let data = gathered();
     for part in ["gatherer", "broker"] {
         let collection = data.path().join(part).join("collection");
         let collection = collection.to_str().unwrap();
@@ -80,15 +86,7 @@ fn a_collection_is_verified_rebuilt_and_exported() {
 
 #[test]
 fn a_flipped_byte_is_named_with_file_and_offset() {
-    let (tree, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    small_tree(tree.path());
-    run_ok([
-        "up".as_ref(),
-        "--once".as_ref(),
-        "--data".as_ref(),
-        data.path().as_os_str(),
-        tree.path().as_os_str(),
-    ]);
+    let data = gathered();
     let collection = data.path().join("gatherer/collection");
     let segment = largest_segment(&collection);
     let mut bytes = std::fs::read(&segment).unwrap();
