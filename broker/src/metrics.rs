@@ -2,8 +2,8 @@
 //!
 //! Sans-I/O.
 
-use collection::feed;
 use collection::pull::Summary;
+use collection::{Applied, feed};
 use web::metrics::Sample;
 
 use crate::status::Status;
@@ -35,24 +35,8 @@ impl Counters {
         self.pulls += 1;
         self.changes += pulled.changes;
         self.bytes += pulled.bytes;
-        self.applied.updated += pulled.applied.updated;
-        self.applied.refreshed += pulled.applied.refreshed;
-        self.applied.deleted += pulled.applied.deleted;
-        self.applied.ignored += pulled.applied.ignored;
+        self.applied += pulled.applied;
     }
-}
-
-/// What became of the changes that pulls brought.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Applied {
-    /// Objects new or changed.
-    pub updated: u64,
-    /// Objects and roots confirmed unchanged.
-    pub refreshed: u64,
-    /// Objects deleted: their last holder released them.
-    pub deleted: u64,
-    /// Changes without effect: older than what is held, repeated, of unknown objects.
-    pub ignored: u64,
 }
 
 /// Returns every sample of the broker.

@@ -11,11 +11,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use broker::config::Config;
-use broker::metrics::Applied;
 use broker::server::Server;
 use broker::source::{Kind, Source, Token};
 use broker::status::{Held, Status};
-use collection::{Change, Oid, Swept};
+use collection::{Applied, Change, Oid, Swept};
 use common::{Origin, Running, client, config, get_json, object_url, record, url_of};
 use http::{HeaderValue, StatusCode, header};
 use net::client::Request;
@@ -50,7 +49,8 @@ async fn what_a_source_says_is_found_and_what_it_deletes_is_not() {
     let status = broker.until("indexed", |it| it.index_covered == Some(it.serial)).await;
     assert_eq!(status.objects, 400);
     let counters = broker.handle.counters();
-    let applied = Applied { updated: 501, deleted: 100, ..Applied::default() };
+    let version = counters.applied.version;
+    let applied = Applied { version, updated: 501, deleted: 100, ..Applied::default() };
     assert_eq!((counters.changes, counters.applied), (601, applied), "what goes in comes out");
     broker.stop().await;
 }

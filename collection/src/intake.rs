@@ -237,14 +237,8 @@ impl Intake {
             cursor: cursor.clone(),
             end_of_snapshot,
         };
-        let applied = self.collection.apply(pulled, Stamp(clock::now_ms()))?;
+        self.tally.applied += self.collection.apply(pulled, Stamp(clock::now_ms()))?;
         self.stored = Some(cursor);
-        let sum = &mut self.tally.applied;
-        sum.version = applied.version;
-        sum.updated += applied.updated;
-        sum.refreshed += applied.refreshed;
-        sum.deleted += applied.deleted;
-        sum.ignored += applied.ignored;
         Ok(())
     }
 

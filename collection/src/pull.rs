@@ -459,12 +459,7 @@ fn add(sum: &mut Tally, found: &Tally) {
     sum.changes += found.changes;
     sum.stamps_ms += found.stamps_ms;
     sum.records += found.records;
-    let (sum, found) = (&mut sum.applied, &found.applied);
-    sum.version = sum.version.max(found.version);
-    sum.updated += found.updated;
-    sum.refreshed += found.refreshed;
-    sum.deleted += found.deleted;
-    sum.ignored += found.ignored;
+    sum.applied += found.applied;
 }
 
 fn sum_up(mut summary: Summary, tally: &Tally, now_ms: u64) -> Summary {

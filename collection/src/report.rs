@@ -1,6 +1,7 @@
 //! What the operations of a collection say about what they did.
 
 use std::fs::File;
+use std::ops::AddAssign;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -131,6 +132,17 @@ pub struct Applied {
     pub deleted: u64,
     /// Changes without effect: older than what is held, of unknown objects, repeated, unidentified.
     pub ignored: u64,
+}
+
+impl AddAssign for Applied {
+    /// Adds what came later, or elsewhere: the counts, and the newest version.
+    fn add_assign(&mut self, other: Self) {
+        self.version = self.version.max(other.version);
+        self.updated += other.updated;
+        self.refreshed += other.refreshed;
+        self.deleted += other.deleted;
+        self.ignored += other.ignored;
+    }
 }
 
 /// How much a source holds.
