@@ -22,6 +22,8 @@ use soif::Record;
 
 /// Set for the child: the directory of its collection.
 const CHILD: &str = "HARVEST_CRASH_DIRECTORY";
+/// Set for a child that compacts all the time.
+const COMPACTS: &str = "HARVEST_CRASH_COMPACTS";
 /// How many objects are changed over and over.
 const OBJECTS: u64 = 20;
 
@@ -90,28 +92,40 @@ fn child() {
     let (collection, recovery) = open(Path::new(&dir));
     assert!(!recovery.lost, "{recovery:?}");
     let compacting = collection.clone();
+    let compacts = env::var(COMPACTS).is_ok();
     thread::scope(|scope| {
         scope.spawn(move || {
-            for round in 0_u64.. {
+            for round in (0_u64..).take_while(|_| compacts) {
+                say("compacting");
                 // Far below the horizon: every delete stays.
                 if round.is_multiple_of(2) {
                     compacting.compact_tail(Stamp(1)).unwrap();
                 } else {
                     compacting.compact(Stamp(1)).unwrap();
                 }
+                say("compacted");
             }
         });
-        let mut out = std::io::stdout();
         for step in last_step(&collection) + 1.. {
             act(&collection, step);
-            writeln!(out, "ack {step}").unwrap();
-            out.flush().unwrap();
+            say(&format!("ack {step}"));
         }
     });
 }
 
-fn start_child(dir: &Path) -> Child {
-    Command::new(env::current_exe().unwrap())
+/// Tells the parent something, in one write.
+fn say(what: &str) {
+    let mut out = std::io::stdout().lock();
+    out.write_all(format!("{what}\n").as_bytes()).unwrap();
+    out.flush().unwrap();
+}
+
+fn start_child(dir: &Path, compacts: bool) -> Child {
+    let mut command = Command::new(env::current_exe().unwrap());
+    if compacts {
+        command.env(COMPACTS, "1");
+    }
+    command
         .args(["child", "--exact", "--nocapture"])
         .env(CHILD, dir)
         .stdout(Stdio::piped())
@@ -119,25 +133,31 @@ fn start_child(dir: &Path) -> Child {
         .unwrap()
 }
 
-/// Lets the child acknowledge `steps`, spins `spin` times, kills it, and returns the last step that
-/// it told.
-fn run_and_kill(dir: &Path, steps: u64, spin: u64) -> u64 {
-    let mut child = start_child(dir);
+/// Lets the child acknowledge `steps`, and begin a compaction if it is to be killed in one; spins
+/// `spin` times and kills it. Returns the last step that it told, and what it did.
+fn run_and_kill(dir: &Path, steps: u64, spin: u64, compacts: bool) -> (u64, &'static str) {
+    let mut child = start_child(dir, compacts);
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    let mut told = 0;
-    let mut read = 0;
-    let mut acknowledged = |line: String| {
+    let (mut told, mut read) = (0, 0);
+    let mut doing = "opening";
+    let mut hear = |line: &str| {
         // The harness prints before the first one on the same line.
         if let Some((_, step)) = line.split_once("ack ") {
             told = step.parse().unwrap();
             read += 1;
+            doing = if doing == "opening" { "appending" } else { doing };
+        } else if line.ends_with("compacting") {
+            doing = "compacting";
+        } else if line.ends_with("compacted") {
+            doing = "appending";
         }
-        read
+        (told, read, doing)
     };
     // With no steps the kill comes while it opens the collection.
     if steps != 0 {
         for line in lines.by_ref() {
-            if acknowledged(line.unwrap()) == steps {
+            let (_, read, doing) = hear(&line.unwrap());
+            if steps <= read && (!compacts || doing == "compacting") {
                 break;
             }
         }
@@ -148,9 +168,10 @@ fn run_and_kill(dir: &Path, steps: u64, spin: u64) -> u64 {
     // What it told before it died counts too, but for a line that it did not finish.
     let rest: Vec<String> = lines.map_while(Result::ok).collect();
     for line in rest.iter().take(rest.len().saturating_sub(1)) {
-        acknowledged(line.clone());
+        hear(line);
     }
-    told
+    let (told, _, doing) = hear("");
+    (told, doing)
 }
 
 fn check(collection: &Collection, told: u64) {
@@ -192,16 +213,25 @@ fn a_kill_at_any_moment_loses_nothing_acknowledged() {
     let seed = number("HARVEST_CRASH_SEED").unwrap_or_else(|| getrandom::u64().unwrap()).max(1);
     let mut state = seed;
     let dir = tempfile::tempdir().unwrap();
+    let mut killed = BTreeMap::from([("appending", 0), ("compacting", 0)]);
     for round in 0..rounds {
         let steps = random(&mut state) % 70;
         let steps = steps.saturating_sub(10);
         let spin = random(&mut state) % if steps == 0 { 20_000_000 } else { 2_000_000 };
-        println!("seed {seed}, round {round}: killed {spin} spins after {steps} steps");
-        let told = run_and_kill(dir.path(), steps, spin);
+        let compacts = round % 2 == 1;
+        let spin = if compacts { spin / 20 } else { spin };
+        let (told, doing) = run_and_kill(dir.path(), steps, spin, compacts);
+        println!(
+            "seed {seed}, round {round}: killed while {doing}, {spin} spins after {steps} steps"
+        );
+        *killed.entry(doing).or_insert(0) += 1;
         let (collection, recovery) = open(dir.path());
         assert!(!recovery.lost, "{recovery:?}");
         check(&collection, told);
     }
+    println!("{killed:?}");
+    let least = rounds / 4;
+    assert!(["appending", "compacting"].iter().all(|it| least <= killed[it]), "{killed:?}");
 }
 
 /// Runs as the child under a limit on the size of files: commits until there is no room, and shows
