@@ -10,6 +10,7 @@ use std::sync::atomic::Ordering;
 
 use crate::collection::{Collection, Inner};
 use crate::error::Error;
+use crate::log::Halt;
 
 impl Collection {
     /// Tells what may take long (compaction, sweep, release of a source, verification) to end with
@@ -26,7 +27,7 @@ impl Collection {
         let inner = &self.inner;
         let _uncompacted = inner.compacting.lock().unwrap_or_else(PoisonError::into_inner);
         let mut tail = inner.tail();
-        tail.stopped = true;
+        tail.halt = Some(Halt::Closed);
         inner.drop_keys();
         if let Err(error) = inner.lock.unlock() {
             tracing::warn!(dir = %inner.dir.display(), %error, "collection not unlocked");

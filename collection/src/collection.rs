@@ -5,7 +5,7 @@
 //!
 //! Source: DESIGN.md, "The one idea".
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -18,6 +18,7 @@ use tokio::sync::watch;
 use crate::change::{Batch, Change, Note, Oid, Stamp, Stored, Version};
 use crate::compact;
 use crate::content;
+use crate::disk::Disk;
 use crate::error::Error;
 use crate::holders::{USER, note_key};
 use crate::index::Slot;
@@ -29,6 +30,7 @@ use crate::pack::{self, Packed};
 use crate::recover;
 use crate::replay;
 use crate::report::{Extents, Recovery, Stats};
+use crate::room;
 use crate::scan::{Pinned, Scan};
 use crate::segment::Entry;
 use crate::verify;
@@ -79,7 +81,7 @@ impl Collection {
     /// [`Error::InUse`]: another process has it. [`Error::Manifest`]: run a rebuild. Otherwise the
     /// file system refused.
     pub fn open(dir: &Path, options: Options, now: Stamp) -> Result<(Self, Recovery), Error> {
-        Self::open_with(dir, options, now, false)
+        Self::open_on(&Disk::System, dir, options, now, false)
     }
 
     /// Opens a collection whose files are damaged beyond what [`open`](Self::open) repairs: checks
@@ -91,27 +93,28 @@ impl Collection {
     ///
     /// As for [`open`](Self::open).
     pub fn rebuild(dir: &Path, options: Options, now: Stamp) -> Result<(Self, Recovery), Error> {
-        Self::open_with(dir, options, now, true)
+        Self::open_on(&Disk::System, dir, options, now, true)
     }
 
-    fn open_with(
+    pub(crate) fn open_on(
+        disk: &Disk,
         dir: &Path,
         options: Options,
         now: Stamp,
         thorough: bool,
     ) -> Result<(Self, Recovery), Error> {
-        fs::create_dir_all(dir).map_err(|error| Error::io("cannot create", dir, error))?;
+        disk.make_directory(dir).map_err(|error| Error::io("cannot create", dir, error))?;
         let lock = lock::take(dir)?;
         // A verification that was killed leaves as much as the key index is large.
         let model = dir.join(verify::MODEL);
         Keys::remove(&model).map_err(|source| Error::keys(model, source))?;
-        let mut opened = recover::open(dir, now, thorough)?;
+        let mut opened = recover::open(disk, dir, now, thorough)?;
         let mut indexed =
             replay::open_keys(dir, &options, &opened.log, &mut opened.tail, thorough, now);
         if matches!(indexed, Err(Error::Damaged { .. })) && !thorough {
             // A sealed segment is damaged where only a look into its members shows it.
             let cut = opened.cut;
-            opened = recover::open(dir, now, true)?;
+            opened = recover::open(disk, dir, now, true)?;
             opened.cut.splice(0..0, cut);
             indexed = replay::open_keys(dir, &options, &opened.log, &mut opened.tail, true, now);
         }
@@ -150,7 +153,7 @@ impl Collection {
         self.inner.commit(&mut tail, &[], &notes, now)?;
         let mut manifest = tail.manifest_now();
         manifest.lost = false;
-        tail.replace(manifest, &self.inner.dir)
+        tail.replace(manifest, &self.inner.log)
     }
 
     /// Returns the version of the last commit.
@@ -182,9 +185,8 @@ impl Collection {
     ///
     /// # Errors
     ///
-    /// [`Error::Refused`]: correct or drop that change. [`Error::Full`]: nothing of it is kept; free
-    /// space and commit again. [`Error::Keys`]: nothing of it is kept. After any other error open
-    /// the collection again: whether the batch is there shows only then.
+    /// [`Error::Refused`]: correct or drop that change. [`Error::Stopped`]: it is closed. After any
+    /// other nothing of it is kept; where it [`may pass`](Error::may_pass), commit it again later.
     pub fn commit(&self, batch: Batch, now: Stamp) -> Result<Version, Error> {
         let notes: Vec<Note> = batch
             .notes
@@ -325,10 +327,10 @@ impl Collection {
     pub fn new_epoch(&self, now: Stamp) -> Result<Version, Error> {
         let mut tail = self.inner.tail();
         self.inner.go_on()?;
-        tail.go_on(&self.inner.dir)?;
+        tail.go_on(&self.inner.log)?;
         let mut manifest = tail.manifest_now();
         manifest.epoch = recover::fresh_epoch(now, manifest.epoch);
-        tail.replace(manifest, &self.inner.dir)?;
+        tail.replace(manifest, &self.inner.log)?;
         let (epoch, commit, serial) = (tail.manifest.epoch, tail.commit, tail.serial);
         let indexed = self.inner.read_keys(|keys| {
             keys.writes().commit(epoch, commit, serial);
@@ -400,7 +402,8 @@ impl Inner {
         if packed.is_empty() {
             return Ok(tail.version());
         }
-        tail.go_on(&self.dir)?;
+        tail.go_on(&self.log)?;
+        room::check(self, tail, packed)?;
         // What nobody could look up had better not be taken.
         self.read_keys(|_keys| Ok(()))?;
         let appended = self.log.append(tail, packed, now, self.options.segment_bytes_max)?;

@@ -10,7 +10,6 @@
 //!
 //! Source: DESIGN.md, "On disk".
 
-use std::os::unix::fs::FileExt;
 use std::sync::{Arc, PoisonError};
 
 use crate::change::{Change, Note, Scanned, Stamp};
@@ -28,6 +27,9 @@ use crate::segment::{Entry, Segment};
 const LEVEL_COMPACT: u32 = 9;
 /// So many superseded changes are worth a full compaction, if they are half as many as the objects.
 const GARBAGE_MIN: u64 = 10_000;
+/// So many bytes of notes since the last compaction are worth a full one, if all else is not twice as
+/// much: which of them are superseded shows only then.
+const NOTES_BYTES_MIN: u64 = 16 << 20;
 /// So many members since the last compaction are worth packing together, if they are small.
 const TAIL_MEMBERS_MIN: u64 = 512;
 /// Members are small below this mean, in bytes.
@@ -49,9 +51,13 @@ pub(crate) enum Due {
 /// Says whether compaction is worth its while.
 pub(crate) fn due(view: &View, objects: u64) -> Option<Due> {
     let (mut changes, mut members, mut bytes) = (0_u64, 0_u64, 0_u64);
+    let (mut notes_bytes, mut other_bytes) = (0_u64, 0_u64);
     for segment in &view.segments {
         for entry in segment.entries().iter() {
             changes += u64::from(entry.changes);
+            let is_new_notes = entry.local && view.compacted < entry.commit;
+            *(if is_new_notes { &mut notes_bytes } else { &mut other_bytes }) +=
+                u64::from(entry.bytes);
             if view.compacted < entry.commit {
                 members += 1;
                 bytes += u64::from(entry.bytes);
@@ -59,7 +65,8 @@ pub(crate) fn due(view: &View, objects: u64) -> Option<Due> {
         }
     }
     let garbage = changes.saturating_sub(objects).saturating_sub(view.residue);
-    if GARBAGE_MIN.max(objects / 2) <= garbage {
+    let much_of_notes = NOTES_BYTES_MIN.max(other_bytes / 2) <= notes_bytes;
+    if GARBAGE_MIN.max(objects / 2) <= garbage || much_of_notes {
         return Some(Due::All);
     }
     let small = TAIL_MEMBERS_MIN <= members && bytes < members * TAIL_MEMBER_BYTES;
@@ -102,30 +109,48 @@ impl Inner {
     fn compact(&self, due: Due, now: Stamp) -> Result<Compacted, Error> {
         let _one = self.compacting.lock().unwrap_or_else(PoisonError::into_inner);
         self.go_on()?;
-        let (inputs, start, commit) = {
+        let (mut inputs, mut start, commit, free) = {
             let mut tail = self.tail();
-            tail.go_on(&self.dir)?;
+            tail.go_on(&self.log)?;
             if tail.end != 0 {
                 self.log.roll(&mut tail)?;
             }
             let mut segments = self.log.view().segments;
             segments.pop();
             let start = if due == Due::All { 0 } else { tail_start(&segments) };
-            (segments.split_off(start), start, tail.commit)
+            let free = self.room(&tail).map_or(u64::MAX, |(free, _)| free);
+            (segments.split_off(start), start, tail.commit, free)
         };
-        if inputs.is_empty() {
-            return Ok(Compacted::default());
+        let mut total = Compacted::default();
+        // What is replaced gives its space back before the next part is written.
+        while !inputs.is_empty() {
+            let rest = inputs.split_off(affordable(&inputs, free));
+            let done = self.compact_run(&inputs, start, (due, commit), now)?;
+            start += usize::try_from(done.segments.1).unwrap_or(0);
+            total += done;
+            inputs = rest;
         }
+        Ok(total)
+    }
+
+    /// Rewrites a run of segments, which begins with the segment `start`.
+    fn compact_run(
+        &self,
+        inputs: &[Arc<Segment>],
+        start: usize,
+        (due, commit): (Due, u64),
+        now: Stamp,
+    ) -> Result<Compacted, Error> {
         let forgotten = now.0.saturating_sub(millis(self.options.horizon));
-        let mut rewrite = Rewrite::new(self, start == 0, Stamp(forgotten));
+        let mut rewrite = Rewrite::new(self, due, start == 0, Stamp(forgotten));
         rewrite.base = inputs.first().and_then(|it| Some(it.entries().first()?.base)).unwrap_or(0);
-        for segment in &inputs {
+        for segment in inputs {
             rewrite.segment(segment)?;
         }
         rewrite.finish()?;
         // Before the log forgets: an index that is behind could not be caught up any more.
         self.read_keys(Keys::flush)?;
-        self.install(&inputs, start, commit, rewrite)
+        self.install(inputs, start, commit, rewrite)
     }
 
     /// Puts the new segments in the place of the old ones.
@@ -137,7 +162,7 @@ impl Inner {
         mut rewrite: Rewrite<'_>,
     ) -> Result<Compacted, Error> {
         let mut tail = self.tail();
-        tail.go_on(&self.dir)?;
+        tail.go_on(&self.log)?;
         let mut manifest = tail.manifest_now();
         let end = start + inputs.len();
         let numbers = rewrite.outputs.iter().map(|it| it.number);
@@ -151,9 +176,11 @@ impl Inner {
         manifest.horizon = manifest.horizon.max(rewrite.horizon);
         if start == 0 {
             manifest.residue = rewrite.residue;
+        } else if rewrite.due == Due::All {
+            manifest.residue += rewrite.residue;
         }
-        let replaced = tail.replace(manifest, &self.dir);
-        if replaced.is_err() && tail.stopped {
+        let replaced = tail.replace(manifest, &self.log);
+        if replaced.is_err() && tail.halt.is_some() {
             // The list may name the old segments or the new ones: both stay for the next opening.
             rewrite.outputs.clear();
         }
@@ -179,6 +206,18 @@ impl Inner {
     }
 }
 
+/// Returns how many of the segments can be rewritten at once with so much space free: all, if it
+/// allows; at least one, for which commits leave room.
+fn affordable(segments: &[Arc<Segment>], free: u64) -> usize {
+    let mut left = free;
+    let fits = |it: &&Arc<Segment>| {
+        let before = left;
+        left = left.saturating_sub(it.end());
+        it.end() <= before
+    };
+    segments.iter().take_while(fits).count().max(1)
+}
+
 /// Returns where the tail begins: back from the end, segments not much larger than those after.
 fn tail_start(segments: &[Arc<Segment>]) -> usize {
     let mut bytes = 0;
@@ -196,6 +235,7 @@ fn tail_start(segments: &[Arc<Segment>]) -> usize {
 /// New segments in the making. Dropped before they are installed, they go.
 struct Rewrite<'a> {
     inner: &'a Inner,
+    due: Due,
     /// Whether the run begins with the first segment.
     first: bool,
     /// Tombstones before this moment may go.
@@ -227,12 +267,13 @@ impl Drop for Rewrite<'_> {
 }
 
 impl<'a> Rewrite<'a> {
-    fn new(inner: &'a Inner, first: bool, forgotten: Stamp) -> Self {
+    fn new(inner: &'a Inner, due: Due, first: bool, forgotten: Stamp) -> Self {
         let options = &inner.options;
         // What was once within the limits stays, whatever the limits are now.
         let drafter = || Drafter::new(options.member_bytes_max, MEMBER_BYTES_MAX);
         Self {
             inner,
+            due,
             first,
             forgotten,
             changes: drafter(),
@@ -371,7 +412,11 @@ impl<'a> Rewrite<'a> {
         if self.outputs.is_empty() || self.inner.options.segment_bytes_max <= self.end {
             self.sync()?;
             let number = self.inner.tail().allocate();
-            self.outputs.push(Arc::new(Segment::create(&self.inner.dir, number)?));
+            self.outputs.push(Arc::new(Segment::create(
+                &self.inner.log.disk,
+                &self.inner.dir,
+                number,
+            )?));
             self.end = 0;
         }
         Ok(())

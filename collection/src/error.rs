@@ -35,9 +35,19 @@ pub enum Error {
         /// What the system said.
         source: io::Error,
     },
-    /// The collection has been closed; or an earlier write or sync failed, so what the disk holds is
-    /// unknown. Open the collection again.
-    #[error("collection {dir} is closed, or stopped after an earlier error: open it again")]
+    /// So little space is free that nothing more is taken; all that is there is served. Free space;
+    /// commits are taken again by themselves.
+    #[error("not accepting changes: free {free} of {needed} bytes needed on the disk of {dir}")]
+    NoRoom {
+        /// The collection's directory.
+        dir: PathBuf,
+        /// What is free, in bytes.
+        free: u64,
+        /// What must be, in bytes.
+        needed: u64,
+    },
+    /// The collection has been closed. Open it again.
+    #[error("collection {dir} is closed: open it again")]
     Stopped {
         /// The collection's directory.
         dir: PathBuf,
@@ -212,6 +222,22 @@ impl Error {
                 Self::Full { path, source: io::Error::from(source.kind()) }
             }
             source => Self::Keys { path, source },
+        }
+    }
+
+    /// Whether the machine is at fault and may be well again by itself: the disk is full or read-only,
+    /// too many files are open, the key index cannot be made just now. Nothing is damaged, and
+    /// nothing of a batch that was refused so is kept: commit it again later.
+    #[must_use]
+    pub fn may_pass(&self) -> bool {
+        match self {
+            Self::Full { .. } | Self::NoRoom { .. } | Self::Keys { .. } => true,
+            Self::Io { source, .. } => {
+                let of_files = [rustix::io::Errno::MFILE, rustix::io::Errno::NFILE];
+                source.kind() == io::ErrorKind::ReadOnlyFilesystem
+                    || of_files.iter().any(|it| source.raw_os_error() == Some(it.raw_os_error()))
+            }
+            _ => false,
         }
     }
 

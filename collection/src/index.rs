@@ -99,7 +99,8 @@ impl Inner {
         drop(slot.keys.take());
         slot.made += 1;
         let view = self.log.view();
-        match replay::fresh_keys(&self.dir, &self.options, &view, &|| self.go_on()) {
+        match replay::fresh_keys(&self.log.disk, &self.dir, &self.options, &view, &|| self.go_on())
+        {
             Ok((keys, live)) => {
                 self.live.store(live, Ordering::Release);
                 (slot.keys, slot.failure) = (Some(keys), None);
@@ -270,7 +271,8 @@ mod tests {
             Err(Error::Stopped { dir: dir.path().to_owned() })
         };
         let view = inner.log.view();
-        let outcome = replay::fresh_keys(dir.path(), &inner.options, &view, &go_on);
+        let outcome =
+            replay::fresh_keys(&inner.log.disk, dir.path(), &inner.options, &view, &go_on);
         assert!(matches!(outcome, Err(Error::Stopped { .. })), "{outcome:?}");
         assert_eq!(steps.get(), members, "it is asked at every member");
         collection.close();

@@ -33,6 +33,7 @@ use soif::digest::Md5;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::change::{Change, Epoch, GATHERER_ID, GATHERER_ROOT, Note, Oid, Stamp, plain_url};
+use crate::disk::Disk;
 use crate::holders::{CURSOR, HOLDERS, Holders};
 use crate::member::{get, put};
 use store::Store;
@@ -130,8 +131,13 @@ type Outcome<T> = Result<T, sled::Error>;
 
 impl Keys {
     /// Opens the index in `dir`, as it was last made durable.
-    pub(crate) fn open(dir: &Path, table_bytes_max: usize, ttl_default_ms: u64) -> Outcome<Self> {
-        Ok(Self { store: Store::open(dir, table_bytes_max)?, ttl_default_ms })
+    pub(crate) fn open(
+        disk: &Disk,
+        dir: &Path,
+        table_bytes_max: usize,
+        ttl_default_ms: u64,
+    ) -> Outcome<Self> {
+        Ok(Self { store: Store::open(disk, dir, table_bytes_max)?, ttl_default_ms })
     }
 
     /// Removes the index in `dir`, if there is one.
@@ -151,6 +157,11 @@ impl Keys {
     /// takes long ends early unless `goes_on`.
     pub(crate) fn tend(&self, goes_on: &dyn Fn() -> bool) -> Outcome<()> {
         self.store.tend(goes_on)
+    }
+
+    /// Returns about how much is still to be written to the disk, in bytes.
+    pub(crate) fn unwritten_bytes(&self) -> u64 {
+        self.store.unwritten_bytes()
     }
 
     pub(crate) fn watermark(&self) -> Option<Watermark> {
@@ -497,7 +508,7 @@ mod tests {
         expected: (&[&str], u64),
     ) -> (tempfile::TempDir, Keys) {
         let dir = tempfile::tempdir().unwrap();
-        let keys = Keys::open(dir.path(), 1 << 20, 5000).unwrap();
+        let keys = Keys::open(&Disk::System, dir.path(), 1 << 20, 5000).unwrap();
         let mut serial = 0;
         for (commit, changes) in (1..).zip(batches) {
             let mut writes = keys.writes();

@@ -5,11 +5,12 @@
 //!
 //! Source: DESIGN.md, "The one idea".
 
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::change::{Scanned, Stamp, Version};
+use crate::disk::Disk;
 use crate::error::Error;
 use crate::manifest::Manifest;
 use crate::member::{Header, MEMBER_BYTES_MAX, Unpacker};
@@ -17,6 +18,9 @@ use crate::pack::Packed;
 use crate::recover::fresh_epoch;
 use crate::report::Extents;
 use crate::segment::{Entry, Segment};
+
+/// What a file system writes at once, at most, in bytes.
+const BLOCK_BYTES: u64 = 64 << 10;
 
 /// The segments, and how far they may be read.
 #[derive(Clone, Debug, Default)]
@@ -34,6 +38,7 @@ pub(crate) struct View {
 /// The readers' side of the log.
 #[derive(Debug)]
 pub(crate) struct Log {
+    pub(crate) disk: Disk,
     pub(crate) dir: PathBuf,
     view: RwLock<View>,
 }
@@ -50,8 +55,17 @@ pub(crate) struct Tail {
     pub(crate) commit: u64,
     /// The next free segment number.
     pub(crate) next: u64,
-    /// What the disk holds is unknown since an error: nothing more is written.
-    pub(crate) stopped: bool,
+    /// Why nothing is written.
+    pub(crate) halt: Option<Halt>,
+}
+
+/// Why nothing is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Halt {
+    /// What the disk holds is unknown since an error.
+    Unsure,
+    /// The collection is closed.
+    Closed,
 }
 
 /// What an append gave.
@@ -67,8 +81,8 @@ pub(crate) struct Appended {
 
 impl Log {
     /// Makes the log of `view` in `dir`.
-    pub(crate) fn new(dir: &Path, view: View) -> Self {
-        Self { dir: dir.to_owned(), view: RwLock::new(view) }
+    pub(crate) fn new(disk: &Disk, dir: &Path, view: View) -> Self {
+        Self { disk: disk.clone(), dir: dir.to_owned(), view: RwLock::new(view) }
     }
 
     pub(crate) fn view(&self) -> View {
@@ -88,7 +102,7 @@ impl Log {
     ///
     /// # Errors
     ///
-    /// The system's. Nothing is kept; if that cannot be made sure of, the tail stops.
+    /// The system's. Nothing is kept; where that is not sure yet, the next append sees to it first.
     pub(crate) fn append(
         &self,
         tail: &mut Tail,
@@ -96,7 +110,7 @@ impl Log {
         now: Stamp,
         segment_bytes_max: u64,
     ) -> Result<Appended, Error> {
-        tail.go_on(&self.dir)?;
+        tail.go_on(self)?;
         if segment_bytes_max <= tail.end {
             self.roll(tail)?;
         }
@@ -138,15 +152,14 @@ impl Log {
         let path = &tail.active.path;
         if let Err(error) = file.write_all_at(bytes, tail.end) {
             // Without this the next opening would report what is left as a cut commit.
-            tail.stopped = file.set_len(tail.end).is_err();
+            if file.set_len(tail.end).is_err() {
+                tail.halt = Some(Halt::Unsure);
+            }
             return Err(Error::io("cannot append to", path, error));
         }
         if let Err(error) = file.sync_data() {
-            // After a failed sync the kernel may have dropped the pages: only a fresh look helps.
-            tail.stopped = true;
-            if let Err(error) = file.set_len(tail.end) {
-                tracing::error!(path = %path.display(), %error, "cannot take back a failed commit");
-            }
+            // After a failed sync the kernel may have dropped the pages.
+            tail.halt = Some(Halt::Unsure);
             return Err(Error::io("cannot sync", path, error));
         }
         Ok(())
@@ -159,11 +172,11 @@ impl Log {
     /// The system's; the active segment stays.
     pub(crate) fn roll(&self, tail: &mut Tail) -> Result<(), Error> {
         let number = tail.allocate();
-        let fresh = Arc::new(Segment::create(&self.dir, number)?);
+        let fresh = Arc::new(Segment::create(&self.disk, &self.dir, number)?);
         let mut manifest = tail.manifest_now();
         manifest.segments.push(number);
         manifest.sealed.insert(tail.active.number, tail.end);
-        tail.replace(manifest, &self.dir)?;
+        tail.replace(manifest, self)?;
         tail.active = Arc::clone(&fresh);
         tail.end = 0;
         self.change_view(|view| view.segments.push(fresh));
@@ -181,20 +194,22 @@ impl Tail {
         let mut manifest = self.manifest_now();
         manifest.epoch = fresh_epoch(now, manifest.epoch);
         manifest.lost = true;
-        self.replace(manifest, &log.dir)?;
+        self.replace(manifest, log)?;
         let version = self.version();
         log.change_view(|view| view.version = version);
         Ok(())
     }
 
-    /// Replaces the manifest in `dir`.
+    /// Replaces the manifest of `log`.
     ///
     /// # Errors
     ///
-    /// The system's; the old one stands, or the tail stops.
-    pub(crate) fn replace(&mut self, manifest: Manifest, dir: &Path) -> Result<(), Error> {
-        if let Err(unwritten) = manifest.write(dir) {
-            self.stopped |= unwritten.replaced;
+    /// The system's; the old one stands, if need be as soon as anything can be written again.
+    pub(crate) fn replace(&mut self, manifest: Manifest, log: &Log) -> Result<(), Error> {
+        if let Err(unwritten) = manifest.write(&log.disk, &log.dir) {
+            if unwritten.replaced {
+                self.halt = Some(Halt::Unsure);
+            }
             return Err(unwritten.error);
         }
         self.manifest = manifest;
@@ -205,9 +220,35 @@ impl Tail {
     ///
     /// # Errors
     ///
-    /// [`Error::Stopped`].
-    pub(crate) fn go_on(&self, dir: &Path) -> Result<(), Error> {
-        if self.stopped { Err(Error::Stopped { dir: dir.to_owned() }) } else { Ok(()) }
+    /// [`Error::Stopped`]; or the disk is still as bad as when it failed.
+    pub(crate) fn go_on(&mut self, log: &Log) -> Result<(), Error> {
+        match self.halt {
+            None => Ok(()),
+            Some(Halt::Closed) => Err(Error::Stopped { dir: log.dir.clone() }),
+            Some(Halt::Unsure) => self.resume(log),
+        }
+    }
+
+    /// Makes what the disk holds what we know it to hold. All that was acknowledged was synced once,
+    /// so it is there, but for the block that the last commit ends in, which may have been written
+    /// again since, and in vain.
+    fn resume(&mut self, log: &Log) -> Result<(), Error> {
+        let (file, path) = (&self.active.file, &self.active.path);
+        let failed = |error| Error::io("cannot write again to", path, error);
+        file.set_len(self.end).map_err(failed)?;
+        if let Some(last) = self.active.entries().last() {
+            self.active.read(last, &mut Unpacker::new(MEMBER_BYTES_MAX))?;
+        }
+        let start = self.end / BLOCK_BYTES * BLOCK_BYTES;
+        let mut block = vec![0; usize::try_from(self.end - start).unwrap_or(0)];
+        file.real().read_exact_at(&mut block, start).map_err(failed)?;
+        file.write_all_at(&block, start).map_err(failed)?;
+        file.sync_all().map_err(failed)?;
+        // A list that was not put in force may stand there.
+        self.manifest_now().write(&log.disk, &log.dir)?;
+        self.halt = None;
+        tracing::info!(dir = %log.dir.display(), "the disk takes changes again");
+        Ok(())
     }
 
     /// Takes a segment number.
@@ -276,7 +317,7 @@ impl View {
                 match extents.files.last_mut() {
                     Some((_, _, length)) if joins => *length += u64::from(entry.bytes),
                     _ => extents.files.push((
-                        Arc::clone(&segment.file),
+                        Arc::clone(segment.file.real()),
                         entry.offset,
                         u64::from(entry.bytes),
                     )),

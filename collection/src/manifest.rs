@@ -7,13 +7,14 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::change::Epoch;
+use crate::disk::{Disk, File};
 use crate::error::Error;
 
 const NAME: &str = "MANIFEST";
@@ -137,16 +138,19 @@ impl Manifest {
     /// # Errors
     ///
     /// The system's, and which of the two stands.
-    pub(crate) fn write(&self, dir: &Path) -> Result<(), Unwritten> {
+    pub(crate) fn write(&self, disk: &Disk, dir: &Path) -> Result<(), Unwritten> {
         let path = Self::path_in(dir);
         let beside = dir.join("MANIFEST.new");
         let stage = || -> io::Result<File> {
-            let mut file = File::create(&beside)?;
-            file.write_all(self.text().as_bytes())?;
+            let file = disk.create(&beside)?;
+            file.write_all_at(self.text().as_bytes(), 0)?;
             file.sync_all()?;
             // Before the rename, so that it cannot fail for want of a file descriptor after it.
-            let directory = File::open(dir)?;
-            fs::rename(&beside, &path)?;
+            let directory = disk.open_to_sync(dir)?;
+            // The files that it names are there before it is: what a power cut leaves of a
+            // directory need not be the first of what was done to it.
+            directory.sync_all()?;
+            disk.rename(&beside, &path)?;
             Ok(directory)
         };
         let failed = |replaced| {
@@ -198,7 +202,7 @@ mod tests {
     fn what_is_written_reads_back() {
         let dir = tempfile::tempdir().unwrap();
         assert_eq!(Manifest::read(dir.path()).unwrap(), None);
-        sample().write(dir.path()).unwrap();
+        sample().write(&Disk::System, dir.path()).unwrap();
         assert_eq!(Manifest::read(dir.path()).unwrap(), Some(sample()));
     }
 

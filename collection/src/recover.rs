@@ -10,11 +10,11 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::change::{Epoch, Stamp};
+use crate::disk::Disk;
 use crate::error::{Damage, Error};
 use crate::log::{Log, Tail, View};
 use crate::manifest::Manifest;
@@ -42,10 +42,11 @@ pub(crate) fn fresh_epoch(now: Stamp, before: Epoch) -> Epoch {
 /// # Errors
 ///
 /// [`Error::Manifest`] unless `thorough`; the system's.
-pub(crate) fn open(dir: &Path, now: Stamp, thorough: bool) -> Result<Opened, Error> {
+pub(crate) fn open(disk: &Disk, dir: &Path, now: Stamp, thorough: bool) -> Result<Opened, Error> {
     let found = segments_in(dir)?;
-    let (mut manifest, listed) = manifest(dir, &found, thorough, now)?;
+    let (mut manifest, listed) = manifest(disk, dir, &found, thorough, now)?;
     let mut recovery = Recoverer {
+        disk,
         dir,
         cut: Vec::new(),
         next: next_number(&manifest),
@@ -76,19 +77,19 @@ pub(crate) fn open(dir: &Path, now: Stamp, thorough: bool) -> Result<Opened, Err
     if segments.is_empty() {
         // The manifest first: a file that it does not name is a leftover.
         manifest.segments.clear();
-        manifest.write(dir)?;
-        segments.push(Arc::new(Segment::create(dir, recovery.next)?));
+        manifest.write(disk, dir)?;
+        segments.push(Arc::new(Segment::create(disk, dir, recovery.next)?));
     }
     manifest.segments = segments.iter().map(|it| it.number).collect();
     let sealed = segments.split_last().map_or(&[][..], |(_, sealed)| sealed);
     manifest.sealed = sealed.iter().map(|it| (it.number, it.end())).collect();
     if manifest != before || !listed {
-        manifest.write(dir)?;
+        manifest.write(disk, dir)?;
     }
     // Only now: a file on the list must never be missing.
     for path in recovery.replaced {
         let aside = path.with_extension("gz.damaged");
-        fs::rename(&path, &aside).map_err(|error| Error::io("cannot rename", &path, error))?;
+        disk.rename(&path, &aside).map_err(|error| Error::io("cannot rename", &path, error))?;
     }
     if let Some((segment, end)) = truncate {
         let cut = segment.file.set_len(end).and_then(|()| segment.file.sync_all());
@@ -102,12 +103,13 @@ pub(crate) fn open(dir: &Path, now: Stamp, thorough: bool) -> Result<Opened, Err
         compacted: tail.manifest.compacted,
         residue: tail.manifest.residue,
     };
-    Ok(Opened { log: Log::new(dir, view), tail, cut })
+    Ok(Opened { log: Log::new(disk, dir, view), tail, cut })
 }
 
 /// Reads the manifest, or makes one for a new directory, or one of the files that are there if it
 /// must; says whether it can be relied on. If so, files that it does not name are leftovers.
 fn manifest(
+    disk: &Disk,
     dir: &Path,
     found: &BTreeSet<u64>,
     thorough: bool,
@@ -123,11 +125,13 @@ fn manifest(
             return Err(Error::Manifest { path, what: "it is missing".to_owned() });
         }
         Err(error @ Error::Manifest { .. }) if !thorough => return Err(error),
-        Ok(None) | Err(Error::Manifest { .. }) => return Ok((unlisted(dir, found, now)?, false)),
+        Ok(None) | Err(Error::Manifest { .. }) => {
+            return Ok((unlisted(disk, dir, found, now)?, false));
+        }
         Err(error) => return Err(error),
     };
     for number in found.iter().filter(|it| !manifest.segments.contains(it)) {
-        remove(&Segment::path_in(dir, *number))?;
+        remove(disk, &Segment::path_in(dir, *number))?;
     }
     Ok((manifest, true))
 }
@@ -144,7 +148,7 @@ fn tail(manifest: Manifest, segments: &[Arc<Segment>]) -> Result<Tail, Error> {
         })?,
         end: 0,
         next: next_number(&manifest),
-        stopped: false,
+        halt: None,
         manifest,
     };
     tail.end = tail.active.end();
@@ -175,6 +179,7 @@ enum Taken {
 }
 
 struct Recoverer<'a> {
+    disk: &'a Disk,
     dir: &'a Path,
     cut: Vec<Cut>,
     /// The next free segment number.
@@ -194,7 +199,7 @@ impl Recoverer<'_> {
         sealed: Option<u64>,
         thorough: bool,
     ) -> Result<Taken, Error> {
-        let segment = match Segment::open(self.dir, number) {
+        let segment = match Segment::open(self.disk, self.dir, number) {
             Ok(segment) => segment,
             Err(Error::Io { source, path, .. }) if source.kind() == io::ErrorKind::NotFound => {
                 let why = Damage::Missing;
@@ -203,7 +208,9 @@ impl Recoverer<'_> {
             }
             Err(error) => return Err(error),
         };
-        let length = segment.file_bytes()?;
+        let written = segment.file_bytes()?;
+        // What follows is left of a commit that failed: nobody was told of it.
+        let length = sealed.map_or(written, |it| it.min(written));
         let survey = segment.survey(active || thorough, self.last, length)?;
         let whole = if active { survey.whole_commits() } else { survey.entries.clone() };
         self.last = whole.last().map_or(self.last, |it| it.last);
@@ -226,8 +233,7 @@ impl Recoverer<'_> {
             && survey.gaps.iter().all(|gap| end <= gap.offset);
         if active && is_prefix {
             let why = survey.gaps.first().map_or(Damage::Commit, |it| it.why);
-            // Bytes that are all there but wrong may have been acknowledged once.
-            let lost = !matches!(why, Damage::Truncated | Damage::Commit);
+            let lost = !is_unfinished(&segment, &survey, whole.len())?;
             let bytes = length - end;
             self.cut.push(Cut { file: segment.path.clone(), offset: end, bytes, why, lost });
             segment.extend(whole);
@@ -243,7 +249,7 @@ impl Recoverer<'_> {
         survey: &Survey,
         whole: &[Entry],
     ) -> Result<Arc<Segment>, Error> {
-        let fresh = Segment::create(self.dir, self.next)?;
+        let fresh = Segment::create(self.disk, self.dir, self.next)?;
         self.next += 1;
         let mut end = 0;
         let mut moved = Vec::with_capacity(whole.len());
@@ -270,6 +276,23 @@ impl Recoverer<'_> {
     }
 }
 
+/// Whether what follows the first `whole` members at the end of the log is one commit that was never
+/// acknowledged. Of bytes that were not synced a power cut may leave any sectors, and zeros in the
+/// place of the others. Bytes that are all there but wrong may have been acknowledged once, and so
+/// was a commit that another one follows.
+fn is_unfinished(segment: &Segment, survey: &Survey, whole: usize) -> Result<bool, Error> {
+    let rest = survey.entries.get(whole..).unwrap_or_default();
+    if rest.iter().any(|it| it.commit != rest[0].commit) {
+        return Ok(false);
+    }
+    for gap in &survey.gaps {
+        if gap.why == Damage::Truncated || segment.misses_sector(gap.offset, gap.bytes)? {
+            return Ok(true);
+        }
+    }
+    Ok(survey.gaps.is_empty())
+}
+
 /// Lists the segments' files by number.
 fn segments_in(dir: &Path) -> Result<BTreeSet<u64>, Error> {
     let mut found = BTreeSet::new();
@@ -287,10 +310,10 @@ fn next_number(manifest: &Manifest) -> u64 {
 
 /// Makes a manifest from the files alone: by their first serial; of two that begin alike the newer
 /// file, which compaction wrote.
-fn unlisted(dir: &Path, found: &BTreeSet<u64>, now: Stamp) -> Result<Manifest, Error> {
+fn unlisted(disk: &Disk, dir: &Path, found: &BTreeSet<u64>, now: Stamp) -> Result<Manifest, Error> {
     let mut order = Vec::new();
     for number in found {
-        let segment = Segment::open(dir, *number)?;
+        let segment = Segment::open(disk, dir, *number)?;
         let survey = segment.survey(false, 0, segment.file_bytes()?)?;
         let Some(first) = survey.entries.first() else { continue };
         order.push((first.base, u64::MAX - number));
@@ -303,9 +326,9 @@ fn unlisted(dir: &Path, found: &BTreeSet<u64>, now: Stamp) -> Result<Manifest, E
     })
 }
 
-fn remove(path: &Path) -> Result<(), Error> {
+fn remove(disk: &Disk, path: &Path) -> Result<(), Error> {
     tracing::info!(path = %path.display(), "removing a segment that is on no list");
-    fs::remove_file(path).map_err(|error| Error::io("cannot remove", path, error))
+    disk.remove(path).map_err(|error| Error::io("cannot remove", path, error))
 }
 
 #[cfg(test)]
@@ -335,7 +358,7 @@ mod tests {
     fn a_cut_at_any_byte_ends_at_a_commit() {
         let (dir, bytes) = sample();
         let path = Segment::path_in(dir.path(), 1);
-        let opened = open(dir.path(), NOW, false).unwrap();
+        let opened = open(&Disk::System, dir.path(), NOW, false).unwrap();
         let entries = opened.tail.active.entries().clone();
         let mut ends = vec![0];
         ends.extend(entries.iter().filter(|it| it.end_of_commit).map(Entry::end));
@@ -343,7 +366,7 @@ mod tests {
         drop(opened);
         for length in 0..=bytes.len() {
             fs::write(&path, &bytes[..length]).unwrap();
-            let opened = open(dir.path(), NOW, false).unwrap();
+            let opened = open(&Disk::System, dir.path(), NOW, false).unwrap();
             let commits = ends.iter().filter(|it| **it <= length as u64).count() - 1;
             let end = ends[commits];
             assert_eq!((opened.tail.serial, opened.tail.end), (2 * commits as u64, end));
@@ -364,7 +387,7 @@ mod tests {
             let fresh = tempfile::tempdir().unwrap();
             fs::copy(Manifest::path_in(dir.path()), Manifest::path_in(fresh.path())).unwrap();
             fs::write(Segment::path_in(fresh.path(), 1), &bad).unwrap();
-            let opened = open(fresh.path(), NOW, false).unwrap();
+            let opened = open(&Disk::System, fresh.path(), NOW, false).unwrap();
             assert!(opened.cut.iter().any(|it| it.lost && it.offset <= at as u64), "byte {at}");
             assert!(opened.tail.manifest.lost);
             let entries = opened.tail.active.entries().clone();
@@ -374,7 +397,7 @@ mod tests {
                 assert!(commit[0].local && commit[2].end_of_commit);
             }
             drop(opened);
-            let again = open(fresh.path(), NOW, false).unwrap();
+            let again = open(&Disk::System, fresh.path(), NOW, false).unwrap();
             assert_eq!(again.cut, [], "byte {at}: it is told once");
         }
     }

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use crate::change::Stamp;
 use crate::collection::millis;
+use crate::disk::Disk;
 use crate::error::Error;
 use crate::keys::{Keys, Watermark};
 use crate::log::{Log, Tail, View};
@@ -48,7 +49,7 @@ pub(crate) fn open_keys(
     let why = if anew {
         Some("it was asked for".to_owned())
     } else {
-        match catch_up(dir, options, &view, tail) {
+        match catch_up(&log.disk, dir, options, &view, tail) {
             Ok((keys, replayed)) => {
                 let live = keys.watermark().unwrap_or_default().live;
                 return Ok(Indexed { keys, live, replayed, rebuilt: None });
@@ -66,7 +67,7 @@ pub(crate) fn open_keys(
         tail.lose(log, now)?;
         view = log.view();
     }
-    let (keys, live) = fresh_keys(dir, options, &view, &|| Ok(()))?;
+    let (keys, live) = fresh_keys(&log.disk, dir, options, &view, &|| Ok(()))?;
     Ok(Indexed { keys, live, replayed: 0, rebuilt: why })
 }
 
@@ -80,6 +81,7 @@ enum Useless {
 }
 
 fn catch_up(
+    disk: &Disk,
     dir: &Path,
     options: &Options,
     view: &View,
@@ -92,7 +94,7 @@ fn catch_up(
     }
     let (table, ttl) = (options.keys_table_bytes_max, millis(options.ttl_default));
     // sled panics on some damage.
-    let opened = catch_unwind(AssertUnwindSafe(|| Keys::open(&path, table, ttl)));
+    let opened = catch_unwind(AssertUnwindSafe(|| Keys::open(disk, &path, table, ttl)));
     let keys = match opened {
         Ok(Ok(keys)) => keys,
         Ok(Err(error)) => return Err(useless(&error.to_string())),
@@ -124,17 +126,19 @@ fn catch_up(
 ///
 /// As for [`open_keys`].
 pub(crate) fn fresh_keys(
+    disk: &Disk,
     dir: &Path,
     options: &Options,
     view: &View,
     go_on: GoOn<'_>,
 ) -> Result<(Keys, u64), Error> {
-    fresh_keys_in(dir, KEYS, options, view, go_on)
+    fresh_keys_in(disk, dir, KEYS, options, view, go_on)
 }
 
 /// Makes a key index anew under a name of its own. Where that fails, nothing of it stays; where it
 /// is stopped, what is there stays as it is, for the next opening to go on from.
 pub(crate) fn fresh_keys_in(
+    disk: &Disk,
     dir: &Path,
     name: &str,
     options: &Options,
@@ -145,8 +149,8 @@ pub(crate) fn fresh_keys_in(
     let failed = |source| Error::keys(path.clone(), source);
     Keys::remove(&path).map_err(failed)?;
     let make = || {
-        let keys = Keys::open(&path, options.keys_table_bytes_max, millis(options.ttl_default));
-        let keys = keys.map_err(failed)?;
+        let (table, ttl) = (options.keys_table_bytes_max, millis(options.ttl_default));
+        let keys = Keys::open(disk, &path, table, ttl).map_err(failed)?;
         let start = Watermark { epoch: view.version.epoch, ..Watermark::default() };
         replay(&keys, dir, view, start, go_on)?;
         keys.flush().map_err(failed)?;

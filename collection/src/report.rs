@@ -52,6 +52,16 @@ pub struct Compacted {
     pub dropped: u64,
 }
 
+impl AddAssign for Compacted {
+    fn add_assign(&mut self, other: Self) {
+        let add = |one: (u64, u64), other: (u64, u64)| (one.0 + other.0, one.1 + other.1);
+        self.segments = add(self.segments, other.segments);
+        self.bytes = add(self.bytes, other.bytes);
+        self.kept += other.kept;
+        self.dropped += other.dropped;
+    }
+}
+
 /// Something wrong that `verify` found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {

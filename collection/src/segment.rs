@@ -5,17 +5,21 @@
 //!
 //! Source: DESIGN.md, "The one idea".
 
-use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
+use crate::disk::{Disk, File};
 use crate::error::{Damage, Error};
 use crate::member::{Frame, Header, MEMBER_BYTES_MAX, Member, Place, Unpacker};
 
 /// How much of a member is read to find its header, in bytes.
 const PROBE_BYTES: usize = 4096;
+/// What disks write as a whole, in bytes: of what was not synced, each sector is there or not.
+const SECTOR_BYTES: u64 = 512;
+/// So many zeros in a row are no chance, in bytes: a member may end with two and hold some more.
+const ZEROS_MIN: usize = 8;
 /// How much is read at a time when looking for the next sound member, in bytes.
 const WINDOW_BYTES: usize = 1 << 20;
 
@@ -70,7 +74,8 @@ pub(crate) struct Segment {
     pub(crate) path: PathBuf,
     /// Names the file; unique in its collection, and no measure of order.
     pub(crate) number: u64,
-    pub(crate) file: Arc<File>,
+    pub(crate) file: File,
+    disk: Disk,
     entries: RwLock<Vec<Entry>>,
     obsolete: AtomicBool,
 }
@@ -78,7 +83,7 @@ pub(crate) struct Segment {
 impl Drop for Segment {
     fn drop(&mut self) {
         if self.obsolete.load(Ordering::Acquire)
-            && let Err(error) = fs::remove_file(&self.path)
+            && let Err(error) = self.disk.remove(&self.path)
         {
             // It is not in the manifest, so the next opening removes it.
             tracing::warn!(path = %self.path.display(), %error, "old segment stays for now");
@@ -98,28 +103,26 @@ impl Segment {
     }
 
     /// Makes an empty segment.
-    pub(crate) fn create(dir: &Path, number: u64) -> Result<Self, Error> {
+    pub(crate) fn create(disk: &Disk, dir: &Path, number: u64) -> Result<Self, Error> {
         let path = Self::path_in(dir, number);
-        let file =
-            OpenOptions::new().read(true).write(true).create(true).truncate(true).open(&path);
-        let file = file.map_err(|error| Error::io("cannot create", &path, error))?;
-        Ok(Self::with(path, number, file, Vec::new()))
+        let file = disk.create(&path).map_err(|error| Error::io("cannot create", &path, error))?;
+        Ok(Self::with(disk, path, number, file))
     }
 
     /// Opens the file of segment `number`; its entries are to be set.
-    pub(crate) fn open(dir: &Path, number: u64) -> Result<Self, Error> {
+    pub(crate) fn open(disk: &Disk, dir: &Path, number: u64) -> Result<Self, Error> {
         let path = Self::path_in(dir, number);
-        let file = OpenOptions::new().read(true).write(true).open(&path);
-        let file = file.map_err(|error| Error::io("cannot open", &path, error))?;
-        Ok(Self::with(path, number, file, Vec::new()))
+        let file = disk.open(&path).map_err(|error| Error::io("cannot open", &path, error))?;
+        Ok(Self::with(disk, path, number, file))
     }
 
-    fn with(path: PathBuf, number: u64, file: File, entries: Vec<Entry>) -> Self {
+    fn with(disk: &Disk, path: PathBuf, number: u64, file: File) -> Self {
         Self {
             path,
             number,
-            file: Arc::new(file),
-            entries: RwLock::new(entries),
+            file,
+            disk: disk.clone(),
+            entries: RwLock::default(),
             obsolete: AtomicBool::new(false),
         }
     }
@@ -164,6 +167,7 @@ impl Segment {
     pub(crate) fn raw(&self, entry: &Entry) -> Result<Vec<u8>, Error> {
         let mut bytes = vec![0; entry.bytes as usize];
         self.file
+            .real()
             .read_exact_at(&mut bytes, entry.offset)
             .map_err(|error| Error::io("cannot read", &self.path, error))?;
         Ok(bytes)
@@ -171,7 +175,7 @@ impl Segment {
 
     /// Returns the length of the file, in bytes.
     pub(crate) fn file_bytes(&self) -> Result<u64, Error> {
-        let meta = self.file.metadata();
+        let meta = self.file.real().metadata();
         Ok(meta.map_err(|error| Error::io("cannot read", &self.path, error))?.len())
     }
 
@@ -263,6 +267,22 @@ impl Segment {
         Ok(length)
     }
 
+    /// Whether all of these bytes that lie in one of the disk's sectors are zeros: it was never
+    /// written. So few that chance may have made them so do not count.
+    pub(crate) fn misses_sector(&self, from: u64, bytes: u64) -> Result<bool, Error> {
+        let end = from + bytes;
+        let mut start = from;
+        while start < end {
+            let next = end.min((start / SECTOR_BYTES + 1) * SECTOR_BYTES);
+            let count = usize::try_from(next - start).unwrap_or(0);
+            if ZEROS_MIN <= count && self.window(start, count)?.iter().all(|it| *it == 0) {
+                return Ok(true);
+            }
+            start = next;
+        }
+        Ok(false)
+    }
+
     fn is_zero(&self, from: u64, length: u64) -> Result<bool, Error> {
         let mut start = from;
         while start < length {
@@ -279,6 +299,7 @@ impl Segment {
     fn window(&self, offset: u64, bytes: usize) -> Result<Vec<u8>, Error> {
         let mut window = vec![0; bytes];
         self.file
+            .real()
             .read_exact_at(&mut window, offset)
             .map_err(|error| Error::io("cannot read", &self.path, error))?;
         Ok(window)

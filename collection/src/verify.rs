@@ -52,7 +52,8 @@ impl Inner {
     fn compare_keys(&self, check: &mut Check) -> Result<(), Error> {
         let go_on = || self.go_on();
         let view = self.log.view();
-        let (model, _) = replay::fresh_keys_in(&self.dir, MODEL, &self.options, &view, &go_on)?;
+        let (model, _) =
+            replay::fresh_keys_in(&self.log.disk, &self.dir, MODEL, &self.options, &view, &go_on)?;
         let compared = self.compare_with(&model, check);
         drop(model);
         if matches!(compared, Err(Error::Stopped { .. })) {

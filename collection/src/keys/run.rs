@@ -12,7 +12,7 @@
 //!
 //! Source: the sorted tables of O'Neil et al., "The log-structured merge-tree" (1996).
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -21,6 +21,7 @@ use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::bloom::Bloom;
+use crate::disk::{Disk, Output};
 use crate::member::{get, put};
 
 /// A block is closed once it has so many bytes.
@@ -106,7 +107,8 @@ impl Index {
 pub(super) struct Writer {
     path: PathBuf,
     number: u64,
-    out: BufWriter<File>,
+    disk: Disk,
+    out: BufWriter<Output>,
     written: u64,
     block: Vec<u8>,
     /// What parts the open block from the one before.
@@ -119,10 +121,17 @@ pub(super) struct Writer {
 
 impl Writer {
     /// Begins the run `number`, of at most `entries_max` entries.
-    pub(super) fn create(dir: &Path, number: u64, entries_max: u64) -> io::Result<Self> {
+    pub(super) fn create(
+        disk: &Disk,
+        dir: &Path,
+        number: u64,
+        entries_max: u64,
+    ) -> io::Result<Self> {
         let path = path(dir, number);
+        let out = Output::new(disk.create(&path)?);
         Ok(Self {
-            out: BufWriter::with_capacity(1 << 18, File::create(&path)?),
+            disk: disk.clone(),
+            out: BufWriter::with_capacity(1 << 18, out),
             path,
             number,
             written: 0,
@@ -184,10 +193,10 @@ impl Writer {
         rest.extend_from_slice(&checksum.to_le_bytes());
         rest.extend_from_slice(&MAGIC);
         self.out.write_all(&rest)?;
-        let file = self.out.into_inner().map_err(io::IntoInnerError::into_error)?;
-        file.sync_all()?;
+        let out = self.out.into_inner().map_err(io::IntoInnerError::into_error)?;
+        out.file().sync_all()?;
         // It is read from now on.
-        drop(file);
+        drop(out);
         Ok(Run {
             file: File::open(&self.path)?,
             path: self.path,
@@ -200,7 +209,7 @@ impl Writer {
 
     /// Gives the run up.
     pub(super) fn abandon(self) -> io::Result<()> {
-        fs::remove_file(&self.path)
+        self.disk.remove(&self.path)
     }
 }
 
@@ -252,8 +261,8 @@ impl Run {
     }
 
     /// Removes its file; what reads it goes on.
-    pub(super) fn remove(&self) -> io::Result<()> {
-        fs::remove_file(&self.path)
+    pub(super) fn remove(&self, disk: &Disk) -> io::Result<()> {
+        disk.remove(&self.path)
     }
 
     /// Looks a key up. `Some(None)`: it is removed here.
@@ -391,6 +400,7 @@ impl Cursor {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
+    use std::fs;
 
     use proptest::prelude::*;
 
@@ -399,7 +409,7 @@ mod tests {
     type Entries = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
 
     fn write(dir: &Path, entries: &Entries) -> Run {
-        let mut writer = Writer::create(dir, 7, entries.len() as u64).unwrap();
+        let mut writer = Writer::create(&Disk::System, dir, 7, entries.len() as u64).unwrap();
         for (key, value) in entries {
             writer.push(key, value.as_deref()).unwrap();
         }

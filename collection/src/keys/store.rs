@@ -15,7 +15,7 @@
 //! we do; its timer is off.
 
 use std::collections::HashMap;
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::mem;
 use std::path::{Path, PathBuf};
@@ -29,6 +29,7 @@ use sled::{Batch, Db};
 use super::layers::{Layer, Layers, Table};
 use super::run::{self, Cursor, Run, Writer};
 use super::{Outcome, Watermark};
+use crate::disk::{Disk, File};
 use crate::member::{get, put};
 
 /// Memory for what sled keeps, in bytes.
@@ -77,6 +78,7 @@ struct State {
 /// Keys and values of one directory.
 #[derive(Debug)]
 pub(super) struct Store {
+    disk: Disk,
     dir: PathBuf,
     /// The directory itself, and what sled writes to: open all the time, so that syncing them takes
     /// no file descriptor.
@@ -90,7 +92,7 @@ pub(super) struct Store {
 
 impl Store {
     /// Opens the store in `dir`; it is as it was last spilled.
-    pub(super) fn open(dir: &Path, table_bytes_max: usize) -> Outcome<Self> {
+    pub(super) fn open(disk: &Disk, dir: &Path, table_bytes_max: usize) -> Outcome<Self> {
         let db = open_sled(dir)?;
         let watermark = db.get(WATERMARK)?.and_then(|it| Watermark::decode(&it));
         let mut runs = Vec::new();
@@ -105,12 +107,13 @@ impl Store {
             let entry = entry?;
             let number = entry.file_name().to_str().and_then(run::number);
             if number.is_some_and(|it| !known(it)) {
-                fs::remove_file(entry.path())?;
+                disk.remove(&entry.path())?;
             }
         }
         let state = State { runs: Arc::new(runs), watermark, ..State::default() };
-        let files = [File::open(dir)?, File::open(dir.join("db"))?];
+        let files = [disk.open_to_sync(dir)?, disk.open_to_sync(&dir.join("db"))?];
         Ok(Self {
+            disk: disk.clone(),
             dir: dir.to_owned(),
             files,
             db,
@@ -126,6 +129,11 @@ impl Store {
 
     fn state_mut(&self) -> RwLockWriteGuard<'_, State> {
         self.state.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns about how much is still to be written to the disk, in bytes.
+    pub(super) fn unwritten_bytes(&self) -> u64 {
+        self.state().table_bytes as u64
     }
 
     pub(super) fn watermark(&self) -> Option<Watermark> {
@@ -251,7 +259,7 @@ impl Store {
             }
             Err(error) => {
                 // What there is of the run is of no use; the rest is as it was before.
-                let _ = fs::remove_file(run::path(&self.dir, next_number(&state.runs)));
+                let _ = self.disk.remove(&run::path(&self.dir, next_number(&state.runs)));
                 let frozen = mem::take(&mut state.frozen);
                 let frozen = Arc::try_unwrap(frozen).unwrap_or_else(|shared| (*shared).clone());
                 for (key, value) in frozen {
@@ -270,7 +278,7 @@ impl Store {
         let many = table.keys().filter(|key| is_many(key)).count() as u64;
         let mut writer = match many {
             0 => None,
-            _ => Some(Writer::create(&self.dir, self.next_number(), many)?),
+            _ => Some(Writer::create(&self.disk, &self.dir, self.next_number(), many)?),
         };
         for (key, value) in table {
             match (&mut writer, value) {
@@ -326,7 +334,7 @@ impl Store {
             self.commit(batch)?;
             self.state_mut().runs = Arc::new(runs);
             for (_, input) in inputs {
-                input.remove()?;
+                input.remove(&self.disk)?;
             }
         }
     }
@@ -339,7 +347,7 @@ impl Store {
         goes_on: &dyn Fn() -> bool,
     ) -> Outcome<Option<Run>> {
         let entries = inputs.iter().map(|(_, run)| run.entries).sum();
-        let mut writer = Writer::create(&self.dir, self.next_number(), entries)?;
+        let mut writer = Writer::create(&self.disk, &self.dir, self.next_number(), entries)?;
         let mut layers = Layers::default();
         for (_, run) in inputs {
             layers.0.push(Layer::Run(Cursor::seek(run.clone(), &[])?));
@@ -535,7 +543,7 @@ mod tests {
             steps in prop::collection::vec(step(), 1..60),
         ) {
             let dir = tempfile::tempdir().unwrap();
-            let open = || Store::open(dir.path(), 2048).unwrap();
+            let open = || Store::open(&Disk::System, dir.path(), 2048).unwrap();
             let mut store = open();
             let (mut model, mut commit) = (Model::new(), 0);
             let mut spilled = (Model::new(), None);
@@ -589,7 +597,7 @@ mod tests {
     #[test]
     fn runs_stay_few_and_a_scan_sees_all_whatever_is_merged_meanwhile() {
         let dir = tempfile::tempdir().unwrap();
-        let store = Store::open(dir.path(), 1).unwrap();
+        let store = Store::open(&Disk::System, dir.path(), 1).unwrap();
         write(&store, 0..5000, b"old");
         let mut scan = store.scan(b"o", b"o");
         let mut seen = 0;
@@ -610,7 +618,7 @@ mod tests {
     #[test]
     fn removals_go_with_the_oldest_run_and_a_merge_ends_when_asked() {
         let dir = tempfile::tempdir().unwrap();
-        let store = Store::open(dir.path(), 1).unwrap();
+        let store = Store::open(&Disk::System, dir.path(), 1).unwrap();
         let removed = |n: u32| (format!("o{n:08}").into_bytes(), None);
         let left = Cell::new(1);
         for round in 0..7 {
@@ -626,13 +634,13 @@ mod tests {
         let runs = store.state().runs.clone();
         assert_eq!((runs.len(), runs[0].0, runs[0].1.entries), (1, 1, 1));
         drop(store);
-        assert_eq!(Store::open(dir.path(), 1).unwrap().scan(b"o", b"o").count(), 1);
+        assert_eq!(Store::open(&Disk::System, dir.path(), 1).unwrap().scan(b"o", b"o").count(), 1);
     }
 
     #[test]
     fn what_cannot_be_spilled_stays() {
         let dir = tempfile::tempdir().unwrap();
-        let store = Store::open(dir.path(), 1000).unwrap();
+        let store = Store::open(&Disk::System, dir.path(), 1000).unwrap();
         write(&store, 0..10, b"one");
         // A directory in the place of the file.
         fs::create_dir(run::path(dir.path(), 0)).unwrap();
@@ -646,7 +654,7 @@ mod tests {
         fs::remove_dir(run::path(dir.path(), 0)).unwrap();
         store.tend(&|| true).unwrap();
         drop(store);
-        let store = Store::open(dir.path(), 1).unwrap();
+        let store = Store::open(&Disk::System, dir.path(), 1).unwrap();
         assert_eq!(store.scan(b"o", b"o").count(), 45);
         assert_eq!(store.watermark(), Some(watermark(1)));
     }
