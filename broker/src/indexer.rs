@@ -2,7 +2,7 @@
 //!
 //! Woken by every commit; commits that come while the index works are taken together. The index
 //! keeps the version that it covers in its own commit, so there is nothing to repair here after a
-//! crash: it goes on from there.
+//! crash: it goes on from there. Where the index may be damaged its files are verified first.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -22,7 +22,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 const RETRY_MIN: Duration = Duration::from_secs(1);
 
 /// Longest wait after a failure.
-const RETRY_MAX: Duration = Duration::from_secs(300);
+const RETRY_MAX: Duration = Duration::from_secs(60);
 
 /// Keeps the index up to date. Clones are the same one.
 #[derive(Clone, Debug)]
@@ -45,7 +45,8 @@ impl Indexer {
         while !shutdown.is_started() {
             // Not "at least": a collection put back from a copy is behind its index, which is then
             // built anew. So it is when a search finds it damaged.
-            if *covered.borrow_and_update() == Some(*versions.borrow_and_update()) {
+            let there = *covered.borrow_and_update() == Some(*versions.borrow_and_update());
+            if there && !self.index.is_suspect() {
                 tokio::select! {
                     () = shutdown.started() => {}
                     changed = versions.changed() => if changed.is_err() { return },
@@ -77,7 +78,13 @@ impl Indexer {
     async fn apply(&self, shutdown: &Shutdown) -> Result<(), Error> {
         let (index, collection) = (self.index.clone(), self.collection.clone());
         let stop = shutdown.clone();
-        let work = move || index.apply(&collection, &|| stop.is_started());
+        let cancelled = move || stop.is_started();
+        let work = move || {
+            if index.is_suspect() {
+                index.verify(&cancelled)?;
+            }
+            index.apply(&collection, &cancelled)
+        };
         blocking("index", work).await?;
         *self.problem.lock().unwrap_or_else(PoisonError::into_inner) = None;
         Ok(())

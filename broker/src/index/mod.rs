@@ -8,34 +8,39 @@
 
 mod compile;
 mod document;
+mod fault;
+mod folder;
 mod highlight;
 mod lookup;
 mod schema;
 mod search;
 mod tally;
+mod verify;
 mod words;
 mod writer;
 
 use std::fmt;
 use std::fs;
-use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use collection::{Collection, Oid, Scanned, Version};
 use soif::Record;
-use tantivy::directory::error::OpenReadError;
 use tantivy::indexer::{IndexWriterOptions, LogMergePolicy};
 use tantivy::{IndexReader, IndexWriter, ReloadPolicy, TantivyError};
 use tokio::sync::watch;
 
 use crate::answer::{Answer, SearchRequest};
 use crate::error::Error;
+use fault::{is_corruption, is_damage, is_lock_of_disk, is_suspicious};
 use schema::Fields;
 use search::Refusal;
 use writer::{Applier, Chunk, Written, read_payload};
 
+pub(crate) use fault::said;
+pub(crate) use folder::Place;
 /// What the engine says when it fails.
 pub use tantivy::TantivyError as EngineError;
 
@@ -82,6 +87,7 @@ pub struct Index {
 
 struct Inner {
     dir: PathBuf,
+    place: Place,
     options: IndexOptions,
     engine: tantivy::Index,
     fields: Fields,
@@ -91,6 +97,8 @@ struct Inner {
     covered: watch::Sender<Option<Version>>,
     /// Nothing is taken in any more.
     closed: AtomicBool,
+    /// Its files have to be verified.
+    suspect: AtomicBool,
 }
 
 impl fmt::Debug for Index {
@@ -112,37 +120,48 @@ impl Index {
     ///
     /// The folder cannot be used, or another process has it open.
     pub fn open(dir: &Path, options: IndexOptions) -> Result<Self, Error> {
+        Self::open_at(dir, options, Place::Folder)
+    }
+
+    /// [`open`](Self::open) where `place` says; `dir` names it.
+    pub(crate) fn open_at(dir: &Path, options: IndexOptions, place: Place) -> Result<Self, Error> {
         let failed = |source| Error::Index { dir: dir.to_owned(), source };
-        match Self::open_as_is(dir, options) {
+        match Self::open_as_is(dir, options, place.clone()) {
             Err(error) if is_damage(&error) => {
                 tracing::warn!(dir = %dir.display(), %error, "index dropped, to be built anew");
-                fs::remove_dir_all(dir).map_err(|source| Error::Io {
+                place.clear(dir).map_err(|source| Error::Io {
                     action: "remove",
                     path: dir.to_owned(),
                     source,
                 })?;
-                Self::open_as_is(dir, options).map_err(failed)
+                Self::open_as_is(dir, options, place).map_err(failed)
             }
             other => other.map_err(failed),
         }
     }
 
-    fn open_as_is(dir: &Path, options: IndexOptions) -> tantivy::Result<Self> {
+    fn open_as_is(dir: &Path, options: IndexOptions, place: Place) -> tantivy::Result<Self> {
         fs::create_dir_all(dir)?;
         let (schema, fields) = schema::build();
-        let directory = tantivy::directory::MmapDirectory::open(dir)?;
-        let engine = tantivy::Index::builder().schema(schema).open_or_create(directory)?;
+        let engine = tantivy::Index::builder().schema(schema).open_or_create(place.open(dir)?)?;
         words::register(engine.tokenizers());
-        let writer = make_writer(&engine, options)?;
+        let writer = match make_writer(&engine, options) {
+            // It answers from what it has; the next apply tries again, and says so if it fails.
+            Err(error) if is_lock_of_disk(&error) => None,
+            writer => Some(writer?),
+        };
         let reader = engine.reader_builder().reload_policy(ReloadPolicy::Manual).try_into()?;
         let covered = engine.load_metas()?.payload.as_deref().and_then(read_payload);
         let inner = Inner {
+            // An index that is empty has nothing to verify.
+            suspect: AtomicBool::new(!verify::take_mark(dir) && covered.is_some()),
             dir: dir.to_owned(),
+            place,
             options,
             engine,
             fields,
             reader,
-            writer: Mutex::new(Some(writer)),
+            writer: Mutex::new(writer),
             covered: watch::Sender::new(covered),
             closed: AtomicBool::new(false),
         };
@@ -218,16 +237,15 @@ impl Index {
         if closed() {
             return Ok(self.covered().unwrap_or_default());
         }
-        let covered =
-            self.covered().filter(|it| it.epoch == target.epoch && it.serial <= target.serial);
-        if covered == Some(target) {
+        if self.covered() == Some(target) {
             return Ok(target);
         }
         let mut writer = match slot.take() {
             Some(writer) => writer,
-            None => make_writer(&self.inner.engine, self.inner.options)
-                .map_err(|source| self.failed(source))?,
+            None => self.start_over().map_err(|source| self.failed(source))?,
         };
+        let covered =
+            self.covered().filter(|it| it.epoch == target.epoch && it.serial <= target.serial);
         let outcome = self.run(&mut writer, covered, target, scan, get, cancelled);
         match outcome {
             // What has been added but not committed must not slip into the next commit.
@@ -244,6 +262,23 @@ impl Index {
                 Ok(version)
             }
         }
+    }
+
+    /// Makes a writer after a failure, and goes by what is on the disk: the commit that failed may be
+    /// there nevertheless.
+    fn start_over(&self) -> tantivy::Result<IndexWriter> {
+        let inner = &self.inner;
+        let writer = make_writer(&inner.engine, inner.options)?;
+        if self.covered().is_some() {
+            inner.reader.reload()?;
+            let there = inner.engine.load_metas()?.payload.as_deref().and_then(read_payload);
+            inner.covered.send_if_modified(|covered| {
+                let differs = *covered != there;
+                *covered = there;
+                differs
+            });
+        }
+        Ok(writer)
     }
 
     fn run<Scan: Iterator<Item = Result<Scanned, Error>>>(
@@ -305,7 +340,11 @@ impl Index {
     /// Blocks.
     pub fn close(&self) {
         self.inner.closed.store(true, Ordering::Release);
-        drop(locked(&self.inner.writer).take());
+        let mut slot = locked(&self.inner.writer);
+        let whole = slot.take().is_some() && !self.is_suspect();
+        if whole && matches!(self.inner.place, Place::Folder) {
+            verify::leave_mark(&self.inner.dir);
+        }
     }
 
     /// Answers a search. Blocks: call it from `spawn_blocking`.
@@ -317,12 +356,13 @@ impl Index {
     pub fn search(&self, request: &SearchRequest) -> Result<Answer, Error> {
         let start = net::clock::monotonic();
         let searcher = self.inner.reader.searcher();
-        let mut answer = search::search(&searcher, &self.inner.fields, request).map_err(
-            |refusal| match refusal {
-                Refusal::Query(error) => Error::Query(error),
-                Refusal::Engine(source) => self.failed(source),
-            },
-        )?;
+        // The engine takes its files for sound: where they are not, it may panic.
+        let search = || search::search(&searcher, &self.inner.fields, request);
+        let Ok(answer) = catch_unwind(AssertUnwindSafe(search)) else {
+            self.suspect();
+            return Err(Error::Worker { what: format!("the search for {:?}", request.text) });
+        };
+        let mut answer = answer.map_err(|refusal| self.refused(refusal))?;
         answer.took_us = u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX);
         Ok(answer)
     }
@@ -346,14 +386,30 @@ impl Index {
         }
     }
 
+    fn refused(&self, refusal: Refusal) -> Error {
+        match refusal {
+            Refusal::Query(error) => Error::Query(error),
+            Refusal::Engine(source) => self.failed(source),
+        }
+    }
+
     /// Names the index in an error of the engine. What damaged files say has the index built anew
     /// by the next [`apply`](Self::apply).
     fn failed(&self, source: TantivyError) -> Error {
-        if is_corruption(&source) && self.inner.covered.send_replace(None).is_some() {
-            let dir = self.inner.dir.display();
-            tracing::warn!(%dir, error = %source, "the index is damaged, to be built anew");
+        if is_corruption(&source) {
+            self.handle_damage(&source.to_string());
+        } else if is_suspicious(&source) {
+            self.suspect();
         }
         Error::Index { dir: self.inner.dir.clone(), source }
+    }
+
+    /// Has the next [`apply`](Self::apply) build the index anew.
+    fn handle_damage(&self, what: &str) {
+        if self.inner.covered.send_replace(None).is_some() {
+            let dir = self.inner.dir.display();
+            tracing::warn!(%dir, what, "the index is damaged, to be built anew");
+        }
     }
 }
 
@@ -378,55 +434,5 @@ fn make_writer(engine: &tantivy::Index, options: IndexOptions) -> tantivy::Resul
     Ok(writer)
 }
 
-/// Says what failed in the index in `dir`, and what an admin can do about it.
-pub(crate) fn said(dir: &Path, error: &TantivyError) -> String {
-    let dir = dir.display();
-    if is_full_disk(error) {
-        return format!(
-            "no space left for the full-text index in {dir}: free some, then it goes on by itself"
-        );
-    }
-    format!(
-        "full-text index in {dir}: {error}; if it stays so, stop the broker, remove the folder and \
-         start again to rebuild it"
-    )
-}
-
-/// Whether there is no space left. The engine says so in many forms, some of them text only.
-fn is_full_disk(error: &TantivyError) -> bool {
-    let text = error.to_string();
-    let full = ["No space left on device", "StorageFull", "quota exceeded", "QuotaExceeded"];
-    full.iter().any(|it| text.contains(it))
-}
-
-/// Whether an index that fails to open so is best dropped: it can be made again.
-fn is_damage(error: &TantivyError) -> bool {
-    let of_another_layout = matches!(
-        error,
-        TantivyError::SchemaError(_)
-            | TantivyError::IncompatibleIndex(_)
-            | TantivyError::DeserializeError(_)
-            | TantivyError::InternalError(_)
-            | TantivyError::OpenReadError(OpenReadError::IncompatibleIndex(_))
-    );
-    (of_another_layout || is_corruption(error)) && !is_full_disk(error)
-}
-
-/// Whether the index's files are not what was written. Whatever a query says, it is not that.
-fn is_corruption(error: &TantivyError) -> bool {
-    let is_of_bytes = |error: &io::Error| {
-        matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof)
-    };
-    match error {
-        TantivyError::DataCorruption(_)
-        | TantivyError::OpenReadError(OpenReadError::FileDoesNotExist(_)) => true,
-        TantivyError::IoError(error)
-        | TantivyError::OpenReadError(OpenReadError::IoError { io_error: error, .. }) => {
-            is_of_bytes(error)
-        }
-        _ => false,
-    }
-}
-
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -14,6 +14,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use collection::{Change, Oid, Scanned, Version};
 use soif::Record;
+use soif::digest::Md5;
 use tantivy::indexer::UserOperation;
 use tantivy::{DocAddress, IndexWriter, Searcher, TantivyError, Term};
 
@@ -65,15 +66,18 @@ impl Chunk {
     }
 }
 
-/// Renders the payload of a commit.
+/// Renders the payload of a commit: layout, version, and a digest of the two, since the engine's list
+/// of segments, which has it, has no checksum.
 pub(super) fn payload(version: Version) -> String {
-    format!("{LAYOUT} {version}")
+    let said = format!("{LAYOUT} {version}");
+    let digest = Md5::of(said.as_bytes());
+    format!("{said} {digest}")
 }
 
-/// Reads a payload; `None` when it is of another layout.
-pub(super) fn read_payload(payload: &str) -> Option<Version> {
-    let (layout, version) = payload.split_once(' ')?;
-    (layout == LAYOUT.to_string()).then(|| version.parse().ok()).flatten()
+/// Reads a payload; `None` when it is of another layout, or not what was written.
+pub(super) fn read_payload(written: &str) -> Option<Version> {
+    let version = written.split(' ').nth(1)?.parse().ok()?;
+    (written == payload(version)).then_some(version)
 }
 
 /// How writing a chunk has ended.

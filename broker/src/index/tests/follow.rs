@@ -1,6 +1,7 @@
 //! The index follows the log: changes, deletes, duplicates, epochs, damage.
 
 use std::cell::Cell;
+use std::io;
 
 use super::*;
 
@@ -162,7 +163,9 @@ fn an_apply_that_is_cancelled_goes_on_where_it_stopped() {
 fn a_full_disk_is_told_from_other_failures() {
     let site = Site::new();
     let full = io::Error::from_raw_os_error(28);
-    for error in [TantivyError::InternalError(full.to_string()), full.into()] {
+    let wrapped = io::Error::other(io::Error::from_raw_os_error(28));
+    let text = TantivyError::InternalError(full.to_string());
+    for error in [text, wrapped.into(), full.into()] {
         let said = site.index().failed(error).to_string();
         assert!(said.starts_with("no space left for the full-text index in /"), "{said}");
     }

@@ -1,7 +1,11 @@
 //! Tests of the index: a small log instead of a collection, real indexes on disk.
 
+pub(crate) mod disk;
+mod failing;
 mod follow;
 mod kill;
+pub(crate) mod model;
+mod power;
 mod query;
 mod truth;
 
@@ -89,6 +93,15 @@ fn record(gatherer: &str, url: &str, attributes: &[(&str, &str)]) -> Record {
 
 fn apply_to(index: &Index, epoch: Epoch, log: &[Change], cancelled: &dyn Fn() -> bool) -> Version {
     let target = Version { epoch, serial: log.len() as u64 };
+    try_apply_to(index, target, log, cancelled).unwrap()
+}
+
+fn try_apply_to(
+    index: &Index,
+    target: Version,
+    log: &[Change],
+    cancelled: &dyn Fn() -> bool,
+) -> Result<Version, Error> {
     let get = |oid: &Oid| {
         log.iter().rev().find(|it| it.oid().as_ref() == Some(oid)).and_then(|it| match it {
             Change::Update(record) => Some(record.clone()),
@@ -101,7 +114,7 @@ fn apply_to(index: &Index, epoch: Epoch, log: &[Change], cancelled: &dyn Fn() ->
             .map(|(serial, change)| Ok(Scanned { serial, stamp: Stamp(0), change }))
             .skip(usize::try_from(since).unwrap()))
     };
-    index.apply_log(target, &scan, &get, cancelled).unwrap()
+    index.apply_log(target, &scan, &get, cancelled)
 }
 
 fn names(answer: &Answer) -> Vec<String> {

@@ -1,0 +1,148 @@
+//! The index's folder, as the engine sees it.
+//!
+//! Differences from the engine's own:
+//!
+//! * The engine replaces its list of segments and then deletes what the old list named; the
+//!   replacement is on disk for good only with the next sync of the folder, which may come after the
+//!   deletions. A power cut in between would leave the old list and not its files: an index to be built
+//!   anew. Here the replacement is synced before anything else is done.
+//! * What a commit wrote that a power cut undid may lie about, under a name that the engine will
+//!   want again: it counts commits on from the last that is in its list. Such a file is replaced; the
+//!   engine would fail for good.
+//! * The lock that keeps files from being deleted while they are opened is one of this process, as the
+//!   index is: a file of its own could not be locked on a read-only disk.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+
+use tantivy::directory::error::{DeleteError, LockError, OpenReadError, OpenWriteError};
+use tantivy::directory::{
+    Directory, DirectoryLock, FileHandle, Lock, META_LOCK, MmapDirectory, WatchCallback,
+    WatchHandle, WritePtr,
+};
+
+/// The engine's list of segments.
+const META: &str = "meta.json";
+
+/// A folder whose list of segments is never older than its files.
+#[derive(Clone, Debug)]
+pub(super) struct Folder {
+    inner: Box<dyn Directory>,
+    opening: Arc<Opening>,
+}
+
+/// Whether somebody opens files or deletes them.
+#[derive(Debug, Default)]
+struct Opening {
+    taken: Mutex<bool>,
+    free: Condvar,
+}
+
+/// Lets the next one in when it is dropped.
+struct Turn(Arc<Opening>);
+
+impl Turn {
+    fn wait(opening: &Arc<Opening>) -> Self {
+        let mut taken = opening.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        while *taken {
+            taken = opening.free.wait(taken).unwrap_or_else(PoisonError::into_inner);
+        }
+        *taken = true;
+        Self(Arc::clone(opening))
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        *self.0.taken.lock().unwrap_or_else(PoisonError::into_inner) = false;
+        self.0.free.notify_one();
+    }
+}
+
+impl Folder {
+    fn new(inner: Box<dyn Directory>) -> Self {
+        Self { inner, opening: Arc::default() }
+    }
+}
+
+impl Directory for Folder {
+    fn get_file_handle(&self, path: &Path) -> Result<Arc<dyn FileHandle>, OpenReadError> {
+        self.inner.get_file_handle(path)
+    }
+
+    fn delete(&self, path: &Path) -> Result<(), DeleteError> {
+        self.inner.delete(path)
+    }
+
+    fn exists(&self, path: &Path) -> Result<bool, OpenReadError> {
+        self.inner.exists(path)
+    }
+
+    fn open_write(&self, path: &Path) -> Result<WritePtr, OpenWriteError> {
+        match self.inner.open_write(path) {
+            Err(OpenWriteError::FileAlreadyExists(_)) => {
+                self.inner.delete(path).map_err(|error| {
+                    OpenWriteError::wrap_io_error(io::Error::other(error), path.to_owned())
+                })?;
+                self.inner.open_write(path)
+            }
+            opened => opened,
+        }
+    }
+
+    fn atomic_read(&self, path: &Path) -> Result<Vec<u8>, OpenReadError> {
+        self.inner.atomic_read(path)
+    }
+
+    fn atomic_write(&self, path: &Path, data: &[u8]) -> io::Result<()> {
+        self.inner.atomic_write(path, data)?;
+        if path == Path::new(META) { self.inner.sync_directory() } else { Ok(()) }
+    }
+
+    fn sync_directory(&self) -> io::Result<()> {
+        self.inner.sync_directory()
+    }
+
+    fn acquire_lock(&self, lock: &Lock) -> Result<DirectoryLock, LockError> {
+        if lock.filepath == META_LOCK.filepath {
+            return Ok(DirectoryLock::from(Box::new(Turn::wait(&self.opening))));
+        }
+        self.inner.acquire_lock(lock)
+    }
+
+    fn watch(&self, callback: WatchCallback) -> tantivy::Result<WatchHandle> {
+        self.inner.watch(callback)
+    }
+}
+
+/// Where an index is kept.
+#[derive(Clone, Debug)]
+pub(crate) enum Place {
+    /// In its folder.
+    Folder,
+    /// On a disk that fails when told to.
+    #[cfg(test)]
+    Disk(super::tests::disk::Disk),
+}
+
+impl Place {
+    /// Opens the place; `dir` is the index's folder.
+    pub(super) fn open(&self, dir: &Path) -> tantivy::Result<Folder> {
+        Ok(Folder::new(match self {
+            Self::Folder => Box::new(MmapDirectory::open(dir)?),
+            #[cfg(test)]
+            Self::Disk(disk) => Box::new(disk.clone()),
+        }))
+    }
+
+    /// Removes what is there.
+    pub(super) fn clear(&self, dir: &Path) -> io::Result<()> {
+        match self {
+            Self::Folder => fs::remove_dir_all(dir),
+            #[cfg(test)]
+            Self::Disk(disk) => disk.clear(),
+        }
+    }
+}

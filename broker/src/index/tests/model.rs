@@ -1,0 +1,100 @@
+//! What an index has to answer, worked out from the log alone.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::disk::Random;
+use super::*;
+use crate::query::Query;
+
+/// Everything an index answers: address, text, and the duplicates named, in the order of addresses;
+/// first those that answer for their content, then all.
+pub(crate) type Contents = Vec<(String, String, Vec<String>)>;
+
+/// Adds `count` changes: objects that come, change their content, share it, and go.
+pub(crate) fn grow(log: &mut Vec<Change>, count: usize, random: &mut Random) {
+    for _ in 0..count {
+        let url = format!("http://x/{}", random.below(40));
+        if random.below(6) == 0 {
+            log.push(Change::Delete(Oid { gatherer: GATHERER.to_owned(), url }));
+            continue;
+        }
+        let md5 = format!("content{}", random.below(12));
+        let text = format!("version{} of it", log.len());
+        log.push(Change::Update(record(
+            GATHERER,
+            &url,
+            &[("MD5", md5.as_str()), ("File-Size", "9"), ("Partial-Text", text.as_str())],
+        )));
+    }
+}
+
+/// What an index of this log has to answer.
+pub(crate) fn expected(log: &[Change]) -> Contents {
+    let mut live = BTreeMap::new();
+    for change in log {
+        match change {
+            Change::Update(record) => {
+                let text = record.text("Partial-Text").unwrap().into_owned();
+                let md5 = record.text("MD5").unwrap().into_owned();
+                live.insert(record.url.clone(), (text, md5));
+            }
+            Change::Delete(oid) => drop(live.remove(&oid.url)),
+            Change::Refresh(_) | Change::Confirm { .. } => {}
+        }
+    }
+    let mut groups: BTreeMap<&String, BTreeSet<&String>> = BTreeMap::new();
+    for (url, (_, md5)) in &live {
+        groups.entry(md5).or_default().insert(url);
+    }
+    let entry = |(url, (text, md5)): (&String, &(String, String))| {
+        let others = groups[md5].iter().filter(|it| **it != url);
+        let others = others.take(crate::answer::DUPLICATES_MAX).map(|it| (*it).clone());
+        (url.clone(), text.clone(), others.collect())
+    };
+    let first = live.iter().filter(|(url, (_, md5))| groups[md5].first() == Some(url));
+    first.map(entry).chain(live.iter().map(entry)).collect()
+}
+
+/// What the index does answer.
+pub(crate) fn contents(index: &Index) -> Contents {
+    let mut all = Vec::new();
+    for duplicates in [false, true] {
+        let mut request = SearchRequest::new(Query::all(), "*");
+        (request.limit, request.sort, request.duplicates) = (1_000, Sort::Url, duplicates);
+        for hit in index.search(&request).unwrap().hits {
+            let others = hit.duplicates.into_iter().map(|it| it.url).collect();
+            all.push((hit.url, hit.snippet.text, others));
+        }
+    }
+    all
+}
+
+/// Checks that the index holds what it says it covers of the log, and nothing else. In the midst of the
+/// log, who answers for a content is settled by what the collection holds then: such an object may
+/// be there in its latest version already.
+pub(crate) fn check(index: &Index, log: &[Change], point: &str) {
+    let Some(covered) = index.covered() else { return };
+    let reached = usize::try_from(covered.serial).unwrap();
+    assert!(reached <= log.len(), "{point}: covers {covered}, which never was");
+    let seen = contents(index);
+    if reached == log.len() {
+        assert_eq!(seen, expected(log), "{point}: covers {covered}");
+    }
+    let texts = |all: Contents| all.into_iter().map(|(url, text, _)| (url, text));
+    let seen: BTreeMap<_, _> = texts(seen).collect();
+    let mut there: BTreeMap<_, _> = texts(expected(&log[..reached])).collect();
+    for (url, latest) in texts(expected(log)) {
+        if let (Some(seen), Some(there)) = (seen.get(&url), there.get_mut(&url))
+            && *seen == latest
+        {
+            *there = latest;
+        }
+    }
+    assert_eq!(seen, there, "{point}: covers {covered}");
+}
+
+/// Applies the log, and returns what came of it.
+pub(crate) fn try_apply(index: &Index, log: &[Change]) -> Result<Version, Error> {
+    let target = Version { epoch: Epoch(1), serial: log.len() as u64 };
+    try_apply_to(index, target, log, &|| false)
+}
