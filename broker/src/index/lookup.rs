@@ -48,9 +48,17 @@ pub(super) fn content(searcher: &Searcher, address: DocAddress) -> tantivy::Resu
     text(searcher, address, name::CONTENT)
 }
 
+/// Returns the term that a document is replaced and deleted by.
+pub(super) fn oid_text(
+    searcher: &Searcher,
+    address: DocAddress,
+) -> tantivy::Result<Option<String>> {
+    text(searcher, address, name::OID)
+}
+
 /// Returns the OID of a document whose address is short enough to have duplicates.
 pub(super) fn oid(searcher: &Searcher, address: DocAddress) -> tantivy::Result<Option<Oid>> {
-    let text = text(searcher, address, name::OID)?;
+    let text = oid_text(searcher, address)?;
     Ok(text
         .as_deref()
         .and_then(oid_parse)

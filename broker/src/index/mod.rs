@@ -18,6 +18,7 @@ mod tally;
 mod verify;
 mod words;
 mod writer;
+pub mod yardstick;
 
 use std::fmt;
 use std::fs;

@@ -44,6 +44,23 @@ pub(super) fn search(
     fields: &Fields,
     request: &SearchRequest,
 ) -> Result<Answer, Refusal> {
+    let (found, counts) = rank(searcher, fields, request)?;
+    let total = counts.total;
+    let facets = if request.facets { counts.into_facets() } else { BTreeMap::new() };
+    let mut highlighter = request.snippets.then(|| Highlighter::new(&request.query));
+    let mut hits = Vec::with_capacity(found.len());
+    for (score, address) in found {
+        hits.push(hit(searcher, fields, address, score, highlighter.as_mut())?);
+    }
+    Ok(Answer { total, took_us: 0, hits, facets })
+}
+
+/// Finds the hits asked for, with their scores, and counts all.
+pub(super) fn rank(
+    searcher: &Searcher,
+    fields: &Fields,
+    request: &SearchRequest,
+) -> Result<(Vec<(f32, DocAddress)>, Counts), Refusal> {
     let whole = |message: String| {
         Refusal::Query(QueryError { offset: 0, len: request.text.len(), message })
     };
@@ -58,15 +75,7 @@ pub(super) fn search(
         )));
     }
     let asked = Compiler::new(fields).query(&request.query).map_err(whole)?;
-    let (found, counts) = find(searcher, &narrowed(fields, request, asked), request)?;
-    let total = counts.total;
-    let facets = if request.facets { counts.into_facets() } else { BTreeMap::new() };
-    let mut highlighter = request.snippets.then(|| Highlighter::new(&request.query));
-    let mut hits = Vec::with_capacity(found.len());
-    for (score, address) in found {
-        hits.push(hit(searcher, fields, address, score, highlighter.as_mut())?);
-    }
-    Ok(Answer { total, took_us: 0, hits, facets })
+    Ok(find(searcher, &narrowed(fields, request, asked), request)?)
 }
 
 /// Opens what an answer reads of every segment, so that the first to ask does not wait for it.
@@ -112,7 +121,7 @@ fn narrowed(fields: &Fields, request: &SearchRequest, asked: Box<dyn Engine>) ->
     Box::new(BooleanQuery::new(clauses))
 }
 
-/// Finds the hits asked for, with their scores, and counts all.
+/// Runs the engine's query.
 fn find(
     searcher: &Searcher,
     query: &dyn Engine,

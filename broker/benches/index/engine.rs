@@ -1,0 +1,328 @@
+//! Indexing and engine time against the bare engine.
+
+use std::path::Path;
+
+use broker::answer::SearchRequest;
+use broker::index::{Index, IndexOptions};
+use broker::query::parse;
+use net::clock;
+use tantivy::aggregation::agg_req::Aggregations;
+use tantivy::aggregation::{AggContextParams, AggregationCollector};
+use tantivy::collector::{Count, TopDocs};
+use tantivy::indexer::{IndexWriterOptions, LogMergePolicy};
+use tantivy::query::{
+    BooleanQuery, BoostQuery, FuzzyTermQuery, Occur, PhraseQuery, Query, RangeQuery, RegexQuery,
+    TermQuery,
+};
+use tantivy::schema::IndexRecordOption;
+use tantivy::tokenizer::TokenStream as _;
+use tantivy::{IndexWriter, Searcher, Term};
+
+use crate::corpus::Corpus;
+use crate::{cpu_secs, median_and_p95, thread_secs};
+
+/// Rounds of each query.
+const ROUNDS: usize = 30;
+
+/// Builds the index `rounds` times, each time beside the bare engine, and returns the last one.
+pub(crate) fn indexing(corpus: &Corpus, dir: &Path, rounds: usize) -> Index {
+    let records = corpus.collection.len() as f64;
+    let options = IndexOptions::default();
+    let mut last = None;
+    let (mut ratios, mut rates, mut per_cpu) = (Vec::new(), Vec::new(), Vec::new());
+    println!("\nindexing, CPU s                 apply     bare    ratio  (of it: scan, documents)");
+    for round in 0..rounds {
+        let place = dir.join(format!("index{round}"));
+        let index = Index::open(&place, options).unwrap();
+        let (began, start) = (clock::monotonic(), cpu_secs());
+        index.apply(&corpus.collection, &|| false).unwrap();
+        let (wall, ours) = (began.elapsed().as_secs_f64(), cpu_secs() - start);
+
+        let start = cpu_secs();
+        assert!(corpus.collection.scan(0).unwrap().all(|it| it.is_ok()));
+        let scan = cpu_secs() - start;
+        let start = cpu_secs();
+        let documents = index.documents(&corpus.collection).unwrap();
+        let making = cpu_secs() - start - scan;
+
+        let bare_dir = dir.join(format!("bare{round}"));
+        std::fs::create_dir(&bare_dir).unwrap();
+        let engine = bare(&index, &bare_dir);
+        let start = cpu_secs();
+        let mut writer = writer(&engine, options);
+        for (n, document) in (1..).zip(documents) {
+            writer.add_document(document).unwrap();
+            if n % options.commit_changes_max == 0 {
+                writer.commit().unwrap();
+            }
+        }
+        writer.commit().unwrap();
+        let yardstick = cpu_secs() - start;
+        drop(writer);
+        println!(
+            "  round {round}                     {ours:7.2}  {yardstick:7.2}  {:7.2}  ({scan:.2}, {making:.2})",
+            ours / yardstick
+        );
+        ratios.push(ours / yardstick);
+        rates.push(records / wall);
+        per_cpu.push(records / ours);
+        if let Some(before) = last.replace(index) {
+            Index::close(&before);
+        }
+    }
+    println!(
+        "  median ratio {:.2} (at most 1.5); {:.0} records/s wall, {:.0} a CPU-second (at least 8,000 on 2 cores)",
+        median_and_p95(ratios).0,
+        median_and_p95(rates).0,
+        median_and_p95(per_cpu).0
+    );
+    last.unwrap()
+}
+
+/// An empty index of the same schema.
+fn bare(index: &Index, dir: &Path) -> tantivy::Index {
+    let engine = tantivy::Index::create_in_dir(dir, index.engine().schema()).unwrap();
+    for name in ["harvest_exact_1", "harvest_stemmed_1"] {
+        let chain = index.engine().tokenizers().get(name).unwrap();
+        engine.tokenizers().register(name, chain);
+    }
+    engine
+}
+
+fn writer(engine: &tantivy::Index, options: IndexOptions) -> IndexWriter {
+    let writer = engine
+        .writer_with_options(
+            IndexWriterOptions::builder()
+                .num_worker_threads(options.threads)
+                .memory_budget_per_thread(options.heap_bytes / options.threads)
+                .num_merge_threads(1)
+                .build(),
+        )
+        .unwrap();
+    writer.set_merge_policy(Box::new(LogMergePolicy::default()));
+    writer
+}
+
+/// Asks the standing queries of both, in turns.
+pub(crate) fn queries(index: &Index) {
+    let searcher = index.engine().reader().unwrap().searcher();
+    let hand = Hand::new(index, &searcher);
+    for facets in [false, true] {
+        let with = if facets { "with facets" } else { "without facets" };
+        println!(
+            "\nengine, {with}, CPU µs      hits     ours     bare    ratio   ours p95   bare p95"
+        );
+        let (mut ours_sum, mut bare_sum) = (0.0, 0.0);
+        for (text, bare) in hand.standing() {
+            let mut request = SearchRequest::new(parse(&text).unwrap(), text.clone());
+            (request.facets, request.snippets) = (facets, false);
+            let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+            let mut hits = 0;
+            for _ in 0..ROUNDS {
+                let start = thread_secs();
+                let ranking = index.rank(&request).unwrap();
+                ours.push((thread_secs() - start) * 1e6);
+                let start = thread_secs();
+                let (oids, total) = hand.ask(&searcher, bare.as_ref(), facets);
+                theirs.push((thread_secs() - start) * 1e6);
+                assert_eq!(ranking.total, total, "{text}: not the same question");
+                assert_eq!(ranking.oids.len(), oids.len(), "{text}");
+                hits = total;
+            }
+            let ((ours, ours_95), (theirs, theirs_95)) =
+                (median_and_p95(ours), median_and_p95(theirs));
+            println!(
+                "  {text:28} {hits:8} {ours:8.0} {theirs:8.0} {:8.2} {ours_95:10.0} {theirs_95:10.0}",
+                ours / theirs
+            );
+            ours_sum += ours;
+            bare_sum += theirs;
+        }
+        println!(
+            "  all                                   {ours_sum:8.0} {bare_sum:8.0} {:8.2}  (at most 1.3)",
+            ours_sum / bare_sum
+        );
+    }
+}
+
+/// Queries as one writes them by hand for this schema.
+pub(crate) struct Hand<'a> {
+    index: &'a Index,
+    /// The most frequent words of the titles, as they are.
+    words: Vec<String>,
+}
+
+impl<'a> Hand<'a> {
+    /// Picks words from the corpus itself: of the first, of the second, and of the third rank.
+    pub(crate) fn new(index: &'a Index, searcher: &Searcher) -> Self {
+        let field = index.engine().schema().get_field("body").unwrap();
+        let mut counts = std::collections::HashMap::new();
+        for segment in searcher.segment_readers() {
+            let inverted = segment.inverted_index(field).unwrap();
+            let mut terms = inverted.terms().stream().unwrap();
+            while terms.advance() {
+                let word = String::from_utf8_lossy(terms.key()).into_owned();
+                if 6 <= word.len() && word.bytes().all(|it| it.is_ascii_lowercase()) {
+                    *counts.entry(word).or_insert(0) += u64::from(terms.value().doc_freq);
+                }
+            }
+        }
+        let mut words: Vec<(u64, String)> = counts.into_iter().map(|(a, b)| (b, a)).collect();
+        words.sort_by(|a, b| b.cmp(a));
+        let words = words.into_iter().map(|(_, word)| word).take(400).collect();
+        Self { index, words }
+    }
+
+    /// Words by frequency: 0 is the most frequent.
+    pub(crate) fn word(&self, rank: usize) -> &str {
+        &self.words[rank.min(self.words.len() - 1)]
+    }
+
+    fn field(&self, name: &str) -> tantivy::schema::Field {
+        self.index.engine().schema().get_field(name).unwrap()
+    }
+
+    fn stem(&self, word: &str) -> String {
+        let mut chain = self.index.engine().tokenizers().get("harvest_stemmed_1").unwrap();
+        let mut stream = chain.token_stream(word);
+        stream.next().map(|it| it.text.clone()).unwrap()
+    }
+
+    /// A query over the usual attributes, with the usual weights.
+    fn usual(&self, one: impl Fn(&str, bool) -> Box<dyn Query>) -> Box<dyn Query> {
+        let places = [
+            ("title", true, 4.0),
+            ("keywords", true, 2.5),
+            ("description", true, 1.8),
+            ("author", false, 2.0),
+            ("url", false, 1.2),
+            ("body", true, 1.0),
+        ];
+        let each = places.map(|(name, stems, weight)| {
+            Box::new(BoostQuery::new(one(name, stems), weight)) as Box<dyn Query>
+        });
+        Box::new(BooleanQuery::union(each.into()))
+    }
+
+    fn plain(&self, word: &str) -> Box<dyn Query> {
+        self.usual(|name, stems| {
+            let (field, word) = match stems {
+                true => (self.field(&format!("{name}_stemmed")), self.stem(word)),
+                false => (self.field(name), word.to_owned()),
+            };
+            let term = Term::from_field_text(field, &word);
+            Box::new(TermQuery::new(term, IndexRecordOption::WithFreqs))
+        })
+    }
+
+    fn phrase(&self, words: &[&str]) -> Box<dyn Query> {
+        self.usual(|name, _| {
+            let field = self.field(name);
+            let terms = words.iter().map(|word| Term::from_field_text(field, word)).collect();
+            Box::new(PhraseQuery::new(terms))
+        })
+    }
+
+    fn prefix(&self, word: &str) -> Box<dyn Query> {
+        self.usual(|name, _| {
+            let term = Term::from_field_text(self.field(name), word);
+            Box::new(FuzzyTermQuery::new_prefix(term, 0, true))
+        })
+    }
+
+    fn fuzzy(&self, word: &str, edits: u8) -> Box<dyn Query> {
+        self.usual(|name, _| {
+            let term = Term::from_field_text(self.field(name), word);
+            let very = TermQuery::new(term.clone(), IndexRecordOption::WithFreqs);
+            let near = FuzzyTermQuery::new(term, edits, true);
+            Box::new(BooleanQuery::union(vec![
+                Box::new(BoostQuery::new(Box::new(near), 0.3)),
+                Box::new(very),
+            ]))
+        })
+    }
+
+    fn regex(&self, pattern: &str) -> Box<dyn Query> {
+        self.usual(|name, _| Box::new(RegexQuery::from_pattern(pattern, self.field(name)).unwrap()))
+    }
+
+    fn more_than(&self, name: &str, number: i64) -> Box<dyn Query> {
+        let term = Term::from_field_i64(self.field(name), number);
+        Box::new(RangeQuery::new(std::ops::Bound::Excluded(term), std::ops::Bound::Unbounded))
+    }
+
+    fn term(&self, name: &str, word: &str) -> Box<dyn Query> {
+        let term = Term::from_field_text(self.field(name), word);
+        Box::new(TermQuery::new(term, IndexRecordOption::WithFreqs))
+    }
+
+    /// The standing queries: in our language, and by hand.
+    pub(crate) fn standing(&self) -> Vec<(String, Box<dyn Query>)> {
+        let word = |rank: usize| self.word(rank);
+        let (a, b, c) = (word(5), word(40), word(150));
+        let (beginning, letter) = (&c[..4], &c[1..2]);
+        let must = |query| (Occur::Must, query);
+        let not = |query| (Occur::MustNot, query);
+        let all = |clauses: Vec<_>| -> Box<dyn Query> { Box::new(BooleanQuery::new(clauses)) };
+        let any = |queries: Vec<_>| -> Box<dyn Query> { Box::new(BooleanQuery::union(queries)) };
+        vec![
+            (a.to_owned(), self.plain(a)),
+            (c.to_owned(), self.plain(c)),
+            (format!("{a} {b}"), all(vec![must(self.plain(a)), must(self.plain(b))])),
+            (format!("{b} OR {c}"), any(vec![self.plain(b), self.plain(c)])),
+            (format!("{a} AND NOT {b}"), all(vec![must(self.plain(a)), not(self.plain(b))])),
+            (format!("+{a} {c}"), all(vec![must(self.plain(a)), (Occur::Should, self.plain(c))])),
+            (format!("\"{a} {b}\""), self.phrase(&[a, b])),
+            (format!("title:{b}"), self.term("title_stemmed", &self.stem(b))),
+            (format!("{beginning}*"), self.prefix(beginning)),
+            (format!("{c}~1"), self.fuzzy(c, 1)),
+            (
+                format!("/{}[a-{letter}]{}/", &c[..1], &c[2..]),
+                self.regex(&format!("{}[a-{letter}]{}", &c[..1], &c[2..])),
+            ),
+            ("type:HTML".to_owned(), self.term("type", "html")),
+            ("size:>5000".to_owned(), self.more_than("size", 5_000)),
+            (
+                format!("{b} type:HTML size:>5000"),
+                all(vec![
+                    must(self.plain(b)),
+                    must(self.term("type", "html")),
+                    must(self.more_than("size", 5_000)),
+                ]),
+            ),
+        ]
+    }
+
+    /// Ranks and counts with the engine's own collectors.
+    fn ask(&self, searcher: &Searcher, query: &dyn Query, facets: bool) -> (Vec<String>, u64) {
+        let duplicate = Term::from_field_bool(self.field("duplicate"), true);
+        let duplicate = TermQuery::new(duplicate, IndexRecordOption::Basic);
+        let query = BooleanQuery::new(vec![
+            (Occur::Must, query.box_clone()),
+            (Occur::MustNot, Box::new(duplicate)),
+        ]);
+        let top = TopDocs::with_limit(10).order_by_score();
+        let (found, total) = if facets {
+            let text = r#"{"facet": {"terms": {"field": "facet", "size": 10000}}}"#;
+            let wanted: Aggregations = serde_json::from_str(text).unwrap();
+            let counting = AggregationCollector::from_aggs(wanted, AggContextParams::default());
+            let (found, total, facets) = searcher.search(&query, &(top, Count, counting)).unwrap();
+            assert!(total == 0 || !facets.0.is_empty());
+            (found, total)
+        } else {
+            searcher.search(&query, &(top, Count)).unwrap()
+        };
+        let oids = found
+            .into_iter()
+            .map(|(_, address)| {
+                let segment = searcher.segment_reader(address.segment_ord);
+                let column = segment.fast_fields().str("oid").unwrap().unwrap();
+                let mut oid = String::new();
+                let ord = column.term_ords(address.doc_id).next().unwrap();
+                column.ord_to_str(ord, &mut oid).unwrap();
+                oid
+            })
+            .collect();
+        (oids, total as u64)
+    }
+}

@@ -1,0 +1,211 @@
+//! A broker with a million records, in a process of its own: how fast it collects and indexes, what it
+//! takes of memory, and 200 clients at once.
+
+use std::env;
+use std::fs;
+use std::io::{BufRead, BufReader, Write as _};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use axum::Router;
+use axum::extract::Request;
+use broker::config::Config;
+use broker::server::Server;
+use broker::source::Source;
+use collection::feed::{FeedOptions, FeedServer};
+use collection::{Collection, Options, Stamp, Version};
+use net::clock;
+use net::shutdown::Shutdown;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+use url::Url;
+
+use crate::corpus::{GATHERER, fill};
+use crate::{cpu_secs, median_and_p95};
+
+/// Names the address of the source, its version and the child's data directory.
+const CHILD: &str = "HARVEST_BENCH_CHILD";
+/// Clients at once.
+const CLIENTS: usize = 200;
+/// Requests of each.
+const REQUESTS: usize = 24;
+
+const LOOPBACK: SocketAddr =
+    SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 0);
+
+pub(crate) fn is_child() -> bool {
+    env::var_os(CHILD).is_some()
+}
+
+/// Collects and indexes everything, then answers until its input ends. Prints what it took.
+pub(crate) fn child() {
+    let told = env::var(CHILD).unwrap();
+    let told: Vec<&str> = told.split('\n').collect();
+    let mut config = Config::new("Bench", told[2]);
+    (config.listen, config.admin_listen) = (LOOPBACK, LOOPBACK);
+    config.sources = vec![Source::gatherer("source", Url::parse(told[0]).unwrap())];
+    let version: Version = told[1].parse().unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let began = clock::monotonic();
+        let server = Server::bind(config).await.unwrap();
+        let (address, handle, shutdown) = (server.local_addr(), server.handle(), Shutdown::new());
+        let until = shutdown.clone();
+        let running = tokio::spawn(server.run(until));
+        let peak = tokio::spawn(peak_anonymous(shutdown.clone()));
+        handle.caught_up("source", version).await.unwrap();
+        println!("{address} {} {}", began.elapsed().as_secs_f64(), cpu_secs());
+        drop(handle);
+        let mut line = String::new();
+        let ended = move || std::io::stdin().read_line(&mut line);
+        tokio::task::spawn_blocking(ended).await.unwrap().unwrap();
+        shutdown.start();
+        running.await.unwrap().unwrap();
+        println!("{} {}", status("VmHWM"), peak.await.unwrap());
+    });
+}
+
+/// Looks every 50 ms what the process holds besides the pages of its files, in kB; returns the most.
+async fn peak_anonymous(shutdown: Shutdown) -> u64 {
+    let mut peak = 0;
+    while !shutdown.is_started() {
+        peak = peak.max(status("RssAnon"));
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    peak
+}
+
+/// A line of the process's status, in kB.
+fn status(name: &str) -> u64 {
+    let text = fs::read_to_string("/proc/self/status").unwrap();
+    let line = text.lines().find(|it| it.starts_with(name)).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+pub(crate) fn large(dir: &Path) {
+    let records = env::var("HARVEST_BENCH_RECORDS").ok().and_then(|it| it.parse().ok());
+    let records: u64 = records.unwrap_or(1_000_000);
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let place = dir.join("origin");
+    let (collection, _) = Collection::open(&place, Options::default(), Stamp(1)).unwrap();
+    fill(&collection, records);
+    runtime.block_on(async {
+        let (shutdown, address) = (Shutdown::new(), serve(&collection).await);
+        let mut child = start(address, collection.version(), &dir.join("data"));
+        let mut said = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut next = move || said.next().unwrap().unwrap();
+        let first = move || {
+            let line = next();
+            (next, line)
+        };
+        let (next, line) = tokio::task::spawn_blocking(first).await.unwrap();
+        let told: Vec<&str> = line.split(' ').collect();
+        let (wall, cpu): (f64, f64) = (told[1].parse().unwrap(), told[2].parse().unwrap());
+        println!("\n{records} generated records, collected over HTTP and indexed by one broker");
+        println!(
+            "  {:.0} records/s wall, {:.0} a CPU-second of the broker ({wall:.0} s, {cpu:.0} CPU s)",
+            records as f64 / wall,
+            records as f64 / cpu
+        );
+        clients(told[0].parse().unwrap(), records).await;
+        child.stdin.take().unwrap().write_all(b"\n").unwrap();
+        let line = tokio::task::spawn_blocking(next).await.unwrap();
+        assert!(child.wait().unwrap().success());
+        let told: Vec<f64> = line.split(' ').map(|it| it.parse().unwrap()).collect();
+        println!(
+            "  peak resident memory {:.0} MB, of it at most {:.0} MB its own (the rest is pages of the index's files) (at most 1,000)",
+            told[0] / 1e3,
+            told[1] / 1e3
+        );
+        shutdown.start();
+    });
+}
+
+/// Serves the collection's feed while the runtime lives; returns where.
+async fn serve(collection: &Collection) -> SocketAddr {
+    let listener = net::server::bind(LOOPBACK).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let feed = FeedServer::new(collection.clone(), FeedOptions::default());
+    let router = Router::new().fallback(move |request: Request| {
+        let feed = feed.clone();
+        async move { feed.respond(request.map(drop)).await.map(axum::body::Body::new) }
+    });
+    tokio::spawn(net::server::serve(listener, router, Default::default(), Shutdown::new()));
+    address
+}
+
+fn start(address: SocketAddr, version: Version, data: &Path) -> Child {
+    Command::new(env::current_exe().unwrap())
+        .env(CHILD, format!("http://{address}/\n{version}\n{}", data.display()))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+/// All clients at once: searches, pages and objects in turn, a connection each.
+async fn clients(address: SocketAddr, records: u64) {
+    let began = clock::monotonic();
+    let mut clients = JoinSet::new();
+    for client in 0..CLIENTS {
+        clients.spawn(async move {
+            let (mut took, mut errors) = (Vec::new(), Vec::new());
+            for n in 0..REQUESTS {
+                let path = path(client * REQUESTS + n, records);
+                let began = clock::monotonic();
+                match get(address, &path).await {
+                    Ok(head) if head.starts_with("HTTP/1.1 200") => {}
+                    Ok(head) => errors.push(format!("{path}: {head}")),
+                    Err(error) => errors.push(format!("{path}: {error}")),
+                }
+                took.push(began.elapsed().as_secs_f64() * 1e3);
+            }
+            (took, errors)
+        });
+    }
+    let (mut took, mut errors) = (Vec::new(), Vec::new());
+    while let Some(ended) = clients.join_next().await {
+        let (times, faults) = ended.unwrap();
+        took.extend(times);
+        errors.extend(faults);
+    }
+    let answered = took.len();
+    let (median, p95) = median_and_p95(took);
+    println!(
+        "  {CLIENTS} clients at once: {answered} requests, {} errors, {:.0} a second; median {median:.0} ms, p95 {p95:.0} ms",
+        errors.len(),
+        answered as f64 / began.elapsed().as_secs_f64()
+    );
+    for error in errors.iter().take(5) {
+        println!("    {error}");
+    }
+}
+
+fn path(n: usize, records: u64) -> String {
+    const ASKED: [&str; 6] =
+        ["kater", "mo+sol", "%22in+mo%22", "title:re", "type:PDF+kater", "size:%3E5000+mo"];
+    let query = ASKED[n / 4 % ASKED.len()];
+    match n % 4 {
+        0 => format!("/?q={query}"),
+        1 | 2 => format!("/api/search?q={query}"),
+        _ => {
+            let n = n as u64 * 7_919 % records;
+            let (host, folder) = (n % 97, n / 97 % 997);
+            let url = format!("http%3A%2F%2Fwww{host}.example.org%2F{folder:03}%2Fpage-{n}.html");
+            format!("/object?oid={GATHERER}%3A{url}")
+        }
+    }
+}
+
+/// Asks and reads to the end; returns the answer's first line.
+async fn get(address: SocketAddr, path: &str) -> std::io::Result<String> {
+    let mut stream = TcpStream::connect(address).await?;
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await?;
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).await?;
+    let head = answer.split(|it| *it == b'\r').next().unwrap_or_default();
+    Ok(String::from_utf8_lossy(head).into_owned())
+}

@@ -1,0 +1,65 @@
+//! What `benches/index` measures the index by: the engine's own handle, the documents that the index
+//! makes, and an answer's ranking alone. Nothing else uses it.
+
+use collection::{Change, Collection, Oid};
+use tantivy::TantivyDocument;
+
+use super::document::{Place, document};
+use super::search;
+use super::{Index, lookup};
+use crate::answer::SearchRequest;
+use crate::error::Error;
+
+/// The ranking of an answer: what there is before anything is shown of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ranking {
+    /// The hits' OIDs, best first.
+    pub oids: Vec<String>,
+    /// Objects that match.
+    pub total: u64,
+    /// Facet values counted, over all facets.
+    pub facet_values: usize,
+}
+
+impl Index {
+    /// Returns the engine's handle: its schema, its tokenizers, its last commit.
+    pub fn engine(&self) -> &tantivy::Index {
+        &self.inner.engine
+    }
+
+    /// Returns what the index would make of each live object of `collection`, in the order of the
+    /// log. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// The log cannot be read.
+    pub fn documents(&self, collection: &Collection) -> Result<Vec<TantivyDocument>, Error> {
+        let mut documents = Vec::new();
+        for scanned in collection.scan(0)? {
+            if let Change::Update(record) = scanned?.change
+                && let Some(oid) = Oid::of(&record)
+            {
+                documents.push(document(&self.inner.fields, &oid, &record, &Place::default()));
+            }
+        }
+        Ok(documents)
+    }
+
+    /// Ranks and counts what [`search`](Self::search) would show. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`search`](Self::search).
+    pub fn rank(&self, request: &SearchRequest) -> Result<Ranking, Error> {
+        let searcher = self.inner.reader.searcher();
+        let ranked = search::rank(&searcher, &self.inner.fields, request);
+        let (found, counts) = ranked.map_err(|refusal| self.refused(refusal))?;
+        let mut ranking = Ranking { total: counts.total, ..Ranking::default() };
+        for (_, address) in found {
+            let oid = lookup::oid_text(&searcher, address).map_err(|source| self.failed(source))?;
+            ranking.oids.extend(oid);
+        }
+        ranking.facet_values = counts.into_facets().values().map(Vec::len).sum();
+        Ok(ranking)
+    }
+}
