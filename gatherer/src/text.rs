@@ -1,23 +1,19 @@
 //! Text in any charset to UTF-8, and from text to words, lines and cuts.
 //!
-//! Source: reference manual of Harvest 1.x (`Keywords`: unique, sorted, case-folded words).
-//!
 //! Sans-I/O.
 
+mod keywords;
+
 use std::borrow::Cow;
-use std::collections::HashSet;
 
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::Encoding;
 
+pub(crate) use keywords::Keywords;
+use keywords::WORD_BYTES_MAX;
+
 /// How much of a text its charset is guessed from, in bytes.
 const GUESS_BYTES_MAX: usize = 64 * 1024;
-/// Longest word that is a keyword, in bytes; longer runs are encoded data.
-const WORD_BYTES_MAX: usize = 64;
-/// Shortest one: single Latin letters and digits find nothing.
-const WORD_BYTES_MIN: usize = 2;
-/// Longest number that is a keyword, in digits: years and ids, not tables of measurements.
-const DIGITS_MAX: usize = 10;
 
 /// Decodes `bytes`, which may end inside a character, to UTF-8: by byte order mark, as UTF-8 when
 /// it is (but for a few broken places), by the `declared` charset, or by statistics.
@@ -59,70 +55,6 @@ fn is_mostly_utf8(bytes: &[u8]) -> bool {
         bad += chunk.invalid().len();
     }
     bad * 10 <= good
-}
-
-/// The unique, case-folded words of texts.
-#[derive(Debug)]
-pub(crate) struct Keywords {
-    words: HashSet<Box<str>>,
-    /// Length of all words with one separator each, in bytes.
-    bytes: usize,
-    bytes_max: usize,
-    word: String,
-}
-
-impl Keywords {
-    /// Returns an empty set that takes words up to `bytes_max` bytes in all.
-    pub(crate) fn new(bytes_max: usize) -> Self {
-        Self { words: HashSet::new(), bytes: 0, bytes_max, word: String::new() }
-    }
-
-    /// Adds the words of `text`: runs of letters and digits.
-    pub(crate) fn add(&mut self, text: &str) {
-        let bytes = text.as_bytes();
-        let mut at = 0;
-        while let Some(byte) = bytes.get(at) {
-            if byte.is_ascii_alphanumeric() {
-                self.word.push(char::from(byte.to_ascii_lowercase()));
-                at += 1;
-            } else if byte.is_ascii() {
-                self.end_word();
-                at += 1;
-            } else if let Some(char) = text.get(at..).and_then(|rest| rest.chars().next()) {
-                if char.is_alphanumeric() {
-                    self.word.extend(char.to_lowercase());
-                } else {
-                    self.end_word();
-                }
-                at += char.len_utf8();
-            } else {
-                break;
-            }
-        }
-        self.end_word();
-    }
-
-    fn end_word(&mut self) {
-        let length = self.word.len();
-        let fits = (WORD_BYTES_MIN..=WORD_BYTES_MAX).contains(&length);
-        let number = DIGITS_MAX < length && self.word.bytes().all(|it| it.is_ascii_digit());
-        if fits
-            && !number
-            && self.bytes + length < self.bytes_max
-            && !self.words.contains(self.word.as_str())
-        {
-            self.bytes += length + 1;
-            self.words.insert(self.word.as_str().into());
-        }
-        self.word.clear();
-    }
-
-    /// Returns the words, sorted, one a line.
-    pub(crate) fn finish(self) -> String {
-        let mut words: Vec<Box<str>> = self.words.into_iter().collect();
-        words.sort_unstable();
-        words.join("\n")
-    }
 }
 
 /// Returns the front of `text`, at most `bytes_max` bytes, cut between words where there are any.
@@ -184,21 +116,30 @@ impl Body {
 
     /// Adds `piece` with its white space squeezed, as a browser shows it.
     pub(crate) fn push_squeezed(&mut self, piece: &str) {
-        let mut rest = piece;
-        while let Some(first) = rest.chars().next() {
-            if first.is_whitespace() {
-                self.space();
-                rest = rest.trim_start();
-            } else {
-                let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
-                let (word, after) = rest.split_at(end);
-                self.push(word);
-                rest = after;
+        let bytes = piece.as_bytes();
+        // Where what is not yet added starts. Single spaces in it are as they shall be.
+        let mut start = 0;
+        let mut at = 0;
+        while let Some(byte) = bytes.get(at) {
+            let space_bytes = match *byte {
+                0x21..=0x7f => 0,
+                b' ' => 1,
+                byte => white_bytes(byte, piece, at),
+            };
+            let next = bytes.get(at + 1).copied().unwrap_or(b' ');
+            if space_bytes == 0 || *byte == b' ' && start < at && (0x21..=0x7f).contains(&next) {
+                at += 1;
+                continue;
             }
+            self.push(piece.get(start..at).unwrap_or_default());
+            self.space();
+            at += space_bytes;
+            start = at;
             if self.is_full() {
-                break;
+                return;
             }
         }
+        self.push(piece.get(start..).unwrap_or_default());
     }
 
     /// Adds a space unless there is white space.
@@ -245,6 +186,19 @@ impl Body {
     }
 }
 
+/// Returns how many bytes the white space takes that starts at `at` with `byte`; 0 when it is none.
+fn white_bytes(byte: u8, text: &str, at: usize) -> usize {
+    match byte {
+        9..=13 | b' ' => 1,
+        // The first bytes of all white space that is not ASCII.
+        0xc2 | 0xe1 | 0xe2 | 0xe3 => {
+            let char = text.get(at..).and_then(|rest| rest.chars().next());
+            char.filter(|it| it.is_whitespace()).map_or(0, char::len_utf8)
+        }
+        _ => 0,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -267,28 +221,6 @@ mod tests {
         check("\u{43f}\u{440}\u{438}".as_bytes(), Some("no-such-charset"), "при");
         // One bad byte does not make a UTF-8 text Latin-1.
         check(&["äöüäöüäöüäöü".as_bytes(), b"\xff"].concat(), None, "äöüäöüäöüäöü\u{fffd}");
-    }
-
-    fn words(text: &str) -> String {
-        let mut keywords = Keywords::new(1000);
-        keywords.add(text);
-        keywords.finish().replace('\n', " ")
-    }
-
-    #[test]
-    fn keywords_are_unique_sorted_and_folded() {
-        assert_eq!(words("The cat, the CAT; a b2 Über-größe 12345678901"), "b2 cat größe the über");
-        assert_eq!(words(&"x".repeat(65)), "");
-        assert_eq!(words("日本語 テスト"), "テスト 日本語");
-    }
-
-    #[test]
-    fn keywords_are_bounded() {
-        let mut keywords = Keywords::new(20);
-        for number in 100..200 {
-            keywords.add(&format!("word{number}"));
-        }
-        assert_eq!(keywords.finish(), "word100\nword101");
     }
 
     #[test]
@@ -318,9 +250,14 @@ mod tests {
             let text = decode(&bytes, None);
             prop_assert!(front(&text, max).len() <= max);
             prop_assert!(one_line(&text, max).len() <= max);
-            let mut keywords = Keywords::new(max);
-            keywords.add(&text);
-            prop_assert!(keywords.finish().len() <= max);
+        }
+
+        #[test]
+        fn squeezed_text_is_its_words(pieces in proptest::collection::vec("[a-c \n\t\u{a0}\u{2003}äß\u{3000}\u{1}]{0,12}", 0..6)) {
+            let mut body = Body::new(1 << 20);
+            pieces.iter().for_each(|piece| body.push_squeezed(piece));
+            let words: Vec<String> = pieces.concat().split_whitespace().map(str::to_owned).collect();
+            prop_assert_eq!(body.as_str().trim_end(), words.join(" "));
         }
     }
 }
