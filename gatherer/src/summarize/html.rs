@@ -8,38 +8,33 @@
 //! * References are resolved against the page's URL (or its `<base>`), each once.
 //! * `Description` falls back to the first paragraph, `Title` to the first heading.
 //!
-//! The page is streamed through `lol_html`: nothing of it is kept but what the bounds allow.
-//!
 //! Sans-I/O.
 
-use std::borrow::Cow;
-use std::cell::RefCell;
-use std::collections::HashSet;
-use std::rc::Rc;
+mod elements;
+mod links;
+mod tokens;
 
-use lol_html::errors::RewritingError;
-use lol_html::html_content::{Element, TextChunk, TextType};
-use lol_html::{HtmlRewriter, MemorySettings, Settings, doc_text, element, end_tag};
+use std::borrow::Cow;
+
 use url::Url;
 
 use super::{Draft, Input};
 use crate::object::ProblemKind;
 use crate::text::{Body, decode, is_telling};
+use elements::Element;
+use links::Links;
+use tokens::{Attributes, Token, Tokens};
 
 /// How much of a page is looked at, in bytes.
 const PAGE_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// Most memory that the parser may take, in bytes: for open elements and unfinished tags.
-const PARSER_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// Elements between two looks at the clock.
-const POLL_ELEMENTS: u32 = 256;
+/// Pieces of a page between two looks at the clock.
+const POLL_TOKENS: usize = 1_024;
 /// How far the charset's declaration may stand in the page, in bytes.
 const DECLARATION_BYTES: usize = 1024;
 /// Longest run of text for a title, a heading or an address, in bytes.
 const RUN_BYTES_MAX: usize = 2 * 1024;
 /// Longest sum of headings, in bytes.
 const HEADINGS_BYTES_MAX: usize = 8 * 1024;
-/// Longest link that is followed or named, in bytes.
-const LINK_BYTES_MAX: usize = 2 * 1024;
 /// A paragraph shorter than this describes nothing, in bytes.
 const PARAGRAPH_BYTES_MIN: usize = 60;
 /// Most fields of the head that become attributes.
@@ -79,9 +74,7 @@ pub(super) fn markup<'a>(input: &Input<'a>) -> Draft<'a> {
 }
 
 /// What has been seen of a page.
-struct Page<'c> {
-    cancelled: &'c dyn Fn() -> bool,
-    elements: u32,
+struct Page<'t> {
     html: bool,
     body: Body,
     title: Body,
@@ -90,20 +83,8 @@ struct Page<'c> {
     in_heading: bool,
     address: Body,
     in_address: bool,
-    base: Option<Url>,
-    links: Vec<String>,
-    links_max: usize,
-    seen: HashSet<String>,
+    links: Links<'t>,
     fields: Vec<(String, String)>,
-    stopped: Option<Stop>,
-}
-
-/// Why a page was not read to its end.
-#[derive(Clone, Copy)]
-enum Stop {
-    Time,
-    /// There is enough of everything.
-    Enough,
 }
 
 fn run<'a>(input: &Input<'a>, html: bool) -> Draft<'a> {
@@ -111,9 +92,8 @@ fn run<'a>(input: &Input<'a>, html: bool) -> Draft<'a> {
     let text = decode(bytes, declared(bytes).as_deref());
     // A member of an archive has no place that others could be found from.
     let base = Url::parse(&input.object.url).ok().filter(|url| url.fragment().is_none());
-    let page = Rc::new(RefCell::new(Page {
-        cancelled: input.cancelled,
-        elements: 0,
+    let links_max = if html { input.settings.references_max } else { 0 };
+    let mut page = Page {
         html,
         body: Body::new(input.text_bytes_max()),
         title: Body::new(RUN_BYTES_MAX),
@@ -122,172 +102,86 @@ fn run<'a>(input: &Input<'a>, html: bool) -> Draft<'a> {
         in_heading: false,
         address: Body::new(RUN_BYTES_MAX),
         in_address: false,
-        base,
-        links: Vec::new(),
-        links_max: if html { input.settings.references_max } else { 0 },
-        seen: HashSet::new(),
+        links: Links::new(base, links_max),
         fields: Vec::new(),
-        stopped: None,
-    }));
-    let outcome = parse(&page, &text);
-    let mut page = page.borrow_mut();
-    let mut draft = page.draft();
-    match (outcome, page.stopped) {
-        (_, Some(Stop::Time)) => draft.problem(ProblemKind::Time, "ran out of time on the page"),
-        (_, Some(Stop::Enough)) | (Ok(()), None) => {}
-        (Err(error), None) => {
-            draft.problem(ProblemKind::Limit, format!("the page was not read to its end: {error}"));
+    };
+    let mut in_time = true;
+    for (number, token) in Tokens::new(&text, html).enumerate() {
+        if number.is_multiple_of(POLL_TOKENS) && (input.cancelled)() {
+            in_time = false;
+            break;
         }
+        if page.body.is_full() && page.links.is_full() {
+            break;
+        }
+        page.token(token);
+    }
+    let mut draft = page.draft();
+    if !in_time {
+        draft.problem(ProblemKind::Time, "ran out of time on the page");
     }
     draft
 }
 
-fn parse(page: &Rc<RefCell<Page<'_>>>, text: &str) -> Result<(), RewritingError> {
-    let ends = End { flags: Rc::default() };
-    let settings = Settings::new()
-        .append_element_content_handler(element!("*", |element| {
-            let mut page = page.borrow_mut();
-            page.end(ends.take());
-            page.start(element, &ends)
-        }))
-        .append_document_content_handler(doc_text!(|chunk| {
-            let mut page = page.borrow_mut();
-            page.end(ends.take());
-            page.text(chunk);
-            Ok(())
-        }))
-        .with_memory_settings(MemorySettings::new().with_max_allowed_memory_usage(PARSER_BYTES_MAX))
-        .with_strict(false);
-    let mut rewriter = HtmlRewriter::new(settings, |_: &[u8]| {});
-    rewriter.write(text.as_bytes())?;
-    rewriter.end()
-}
-
-/// What ended since the last event: handlers of end tags outlive the page and so cannot reach it.
-#[derive(Clone)]
-struct End {
-    flags: Rc<std::cell::Cell<u8>>,
-}
-
-const BLOCK: u8 = 1;
-const HEADING: u8 = 2;
-const ADDRESS: u8 = 4;
-
-impl End {
-    fn take(&self) -> u8 {
-        self.flags.take()
-    }
-
-    fn on(&self, element: &mut Element<'_, '_>, flag: u8) {
-        if let Some(handlers) = element.end_tag_handlers() {
-            let flags = Rc::clone(&self.flags);
-            handlers.push(end_tag!(move |_| {
-                flags.set(flags.get() | flag);
-                Ok(())
-            }));
-        }
-    }
-}
-
-/// How an element stands in its surroundings.
-fn is_block(tag: &str) -> bool {
-    matches!(
-        tag,
-        "p" | "div"
-            | "br"
-            | "li"
-            | "tr"
-            | "dt"
-            | "dd"
-            | "pre"
-            | "ul"
-            | "ol"
-            | "dl"
-            | "table"
-            | "section"
-            | "article"
-            | "header"
-            | "footer"
-            | "nav"
-            | "main"
-            | "aside"
-            | "blockquote"
-            | "hr"
-            | "form"
-            | "figure"
-            | "figcaption"
-            | "center"
-            | "caption"
-            | "option"
-            | "summary"
-            | "details"
-            | "fieldset"
-            | "body"
-    )
-}
-
-impl Page<'_> {
-    fn end(&mut self, flags: u8) {
-        if flags & HEADING != 0 {
-            self.in_heading = false;
-            self.headings.line();
-        }
-        if flags & ADDRESS != 0 {
-            self.in_address = false;
-        }
-        if flags != 0 {
-            self.line();
+impl<'t> Page<'t> {
+    fn token(&mut self, token: Token<'t>) {
+        match token {
+            Token::Text(text) => self.text(&entities(text)),
+            Token::Verbatim(text) => self.text(text),
+            Token::Start(element, attributes) => self.start(element, &attributes),
+            Token::End(element) => self.end(element),
         }
     }
 
-    fn start(&mut self, element: &mut Element<'_, '_>, ends: &End) -> lol_html::HandlerResult {
-        self.elements = self.elements.wrapping_add(1);
-        if self.elements.is_multiple_of(POLL_ELEMENTS) && (self.cancelled)() {
-            self.stopped = Some(Stop::Time);
-            return Err("time".into());
-        }
-        if self.body.is_full() && self.links_max <= self.links.len() {
-            self.stopped = Some(Stop::Enough);
-            return Err("enough".into());
-        }
-        let tag = element.tag_name();
-        match tag.as_str() {
-            "title" => self.in_title = self.title.as_str().is_empty(),
-            "h1" | "h2" | "h3" | "h4" | "h5" | "h6" => {
-                self.in_heading = true;
-                self.line();
-                ends.on(element, HEADING);
-            }
-            "address" => {
-                self.in_address = true;
-                self.line();
-                ends.on(element, ADDRESS);
-            }
-            "td" | "th" => self.body.space(),
-            "a" | "area" => self.link(element.get_attribute("href")),
-            "frame" | "iframe" => self.link(element.get_attribute("src")),
-            "img" => {
-                if let Some(alternative) = element.get_attribute("alt") {
-                    self.body.space();
-                    self.body.push_squeezed(&entities(&alternative));
-                    self.body.space();
+    fn end(&mut self, element: Element) {
+        match element {
+            Element::Title => self.in_title = false,
+            Element::Heading => {
+                if std::mem::take(&mut self.in_heading) {
+                    self.headings.line();
                 }
-            }
-            "base" => {
-                let base = element.get_attribute("href");
-                if let Some(base) = base.and_then(|href| self.resolve(&href)) {
-                    self.base = Some(base);
-                }
-            }
-            "meta" => self.meta(element),
-            _ if !self.html => self.line(),
-            tag if is_block(tag) => {
                 self.line();
-                ends.on(element, BLOCK);
             }
+            Element::Address => {
+                self.in_address = false;
+                self.line();
+            }
+            Element::Block if self.html => self.line(),
             _ => {}
         }
-        Ok(())
+    }
+
+    fn start(&mut self, element: Element, attributes: &Attributes<'t>) {
+        match element {
+            Element::Title => self.in_title = self.title.as_str().is_empty(),
+            Element::Heading => {
+                self.in_heading = true;
+                self.line();
+            }
+            Element::Address => {
+                self.in_address = true;
+                self.line();
+            }
+            Element::Cell => self.body.space(),
+            Element::Anchor => self.link(attributes.get("href")),
+            Element::Frame | Element::InlineFrame => self.link(attributes.get("src")),
+            Element::Image => {
+                if let Some(alternative) = attributes.get("alt") {
+                    self.body.space();
+                    self.body.push_squeezed(&entities(alternative));
+                    self.body.space();
+                }
+            }
+            Element::Base => {
+                if let Some(base) = attributes.get("href") {
+                    self.links.move_base(&entities(base));
+                }
+            }
+            Element::Meta => self.meta(attributes),
+            Element::Block => self.line(),
+            _ if !self.html => self.line(),
+            _ => {}
+        }
     }
 
     /// Starts a line in the text; elsewhere it parts words only.
@@ -301,63 +195,35 @@ impl Page<'_> {
         }
     }
 
-    fn text(&mut self, chunk: &TextChunk<'_>) {
-        let text = chunk.as_str();
-        match chunk.text_type() {
-            TextType::ScriptData | TextType::RawText => {}
-            TextType::RCData if self.in_title => {
-                self.title.push_squeezed(&entities(text));
-                self.in_title = !chunk.last_in_text_node();
-            }
-            _ => {
-                let text = entities(text);
-                self.body.push_squeezed(&text);
-                if self.in_heading {
-                    self.headings.push_squeezed(&text);
-                }
-                if self.in_address {
-                    self.address.push_squeezed(&text);
-                }
-            }
-        }
-    }
-
-    fn link(&mut self, href: Option<String>) {
-        let Some(href) = href else { return };
-        let href = href.trim();
-        let href = href.split('#').next().unwrap_or_default();
-        if href.is_empty()
-            || LINK_BYTES_MAX < href.len()
-            || self.links_max <= self.links.len()
-            || self.seen.contains(href)
-        {
+    fn text(&mut self, text: &str) {
+        if self.in_title {
+            self.title.push_squeezed(text);
             return;
         }
-        self.seen.insert(href.to_owned());
-        if let Some(url) = self.resolve(href)
-            && matches!(url.scheme(), "http" | "https" | "ftp" | "gopher" | "file" | "news")
-        {
-            self.links.push(url.into());
+        self.body.push_squeezed(text);
+        if self.in_heading {
+            self.headings.push_squeezed(text);
+        }
+        if self.in_address {
+            self.address.push_squeezed(text);
         }
     }
 
-    fn resolve(&self, href: &str) -> Option<Url> {
-        let href = entities(href);
-        match &self.base {
-            Some(base) => base.join(&href).ok(),
-            None => Url::parse(&href).ok(),
+    fn link(&mut self, written: Option<&'t str>) {
+        if let Some(written) = written {
+            self.links.add(written);
         }
     }
 
-    fn meta(&mut self, element: &Element<'_, '_>) {
-        let name = element.get_attribute("name").or_else(|| element.get_attribute("property"));
-        let (Some(name), Some(content)) = (name, element.get_attribute("content")) else { return };
+    fn meta(&mut self, attributes: &Attributes<'_>) {
+        let name = attributes.get("name").or_else(|| attributes.get("property"));
+        let (Some(name), Some(content)) = (name, attributes.get("content")) else { return };
         let name = name.trim();
         if FIELDS_MAX <= self.fields.len() || 64 < name.len() || !is_attribute_name(name) {
             return;
         }
         let mut value = Body::new(RUN_BYTES_MAX);
-        value.push_squeezed(&entities(&content));
+        value.push_squeezed(&entities(content));
         self.fields.push((name.to_owned(), value.finish()));
     }
 
@@ -369,7 +235,7 @@ impl Page<'_> {
         })
     }
 
-    fn draft<'a>(&mut self) -> Draft<'a> {
+    fn draft<'a>(self) -> Draft<'a> {
         let mut draft = Draft::default();
         let first_heading = self.headings.as_str().lines().next().unwrap_or_default();
         let title = match self.title.as_str().trim() {
@@ -399,8 +265,8 @@ impl Page<'_> {
                 draft.other(name, value.as_str());
             }
         }
-        draft.references = std::mem::take(&mut self.links);
-        draft.body = Cow::Owned(std::mem::replace(&mut self.body, Body::new(0)).finish());
+        draft.references = self.links.finish();
+        draft.body = Cow::Owned(self.body.finish());
         draft
     }
 
@@ -445,34 +311,53 @@ fn is_ours(lower: &str) -> bool {
 
 /// Replaces character references; what is none stays as it is.
 fn entities(text: &str) -> Cow<'_, str> {
-    if !text.contains('&') {
-        return Cow::Borrowed(text);
-    }
+    let Some(first) = memchr::memchr(b'&', text.as_bytes()) else { return Cow::Borrowed(text) };
+    let (before, mut rest) = text.split_at(first);
     let mut plain = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find('&') {
-        let (before, from) = rest.split_at(at);
-        plain.push_str(before);
-        let is_part = |it: char| it.is_ascii_alphanumeric() || it == '#';
-        let length = from.get(1..).and_then(|it| it.find(|it| !is_part(it))).map(|it| it + 1);
-        match length {
-            Some(end) if (3..32).contains(&end) && from.get(end..=end) == Some(";") => {
-                let (reference, after) = from.split_at(end + 1);
-                mail_parser::decoders::html::add_html_token(
-                    &mut plain,
-                    reference.as_bytes(),
-                    false,
-                );
-                rest = after;
+    plain.push_str(before);
+    while let Some(from) = rest.strip_prefix('&') {
+        let end = from.bytes().position(|it| !it.is_ascii_alphanumeric() && it != b'#');
+        let reference = end.filter(|end| (2..32).contains(end)).and_then(|end| {
+            let (reference, after) = from.split_at(end);
+            Some((reference, after.strip_prefix(';')?))
+        });
+        rest = match reference {
+            Some((reference, after)) => {
+                reference_to(reference, &mut plain);
+                after
+            }
+            None => {
+                plain.push('&');
+                from
+            }
+        };
+        let next = memchr::memchr(b'&', rest.as_bytes()).unwrap_or(rest.len());
+        let (text, after) = rest.split_at(next);
+        plain.push_str(text);
+        rest = after;
+    }
+    Cow::Owned(plain)
+}
+
+/// Adds the character that `&reference;` stands for.
+fn reference_to(reference: &str, plain: &mut String) {
+    match reference {
+        "lt" => plain.push('<'),
+        "gt" => plain.push('>'),
+        "amp" => plain.push('&'),
+        "quot" => plain.push('"'),
+        "nbsp" => plain.push('\u{a0}'),
+        _ => match reference.strip_prefix('#').and_then(|code| code.parse::<u8>().ok()) {
+            // As browsers do: these codes are those of Windows, whatever the page's charset.
+            Some(code @ 0x80..=0x9f) => {
+                plain.push_str(&encoding_rs::WINDOWS_1252.decode_without_bom_handling(&[code]).0);
             }
             _ => {
-                plain.push('&');
-                rest = from.get(1..).unwrap_or_default();
+                let whole = format!("&{reference};");
+                mail_parser::decoders::html::add_html_token(plain, whole.as_bytes(), false);
             }
-        }
+        },
     }
-    plain.push_str(rest);
-    Cow::Owned(plain)
 }
 
 /// Returns the charset that the front of the page declares, in `<meta>` or in the XML declaration.
@@ -539,6 +424,33 @@ mod tests {
         assert_eq!(render("p.html", Type::Html, page), "Title: Привет");
         let xml = b"<?xml version='1.0' encoding='iso-8859-1'?><a><title>Gr\xfc\xdfe</title>x<b>y</b></a>";
         assert_eq!(render("p.xml", Type::Xml, xml), "Title: Grüße\nPartial-Text: x | y");
+    }
+
+    #[test]
+    fn character_references() {
+        let check = |text: &str, expected: &str| assert_eq!(entities(text), expected);
+        check("plain", "plain");
+        check("&lt;&gt;&amp;&quot;&auml;&hellip;&#228;&#xE4;", "<>&\"ä…ää");
+        check("&nosuch; &amp &; &#; &#0; AT&T &&amp;", "&nosuch; &amp &; &#; \u{0} AT&T &&");
+        check("Windows&#146;s &#151; &#1114112;", "Windows’s — \u{fffd}");
+        check("ä&ä;ä", "ä&ä;ä");
+    }
+
+    #[test]
+    fn titles_in_other_markup_hold_elements() {
+        let page =
+            b"<book><title>Use of <command>ls</command> &amp; co</title><p>A<b>b</b></p></book>";
+        assert_eq!(render("p.xml", Type::Xml, page), "Title: Use of ls & co\nPartial-Text: A | b");
+    }
+
+    #[test]
+    fn references_in_links_are_replaced_before_anything_is_cut_off() {
+        check(
+            "<a href='a&#45;&#45;b.html#c'>x</a><a href='a--b.html'>y</a><a href=' ?q=&amp;lt;#'>z</a>",
+            "Title: p.html\n\
+             URL-References: http://h.example/d/a--b.html | http://h.example/d/p.html?q=&lt;\n\
+             Partial-Text: xyz",
+        );
     }
 
     #[test]

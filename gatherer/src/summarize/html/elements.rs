@@ -1,0 +1,100 @@
+//! The elements of a page that mean something for its summary.
+//!
+//! Sans-I/O.
+
+/// Longest name of an element known here, in bytes.
+const NAME_BYTES_MAX: usize = 10;
+
+/// What an element is for a summary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Element {
+    Title,
+    /// `h1` to `h6`.
+    Heading,
+    Address,
+    /// A cell of a table.
+    Cell,
+    /// `a` and `area`, which lead elsewhere by `href`.
+    Anchor,
+    /// `frame`, which leads elsewhere by `src`.
+    Frame,
+    /// `iframe`, which does so too, and holds what old browsers show.
+    InlineFrame,
+    Image,
+    Base,
+    Meta,
+    /// What stands on lines of its own.
+    Block,
+    Script,
+    /// Text that is not shown.
+    Hidden,
+    /// Text to be filled in by readers.
+    TextArea,
+    PlainText,
+    /// `svg` and `math`, which have rules of their own.
+    Foreign,
+    /// Anything else.
+    Other,
+}
+
+/// What an element holds that holds no other elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Content {
+    /// Text that is shown.
+    Text,
+    /// Text that is not shown.
+    Hidden,
+    /// A program.
+    Script,
+    /// The rest of the page.
+    Everything,
+}
+
+impl Element {
+    /// Returns what the element called `name`, in any case, is.
+    pub(super) fn of(name: &[u8]) -> Self {
+        let mut lower = [0; NAME_BYTES_MAX];
+        let Some(lower) = lower.get_mut(..name.len()) else { return Self::Other };
+        lower.copy_from_slice(name);
+        lower.make_ascii_lowercase();
+        match &*lower {
+            b"title" => Self::Title,
+            b"h1" | b"h2" | b"h3" | b"h4" | b"h5" | b"h6" => Self::Heading,
+            b"address" => Self::Address,
+            b"td" | b"th" => Self::Cell,
+            b"a" | b"area" => Self::Anchor,
+            b"frame" => Self::Frame,
+            b"iframe" => Self::InlineFrame,
+            b"img" => Self::Image,
+            b"base" => Self::Base,
+            b"meta" => Self::Meta,
+            b"p" | b"div" | b"br" | b"li" | b"tr" | b"dt" | b"dd" | b"pre" | b"ul" | b"ol"
+            | b"dl" | b"table" | b"section" | b"article" | b"header" | b"footer" | b"nav"
+            | b"main" | b"aside" | b"blockquote" | b"hr" | b"form" | b"figure" | b"figcaption"
+            | b"center" | b"caption" | b"option" | b"summary" | b"details" | b"fieldset"
+            | b"body" => Self::Block,
+            b"script" => Self::Script,
+            b"style" | b"xmp" | b"noembed" | b"noframes" | b"noscript" => Self::Hidden,
+            b"textarea" => Self::TextArea,
+            b"plaintext" => Self::PlainText,
+            b"svg" | b"math" => Self::Foreign,
+            _ => Self::Other,
+        }
+    }
+
+    /// Returns what the element holds, if it holds no other elements.
+    pub(super) fn content(self) -> Option<Content> {
+        match self {
+            Self::Title | Self::TextArea => Some(Content::Text),
+            Self::Script => Some(Content::Script),
+            Self::Hidden | Self::InlineFrame => Some(Content::Hidden),
+            Self::PlainText => Some(Content::Everything),
+            _ => None,
+        }
+    }
+
+    /// Whether the element cannot lie in `svg` or `math`.
+    pub(super) fn ends_foreign(self) -> bool {
+        matches!(self, Self::Heading | Self::Block | Self::Cell | Self::Meta | Self::Base)
+    }
+}

@@ -1,0 +1,466 @@
+//! Markup to tokens: text, start tags with their attributes, end tags.
+//!
+//! Source: the HTML standard, §13.2.5 (tokenization); XML 1.0 for what is not HTML.
+//!
+//! One pass over the text by searches for the next byte that matters; tokens borrow from it, and
+//! nothing is allocated. A page of any bytes is walked in linear time and constant memory.
+//!
+//! A tokenizer of our own, because gathering documentation is bound by it: with `lol_html`, whose
+//! purpose is to rewrite pages, a page took three times as long to be summarized.
+//!
+//! # Differences from the standard
+//!
+//! * There is no tree: what ends an element is its end tag. Only `svg` and `math` are counted, since
+//!   there `<title>` is text like other text and `<style/>` has no content.
+//! * An attribute's name is not checked for duplicates; the first one found is taken.
+//! * In XML every element may be empty (`<title/>`), CDATA sections are text, and a document type
+//!   takes its internal subset with it.
+//!
+//! Sans-I/O.
+
+use memchr::{memchr, memchr_iter, memchr2, memchr2_iter, memmem};
+
+use super::elements::{Content, Element};
+
+/// A piece of a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Token<'t> {
+    /// Text in which character references are to be replaced.
+    Text(&'t str),
+    /// Text as it is.
+    Verbatim(&'t str),
+    /// The start of an element. A title that is none of the page's is [`Element::Other`].
+    Start(Element, Attributes<'t>),
+    /// The end of an element.
+    End(Element),
+}
+
+/// The attributes of a tag as written, between its name and its `>`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Attributes<'t>(&'t str);
+
+impl<'t> Attributes<'t> {
+    /// Returns the value of the attribute `name` (lower-case) as written.
+    pub(super) fn get(&self, name: &str) -> Option<&'t str> {
+        let mut rest = self.0;
+        while let Some((found, value, after)) = attribute(rest) {
+            if found.eq_ignore_ascii_case(name) {
+                return Some(value);
+            }
+            rest = after;
+        }
+        None
+    }
+}
+
+/// Splits the first attribute off: its name, its value, and the rest.
+fn attribute(rest: &str) -> Option<(&str, &str, &str)> {
+    let rest = rest.trim_start_matches(|it: char| is_space(it) || it == '/');
+    if rest.is_empty() {
+        return None;
+    }
+    // An equals sign at the start is part of the name.
+    let ends =
+        |(at, it): (usize, char)| (is_space(it) || it == '/' || it == '=' && 0 < at).then_some(at);
+    let end = rest.char_indices().find_map(ends).unwrap_or(rest.len());
+    let (name, after) = rest.split_at(end);
+    let Some(value) = after.trim_start_matches(is_space).strip_prefix('=') else {
+        return Some((name, "", after));
+    };
+    let value = value.trim_start_matches(is_space);
+    let (value, after) = match value.chars().next() {
+        Some(quote @ ('"' | '\'')) => {
+            let inner = value.get(1..).unwrap_or_default();
+            inner.split_once(quote).unwrap_or((inner, ""))
+        }
+        _ => value.split_at(value.find(is_space).unwrap_or(value.len())),
+    };
+    Some((name, value, after))
+}
+
+fn is_space(it: char) -> bool {
+    matches!(it, ' ' | '\t' | '\n' | '\r' | '\u{c}')
+}
+
+fn is_space_byte(it: u8) -> bool {
+    is_space(char::from(it))
+}
+
+/// The tokens of a page.
+#[derive(Debug)]
+pub(super) struct Tokens<'t> {
+    rest: &'t str,
+    html: bool,
+    /// What the element just begun holds, and its name as written.
+    inside: Option<(Content, &'t str)>,
+    /// How many `svg` and `math` are open.
+    foreign: u32,
+}
+
+impl<'t> Tokens<'t> {
+    /// Returns the tokens of a page: HTML, or other markup.
+    pub(super) fn new(text: &'t str, html: bool) -> Self {
+        Self { rest: text, html, inside: None, foreign: 0 }
+    }
+
+    /// Splits `bytes` bytes off what is left.
+    fn take(&mut self, bytes: usize) -> &'t str {
+        let (taken, rest) = self.rest.split_at_checked(bytes).unwrap_or((self.rest, ""));
+        self.rest = rest;
+        taken
+    }
+
+    /// Returns the content of an element that holds no other elements.
+    fn content(&mut self, content: Content, name: &str) -> Option<Token<'t>> {
+        let end = match content {
+            Content::Everything => self.rest.len(),
+            _ => end_of_raw(self.rest.as_bytes(), name.as_bytes(), content == Content::Script),
+        };
+        let text = self.take(end);
+        match content {
+            Content::Hidden | Content::Script => None,
+            Content::Text => Some(Token::Text(text)),
+            Content::Everything => Some(Token::Verbatim(text)),
+        }
+        .filter(|_| !text.is_empty())
+    }
+
+    /// Takes what starts with `<`; `None` when it is nothing to tell of.
+    fn markup(&mut self) -> Option<Token<'t>> {
+        let bytes = self.rest.as_bytes();
+        match bytes.get(1) {
+            Some(it) if it.is_ascii_alphabetic() => self.start(),
+            Some(b'/') => match bytes.get(2) {
+                Some(it) if it.is_ascii_alphabetic() => self.end(),
+                // `</>` is nothing, `</1>` a comment.
+                _ => {
+                    self.take(memchr(b'>', bytes).map_or(bytes.len(), |at| at + 1));
+                    None
+                }
+            },
+            Some(b'!') => self.declaration(),
+            Some(b'?') => {
+                let end = if self.html {
+                    memchr(b'>', bytes)
+                } else {
+                    let ends = |at: &usize| bytes.get(at - 1) == Some(&b'?');
+                    memchr_iter(b'>', bytes).find(ends)
+                };
+                self.take(end.map_or(bytes.len(), |at| at + 1));
+                None
+            }
+            _ => {
+                // A sign for "less than": text up to the next one.
+                let rest = bytes.get(1..).unwrap_or_default();
+                let end = memchr(b'<', rest).map_or(bytes.len(), |at| at + 1);
+                Some(Token::Text(self.take(end)))
+            }
+        }
+    }
+
+    /// Takes a comment, a document type, or a CDATA section.
+    fn declaration(&mut self) -> Option<Token<'t>> {
+        let bytes = self.rest.as_bytes();
+        if bytes.starts_with(b"<!--") {
+            self.take(end_of_comment(bytes));
+            return None;
+        }
+        if bytes.starts_with(b"<![CDATA[") && (!self.html || 0 < self.foreign) {
+            self.take(b"<![CDATA[".len());
+            let length = memmem::find(self.rest.as_bytes(), b"]]>");
+            let text = self.take(length.unwrap_or(self.rest.len()));
+            self.take(b"]]>".len());
+            return Some(Token::Verbatim(text)).filter(|_| !text.is_empty());
+        }
+        let mut end = memchr(b'>', bytes);
+        if !self.html
+            && let Some(subset) =
+                memchr2(b'[', b'>', bytes).filter(|at| bytes.get(*at) == Some(&b'['))
+        {
+            let rest = bytes.get(subset..).unwrap_or_default();
+            let close = memmem::find(rest, b"]>").map(|at| subset + at + 1);
+            end = close.or(end);
+        }
+        self.take(end.map_or(bytes.len(), |at| at + 1));
+        None
+    }
+
+    fn start(&mut self) -> Option<Token<'t>> {
+        let bytes = self.rest.as_bytes();
+        let name_end = end_of_name(bytes, 1);
+        // What is not finished at the end of the page is not shown.
+        let Some(end) = end_of_tag(bytes, name_end) else {
+            self.rest = "";
+            return None;
+        };
+        let whole = self.take(end + 1);
+        let name = whole.get(1..name_end).unwrap_or_default();
+        let inner = whole.get(name_end..end).unwrap_or_default();
+        let empty = inner.ends_with('/');
+        let mut element = Element::of(name.as_bytes());
+        let foreign = 0 < self.foreign;
+        if self.html {
+            match element {
+                Element::Foreign if !empty => self.foreign += 1,
+                Element::Title if foreign => element = Element::Other,
+                // These are none of theirs: their end tag was forgotten.
+                it if it.ends_foreign() => self.foreign = 0,
+                _ => {}
+            }
+        } else if element == Element::Title && empty {
+            element = Element::Other;
+        }
+        // Where elements may be empty, only what cannot be text is passed over.
+        let xml = !self.html || foreign;
+        let content = element.content().filter(|it| match it {
+            Content::Script | Content::Hidden => !(xml && empty),
+            Content::Text | Content::Everything => !xml,
+        });
+        self.inside = content.map(|content| (content, name));
+        Some(Token::Start(element, Attributes(inner)))
+    }
+
+    fn end(&mut self) -> Option<Token<'t>> {
+        let bytes = self.rest.as_bytes();
+        let name_end = end_of_name(bytes, 2);
+        let end = end_of_tag(bytes, name_end);
+        let whole = self.take(end.map_or(bytes.len(), |at| at + 1));
+        let element = Element::of(whole.as_bytes().get(2..name_end).unwrap_or_default());
+        if element == Element::Foreign {
+            self.foreign = self.foreign.saturating_sub(1);
+        }
+        Some(Token::End(element))
+    }
+}
+
+impl<'t> Iterator for Tokens<'t> {
+    type Item = Token<'t>;
+
+    fn next(&mut self) -> Option<Token<'t>> {
+        while !self.rest.is_empty() {
+            let token = if let Some((content, name)) = self.inside.take() {
+                self.content(content, name)
+            } else {
+                match memchr(b'<', self.rest.as_bytes()) {
+                    Some(0) => self.markup(),
+                    Some(at) => Some(Token::Text(self.take(at))),
+                    None => Some(Token::Text(self.take(self.rest.len()))),
+                }
+            };
+            if token.is_some() {
+                return token;
+            }
+        }
+        None
+    }
+}
+
+/// Returns where the name of a tag that starts at `start` ends.
+fn end_of_name(bytes: &[u8], start: usize) -> usize {
+    let name = bytes.get(start..).unwrap_or_default();
+    let ends = |it: &u8| matches!(*it, b'>' | b'/') || is_space_byte(*it);
+    start + name.iter().position(ends).unwrap_or(name.len())
+}
+
+/// Returns where the `>` of a tag stands whose attributes start at `at`: not in a quoted value.
+fn end_of_tag(bytes: &[u8], mut at: usize) -> Option<usize> {
+    loop {
+        let sign = memchr_near(bytes, at, |it| it == b'>' || it == b'=')?;
+        if bytes.get(sign) == Some(&b'>') {
+            return Some(sign);
+        }
+        at = memchr_near(bytes, sign + 1, |it| !is_space_byte(it))?;
+        at = match bytes.get(at) {
+            Some(quote @ (b'"' | b'\'')) => {
+                let value = bytes.get(at + 1..).unwrap_or_default();
+                at + 1 + memchr(*quote, value)? + 1
+            }
+            _ => memchr_near(bytes, at, |it| it == b'>' || is_space_byte(it))?,
+        };
+    }
+}
+
+/// Returns where the next byte that is `wanted` stands, at `at` or later: a few bytes away in tags.
+fn memchr_near(bytes: &[u8], at: usize, wanted: impl Fn(u8) -> bool) -> Option<usize> {
+    let found = bytes.get(at..)?.iter().position(|it| wanted(*it));
+    found.map(|it| at + it)
+}
+
+/// Returns where what follows the comment at the start begins.
+fn end_of_comment(bytes: &[u8]) -> usize {
+    let ends = |at: &usize| {
+        let before = bytes.get(..*at).unwrap_or_default();
+        // `<!-->` and `<!--->` are whole comments; `--!>` ends one too.
+        before.ends_with(b"--")
+            || before.ends_with(b"--!") && 6 < before.len()
+            || before == b"<!---"
+    };
+    memchr_iter(b'>', bytes).find(ends).map_or(bytes.len(), |at| at + 1)
+}
+
+/// Returns where the end tag of an element starts whose content is not looked into.
+fn end_of_raw(bytes: &[u8], name: &[u8], is_script: bool) -> usize {
+    // A script in a comment may hold `<script>` with its end tag.
+    let (mut commented, mut nested) = (false, false);
+    for at in memchr2_iter(b'<', b'>', bytes) {
+        let from = bytes.get(at..).unwrap_or_default();
+        if from.starts_with(b">") {
+            if commented && bytes.get(..at).is_some_and(|it| it.ends_with(b"--")) {
+                (commented, nested) = (false, false);
+            }
+        } else if is_script && from.starts_with(b"<!--") {
+            commented = true;
+        } else if is_tag(from.get(2..), name) && from.get(1) == Some(&b'/') {
+            if !nested {
+                return at;
+            }
+            nested = false;
+        } else if commented && is_tag(from.get(1..), name) {
+            nested = true;
+        }
+    }
+    bytes.len()
+}
+
+/// Whether a tag's text is that of an element called `name`.
+fn is_tag(text: Option<&[u8]>, name: &[u8]) -> bool {
+    let Some((found, after)) = text.and_then(|it| it.split_at_checked(name.len())) else {
+        return false;
+    };
+    let ends = |it: &u8| matches!(it, b'>' | b'/') || is_space_byte(*it);
+    found.eq_ignore_ascii_case(name) && after.first().is_some_and(ends)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Writes tokens plainly: text in quotes, `<Element attributes`, `/Element`.
+    fn told(page: &str, html: bool) -> String {
+        let told = Tokens::new(page, html).map(|token| match token {
+            Token::Text(text) => format!("{text:?}"),
+            Token::Verbatim(text) => format!("={text:?}"),
+            Token::Start(element, Attributes(written)) => {
+                format!("<{element:?}{}", written.trim_end())
+            }
+            Token::End(element) => format!("/{element:?}"),
+        });
+        told.collect::<Vec<_>>().join(" ")
+    }
+
+    #[track_caller]
+    fn check(page: &str, expected: &str) {
+        assert_eq!(told(page, true), expected, "{page}");
+    }
+
+    #[test]
+    fn tags_and_text() {
+        check("a<P class=x>b</p >c<BR/>", r#""a" <Block class=x "b" /Block "c" <Block/"#);
+        check("1 < 2 <3> <- </> </ x>y", r#""1 " "< 2 " "<3> " "<- " " " "y""#);
+        check("<a b='>' c=\">\" d=e>f", r#"<Anchor b='>' c=">" d=e "f""#);
+        check("<a title=don't>b", r#"<Anchor title=don't "b""#);
+        check("<h7><header><x-y>", "<Other <Block <Other");
+        check("<a href='no end", "");
+        check("text<", r#""text" "<""#);
+    }
+
+    #[test]
+    fn what_is_not_shown() {
+        check("a<!-- b > -- c -->d<!-->e<!--->f<!-- g --!>h", r#""a" "d" "e" "f" "h""#);
+        check("<!DOCTYPE html [x]>a<?php b ?>c<![CDATA[d]]>e", r#""a" "c" "e""#);
+        check("a<!-- no end", r#""a""#);
+        check("<style>a</styles></b></STYLE >c", r#"<Hidden /Hidden "c""#);
+        check("<noscript><p>a</noscript>b", r#"<Hidden /Hidden "b""#);
+    }
+
+    #[test]
+    fn scripts_end_where_browsers_end_them() {
+        check("<script>a<b</script>c", r#"<Script /Script "c""#);
+        check("<script>'<script>'</script>c", r#"<Script /Script "c""#);
+        check("<script><!-- a </script>c", r#"<Script /Script "c""#);
+        check("<script><!-- <script> </script> </script>c", r#"<Script /Script "c""#);
+        check("<script><!-- <script> --></script>c", r#"<Script /Script "c""#);
+        check("<script>no end", "<Script");
+    }
+
+    #[test]
+    fn text_that_holds_no_elements() {
+        check("<title>a<b>&amp;</title>c", r#"<Title "a<b>&amp;" /Title "c""#);
+        check("<textarea><p></textarea>", r#"<TextArea "<p>" /TextArea"#);
+        check("<plaintext>a</plaintext>&", r#"<PlainText ="a</plaintext>&""#);
+    }
+
+    #[test]
+    fn pictures_and_formulas_have_rules_of_their_own() {
+        check("<svg><title>a</title><style/>b", r#"<Foreign <Other "a" /Title <Hidden/ "b""#);
+        check("<svg><![CDATA[a]]></svg><title>b<", r#"<Foreign ="a" /Foreign <Title "b<""#);
+        check("<svg><p><title><b></title>", r#"<Foreign <Block <Title "<b>" /Title"#);
+        check("<math/><title><b></title>", r#"<Foreign/ <Title "<b>" /Title"#);
+    }
+
+    #[test]
+    fn markup_that_is_not_html() {
+        let check = |page: &str, expected: &str| assert_eq!(told(page, false), expected, "{page}");
+        check(
+            "<title/>a<title>b<c>d</c></title>",
+            r#"<Other/ "a" <Title "b" <Other "d" /Other /Title"#,
+        );
+        check("<a><![CDATA[<b>&]]></a>", r#"<Anchor ="<b>&" /Anchor"#);
+        check("<!DOCTYPE a [<!ENTITY b \"c\">]>d", r#""d""#);
+        check("<!DOCTYPE a>d[e]>", r#""d[e]>""#);
+        check("<?a b=\">\"?>c", r#""c""#);
+        check("<script/>a<script>b</script>", r#"<Script/ "a" <Script /Script"#);
+    }
+
+    #[test]
+    fn attributes() {
+        let get = |tag: &str, name: &str| match Tokens::new(tag, true).next() {
+            Some(Token::Start(_, attributes)) => attributes.get(name).map(str::to_owned),
+            _ => None,
+        };
+        let tag = "<a A='1' b = 2 c d=\"3 > 4\"e=5 / f=6/g href=x?y=z&amp;w A=7>";
+        for (name, value) in [
+            ("a", "1"),
+            ("b", "2"),
+            ("c", ""),
+            ("d", "3 > 4"),
+            ("e", "5"),
+            ("f", "6/g"),
+            ("href", "x?y=z&amp;w"),
+        ] {
+            assert_eq!(get(tag, name).as_deref(), Some(value), "{name}");
+        }
+        assert_eq!(get(tag, "g"), None);
+        assert_eq!(get("<br/>", "br"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn every_page_ends_and_every_text_is_its_own(
+            page in "(<|</|<!--|-->|<!|<[?]|>|=|['\"]|/| |script|style|title|svg|p|<!\\[CDATA\\[|\\]\\]>|ä|\\PC){0,60}",
+            html in any::<bool>(),
+        ) {
+            let mut rest = page.as_str();
+            let mut tokens = 0;
+            for token in Tokens::new(&page, html) {
+                tokens += 1;
+                if let Token::Text(text) | Token::Verbatim(text) = token {
+                    prop_assert!(!text.is_empty());
+                    let at = rest.find(text);
+                    prop_assert!(at.is_some(), "{text:?} is not in {rest:?}");
+                    rest = rest.get(at.unwrap() + text.len()..).unwrap();
+                }
+                if let Token::Start(_, attributes) = token {
+                    attributes.get("href");
+                }
+            }
+            prop_assert!(tokens <= page.len());
+        }
+
+        #[test]
+        fn text_without_signs_is_one_token(page in "[^<]{1,60}", html in any::<bool>()) {
+            prop_assert_eq!(Tokens::new(&page, html).collect::<Vec<_>>(), [Token::Text(&page)]);
+        }
+    }
+}
