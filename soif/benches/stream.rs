@@ -15,6 +15,7 @@ const STREAM_BYTES: usize = 256 << 20;
 const ROUNDS: u32 = 9;
 /// What a socket or a decompressor hands over at once, in bytes.
 const PIECE_BYTES: usize = 64 << 10;
+const LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyz";
 
 fn main() {
     let stream = match std::env::var_os("HARVEST_SOIF") {
@@ -103,20 +104,20 @@ fn made() -> Vec<u8> {
     let mut out = Vec::with_capacity(STREAM_BYTES + (64 << 10));
     soif::open_section(&mut out, Section::Update);
     let mut seed = 1_u64;
-    let mut below = move |most: u64| {
+    let mut below = move |most: usize| {
         seed ^= seed << 13;
         seed ^= seed >> 7;
         seed ^= seed << 17;
-        seed % most
+        usize::try_from(seed >> 33).unwrap() % most
     };
-    let mut n = 0_u64;
+    let mut n = 0_usize;
     while out.len() < STREAM_BYTES {
         n += 1;
-        let mut text = |bytes: u64| {
+        let mut text = |bytes: usize| {
             let mut text = String::new();
-            while (text.len() as u64) < bytes {
+            while text.len() < bytes {
                 let letters = 2 + below(9);
-                text.extend((0..letters).map(|_| char::from(b'a' + below(26) as u8)));
+                text.extend((0..letters).map(|_| char::from(LETTERS[below(26)])));
                 text.push(if below(12) == 0 { '\n' } else { ' ' });
             }
             text
