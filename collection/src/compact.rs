@@ -25,7 +25,8 @@ use crate::segment::{Entry, Segment};
 
 /// Compression of compacted members: small.
 const LEVEL_COMPACT: u32 = 9;
-/// So many superseded changes are worth a full compaction, if they are half as many as the objects.
+/// So many superseded changes are worth a full compaction, if they are a third as many as the
+/// objects: packed less well, they take half as much room as those.
 const GARBAGE_MIN: u64 = 10_000;
 /// So many bytes of notes since the last compaction are worth a full one, if all else is not twice as
 /// much: which of them are superseded shows only then.
@@ -66,7 +67,7 @@ pub(crate) fn due(view: &View, objects: u64) -> Option<Due> {
     }
     let garbage = changes.saturating_sub(objects).saturating_sub(view.residue);
     let much_of_notes = NOTES_BYTES_MIN.max(other_bytes / 2) <= notes_bytes;
-    if GARBAGE_MIN.max(objects / 2) <= garbage || much_of_notes {
+    if GARBAGE_MIN.max(objects / 3) <= garbage || much_of_notes {
         return Some(Due::All);
     }
     let small = TAIL_MEMBERS_MIN <= members && bytes < members * TAIL_MEMBER_BYTES;
