@@ -153,11 +153,12 @@ impl fmt::Display for Oid {
 /// Percent-encodes the bytes of `url` that a template header cannot carry, exactly as the writer of
 /// records does, so that an identifier is the same before and after a round trip.
 pub(crate) fn plain_url(url: &str) -> Cow<'_, str> {
-    let odd =
-        |at: usize, it: char| it <= ' ' || it == '\x7f' || (at == 0 && matches!(it, '@' | '}'));
-    if !url.char_indices().any(|(at, letter)| odd(at, letter)) {
+    let is_odd = |it: u8| it <= b' ' || it == b'\x7f';
+    if !url.starts_with(['@', '}']) && !url.bytes().any(is_odd) {
         return Cow::Borrowed(url);
     }
+    let odd =
+        |at: usize, it: char| it <= ' ' || it == '\x7f' || (at == 0 && matches!(it, '@' | '}'));
     let mut plain = String::with_capacity(url.len() + 8);
     for (at, letter) in url.char_indices() {
         if odd(at, letter) {

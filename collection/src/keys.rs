@@ -21,10 +21,10 @@
 
 mod bloom;
 mod layers;
+mod merge;
 mod run;
 mod store;
 
-use std::collections::HashMap;
 use std::fs;
 use std::mem;
 use std::path::Path;
@@ -36,6 +36,7 @@ use crate::change::{Change, Epoch, GATHERER_ID, GATHERER_ROOT, Note, Oid, Stamp,
 use crate::disk::Disk;
 use crate::holders::{CURSOR, HOLDERS, Holders};
 use crate::member::{get, put};
+use layers::Table;
 use store::Store;
 
 const OBJECT: u8 = b'o';
@@ -243,7 +244,7 @@ impl Keys {
         goes_on: impl Fn() -> bool,
         mut handle: impl FnMut(Oid) -> bool,
     ) -> Outcome<Option<Vec<u8>>> {
-        let mut moved = HashMap::new();
+        let mut moved = Table::new();
         let mut next = None;
         for item in self.store.scan(&[EXPIRY], &keyed(EXPIRY, &[from])) {
             let (key, _) = item?;
@@ -281,7 +282,7 @@ impl Keys {
     /// Begins to write.
     pub(crate) fn writes(&self) -> Writes<'_> {
         let watermark = self.watermark().unwrap_or_default();
-        Writes { keys: self, pending: HashMap::new(), replay_bytes: 0, watermark }
+        Writes { keys: self, pending: Table::new(), replay_bytes: 0, watermark }
     }
 
     /// Returns everything that a rebuilt index must have alike, in key order: all but the expiry
@@ -342,7 +343,7 @@ fn root_hash(gatherer: &str, root: &str) -> u64 {
 #[derive(Debug)]
 pub(crate) struct Writes<'a> {
     keys: &'a Keys,
-    pending: HashMap<Vec<u8>, Option<Vec<u8>>>,
+    pending: Table,
     /// Plain bytes of what was taken in.
     replay_bytes: u64,
     pub(crate) watermark: Watermark,
@@ -423,16 +424,26 @@ impl Writes<'_> {
         }
     }
 
-    fn replace(&mut self, oid_key: &[u8], new: Option<Object>) -> Outcome<()> {
+    fn replace(&mut self, oid_key: &[u8], mut new: Option<Object>) -> Outcome<()> {
         let old = self.object(oid_key)?;
+        // It keeps its place in the queue unless that is too late: a place that has become too early
+        // is moved on when its time comes, once, however often the object changes until then.
+        let place = old.map(|it| it.due).filter(|due| new.is_some_and(|new| *due <= new.due));
+        if let (Some(new), Some(due)) = (&mut new, place) {
+            new.due = due;
+        }
         if let Some(old) = old {
-            self.remove(keyed(EXPIRY, &[&old.due.to_be_bytes(), oid_key]));
+            if place.is_none() {
+                self.remove(keyed(EXPIRY, &[&old.due.to_be_bytes(), oid_key]));
+            }
             if let Some(md5) = old.md5.filter(|it| new.and_then(|new| new.md5) != Some(*it)) {
                 self.remove(keyed(MD5, &[&md5, oid_key]));
             }
         }
         if let Some(new) = new {
-            self.put(keyed(EXPIRY, &[&new.due.to_be_bytes(), oid_key]), Vec::new());
+            if place.is_none() {
+                self.put(keyed(EXPIRY, &[&new.due.to_be_bytes(), oid_key]), Vec::new());
+            }
             if let Some(md5) = new.md5.filter(|it| old.and_then(|old| old.md5) != Some(*it)) {
                 self.put(keyed(MD5, &[&md5, oid_key]), Vec::new());
             }

@@ -1,0 +1,294 @@
+//! Merging runs, on a thread of its own, so that no commit waits for it.
+//!
+//! Runs of one level are merged eight at a time into one of the next, so that a key is written once
+//! a level and looked up in few files. Once what is newer than the oldest run has outgrown it, all
+//! become one: so the index takes at most about twice the room of what lives in it.
+//!
+//! Source: O'Neil et al., "The log-structured merge-tree" (1996).
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use super::Outcome;
+use super::layers::{Layer, Layers};
+use super::run::{self, Cursor, Run, Writer};
+use super::store::{CHUNK_ENTRIES, Runs, Shelf};
+
+/// Runs of one level that are merged into one of the next.
+const MERGE_RUNS: usize = 8;
+/// So many runs are let stand whatever their sizes.
+const RUNS_MIN: usize = 3;
+/// How often somebody who waits is asked whether to go on.
+const ASK_PERIOD: Duration = Duration::from_millis(50);
+
+/// The thread that merges.
+#[derive(Debug)]
+pub(super) struct Merger {
+    desk: Arc<Desk>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// Where the thread is told what to do, and tells how it went.
+#[derive(Debug, Default)]
+struct Desk {
+    orders: Mutex<Orders>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Orders {
+    is_asked: bool,
+    is_busy: bool,
+    is_ended: bool,
+    /// How the last time went.
+    failed: Option<sled::Error>,
+}
+
+impl Merger {
+    /// Starts the thread; it ends when the merger is dropped.
+    pub(super) fn start(shelf: Arc<Shelf>) -> Outcome<Self> {
+        let desk = Arc::new(Desk::default());
+        let at_desk = desk.clone();
+        let thread = thread::Builder::new().name("key runs".to_owned());
+        let thread = thread.spawn(move || at_desk.serve(&shelf))?;
+        Ok(Self { desk, thread: Some(thread) })
+    }
+
+    /// Tells the thread to look whether there is something to merge.
+    pub(super) fn ask(&self) {
+        self.desk.orders().is_asked = true;
+        self.desk.changed.notify_all();
+    }
+
+    /// Waits until nothing is left to merge, for as long as `goes_on`.
+    ///
+    /// # Errors
+    ///
+    /// Why the runs could not be merged: they are as they were.
+    pub(super) fn wait(&self, goes_on: &dyn Fn() -> bool) -> Outcome<()> {
+        let mut orders = self.desk.orders();
+        while (orders.is_asked || orders.is_busy) && goes_on() {
+            let waited = self.desk.changed.wait_timeout(orders, ASK_PERIOD);
+            orders = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        orders.failed.clone().map_or(Ok(()), Err)
+    }
+}
+
+impl Drop for Merger {
+    fn drop(&mut self) {
+        self.desk.orders().is_ended = true;
+        self.desk.changed.notify_all();
+        if let Some(Err(panic)) = self.thread.take().map(JoinHandle::join) {
+            tracing::error!(why = said(&*panic), "the merging of key runs ended");
+        }
+    }
+}
+
+impl Desk {
+    fn orders(&self) -> MutexGuard<'_, Orders> {
+        self.orders.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Merges whenever it is asked, until the end.
+    fn serve(&self, shelf: &Shelf) {
+        let mut orders = self.orders();
+        while !orders.is_ended {
+            if !orders.is_asked {
+                orders = self.changed.wait(orders).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            }
+            (orders.is_asked, orders.is_busy) = (false, true);
+            drop(orders);
+            let goes_on = || !self.orders().is_ended;
+            // sled panics on some damage.
+            let outcome = catch_unwind(AssertUnwindSafe(|| shelf.merge(&goes_on)));
+            let failed = match outcome {
+                Ok(outcome) => outcome.err(),
+                Err(panic) => Some(sled::Error::ReportableBug(said(&*panic).to_owned())),
+            };
+            if let Some(error) = &failed {
+                tracing::warn!(dir = %shelf.dir.display(), %error, "key runs not merged: tried again later");
+            }
+            orders = self.orders();
+            (orders.is_busy, orders.failed) = (false, failed);
+            self.changed.notify_all();
+        }
+    }
+}
+
+fn said(panic: &(dyn Any + Send)) -> &str {
+    panic.downcast_ref::<&str>().copied().unwrap_or("it panicked")
+}
+
+/// Which of the runs, the newest first, are worth merging: so many of the newest, and the level of
+/// what comes of them.
+fn due(runs: &Runs) -> Option<(usize, u8)> {
+    let (level, _) = runs.first()?;
+    let (oldest_level, oldest) = runs.last()?;
+    let newer: u64 = runs.iter().rev().skip(1).map(|(_, run)| run.entries).sum();
+    if RUNS_MIN <= runs.len() && oldest.entries < newer {
+        return Some((runs.len(), *oldest_level));
+    }
+    let count = runs.iter().take_while(|it| it.0 <= *level).count();
+    (MERGE_RUNS <= count).then(|| (count, level.saturating_add(1)))
+}
+
+impl Shelf {
+    /// Merges runs while there are enough of them.
+    pub(super) fn merge(&self, goes_on: &dyn Fn() -> bool) -> Outcome<()> {
+        loop {
+            let runs = self.runs();
+            let Some((count, level)) = due(&runs) else { return Ok(()) };
+            let inputs = &runs[..count];
+            let is_all = count == runs.len();
+            let number = self.allocate();
+            let merged = self.merged(number, inputs, is_all, goes_on).inspect_err(|_error| {
+                // Of no use, and it may be the disk that is full.
+                let _ = self.disk.remove(&run::path(&self.dir, number));
+            });
+            let Some(merged) = merged? else { return Ok(()) };
+            self.replace(inputs, (level, Arc::new(merged)))?;
+            for (_, input) in inputs {
+                input.remove(&self.disk)?;
+            }
+        }
+    }
+
+    /// Merges runs, the newest first, into one; `None`: it is not to go on.
+    fn merged(
+        &self,
+        number: u64,
+        inputs: &[(u8, Arc<Run>)],
+        is_all: bool,
+        goes_on: &dyn Fn() -> bool,
+    ) -> Outcome<Option<Run>> {
+        let entries = inputs.iter().map(|(_, run)| run.entries).sum();
+        let mut writer = Writer::create(&self.disk, &self.dir, number, entries)?;
+        let mut layers = Layers::default();
+        for (_, run) in inputs {
+            layers.0.push(Layer::Run(Cursor::seek(run.clone(), &[])?));
+        }
+        let mut count = 0;
+        while let Some(at) = layers.least() {
+            count += 1;
+            if count % CHUNK_ENTRIES == 0 && !goes_on() {
+                writer.abandon()?;
+                return Ok(None);
+            }
+            let layer = &layers.0[at];
+            // Where nothing is older, a removal has nothing to remove.
+            if let (Some(key), value) = (layer.key(), layer.value())
+                && (value.is_some() || !is_all)
+            {
+                writer.push(key, value)?;
+            }
+            layers.pass(at)?;
+        }
+        Ok(Some(writer.finish()?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::fs;
+    use std::path::Path;
+
+    use super::*;
+    use crate::disk::Disk;
+    use crate::keys::layers::Table;
+    use crate::keys::store::Store;
+
+    fn key(n: u32) -> Vec<u8> {
+        format!("o{n:08}").into_bytes()
+    }
+
+    fn write(store: &Store, numbers: std::ops::Range<u32>, value: &[u8]) {
+        store.apply(numbers.map(|n| (key(n), Some(value.to_vec()))).collect(), None, 0);
+    }
+
+    fn remove(store: &Store, numbers: std::ops::Range<u32>) {
+        store.apply(numbers.map(|n| (key(n), None)).collect(), None, 0);
+    }
+
+    fn entries(store: &Store) -> Vec<u64> {
+        store.shelf().runs().iter().map(|(_, run)| run.entries).collect()
+    }
+
+    fn files(dir: &Path) -> usize {
+        let names = fs::read_dir(dir).unwrap().map(|it| it.unwrap().file_name());
+        names.filter(|it| it.to_str().and_then(run::number).is_some()).count()
+    }
+
+    #[test]
+    fn runs_stay_few_and_small_and_a_scan_sees_all_whatever_is_merged_meanwhile() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(&Disk::System, dir.path(), 1).unwrap();
+        write(&store, 0..5000, b"old");
+        let mut scan = store.scan(b"o", b"o");
+        let mut seen = 0;
+        for round in 0..80 {
+            write(&store, round * 10..round * 10 + 5, b"new");
+            store.tend(&|| true).unwrap();
+            store.merger().wait(&|| true).unwrap();
+            assert!(entries(&store).len() <= 2 * MERGE_RUNS);
+            seen += scan.by_ref().take(50).filter(Result::is_ok).count();
+        }
+        seen += scan.filter(Result::is_ok).count();
+        assert_eq!(seen, 5000);
+        assert_eq!(files(dir.path()), entries(&store).len());
+        for _ in 0..20 {
+            write(&store, 0..5000, b"newer");
+            store.tend(&|| true).unwrap();
+            store.merger().wait(&|| true).unwrap();
+            assert!(entries(&store).iter().sum::<u64>() <= 3 * 5000, "{:?}", entries(&store));
+        }
+    }
+
+    #[test]
+    fn removals_go_with_the_oldest_run() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(&Disk::System, dir.path(), 1).unwrap();
+        write(&store, 0..7000, b"old");
+        store.flush().unwrap();
+        remove(&store, 0..6999);
+        store.flush().unwrap();
+        store.apply(Table::from([(b"o1".to_vec(), None)]), None, 0);
+        store.flush().unwrap();
+        store.merger().wait(&|| true).unwrap();
+        assert_eq!(store.scan(b"o", b"o").count(), 1);
+        assert_eq!(due(&store.shelf().runs()), None, "7,000 newer than 7,000");
+        remove(&store, 0..1);
+        store.tend(&|| true).unwrap();
+        store.merger().wait(&|| true).unwrap();
+        assert_eq!(entries(&store), [1]);
+        drop(store);
+        assert_eq!(Store::open(&Disk::System, dir.path(), 1).unwrap().scan(b"o", b"o").count(), 1);
+    }
+
+    #[test]
+    fn a_merge_ends_when_asked_and_one_that_fails_leaves_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(&Disk::System, dir.path(), 1).unwrap();
+        for round in 0..7 {
+            write(&store, round * 1000..round * 1000 + 1000, b"old");
+            store.shelf().flush().unwrap();
+        }
+        let left = Cell::new(1);
+        store.shelf().merge(&|| left.replace(left.get() - 1) > 0).unwrap();
+        assert_eq!((entries(&store).len(), files(dir.path())), (7, 7), "it was not to go on");
+        // A directory in the place of the next file.
+        let next = store.shelf().allocate() + 1;
+        fs::create_dir(run::path(dir.path(), next)).unwrap();
+        store.merger().ask();
+        store.merger().wait(&|| true).unwrap_err();
+        assert_eq!((entries(&store).len(), store.scan(b"o", b"o").count()), (7, 7000));
+        store.merger().ask();
+        store.merger().wait(&|| true).unwrap();
+        assert_eq!((entries(&store), store.scan(b"o", b"o").count()), (vec![7000], 7000));
+    }
+}
