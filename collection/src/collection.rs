@@ -20,11 +20,12 @@ use crate::compact;
 use crate::content;
 use crate::disk::Disk;
 use crate::error::Error;
+use crate::heal::Mending;
 use crate::holders::{USER, note_key};
 use crate::index::Slot;
 use crate::keys::Keys;
 use crate::lock;
-use crate::log::{Log, Tail};
+use crate::log::{Appended, Log, Tail};
 use crate::options::Options;
 use crate::pack::{self, Packed};
 use crate::recover;
@@ -61,6 +62,8 @@ pub(crate) struct Inner {
     announce: watch::Sender<Version>,
     /// Held while compacting: one compaction at a time.
     pub(crate) compacting: Mutex<()>,
+    /// What is known of damage, and what was done about it.
+    pub(crate) mending: Mutex<Mending>,
     /// It is to be closed: nothing that takes long is to go on.
     pub(crate) closing: AtomicBool,
     /// Locked for as long as the collection is open.
@@ -134,6 +137,7 @@ impl Collection {
             slot: RwLock::new(Slot::new(indexed.keys)),
             announce: watch::Sender::new(version),
             compacting: Mutex::new(()),
+            mending: Mutex::default(),
             closing: AtomicBool::new(false),
             lock,
         };
@@ -402,11 +406,10 @@ impl Inner {
         if packed.is_empty() {
             return Ok(tail.version());
         }
-        tail.go_on(&self.log)?;
-        room::check(self, tail, packed)?;
-        // What nobody could look up had better not be taken.
-        self.read_keys(|_keys| Ok(()))?;
-        let appended = self.log.append(tail, packed, now, self.options.segment_bytes_max)?;
+        let taken = self.append(tail, packed, now);
+        let refused = taken.as_ref().err().filter(|it| it.may_pass());
+        self.mending().refusing = refused.map(Error::to_string);
+        let appended = taken?;
         self.index(tail, appended, changes, notes);
         self.publish(tail);
         let goes_on = || self.go_on().is_ok();
@@ -414,6 +417,14 @@ impl Inner {
             self.give_up_keys(&error);
         }
         Ok(tail.version())
+    }
+
+    fn append(&self, tail: &mut Tail, packed: &[Packed], now: Stamp) -> Result<Appended, Error> {
+        tail.go_on(&self.log)?;
+        room::check(self, tail, packed)?;
+        // What nobody could look up had better not be taken.
+        self.read_keys(|_keys| Ok(()))?;
+        self.log.append(tail, packed, now, self.options.segment_bytes_max)
     }
 
     /// Shows the last commit to readers.

@@ -10,12 +10,14 @@
 //!
 //! Source: DESIGN.md, "On disk".
 
+use std::collections::HashSet;
 use std::sync::{Arc, PoisonError};
 
 use crate::change::{Change, Note, Scanned, Stamp};
 use crate::collection::{Collection, Inner, millis};
 use crate::content::Drafter;
 use crate::error::Error;
+use crate::heal::Member;
 use crate::keys::Keys;
 use crate::log::View;
 use crate::member::{Header, MEMBER_BYTES_MAX, Unpacker};
@@ -81,7 +83,7 @@ impl Collection {
     ///
     /// The file system refused, or a segment is damaged; the log is as it was.
     pub fn compact(&self, now: Stamp) -> Result<Compacted, Error> {
-        self.inner.compact(Due::All, now)
+        self.inner.compact(Due::All, None, now)
     }
 
     /// Packs the end of the log, where commits have left small members.
@@ -90,7 +92,7 @@ impl Collection {
     ///
     /// As for [`compact`](Self::compact).
     pub fn compact_tail(&self, now: Stamp) -> Result<Compacted, Error> {
-        self.inner.compact(Due::Tail, now)
+        self.inner.compact(Due::Tail, None, now)
     }
 
     /// Compacts what is worth it; to be called from time to time. `None`: nothing was.
@@ -101,13 +103,20 @@ impl Collection {
     pub fn compact_if_due(&self, now: Stamp) -> Result<Option<Compacted>, Error> {
         match due(&self.inner.log.view(), self.len()) {
             None => Ok(None),
-            Some(due) => self.inner.compact(due, now).map(Some),
+            Some(due) => self.inner.compact(due, None, now).map(Some),
         }
     }
 }
 
 impl Inner {
-    fn compact(&self, due: Due, now: Stamp) -> Result<Compacted, Error> {
+    /// Rewrites what is `due`. With `damaged` members these are left out, and the notes are taken from
+    /// the key index, since some may have been in them.
+    pub(crate) fn compact(
+        &self,
+        due: Due,
+        damaged: Option<&HashSet<Member>>,
+        now: Stamp,
+    ) -> Result<Compacted, Error> {
         let _one = self.compacting.lock().unwrap_or_else(PoisonError::into_inner);
         self.go_on()?;
         let (mut inputs, mut start, commit, free) = {
@@ -122,11 +131,18 @@ impl Inner {
             let free = self.room(&tail).map_or(u64::MAX, |(free, _)| free);
             (segments.split_off(start), start, tail.commit, free)
         };
+        let forgotten = Stamp(now.0.saturating_sub(millis(self.options.horizon)));
         let mut total = Compacted::default();
         // What is replaced gives its space back before the next part is written.
         while !inputs.is_empty() {
             let rest = inputs.split_off(affordable(&inputs, free));
-            let done = self.compact_run(&inputs, start, (due, commit), now)?;
+            let mut rewrite = Rewrite::new(self, due, start == 0, forgotten);
+            rewrite.damaged = damaged;
+            rewrite.read(&inputs)?;
+            if damaged.is_some() && rest.is_empty() {
+                rewrite.all_notes()?;
+            }
+            let done = self.compact_run(&inputs, start, commit, rewrite)?;
             start += usize::try_from(done.segments.1).unwrap_or(0);
             total += done;
             inputs = rest;
@@ -134,20 +150,14 @@ impl Inner {
         Ok(total)
     }
 
-    /// Rewrites a run of segments, which begins with the segment `start`.
+    /// Ends the rewriting of a run of segments, which begins with the segment `start`.
     fn compact_run(
         &self,
         inputs: &[Arc<Segment>],
         start: usize,
-        (due, commit): (Due, u64),
-        now: Stamp,
+        commit: u64,
+        mut rewrite: Rewrite<'_>,
     ) -> Result<Compacted, Error> {
-        let forgotten = now.0.saturating_sub(millis(self.options.horizon));
-        let mut rewrite = Rewrite::new(self, due, start == 0, Stamp(forgotten));
-        rewrite.base = inputs.first().and_then(|it| Some(it.entries().first()?.base)).unwrap_or(0);
-        for segment in inputs {
-            rewrite.segment(segment)?;
-        }
         rewrite.finish()?;
         // Before the log forgets: an index that is behind could not be caught up any more.
         self.read_keys(Keys::flush)?;
@@ -246,6 +256,8 @@ struct Rewrite<'a> {
     /// Serials and stamps of the drafts, and of the draft that is open.
     entries: Vec<Vec<(u64, Stamp)>>,
     open: Vec<(u64, Stamp)>,
+    /// Members to leave out.
+    damaged: Option<&'a HashSet<Member>>,
     /// The newest commit read.
     commit: u64,
     /// The last serial written.
@@ -281,6 +293,7 @@ impl<'a> Rewrite<'a> {
             notes: drafter(),
             entries: Vec::new(),
             open: Vec::new(),
+            damaged: None,
             commit: 0,
             base: 0,
             outputs: Vec::new(),
@@ -292,6 +305,25 @@ impl<'a> Rewrite<'a> {
         }
     }
 
+    fn read(&mut self, inputs: &[Arc<Segment>]) -> Result<(), Error> {
+        self.base = inputs.first().and_then(|it| Some(it.entries().first()?.base)).unwrap_or(0);
+        inputs.iter().try_for_each(|it| self.segment(it))
+    }
+
+    /// Takes all notes from the key index.
+    fn all_notes(&mut self) -> Result<(), Error> {
+        let (notes, cursors) =
+            self.inner.read_keys(|keys| Ok((keys.notes(&[]), keys.cursors()?)))?;
+        let failed = |source| Error::keys(self.inner.keys_dir(), source);
+        for item in notes.chain(cursors.into_iter().map(Ok)) {
+            let (key, value) = item.map_err(failed)?;
+            let note = Note { key, value: Some(value) };
+            self.notes.push_note(&note).map_err(|reason| self.misfit(reason))?;
+            self.flush(DRAFTS_MAX)?;
+        }
+        Ok(())
+    }
+
     fn segment(&mut self, segment: &Arc<Segment>) -> Result<(), Error> {
         let mut unpacker = Unpacker::new(MEMBER_BYTES_MAX);
         let entries = segment.entries().clone();
@@ -299,10 +331,18 @@ impl<'a> Rewrite<'a> {
             self.inner.go_on()?;
             let damaged =
                 |what| Error::Damaged { path: segment.path.clone(), offset: entry.offset, what };
-            let member = segment.read(entry, &mut unpacker)?;
             self.commit = self.commit.max(entry.commit);
-            for note in member.notes().map_err(damaged)? {
-                self.note(&note)?;
+            if self.damaged.is_some_and(|it| it.contains(&(segment.number, entry.offset))) {
+                // Deletes may have been in it: who has not read so far gets a snapshot.
+                let last = if entry.local { 0 } else { entry.last };
+                self.horizon = self.horizon.max(last);
+                continue;
+            }
+            let member = segment.read(entry, &mut unpacker)?;
+            if self.damaged.is_none() {
+                for note in member.notes().map_err(damaged)? {
+                    self.note(&note)?;
+                }
             }
             for scanned in member.changes().map_err(damaged)? {
                 self.change(&scanned)?;

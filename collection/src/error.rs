@@ -52,9 +52,9 @@ pub enum Error {
         /// The collection's directory.
         dir: PathBuf,
     },
-    /// A file is damaged. `verify` lists all damage; `rebuild` keeps the good part and sees to it that
-    /// the rest is fetched or gathered again.
-    #[error("{path}: {what} at byte {offset}; `harvest collection rebuild` keeps the good part")]
+    /// A file is damaged. A daemon sees to it that what is lost is fetched or gathered again; `verify`
+    /// lists all damage, and what is lost.
+    #[error("{path}: {what} at byte {offset}; `harvest collection verify` says what is lost")]
     Damaged {
         /// The damaged file.
         path: PathBuf,
@@ -96,6 +96,12 @@ pub enum Error {
         path: PathBuf,
         /// What the index said.
         source: sled::Error,
+    },
+    /// What the source brought before was damaged here: it is read from the start again. Pull again.
+    #[error("source {name} is read from the start again, for what was damaged here")]
+    SetBack {
+        /// The source.
+        name: String,
     },
     /// A source cannot be reached or refuses. Try again when [`retry`](Error::retry) says.
     #[error("source {name}: {error}")]
@@ -195,6 +201,9 @@ pub enum Damage {
     /// Two changes of a member are about the same object.
     #[error("two changes of one object in a member")]
     Repeated,
+    /// The disk gives an error instead of the bytes.
+    #[error("cannot be read from the disk")]
+    Unreadable,
     /// The file is not there.
     #[error("file is missing")]
     Missing,

@@ -25,7 +25,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
-use net::body::{self, Body, Extent};
+use net::body::{self, Body};
 use net::clock;
 use net::shutdown::Shutdown;
 use tokio::sync::{Mutex, Semaphore};
@@ -35,11 +35,14 @@ use crate::change::{Epoch, Version};
 use crate::collection::Collection;
 use crate::error::Error;
 use crate::member;
-use crate::report::Extents;
+use crate::served::{self, Part};
 use crate::snapshot::{self, Snapshot, Snapshots};
 
 /// Longest `wait`, in seconds.
 pub const WAIT_SECS_MAX: u64 = 60;
+
+/// When one who asked for what is damaged is to ask again, in seconds.
+const RETRY_SECS: u64 = 60;
 
 pub(crate) const KIND: HeaderName = HeaderName::from_static("harvest-kind");
 pub(crate) const FORMAT: HeaderName = HeaderName::from_static("harvest-format");
@@ -187,11 +190,11 @@ impl FeedServer {
         let query = Query::parse(request.uri().query().unwrap_or_default())?;
         if let Some(have) = query.version {
             let woken = self.wait(have, query.wait).await;
-            if let Some((extents, objects)) = self.look_up(have).await? {
+            if let Some(found) = self.look_up(have).await? {
                 self.expire_snapshots();
                 add(&self.shared.counts.deltas, 1);
                 add(&self.shared.counts.woken, u64::from(woken));
-                return Ok(delta(have, extents, objects));
+                return Ok(delta(have, &found));
             }
         }
         let snapshot = self.current_snapshot().await?;
@@ -217,12 +220,17 @@ impl FeedServer {
         }
     }
 
-    /// Returns the members after `have` and the number of live objects; `None` if a snapshot is due.
-    async fn look_up(&self, have: Version) -> Result<Option<(Extents, u64)>, Refusal> {
+    /// Returns what follows `have`; `None` if a snapshot is due.
+    async fn look_up(&self, have: Version) -> Result<Option<Delta>, Refusal> {
         let collection = self.shared.collection.clone();
         blocking(move || {
-            let Some(extents) = collection.extents(have.serial)? else { return Ok(None) };
-            Ok((extents.to.epoch == have.epoch).then(|| (extents, collection.len())))
+            let view = collection.inner.log.view();
+            let to = view.version;
+            if have.serial < view.horizon || to.serial < have.serial || to.epoch != have.epoch {
+                return Ok(None);
+            }
+            view.is_sound(have.serial)?;
+            Ok(Some(Delta { parts: view.parts(have.serial).0, to, objects: collection.len() }))
         })
         .await
     }
@@ -233,6 +241,12 @@ impl FeedServer {
         let found = self.shared.snapshots.lock().await.get(id, epoch, clock::monotonic());
         let gone = "no such snapshot any more; ask /feed for the present one";
         let snapshot = found.ok_or_else(|| Refusal::new(StatusCode::GONE, gone))?;
+        if let Err(error) = snapshot.is_sound() {
+            // Once what is damaged has been replaced, a new one is of use.
+            self.shared.collection.inner.log.view().is_sound(0).map_err(|it| damaged(&it))?;
+            tracing::warn!(snapshot = snapshot.id, %error, "snapshot given up");
+            return Err(Refusal::new(StatusCode::GONE, gone));
+        }
         add(&self.shared.counts.snapshot_answers, 1);
         Ok(snapshot::answer(&snapshot, request.method(), request.headers()))
     }
@@ -260,6 +274,7 @@ impl FeedServer {
         let collection = self.shared.collection.clone();
         let pinned = blocking(move || {
             let pinned = collection.pin()?;
+            pinned.view.is_sound(0)?;
             Ok((pinned, collection.len()))
         });
         let (pinned, objects) = pinned.await?;
@@ -282,9 +297,24 @@ async fn blocking<T: Send + 'static>(
     };
     match tokio::task::spawn_blocking(work).await {
         Ok(Ok(done)) => Ok(done),
+        Ok(Err(error @ Error::Damaged { .. })) => Err(damaged(&error)),
         Ok(Err(error)) => Err(failed(&error)),
         Err(error) => Err(failed(&error)),
     }
+}
+
+/// What follows a version.
+struct Delta {
+    parts: Vec<Part>,
+    to: Version,
+    /// Live objects.
+    objects: u64,
+}
+
+/// The answer to one who asks for what is damaged.
+fn damaged(error: &Error) -> Refusal {
+    let message = format!("a part of the collection is damaged and being replaced: {error}");
+    Refusal::new(StatusCode::SERVICE_UNAVAILABLE, message)
 }
 
 /// What a request for the feed asks.
@@ -340,13 +370,12 @@ fn negotiate(headers: &HeaderMap) -> Result<(), Refusal> {
     Err(Refusal::new(StatusCode::NOT_ACCEPTABLE, message))
 }
 
-fn delta(have: Version, extents: Extents, objects: u64) -> Response<Body> {
-    let to = extents.to;
+fn delta(have: Version, found: &Delta) -> Response<Body> {
+    let (to, objects) = (found.to, found.objects);
     let tail = Bytes::from(member::end_mark(to));
     let mut response = Response::new(body::empty());
-    let parts = parts(extents);
-    let length = body::extents_len(&parts) + u64::try_from(tail.len()).unwrap_or(0);
-    *response.body_mut() = body::extents(parts, tail);
+    let length = served::bytes_of(&found.parts) + tail.len() as u64;
+    *response.body_mut() = served::body(&found.parts, &tail, 0, length);
     describe(response.headers_mut(), "delta", have.serial, to, objects);
     let headers = response.headers_mut();
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store, no-transform"));
@@ -369,11 +398,6 @@ pub(crate) fn describe(
     headers.insert(FROM, value(from));
     headers.insert(TO, value(to.serial));
     headers.insert(OBJECTS, value(n));
-}
-
-pub(crate) fn parts(extents: Extents) -> Vec<Extent> {
-    let parts = extents.files.into_iter();
-    parts.map(|(file, offset, len)| Extent { file, offset, len }).collect()
 }
 
 /// Returns a header's value. Ours are numbers, hex and ranges: always fit for one.
@@ -414,6 +438,9 @@ impl Refusal {
         let headers = response.headers_mut();
         if self.status == StatusCode::NOT_ACCEPTABLE {
             headers.insert(FORMAT, value(member::FORMAT));
+        }
+        if self.status == StatusCode::SERVICE_UNAVAILABLE {
+            headers.insert(header::RETRY_AFTER, value(RETRY_SECS));
         }
         if self.status == StatusCode::METHOD_NOT_ALLOWED {
             headers.insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));

@@ -229,6 +229,9 @@ impl Intake {
         {
             return Ok(());
         }
+        if self.stored.is_some() && self.collection.cursor(&self.source)? != self.stored {
+            return Err(Error::SetBack { name: self.source.clone() });
+        }
         self.batch_bytes = 0;
         let pulled = Pulled {
             source: self.source.clone(),

@@ -91,7 +91,7 @@ pub(crate) struct Object {
     /// Where it stands in the expiry queue; never later than when it expires.
     pub(crate) due: u64,
     /// Hash of its gatherer and root; 0 for none.
-    root: u64,
+    pub(crate) root: u64,
     md5: Option<[u8; 16]>,
 }
 
@@ -172,6 +172,26 @@ impl Keys {
     /// Returns what is known of the object with that key, if it lives.
     pub(crate) fn object(&self, oid_key: &[u8]) -> Outcome<Option<Object>> {
         Ok(self.store.get(&keyed(OBJECT, &[oid_key]))?.and_then(|it| Object::decode(&it)))
+    }
+
+    /// Returns the live objects with their keys, by key.
+    pub(crate) fn objects(&self) -> impl Iterator<Item = Outcome<(Vec<u8>, Object)>> + use<> {
+        let entries = self.store.scan(&[OBJECT], &[OBJECT]);
+        entries.filter_map(|it| match it {
+            Ok((key, value)) => Some(Ok((key[1..].to_vec(), Object::decode(&value)?))),
+            Err(error) => Some(Err(error)),
+        })
+    }
+
+    /// Returns the hashes of confirmed roots, and the serials of the confirmations.
+    pub(crate) fn confirmations(&self) -> Outcome<Vec<(u64, u64)>> {
+        let found = self.store.few(&[ROOT])?.into_iter();
+        Ok(found
+            .filter_map(|(key, value)| {
+                let hash = u64::from_le_bytes(key[1..].try_into().ok()?);
+                Some((hash, get(&mut &value[..])?))
+            })
+            .collect())
     }
 
     pub(crate) fn note(&self, key: &[u8]) -> Outcome<Option<Vec<u8>>> {

@@ -14,6 +14,7 @@ mod content;
 mod disk;
 mod error;
 pub mod feed;
+mod heal;
 mod holders;
 mod index;
 mod intake;
@@ -33,6 +34,7 @@ mod report;
 mod room;
 mod scan;
 mod segment;
+mod served;
 mod snapshot;
 mod sources;
 mod ttl;
@@ -44,9 +46,10 @@ pub use change::{
 };
 pub use collection::Collection;
 pub use error::{Damage, Error};
+pub use heal::Healing;
 pub use holders::{Cursor, Progress, Pulled};
 pub use options::Options;
 pub use report::{
-    Applied, Compacted, Cut, Extents, Problem, Recovery, Report, SourceStats, Stats, Swept,
+    Applied, Compacted, Cut, Extents, Health, Problem, Recovery, Report, SourceStats, Stats, Swept,
 };
 pub use scan::{Pinned, Scan};

@@ -11,13 +11,14 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::change::{Scanned, Stamp, Version};
 use crate::disk::Disk;
-use crate::error::Error;
+use crate::error::{Damage, Error};
 use crate::manifest::Manifest;
 use crate::member::{Header, MEMBER_BYTES_MAX, Unpacker};
 use crate::pack::Packed;
 use crate::recover::fresh_epoch;
 use crate::report::Extents;
 use crate::segment::{Entry, Segment};
+use crate::served::Part;
 
 /// What a file system writes at once, at most, in bytes.
 const BLOCK_BYTES: u64 = 64 << 10;
@@ -300,9 +301,41 @@ impl View {
         })
     }
 
-    /// Returns the members to be served after serial `since`, neighbors joined.
+    /// Returns the members that were found damaged, with their segments.
+    pub(crate) fn damaged(&self) -> Vec<(Arc<Segment>, Entry, Damage)> {
+        let with = |segment: &Arc<Segment>| {
+            let segment = segment.clone();
+            segment.clone().damaged().into_iter().map(move |(it, what)| (segment.clone(), it, what))
+        };
+        self.segments.iter().flat_map(with).collect()
+    }
+
+    /// Returns what hinders serving what follows serial `since`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Damaged`].
+    pub(crate) fn is_sound(&self, since: u64) -> Result<(), Error> {
+        for (segment, entry, what) in self.damaged() {
+            if !entry.local && since < entry.last {
+                let path = segment.path.clone();
+                return Err(Error::Damaged { path, offset: entry.offset, what });
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the members to be served after serial `since`, neighbors joined, as file ranges.
     pub(crate) fn extents(&self, since: u64) -> Extents {
-        let mut extents = Extents { files: Vec::new(), to: self.version, changes: 0 };
+        let (parts, changes) = self.parts(since);
+        let range = |it: Part| (Arc::clone(it.segment.file.real()), it.start, it.end - it.start);
+        Extents { files: parts.into_iter().map(range).collect(), to: self.version, changes }
+    }
+
+    /// Returns the members to be served after serial `since`, neighbors joined; and how many changes
+    /// they hold.
+    pub(crate) fn parts(&self, since: u64) -> (Vec<Part>, u64) {
+        let (mut parts, mut changes) = (Vec::<Part>::new(), 0);
         for segment in &self.segments {
             let entries = segment.entries();
             let from = entries.partition_point(|it| it.last <= since);
@@ -310,20 +343,18 @@ impl View {
             let served = served.take_while(|it| it.last <= self.version.serial);
             let mut first = true;
             for entry in served.filter(|it| !it.local) {
-                extents.changes += u64::from(entry.changes);
-                let joins = !first
-                    && extents.files.last().is_some_and(|(_, at, len)| at + len == entry.offset);
-                first = false;
-                match extents.files.last_mut() {
-                    Some((_, _, length)) if joins => *length += u64::from(entry.bytes),
-                    _ => extents.files.push((
-                        Arc::clone(segment.file.real()),
-                        entry.offset,
-                        u64::from(entry.bytes),
-                    )),
+                changes += u64::from(entry.changes);
+                match parts.last_mut() {
+                    Some(part) if !first && part.end == entry.offset => part.end = entry.end(),
+                    _ => parts.push(Part {
+                        segment: Arc::clone(segment),
+                        start: entry.offset,
+                        end: entry.end(),
+                    }),
                 }
+                first = false;
             }
         }
-        extents
+        (parts, changes)
     }
 }

@@ -21,7 +21,7 @@
 //! Sans-I/O.
 
 use flate2::{Crc, Decompress, FlushDecompress, Status};
-use xxhash_rust::xxh3::xxh3_64;
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use crate::change::{Epoch, Note, Scanned, Stamp, Version};
 use crate::content::{self, CHANGES_MAX, Draft};
@@ -43,6 +43,8 @@ const FIELDS: usize = EXTRA + 4;
 const VARINTS: usize = FIELDS + 1 + 1 + 8 + 4 + 8;
 /// Length of the header checksum.
 const SEAL: usize = 4;
+/// How much of a large member is checked at a time, in bytes.
+const PART_BYTES: usize = 128 << 10;
 /// Length of gzip's trailer: CRC-32 and size.
 const TRAILER: usize = 8;
 
@@ -185,6 +187,23 @@ impl Place {
     /// Returns the length of the member, in bytes.
     pub(crate) fn member_bytes(&self) -> usize {
         self.header_bytes + self.deflate_bytes + TRAILER
+    }
+
+    /// Checks the packed bytes, which `read` fills in from a place in the member on, a part at a time.
+    pub(crate) fn check_read(
+        &self,
+        mut read: impl FnMut(&mut [u8], usize) -> std::io::Result<()>,
+    ) -> std::io::Result<Result<(), Damage>> {
+        let (mut at, end) = (self.header_bytes, self.member_bytes());
+        let mut sum = Xxh3::new();
+        let mut part = vec![0; PART_BYTES.min(end - at)];
+        while at < end {
+            let take = part.len().min(end - at);
+            read(&mut part[..take], at)?;
+            sum.update(&part[..take]);
+            at += take;
+        }
+        Ok(if sum.digest() == self.checksum { Ok(()) } else { Err(Damage::Checksum) })
     }
 
     /// Checks the packed bytes of `member`, header included, against the checksum.

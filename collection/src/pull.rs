@@ -441,7 +441,7 @@ impl Error {
 fn is_of_transfer(error: &Error) -> bool {
     use net::Error::{Cut, Protocol, Timeout};
     match error {
-        Error::Corrupt { .. } => true,
+        Error::Corrupt { .. } | Error::SetBack { .. } => true,
         Error::Source { error, .. } => {
             matches!(error, Cut { .. } | Protocol { .. } | Timeout { stage: Stage::Idle, .. })
         }

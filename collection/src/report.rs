@@ -5,7 +5,7 @@ use std::ops::AddAssign;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::change::Version;
+use crate::change::{Oid, Version};
 use crate::error::Damage;
 
 /// A part of a segment that was given up when the collection was opened.
@@ -88,6 +88,19 @@ pub struct Report {
     pub objects: u64,
     /// What is wrong, in log order; at most 1,000 are listed.
     pub problems: Vec<Problem>,
+    /// Live objects whose records are damaged; at most 100,000.
+    pub lost: Vec<Oid>,
+}
+
+/// How a collection is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Health {
+    /// Members that are known to be damaged and not yet replaced, in log order.
+    pub damaged: Vec<Problem>,
+    /// Members found damaged since the collection was opened.
+    pub damaged_total: u64,
+    /// Why the last commit was refused, if it was for a reason that may pass.
+    pub refusing: Option<String>,
 }
 
 /// The figures of a collection.

@@ -122,8 +122,8 @@ pub struct Pinned {
     pub to: Version,
     /// Bytes of the ranges together.
     pub bytes: u64,
-    /// Keeps the files from being removed.
-    _view: View,
+    /// The same with their segments, which keep the files from being removed.
+    pub(crate) view: View,
 }
 
 impl Pinned {
@@ -133,6 +133,6 @@ impl Pinned {
         // Compaction changes the bytes of one version, so the version alone is no name.
         let random = getrandom::u64().unwrap_or(bytes);
         let id = format!("{}-{random:016x}", view.version);
-        Self { id, to: view.version, extents, bytes, _view: view }
+        Self { id, to: view.version, extents, bytes, view }
     }
 }

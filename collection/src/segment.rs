@@ -5,15 +5,19 @@
 //!
 //! Source: DESIGN.md, "The one idea".
 
+use std::collections::BTreeMap;
+use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 
 use crate::disk::{Disk, File};
 use crate::error::{Damage, Error};
 use crate::member::{Frame, Header, MEMBER_BYTES_MAX, Member, Place, Unpacker};
 
+/// Longest header of a member, in bytes.
+const HEADER_BYTES_MAX: usize = (64 << 10) + 32;
 /// How much of a member is read to find its header, in bytes.
 const PROBE_BYTES: usize = 4096;
 /// What disks write as a whole, in bytes: of what was not synced, each sector is there or not.
@@ -77,6 +81,9 @@ pub(crate) struct Segment {
     pub(crate) file: File,
     disk: Disk,
     entries: RwLock<Vec<Entry>>,
+    /// Members that were found damaged, by offset. They stay so: what a disk once gave wrong is not
+    /// to be trusted if it is right the next time.
+    damaged: Mutex<BTreeMap<u64, Damage>>,
     obsolete: AtomicBool,
 }
 
@@ -123,6 +130,7 @@ impl Segment {
             file,
             disk: disk.clone(),
             entries: RwLock::default(),
+            damaged: Mutex::default(),
             obsolete: AtomicBool::new(false),
         }
     }
@@ -153,14 +161,82 @@ impl Segment {
     ///
     /// [`Error::Damaged`] or the system's.
     pub(crate) fn read(&self, entry: &Entry, unpacker: &mut Unpacker) -> Result<Member, Error> {
-        let bytes = self.raw(entry)?;
-        let damaged = |what| Error::Damaged { path: self.path.clone(), offset: entry.offset, what };
+        let bytes = match self.raw(entry) {
+            Err(Error::Io { source, .. }) if unreadable(&source).is_some() => {
+                return Err(self.damage(entry, unreadable(&source).unwrap_or(Damage::Unreadable)));
+            }
+            bytes => bytes?,
+        };
+        let damaged = |what| self.damage(entry, what);
         match Header::read(&bytes).map_err(damaged)? {
             Frame::Whole(place) if place.member_bytes() == bytes.len() => {
                 unpacker.unpack(place, &bytes, entry.offset).map_err(damaged)
             }
             Frame::Whole(_) | Frame::More(_) => Err(damaged(Damage::Truncated)),
         }
+    }
+
+    /// Checks a member's bytes against its checksums.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Damaged`].
+    pub(crate) fn check(&self, entry: &Entry, bytes: &[u8]) -> Result<(), Error> {
+        let checked = match Header::read(bytes) {
+            Ok(Frame::Whole(place)) if place.member_bytes() == bytes.len() => place.check(bytes),
+            Ok(Frame::Whole(_) | Frame::More(_)) => Err(Damage::Truncated),
+            Err(damage) => Err(damage),
+        };
+        checked.map_err(|what| self.damage(entry, what))
+    }
+
+    /// Checks a member against its checksums without having all of it in memory.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Damaged`]; the system's.
+    pub(crate) fn check_large(&self, entry: &Entry) -> Result<(), Error> {
+        let failed = |error: io::Error| match unreadable(&error) {
+            Some(what) => self.damage(entry, what),
+            None => Error::io("cannot read", &self.path, error),
+        };
+        let head = self.window(entry.offset, HEADER_BYTES_MAX.min(entry.bytes as usize))?;
+        let place = match Header::read(&head) {
+            Ok(Frame::Whole(place)) if place.member_bytes() == entry.bytes as usize => place,
+            Ok(_) => return Err(self.damage(entry, Damage::Truncated)),
+            Err(what) => return Err(self.damage(entry, what)),
+        };
+        let read = |part: &mut [u8], at: usize| {
+            self.file.real().read_exact_at(part, entry.offset + at as u64)
+        };
+        place.check_read(read).map_err(failed)?.map_err(|what| self.damage(entry, what))
+    }
+
+    /// Remembers that a member is damaged; returns the error that says so.
+    fn damage(&self, entry: &Entry, what: Damage) -> Error {
+        self.mark(entry.offset, what);
+        Error::Damaged { path: self.path.clone(), offset: entry.offset, what }
+    }
+
+    /// Remembers that the member at `offset` is damaged.
+    pub(crate) fn mark(&self, offset: u64, what: Damage) {
+        if self.marks().insert(offset, what).is_none() {
+            tracing::error!(file = %self.path.display(), offset, "damaged: {what}");
+        }
+    }
+
+    fn marks(&self) -> MutexGuard<'_, BTreeMap<u64, Damage>> {
+        self.damaged.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the members that were found damaged.
+    pub(crate) fn damaged(&self) -> Vec<(Entry, Damage)> {
+        let marks = self.marks();
+        if marks.is_empty() {
+            return Vec::new();
+        }
+        let entries = self.entries();
+        entries.iter().filter_map(|it| Some((*it, *marks.get(&it.offset)?))).collect()
     }
 
     /// Reads a member's bytes as they are.
@@ -303,6 +379,15 @@ impl Segment {
             .read_exact_at(&mut window, offset)
             .map_err(|error| Error::io("cannot read", &self.path, error))?;
         Ok(window)
+    }
+}
+
+/// What is wrong with bytes that cannot be read; `None` if it may be the machine.
+fn unreadable(error: &io::Error) -> Option<Damage> {
+    match error.raw_os_error() {
+        None if error.kind() == io::ErrorKind::UnexpectedEof => Some(Damage::Truncated),
+        Some(code) if code == rustix::io::Errno::IO.raw_os_error() => Some(Damage::Unreadable),
+        _ => None,
     }
 }
 

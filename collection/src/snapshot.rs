@@ -14,48 +14,54 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
-use net::body::{self, Body, Extent};
+use net::body::{self, Body};
 
 use crate::change::{Epoch, Version};
-use crate::feed::{describe, parts, value};
+use crate::error::Error;
+use crate::feed::{describe, value};
+use crate::log::View;
 use crate::member;
 use crate::scan::Pinned;
+use crate::served::{self, Part};
 
 /// A snapshot. While it lives, so do the files that it names.
 #[derive(Debug)]
 pub(crate) struct Snapshot {
     pub(crate) id: String,
     pub(crate) to: Version,
-    extents: Vec<Extent>,
+    parts: Vec<Part>,
     /// The end mark.
     tail: Bytes,
     bytes: u64,
     /// Live objects.
     objects: u64,
     made: Instant,
-    _pinned: Pinned,
+    /// Keeps the files.
+    view: View,
 }
 
 impl Snapshot {
     pub(crate) fn new(pinned: Pinned, objects: u64, made: Instant) -> Self {
-        let extents = parts(pinned.extents.clone());
+        let (parts, _) = pinned.view.parts(0);
         let tail = Bytes::from(member::end_mark(pinned.to));
-        let bytes = body::extents_len(&extents) + len(&tail);
-        let (id, to) = (pinned.id.clone(), pinned.to);
-        Self { id, to, extents, tail, bytes, objects, made, _pinned: pinned }
+        let bytes = served::bytes_of(&parts) + tail.len() as u64;
+        let (id, to, view) = (pinned.id, pinned.to, pinned.view);
+        Self { id, to, parts, tail, bytes, objects, made, view }
     }
 
     /// Returns the bytes `from..=to`; `to` lies within the snapshot.
     fn body(&self, from: u64, to: u64) -> Body {
-        let files = body::extents_len(&self.extents);
-        let in_tail = |at: u64| usize::try_from(at.saturating_sub(files)).unwrap_or(0);
-        let tail = self.tail.slice(in_tail(from).min(self.tail.len())..in_tail(to + 1));
-        body::extents(body::extents_slice(&self.extents, from, to + 1 - from), tail)
+        served::body(&self.parts, &self.tail, from, to + 1)
     }
-}
 
-fn len(bytes: &Bytes) -> u64 {
-    u64::try_from(bytes.len()).unwrap_or(0)
+    /// Makes sure that none of it is known to be damaged.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Damaged`].
+    pub(crate) fn is_sound(&self) -> Result<(), Error> {
+        self.view.is_sound(0)
+    }
 }
 
 /// The snapshots that can be fetched.
@@ -76,7 +82,7 @@ impl Snapshots {
     /// Returns the snapshot to give to newcomers, if it is still young enough.
     pub(crate) fn current(&mut self, epoch: Epoch, now: Instant) -> Option<Arc<Snapshot>> {
         self.expire(epoch, now);
-        let newest = self.kept.last()?;
+        let newest = self.kept.last().filter(|it| it.is_sound().is_ok())?;
         (now.saturating_duration_since(newest.made) < self.shared).then(|| Arc::clone(newest))
     }
 

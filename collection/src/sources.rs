@@ -12,6 +12,7 @@ use soif::{Limits, Record};
 use crate::change::{Change, Note, ORIGIN_VERSION, Oid, Stamp, Version};
 use crate::collection::{Collection, Inner};
 use crate::error::Error;
+use crate::heal::Unreadable;
 use crate::holders::{CURSOR, Cursor, HOLDERS, Holder, Holders, Pulled, note_key};
 use crate::log::Tail;
 use crate::report::{Applied, SourceStats};
@@ -157,6 +158,8 @@ struct Merge<'a> {
     holders: HashMap<Oid, Holders>,
     /// What was there before, to leave out what has not changed.
     stored: HashMap<Oid, Option<Vec<u8>>>,
+    /// What is damaged is taken again as it was.
+    unreadable: Unreadable,
     applied: Applied,
 }
 
@@ -168,6 +171,7 @@ impl<'a> Merge<'a> {
             changes: Vec::new(),
             holders: HashMap::new(),
             stored: HashMap::new(),
+            unreadable: Unreadable::of(&inner.log.view()),
             applied: Applied::default(),
         }
     }
@@ -200,8 +204,9 @@ impl<'a> Merge<'a> {
                 self.applied.ignored += 1;
             }
             Change::Confirm { gatherer, root, at } => {
+                let unreadable = &self.unreadable;
                 let known = self.inner.read_keys(|keys| keys.confirmed(&gatherer, &root))?;
-                if known.is_none_or(|(_, before)| before < at.0) {
+                if known.is_none_or(|(serial, before)| before < at.0 || unreadable.has(serial)) {
                     self.changes.push(Change::Confirm { gatherer, root, at });
                     self.applied.refreshed += 1;
                 } else {
@@ -249,7 +254,8 @@ impl<'a> Merge<'a> {
         if fresh {
             holders.version = Version::default();
         }
-        if holders.hold(source, origin, generation) {
+        let same = !fresh && holders.version == origin;
+        if holders.hold(source, origin, generation) || (same && self.is_unreadable(&oid)?) {
             record.set(ORIGIN_VERSION, origin.to_string());
             self.changes.push(Change::Update(record));
             self.applied.updated += 1;
@@ -257,6 +263,12 @@ impl<'a> Merge<'a> {
             self.applied.ignored += 1;
         }
         Ok(())
+    }
+
+    /// Whether what is stored of an object cannot be read.
+    fn is_unreadable(&self, oid: &Oid) -> Result<bool, Error> {
+        let object = self.inner.read_keys(|keys| keys.object(&oid.key()))?;
+        Ok(object.is_some_and(|it| self.unreadable.has(it.serial)))
     }
 
     /// Whether a commit takes the record, with room for the attribute that is added.

@@ -72,7 +72,7 @@ impl Collection {
     }
 
     /// Returns the notes that remove what is known of these objects' holders.
-    fn holders_of(&self, oids: &[Oid]) -> Result<Vec<Note>, Error> {
+    pub(crate) fn holders_of(&self, oids: &[Oid]) -> Result<Vec<Note>, Error> {
         let mut notes = Vec::new();
         for oid in oids {
             let key = Holders::note_key(oid);

@@ -40,6 +40,7 @@ impl Collection {
             inner.compare_keys(&mut check)?;
         } else {
             check.report.objects = self.len();
+            check.report.lost = self.lost()?;
             let why = "not compared with the log, which is damaged";
             check.problem(&inner.keys_dir(), 0, why.to_owned());
         }
@@ -144,6 +145,11 @@ impl Check {
         let survey = segment.survey(true, self.serial, known.min(length))?;
         for gap in &survey.gaps {
             let message = format!("{} ({} bytes)", gap.why, gap.bytes);
+            let end = gap.offset + gap.bytes;
+            let entries = segment.entries().clone();
+            for entry in entries.iter().filter(|it| it.offset < end && gap.offset < it.end()) {
+                segment.mark(entry.offset, gap.why);
+            }
             self.problem(&segment.path, gap.offset, message);
         }
         if length < known {

@@ -6,5 +6,6 @@
 mod broken;
 mod foreign;
 mod pulling;
+mod rotten;
 mod serving;
 mod support;

@@ -1,0 +1,302 @@
+//! Damage: found, named, kept from everybody, and made good.
+//!
+//! What reads a member remembers one that does not match its checksums ([`Segment`](crate::segment)
+//! has the list), and [`scrub`](Collection::scrub) reads what nobody asks for. From then on no feed
+//! serves it. The key index still knows which objects live in it: a broker reads the sources that hold
+//! them again from before the first of them on; a gatherer, which is told their
+//! names, gathers them again. Once nothing lives in a damaged member, a compaction leaves it out. What
+//! it had besides goes: deletes (whoever may have missed them gets a snapshot), and notes, which are
+//! written anew from the key index.
+//!
+//! Source: ours.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::{Arc, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use net::clock;
+
+use crate::change::{Change, Epoch, Note, Oid, Stamp, Version};
+use crate::collection::{Collection, Inner};
+use crate::compact::Due;
+use crate::error::{Damage, Error};
+use crate::holders::{CURSOR, Cursor, Holder, Holders, note_key};
+use crate::log::View;
+use crate::report::{Health, Problem};
+use crate::segment::{Entry, Segment};
+
+/// Most lost objects that are named at once; the others are named once these are back.
+const LOST_MAX: usize = 100_000;
+/// Most objects deleted in one commit.
+const DELETES_MAX: usize = 4096;
+/// When sources are read from the start again if they have not brought what is lost.
+const ASK_AGAIN: Duration = Duration::from_secs(6 * 3600);
+
+/// A member of the log: the number of its segment, and its offset there.
+pub(crate) type Member = (u64, u64);
+
+/// What was done about damage.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Healing {
+    /// So many damaged members are gone from the log; nothing that lives was in them any more.
+    Done {
+        /// How many.
+        members: u64,
+    },
+    /// Objects live whose records are lost until somebody brings them again.
+    Waiting {
+        /// The objects, at most 100,000 of them.
+        lost: Vec<Oid>,
+        /// Sources that hold them, which have just been set back: pull them.
+        sources: Vec<String>,
+    },
+}
+
+/// How far the search for damage and its repair are.
+#[derive(Debug, Default)]
+pub(crate) struct Mending {
+    /// The last member scrubbed: its segment's number, and where it ends.
+    scrubbed: Member,
+    /// Members found damaged since the collection was opened.
+    found: HashSet<Member>,
+    /// When sources were last asked for what was in these members.
+    asked: HashMap<Member, Instant>,
+    /// Why the last commit was refused.
+    pub(crate) refusing: Option<String>,
+}
+
+/// Objects and roots that live in damaged members.
+#[derive(Debug, Default)]
+pub(crate) struct Lost {
+    pub(crate) oids: Vec<Oid>,
+    /// Roots whose confirmation is lost.
+    roots: HashSet<u64>,
+    /// Of every source that holds some of it, by epoch, the first serial that is to be read again.
+    sources: BTreeMap<String, BTreeMap<Epoch, u64>>,
+}
+
+/// Serials that cannot be read: after the one, up to the other; ascending.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Unreadable(Vec<(u64, u64)>);
+
+impl Unreadable {
+    pub(crate) fn of(view: &View) -> Self {
+        let damaged = view.damaged().into_iter().filter(|(_, entry, _)| !entry.local);
+        Self(damaged.map(|(_, entry, _)| (entry.base, entry.last)).collect())
+    }
+
+    pub(crate) fn has(&self, serial: u64) -> bool {
+        let at = self.0.partition_point(|(_, last)| *last < serial);
+        self.0.get(at).is_some_and(|(base, _)| *base < serial)
+    }
+}
+
+impl Collection {
+    /// Says how the collection is: what is damaged, and why it takes no changes, if so.
+    #[must_use]
+    pub fn health(&self) -> Health {
+        let damaged = self.inner.log.view().damaged();
+        let mut mending = self.inner.mending();
+        mending.found.extend(damaged.iter().map(|(it, entry, _)| (it.number, entry.offset)));
+        let problem = |(segment, entry, what): (Arc<Segment>, Entry, Damage)| {
+            let (file, offset) = (segment.path.clone(), entry.offset);
+            Problem { file, offset, message: what.to_string() }
+        };
+        Health {
+            damaged_total: mending.found.len() as u64,
+            damaged: damaged.into_iter().map(problem).collect(),
+            refusing: mending.refusing.clone(),
+        }
+    }
+
+    /// Reads on where the last call has ended, about `bytes_max` bytes or up to the end, and checks
+    /// every member; what is damaged is remembered. To be called from time to time.
+    ///
+    /// # Errors
+    ///
+    /// The log cannot be read, which is no damage.
+    pub fn scrub(&self, bytes_max: u64) -> Result<(), Error> {
+        let inner = &self.inner;
+        let (mut left, from) = (bytes_max, inner.mending().scrubbed);
+        let view = inner.log.view();
+        let known = view.segments.iter().any(|it| it.number == from.0);
+        let mut passed = !known;
+        for segment in &view.segments {
+            let start = if segment.number == from.0 { from.1 } else { 0 };
+            passed |= segment.number == from.0;
+            let entries = segment.entries().clone();
+            let rest = entries.iter().filter(|it| passed && start <= it.offset);
+            for entry in rest.filter(|it| it.last <= view.version.serial) {
+                inner.go_on()?;
+                match segment.check_large(entry) {
+                    Ok(()) | Err(Error::Damaged { .. }) => {}
+                    Err(error) => return Err(error),
+                }
+                left = left.saturating_sub(u64::from(entry.bytes));
+                if left == 0 {
+                    inner.mending().scrubbed = (segment.number, entry.end());
+                    return Ok(());
+                }
+            }
+        }
+        // From the start again the next time.
+        inner.mending().scrubbed = Member::default();
+        Ok(())
+    }
+
+    /// Sees to what is known to be damaged; to be called from time to time. `None`: nothing is.
+    ///
+    /// # Errors
+    ///
+    /// As for [`commit`](Self::commit) and [`compact`](Self::compact).
+    pub fn heal(&self, now: Stamp) -> Result<Option<Healing>, Error> {
+        let inner = &self.inner;
+        let view = inner.log.view();
+        let damaged: HashSet<Member> =
+            view.damaged().iter().map(|(it, entry, _)| (it.number, entry.offset)).collect();
+        if damaged.is_empty() {
+            return Ok(None);
+        }
+        let _counted = self.health();
+        let lost = inner.lost(&view)?;
+        if lost.oids.is_empty() && lost.roots.is_empty() {
+            return self.leave_out(&damaged, now).map(Some);
+        }
+        let mut sources = Vec::new();
+        if inner.mending().is_to_ask(&damaged) {
+            sources.extend(lost.sources.keys().cloned());
+            inner.set_back(&lost.sources, now)?;
+            let at = clock::monotonic();
+            inner.mending().asked.extend(damaged.iter().map(|it| (*it, at)));
+        }
+        Ok(Some(Healing::Waiting { lost: lost.oids, sources }))
+    }
+
+    /// Deletes what lives in damaged members, and leaves them out of the log: for a collection that
+    /// has no source to bring it again. Returns how many objects that were.
+    ///
+    /// # Errors
+    ///
+    /// As for [`heal`](Self::heal).
+    pub fn drop_damaged(&self, now: Stamp) -> Result<u64, Error> {
+        let mut dropped = 0;
+        loop {
+            let view = self.inner.log.view();
+            let damaged: HashSet<Member> =
+                view.damaged().iter().map(|(it, entry, _)| (it.number, entry.offset)).collect();
+            if damaged.is_empty() {
+                return Ok(dropped);
+            }
+            let lost = self.inner.lost(&view)?.oids;
+            if lost.is_empty() {
+                self.leave_out(&damaged, now)?;
+            }
+            let mut tail = self.inner.tail();
+            for oids in lost.chunks(DELETES_MAX) {
+                let notes = self.holders_of(oids)?;
+                let changes: Vec<Change> = oids.iter().cloned().map(Change::Delete).collect();
+                self.inner.commit(&mut tail, &changes, &notes, now)?;
+                dropped += oids.len() as u64;
+            }
+        }
+    }
+
+    /// Returns the live objects whose records are damaged; at most 100,000.
+    ///
+    /// # Errors
+    ///
+    /// The key index failed and could not be rebuilt.
+    pub fn lost(&self) -> Result<Vec<Oid>, Error> {
+        let view = self.inner.log.view();
+        if view.damaged().is_empty() {
+            return Ok(Vec::new());
+        }
+        Ok(self.inner.lost(&view)?.oids)
+    }
+
+    /// Writes the log anew without `damaged` members, in which nothing lives.
+    fn leave_out(&self, damaged: &HashSet<Member>, now: Stamp) -> Result<Healing, Error> {
+        let made = self.inner.keys_made();
+        self.inner.compact(Due::All, Some(damaged), now)?;
+        // Of a refresh that was in there nothing is left in the log.
+        self.inner.rebuild_keys(made, "a damaged part of the log was left out")?;
+        tracing::warn!(members = damaged.len(), "what was damaged is made good");
+        Ok(Healing::Done { members: damaged.len() as u64 })
+    }
+}
+
+impl Mending {
+    fn is_to_ask(&self, damaged: &HashSet<Member>) -> bool {
+        let now = clock::monotonic();
+        let is_old = |at: &Instant| ASK_AGAIN <= now.saturating_duration_since(*at);
+        damaged.iter().any(|it| self.asked.get(it).is_none_or(is_old))
+    }
+}
+
+impl Inner {
+    pub(crate) fn mending(&self) -> MutexGuard<'_, Mending> {
+        self.mending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Finds out what lives in damaged members, and who holds it.
+    fn lost(&self, view: &View) -> Result<Lost, Error> {
+        let unreadable = Unreadable::of(view);
+        if unreadable.0.is_empty() {
+            return Ok(Lost::default());
+        }
+        self.read_keys(|keys| {
+            let mut lost = Lost::default();
+            let confirmed = keys.confirmations()?.into_iter();
+            lost.roots.extend(confirmed.filter(|it| unreadable.has(it.1)).map(|it| it.0));
+            let mut roots = lost.roots.clone();
+            for item in keys.objects() {
+                let (key, object) = item?;
+                if self.go_on().is_err() || LOST_MAX <= lost.oids.len() {
+                    break;
+                }
+                let Some(oid) = Oid::from_key(&key) else { continue };
+                let is_lost = unreadable.has(object.serial);
+                let is_of_root = roots.remove(&object.root);
+                if is_lost || is_of_root {
+                    let holders = keys.note(&Holders::note_key(&oid))?;
+                    let holders = holders.as_deref().and_then(Holders::decode).unwrap_or_default();
+                    for Holder { source, version, .. } in holders.list {
+                        // Where the source has confirmed a root is not known.
+                        let version = if is_of_root { Version::default() } else { version };
+                        let first = lost.sources.entry(source).or_default();
+                        let first = first.entry(version.epoch).or_insert(version.serial);
+                        *first = version.serial.min(*first);
+                    }
+                }
+                if is_lost {
+                    lost.oids.push(oid);
+                }
+            }
+            Ok(lost)
+        })
+    }
+
+    /// Has sources read again from the first serial on that brought something of what is lost.
+    fn set_back(
+        &self,
+        sources: &BTreeMap<String, BTreeMap<Epoch, u64>>,
+        now: Stamp,
+    ) -> Result<(), Error> {
+        let mut tail = self.tail();
+        let mut notes = Vec::new();
+        for (source, first) in sources {
+            let key = note_key(CURSOR, source.as_bytes());
+            let Some(value) = self.read_keys(|keys| keys.note(&key))? else { continue };
+            let cursor = Cursor::decode(&value).filter(|it| it.snapshot.is_none());
+            let value = cursor.map(|cursor| {
+                // Versions of another epoch are those of another collection: the source is one of
+                // several, and only it knows under which serials it passes them on.
+                let known = first.get(&cursor.epoch).filter(|_| first.len() == 1);
+                let serial = known.map_or(0, |it| it.saturating_sub(1)).min(cursor.serial);
+                Cursor { serial, ..cursor }.encode()
+            });
+            notes.push(Note { key, value });
+        }
+        self.commit(&mut tail, &[], &notes, now).map(drop)
+    }
+}

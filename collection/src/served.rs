@@ -1,0 +1,128 @@
+//! What a feed or a snapshot serves: members as they lie on the disk, checked as they leave.
+//!
+//! Disks lose bits. A member is sent only once it matches its checksums; one that does not is
+//! remembered as damaged, and the transfer is cut, without an end mark. Whoever asks again is told.
+//!
+//! Source: ours.
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::unix::fs::FileExt as _;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use net::body::{self, Body};
+
+use crate::error::Damage;
+use crate::segment::{Entry, Segment};
+
+/// Most bytes that are read and sent at once, unless one member is larger. One such piece is read
+/// ahead.
+const PIECE_BYTES_MAX: u64 = 128 << 10;
+
+/// A part of a segment: members that follow each other.
+#[derive(Clone, Debug)]
+pub(crate) struct Part {
+    pub(crate) segment: Arc<Segment>,
+    /// Its first byte.
+    pub(crate) start: u64,
+    /// The byte after its last.
+    pub(crate) end: u64,
+}
+
+/// Returns how many bytes the parts hold together.
+pub(crate) fn bytes_of(parts: &[Part]) -> u64 {
+    parts.iter().map(|it| it.end - it.start).sum()
+}
+
+/// Returns a body of the bytes `from..to` of the parts and the `tail` after them, counted as one.
+pub(crate) fn body(parts: &[Part], tail: &Bytes, from: u64, to: u64) -> Body {
+    let (mut at, mut taken) = (0, VecDeque::new());
+    for part in parts {
+        let (start, end) = (at, at + (part.end - part.start));
+        at = end;
+        if from < end && start < to {
+            let first = part.start + from.saturating_sub(start);
+            let last = part.end - end.saturating_sub(to);
+            taken.push_back(Left {
+                part: Part { start: first, end: last, ..part.clone() },
+                sound: 0,
+            });
+        }
+    }
+    let in_tail = |byte: u64| usize::try_from(byte.saturating_sub(at)).unwrap_or(0).min(tail.len());
+    let mut tail = tail.slice(in_tail(from)..in_tail(to).max(in_tail(from)));
+    let read = move || {
+        while let Some(left) = taken.front_mut() {
+            if left.part.start < left.part.end {
+                return left.next().map(Some);
+            }
+            taken.pop_front();
+        }
+        let tail = std::mem::take(&mut tail);
+        Ok((!tail.is_empty()).then_some(tail))
+    };
+    body::pieces(read, to.saturating_sub(from))
+}
+
+/// What is still to be sent of a part.
+struct Left {
+    part: Part,
+    /// Up to there it has been checked, as one member that is too large for a piece.
+    sound: u64,
+}
+
+impl Left {
+    fn next(&mut self) -> io::Result<Bytes> {
+        let Part { segment, start, end } = &mut self.part;
+        if *start < self.sound {
+            let take = PIECE_BYTES_MAX.min(self.sound.min(*end) - *start);
+            let piece = read(segment, *start, take)?;
+            *start += take;
+            return Ok(piece.into());
+        }
+        let members = members_at(segment, *start, *end);
+        let (Some(first), Some(last)) = (members.first(), members.last()) else {
+            return Err(io::Error::other("no member is there"));
+        };
+        if PIECE_BYTES_MAX < u64::from(first.bytes) {
+            segment.check_large(first).map_err(io::Error::other)?;
+            self.sound = first.end();
+            return self.next();
+        }
+        let bytes =
+            read(segment, first.offset, last.end() - first.offset).inspect_err(|error| {
+                if error.kind() == io::ErrorKind::UnexpectedEof {
+                    segment.mark(last.offset, Damage::Truncated);
+                }
+            })?;
+        for entry in &members {
+            let at = usize::try_from(entry.offset - first.offset).unwrap_or(usize::MAX);
+            let member = bytes.get(at..at + entry.bytes as usize).unwrap_or_default();
+            segment.check(entry, member).map_err(io::Error::other)?;
+        }
+        let within = |byte: u64| usize::try_from(byte - first.offset).unwrap_or(0);
+        let piece = Bytes::from(bytes).slice(within(*start)..within(last.end().min(*end)));
+        *start = last.end().min(*end);
+        Ok(piece)
+    }
+}
+
+/// Returns the member that has the byte `start`, and those after it that fit in a piece with it and
+/// begin before `end`.
+fn members_at(segment: &Segment, start: u64, end: u64) -> Vec<Entry> {
+    let entries = segment.entries();
+    let from = entries.partition_point(|it| it.end() <= start);
+    let first = entries.get(from).map_or(0, |it| it.offset);
+    let rest = entries.iter().skip(from).enumerate();
+    let fits = |(at, it): &(usize, &Entry)| {
+        *at == 0 || (it.offset < end && it.end() - first <= PIECE_BYTES_MAX)
+    };
+    rest.take_while(fits).map(|(_, it)| *it).collect()
+}
+
+fn read(segment: &Segment, offset: u64, bytes: u64) -> io::Result<Vec<u8>> {
+    let mut piece = vec![0; usize::try_from(bytes).unwrap_or(0)];
+    segment.file.real().read_exact_at(&mut piece, offset)?;
+    Ok(piece)
+}
