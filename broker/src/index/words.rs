@@ -9,9 +9,11 @@
 //! regular expressions are held against it. [`STEMMED`] cuts the ending off by the English
 //! stemmer, for plain words only: on stems, `authentcation~1` finds nothing.
 
+use std::collections::HashMap;
+
 use tantivy::tokenizer::{
     AsciiFoldingFilter, Language, LowerCaser, RawTokenizer, Stemmer, TextAnalyzer, Token,
-    TokenStream, Tokenizer, TokenizerManager,
+    TokenFilter, TokenStream, Tokenizer, TokenizerManager,
 };
 
 use crate::query::stands_alone;
@@ -34,7 +36,7 @@ pub(super) fn stemmed() -> TextAnalyzer {
     TextAnalyzer::builder(Words::default())
         .filter(LowerCaser)
         .filter(AsciiFoldingFilter)
-        .filter(Stemmer::new(Language::English))
+        .filter(Endings)
         .build()
 }
 
@@ -118,7 +120,11 @@ impl TokenStream for Stream<'_> {
                 continue;
             }
             self.token.text.clear();
-            self.token.text.extend(word.chars().filter(|c| !is_accent(*c)));
+            if word.is_ascii() {
+                self.token.text.push_str(word);
+            } else {
+                self.token.text.extend(word.chars().filter(|c| !is_accent(*c)));
+            }
             return true;
         }
     }
@@ -134,6 +140,11 @@ impl TokenStream for Stream<'_> {
 
 /// Length of the word that `text` begins with, in bytes.
 fn word_len(text: &str) -> usize {
+    let ascii = text.bytes().take_while(u8::is_ascii_alphanumeric).count();
+    // Most words end so; where something else follows, it may belong to the word.
+    if ascii != 0 && text.as_bytes().get(ascii).is_none_or(u8::is_ascii) {
+        return ascii;
+    }
     let mut chars = text.char_indices();
     match chars.next() {
         Some((_, first)) if stands_alone(first) => first.len_utf8(),
@@ -146,6 +157,105 @@ fn word_len(text: &str) -> usize {
 /// Whether `c` is an accent that stands after its letter.
 fn is_accent(c: char) -> bool {
     matches!(c, '\u{300}'..='\u{36f}')
+}
+
+/// Words whose stems are remembered; each takes about 100 bytes.
+const STEMS_MAX: usize = 16 << 10;
+
+/// Longest word whose stem is remembered, in bytes.
+const STEM_BYTES_MAX: usize = 24;
+
+/// Cuts endings off by the English stemmer, which takes longer than all else that is done to a word:
+/// those of frequent words are remembered.
+#[derive(Clone, Debug)]
+struct Endings;
+
+/// A chain that ends in [`Endings`].
+struct Stemmed<T> {
+    words: T,
+    memory: Stems,
+}
+
+impl<T: Clone> Clone for Stemmed<T> {
+    /// Every thread remembers for itself.
+    fn clone(&self) -> Self {
+        Self { words: self.words.clone(), memory: Stems::default() }
+    }
+}
+
+/// Stems by their words.
+struct Stems {
+    known: HashMap<Box<str>, Box<str>>,
+    stemmer: TextAnalyzer,
+}
+
+impl Default for Stems {
+    fn default() -> Self {
+        let stemmer = Stemmer::new(Language::English);
+        let stemmer = TextAnalyzer::builder(RawTokenizer::default()).filter(stemmer).build();
+        Self { known: HashMap::new(), stemmer }
+    }
+}
+
+impl Stems {
+    /// Puts the stem of `word` in its place.
+    fn cut(&mut self, word: &mut String) {
+        if let Some(stem) = self.known.get(word.as_str()) {
+            word.clear();
+            word.push_str(stem);
+            return;
+        }
+        let mut stream = self.stemmer.token_stream(word);
+        let stem = stream.next().map(|token| token.text.clone()).unwrap_or_default();
+        drop(stream);
+        if word.len() <= STEM_BYTES_MAX {
+            if STEMS_MAX <= self.known.len() {
+                self.known.clear();
+            }
+            self.known.insert(word.as_str().into(), stem.as_str().into());
+        }
+        *word = stem;
+    }
+}
+
+impl TokenFilter for Endings {
+    type Tokenizer<T: Tokenizer> = Stemmed<T>;
+
+    fn transform<T: Tokenizer>(self, words: T) -> Stemmed<T> {
+        Stemmed { words, memory: Stems::default() }
+    }
+}
+
+impl<T: Tokenizer> Tokenizer for Stemmed<T> {
+    type TokenStream<'a> = StemmedStream<'a, T::TokenStream<'a>>;
+
+    fn token_stream<'a>(&'a mut self, text: &'a str) -> Self::TokenStream<'a> {
+        StemmedStream { words: self.words.token_stream(text), memory: &mut self.memory }
+    }
+}
+
+/// The stems of one text.
+struct StemmedStream<'a, T> {
+    words: T,
+    memory: &'a mut Stems,
+}
+
+impl<T: TokenStream> TokenStream for StemmedStream<'_, T> {
+    fn advance(&mut self) -> bool {
+        if !self.words.advance() {
+            return false;
+        }
+        self.memory.cut(&mut self.words.token_mut().text);
+        true
+    }
+
+    fn token(&self) -> &Token {
+        self.words.token()
+    }
+
+    fn token_mut(&mut self) -> &mut Token {
+        self.words.token_mut()
+    }
 }
 
 #[cfg(test)]
@@ -195,6 +305,21 @@ mod tests {
             split(&mut stemmed(), "gathering Gatherers gathered"),
             ["gather", "gather", "gather"]
         );
+    }
+
+    #[test]
+    fn what_is_remembered_of_a_word_changes_nothing() {
+        let mut remembering = stemmed();
+        let mut engine = TextAnalyzer::builder(Words::default())
+            .filter(LowerCaser)
+            .filter(AsciiFoldingFilter)
+            .filter(Stemmer::new(Language::English))
+            .build();
+        let words =
+            "Running runs ran Querying queries CAFÉS naïvely 日本 Über-straße x86 generously";
+        let text = format!("{words} {words} {}", "abc".repeat(20));
+        assert_eq!(split(&mut remembering, &text), split(&mut engine, &text));
+        assert_eq!(split(&mut remembering, words), split(&mut engine, words));
     }
 
     #[test]
