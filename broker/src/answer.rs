@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -18,6 +19,8 @@ pub const HITS_DEFAULT: usize = 10;
 pub const HITS_MAX: usize = 1_000;
 /// Deepest hit that can be asked for, `offset + limit`: paging is linear in it.
 pub const DEPTH_MAX: usize = 10_000;
+/// Longest that a search may take; it is given up then, and who asked is told.
+pub const SEARCH_TIME_MAX: Duration = Duration::from_secs(10);
 /// Most values of a facet in one answer.
 pub const FACET_VALUES_MAX: usize = 10;
 

@@ -16,6 +16,7 @@ use tantivy::query::{
 use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::tokenizer::TextAnalyzer;
 
+use super::deadline::Deadline;
 use super::schema::{Fields, Target, Text, target};
 use super::words;
 use crate::query::{Bound, Leaf, Node, Query, Value, number, period};
@@ -27,6 +28,8 @@ const EXPANSIONS_MAX: u32 = 10_000;
 /// What makes engine queries; cheap to make.
 pub(super) struct Compiler<'a> {
     fields: &'a Fields,
+    /// Held by whatever may take long in a field of a segment.
+    deadline: Deadline,
     exact: TextAnalyzer,
     stemmed: TextAnalyzer,
 }
@@ -72,8 +75,8 @@ impl Place {
 }
 
 impl<'a> Compiler<'a> {
-    pub(super) fn new(fields: &'a Fields) -> Self {
-        Self { fields, exact: words::exact(), stemmed: words::stemmed() }
+    pub(super) fn new(fields: &'a Fields, deadline: Deadline) -> Self {
+        Self { fields, deadline, exact: words::exact(), stemmed: words::stemmed() }
     }
 
     /// Makes the engine's query.
@@ -149,7 +152,7 @@ impl<'a> Compiler<'a> {
             (Target::Attribute(name), value) => {
                 let path = attribute_path(self.fields.attributes, &name);
                 if let Value::Range(low, high) = value {
-                    return Ok(Some(attribute_range(&path, low, high)));
+                    return Ok(Some(self.deadline.hold(attribute_range(&path, low, high))));
                 }
                 self.in_places(&[Place::Attribute(path)], value)
             }
@@ -172,6 +175,7 @@ impl<'a> Compiler<'a> {
         places: &[Place],
         value: &Value,
     ) -> Result<Option<Box<dyn Engine>>, String> {
+        let held = |query| self.deadline.hold(query);
         let queries: Vec<Box<dyn Engine>> = match value {
             Value::Word(text) => {
                 let exact = words::split(&mut self.exact, text);
@@ -182,7 +186,7 @@ impl<'a> Compiler<'a> {
                         let stem = stem.first().unwrap_or(word);
                         each(places, |place| plain(place, word, stem))
                     }
-                    several => each(places, |place| phrase(place, several)),
+                    several => each(places, |place| held(phrase(place, several))),
                 }
             }
             Value::Phrase(text) => {
@@ -190,25 +194,25 @@ impl<'a> Compiler<'a> {
                 if exact.is_empty() {
                     return Ok(None);
                 }
-                each(places, |place| phrase(place, &exact))
+                each(places, |place| held(phrase(place, &exact)))
             }
             Value::Prefix(text) => {
                 let exact = words::split(&mut self.exact, text);
                 let Some((last, before)) = exact.split_last() else { return Ok(None) };
-                each(places, |place| prefix(place, before, last))
+                each(places, |place| held(prefix(place, before, last)))
             }
             Value::Fuzzy(text, edits) => {
                 let exact = words::split(&mut self.exact, text);
                 if exact.is_empty() {
                     return Ok(None);
                 }
-                each(places, |place| fuzzy(place, &exact, *edits))
+                each(places, |place| held(fuzzy(place, &exact, *edits)))
             }
             Value::Regex(pattern) => {
                 let pattern = format!("(?i:{})", words::fold_pattern(pattern));
                 let mut queries = Vec::with_capacity(places.len());
                 for place in places {
-                    queries.push(weigh_by(regex(place, &pattern)?, place.weight()));
+                    queries.push(weigh_by(held(regex(place, &pattern)?), place.weight()));
                 }
                 queries
             }

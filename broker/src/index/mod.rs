@@ -7,6 +7,7 @@
 //! Compaction is the engine's: small segments are merged in the background as they come.
 
 mod compile;
+mod deadline;
 mod document;
 mod fault;
 mod folder;
@@ -26,6 +27,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use collection::{Collection, Oid, Scanned, Version};
 use soif::Record;
@@ -33,8 +35,10 @@ use tantivy::indexer::{IndexWriterOptions, LogMergePolicy};
 use tantivy::{IndexReader, IndexWriter, ReloadPolicy, TantivyError};
 use tokio::sync::watch;
 
-use crate::answer::{Answer, SearchRequest};
+use crate::answer::{Answer, SEARCH_TIME_MAX, SearchRequest};
 use crate::error::Error;
+use crate::query::QueryError;
+use deadline::Deadline;
 use fault::{is_corruption, is_damage, is_lock_of_disk, is_suspicious};
 use schema::Fields;
 use search::Refusal;
@@ -352,18 +356,24 @@ impl Index {
     ///
     /// # Errors
     ///
-    /// [`Error::Query`] when the request cannot be answered (who asked can mend it),
-    /// [`Error::Index`] when the index fails.
+    /// [`Error::Query`] when the request cannot be answered (who asked can mend it) or not within
+    /// [`SEARCH_TIME_MAX`], [`Error::Index`] when the index fails.
     pub fn search(&self, request: &SearchRequest) -> Result<Answer, Error> {
+        self.search_within(request, SEARCH_TIME_MAX)
+    }
+
+    /// [`search`](Self::search) with a time of its own.
+    fn search_within(&self, request: &SearchRequest, limit: Duration) -> Result<Answer, Error> {
         let start = net::clock::monotonic();
         let searcher = self.inner.reader.searcher();
         // The engine takes its files for sound: where they are not, it may panic.
-        let search = || search::search(&searcher, &self.inner.fields, request);
+        let deadline = Deadline::after(limit);
+        let search = || search::search(&searcher, &self.inner.fields, request, deadline);
         let Ok(answer) = catch_unwind(AssertUnwindSafe(search)) else {
             self.suspect();
             return Err(Error::Worker { what: format!("the search for {:?}", request.text) });
         };
-        let mut answer = answer.map_err(|refusal| self.refused(refusal))?;
+        let mut answer = answer.map_err(|refusal| self.refused(refusal, request))?;
         answer.took_us = u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX);
         Ok(answer)
     }
@@ -387,9 +397,15 @@ impl Index {
         }
     }
 
-    fn refused(&self, refusal: Refusal) -> Error {
+    fn refused(&self, refusal: Refusal, request: &SearchRequest) -> Error {
         match refusal {
             Refusal::Query(error) => Error::Query(error),
+            Refusal::Late => {
+                let message = "the search took too long and was given up; ask for rarer words, or with \
+                     fewer patterns (*, ~, /…/)";
+                let len = request.text.len();
+                Error::Query(QueryError { offset: 0, len, message: message.to_owned() })
+            }
             Refusal::Engine(source) => self.failed(source),
         }
     }

@@ -8,14 +8,15 @@ use tantivy::schema::IndexRecordOption;
 use tantivy::{DocAddress, Order, Searcher, Term};
 
 use super::compile::Compiler;
+use super::deadline::{Deadline, Timely};
 use super::document::{StoredHit, facet_key, title_of};
 use super::highlight::Highlighter;
 use super::lookup;
 use super::schema::{Fields, name};
 use super::tally::{Counts, Tally};
 use crate::answer::{
-    Answer, DEPTH_MAX, DUPLICATES_MAX, Duplicate, Facet, Filter, HITS_MAX, Hit, SearchRequest,
-    Snippet, Sort, oid_text,
+    Answer, DEPTH_MAX, DUPLICATES_MAX, Duplicate, Facet, Filter, HITS_MAX, Hit, SEARCH_TIME_MAX,
+    SearchRequest, Snippet, Sort, oid_text,
 };
 use crate::query::{Query, QueryError};
 use crate::snippet;
@@ -28,13 +29,15 @@ const GROUP_LOOKED_AT_MAX: usize = 256;
 pub(super) enum Refusal {
     /// The request cannot be answered.
     Query(QueryError),
+    /// It took too long.
+    Late,
     /// The engine failed.
     Engine(tantivy::TantivyError),
 }
 
 impl From<tantivy::TantivyError> for Refusal {
     fn from(error: tantivy::TantivyError) -> Self {
-        Self::Engine(error)
+        if Deadline::is_meant(&error) { Self::Late } else { Self::Engine(error) }
     }
 }
 
@@ -43,13 +46,15 @@ pub(super) fn search(
     searcher: &Searcher,
     fields: &Fields,
     request: &SearchRequest,
+    deadline: Deadline,
 ) -> Result<Answer, Refusal> {
-    let (found, counts) = rank(searcher, fields, request)?;
+    let (found, counts) = rank(searcher, fields, request, deadline)?;
     let total = counts.total;
     let facets = if request.facets { counts.into_facets() } else { BTreeMap::new() };
     let mut highlighter = request.snippets.then(|| Highlighter::new(&request.query));
     let mut hits = Vec::with_capacity(found.len());
     for (score, address) in found {
+        deadline.check()?;
         hits.push(hit(searcher, fields, address, score, highlighter.as_mut())?);
     }
     Ok(Answer { total, took_us: 0, hits, facets })
@@ -60,6 +65,7 @@ pub(super) fn rank(
     searcher: &Searcher,
     fields: &Fields,
     request: &SearchRequest,
+    deadline: Deadline,
 ) -> Result<(Vec<(f32, DocAddress)>, Counts), Refusal> {
     let whole = |message: String| {
         Refusal::Query(QueryError { offset: 0, len: request.text.len(), message })
@@ -74,8 +80,8 @@ pub(super) fn rank(
             "only the first {DEPTH_MAX} hits can be looked through; narrow the search, or choose another order"
         )));
     }
-    let asked = Compiler::new(fields).query(&request.query).map_err(whole)?;
-    Ok(find(searcher, &narrowed(fields, request, asked), request)?)
+    let asked = Compiler::new(fields, deadline).query(&request.query).map_err(whole)?;
+    Ok(find(searcher, &narrowed(fields, request, asked), request, deadline)?)
 }
 
 /// Opens what an answer reads of every segment, so that the first to ask does not wait for it.
@@ -87,9 +93,9 @@ pub(super) fn warm(searcher: &Searcher, fields: &Fields) -> tantivy::Result<()> 
     let word = "harvest";
     let mut request = SearchRequest::new(Query::word(word), word);
     request.limit = 1;
-    match search(searcher, fields, &request) {
+    match search(searcher, fields, &request, Deadline::after(SEARCH_TIME_MAX)) {
         Err(Refusal::Engine(error)) => return Err(error),
-        Err(Refusal::Query(_)) | Ok(_) => {}
+        Err(Refusal::Query(_) | Refusal::Late) | Ok(_) => {}
     }
     for (ord, _) in (0..).zip(searcher.segment_readers()) {
         // A segment has at least one document, if perhaps a deleted one.
@@ -126,41 +132,27 @@ fn find(
     searcher: &Searcher,
     query: &dyn Engine,
     request: &SearchRequest,
+    deadline: Deadline,
 ) -> tantivy::Result<(Vec<(f32, DocAddress)>, Counts)> {
     let tally = Tally { facets: request.facets };
     if request.limit == 0 {
-        return Ok((Vec::new(), searcher.search(query, &tally)?));
+        let counts = searcher.search(query, &Timely { collector: tally, deadline })?;
+        return Ok((Vec::new(), counts));
     }
-    let top = TopDocs::with_limit(request.limit).and_offset(request.offset);
+    let top = || TopDocs::with_limit(request.limit).and_offset(request.offset);
+    let by_number = |name: &'static str, order| top().order_by_fast_field::<i64>(name, order);
+    let by_text = |name: &'static str| top().order_by_string_fast_field(name, Order::Asc);
+    let (asc, desc) = (Order::Asc, Order::Desc);
     match request.sort {
-        Sort::Relevance => searcher.search(query, &(top.order_by_score(), tally)),
-        Sort::Newest => ordered(
-            searcher,
-            query,
-            tally,
-            top.order_by_fast_field::<i64>(name::MODIFIED, Order::Desc),
-        ),
-        Sort::Oldest => ordered(
-            searcher,
-            query,
-            tally,
-            top.order_by_fast_field::<i64>(name::MODIFIED, Order::Asc),
-        ),
-        Sort::Size => {
-            ordered(searcher, query, tally, top.order_by_fast_field::<i64>(name::SIZE, Order::Desc))
+        Sort::Relevance => {
+            let collector = (top().order_by_score(), tally);
+            searcher.search(query, &Timely { collector, deadline })
         }
-        Sort::Title => ordered(
-            searcher,
-            query,
-            tally,
-            top.order_by_string_fast_field(name::TITLE_KEY, Order::Asc),
-        ),
-        Sort::Url => ordered(
-            searcher,
-            query,
-            tally,
-            top.order_by_string_fast_field(name::URL_KEY, Order::Asc),
-        ),
+        Sort::Newest => ordered(searcher, query, tally, by_number(name::MODIFIED, desc), deadline),
+        Sort::Oldest => ordered(searcher, query, tally, by_number(name::MODIFIED, asc), deadline),
+        Sort::Size => ordered(searcher, query, tally, by_number(name::SIZE, desc), deadline),
+        Sort::Title => ordered(searcher, query, tally, by_text(name::TITLE_KEY), deadline),
+        Sort::Url => ordered(searcher, query, tally, by_text(name::URL_KEY), deadline),
     }
 }
 
@@ -169,8 +161,10 @@ fn ordered<K: Send + Sync + 'static>(
     query: &dyn Engine,
     tally: Tally,
     top: impl Collector<Fruit = Vec<(K, DocAddress)>>,
+    deadline: Deadline,
 ) -> tantivy::Result<(Vec<(f32, DocAddress)>, Counts)> {
-    let (found, counts) = searcher.search(query, &(top, tally))?;
+    let collector = (top, tally);
+    let (found, counts) = searcher.search(query, &Timely { collector, deadline })?;
     Ok((found.into_iter().map(|(_, address)| (0.0, address)).collect(), counts))
 }
 

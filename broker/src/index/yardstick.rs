@@ -4,10 +4,11 @@
 use collection::{Change, Collection, Oid};
 use tantivy::TantivyDocument;
 
+use super::deadline::Deadline;
 use super::document::{Place, document};
 use super::search;
 use super::{Index, lookup};
-use crate::answer::SearchRequest;
+use crate::answer::{SEARCH_TIME_MAX, SearchRequest};
 use crate::error::Error;
 
 /// The ranking of an answer: what there is before anything is shown of it.
@@ -52,8 +53,9 @@ impl Index {
     /// Those of [`search`](Self::search).
     pub fn rank(&self, request: &SearchRequest) -> Result<Ranking, Error> {
         let searcher = self.inner.reader.searcher();
-        let ranked = search::rank(&searcher, &self.inner.fields, request);
-        let (found, counts) = ranked.map_err(|refusal| self.refused(refusal))?;
+        let ranked =
+            search::rank(&searcher, &self.inner.fields, request, Deadline::after(SEARCH_TIME_MAX));
+        let (found, counts) = ranked.map_err(|refusal| self.refused(refusal, request))?;
         let mut ranking = Ranking { total: counts.total, ..Ranking::default() };
         for (_, address) in found {
             let oid = lookup::oid_text(&searcher, address).map_err(|source| self.failed(source))?;

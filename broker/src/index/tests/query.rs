@@ -284,3 +284,18 @@ fn a_hit_says_what_a_page_shows() {
     assert_eq!(hit.title, "three");
     assert_eq!(site.ask("keys", |request| request.snippets = false).hits[0].snippet.text, "");
 }
+
+#[test]
+fn a_search_that_takes_too_long_is_given_up_and_says_so() {
+    let site = corpus();
+    for text in ["gather", "\"data gatherer\"", "ga*", "gathre~1", "/.*a.*/", "x:1..2", "*"] {
+        for (limit, sort) in [(10, Sort::Relevance), (10, Sort::Title), (0, Sort::Relevance)] {
+            let mut request = SearchRequest::new(parse(text).unwrap(), text);
+            (request.limit, request.sort) = (limit, sort);
+            let late = site.index().search_within(&request, Duration::ZERO);
+            let Err(Error::Query(error)) = late else { panic!("{text}: {late:?}") };
+            assert!(error.message.contains("took too long"), "{text}: {error}");
+            site.index().search(&request).unwrap();
+        }
+    }
+}

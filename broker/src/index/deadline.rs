@@ -1,0 +1,206 @@
+//! Every search ends: what a query may cost is bounded by its time, whatever it asks.
+//!
+//! Time is looked at before every segment, every pattern and phrase in a field of a segment, and
+//! every [`DOCS_BETWEEN`] matching documents. A search may therefore take longer by what one pattern
+//! needs for the words of one field in one segment, but no more.
+
+use std::fmt;
+use std::time::{Duration, Instant};
+
+use tantivy::collector::{Collector, SegmentCollector};
+use tantivy::query::{EnableScoring, Explanation, Query, Scorer, Weight};
+use tantivy::schema::Schema;
+use tantivy::{
+    COLLECT_BLOCK_BUFFER_LEN, DocId, Score, SegmentOrdinal, SegmentReader, TERMINATED,
+    TantivyError, Term,
+};
+
+/// Matching documents between two looks at the time.
+const DOCS_BETWEEN: usize = 4_096;
+
+/// What the engine is told when time is up.
+const OVER: &str = "time is up";
+
+/// When a search has to end.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Deadline {
+    at: Instant,
+}
+
+impl Deadline {
+    /// Ends a search so long after now.
+    pub(super) fn after(limit: Duration) -> Self {
+        Self { at: net::clock::monotonic() + limit }
+    }
+
+    /// Fails once time is up.
+    pub(super) fn check(&self) -> tantivy::Result<()> {
+        if net::clock::monotonic() < self.at {
+            return Ok(());
+        }
+        Err(TantivyError::InvalidArgument(OVER.to_owned()))
+    }
+
+    /// Whether it was this that failed.
+    pub(super) fn is_meant(error: &TantivyError) -> bool {
+        matches!(error, TantivyError::InvalidArgument(text) if text == OVER)
+    }
+
+    /// Has `query` look at the time before it begins with a segment.
+    pub(super) fn hold(self, query: Box<dyn Query>) -> Box<dyn Query> {
+        Box::new(Timed { query, deadline: self })
+    }
+}
+
+/// A query that looks at the time.
+struct Timed {
+    query: Box<dyn Query>,
+    deadline: Deadline,
+}
+
+impl Clone for Timed {
+    fn clone(&self) -> Self {
+        Self { query: self.query.box_clone(), deadline: self.deadline }
+    }
+}
+
+impl fmt::Debug for Timed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.query.fmt(f)
+    }
+}
+
+impl Query for Timed {
+    fn weight(&self, scoring: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
+        self.deadline.check()?;
+        let weight = self.query.weight(scoring)?;
+        Ok(Box::new(TimedWeight { weight, deadline: self.deadline }))
+    }
+
+    fn query_terms<'a>(&'a self, visitor: &mut dyn FnMut(&'a Term, bool)) {
+        self.query.query_terms(visitor);
+    }
+}
+
+struct TimedWeight {
+    weight: Box<dyn Weight>,
+    deadline: Deadline,
+}
+
+impl Weight for TimedWeight {
+    fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
+        self.deadline.check()?;
+        self.weight.scorer(reader, boost)
+    }
+
+    fn explain(&self, reader: &SegmentReader, doc: DocId) -> tantivy::Result<Explanation> {
+        self.weight.explain(reader, doc)
+    }
+}
+
+/// A collector that looks at the time.
+pub(super) struct Timely<C> {
+    pub(super) collector: C,
+    pub(super) deadline: Deadline,
+}
+
+impl<C: Collector> Collector for Timely<C> {
+    type Fruit = C::Fruit;
+    type Child = C::Child;
+
+    fn check_schema(&self, schema: &Schema) -> tantivy::Result<()> {
+        self.collector.check_schema(schema)
+    }
+
+    fn for_segment(
+        &self,
+        ord: SegmentOrdinal,
+        reader: &SegmentReader,
+    ) -> tantivy::Result<C::Child> {
+        self.collector.for_segment(ord, reader)
+    }
+
+    fn requires_scoring(&self) -> bool {
+        self.collector.requires_scoring()
+    }
+
+    fn merge_fruits(
+        &self,
+        fruits: Vec<<C::Child as SegmentCollector>::Fruit>,
+    ) -> tantivy::Result<C::Fruit> {
+        self.collector.merge_fruits(fruits)
+    }
+
+    fn collect_segment(
+        &self,
+        weight: &dyn Weight,
+        ord: SegmentOrdinal,
+        reader: &SegmentReader,
+    ) -> tantivy::Result<<C::Child as SegmentCollector>::Fruit> {
+        self.deadline.check()?;
+        let mut child = self.collector.for_segment(ord, reader)?;
+        let mut scorer = weight.scorer(reader, 1.0)?;
+        if self.requires_scoring() {
+            self.collect_scored(&mut child, scorer.as_mut(), reader)?;
+        } else {
+            self.collect_unscored(&mut child, scorer.as_mut(), reader)?;
+        }
+        Ok(child.harvest())
+    }
+}
+
+impl<C: Collector> Timely<C> {
+    fn collect_scored(
+        &self,
+        child: &mut C::Child,
+        scorer: &mut dyn Scorer,
+        reader: &SegmentReader,
+    ) -> tantivy::Result<()> {
+        let alive = reader.alive_bitset();
+        let mut doc = scorer.doc();
+        while doc != TERMINATED {
+            for _ in 0..DOCS_BETWEEN {
+                if alive.is_none_or(|it| it.is_alive(doc)) {
+                    child.collect(doc, scorer.score());
+                }
+                doc = scorer.advance();
+                if doc == TERMINATED {
+                    return Ok(());
+                }
+            }
+            self.deadline.check()?;
+        }
+        Ok(())
+    }
+
+    fn collect_unscored(
+        &self,
+        child: &mut C::Child,
+        scorer: &mut dyn Scorer,
+        reader: &SegmentReader,
+    ) -> tantivy::Result<()> {
+        let alive = reader.alive_bitset();
+        let mut buffer = [0; COLLECT_BLOCK_BUFFER_LEN];
+        let mut seen = 0;
+        loop {
+            let count = scorer.fill_buffer(&mut buffer);
+            let docs = buffer.get(..count).unwrap_or_default();
+            match alive {
+                None => child.collect_block(docs),
+                Some(alive) => {
+                    for doc in docs.iter().filter(|doc| alive.is_alive(**doc)) {
+                        child.collect(*doc, 0.0);
+                    }
+                }
+            }
+            if count < buffer.len() {
+                return Ok(());
+            }
+            seen += count;
+            if DOCS_BETWEEN <= seen {
+                seen = 0;
+                self.deadline.check()?;
+            }
+        }
+    }
+}
