@@ -25,6 +25,7 @@ pub(crate) fn routes(handle: Handle, token: AdminToken) -> Router {
         .route("/pull", post(pull))
         .route("/confirm", post(confirm))
         .route("/compact", post(compact))
+        .route("/verify", post(verify))
         .layer(axum::middleware::from_fn_with_state(token, auth::guard))
         .with_state(handle)
 }
@@ -83,6 +84,14 @@ async fn compact(State(handle): State<Handle>) -> Response {
             "bytes_after": done.bytes.1,
         }))
         .into_response(),
+        Err(error) => failure(&error),
+    }
+}
+
+/// `POST /verify`: compares the full-text index's files with their checksums; damage has it built anew.
+async fn verify(State(handle): State<Handle>) -> Response {
+    match handle.verify().await {
+        Ok(damaged) => axum::Json(json!({ "damaged": damaged })).into_response(),
         Err(error) => failure(&error),
     }
 }

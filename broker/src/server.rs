@@ -27,7 +27,7 @@ use crate::catalog::Catalog;
 use crate::collect::Collector;
 use crate::config::Config;
 use crate::error::Error;
-use crate::index::{Index, IndexOptions};
+use crate::index::{Index, IndexOptions, Place};
 use crate::indexer::Indexer;
 use crate::metrics::Counters;
 use crate::page::{self, PageState};
@@ -64,9 +64,14 @@ impl Server {
     /// The data directory cannot be used (missing rights, another broker runs on it) or an address
     /// is taken; the message says what to do.
     pub async fn bind(config: Config) -> Result<Self, Error> {
+        Self::bind_at(config, Place::Folder).await
+    }
+
+    /// [`bind`](Self::bind) with the index where `place` says.
+    async fn bind_at(config: Config, place: Place) -> Result<Self, Error> {
         let (public, local_addr) = listen(config.listen).await?;
         let (admin, admin_addr) = listen(config.admin_listen).await?;
-        let opened = blocking("opening", move || open(config)).await?;
+        let opened = blocking("opening", move || open(config, place)).await?;
         let Opened { config, id, token, pages, collection, index, stages } = opened;
         // A source may have gone from the settings while the broker was down.
         stages.catalog.handle_sources(&config).await?;
@@ -157,7 +162,7 @@ struct Opened {
 }
 
 /// Opens everything in the data directory. Blocks.
-fn open(config: Config) -> Result<Opened, Error> {
+fn open(config: Config, place: Place) -> Result<Opened, Error> {
     let data = config.data.as_path();
     fs::create_dir_all(data).map_err(|source| io_error("create", data, source))?;
     let id = load_or_create_id(&data.join(ID))?;
@@ -170,7 +175,7 @@ fn open(config: Config) -> Result<Opened, Error> {
         let (file, offset, bytes) = (cut.file.display(), cut.offset, cut.bytes);
         tracing::warn!(%file, offset, bytes, lost = cut.lost, "cut from the collection");
     }
-    let index = Index::open(&data.join(INDEX), IndexOptions::default())?;
+    let index = Index::open_at(&data.join(INDEX), IndexOptions::default(), place)?;
     // Before the first pull: it could bring the collection to where the index is.
     index.hold_to(collection.version());
     let client = Client::new(net::client::Settings::default());
@@ -363,6 +368,18 @@ impl Handle {
         self.inner.stages.catalog.compact().await
     }
 
+    /// Compares every file of the full-text index with its checksum and returns the damaged ones, by
+    /// name. If there are any, the index is built anew, and answers from what it has until then.
+    ///
+    /// # Errors
+    ///
+    /// The files cannot be read.
+    pub async fn verify(&self) -> Result<Vec<String>, Error> {
+        let index = self.inner.index.clone();
+        let damaged = blocking("verification", move || index.verify(&|| false)).await?;
+        Ok(damaged.iter().map(|path| path.display().to_string()).collect())
+    }
+
     /// Returns the objects with the same content as `oid` that were found elsewhere, in OID order.
     ///
     /// # Errors
@@ -417,3 +434,6 @@ fn fixed_differences(old: &Config, new: &Config) -> Vec<&'static str> {
     ];
     differs.iter().filter(|(_, differs)| *differs).map(|(name, _)| *name).collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,138 @@
+//! A broker whose index is on a disk that fails: it says so, answers from what it has, and goes on by
+//! itself.
+
+use std::time::Duration;
+
+use collection::{Batch, Change};
+use tempfile::TempDir;
+use tokio::task::JoinHandle;
+use tokio::time::{sleep, timeout};
+
+use super::*;
+use crate::index::tests::disk::{Disk, Fault, Random};
+use crate::index::tests::model::{contents, expected, grow};
+
+/// No step takes longer on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+struct Running {
+    handle: Handle,
+    disk: Disk,
+    log: Vec<Change>,
+    random: Random,
+    shutdown: Shutdown,
+    task: JoinHandle<Result<(), Error>>,
+    _dir: TempDir,
+}
+
+impl Running {
+    async fn start(disk: Disk, dir: TempDir) -> Self {
+        let mut config = Config::new("Test", dir.path());
+        config.listen = SocketAddr::from(([127, 0, 0, 1], 0));
+        config.admin_listen = config.listen;
+        let server = Server::bind_at(config, Place::Disk(disk.clone())).await.unwrap();
+        let (handle, shutdown) = (server.handle(), Shutdown::new());
+        let task = tokio::spawn(server.run(shutdown.clone()));
+        let random = Random::new(7);
+        Self { handle, disk, log: Vec::new(), random, shutdown, task, _dir: dir }
+    }
+
+    /// Puts further changes into the collection.
+    async fn commit(&mut self) {
+        let before = self.log.len();
+        grow(&mut self.log, 20, &mut self.random);
+        let changes = self.log[before..].to_vec();
+        let collection = self.handle.inner.collection.clone();
+        let commit = move || collection.commit(Batch { changes, notes: vec![] }, Stamp(1));
+        tokio::task::spawn_blocking(commit).await.unwrap().unwrap();
+    }
+
+    async fn until(&self, what: &str, wanted: impl Fn(&Status) -> bool) {
+        let waiting = async {
+            while !wanted(&self.handle.status().await) {
+                sleep(Duration::from_millis(20)).await;
+            }
+        };
+        if timeout(PATIENCE, waiting).await.is_err() {
+            panic!("never {what}: {:#?}", self.handle.status().await);
+        }
+    }
+
+    async fn caught_up(&self) {
+        let there = |it: &Status| it.index_covered == Some(it.serial) && it.index_problem.is_none();
+        self.until("caught up", there).await;
+        assert_eq!(contents(&self.handle.index()), expected(&self.log));
+    }
+
+    async fn stop(self) {
+        self.shutdown.start();
+        self.task.await.unwrap().unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failing_disk_is_named_and_gone_on_from_without_a_restart() {
+    let mut broker = Running::start(Disk::default(), tempfile::tempdir().unwrap()).await;
+    broker.commit().await;
+    broker.caught_up().await;
+    for (fault, said) in [
+        (Fault::Full(0), "no space left"),
+        (Fault::ReadOnly, "cannot be written"),
+        (Fault::NoFiles, "too many open files"),
+    ] {
+        let before = broker.log.clone();
+        broker.disk.fail(fault);
+        broker.commit().await;
+        let named = |it: &Status| it.index_problem.as_ref().is_some_and(|it| it.contains(said));
+        broker.until(said, named).await;
+        let status = broker.handle.status().await;
+        assert!(status.index_covered < Some(status.serial), "{said}: {status:?}");
+        assert_eq!(contents(&broker.handle.index()), expected(&before), "{said}");
+        broker.disk.fail(Fault::None);
+        broker.caught_up().await;
+    }
+    broker.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_damaged_file_is_found_on_demand_and_mended_without_a_restart() {
+    let mut broker = Running::start(Disk::default(), tempfile::tempdir().unwrap()).await;
+    broker.commit().await;
+    broker.caught_up().await;
+    assert_eq!(broker.handle.verify().await.unwrap(), Vec::<String>::new());
+    let mut random = Random::new(3);
+    for suffix in [".pos", ".store", ".fast"] {
+        let mut found = Vec::new();
+        // A bit of a file's end may mean nothing.
+        while found.is_empty() {
+            assert!(broker.disk.flip(suffix, &mut random), "no {suffix}");
+            found = broker.handle.verify().await.unwrap();
+        }
+        assert!(found.iter().all(|it| it.ends_with(suffix)), "{found:?}");
+        broker.caught_up().await;
+    }
+    broker.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_damaged_before_a_stop_that_was_not_clean_is_found_in_the_background() {
+    let disk = Disk::default();
+    let mut broker = Running::start(disk.clone(), tempfile::tempdir().unwrap()).await;
+    broker.commit().await;
+    broker.caught_up().await;
+    let log = broker.log.clone();
+    let Running { handle, shutdown, task, _dir: dir, .. } = broker;
+    shutdown.start();
+    task.await.unwrap().unwrap();
+    drop(handle);
+    // No mark of a clean stop is kept for this disk. The positions of words are not read by what asks
+    // for everything.
+    let mut random = Random::new(5);
+    assert!(disk.flip(".pos", &mut random));
+    let mut broker = Running::start(disk, dir).await;
+    broker.log = log;
+    broker.until("verified", |_| !broker.handle.index().is_suspect()).await;
+    broker.caught_up().await;
+    assert_eq!(broker.handle.verify().await.unwrap(), Vec::<String>::new());
+    broker.stop().await;
+}
