@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use collection::{Batch, Collection, Compacted, Note, Oid, Stamp, Swept};
+use collection::{Batch, Collection, Compacted, Healing, Note, Oid, Stamp, Swept};
 use net::clock;
 use net::shutdown::Shutdown;
 use soif::digest::Md5;
@@ -34,6 +34,9 @@ pub(crate) const SWEEP_EVERY: Duration = Duration::from_secs(600);
 
 /// How often the collection is looked after: compaction, remains of removed sources.
 pub(crate) const UPKEEP_EVERY: Duration = Duration::from_secs(60);
+
+/// How much of the log is checked at every upkeep, in bytes: 10 GB take ten hours.
+const SCRUB_BYTES: u64 = 16 << 20;
 
 /// Largest share of all objects that a sweep takes without being told to.
 pub(crate) const SWEEP_SHARE_MAX: f64 = 0.1;
@@ -65,15 +68,16 @@ impl Catalog {
         Self { collection, view: Arc::default(), named: Arc::default(), turn: Arc::default() }
     }
 
-    /// Sweeps and compacts at their times until the shutdown starts.
-    pub(crate) async fn run(&self, shutdown: Shutdown) {
+    /// Sweeps, heals and compacts at their times until the shutdown starts; has sources pulled that are
+    /// to bring again what was damaged.
+    pub(crate) async fn run(&self, shutdown: Shutdown, pull: impl Fn(&str)) {
         let mut sweeps = tokio::time::interval(SWEEP_EVERY);
         let mut upkeep = tokio::time::interval(UPKEEP_EVERY);
         loop {
             let outcome = tokio::select! {
                 () = shutdown.started() => return,
                 _ = sweeps.tick() => self.sweep(SWEEP_SHARE_MAX).await.map(drop),
-                _ = upkeep.tick() => self.upkeep().await,
+                _ = upkeep.tick() => self.upkeep(&pull).await,
             };
             if !shutdown.is_started() {
                 self.note_problem(outcome.err());
@@ -110,12 +114,13 @@ impl Catalog {
         Ok(swept)
     }
 
-    /// Rewrites the collection without what is superseded.
+    /// Rewrites the collection without what is superseded, and what was damaged and is replaced.
     ///
     /// # Errors
     ///
     /// The collection cannot be written; it is as it was.
-    pub(crate) async fn compact(&self) -> Result<Compacted, Error> {
+    pub(crate) async fn compact(&self, pull: &impl Fn(&str)) -> Result<Compacted, Error> {
+        self.heal(pull).await?;
         let _turn = self.turn.lock().await;
         let collection = self.collection.clone();
         let now = Stamp(clock::now_ms());
@@ -125,10 +130,31 @@ impl Catalog {
         Ok(compacted)
     }
 
+    /// Looks for damage, and sees to what there is.
+    async fn heal(&self, pull: &impl Fn(&str)) -> Result<(), Error> {
+        let _turn = self.turn.lock().await;
+        let collection = self.collection.clone();
+        let now = Stamp(clock::now_ms());
+        let healing = blocking("healing", move || {
+            collection.scrub(SCRUB_BYTES)?;
+            collection.heal(now)
+        });
+        match healing.await? {
+            None => {}
+            Some(Healing::Done { members }) => tracing::info!(members, "damage is made good"),
+            Some(Healing::Waiting { lost, sources }) => {
+                tracing::warn!(objects = lost.len(), ?sources, "damaged: to be fetched again");
+                sources.iter().for_each(|it| pull(it));
+            }
+        }
+        Ok(())
+    }
+
     /// Compacts if that is worth its while, and releases what a pull that was given up too late
     /// may still have brought for a source that is gone.
-    async fn upkeep(&self) -> Result<(), Error> {
+    async fn upkeep(&self, pull: &impl Fn(&str)) -> Result<(), Error> {
         self.release().await?;
+        self.heal(pull).await?;
         let _turn = self.turn.lock().await;
         let collection = self.collection.clone();
         let now = Stamp(clock::now_ms());

@@ -56,6 +56,16 @@ pub fn samples(status: &Status, counters: &Counters) -> Vec<Sample> {
             "Objects whose expiry waits for an admin.",
             status.held.map_or(0.0, |held| held.would_expire as f64),
         ),
+        Sample::gauge(
+            "harvest_broker_accepting",
+            "1 while the collection takes changes.",
+            f64::from(u8::from(status.collection_problem.is_none())),
+        ),
+        total(
+            "harvest_broker_damaged_total",
+            "Damaged members found in the collection.",
+            status.damaged_total,
+        ),
         total("harvest_broker_pulls_total", "Pulls that succeeded.", counters.pulls),
         total("harvest_broker_pull_failures_total", "Pulls that failed.", counters.failures),
         total("harvest_broker_pulled_changes_total", "Changes pulled.", counters.changes),

@@ -76,6 +76,7 @@ pub(crate) async fn run(
     let stop = shutdown.child();
     let mut running = JoinSet::new();
 
+    let pulling = collector.clone();
     // sources → collection. The schedule says who; changes and cursor are one commit.
     let until = stop.clone();
     running.spawn(async move {
@@ -85,7 +86,9 @@ pub(crate) async fn run(
     // collection → collection. What expires goes; what is superseded is dropped.
     let until = stop.clone();
     running.spawn(async move {
-        catalog.run(until).await;
+        // A source that has just been removed needs no pull.
+        let pull = |source: &str| drop(pulling.request(Some(source)));
+        catalog.run(until, pull).await;
         Ok(())
     });
     // collection → index. The index is a cursor on the log.

@@ -43,6 +43,9 @@ const INDEX: &str = "index";
 /// File of the broker's id in the data directory.
 const ID: &str = "id";
 
+/// Most damaged members that status names.
+const DAMAGED_MAX: usize = 100;
+
 /// Bits of a broker's id, as hex digits.
 const ID_DIGITS: usize = 16;
 
@@ -282,6 +285,7 @@ impl Handle {
             upkeep.problem = Some(error.to_string());
             BTreeMap::new()
         });
+        let health = inner.collection.health();
         let covered = indexer.covered().filter(|it| it.epoch == version.epoch);
         Status {
             name: config.name.clone(),
@@ -296,6 +300,9 @@ impl Handle {
             index_covered: covered.map(|it| it.serial),
             index_problem: indexer.problem(),
             catalog_problem: upkeep.problem,
+            collection_problem: health.refusing,
+            damaged: health.damaged.iter().take(DAMAGED_MAX).map(ToString::to_string).collect(),
+            damaged_total: health.damaged_total,
             held: upkeep.held,
             policy: "oap".to_owned(),
             theta: config.freshness.theta,
@@ -365,7 +372,8 @@ impl Handle {
     ///
     /// The collection cannot be written; it is as it was.
     pub async fn compact(&self) -> Result<Compacted, Error> {
-        self.inner.stages.catalog.compact().await
+        let Stages { collector, catalog, .. } = &self.inner.stages;
+        catalog.compact(&|source| drop(collector.request(Some(source)))).await
     }
 
     /// Compares every file of the full-text index with its checksum and returns the damaged ones, by

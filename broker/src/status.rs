@@ -34,6 +34,13 @@ pub struct Status {
     pub index_problem: Option<String>,
     /// What last went wrong in the sweep or the compaction; `None` while they work.
     pub catalog_problem: Option<String>,
+    /// Why the collection takes no changes just now; `None` while it does.
+    pub collection_problem: Option<String>,
+    /// Members of the collection that are damaged and not yet replaced: file, byte and what is wrong;
+    /// at most 100 are listed.
+    pub damaged: Vec<String>,
+    /// Members found damaged since the start.
+    pub damaged_total: u64,
     /// An expiry that waits for an admin's `confirm`.
     pub held: Option<Held>,
     /// The policy of the schedule: `oap`.

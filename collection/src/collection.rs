@@ -166,6 +166,13 @@ impl Collection {
         self.inner.log.version()
     }
 
+    /// Returns the serial up to which deletes may be forgotten: who has read less far than that reads
+    /// from the start.
+    #[must_use]
+    pub fn horizon(&self) -> u64 {
+        self.inner.log.view().horizon
+    }
+
     /// Returns a receiver that hears of every new version.
     #[must_use]
     pub fn watch(&self) -> watch::Receiver<Version> {

@@ -1,5 +1,6 @@
 //! What the operations of a collection say about what they did.
 
+use std::fmt;
 use std::fs::File;
 use std::ops::AddAssign;
 use std::path::PathBuf;
@@ -71,6 +72,12 @@ pub struct Problem {
     pub offset: u64,
     /// What is wrong.
     pub message: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: byte {}: {}", self.file.display(), self.offset, self.message)
+    }
 }
 
 /// What `verify` saw.

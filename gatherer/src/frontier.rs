@@ -86,6 +86,14 @@ impl Known {
         self.files.insert(key, Mark { print, seen, committed: walk });
     }
 
+    /// Has the next walk read a file again.
+    pub fn doubt(&mut self, path: &[u8]) {
+        let key = self.key(path);
+        if let Some(mark) = self.files.get_mut(&key) {
+            mark.print = UNSURE;
+        }
+    }
+
     /// Returns whether a later walk than `walk` has committed the file at `path`, or its deletion.
     pub fn is_overtaken(&self, path: &[u8], walk: Walk) -> bool {
         let key = self.key(path);

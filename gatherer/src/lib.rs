@@ -11,6 +11,7 @@ pub mod essence;
 pub mod fetch;
 pub mod filter;
 pub mod frontier;
+mod heal;
 pub mod metrics;
 pub mod note;
 pub mod object;

@@ -129,6 +129,13 @@ pub struct Status {
     pub objects: u64,
     /// How changes are noticed: `notify`, `poll SECONDS`, `off`, or `starting`.
     pub watch: String,
+    /// Why its collection takes no changes just now, if so.
+    pub collection_problem: Option<String>,
+    /// Members of its collection that are damaged and not yet replaced: file, byte and what is wrong;
+    /// at most 100 are listed.
+    pub damaged: Vec<String>,
+    /// Members found damaged since the start.
+    pub damaged_total: u64,
     /// How far it is.
     pub progress: Progress,
     /// Problems since the start by kind.

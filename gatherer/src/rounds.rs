@@ -8,7 +8,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use collection::{Compacted, Stamp};
 use net::clock;
 use net::shutdown::Shutdown;
 use tokio::task::{self, JoinError, JoinSet};
@@ -16,6 +15,7 @@ use tokio::task::{self, JoinError, JoinSet};
 use crate::config::{POLL, Watch};
 use crate::debounce::Touched;
 use crate::error::Error;
+use crate::heal::{Tidied, report_tidied};
 use crate::pass::{Asked, look, pass};
 use crate::progress::{Phase, Watching};
 use crate::server::Shared;
@@ -25,8 +25,14 @@ use crate::watch::{Inbox, Places, Vigil, Watcher, in_words};
 /// How long after a failed commit the same is tried again.
 const RETRY: Duration = Duration::from_secs(10);
 
+/// How often a part of the collection is checked for damage.
+const TIDY_EVERY: Duration = Duration::from_secs(60);
+
 /// How often it is looked whether the roots are still those that are watched.
 const ROOT_CHECK: Duration = Duration::from_secs(10);
+
+/// Kind of the problem that the collection takes no changes.
+const NOT_ACCEPTING: &str = "not-accepting";
 
 /// How often those who watch the progress hear of it.
 const PUBLISH: Duration = Duration::from_millis(100);
@@ -78,8 +84,9 @@ struct Rounds {
     settings: u64,
     tasks: JoinSet<Done>,
     jobs: HashMap<task::Id, Job>,
-    /// Compaction, one at a time.
-    tidying: JoinSet<Result<Option<Compacted>, collection::Error>>,
+    /// Repair and compaction, one at a time.
+    tidying: JoinSet<Result<Tidied, collection::Error>>,
+    tidy_due: Instant,
     passing: bool,
     looking: bool,
     /// Watches are being placed: no pass begins before, or it would miss what happens meanwhile.
@@ -135,6 +142,7 @@ impl Rounds {
             tasks: JoinSet::new(),
             jobs: HashMap::new(),
             tidying: JoinSet::new(),
+            tidy_due: now + TIDY_EVERY,
             passing: false,
             looking: false,
             placing: false,
@@ -165,7 +173,9 @@ impl Rounds {
                     self.handle_done(done)?;
                 }
                 Some(tidied) = self.tidying.join_next(), if !self.tidying.is_empty() => {
-                    report_tidied(tidied);
+                    if report_tidied(tidied) {
+                        self.pass_due = clock::monotonic();
+                    }
                 }
                 () = self.shared.asked.notified() => {}
                 () = self.inbox.heard() => {}
@@ -176,7 +186,7 @@ impl Rounds {
 
     fn next_wake(&self) -> Instant {
         let now = clock::monotonic();
-        let mut wake = self.check_due.max(now);
+        let mut wake = self.check_due.min(self.tidy_due).max(now);
         if !self.passing && !self.placing && !self.outdated {
             wake = wake.min(self.pass_due);
         }
@@ -214,6 +224,10 @@ impl Rounds {
                 Touched::Everything => self.pass_due = now,
                 Touched::Paths(paths) => self.start_look(paths),
             }
+        }
+        if self.tidy_due <= now {
+            self.tidy_due = now + TIDY_EVERY;
+            self.start_tidying();
         }
         if self.check_due <= now && !self.checking {
             self.check_due = now + ROOT_CHECK;
@@ -353,11 +367,12 @@ impl Rounds {
         });
     }
 
-    /// Rewrites the collection without what is superseded, if that is worth it.
+    /// Sees to damage of the collection, and rewrites it without what is superseded, if that is worth
+    /// it.
     fn start_tidying(&mut self) {
         if self.tidying.is_empty() {
-            let collection = self.shared.site.collection.clone();
-            self.tidying.spawn_blocking(move || collection.compact_if_due(Stamp(clock::now_ms())));
+            let site = self.shared.site.clone();
+            self.tidying.spawn_blocking(move || site.tidy());
         }
     }
 
@@ -443,17 +458,17 @@ impl Rounds {
         self.pass_due = now + RETRY;
     }
 
-    /// A full disk is waited for, where that is wanted; after any other failure the collection must
+    /// What may pass, as a full disk, is waited for, where that is wanted; after any other failure the collection must
     /// be opened again.
     fn handle_outcome(&mut self, outcome: Result<(), collection::Error>) -> Result<(), Error> {
         match outcome {
             Ok(()) => {
-                lock(&self.shared.site.problems).cure("-", "disk-full");
+                lock(&self.shared.site.problems).cure("-", NOT_ACCEPTING);
                 Ok(())
             }
-            Err(error @ collection::Error::Full { .. }) if self.shared.config().wait_for_space => {
+            Err(error) if error.may_pass() && self.shared.config().wait_for_space => {
                 tracing::error!(%error, "cannot commit; trying again");
-                self.shared.site.problem("-".to_owned(), "disk-full", error.to_string());
+                self.shared.site.problem("-".to_owned(), NOT_ACCEPTING, error.to_string());
                 self.missed = true;
                 Ok(())
             }
@@ -462,19 +477,6 @@ impl Rounds {
                 message: error.to_string(),
             }),
         }
-    }
-}
-
-fn report_tidied(tidied: Result<Result<Option<Compacted>, collection::Error>, JoinError>) {
-    match tidied {
-        Ok(Ok(None)) => {}
-        Ok(Ok(Some(done))) => {
-            let (before, after) = done.bytes;
-            tracing::info!(before, after, dropped = done.dropped, "collection compacted");
-        }
-        // The log is as it was; the next pass tries again.
-        Ok(Err(error)) => tracing::warn!(%error, "the collection cannot be compacted"),
-        Err(error) => tracing::error!(%error, "a compaction failed"),
     }
 }
 
@@ -666,7 +668,7 @@ mod tests {
         rounds.handle_done(Ok(Done::Pass(Err(full())))).unwrap();
         let wait = rounds.pass_due.duration_since(clock::monotonic());
         assert!(wait <= RETRY, "{wait:?}");
-        assert_eq!(lock(&rounds.shared.site.problems).by_kind()["disk-full"], 1);
+        assert_eq!(lock(&rounds.shared.site.problems).by_kind()[NOT_ACCEPTING], 1);
         let failed = collection::Error::Stopped { dir: "x".into() };
         let said = rounds.handle_done(Ok(Done::Look(Err(failed)))).unwrap_err().to_string();
         assert!(said.contains("open it again"), "{said}");

@@ -34,6 +34,9 @@ const ID: &str = "id";
 /// Bytes of an id; it is written as twice as many hex digits.
 const ID_BYTES: usize = 8;
 
+/// Most damaged members that status names.
+const DAMAGED_MAX: usize = 100;
+
 /// How long requests in progress may go on after the shutdown starts.
 const REQUESTS_DRAIN: Duration = Duration::from_millis(1_000);
 
@@ -193,6 +196,7 @@ impl Handle {
     /// Returns everything an administrator asks first.
     pub fn status(&self) -> Status {
         let (shared, site) = (&self.shared, &self.shared.site);
+        let health = site.collection.health();
         let order: Vec<String> = shared.plans().iter().map(|plan| plan.url.clone()).collect();
         Status {
             name: shared.config().name.clone(),
@@ -202,6 +206,9 @@ impl Handle {
             version: site.collection.version().to_string(),
             objects: site.collection.len(),
             watch: lock(&shared.watching).to_string(),
+            collection_problem: health.refusing,
+            damaged: health.damaged.iter().take(DAMAGED_MAX).map(ToString::to_string).collect(),
+            damaged_total: health.damaged_total,
             progress: site.progress.borrow().clone(),
             problems: lock(&site.problems).by_kind().clone(),
             roots: site.roots(&order),

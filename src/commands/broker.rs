@@ -184,7 +184,10 @@ fn render(status: &Status, now_ms: u64) -> String {
             output::counted(status.pulls, "pull"),
         ),
     ];
-    for problem in [&status.index_problem, &status.catalog_problem].into_iter().flatten() {
+    let problems = [&status.collection_problem, &status.index_problem, &status.catalog_problem];
+    let damaged = status.damaged.iter().map(|it| format!("damaged, to be fetched again: {it}"));
+    let problems = problems.into_iter().flatten().cloned().chain(damaged);
+    for problem in problems {
         lines.push(format!("PROBLEM: {problem}"));
     }
     if let Some(held) = status.held {

@@ -221,17 +221,17 @@ impl Index {
             }
         };
         self.apply_log(
-            target,
+            (collection.horizon(), target),
             &|since| Ok(collection.scan(since)?.map(|it| Ok(it?))),
             &get,
             cancelled,
         )
     }
 
-    /// [`apply`](Self::apply) for any log: `scan` gives the changes after a serial, `get` a live object.
+    /// [`apply`](Self::apply) for any log, which may have forgotten deletes up to the `horizon`: `scan` gives the changes after a serial, `get` a live object.
     fn apply_log<Scan: Iterator<Item = Result<Scanned, Error>>>(
         &self,
-        target: Version,
+        (horizon, target): (u64, Version),
         scan: &dyn Fn(u64) -> Result<Scan, Error>,
         get: &dyn Fn(&Oid) -> Option<Record>,
         cancelled: &dyn Fn() -> bool,
@@ -249,8 +249,10 @@ impl Index {
             Some(writer) => writer,
             None => self.start_over().map_err(|source| self.failed(source))?,
         };
-        let covered =
-            self.covered().filter(|it| it.epoch == target.epoch && it.serial <= target.serial);
+        let reaches = |it: &Version| {
+            it.epoch == target.epoch && (horizon..=target.serial).contains(&it.serial)
+        };
+        let covered = self.covered().filter(reaches);
         let outcome = self.run(&mut writer, covered, target, scan, get, cancelled);
         match outcome {
             // What has been added but not committed must not slip into the next commit.

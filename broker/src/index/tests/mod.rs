@@ -114,7 +114,7 @@ fn try_apply_to(
             .map(|(serial, change)| Ok(Scanned { serial, stamp: Stamp(0), change }))
             .skip(usize::try_from(since).unwrap()))
     };
-    index.apply_log(target, &scan, &get, cancelled)
+    index.apply_log((0, target), &scan, &get, cancelled)
 }
 
 fn names(answer: &Answer) -> Vec<String> {

@@ -1,0 +1,85 @@
+//! A byte of the broker's data that changes between two runs: what was lost is fetched again, and
+//! search finds everything.
+
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+
+use collection::member::{Decoder, MEMBER_BYTES_MAX};
+use collection::{Collection, Options, Stamp};
+use common::{Origin, Running, config};
+use net::clock;
+
+const ID: &str = "000000000000000c";
+const OBJECTS: u64 = 300;
+
+/// Opens the collection of a broker that does not run; `seal`: and ends its segment.
+fn look(data: &Path, seal: bool) -> usize {
+    let (collection, _) =
+        Collection::open(&data.join("collection"), Options::default(), Stamp(clock::now_ms()))
+            .unwrap();
+    if seal {
+        collection.compact(Stamp(clock::now_ms())).unwrap();
+    }
+    assert_eq!(collection.len(), OBJECTS);
+    collection.verify().unwrap().problems.len()
+}
+
+/// Changes a byte of the first member that has changes.
+fn flip(data: &Path) {
+    let files = fs::read_dir(data.join("collection")).unwrap().map(|it| it.unwrap().path());
+    let mut segments: Vec<_> =
+        files.filter(|it| it.extension().is_some_and(|it| it == "gz")).collect();
+    segments.sort_by_key(|it| std::cmp::Reverse(fs::metadata(it).unwrap().len()));
+    let mut bytes = fs::read(&segments[0]).unwrap();
+    let mut decoder = Decoder::new(MEMBER_BYTES_MAX);
+    decoder.feed(&bytes);
+    let mut members = std::iter::from_fn(|| decoder.next_member().unwrap());
+    let member = members.find(|it| !it.header.entries.is_empty()).unwrap();
+    bytes[usize::try_from(member.offset + member.length - 30).unwrap()] ^= 4;
+    fs::write(&segments[0], bytes).unwrap();
+}
+
+async fn check(sealed: bool) {
+    let origin = Origin::start(ID).await;
+    let dir = tempfile::tempdir().unwrap();
+    let version = origin.update(0..OBJECTS, "object").await;
+    let start = || Running::start(config(dir.path(), vec![origin.source("a")]));
+    let broker = start().await;
+    broker.caught_up("a", version).await;
+    broker.stop().await;
+    assert_eq!(look(dir.path(), sealed), 0);
+    flip(dir.path());
+
+    let broker = start().await;
+    if sealed {
+        let found = broker.until("the damage is found", |it| it.damaged_total == 1).await;
+        assert_eq!(found.objects, OBJECTS, "nothing is given up");
+    }
+    let pulled = |it: &broker::status::Status| it.sources.iter().all(|it| 0 < it.pulls);
+    broker.until("what was lost is fetched", pulled).await;
+    broker.caught_up("a", version).await;
+    assert_eq!(broker.total("object").await, OBJECTS);
+    if sealed {
+        let status = broker.handle.status().await;
+        assert_eq!(status.damaged.len(), 1, "{:?}", status.damaged);
+        broker.handle.compact().await.unwrap();
+    }
+    let status = broker.handle.status().await;
+    assert_eq!((status.objects, status.damaged), (OBJECTS, Vec::new()));
+    broker.stop().await;
+    assert_eq!(look(dir.path(), false), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_byte_lost_in_a_sealed_segment_is_fetched_again() {
+    check(true).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_byte_lost_in_the_last_segment_is_fetched_again() {
+    check(false).await;
+}
