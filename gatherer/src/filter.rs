@@ -14,7 +14,7 @@
 //! Sans-I/O.
 
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Component, Path};
+use std::path::Path;
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
@@ -65,14 +65,17 @@ impl Filter {
         if !self.hidden && is_hidden(below) {
             return Some(LeftOut::Hidden);
         }
-        self.exclude.is_match(below).then_some(LeftOut::Excluded)
+        let excluded = !self.exclude.is_empty() && self.exclude.is_match(below);
+        excluded.then_some(LeftOut::Excluded)
     }
 
     /// Says why the file at `below` of `size` bytes is not gathered, or `None` when it is.
     pub fn leaves_out(&self, below: &Path, size: u64) -> Option<LeftOut> {
-        if let Some(reason) = self.leaves_out_directory(below) {
-            return Some(reason);
-        }
+        self.leaves_out_directory(below).or_else(|| self.leaves_out_file(below, size))
+    }
+
+    /// As [`Filter::leaves_out`], when [`Filter::leaves_out_directory`] has nothing against `below`.
+    pub fn leaves_out_file(&self, below: &Path, size: u64) -> Option<LeftOut> {
         if self.include.as_ref().is_some_and(|include| !include.is_match(below)) {
             return Some(LeftOut::NotIncluded);
         }
@@ -86,9 +89,14 @@ pub fn mistake(pattern: &str) -> Option<String> {
 }
 
 fn is_hidden(below: &Path) -> bool {
-    below.components().any(
-        |part| matches!(part, Component::Normal(name) if name.as_bytes().first() == Some(&b'.')),
-    )
+    let bytes = below.as_os_str().as_bytes();
+    // Every file of every pass comes here: look for dots rather than for names.
+    memchr::memchr_iter(b'.', bytes).any(|at| {
+        let (before, from) = bytes.split_at_checked(at).unwrap_or_default();
+        let starts_name = before.last().is_none_or(|it| *it == b'/');
+        let name = from.split(|it| *it == b'/').next().unwrap_or_default();
+        starts_name && name != b"." && name != b".."
+    })
 }
 
 fn set(root: &Root, patterns: &[String]) -> Result<GlobSet, Error> {
@@ -158,6 +166,8 @@ mod tests {
         check(&[], &[], "a/.b/c", Some(LeftOut::Hidden));
         let filter = Filter::new(&Root { hidden: true, ..Root::new("/r") }).unwrap();
         assert_eq!(filter.leaves_out(Path::new(".git/config"), u64::MAX), None);
+        check(&[], &[], "a/b.c/d..e/../f./.", None);
+        check(&[], &[], "a/..b", Some(LeftOut::Hidden));
         let filter = Filter::new(&Root { file_bytes_max: Some(9), ..Root::new("/r") }).unwrap();
         assert_eq!(filter.leaves_out(Path::new("a"), 10), Some(LeftOut::TooLarge));
     }

@@ -55,6 +55,9 @@ impl Stage {
 
     /// Counts `count` dropped for `reason`.
     pub fn drop_many(&self, reason: &'static str, count: u64) {
+        if count == 0 {
+            return;
+        }
         let mut dropped = self.dropped.lock().unwrap_or_else(PoisonError::into_inner);
         *dropped.entry(reason).or_default() += count;
     }

@@ -75,6 +75,33 @@ impl FileNote {
     }
 }
 
+/// What says of a file's note whether the file has changed: reading no more of it is what lets a
+/// gatherer of many files start soon.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+pub struct Brief {
+    #[serde(rename = "s")]
+    size: u64,
+    #[serde(rename = "t")]
+    modified: i64,
+    #[serde(rename = "n")]
+    modified_nanos: u32,
+    #[serde(rename = "i")]
+    inode: u64,
+    #[serde(rename = "q", default)]
+    unsure: bool,
+    /// Fingerprint of the settings that its records depend on.
+    #[serde(rename = "g")]
+    pub settings: u64,
+}
+
+impl Brief {
+    /// As [`FileNote::stat`].
+    pub fn stat(&self) -> Option<Stat> {
+        let Self { size, modified, modified_nanos, inode, .. } = *self;
+        (!self.unsure).then_some(Stat { size, modified, modified_nanos, inode })
+    }
+}
+
 /// What is remembered of a root.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RootNote {

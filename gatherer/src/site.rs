@@ -16,7 +16,7 @@ use crate::essence::EssenceSettings;
 use crate::filter::Filter;
 use crate::frontier::{Known, Walk};
 use crate::metrics::Metrics;
-use crate::note::{self, FileNote, RootNote};
+use crate::note::{self, Brief, RootNote};
 use crate::problems::{Entry, Problems};
 use crate::progress::{Phase, Progress, RootStatus};
 use crate::spec::{self, Map, Root};
@@ -184,7 +184,7 @@ impl Site {
         let mut known = Known::default();
         for entry in self.collection.notes(&note::files_prefix(url)) {
             let (key, value) = entry?;
-            let file: Option<FileNote> = note::from_bytes(&value);
+            let file: Option<Brief> = note::from_bytes(&value);
             if let (Some(path), Some(file)) = (note::path_of(url, &key), file) {
                 known.learn(path_bytes(&path), file.stat(), file.settings, 0);
             }

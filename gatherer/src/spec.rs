@@ -104,7 +104,12 @@ pub fn encode(path: &OsStr) -> String {
 
 /// Returns the path that [`encode`] was given.
 pub fn decode(encoded: &str) -> PathBuf {
-    let bytes: Vec<u8> = percent_decode(encoded.as_bytes()).collect();
+    let plain = memchr::memchr(b'%', encoded.as_bytes()).is_none();
+    let bytes = if plain {
+        encoded.as_bytes().to_vec()
+    } else {
+        percent_decode(encoded.as_bytes()).collect()
+    };
     PathBuf::from(std::ffi::OsString::from_vec(bytes))
 }
 

@@ -4,8 +4,10 @@
 //! links are not followed by default; see [`Root`]. What cannot be looked at is reported, so that
 //! nothing below it counts as gone.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
@@ -92,6 +94,7 @@ impl Ground<'_> {
             }
         });
         let Some(first) = found.next() else { return };
+        let narrowed = self.root.gitignore && starts != top_only;
         let mut builder = WalkBuilder::new(first);
         for from in found {
             builder.add(from);
@@ -106,7 +109,7 @@ impl Ground<'_> {
         builder.build_parallel().run(|| {
             Box::new(|entry| {
                 let state = match entry {
-                    Ok(entry) => self.visit(&entry, starts, &canonical, meet),
+                    Ok(entry) => self.visit(&entry, narrowed.then_some(starts), &canonical, meet),
                     Err(error) => match trouble(&error) {
                         Some(trouble) => (meet(Met::Trouble(trouble)), WalkState::Continue),
                         None => (Go::On, WalkState::Continue),
@@ -117,22 +120,26 @@ impl Ground<'_> {
         });
     }
 
+    /// Looks at an entry; with `starts`, at one that may be elsewhere.
     fn visit(
         &self,
         entry: &DirEntry,
-        starts: &[PathBuf],
+        starts: Option<&[PathBuf]>,
         canonical: &Path,
         meet: &(dyn Fn(Met) -> Go + Sync),
     ) -> (Go, WalkState) {
         let path = entry.path();
         let top = self.root.directory.as_path();
         let Some(kind) = entry.file_type() else { return (Go::On, WalkState::Skip) };
-        let on_the_way = kind.is_dir() && is_on_the_way(path, starts);
-        if !on_the_way && !is_within(path, starts) {
-            return (Go::On, WalkState::Skip);
+        if let Some(starts) = starts {
+            let on_the_way = kind.is_dir() && is_on_the_way(path, starts);
+            if !on_the_way && !is_within(path, starts) {
+                return (Go::On, WalkState::Skip);
+            }
         }
-        let below = path.strip_prefix(top).unwrap_or(path);
-        if path.starts_with(self.data) {
+        let below = below(path, top);
+        // What lies in it is met only by way of it, or as a start.
+        if (kind.is_dir() || entry.depth() == 0) && path.starts_with(self.data) {
             return (meet(Met::LeftOut("own-data")), WalkState::Skip);
         }
         if entry.path_is_symlink() && path != top {
@@ -179,7 +186,7 @@ impl Ground<'_> {
             }
         };
         let stat = stat_of(&metadata);
-        match self.filter.leaves_out(below, stat.size) {
+        match self.filter.leaves_out_file(below, stat.size) {
             Some(left) => Met::LeftOut(reason(left)),
             None => Met::File {
                 path: entry.path().to_path_buf(),
@@ -221,6 +228,16 @@ impl Ground<'_> {
             return Err(Met::LeftOut("link"));
         }
         Ok(())
+    }
+}
+
+/// Returns what is left of `path` below `top`: by their bytes where that says it, since comparing
+/// paths name by name took a sixth of a pass in which nothing had changed.
+fn below<'p>(path: &'p Path, top: &Path) -> &'p Path {
+    let (bytes, top_bytes) = (path.as_os_str().as_bytes(), top.as_os_str().as_bytes());
+    match bytes.strip_prefix(top_bytes).and_then(|rest| rest.strip_prefix(b"/")) {
+        Some(rest) if rest.first() != Some(&b'/') => Path::new(OsStr::from_bytes(rest)),
+        _ => path.strip_prefix(top).unwrap_or(path),
     }
 }
 
