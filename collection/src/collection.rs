@@ -5,6 +5,7 @@
 //!
 //! Source: DESIGN.md, "The one idea".
 
+use std::borrow::Borrow;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -198,12 +199,10 @@ impl Collection {
     ///
     /// [`Error::Refused`]: correct or drop that change. [`Error::Stopped`]: it is closed. After any
     /// other nothing of it is kept; where it [`may pass`](Error::may_pass), commit it again later.
-    pub fn commit(&self, batch: Batch, now: Stamp) -> Result<Version, Error> {
-        let notes: Vec<Note> = batch
-            .notes
-            .into_iter()
-            .map(|note| Note { key: note_key(USER, &note.key), value: note.value })
-            .collect();
+    pub fn commit(&self, batch: impl Borrow<Batch>, now: Stamp) -> Result<Version, Error> {
+        let batch = batch.borrow();
+        let own = |note: &Note| Note { key: note_key(USER, &note.key), value: note.value.clone() };
+        let notes: Vec<Note> = batch.notes.iter().map(own).collect();
         let packed = self.inner.pack(&batch.changes, &notes)?;
         let mut tail = self.inner.tail();
         self.inner.commit_packed(&mut tail, &batch.changes, &notes, &packed, now)

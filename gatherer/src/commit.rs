@@ -12,9 +12,10 @@ use collection::{Batch, Change, Note, Oid, Stamp};
 use net::clock;
 use soif::Record;
 
-use crate::frontier::{Losses, Stat, Top, hold};
+use crate::frontier::{Losses, Stat, Top, Walk, hold};
 use crate::note::{self, FileNote, RootNote};
-use crate::pipeline::{Order, Run, Seen};
+use crate::pipeline::{Candidate, Order, Run, Seen};
+use crate::prepare::prepare;
 use crate::progress::Hold;
 use crate::site::{lock, path_bytes, root_note};
 use crate::walk::is_within;
@@ -37,7 +38,11 @@ const WAIT_MAX: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) struct Prepared {
     pub(crate) path: PathBuf,
+    /// Whether the path is a link, or leads through one.
+    pub(crate) linked: bool,
     pub(crate) key: Vec<u8>,
+    /// The walk that had committed the note which the records were compared with, if there was one.
+    pub(crate) against: Option<Walk>,
     pub(crate) note: FileNote,
     /// Records that are new or have changed.
     pub(crate) updated: Vec<Record>,
@@ -59,21 +64,13 @@ impl Prepared {
     }
 }
 
-/// What becomes of a file's note.
-#[derive(Debug)]
-enum Then {
-    Remember(FileNote),
-    Forget,
-}
-
 /// A file that waits to be committed with others.
 #[derive(Debug)]
-struct Waiting {
-    path: PathBuf,
-    key: Vec<u8>,
-    then: Then,
-    updated: Vec<Record>,
-    deleted: Vec<String>,
+enum Waiting {
+    /// What it gave, and its note.
+    Prepared(Prepared),
+    /// It has vanished: its note is to be forgotten, and all records that it gave.
+    Vanished { path: PathBuf, key: Vec<u8> },
 }
 
 /// Collects and commits.
@@ -123,9 +120,8 @@ impl<'a> Committer<'a> {
         self.run.site.metrics.commit.enter(1);
         self.since.get_or_insert_with(clock::monotonic);
         self.bytes += file.bytes();
-        let Prepared { path, key, note, updated, deleted } = file;
-        self.changes += updated.len() + deleted.len();
-        self.waiting.push(Waiting { path, key, then: Then::Remember(note), updated, deleted });
+        self.changes += file.updated.len() + file.deleted.len();
+        self.waiting.push(Waiting::Prepared(file));
     }
 
     /// Commits what was collected. Files that a later walk has committed meanwhile are left out.
@@ -135,20 +131,19 @@ impl<'a> Committer<'a> {
         let mut batch = std::mem::take(&mut self.extra);
         let mut files = Vec::new();
         for file in self.waiting.drain(..) {
-            if lock(&run.tract.known).is_overtaken(path_bytes(&file.path), run.walk) {
-                stage.drop_one("overtaken");
-                run.site.counts.done.fetch_add(1, Relaxed);
-                continue;
-            }
-            batch.changes.extend(file.updated.into_iter().map(Change::Update));
-            let oid = |url: String| Change::Delete(Oid::new(&run.site.id, &url));
-            batch.changes.extend(file.deleted.into_iter().map(oid));
-            let (value, known) = match file.then {
-                Then::Remember(note) => (Some(note::to_bytes(&note)), Some(note.stat())),
-                Then::Forget => (None, None),
+            let path = match &file {
+                Waiting::Prepared(file) => &file.path,
+                Waiting::Vanished { path, .. } => path,
             };
-            batch.notes.push(Note { key: file.key, value });
-            files.push((file.path, known));
+            let overtaken = lock(&run.tract.known).is_overtaken(path_bytes(path), run.walk);
+            let file = if overtaken { None } else { up_to_date(run, file) };
+            match file {
+                Some(file) => files.push(put(run, file, &mut batch)?),
+                None => {
+                    stage.drop_one("overtaken");
+                    run.site.counts.done.fetch_add(1, Relaxed);
+                }
+            }
         }
         (self.changes, self.bytes, self.since) = (0, 0, None);
         if let Err(error) = commit(run, &mut batch) {
@@ -277,7 +272,7 @@ impl<'a> Committer<'a> {
             return Ok(0);
         }
         let mut count = 0;
-        for_each_vanished(self.run, order, seen, &mut |_, _, _| {
+        for_each_vanished(self.run, order, seen, &mut |_, _| {
             count += 1;
             Ok(())
         })?;
@@ -286,35 +281,69 @@ impl<'a> Committer<'a> {
 
     fn delete_vanished(&mut self, order: &Order, seen: &Seen) -> Result<(), collection::Error> {
         let run = self.run;
-        for_each_vanished(run, order, seen, &mut |path, key, file| {
+        for_each_vanished(run, order, seen, &mut |path, key| {
             run.site.metrics.vanish.enter(1);
             run.site.metrics.vanish.leave(1);
             run.site.resolve(run.plan, &path);
             run.site.metrics.commit.enter(1);
-            let deleted = file.records.into_iter().map(|record| record.url).collect();
-            self.waiting.push(Waiting {
-                path,
-                key,
-                then: Then::Forget,
-                updated: Vec::new(),
-                deleted,
-            });
+            self.waiting.push(Waiting::Vanished { path, key });
             self.changes += 1;
             if CHANGES_MAX <= self.changes { self.flush() } else { Ok(()) }
         })
     }
 }
 
-/// Calls `each` with path, key and note of every known file within the order that the walk has not
+/// Returns the file as it is to be committed; `None` when there is nothing to commit any more.
+///
+/// A walk that began earlier may have committed the file between the moment when its note was read and
+/// now: compared with that older note, members that the other has published would stay for ever. So
+/// such a file is read again, now that nobody else commits.
+fn up_to_date(run: &Run<'_>, file: Waiting) -> Option<Waiting> {
+    let Waiting::Prepared(file) = file else { return Some(file) };
+    if lock(&run.tract.known).committed(path_bytes(&file.path)) == file.against {
+        return Some(Waiting::Prepared(file));
+    }
+    run.site.metrics.fetch.enter(1);
+    let stat = file.note.stat().unwrap_or_default();
+    let candidate = Candidate { path: file.path, stat, linked: file.linked };
+    prepare(run, candidate).map(Waiting::Prepared)
+}
+
+/// Puts a file into a batch; returns its path, and what is known of it once that is committed.
+fn put(
+    run: &Run<'_>,
+    file: Waiting,
+    batch: &mut Batch,
+) -> Result<(PathBuf, Option<Option<Stat>>), collection::Error> {
+    let delete = |url: &str| Change::Delete(Oid::new(&run.site.id, url));
+    match file {
+        Waiting::Prepared(file) => {
+            batch.changes.extend(file.updated.into_iter().map(Change::Update));
+            batch.changes.extend(file.deleted.iter().map(|url| delete(url)));
+            batch.notes.push(Note { key: file.key, value: Some(note::to_bytes(&file.note)) });
+            Ok((file.path, Some(file.note.stat())))
+        }
+        Waiting::Vanished { path, key } => {
+            let stored = run.site.collection.note(&key)?;
+            let note: Option<FileNote> = stored.as_deref().and_then(note::from_bytes);
+            let records = note.map(|note| note.records).unwrap_or_default();
+            batch.changes.extend(records.iter().map(|record| delete(&record.url)));
+            batch.notes.push(Note { key, value: None });
+            Ok((path, None))
+        }
+    }
+}
+
+/// Calls `each` with path and key of every known file within the order that the walk has not
 /// seen; those that could not be looked at are spared.
 fn for_each_vanished(
     run: &Run<'_>,
     order: &Order,
     seen: &Seen,
-    each: &mut dyn FnMut(PathBuf, Vec<u8>, FileNote) -> Result<(), collection::Error>,
+    each: &mut dyn FnMut(PathBuf, Vec<u8>) -> Result<(), collection::Error>,
 ) -> Result<(), collection::Error> {
     let (collection, url) = (&run.site.collection, run.plan.url.as_str());
-    let mut consider = |key: Vec<u8>, value: Vec<u8>| {
+    let mut consider = |key: Vec<u8>| {
         let Some(path) = note::path_of(url, &key) else { return Ok(()) };
         let mut known = lock(&run.tract.known);
         if !known.is_unseen(path_bytes(&path), seen.walk) {
@@ -325,26 +354,21 @@ fn for_each_vanished(
             return Ok(());
         }
         drop(known);
-        match note::from_bytes::<FileNote>(&value) {
-            Some(file) => each(path, key, file),
-            None => Ok(()),
-        }
+        each(path, key)
     };
     if order.whole {
         for entry in collection.notes(&note::files_prefix(url)) {
-            let (key, value) = entry?;
-            consider(key, value)?;
+            consider(entry?.0)?;
         }
         return Ok(());
     }
     for scope in &order.scopes {
         let key = note::file_key(url, scope);
-        if let Some(value) = collection.note(&key)? {
-            consider(key, value)?;
+        if collection.note(&key)?.is_some() {
+            consider(key)?;
         }
         for entry in collection.notes(&note::below_prefix(url, scope)) {
-            let (key, value) = entry?;
-            consider(key, value)?;
+            consider(entry?.0)?;
         }
     }
     Ok(())
@@ -354,7 +378,7 @@ fn for_each_vanished(
 /// are committed.
 fn commit(run: &Run<'_>, batch: &mut Batch) -> Result<(), collection::Error> {
     while !batch.is_empty() {
-        match run.site.collection.commit(batch.clone(), Stamp(clock::now_ms())) {
+        match run.site.collection.commit(&*batch, Stamp(clock::now_ms())) {
             Ok(_version) => {
                 run.site.metrics.commits.fetch_add(1, Relaxed);
                 break;

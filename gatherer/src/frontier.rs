@@ -101,6 +101,11 @@ impl Known {
             || self.gone.get(&key).is_some_and(|gone| walk < *gone)
     }
 
+    /// Returns the walk by which the file at `path` was committed; `None` when it is not known.
+    pub fn committed(&self, path: &[u8]) -> Option<Walk> {
+        self.files.get(&self.key(path)).map(|mark| mark.committed)
+    }
+
     /// Notes that no walk is under way.
     pub fn handle_quiet(&mut self) {
         self.gone = HashMap::new();

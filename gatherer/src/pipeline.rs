@@ -77,6 +77,8 @@ pub(crate) struct Run<'a> {
     pub(crate) real: PathBuf,
     /// Room for what waits to be committed.
     pub(crate) room: Room,
+    /// Whether every file is to be published again, whatever its note says.
+    pub(crate) regather: bool,
     stop: &'a (dyn Fn() -> bool + Sync),
     failed: AtomicBool,
 }
@@ -97,7 +99,8 @@ pub(crate) fn run(
     let (room, failed) = (Room::new(PREPARED_BYTES_MAX), AtomicBool::new(false));
     let directory = &plan.root.directory;
     let real = std::fs::canonicalize(directory).unwrap_or_else(|_gone| directory.clone());
-    let run = Run { site, plan, tract, walk, real, room, stop, failed };
+    let regather = lock(&tract.note).regather;
+    let run = Run { site, plan, tract, walk, real, room, regather, stop, failed };
     let (candidates, to_read) = sync_channel::<Candidate>(CANDIDATES_MAX);
     let (prepared, to_commit) = sync_channel::<Prepared>(PREPARED_MAX);
     let to_read = Arc::new(Mutex::new(to_read));
@@ -132,7 +135,7 @@ impl Run<'_> {
     /// Stage 1: finds files, and passes on those that may have changed.
     fn walk(&self, order: &Order, candidates: SyncSender<Candidate>) -> Seen {
         let unread = Mutex::new(BTreeSet::new());
-        let files = AtomicU64::new(0);
+        let (files, unchanged) = (AtomicU64::new(0), AtomicU64::new(0));
         let sender = Mutex::new(candidates);
         let stage = &self.site.metrics.walk;
         let ground = Ground {
@@ -149,12 +152,13 @@ impl Run<'_> {
                 Met::File { path, stat, linked } => {
                     files.fetch_add(1, Relaxed);
                     self.site.counts.seen.fetch_add(1, Relaxed);
-                    self.consider(Candidate { path, stat, linked }, &sender);
+                    self.consider(Candidate { path, stat, linked }, &sender, &unchanged);
                 }
             }
             if self.is_stopped() { Go::Stop } else { Go::On }
         };
         ground.walk(&order.scopes, &meet);
+        stage.drop_many("unchanged", unchanged.into_inner());
         let unread = unread.into_inner().unwrap_or_else(PoisonError::into_inner);
         let device = std::fs::metadata(&self.plan.root.directory);
         let top = device.map_or(Top::Missing, |metadata| Top::Present {
@@ -169,15 +173,21 @@ impl Run<'_> {
     }
 
     /// Decides by its metadata whether a file is to be read.
-    fn consider(&self, candidate: Candidate, sender: &Mutex<SyncSender<Candidate>>) {
+    fn consider(
+        &self,
+        candidate: Candidate,
+        sender: &Mutex<SyncSender<Candidate>>,
+        unchanged: &AtomicU64,
+    ) {
         let (counts, stage) = (&self.site.counts, &self.site.metrics.walk);
         let (path, stat) = (path_bytes(&candidate.path), candidate.stat);
         let read = lock(&self.tract.known).handle_file(path, stat, self.plan.settings, self.walk)
-            || lock(&self.tract.note).regather;
+            || self.regather;
         if !read {
             counts.unchanged.fetch_add(1, Relaxed);
             counts.done.fetch_add(1, Relaxed);
-            stage.drop_one("unchanged");
+            // Most files are: the stage's own count would have the walk's threads wait for each other.
+            unchanged.fetch_add(1, Relaxed);
             return;
         }
         let sender = lock(sender).clone();
@@ -252,6 +262,69 @@ fn coarsen(unread: &mut BTreeSet<PathBuf>, top: &Path) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Config, Server};
+
+    /// Writes a tar file with these members.
+    fn archive(path: &Path, members: &[(&str, &str)]) {
+        let mut builder = tar::Builder::new(std::fs::File::create(path).unwrap());
+        for (name, content) in members {
+            let mut header = tar::Header::new_gnu();
+            header.set_size(content.len() as u64);
+            builder.append_data(&mut header, name, content.as_bytes()).unwrap();
+        }
+        builder.into_inner().unwrap();
+    }
+
+    fn commit(run: &Run<'_>, prepared: Prepared) {
+        let (sender, receiver) = sync_channel(1);
+        sender.send(prepared).unwrap();
+        drop(sender);
+        Committer::new(run).commit_all(&receiver).unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_file_that_an_earlier_walk_commits_meanwhile_leaves_nothing_behind() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = std::fs::canonicalize(folder.path()).unwrap().join("root");
+        std::fs::create_dir(&root).unwrap();
+        let config = Config::for_paths(std::slice::from_ref(&root), &folder.path().join("data"));
+        let shared = Server::bind(config).await.unwrap().handle().shared;
+        let (site, plans, path) = (&shared.site, shared.plans(), root.join("a.tar"));
+        let tract = site.tract(&plans[0].url).unwrap();
+        let walk = || Run {
+            site,
+            plan: &plans[0],
+            tract: &tract,
+            walk: site.next_walk(),
+            real: root.clone(),
+            room: Room::new(PREPARED_BYTES_MAX),
+            regather: false,
+            stop: &|| false,
+            failed: AtomicBool::new(false),
+        };
+        let read = |run: &Run<'_>| {
+            let candidate = Candidate { path: path.clone(), stat: Stat::default(), linked: false };
+            prepare::prepare(run, candidate).unwrap()
+        };
+        let [first, pass, look] = [walk(), walk(), walk()];
+        archive(&path, &[("a", "one")]);
+        commit(&first, read(&first));
+        assert_eq!(site.collection.len(), 2);
+        archive(&path, &[("a", "two"), ("b", "two")]);
+        let older = read(&pass);
+        archive(&path, &[("a", "one"), ("c", "three")]);
+        let newer = read(&look);
+        commit(&pass, older);
+        assert_eq!(site.collection.len(), 3);
+        commit(&look, newer);
+        let live = |member: &str| {
+            let url = format!("file://{}#{member}", path.display());
+            let stored = site.collection.get(&collection::Oid::new(&site.id, &url)).unwrap();
+            stored.and_then(|it| Some(it.record.text("Partial-Text")?.into_owned()))
+        };
+        assert_eq!(["a", "b", "c"].map(live), [Some("one".into()), None, Some("three".into())]);
+        assert_eq!(site.collection.len(), 3);
+    }
 
     #[test]
     fn of_too_many_places_the_deepest_are_spared_with_those_around_them() {

@@ -15,7 +15,7 @@ use crate::fetch::file::{self, Content, Refused};
 use crate::note::{self, Difference, FileNote};
 use crate::object::{Object, Summary};
 use crate::pipeline::{Candidate, Run};
-use crate::site::lock;
+use crate::site::{lock, path_bytes};
 use crate::spec;
 
 /// How long one file may take to be unnested and summarized.
@@ -27,7 +27,11 @@ pub(crate) fn prepare(run: &Run<'_>, candidate: Candidate) -> Option<Prepared> {
     let (site, plan) = (run.site, run.plan);
     let content = fetch(run, &candidate)?;
     let key = note::file_key(&plan.url, &candidate.path);
-    let stored = match site.collection.note(&key) {
+    // Asked before the note is read: what is committed in between shows when this is.
+    let against = lock(&run.tract.known).committed(path_bytes(&candidate.path));
+    // Only a file that is known has one.
+    let stored = against.map_or(Ok(None), |_walk| site.collection.note(&key));
+    let stored = match stored {
         Ok(stored) => stored,
         Err(error) => {
             site.metrics.fetch.drop_one("unreadable-note");
@@ -37,8 +41,7 @@ pub(crate) fn prepare(run: &Run<'_>, candidate: Candidate) -> Option<Prepared> {
     };
     let old: Option<FileNote> = stored.as_deref().and_then(note::from_bytes);
     let url = spec::public_url(&plan.maps, &candidate.path);
-    let regather = lock(&run.tract.note).regather;
-    let same = !regather
+    let same = !run.regather
         && old.as_ref().is_some_and(|old| {
             old.is_of(&content.md5, content.stat.size, plan.settings)
                 && old.records.first().is_some_and(|record| record.url == url)
@@ -51,7 +54,7 @@ pub(crate) fn prepare(run: &Run<'_>, candidate: Candidate) -> Option<Prepared> {
         site.metrics.fetch.leave(1);
         site.resolve(plan, &candidate.path);
         let records = summarize(run, &candidate, &content, url)?;
-        let settings = if regather { !plan.settings } else { plan.settings };
+        let settings = if run.regather { !plan.settings } else { plan.settings };
         note::compare(old.as_ref(), settings, records)
     };
     let stat = content.stat;
@@ -75,7 +78,9 @@ pub(crate) fn prepare(run: &Run<'_>, candidate: Candidate) -> Option<Prepared> {
     }
     Some(Prepared {
         path: candidate.path,
+        linked: candidate.linked,
         key,
+        against,
         note,
         updated: difference.updated,
         deleted: difference.deleted,
