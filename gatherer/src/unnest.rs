@@ -209,23 +209,15 @@ enum End {
 
 /// Appends to `kept` until it holds `bytes_max` bytes.
 fn read_up_to(reader: &mut impl Read, bytes_max: usize, kept: &mut Vec<u8>) -> End {
-    loop {
-        let start = kept.len();
-        // One byte more than wanted tells whether that was all.
-        let room = PIECE_BYTES.min((bytes_max + 1).saturating_sub(start));
-        if room == 0 {
-            kept.truncate(bytes_max);
-            return End::Longer;
-        }
-        kept.resize(start + room, 0);
-        let result = reader.read(kept.get_mut(start..).unwrap_or_default());
-        kept.truncate(start + *result.as_ref().unwrap_or(&0));
-        match result {
-            Ok(0) => return End::Whole,
-            Ok(_) => {}
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return End::Broken(error),
-        }
+    // One byte more than wanted tells whether that was all.
+    let room = bytes_max.saturating_add(1).saturating_sub(kept.len());
+    let outcome = reader.take(u64::try_from(room).unwrap_or(u64::MAX)).read_to_end(kept);
+    let longer = bytes_max < kept.len();
+    kept.truncate(bytes_max);
+    match outcome {
+        Ok(_) if longer => End::Longer,
+        Ok(_) => End::Whole,
+        Err(error) => End::Broken(error),
     }
 }
 

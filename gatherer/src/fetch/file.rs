@@ -1,7 +1,7 @@
 //! Reads one local file: bounded, never waiting for a writer, and aware of being changed meanwhile.
 
 use std::fs::{File, Metadata, OpenOptions};
-use std::io::{self, Read};
+use std::io::{self, Read as _};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
@@ -13,14 +13,14 @@ use soif::digest::{Md5, Md5Writer};
 use crate::frontier::Stat;
 
 /// How much is read at once, in bytes; between two pieces a run can be cancelled.
-const PIECE_BYTES: usize = 256 * 1024;
+const PIECE_BYTES: u64 = 256 * 1024;
 
-/// Least memory to read into, in bytes: some file systems say that every file is empty.
-const PIECE_BYTES_MIN: usize = 4 * 1024;
-
-/// Most memory set aside for a file before any of it is read, in bytes: a sparse file's size says
-/// little.
+/// Most memory set aside before any of it is read for a file that takes less room on disk, in bytes: a
+/// sparse file's size says little.
 const RESERVE_BYTES_MAX: u64 = 1024 * 1024;
+
+/// What [`MetadataExt::blocks`] counts in, in bytes.
+const BLOCK_BYTES: u64 = 512;
 
 /// A file modified less than this before it was read may be changed again without its time showing
 /// it, in milliseconds: file systems stamp by a coarse clock.
@@ -94,29 +94,27 @@ pub fn read(
         return Err(Refused::Outside);
     }
     let stat = stat_of(&metadata);
-    let reserve = stat.size.min(bytes_max).min(RESERVE_BYTES_MAX);
+    // Most files are small: one byte more than the size tells that it has not grown.
+    let stored = metadata.blocks().saturating_mul(BLOCK_BYTES);
+    let reserve = stat.size.min(bytes_max).min(stored.max(RESERVE_BYTES_MAX)).saturating_add(1);
     let mut bytes = Vec::with_capacity(usize::try_from(reserve).unwrap_or(0));
     let mut digest = Md5Writer::new();
-    // Most files are small: one byte more than the size tells that it has not grown.
-    let piece_bytes = usize::try_from(stat.size.saturating_add(1)).unwrap_or(PIECE_BYTES);
-    let mut piece = vec![0; piece_bytes.clamp(PIECE_BYTES_MIN, PIECE_BYTES)];
     let mut truncated = false;
     loop {
         if cancelled() {
             return Err(Refused::Cancelled);
         }
-        let count = match file.read(&mut piece) {
-            Ok(0) => break,
-            Ok(count) => count,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(Refused::Unreadable(error)),
-        };
-        let room = usize::try_from(bytes_max - bytes.len() as u64).unwrap_or(usize::MAX);
-        let taken = piece.get(..count.min(room)).unwrap_or_default();
-        digest.update(taken);
-        bytes.extend_from_slice(taken);
-        if room < count {
+        let start = bytes.len();
+        let count = (&mut file).take(PIECE_BYTES).read_to_end(&mut bytes);
+        let count = count.map_err(Refused::Unreadable)?;
+        if let Ok(most) = usize::try_from(bytes_max)
+            && most < bytes.len()
+        {
             truncated = true;
+            bytes.truncate(most);
+        }
+        digest.update(bytes.get(start..).unwrap_or_default());
+        if truncated || (count as u64) < PIECE_BYTES {
             break;
         }
     }
