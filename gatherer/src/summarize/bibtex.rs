@@ -204,15 +204,17 @@ fn entries(text: &str) -> impl Iterator<Item = Raw<'_>> {
 fn extent(text: &str) -> (usize, usize, bool) {
     let (mut depth, mut deepest) = (0_usize, 0);
     let bytes = text.as_bytes();
-    let (open, close) = match memchr::memchr2(b'{', b'(', bytes).and_then(|at| bytes.get(at)) {
-        Some(b'(') => (b'(', b')'),
-        _ => (b'{', b'}'),
-    };
+    // Which sign it is enclosed in shows at the first one.
+    let (mut open, mut close) = (None, b'}');
     let mut last = b' ';
     for (at, byte) in bytes.iter().enumerate() {
+        if open.is_none() && matches!(byte, b'{' | b'(') {
+            open = Some(*byte);
+            close = if *byte == b'(' { b')' } else { b'}' };
+        }
         match *byte {
             _ if last == b'\\' => {}
-            it if it == open => {
+            it if Some(it) == open => {
                 depth += 1;
                 deepest = deepest.max(depth);
             }
@@ -233,13 +235,11 @@ fn extent(text: &str) -> (usize, usize, bool) {
 /// Renames the fields that name other entries: those are not at hand, and the parser follows an entry
 /// that names itself until the stack is gone.
 fn without_references(entry: &str) -> Cow<'_, str> {
-    let mut lower = entry.to_ascii_lowercase();
+    let lower = entry.to_ascii_lowercase();
     let mut renamed = Cow::Borrowed(entry);
     for name in ["crossref", "xdata"] {
-        while let Some(at) = lower.find(name) {
-            let other = "_".repeat(name.len());
-            renamed.to_mut().replace_range(at..at + name.len(), &other);
-            lower.replace_range(at..at + name.len(), &other);
+        for (at, _) in lower.match_indices(name) {
+            renamed.to_mut().replace_range(at..at + name.len(), &"_".repeat(name.len()));
         }
     }
     renamed
@@ -299,6 +299,9 @@ mod tests {
             format!("@misc{{a, title = {}}}", "{".repeat(300_000)),
             "@misc{a, title = {x}}\n".repeat(30_000),
             "@".repeat(300_000),
+            "@\n".repeat(500_000),
+            "@misc\n".repeat(150_000),
+            format!("@misc{{a, note = {{{}}}}}", "crossref xdata ".repeat(4_000)),
             "@misc{a,crossref={b}}\n@misc{b,crossref={a}}\n".to_owned(),
             "@misc{a,crossref={a},xdata={a}}\n".to_owned(),
         ] {
