@@ -452,9 +452,24 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_name_and_bytes_have_a_type(name in ".{0,40}", head in proptest::collection::vec(any::<u8>(), 0..600)) {
+        fn any_name_and_bytes_have_a_type(
+            name in "([a-zA-Z0-9~#,._-]{0,6}|\\PC{0,4})([.](gz|tar|tgz|html|py|zip|PDF|1|c|xz|md|so[.]2))?",
+            magic in proptest::sample::select(vec!["", "%PDF-", "\u{1f}", "PK\u{3}\u{4}", "#!/bin/sh\n", "<html", "BZh9", "\u{7f}ELF"]),
+            rest in proptest::collection::vec(prop_oneof![any::<u8>(), 32..127_u8], 0..300),
+        ) {
+            let head = [magic.as_bytes(), rest.as_slice()].concat();
             let found = recognize(&name, &head);
             prop_assert!(!found.name().is_empty());
+            prop_assert_eq!(recognize(&name.to_ascii_uppercase(), &head), found);
+            let is_text_by_magic = head.starts_with(b"#!") || head.starts_with(b"%!PS");
+            let has_mark = head.starts_with(b"\xff\xfe") || head.starts_with(b"\xfe\xff");
+            if head.contains(&0) && !is_text_by_magic && !has_mark {
+                prop_assert!(!found.is_text(), "{name:?} is {found:?}");
+            }
+            if !head.is_empty() && head.iter().all(|it| (b' '..=b'~').contains(it)) && magic != "BZh9" {
+                let packed = [Type::Gzip, Type::GzipTar, Type::Zip, Type::Compressed];
+                prop_assert!(!packed.contains(&found), "{name:?} is {found:?}");
+            }
         }
     }
 }
