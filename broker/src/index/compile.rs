@@ -209,7 +209,8 @@ impl<'a> Compiler<'a> {
                 each(places, |place| held(fuzzy(place, &exact, *edits)))
             }
             Value::Regex(pattern) => {
-                let pattern = format!("(?i:{})", words::fold_pattern(pattern));
+                let pattern = words::fold_pattern(pattern);
+                let pattern = if is_small(&pattern) { pattern } else { format!("(?i:{pattern})") };
                 let mut queries = Vec::with_capacity(places.len());
                 for place in places {
                     queries.push(weigh_by(held(regex(place, &pattern)?), place.weight()));
@@ -288,6 +289,14 @@ fn regex(place: &Place, pattern: &str) -> Result<Box<dyn Engine>, String> {
         format!("the regular expression {what}; write a simpler one")
     })?;
     Ok(Box::new(query))
+}
+
+/// Whether `pattern` matches the same words, which are in small letters, if it heeds their case; its
+/// automaton is made in half the time then.
+fn is_small(pattern: &str) -> bool {
+    pattern
+        .bytes()
+        .all(|it| it.is_ascii_lowercase() || it.is_ascii_digit() || b".*+?|(){}[],-".contains(&it))
 }
 
 /// Path of an attribute in the field of attributes.

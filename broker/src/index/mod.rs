@@ -31,7 +31,7 @@ use std::time::Duration;
 
 use collection::{Collection, Oid, Scanned, Version};
 use soif::Record;
-use tantivy::indexer::{IndexWriterOptions, LogMergePolicy};
+use tantivy::indexer::{IndexWriterOptions, LogMergePolicy, UserOperation};
 use tantivy::{IndexReader, IndexWriter, ReloadPolicy, TantivyError};
 use tokio::sync::watch;
 
@@ -439,13 +439,16 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 fn make_writer(engine: &tantivy::Index, options: IndexOptions) -> tantivy::Result<IndexWriter> {
     let threads = options.threads.max(1);
-    let writer = engine.writer_with_options(
+    let writer: IndexWriter = engine.writer_with_options(
         IndexWriterOptions::builder()
             .num_worker_threads(threads)
             .memory_budget_per_thread(options.heap_bytes / threads)
             .num_merge_threads(1)
             .build(),
     )?;
+    // A new writer numbers its first operation like the last commit. A merge that begins before the next
+    // one takes that operation for a part of the last, and may lose it: no delete may be the first.
+    writer.run(Vec::<UserOperation>::new())?;
     let mut merging = LogMergePolicy::default();
     merging.set_min_layer_size(SMALL_SEGMENT_DOCS);
     merging.set_del_docs_ratio_before_merge(DELETED_SHARE_MAX);
