@@ -21,6 +21,7 @@
 
 mod bloom;
 mod layers;
+mod listing;
 mod merge;
 mod run;
 mod store;
@@ -37,6 +38,7 @@ use crate::disk::Disk;
 use crate::holders::{CURSOR, HOLDERS, Holders};
 use crate::member::{get, put};
 use layers::Table;
+pub(crate) use listing::describe;
 use store::Store;
 
 const OBJECT: u8 = b'o';
@@ -174,26 +176,6 @@ impl Keys {
         Ok(self.store.get(&keyed(OBJECT, &[oid_key]))?.and_then(|it| Object::decode(&it)))
     }
 
-    /// Returns the live objects with their keys, by key.
-    pub(crate) fn objects(&self) -> impl Iterator<Item = Outcome<(Vec<u8>, Object)>> + use<> {
-        let entries = self.store.scan(&[OBJECT], &[OBJECT]);
-        entries.filter_map(|it| match it {
-            Ok((key, value)) => Some(Ok((key[1..].to_vec(), Object::decode(&value)?))),
-            Err(error) => Some(Err(error)),
-        })
-    }
-
-    /// Returns the hashes of confirmed roots, and the serials of the confirmations.
-    pub(crate) fn confirmations(&self) -> Outcome<Vec<(u64, u64)>> {
-        let found = self.store.few(&[ROOT])?.into_iter();
-        Ok(found
-            .filter_map(|(key, value)| {
-                let hash = u64::from_le_bytes(key[1..].try_into().ok()?);
-                Some((hash, get(&mut &value[..])?))
-            })
-            .collect())
-    }
-
     pub(crate) fn note(&self, key: &[u8]) -> Outcome<Option<Vec<u8>>> {
         self.store.get(&noted(key))
     }
@@ -304,41 +286,6 @@ impl Keys {
         let watermark = self.watermark().unwrap_or_default();
         Writes { keys: self, pending: Table::new(), replay_bytes: 0, watermark }
     }
-
-    /// Returns everything that a rebuilt index must have alike, in key order: all but the expiry
-    /// queue, whose entries may have moved on.
-    pub(crate) fn comparable(
-        &self,
-    ) -> Outcome<impl Iterator<Item = Outcome<(Vec<u8>, Vec<u8>)>> + '_> {
-        let few = self.store.few(&[])?.into_iter().map(Ok);
-        Ok(self.store.scan(&[], &[MD5]).chain(few).map(|item| {
-            let (key, value) = item?;
-            match Object::decode(&value) {
-                Some(mut object) if key.first() == Some(&OBJECT) => {
-                    let queued = keyed(EXPIRY, &[&object.due.to_be_bytes(), &key[1..]]);
-                    // A missing place in the queue must show as a difference.
-                    object.due = u64::from(self.store.get(&queued)?.is_none());
-                    Ok((key, object.encode()))
-                }
-                _ => Ok((key, value)),
-            }
-        }))
-    }
-}
-
-/// Shows a key of the index in words.
-pub(crate) fn describe(key: &[u8]) -> String {
-    let what = match key.first() {
-        Some(&OBJECT) => "object",
-        Some(&MD5) => "MD5",
-        Some(&ROOT) => "root",
-        Some(&NOTE) => "note",
-        Some(&SOURCE) => "source",
-        Some(&SOURCE_CURSOR) => "cursor",
-        _ => "unknown key",
-    };
-    let rest = key.get(1..).unwrap_or_default();
-    format!("{what} {}", rest.escape_ascii())
 }
 
 fn keyed(kind: u8, parts: &[&[u8]]) -> Vec<u8> {
