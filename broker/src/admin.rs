@@ -67,6 +67,9 @@ async fn pull(State(handle): State<Handle>, Query(query): Query<PullQuery>) -> R
 async fn confirm(State(handle): State<Handle>) -> Response {
     match handle.confirm().await {
         Ok(Swept::Done { expired }) => axum::Json(json!({ "expired": expired })).into_response(),
+        Ok(Swept::Waiting { until }) => {
+            axum::Json(json!({ "waiting_until_ms": until.0 })).into_response()
+        }
         Ok(Swept::Held { would_expire, of }) => {
             axum::Json(json!({ "held": would_expire, "of": of })).into_response()
         }

@@ -104,6 +104,12 @@ impl Catalog {
                     tracing::info!(expired, "objects expired");
                 }
             }
+            Swept::Waiting { until } => {
+                tracing::info!(
+                    until_ms = until.0,
+                    "expiry waits: the clock jumped, or we were away"
+                );
+            }
             Swept::Held { would_expire, of } => {
                 if known.held.is_none() {
                     tracing::warn!(would_expire, of, "an expiry is held; confirm it or look why");

@@ -38,6 +38,11 @@ pub(crate) struct Manifest {
     pub(crate) serial: u64,
     pub(crate) stamp: u64,
     pub(crate) commit: u64,
+    /// When expiry was last looked at, in Unix milliseconds; 0: never.
+    pub(crate) swept: u64,
+    /// Until when nothing expires by itself, since the clock had jumped or nobody had looked for long,
+    /// in Unix milliseconds.
+    pub(crate) unswept_until: u64,
     /// Numbers of the segments, in log order; the last is the one written to.
     pub(crate) segments: Vec<u64>,
     /// How long the sealed ones are, in bytes: one that is cut at a member's end shows by it alone.
@@ -91,6 +96,8 @@ impl Manifest {
                 "stamp" => manifest.stamp = number()?,
                 "commit" => manifest.commit = number()?,
                 "residue" => manifest.residue = number()?,
+                "swept" => manifest.swept = number()?,
+                "unswept-until" => manifest.unswept_until = number()?,
                 "lost" => manifest.lost = number()? != 0,
                 "segment" => {
                     let (segment, bytes) = value
@@ -118,6 +125,8 @@ impl Manifest {
             ("stamp", self.stamp),
             ("commit", self.commit),
             ("lost", u64::from(self.lost)),
+            ("swept", self.swept),
+            ("unswept-until", self.unswept_until),
         ];
         // Writing to a string cannot fail.
         for (word, value) in facts {
@@ -193,6 +202,8 @@ mod tests {
             serial: 12,
             stamp: 1_000,
             commit: 11,
+            swept: 13,
+            unswept_until: 14,
             segments: vec![4, 2],
             sealed: BTreeMap::from([(4, 70)]),
         }

@@ -6,7 +6,7 @@ use std::ops::AddAssign;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::change::{Oid, Version};
+use crate::change::{Oid, Stamp, Version};
 use crate::error::Damage;
 
 /// A part of a segment that was given up when the collection was opened.
@@ -138,6 +138,12 @@ pub enum Swept {
     Done {
         /// How many.
         expired: u64,
+    },
+    /// The clock has jumped, or nobody had looked for long: nothing was deleted, so that what lives
+    /// can be confirmed first.
+    Waiting {
+        /// Until when.
+        until: Stamp,
     },
     /// Too large a share has expired: nothing was deleted. A sweep with a greater share, at an
     /// admin's word, deletes them.

@@ -4,26 +4,42 @@
 //! of its root if that is later. The expiry queue knows only the former; what comes up for expiry
 //! too early because of the latter is moved on in the queue.
 //!
+//! Only time in which an object could be confirmed counts. If six hours or more have passed since
+//! expiry was last looked at, the clock has jumped, the machine slept, or the daemon was down: then
+//! nothing expires for as long again, at most for a day, unless an administrator says so. A clock that
+//! is set back lets things live longer, which harms nobody.
+//!
 //! Source: TR §3 (Time-to-Live); DESIGN.md, "Life" and "Restraint".
 
 use crate::change::{Change, Note, Oid, Stamp};
 use crate::collection::Collection;
 use crate::error::Error;
 use crate::holders::Holders;
+use crate::log::Tail;
 use crate::report::Swept;
 
+/// Longest time between two looks at expiry that counts towards it, in milliseconds: six hours.
+const PAUSE_MS_MAX: u64 = 6 * 3_600_000;
+/// How long expiry waits at most after a longer one, in milliseconds: a day.
+const HOLD_MS_MAX: u64 = 24 * 3_600_000;
+/// How often the time of a look is written down, in milliseconds: every hour.
+const NOTED_MS: u64 = 3_600_000;
 /// Objects deleted in one commit.
 const DELETES_MAX: usize = 4096;
 
 impl Collection {
     /// Deletes the objects whose time-to-live has run out, unless more than `max_share` (0 to 1) of
-    /// all have.
+    /// all have, or, where that is below 1, time has passed that nobody can have confirmed them in.
     ///
     /// # Errors
     ///
     /// As for [`commit`](Self::commit).
     pub fn sweep(&self, now: Stamp, max_share: f64) -> Result<Swept, Error> {
         let mut tail = self.inner.tail();
+        let until = self.unswept_until(&mut tail, now)?;
+        if now.0 < until && max_share < 1.0 {
+            return Ok(Swept::Waiting { until: Stamp(until) });
+        }
         let (would_expire, of) = (self.count_expired(now)?, self.len());
         if !is_within(would_expire, of, max_share) {
             return Ok(Swept::Held { would_expire, of });
@@ -39,6 +55,26 @@ impl Collection {
             from = next;
         }
         Ok(Swept::Done { expired })
+    }
+
+    /// Notes that expiry is looked at, and returns until when nothing may expire by itself.
+    fn unswept_until(&self, tail: &mut Tail, now: Stamp) -> Result<u64, Error> {
+        let mut manifest = tail.manifest_now();
+        let last = if manifest.swept == 0 { tail.stamp.0 } else { manifest.swept };
+        let passed = now.0.saturating_sub(last);
+        if PAUSE_MS_MAX < passed {
+            manifest.unswept_until = now.0.saturating_add(passed.min(HOLD_MS_MAX));
+        } else if HOLD_MS_MAX < manifest.unswept_until.saturating_sub(now.0) {
+            // The clock was ahead then.
+            manifest.unswept_until = 0;
+        }
+        let until = manifest.unswept_until;
+        if manifest.swept == 0 || now.0 < last || NOTED_MS <= passed {
+            manifest.swept = now.0.max(1);
+            tail.go_on(&self.inner.log)?;
+            tail.replace(manifest, &self.inner.log)?;
+        }
+        Ok(until)
     }
 
     fn count_expired(&self, now: Stamp) -> Result<u64, Error> {
@@ -101,8 +137,12 @@ mod tests {
     const OBJECTS: u64 = DELETES_MAX as u64 + 1;
 
     fn filled(dir: &std::path::Path) -> Collection {
+        filled_with(dir, OBJECTS)
+    }
+
+    fn filled_with(dir: &std::path::Path, objects: u64) -> Collection {
         let (collection, _) = Collection::open(dir, Options::default(), Stamp(0)).unwrap();
-        let updates = (0..OBJECTS).map(|n| {
+        let updates = (0..objects).map(|n| {
             let mut record = Record::new("FILE", format!("http://h/{n}"));
             record.push(GATHERER_ID, "g");
             record.push(GATHERER_ROOT, "http://h/");
@@ -128,6 +168,59 @@ mod tests {
         assert_eq!(swept(40), Swept::Done { expired: OBJECTS });
         assert!(before + 2 <= collection.stats().members);
         assert!(collection.is_empty());
+        assert_eq!(collection.verify().unwrap().problems, []);
+    }
+
+    fn confirmed(collection: &Collection, at: u64) {
+        let (gatherer, root) = ("g".to_owned(), "http://h/".to_owned());
+        let confirm = Change::Confirm { gatherer, root, at: Stamp(at) };
+        let batch = Batch { changes: vec![confirm], notes: Vec::new() };
+        collection.commit(batch, Stamp(at)).unwrap();
+    }
+
+    #[test]
+    fn a_clock_set_forward_or_back_lets_nothing_expire_early() {
+        const HOUR: u64 = DAY / 24;
+        const STEP: usize = 5 * 3_600_000;
+        let dir = tempfile::tempdir().unwrap();
+        let mut collection = filled_with(dir.path(), 10);
+        // Unconfirmed for all but half a day of its time, and looked at every hour.
+        let begin = 29 * DAY + DAY / 2;
+        let sweep = |collection: &Collection, at: u64| collection.sweep(Stamp(at), 0.9).unwrap();
+        for at in (0..=begin).step_by(STEP) {
+            assert_eq!(sweep(&collection, at), Swept::Done { expired: 0 });
+        }
+        // A day forward: it would all be gone, but it waits, over a restart too.
+        for at in (begin + DAY..begin + DAY + DAY / 2).step_by(STEP) {
+            let until = Stamp(begin + 2 * DAY);
+            assert_eq!(sweep(&collection, at), Swept::Waiting { until });
+            drop(collection);
+            collection = Collection::open(dir.path(), Options::default(), Stamp(at)).unwrap().0;
+        }
+        let stamp = collection.inner.tail().stamp;
+        // Back again: as if nothing had been, and stamps do not fall.
+        let again = begin + HOUR;
+        assert_eq!(sweep(&collection, again), Swept::Done { expired: 0 });
+        confirmed(&collection, again);
+        assert!(stamp <= collection.inner.tail().stamp);
+        for at in (again..again + 29 * DAY).step_by(STEP) {
+            assert_eq!(sweep(&collection, at), Swept::Done { expired: 0 });
+        }
+        // A time to live that has really passed is over; an administrator need not wait.
+        let gone = Swept::Done { expired: 10 };
+        assert!(matches!(sweep(&collection, again + 60 * DAY), Swept::Waiting { .. }));
+        assert_eq!(collection.sweep(Stamp(again + 60 * DAY), 1.0).unwrap(), gone);
+    }
+
+    #[test]
+    fn a_confirmation_made_while_the_clock_was_ahead_lasts() {
+        let dir = tempfile::tempdir().unwrap();
+        let collection = filled(dir.path());
+        collection.sweep(Stamp(1), 0.9).unwrap();
+        confirmed(&collection, 5 * DAY);
+        confirmed(&collection, 4 * DAY);
+        assert_eq!(collection.inner.tail().stamp, Stamp(5 * DAY));
+        assert_eq!(collection.sweep(Stamp(33 * DAY), 1.0).unwrap(), Swept::Done { expired: 0 });
         assert_eq!(collection.verify().unwrap().problems, []);
     }
 
