@@ -18,7 +18,6 @@ use crate::disk::Disk;
 use crate::error::{Damage, Error};
 use crate::log::{Log, Tail, View};
 use crate::manifest::Manifest;
-use crate::member::{MEMBER_BYTES_MAX, Unpacker};
 use crate::report::Cut;
 use crate::segment::{Entry, Segment, Survey};
 
@@ -163,8 +162,8 @@ fn tail(manifest: Manifest, segments: &[Arc<Segment>]) -> Result<Tail, Error> {
         }
     }
     if let Some((segment, entry)) = last {
-        let member = segment.read(&entry, &mut Unpacker::new(MEMBER_BYTES_MAX))?;
-        let stamp = member.header.entries.last().map_or(Stamp(0), |(_, stamp)| *stamp);
+        let header = segment.header(&entry)?;
+        let stamp = header.entries.last().map_or(Stamp(0), |(_, stamp)| *stamp);
         tail.stamp = tail.stamp.max(stamp);
     }
     Ok(tail)

@@ -176,6 +176,20 @@ impl Segment {
         }
     }
 
+    /// Reads a member's header, whatever became of the rest.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Damaged`]; the system's.
+    pub(crate) fn header(&self, entry: &Entry) -> Result<Header, Error> {
+        let head = self.window(entry.offset, HEADER_BYTES_MAX.min(entry.bytes as usize))?;
+        match Header::read(&head) {
+            Ok(Frame::Whole(place)) => Ok(place.header),
+            Ok(Frame::More(_)) => Err(self.damage(entry, Damage::Truncated)),
+            Err(what) => Err(self.damage(entry, what)),
+        }
+    }
+
     /// Checks a member's bytes against its checksums.
     ///
     /// # Errors

@@ -26,6 +26,9 @@ pub(crate) enum Command {
     /// Check every member, keep the good ones, and make the key index anew; after damage that a start
     /// does not repair.
     Rebuild(Place),
+    /// Give up what lives in damaged members, and leave them out of the log: where no daemon can fetch or
+    /// gather it again. `verify` names it first.
+    DropDamaged(Place),
     /// Write all live objects as SOIF.
     Export {
         #[command(flatten)]
@@ -62,6 +65,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
             output::line(&format!("the key index is made anew: {objects}"))?;
             Ok(ExitCode::SUCCESS)
         }
+        Command::DropDamaged(place) => drop_damaged(&place),
         Command::Export { place, output } => export(&place.open()?, output.as_deref()),
         Command::Stats { place, json } => stats(&place.open()?, json),
     }
@@ -130,6 +134,9 @@ fn verify(place: &Place) -> anyhow::Result<ExitCode> {
         let (file, offset) = (problem.file.display(), problem.offset);
         output::line(&format!("{file}: byte {offset}: {}", problem.message))?;
     }
+    for oid in &report.lost {
+        output::line(&format!("lost: {oid}"))?;
+    }
     let problems = u64::try_from(report.problems.len() + lost).unwrap_or(u64::MAX);
     output::line(&format!(
         "{}, {}, {}, {}, {}: {}",
@@ -141,6 +148,18 @@ fn verify(place: &Place) -> anyhow::Result<ExitCode> {
         output::counted(problems, "problem"),
     ))?;
     Ok(if problems == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Leaves out what is damaged anywhere.
+fn drop_damaged(place: &Place) -> anyhow::Result<ExitCode> {
+    let collection = place.open()?;
+    collection.scrub(u64::MAX)?;
+    for damaged in collection.health().damaged {
+        output::line(&format!("dropped: {damaged}"))?;
+    }
+    let dropped = collection.drop_damaged(Stamp(net::clock::now_ms()))?;
+    output::line(&format!("{} given up", output::counted(dropped, "object")))?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn export(collection: &Collection, output: Option<&Path>) -> anyhow::Result<ExitCode> {
@@ -221,6 +240,32 @@ mod tests {
         assert_eq!(dir.path().read_dir().unwrap().count(), 1);
         let place = Place { dir: dir.path().join("none") };
         assert!(place.open().unwrap_err().to_string().contains("there is no folder"));
+    }
+
+    #[test]
+    fn what_is_damaged_is_dropped_by_a_word() {
+        let dir = tempfile::tempdir().unwrap();
+        let now = Stamp(net::clock::now_ms());
+        {
+            let (collection, _) = Collection::open(dir.path(), Options::default(), now).unwrap();
+            let mut record = soif::Record::new("FILE", "http://h/1");
+            record.push(collection::GATHERER_ID, "g");
+            let changes = vec![collection::Change::Update(record)];
+            collection.commit(collection::Batch { changes, notes: Vec::new() }, now).unwrap();
+            collection.compact(now).unwrap();
+        }
+        let place = Place { dir: dir.path().to_owned() };
+        assert_eq!(verify(&place).unwrap(), ExitCode::SUCCESS);
+        let segment = dir.path().join("segment-00000003.gz");
+        let mut bytes = std::fs::read(&segment).unwrap();
+        let last = bytes.len() - 12;
+        bytes[last] ^= 1;
+        std::fs::write(&segment, bytes).unwrap();
+        assert_eq!(verify(&place).unwrap(), ExitCode::FAILURE);
+        assert_eq!(place.open().unwrap().len(), 1, "nothing is given up unasked");
+        drop_damaged(&place).unwrap();
+        assert_eq!(verify(&place).unwrap(), ExitCode::SUCCESS);
+        assert_eq!(place.open().unwrap().len(), 0);
     }
 
     #[test]
