@@ -173,7 +173,11 @@ impl Served {
 }
 
 fn client() -> Client {
-    Client::new(Settings { allow_private: true, ..Settings::default() })
+    Client::new(Settings {
+        allow_private: true,
+        response_bytes_max: u64::MAX,
+        ..Settings::default()
+    })
 }
 
 /// Fetches a body and returns its size, in bytes.

@@ -34,8 +34,10 @@ use tokio::time::timeout;
 use crate::change::{Epoch, Version};
 use crate::collection::Collection;
 use crate::error::Error;
+use crate::hot::Hot;
+use crate::log::View;
 use crate::member;
-use crate::served::{self, Part};
+use crate::served;
 use crate::snapshot::{self, Snapshot, Snapshots};
 
 /// Longest `wait`, in seconds.
@@ -126,6 +128,7 @@ struct Shared {
     collection: Collection,
     options: FeedOptions,
     snapshots: Mutex<Snapshots>,
+    hot: Hot,
     waiting: Semaphore,
     counts: Counts,
 }
@@ -141,7 +144,16 @@ impl FeedServer {
         ));
         let waiting = Semaphore::new(options.waiting_max);
         let counts = Counts::default();
-        Self { shared: Arc::new(Shared { collection, options, snapshots, waiting, counts }) }
+        Self {
+            shared: Arc::new(Shared {
+                collection,
+                options,
+                snapshots,
+                hot: Hot::default(),
+                waiting,
+                counts,
+            }),
+        }
     }
 
     /// Answers `GET` and `HEAD` of `/feed` and `/snapshot/ID`; 404 for all else.
@@ -194,7 +206,7 @@ impl FeedServer {
                 self.expire_snapshots();
                 add(&self.shared.counts.deltas, 1);
                 add(&self.shared.counts.woken, u64::from(woken));
-                return Ok(delta(have, &found));
+                return Ok(found);
             }
         }
         let snapshot = self.current_snapshot().await?;
@@ -220,19 +232,48 @@ impl FeedServer {
         }
     }
 
-    /// Returns what follows `have`; `None` if a snapshot is due.
-    async fn look_up(&self, have: Version) -> Result<Option<Delta>, Refusal> {
-        let collection = self.shared.collection.clone();
-        blocking(move || {
-            let view = collection.inner.log.view();
-            let to = view.version;
-            if have.serial < view.horizon || to.serial < have.serial || to.epoch != have.epoch {
-                return Ok(None);
+    /// Returns the answer with what follows `have`; `None` if a snapshot is due.
+    async fn look_up(&self, have: Version) -> Result<Option<Response<Body>>, Refusal> {
+        let view = self.shared.collection.inner.log.view();
+        if !follows(&view, have) {
+            return Ok(None);
+        }
+        if let Some(file) = self.shared.hot.find(&view, have.serial) {
+            let mut response = self.delta(have, view.version, file.len());
+            file.answer(&mut response);
+            return Ok(Some(response));
+        }
+        let this = self.clone();
+        blocking(move || this.assemble(have, &view).map(Some)).await
+    }
+
+    /// Puts together the answer with what follows `have`.
+    fn assemble(&self, have: Version, view: &View) -> Result<Response<Body>, Error> {
+        view.is_sound(have.serial)?;
+        let parts = view.parts(have.serial).0;
+        let tail = Bytes::from(member::end_mark(view.version));
+        let length = served::bytes_of(&parts) + tail.len() as u64;
+        let mut response = self.delta(have, view.version, length);
+        match self.shared.hot.make(view, have.serial, &parts, &tail) {
+            Ok(Some(file)) => file.answer(&mut response),
+            Ok(None) => *response.body_mut() = served::body(&parts, &tail, 0, length),
+            Err(error) => {
+                view.is_sound(have.serial)?;
+                let dir = &self.shared.collection.inner.dir;
+                return Err(Error::io("cannot read a segment in", dir, error));
             }
-            view.is_sound(have.serial)?;
-            Ok(Some(Delta { parts: view.parts(have.serial).0, to, objects: collection.len() }))
-        })
-        .await
+        }
+        Ok(response)
+    }
+
+    /// Makes an answer with a delta of `length` bytes, but for its body.
+    fn delta(&self, have: Version, to: Version, length: u64) -> Response<Body> {
+        let mut response = Response::new(body::empty());
+        let headers = response.headers_mut();
+        describe(headers, "delta", have.serial, to, self.shared.collection.len());
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store, no-transform"));
+        headers.insert(header::CONTENT_LENGTH, value(length));
+        response
     }
 
     async fn snapshot(&self, id: &str, request: &Request<()>) -> Result<Response<Body>, Refusal> {
@@ -267,7 +308,7 @@ impl FeedServer {
         let now = clock::monotonic();
         let epoch = self.shared.collection.version().epoch;
         if let Some(snapshot) = snapshots.current(epoch, now)
-            && self.look_up(snapshot.to).await?.is_some()
+            && follows(&self.shared.collection.inner.log.view(), snapshot.to)
         {
             return Ok(snapshot);
         }
@@ -301,14 +342,6 @@ async fn blocking<T: Send + 'static>(
         Ok(Err(error)) => Err(failed(&error)),
         Err(error) => Err(failed(&error)),
     }
-}
-
-/// What follows a version.
-struct Delta {
-    parts: Vec<Part>,
-    to: Version,
-    /// Live objects.
-    objects: u64,
 }
 
 /// The answer to one who asks for what is damaged.
@@ -370,17 +403,10 @@ fn negotiate(headers: &HeaderMap) -> Result<(), Refusal> {
     Err(Refusal::new(StatusCode::NOT_ACCEPTABLE, message))
 }
 
-fn delta(have: Version, found: &Delta) -> Response<Body> {
-    let (to, objects) = (found.to, found.objects);
-    let tail = Bytes::from(member::end_mark(to));
-    let mut response = Response::new(body::empty());
-    let length = served::bytes_of(&found.parts) + tail.len() as u64;
-    *response.body_mut() = served::body(&found.parts, &tail, 0, length);
-    describe(response.headers_mut(), "delta", have.serial, to, objects);
-    let headers = response.headers_mut();
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store, no-transform"));
-    headers.insert(header::CONTENT_LENGTH, value(length));
-    response
+/// Whether all that has changed since `have` can be told.
+fn follows(view: &View, have: Version) -> bool {
+    let to = view.version;
+    view.horizon <= have.serial && have.serial <= to.serial && to.epoch == have.epoch
 }
 
 /// Says what the body is.

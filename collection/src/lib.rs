@@ -16,6 +16,7 @@ mod error;
 pub mod feed;
 mod heal;
 mod holders;
+mod hot;
 mod index;
 mod intake;
 mod keys;

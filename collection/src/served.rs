@@ -37,6 +37,17 @@ pub(crate) fn bytes_of(parts: &[Part]) -> u64 {
 
 /// Returns a body of the bytes `from..to` of the parts and the `tail` after them, counted as one.
 pub(crate) fn body(parts: &[Part], tail: &Bytes, from: u64, to: u64) -> Body {
+    body::pieces(pieces(parts, tail, from, to), to.saturating_sub(from))
+}
+
+/// Returns what reads the bytes `from..to` of the parts and the `tail` after them, counted as one,
+/// piece by piece.
+pub(crate) fn pieces(
+    parts: &[Part],
+    tail: &Bytes,
+    from: u64,
+    to: u64,
+) -> impl FnMut() -> io::Result<Option<Bytes>> + Send + Unpin + use<> {
     let (mut at, mut taken) = (0, VecDeque::new());
     for part in parts {
         let (start, end) = (at, at + (part.end - part.start));
@@ -52,7 +63,7 @@ pub(crate) fn body(parts: &[Part], tail: &Bytes, from: u64, to: u64) -> Body {
     }
     let in_tail = |byte: u64| usize::try_from(byte.saturating_sub(at)).unwrap_or(0).min(tail.len());
     let mut tail = tail.slice(in_tail(from)..in_tail(to).max(in_tail(from)));
-    let read = move || {
+    move || {
         while let Some(left) = taken.front_mut() {
             if left.part.start < left.part.end {
                 return left.next().map(Some);
@@ -61,8 +72,7 @@ pub(crate) fn body(parts: &[Part], tail: &Bytes, from: u64, to: u64) -> Body {
         }
         let tail = std::mem::take(&mut tail);
         Ok((!tail.is_empty()).then_some(tail))
-    };
-    body::pieces(read, to.saturating_sub(from))
+    }
 }
 
 /// What is still to be sent of a part.

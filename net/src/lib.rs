@@ -14,6 +14,7 @@ pub mod guard;
 pub mod host;
 mod pool;
 mod response;
+pub mod sendfile;
 pub mod server;
 mod session;
 pub mod shutdown;

@@ -313,7 +313,9 @@ impl Connection {
             None => {
                 let request = request.map(|it| Inbound::body(it, &self.limits));
                 let Ok(response) = service.oneshot(request).await;
-                (response.map(body::boxed), verdict.chunked)
+                let mut response = response.map(body::boxed);
+                self.exchange.outbox.body(&mut response);
+                (response, verdict.chunked)
             }
         };
         let mut response = response.map(|body| Answer { body, _open: open });

@@ -17,6 +17,7 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::framing::{Scanner, Verdict};
+use crate::sendfile::Outbox;
 use crate::server::Limits;
 
 /// What a slow peer has to move within its time to get that time again, in bytes.
@@ -36,6 +37,8 @@ pub(crate) struct Exchange {
     open: AtomicUsize,
     /// A request was refused before it was read.
     linger: AtomicBool,
+    /// Files that answers are sent from.
+    pub(crate) outbox: Arc<Outbox>,
 }
 
 impl Exchange {
@@ -249,7 +252,10 @@ impl AsyncWrite for Wire {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        let written = match self.exchange.outbox.is_hole(bytes) {
+            true => self.exchange.outbox.poll_send(&self.stream, cx, bytes.len()),
+            false => Pin::new(&mut self.stream).poll_write(cx, bytes),
+        };
         self.watch_write(cx, written)
     }
 
@@ -258,7 +264,16 @@ impl AsyncWrite for Wire {
         cx: &mut Context<'_>,
         pieces: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, pieces);
+        let outbox = &self.exchange.outbox;
+        let first = pieces.iter().position(|it| outbox.is_hole(it)).unwrap_or(pieces.len());
+        let (before, rest) = pieces.split_at(first);
+        let written = if before.iter().all(|it| it.is_empty()) && !rest.is_empty() {
+            let holes = rest.iter().take_while(|it| outbox.is_hole(it));
+            let most = holes.map(|it| it.len()).sum();
+            outbox.poll_send(&self.stream, cx, most)
+        } else {
+            Pin::new(&mut self.stream).poll_write_vectored(cx, before)
+        };
         self.watch_write(cx, written)
     }
 

@@ -1,0 +1,141 @@
+//! Files that the kernel sends: every byte arrives, in order, whoever asks for what in between.
+
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::BodyExt;
+use net::body::{self, Body};
+use net::sendfile::MemoryFile;
+use net::server::{Limits, bind, serve};
+use net::shutdown::Shutdown;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+use tower::service_fn;
+
+const SOON: Duration = Duration::from_secs(20);
+
+/// Bytes of which no two neighborhoods are alike.
+fn content(len: usize) -> Vec<u8> {
+    let number = |n: usize| (n as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
+    (0..len.div_ceil(8)).flat_map(number).take(len).collect()
+}
+
+fn file(len: usize) -> MemoryFile {
+    let mut pieces: Vec<Bytes> =
+        content(len).chunks(100_000).rev().map(|it| it.to_vec().into()).collect();
+    MemoryFile::of(move || Ok(pieces.pop())).unwrap()
+}
+
+/// `/file/LEN` is sent by the kernel, anything else is its own path.
+async fn answer(request: Request<Body>) -> Result<Response<Body>, Infallible> {
+    let path = request.uri().path().to_owned();
+    let mut response = Response::new(body::full(path.clone()));
+    if let Some(len) = path.strip_prefix("/file/") {
+        file(len.parse().unwrap()).answer(&mut response);
+        response.headers_mut().insert("content-length", len.parse().unwrap());
+    }
+    if request.method() == "HEAD" {
+        *response.body_mut() = body::empty();
+    }
+    Ok(response)
+}
+
+async fn server() -> (SocketAddr, JoinSet<()>) {
+    let listener = bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let mut tasks = JoinSet::new();
+    tasks.spawn(async move {
+        serve(listener, service_fn(answer), Limits::default(), Shutdown::new()).await.unwrap();
+    });
+    (address, tasks)
+}
+
+fn request(method: &str, path: &str, connection: &str) -> String {
+    format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: {connection}\r\n\r\n")
+}
+
+/// Sends requests behind each other and returns the bodies of the answers, each with its length.
+async fn bodies(stream: &mut TcpStream, requests: &[(&str, &str)]) -> Vec<Vec<u8>> {
+    let mut all = String::new();
+    for (at, (method, path)) in requests.iter().enumerate() {
+        let last = at + 1 == requests.len();
+        all.push_str(&request(method, path, if last { "close" } else { "keep-alive" }));
+    }
+    stream.write_all(all.as_bytes()).await.unwrap();
+    let mut answers = Vec::new();
+    timeout(SOON, stream.read_to_end(&mut answers)).await.unwrap().unwrap();
+    let mut rest = answers.as_slice();
+    let mut found = Vec::new();
+    for (method, _) in requests {
+        let end = rest.windows(4).position(|it| it == b"\r\n\r\n").unwrap() + 4;
+        let head = String::from_utf8_lossy(&rest[..end]).to_lowercase();
+        let len = head.lines().find_map(|it| it.strip_prefix("content-length: ")).unwrap();
+        let len: usize = if *method == "HEAD" { 0 } else { len.parse().unwrap() };
+        found.push(rest[end..end + len].to_vec());
+        rest = &rest[end + len..];
+    }
+    assert!(rest.is_empty(), "{} bytes too many", rest.len());
+    found
+}
+
+#[tokio::test]
+async fn files_and_other_answers_follow_each_other_on_one_connection() {
+    let (address, _tasks) = server().await;
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let asked = [
+        ("GET", "/file/3000001"),
+        ("GET", "/between"),
+        ("HEAD", "/file/70000"),
+        ("GET", "/file/0"),
+        ("GET", "/file/1"),
+        ("GET", "/file/5000000"),
+        ("GET", "/last"),
+    ];
+    let found = bodies(&mut stream, &asked).await;
+    for ((method, path), body) in asked.iter().zip(found) {
+        let expected = match (*method, path.strip_prefix("/file/")) {
+            ("HEAD", _) => Vec::new(),
+            (_, Some(len)) => content(len.parse().unwrap()),
+            (_, None) => path.as_bytes().to_vec(),
+        };
+        assert!(body == expected, "{method} {path}: {} bytes", body.len());
+    }
+}
+
+#[tokio::test]
+async fn whoever_goes_away_in_the_middle_harms_nobody() {
+    let (address, _tasks) = server().await;
+    for _ in 0..20 {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream.write_all(request("GET", "/file/9000000", "close").as_bytes()).await.unwrap();
+        let mut some = [0; 10_000];
+        stream.read_exact(&mut some).await.unwrap();
+    }
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let found = bodies(&mut stream, &[("GET", "/file/9000000")]).await;
+    assert!(found[0] == content(9_000_000));
+}
+
+#[tokio::test]
+async fn the_body_can_be_read_by_others_too() {
+    let response = answer(Request::new(body::empty()).map(|it: Body| it)).await.unwrap();
+    assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), "/");
+    let mut response = Response::new(body::empty());
+    file(300_000).answer(&mut response);
+    assert!(response.into_body().collect().await.unwrap().to_bytes() == content(300_000));
+}
+
+#[test]
+fn what_cannot_be_read_makes_no_file() {
+    let mut pieces =
+        vec![Err(std::io::Error::other("damaged")), Ok(Some(Bytes::from_static(b"x")))];
+    let error = MemoryFile::of(move || pieces.pop().unwrap()).unwrap_err();
+    assert_eq!(error.to_string(), "damaged");
+}
