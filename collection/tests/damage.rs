@@ -311,11 +311,17 @@ fn any_state_of_the_keys_gives_the_same_answers() {
         answers(&collection)
     };
     type Break = fn(&Path, &Path);
-    let break_keys: [(&str, Break); 6] = [
+    let break_keys: [(&str, Break); 7] = [
         ("deleted", |keys, _| fs::remove_dir_all(keys).unwrap()),
         ("older", |keys, old| {
             fs::remove_dir_all(keys).unwrap();
             copy(&old.join("keys"), keys);
+        }),
+        ("of another collection", |keys, _| {
+            let other = tempfile::tempdir().unwrap();
+            fill(other.path(), 2);
+            fs::remove_dir_all(keys).unwrap();
+            copy(&other.path().join("keys"), keys);
         }),
         ("truncated", |keys, _| {
             let db = keys.join("db");
@@ -348,7 +354,7 @@ fn any_state_of_the_keys_gives_the_same_answers() {
         assert!(!recovery.lost, "{how}");
         if how == "older" {
             assert_eq!((recovery.replayed, recovery.keys_rebuilt), (2, None));
-        } else if matches!(how, "deleted" | "overwritten") {
+        } else if matches!(how, "deleted" | "overwritten" | "of another collection") {
             assert!(recovery.keys_rebuilt.is_some(), "{how}");
         }
     }
