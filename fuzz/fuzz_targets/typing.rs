@@ -1,5 +1,5 @@
-//! Any name (up to the first NUL) and any content: a type with a name, the same whatever the case of
-//! the file's name, and content that cannot be mistaken decides.
+//! Any name (up to the first NUL) and any content after it: a type with a name, the same whatever the
+//! case of the file's name, and content that cannot be mistaken decides.
 
 #![no_main]
 
@@ -11,7 +11,8 @@ const TEXT: &[&[u8]] = &[b"#!", b"%!PS", b"{\\rtf", b"\xc5\xd0\xd3\xc6", b"\xff\
 
 fuzz_target!(|bytes: &[u8]| {
     let split = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
-    let (name, head) = bytes.split_at(split);
+    let (name, rest) = bytes.split_at(split);
+    let head = rest.get(1..).unwrap_or_default();
     let name = String::from_utf8_lossy(name);
     let found = recognize(&name, head);
     assert!(!found.name().is_empty() && !found.name().contains(char::is_whitespace));
