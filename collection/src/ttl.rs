@@ -60,7 +60,12 @@ impl Collection {
     /// Notes that expiry is looked at, and returns until when nothing may expire by itself.
     fn unswept_until(&self, tail: &mut Tail, now: Stamp) -> Result<u64, Error> {
         let mut manifest = tail.manifest_now();
-        let last = if manifest.swept == 0 { tail.stamp.0 } else { manifest.swept };
+        let last = match (manifest.swept, tail.stamp.0) {
+            // A collection that is new has not been away.
+            (0, 0) => now.0,
+            (0, stamp) => stamp,
+            (swept, _) => swept,
+        };
         let passed = now.0.saturating_sub(last);
         if PAUSE_MS_MAX < passed {
             manifest.unswept_until = now.0.saturating_add(passed.min(HOLD_MS_MAX));
