@@ -284,6 +284,13 @@ fn what_nobody_confirms_expires_unless_it_is_too_much() {
     let list =
         vec![update("a", "a"), update("b", "b"), Change::Update(brief), Change::Update(elsewhere)];
     collection.commit(changes(list), Stamp(0)).unwrap();
+    // Time counts only if somebody looked, which deletes nothing at this share.
+    let look = |days: std::ops::Range<u64>| {
+        for at in (days.start * DAY..days.end * DAY).step_by(6 * 3_600_000) {
+            collection.sweep(Stamp(at), 0.0).unwrap();
+        }
+    };
+    look(0..1);
     assert_eq!(collection.sweep(Stamp(DAY - 1), 0.1).unwrap(), Swept::Done { expired: 0 });
     let held = Swept::Held { would_expire: 1, of: 4 };
     assert_eq!(collection.sweep(Stamp(DAY), 0.1).unwrap(), held);
@@ -291,6 +298,7 @@ fn what_nobody_confirms_expires_unless_it_is_too_much() {
     let confirm =
         Change::Confirm { gatherer: "g".into(), root: "http://root/".into(), at: Stamp(9 * DAY) };
     collection.commit(changes(vec![confirm]), Stamp(10 * DAY)).unwrap();
+    look(1..31);
     assert_eq!(collection.sweep(Stamp(31 * DAY), 0.5).unwrap(), Swept::Done { expired: 1 });
     assert_eq!(collection.get(&oid("elsewhere")).unwrap(), None);
     collection.commit(changes(vec![Change::Refresh(oid("a"))]), Stamp(32 * DAY)).unwrap();
