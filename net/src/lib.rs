@@ -14,10 +14,12 @@ pub mod guard;
 pub mod host;
 mod pool;
 mod response;
+mod room;
 pub mod sendfile;
 pub mod server;
 mod session;
 pub mod shutdown;
+pub mod tally;
 mod wire;
 
 pub use error::Error;

@@ -5,7 +5,8 @@
 //! (wire.rs), and an end within a bounded time.
 //!
 //! At [`Limits::connections_max`] the server asks idle connections to close and accepts no other
-//! until one is free; the newcomers wait in the system's queue.
+//! until one is free; the newcomers wait in the system's queue. One address gets
+//! [`Limits::peer_connections_max`] of them at most, so that it cannot take them all.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -13,7 +14,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -25,26 +26,22 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Notify;
 use tokio::task::{JoinError, JoinSet};
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 use tower::{Service, ServiceExt};
 
 use crate::body::{self, Body};
 use crate::error::{BoxError, Error};
 use crate::framing::Verdict;
 use crate::host::{self, HostPort};
+use crate::room::Room;
 use crate::shutdown::Shutdown;
+use crate::tally::{Event, Tally};
 use crate::wire::{Exchange, Meter, Open, Wire};
 
 /// How long requests in progress may go on after the shutdown starts.
 pub const DRAIN: Duration = Duration::from_millis(1_500);
-
-/// How long to wait when the system has no more sockets to give.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-
-/// How often idle connections are asked to make room while there is none.
-const SHED_EVERY: Duration = Duration::from_secs(1);
 
 /// Read and write buffer of a connection, in bytes; above the largest head.
 const BUFFER_BYTES_MIN: usize = 64 * 1024;
@@ -64,6 +61,9 @@ pub struct Limits {
     pub body_timeout: Duration,
     /// Most connections at once; further ones wait to be accepted. Default 1,024.
     pub connections_max: usize,
+    /// Most connections of one address (of one /64 for IPv6) at once; further ones are closed.
+    /// Default 256, which is plenty for a proxy.
+    pub peer_connections_max: usize,
     /// Longest that a connection without a request stays open. Default 60 s.
     pub idle_timeout: Duration,
     /// A reader that keeps us waiting longer for each 16 KiB of an answer is cut off. Default 60 s.
@@ -75,6 +75,8 @@ pub struct Limits {
     /// whose name was made to resolve to this machine (DNS rebinding) can read what its user can.
     /// Default none.
     pub host: Option<String>,
+    /// Counts what peers do.
+    pub tally: Tally,
 }
 
 impl Default for Limits {
@@ -86,10 +88,12 @@ impl Default for Limits {
             body_bytes_max: 1024 * 1024,
             body_timeout: Duration::from_secs(30),
             connections_max: 1_024,
+            peer_connections_max: 256,
             idle_timeout: Duration::from_secs(60),
             write_timeout: Duration::from_secs(60),
             drain: DRAIN,
             host: None,
+            tally: Tally::default(),
         }
     }
 }
@@ -127,14 +131,11 @@ where
     B::Error: Into<BoxError>,
 {
     let address = listener.local_addr().unwrap_or_else(|_| SocketAddr::from(([0; 4], 0)));
-    let room = Room {
-        permits: Arc::new(Semaphore::new(limits.connections_max)),
-        shed: Arc::new(Notify::new()),
-    };
     let limits = Arc::new(limits);
+    let room = Room::new(Arc::clone(&limits));
     let mut connections = JoinSet::new();
     let outcome = loop {
-        let (stream, peer, permit) = tokio::select! {
+        let (stream, peer, place) = tokio::select! {
             biased;
             () = shutdown.started() => break Ok(()),
             Some(ended) = connections.join_next() => {
@@ -157,7 +158,7 @@ where
         let service = service.clone();
         connections.spawn(async move {
             connection.serve(stream, service).await;
-            drop(permit);
+            drop(place);
         });
     };
     drop(listener);
@@ -183,57 +184,6 @@ fn report(ended: Result<(), JoinError>) {
     {
         tracing::error!(%error, "a request handler panicked; its connection is closed");
     }
-}
-
-/// Who may come in.
-struct Room {
-    permits: Arc<Semaphore>,
-    /// Asks idle connections to close.
-    shed: Arc<Notify>,
-}
-
-impl Room {
-    /// Accepts the next connection as soon as there is room for it.
-    async fn accept(
-        &self,
-        listener: &TcpListener,
-    ) -> io::Result<(TcpStream, SocketAddr, OwnedSemaphorePermit)> {
-        let permit = loop {
-            let permit = Arc::clone(&self.permits).acquire_owned();
-            match timeout(SHED_EVERY, permit).await {
-                Ok(permit) => break permit.map_err(io::Error::other)?,
-                Err(_) => self.shed.notify_waiters(),
-            }
-        };
-        if self.permits.available_permits() == 0 {
-            self.shed.notify_waiters();
-        }
-        loop {
-            match listener.accept().await {
-                Ok((stream, peer)) => return Ok((stream, peer, permit)),
-                Err(error) if is_of_one_connection(&error) => {}
-                Err(error) if is_shortage(&error) => {
-                    tracing::warn!(%error, "cannot accept connections; raise the limit of open files");
-                    self.shed.notify_waiters();
-                    sleep(ACCEPT_PAUSE).await;
-                }
-                Err(error) => return Err(error),
-            }
-        }
-    }
-}
-
-/// A peer gave up before we accepted it.
-fn is_of_one_connection(error: &io::Error) -> bool {
-    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
-    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted)
-}
-
-/// Open files or memory ran out; that passes.
-fn is_shortage(error: &io::Error) -> bool {
-    use rustix::io::Errno;
-    let errnos = [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM];
-    Errno::from_io_error(error).is_some_and(|it| errnos.contains(&it))
 }
 
 struct Connection {
@@ -275,6 +225,9 @@ impl Connection {
             tokio::select! {
                 done = connection.as_mut() => {
                     if let Err(error) = done {
+                        if error.is_parse() {
+                            self.limits.tally.add(Event::Malformed);
+                        }
                         tracing::debug!(peer = %self.peer, %error, "connection ended");
                     }
                     return;
@@ -307,6 +260,7 @@ impl Connection {
         let (response, close) = match self.objection(&request, verdict) {
             Some(objection) => {
                 tracing::debug!(peer = %self.peer, %objection, "request refused");
+                self.limits.tally.add(Event::Refused);
                 self.exchange.linger();
                 (objection.response(), true)
             }
@@ -392,12 +346,14 @@ impl fmt::Display for Objection {
 struct Inbound {
     body: Limited<Incoming>,
     meter: Meter,
+    tally: Tally,
 }
 
 impl Inbound {
     fn body(body: Incoming, limits: &Limits) -> Body {
         let meter = Meter::new(limits.body_timeout);
-        body::boxed(Self { body: Limited::new(body, limits.body_bytes_max), meter })
+        let tally = limits.tally.clone();
+        body::boxed(Self { body: Limited::new(body, limits.body_bytes_max), meter, tally })
     }
 }
 
@@ -415,7 +371,11 @@ impl http_body::Body for Inbound {
                 self.meter.moved(data.map_or(0, Bytes::len));
                 Poll::Ready(frame)
             }
-            Poll::Pending => self.meter.poll_too_long(cx).map(|error| Some(Err(error.into()))),
+            Poll::Pending => {
+                let error = ready!(self.meter.poll_too_long(cx));
+                self.tally.add(Event::Slow);
+                Poll::Ready(Some(Err(error.into())))
+            }
         }
     }
 

@@ -19,6 +19,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use crate::framing::{Scanner, Verdict};
 use crate::sendfile::Outbox;
 use crate::server::Limits;
+use crate::tally::{Event, Tally};
 
 /// What a slow peer has to move within its time to get that time again, in bytes.
 pub(crate) const PROGRESS_BYTES_MIN: u64 = 16 * 1024;
@@ -147,6 +148,7 @@ pub(crate) struct Wire {
     timer: Option<Pin<Box<Sleep>>>,
     write: Meter,
     lingered: usize,
+    tally: Tally,
 }
 
 impl Wire {
@@ -161,6 +163,7 @@ impl Wire {
             timer: None,
             write: Meter::new(limits.write_timeout),
             lingered: 0,
+            tally: limits.tally.clone(),
         }
     }
 
@@ -181,7 +184,11 @@ impl Wire {
         }
         match &mut self.timer {
             Some(timer) if wait != Wait::Nothing => {
-                timer.as_mut().poll(cx).map(|()| Err(io::ErrorKind::TimedOut.into()))
+                ready!(timer.as_mut().poll(cx));
+                if wait == Wait::Head {
+                    self.tally.add(Event::Slow);
+                }
+                Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
             }
             _ => Poll::Pending,
         }
@@ -219,7 +226,11 @@ impl Wire {
                 self.write.moved(*written.as_ref().unwrap_or(&0));
                 Poll::Ready(written)
             }
-            Poll::Pending => self.write.poll_too_long(cx).map(Err),
+            Poll::Pending => {
+                let error = ready!(self.write.poll_too_long(cx));
+                self.tally.add(Event::Slow);
+                Poll::Ready(Err(error))
+            }
         }
     }
 }

@@ -1,0 +1,171 @@
+//! Who may come in, and when: connections are bounded in all and for each address.
+//!
+//! Source: ours.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::io;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::time::{sleep, timeout};
+
+use crate::server::Limits;
+use crate::tally::Event;
+
+/// How long to wait when the system has no more sockets to give.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// How often idle connections are asked to make room while there is none.
+const SHED_EVERY: Duration = Duration::from_secs(1);
+
+/// Who may come in.
+pub(crate) struct Room {
+    permits: Arc<Semaphore>,
+    peers: Arc<Peers>,
+    /// Asks idle connections to close.
+    pub(crate) shed: Arc<Notify>,
+    limits: Arc<Limits>,
+}
+
+/// How many connections each address has.
+type Peers = Mutex<HashMap<IpAddr, usize>>;
+
+fn lock(peers: &Peers) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
+    peers.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A connection's place in the room.
+pub(crate) struct Place {
+    _permit: OwnedSemaphorePermit,
+    peers: Arc<Peers>,
+    address: IpAddr,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut peers = lock(&self.peers);
+        if let Entry::Occupied(mut count) = peers.entry(self.address) {
+            *count.get_mut() -= 1;
+            if *count.get() == 0 {
+                count.remove();
+            }
+        }
+    }
+}
+
+impl Room {
+    pub(crate) fn new(limits: Arc<Limits>) -> Self {
+        Self {
+            permits: Arc::new(Semaphore::new(limits.connections_max)),
+            peers: Arc::default(),
+            shed: Arc::new(Notify::new()),
+            limits,
+        }
+    }
+
+    /// Accepts the next connection as soon as there is room for it.
+    pub(crate) async fn accept(
+        &self,
+        listener: &TcpListener,
+    ) -> io::Result<(TcpStream, SocketAddr, Place)> {
+        let permit = self.permit().await?;
+        if self.permits.available_permits() == 0 {
+            self.shed.notify_waiters();
+        }
+        loop {
+            let tally = &self.limits.tally;
+            match listener.accept().await {
+                Ok((stream, peer)) if self.enter(peer) => {
+                    tally.add(Event::Accepted);
+                    let peers = Arc::clone(&self.peers);
+                    let place = Place { _permit: permit, peers, address: neighborhood(peer.ip()) };
+                    return Ok((stream, peer, place));
+                }
+                Ok((_, peer)) => {
+                    tracing::debug!(%peer, "connection refused: its address has enough");
+                    tally.add(Event::Crowding);
+                }
+                Err(error) if is_of_one_connection(&error) => {}
+                Err(error) if is_shortage(&error) => {
+                    tracing::warn!(%error, "cannot accept connections; raise the limit of open files");
+                    tally.add(Event::Shortage);
+                    self.shed.notify_waiters();
+                    sleep(ACCEPT_PAUSE).await;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Waits until there is room for one more.
+    async fn permit(&self) -> io::Result<OwnedSemaphorePermit> {
+        let mut waited = false;
+        loop {
+            let permit = Arc::clone(&self.permits).acquire_owned();
+            match timeout(SHED_EVERY, permit).await {
+                Ok(permit) => return permit.map_err(io::Error::other),
+                Err(_) => self.shed.notify_waiters(),
+            }
+            if !std::mem::replace(&mut waited, true) {
+                self.limits.tally.add(Event::Waited);
+            }
+        }
+    }
+
+    /// Counts a peer in, unless its address has enough connections.
+    fn enter(&self, peer: SocketAddr) -> bool {
+        let mut peers = lock(&self.peers);
+        let count = peers.entry(neighborhood(peer.ip())).or_default();
+        // The last one out removes it; here at least one is in.
+        let enters = *count < self.limits.peer_connections_max.max(1);
+        *count += usize::from(enters);
+        enters
+    }
+}
+
+/// What one subscriber has to itself: an address, of IPv6 the first half.
+fn neighborhood(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => {
+            let network = address.to_bits() >> 64 << 64;
+            IpAddr::V6(Ipv6Addr::from_bits(network))
+        }
+        address @ IpAddr::V4(_) => address,
+    }
+}
+
+/// A peer gave up before we accepted it.
+fn is_of_one_connection(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
+    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted)
+}
+
+/// Open files or memory ran out; that passes.
+fn is_shortage(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    let errnos = [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM];
+    Errno::from_io_error(error).is_some_and(|it| errnos.contains(&it))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(one: &str, other: &str, are_one: bool) {
+        let [one, other] = [one, other].map(|it| neighborhood(it.parse().unwrap()));
+        assert_eq!(one == other, are_one, "{one} {other}");
+    }
+
+    #[test]
+    fn a_subscriber_is_one_address_or_half_of_a_long_one() {
+        check("10.0.0.1", "10.0.0.1", true);
+        check("10.0.0.1", "::ffff:10.0.0.1", true);
+        check("10.0.0.1", "10.0.0.2", false);
+        check("2001:db8:0:1::1", "2001:db8:0:1:ffff::2", true);
+        check("2001:db8:0:1::1", "2001:db8:0:2::1", false);
+    }
+}

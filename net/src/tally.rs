@@ -1,0 +1,84 @@
+//! What peers of a listener have done: counted, so that an administrator sees who is at it.
+//!
+//! Source: ours.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Something that a peer did, or that happened to one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// It was let in.
+    Accepted,
+    /// It was sent away: it has as many connections as one address may have.
+    Crowding,
+    /// It had to wait: all connections were taken.
+    Waited,
+    /// It sent a request that is none, or whose head is too large.
+    Malformed,
+    /// It asked for what is refused before anybody sees it: for another host, without one, with an
+    /// ambiguous length or too large a body.
+    Refused,
+    /// It was cut off: it took too long to send its request, or to read the answer.
+    Slow,
+    /// It waited because the system had no more sockets or files to give.
+    Shortage,
+}
+
+impl Event {
+    /// All of them.
+    pub const ALL: [Self; 7] = [
+        Self::Accepted,
+        Self::Crowding,
+        Self::Waited,
+        Self::Malformed,
+        Self::Refused,
+        Self::Slow,
+        Self::Shortage,
+    ];
+
+    /// Its name in metrics and status.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Accepted => "accepted",
+            Self::Crowding => "crowding",
+            Self::Waited => "waited",
+            Self::Malformed => "malformed",
+            Self::Refused => "refused",
+            Self::Slow => "slow",
+            Self::Shortage => "shortage",
+        }
+    }
+}
+
+/// Counts events. Clones count together.
+#[derive(Clone, Debug, Default)]
+pub struct Tally(Arc<[AtomicU64; Event::ALL.len()]>);
+
+impl Tally {
+    /// Returns how often something happened since the start.
+    #[must_use]
+    pub fn count(&self, event: Event) -> u64 {
+        self.0[event as usize].load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn add(&self, event: Event) {
+        self.0[event as usize].fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_event_is_counted_by_itself_and_clones_count_together() {
+        let tally = Tally::default();
+        for (at, event) in Event::ALL.into_iter().enumerate() {
+            (0..=at).for_each(|_| tally.clone().add(event));
+        }
+        let counts = Event::ALL.map(|it| tally.count(it));
+        assert_eq!(counts, [1, 2, 3, 4, 5, 6, 7]);
+    }
+}
