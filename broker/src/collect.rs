@@ -21,7 +21,7 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use crate::config::Config;
-use crate::error::Error;
+use crate::error::{Error, retry_after};
 use crate::memory::{self, Memory};
 use crate::metrics::Counters;
 use crate::pipeline::blocking;
@@ -68,6 +68,7 @@ struct State {
     live: BTreeMap<String, Live>,
     /// What all pulls of this process came to.
     counters: Counters,
+    clock: clock::Watch,
 }
 
 /// A source as it fares in this process.
@@ -97,7 +98,8 @@ impl Collector {
         now_ms: u64,
     ) -> Result<Self, Error> {
         let schedule = Schedule::new(config.freshness);
-        let state = State { schedule, live: BTreeMap::new(), counters: Counters::default() };
+        let (counters, clock) = (Counters::default(), clock::Watch::start());
+        let state = State { schedule, live: BTreeMap::new(), counters, clock };
         let inner = Inner {
             collection,
             client,
@@ -474,7 +476,12 @@ impl Collector {
 
     fn state(&self) -> MutexGuard<'_, State> {
         // A panic in here leaves numbers that are stale, never half-written.
-        self.inner.state.lock().unwrap_or_else(PoisonError::into_inner)
+        let mut state = self.inner.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(by_ms) = state.clock.jump_ms() {
+            tracing::warn!(by_ms, "the clock was set: the schedule goes with it");
+            state.schedule.handle_jump(by_ms, clock::now_ms());
+        }
+        state
     }
 }
 
@@ -486,14 +493,4 @@ fn puller(inner: &Inner, source: &Source) -> Puller {
     Puller::new(client, source.url.clone(), source.name.clone(), collection, limits)
         .token(token)
         .allow_private(source.allow_private)
-}
-
-/// Returns how long the source itself asks to be left alone.
-fn retry_after(error: &collection::Error) -> Option<Duration> {
-    match error {
-        collection::Error::Source { error: net::Error::Status { retry_after, .. }, .. } => {
-            *retry_after
-        }
-        _ => None,
-    }
 }

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use crate::query::QueryError;
 
@@ -61,4 +62,14 @@ pub enum Error {
         /// Which.
         what: String,
     },
+}
+
+/// Returns how long the source itself asks to be left alone.
+pub(crate) fn retry_after(error: &collection::Error) -> Option<Duration> {
+    match error {
+        collection::Error::Source { error: net::Error::Status { retry_after, .. }, .. } => {
+            *retry_after
+        }
+        _ => None,
+    }
 }

@@ -31,6 +31,7 @@
 //! Sans-I/O.
 
 mod back_off;
+mod jump;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -120,6 +121,8 @@ struct Entry {
     back_off_ms: u64,
     retry_ms: u64,
     pulling: bool,
+    /// The clock was set while it is being pulled.
+    untimed: bool,
     asked: bool,
     due_ms: Option<u64>,
     /// Which queue it is in, if it is due at all.
@@ -209,6 +212,7 @@ impl Schedule {
                 back_off_ms: 0,
                 retry_ms: 0,
                 pulling: false,
+                untimed: false,
                 asked: false,
                 due_ms: None,
                 queued_follow: false,
@@ -242,7 +246,8 @@ impl Schedule {
         };
         let entry = self.entries.get_mut(&name)?;
         let wait = entry.source.follow && entry.known.last_ms.is_some() && !entry.asked;
-        (entry.pulling, entry.asked, entry.due_ms) = (true, false, None);
+        (entry.pulling, entry.untimed) = (true, false);
+        (entry.asked, entry.due_ms) = (false, None);
         let slot = !entry.source.follow;
         Some(Due { source: name, wait, slot })
     }
@@ -436,8 +441,9 @@ impl Entry {
     fn learn(&mut self, found: Found, settings: Freshness, now_ms: u64) {
         let known = &mut self.known;
         known.elements = Some(found.elements);
-        let last = known.last_ms.replace(found.as_of_ms);
-        let Some(last) = last.filter(|_| !found.full) else {
+        let untimed = std::mem::take(&mut self.untimed);
+        let last = known.last_ms.replace(if untimed { now_ms } else { found.as_of_ms });
+        let Some(last) = last.filter(|_| !found.full && !untimed) else {
             // Whatever happened meanwhile came in one lump: nothing to learn but N.
             known.pooled = (0, 0.0);
             return;

@@ -1,0 +1,97 @@
+//! A wall clock that is set: what the schedule remembers goes with it.
+//!
+//! Otherwise one day forward would make every source due at once and its rate a sixtieth of what it
+//! is, and one day back would let nothing be pulled for a day.
+//!
+//! Sans-I/O.
+
+use super::Schedule;
+
+impl Schedule {
+    /// Takes in that the wall clock was set by `by_ms` and shows `now_ms` now. What a pull under way
+    /// finds says nothing about rates.
+    pub fn handle_jump(&mut self, by_ms: i64, now_ms: u64) {
+        let moved = |at: u64| at.saturating_add_signed(by_ms);
+        for entry in self.entries.values_mut() {
+            entry.known.last_ms = entry.known.last_ms.map(moved);
+            entry.added_ms = moved(entry.added_ms);
+            entry.rest_until_ms = moved(entry.rest_until_ms);
+            entry.retry_ms = moved(entry.retry_ms);
+            entry.untimed = entry.pulling;
+        }
+        self.seen_ms = now_ms;
+        self.replan(now_ms);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use url::Url;
+
+    use super::*;
+    use crate::config::Freshness;
+    use crate::schedule::{Found, Remembered};
+    use crate::source::Source;
+
+    const MINUTE_MS: u64 = 60_000;
+    const DAY_MS: u64 = 86_400_000;
+    const START_MS: u64 = 20_000 * DAY_MS;
+
+    /// Pulls a source that changes once a second every minute, whatever is due when.
+    fn pull(schedule: &mut Schedule, from_ms: u64, times: u64) -> u64 {
+        for minute in 1..=times {
+            let now_ms = from_ms + minute * MINUTE_MS;
+            schedule.handle_request("a", now_ms);
+            schedule.poll_due(true, now_ms).unwrap();
+            report(schedule, now_ms, now_ms + 20);
+        }
+        from_ms + times * MINUTE_MS
+    }
+
+    fn report(schedule: &mut Schedule, as_of_ms: u64, now_ms: u64) {
+        let found = Found {
+            full: schedule.remembered("a").unwrap().last_ms.is_none(),
+            changes: 60,
+            age_secs: 30.0,
+            elements: 1000,
+            as_of_ms,
+            early: false,
+        };
+        schedule.handle_pull("a", found, now_ms);
+    }
+
+    fn check(by_ms: i64, pulling: bool) {
+        let mut schedule = Schedule::new(Freshness::default());
+        let source = Source::gatherer("a", Url::parse("http://h/").unwrap());
+        schedule.handle_sources([(source, Remembered::default())], START_MS);
+        let mut now_ms = pull(&mut schedule, START_MS, 30);
+        let before = schedule.view("a").unwrap();
+        let asked_ms = now_ms + MINUTE_MS;
+        if pulling {
+            schedule.handle_request("a", asked_ms);
+            schedule.poll_due(true, asked_ms).unwrap();
+        }
+        now_ms = now_ms.saturating_add_signed(by_ms);
+        schedule.handle_jump(by_ms, now_ms);
+        if pulling {
+            now_ms = asked_ms.saturating_add_signed(by_ms);
+            report(&mut schedule, asked_ms, now_ms + 20);
+        } else {
+            let after = schedule.view("a").unwrap();
+            assert_eq!(after.interval_secs, before.interval_secs);
+            assert_eq!(after.due_ms, before.due_ms.map(|it| it.saturating_add_signed(by_ms)));
+        }
+        pull(&mut schedule, now_ms, 3);
+        let after = schedule.view("a").unwrap().interval_secs.unwrap();
+        let ratio = after / before.interval_secs.unwrap();
+        assert!((0.5..=2.0).contains(&ratio), "{by_ms} ms, {pulling}: {ratio}");
+    }
+
+    #[test]
+    fn intervals_are_as_before_after_a_day_forward_or_back() {
+        for by_ms in [DAY_MS.cast_signed(), -DAY_MS.cast_signed()] {
+            check(by_ms, false);
+            check(by_ms, true);
+        }
+    }
+}
