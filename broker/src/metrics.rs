@@ -75,6 +75,7 @@ pub fn samples(status: &Status, counters: &Counters) -> Vec<Sample> {
     ];
     samples.extend(applied(&counters.applied));
     samples.extend(served(&counters.feed));
+    samples.extend(web::metrics::http_events(&status.listener));
     let freshness = ("harvest_broker_freshness", "Measured freshness, all sources.");
     samples.extend(status.freshness.map(|it| Sample::gauge(freshness.0, freshness.1, it)));
     for source in &status.sources {
@@ -151,6 +152,7 @@ mod tests {
             serial: 9,
             index_covered: Some(7),
             freshness: Some(0.91),
+            listener: [("slow".to_owned(), 2)].into(),
             sources: vec![source],
             ..Status::default()
         };
@@ -159,6 +161,7 @@ mod tests {
         check(&status, "harvest_broker_freshness 0.91");
         check(&status, r#"harvest_broker_applied_total{outcome="ignored"} 4"#);
         check(&status, "harvest_feed_waiting 0");
+        check(&status, r#"harvest_http_events_total{event="slow"} 2"#);
         check(&status, r#"harvest_source_objects{source="a \"b\""} 3"#);
         check(&status, r#"harvest_source_rate_per_second{source="a \"b\""} 0.5"#);
     }

@@ -18,6 +18,7 @@ use collection::{Collection, Compacted, Oid, Options, Stamp, Swept, Version};
 use net::client::Client;
 use net::clock;
 use net::shutdown::Shutdown;
+use net::tally::Tally;
 use tokio::net::TcpListener;
 use web::Pages;
 use web::auth::AdminToken;
@@ -90,6 +91,7 @@ impl Server {
             stages,
             pages: pages.clone(),
             feed: OnceLock::new(),
+            tally: Tally::default(),
         };
         let handle = Handle { inner: Arc::new(inner) };
         Ok(Self { public, admin, token, pages, handle })
@@ -124,9 +126,11 @@ impl Server {
         let router = public(&self.handle, &self.pages, shutdown.clone());
         let host =
             self.handle.config().base_url.as_ref().and_then(|it| Some(it.host_str()?.to_owned()));
-        let public = Front { listener: self.public, router, host };
+        let tally = inner.tally.clone();
+        let public = Front { listener: self.public, router, host, tally };
         let router = admin::routes(self.handle.clone(), self.token);
-        let admin = Front { listener: self.admin, router, host: None };
+        let tally = Tally::default();
+        let admin = Front { listener: self.admin, router, host: None, tally };
         pipeline::run(stages, store, public, admin, shutdown).await
     }
 }
@@ -138,6 +142,7 @@ pub(crate) struct Front {
     router: Router,
     /// What a proxy in front of it is called.
     host: Option<String>,
+    tally: Tally,
 }
 
 impl Front {
@@ -147,8 +152,8 @@ impl Front {
     ///
     /// The listener is of no further use.
     pub(crate) async fn serve(self, stop: Shutdown) -> Result<(), Error> {
-        let (host, drain) = (self.host, pipeline::REQUESTS_DRAIN);
-        let limits = net::server::Limits { host, drain, ..Default::default() };
+        let (host, drain, tally) = (self.host, pipeline::REQUESTS_DRAIN, self.tally);
+        let limits = net::server::Limits { host, drain, tally, ..Default::default() };
         Ok(net::server::serve(self.listener, self.router, limits, stop).await?)
     }
 }
@@ -267,6 +272,8 @@ struct Inner {
     pages: Pages,
     /// Set once the server runs: it ends with the server's shutdown.
     feed: OnceLock<FeedServer>,
+    /// What peers of the public listener do.
+    tally: Tally,
 }
 
 impl Handle {
@@ -293,6 +300,7 @@ impl Handle {
             software: env!("CARGO_PKG_VERSION").to_owned(),
             listen: inner.local_addr.to_string(),
             admin_listen: inner.admin_addr.to_string(),
+            listener: inner.tally.counts().map(|(event, count)| (event.to_owned(), count)).into(),
             started_ms: inner.started_ms,
             objects: inner.collection.len(),
             epoch: version.epoch.to_string(),

@@ -5,6 +5,8 @@
 //!
 //! Sans-I/O.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 /// The broker as a whole.
@@ -20,6 +22,9 @@ pub struct Status {
     pub listen: String,
     /// Where the admin listener listens.
     pub admin_listen: String,
+    /// What peers of the public listener have done since the start, by event: `accepted`, and those
+    /// that were sent away, refused or cut off.
+    pub listener: BTreeMap<String, u64>,
     /// When this process started, Unix milliseconds.
     pub started_ms: u64,
     /// Live objects in the collection.

@@ -129,6 +129,9 @@ pub struct Status {
     pub objects: u64,
     /// How changes are noticed: `notify`, `poll SECONDS`, `off`, or `starting`.
     pub watch: String,
+    /// What peers of the public listener have done since the start, by event: `accepted`, and those
+    /// that were sent away, refused or cut off.
+    pub listener: BTreeMap<String, u64>,
     /// Why its collection takes no changes just now, if so.
     pub collection_problem: Option<String>,
     /// Members of its collection that are damaged and not yet replaced: file, byte and what is wrong;

@@ -171,6 +171,7 @@ async fn metrics(State(Admin { handle, feed }): State<Admin>) -> Response {
         samples.push(files.with("root", root.url.as_str()));
     }
     samples.extend(feed_samples(&feed));
+    samples.extend(web::metrics::http_events(&status.listener));
     for (kind, count) in &status.problems {
         let help = "Problems since the start, by kind.";
         let sample = Sample::counter("harvest_gatherer_problems_total", help, *count as f64);

@@ -10,6 +10,7 @@ use collection::feed::{FeedOptions, FeedServer};
 use collection::{Collection, Options, Stamp, Version};
 use net::clock;
 use net::shutdown::Shutdown;
+use net::tally::Tally;
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
@@ -54,6 +55,8 @@ pub(crate) struct Shared {
     pub(crate) asked: Notify,
     /// How changes are noticed.
     pub(crate) watching: Mutex<Watching>,
+    /// What peers of the public listener do.
+    tally: Tally,
     /// When the server started, in Unix seconds.
     started: u64,
     /// Host and port that others reach it at.
@@ -140,10 +143,14 @@ impl Server {
         let public = serve::public(shared.clone(), self.pages, feed.clone());
         let admin = serve::admin(shared.clone(), self.token, feed);
         let mut tasks = JoinSet::new();
-        for (listener, router, host) in [(self.public, public, proxy), (self.admin, admin, None)] {
+        let drain = REQUESTS_DRAIN;
+        let inside = net::server::Limits { drain, ..Default::default() };
+        let tally = shared.tally.clone();
+        let outside = net::server::Limits { host: proxy, drain, tally, ..Default::default() };
+        for (listener, router, limits) in
+            [(self.public, public, outside), (self.admin, admin, inside)]
+        {
             let stop = child.clone();
-            let drain = REQUESTS_DRAIN;
-            let limits = net::server::Limits { host, drain, ..Default::default() };
             tasks.spawn(async move {
                 let served = net::server::serve(listener, router, limits, stop).await;
                 served.map_err(|error| Error::Listen(error.to_string()))
@@ -206,6 +213,7 @@ impl Handle {
             version: site.collection.version().to_string(),
             objects: site.collection.len(),
             watch: lock(&shared.watching).to_string(),
+            listener: shared.tally.counts().map(|(event, count)| (event.to_owned(), count)).into(),
             collection_problem: health.refusing,
             damaged: health.damaged.iter().take(DAMAGED_MAX).map(ToString::to_string).collect(),
             damaged_total: health.damaged_total,
@@ -319,6 +327,7 @@ fn open(config: Config, port: u16) -> Result<(Shared, AdminToken, Pages), Error>
         requests: Mutex::default(),
         asked: Notify::new(),
         watching: Mutex::default(),
+        tally: Tally::default(),
         started: now.0 / 1_000,
         host,
         port,

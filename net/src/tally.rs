@@ -63,6 +63,12 @@ impl Tally {
         self.0[event as usize].load(Ordering::Relaxed)
     }
 
+    /// Returns every event's name with its count, in the order of [`Event::ALL`].
+    #[must_use]
+    pub fn counts(&self) -> [(&'static str, u64); Event::ALL.len()] {
+        Event::ALL.map(|it| (it.name(), self.count(it)))
+    }
+
     pub(crate) fn add(&self, event: Event) {
         self.0[event as usize].fetch_add(1, Ordering::Relaxed);
     }
@@ -80,5 +86,6 @@ mod tests {
         }
         let counts = Event::ALL.map(|it| tally.count(it));
         assert_eq!(counts, [1, 2, 3, 4, 5, 6, 7]);
+        assert_eq!(tally.counts()[1], ("crowding", 2));
     }
 }

@@ -221,6 +221,7 @@ mod tests {
             version: "v".to_owned(),
             objects: 1,
             watch: "notify".to_owned(),
+            listener: BTreeMap::new(),
             collection_problem: None,
             damaged: Vec::new(),
             damaged_total: 0,
