@@ -1,5 +1,5 @@
 //! Clients and server glue shared by every daemon: HTTP with its limits, the guard against requests
-//! to addresses that a stranger should not reach, shutdown, and the one clock.
+//! to addresses that a stranger should not reach, keys and signatures, shutdown, and the one clock.
 //!
 //! Whatever goes over a socket passes here, so that limits, time-outs and the guard are in one
 //! place. The crate knows nothing of SOIF, collections or daemons.
@@ -12,6 +12,7 @@ pub mod error;
 mod framing;
 pub mod guard;
 pub mod host;
+pub mod identity;
 mod pool;
 mod response;
 mod room;

@@ -1,0 +1,269 @@
+//! A daemon's identity: an ed25519 key in a file, what it signs, and the keys of others.
+//!
+//! The key lies in `DATA/identity.key` (64 hex digits, readable by the daemon's user alone) and is
+//! made once. Whoever has signed keeps the key that was first seen with an id: a later one is
+//! somebody else's ([`Pins`]).
+//!
+//! Source: RFC 8032 (ed25519), by ring, which the build has for TLS already.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs;
+use std::io::{self, Write as _};
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+use ring::rand::{SecureRandom as _, SystemRandom};
+use ring::signature::{ED25519, Ed25519KeyPair, KeyPair as _, UnparsedPublicKey};
+
+/// The file in the data directory.
+pub const FILE_NAME: &str = "identity.key";
+/// Most ids whose keys are kept; of further ones no key is known.
+pub const PINS_MAX: usize = 100_000;
+/// Bytes of a secret key, and of a public one.
+const KEY_BYTES: usize = 32;
+/// Bytes of a signature.
+const SIGNATURE_BYTES: usize = 64;
+/// Permission bits: the owner may read and write.
+const MODE: u32 = 0o600;
+
+/// Why there is no identity.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The file cannot be read or made. Give the daemon's user the rights to its data directory.
+    #[error("{path}: {source}")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Others can read the key. Run `chmod 600` on it.
+    #[error("{path} can be read by others (mode {mode:o}): run `chmod 600` on it")]
+    Mode {
+        /// The file.
+        path: PathBuf,
+        /// Its permission bits.
+        mode: u32,
+    },
+    /// The file holds no key. Restore it from a backup, or delete it: then what was signed before
+    /// counts as signed by somebody else.
+    #[error("{path} holds no key (64 hex digits): restore it from a backup")]
+    Text {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The system gives no random numbers.
+    #[error("the system gives no random numbers for a key")]
+    Random,
+}
+
+/// A key that signs. Its `Debug` form shows the public half alone.
+pub struct Identity {
+    pair: Ed25519KeyPair,
+    key: String,
+}
+
+impl fmt::Debug for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Identity({})", self.key)
+    }
+}
+
+impl Identity {
+    /// Reads `data_dir/identity.key`, or makes it (mode 0600, whole or not at all). Blocks.
+    ///
+    /// # Errors
+    ///
+    /// The message says what to do; the daemon should not start.
+    pub fn load_or_create(data_dir: &Path) -> Result<Self, Error> {
+        let path = data_dir.join(FILE_NAME);
+        match Self::load(&path) {
+            Err(Error::File { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+                create(&path)?;
+                Self::load(&path)
+            }
+            other => other,
+        }
+    }
+
+    fn load(path: &Path) -> Result<Self, Error> {
+        let failed = |source| Error::File { path: path.to_owned(), source };
+        let mode = fs::metadata(path).map_err(failed)?.permissions().mode() & 0o777;
+        if mode & 0o077 != 0 {
+            return Err(Error::Mode { path: path.to_owned(), mode });
+        }
+        let text = fs::read_to_string(path).map_err(failed)?;
+        let wrong = || Error::Text { path: path.to_owned() };
+        let seed: [u8; KEY_BYTES] = unhex(text.trim()).ok_or_else(wrong)?;
+        Self::of(&seed).ok_or_else(wrong)
+    }
+
+    /// Makes the identity of a secret; for tests and for who keeps secrets elsewhere.
+    #[must_use]
+    pub fn of(secret: &[u8; 32]) -> Option<Self> {
+        let pair = Ed25519KeyPair::from_seed_unchecked(secret).ok()?;
+        let key = hex(pair.public_key().as_ref());
+        Some(Self { pair, key })
+    }
+
+    /// Returns the public key: 64 lower-case hex digits.
+    #[must_use]
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// Signs `text`; returns the signature as 128 lower-case hex digits.
+    #[must_use]
+    pub fn sign(&self, text: &[u8]) -> String {
+        hex(self.pair.sign(text).as_ref())
+    }
+}
+
+/// Whether `signature` is that of `text` by the owner of `key`; both in hex digits.
+#[must_use]
+pub fn verify(key: &str, text: &[u8], signature: &str) -> bool {
+    let (Some(key), Some(signature)) =
+        (unhex::<KEY_BYTES>(key), unhex::<SIGNATURE_BYTES>(signature))
+    else {
+        return false;
+    };
+    UnparsedPublicKey::new(&ED25519, key).verify(text, &signature).is_ok()
+}
+
+/// Whether `text` can be a public key: 64 lower-case hex digits.
+#[must_use]
+pub fn is_key(text: &str) -> bool {
+    unhex::<KEY_BYTES>(text).is_some()
+}
+
+/// The keys of others, by their ids: of each the first one seen.
+#[derive(Clone, Debug, Default)]
+pub struct Pins(BTreeMap<String, String>);
+
+/// What is known of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Seen {
+    /// It is the first of that id, and is kept.
+    First,
+    /// It is the one that is kept.
+    Same,
+    /// Another one is kept: this is not from who we know, or no more ids are taken.
+    Other,
+}
+
+impl Pins {
+    /// Says whether `key` is that of `id`, which it becomes if none is known.
+    pub fn see(&mut self, id: &str, key: &str) -> Seen {
+        match self.0.get(id) {
+            Some(known) if known == key => Seen::Same,
+            None if self.0.len() < PINS_MAX && is_key(key) => {
+                self.0.insert(id.to_owned(), key.to_owned());
+                Seen::First
+            }
+            Some(_) | None => Seen::Other,
+        }
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Reads lower-case hex digits: of one key there is one spelling.
+fn unhex<const N: usize>(text: &str) -> Option<[u8; N]> {
+    if text.len() != 2 * N || !text.bytes().all(|it| matches!(it, b'0'..=b'9' | b'a'..=b'f')) {
+        return None;
+    }
+    let mut bytes = [0; N];
+    for (at, byte) in bytes.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(text.get(2 * at..2 * at + 2)?, 16).ok()?;
+    }
+    Some(bytes)
+}
+
+/// Makes the file under another name and links it into place: a reader sees all of it or none, and
+/// of two who start at once both end with the first one's.
+fn create(path: &Path) -> Result<(), Error> {
+    let random = SystemRandom::new();
+    let mut seed = [0; KEY_BYTES];
+    let mut name = [0; 4];
+    random.fill(&mut seed).map_err(|_unsaid| Error::Random)?;
+    random.fill(&mut name).map_err(|_unsaid| Error::Random)?;
+    let new = path.with_extension(format!("{}.new", hex(&name)));
+    let failed = |source| Error::File { path: path.to_owned(), source };
+    let write = || {
+        let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(MODE).open(&new)?;
+        writeln!(file, "{}", hex(&seed))?;
+        file.sync_all()
+    };
+    write().map_err(failed)?;
+    let placed = match fs::hard_link(&new, path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        // Not every file system has links.
+        Err(_) => fs::rename(&new, path),
+        Ok(()) => Ok(()),
+    };
+    // Gone already if it was renamed.
+    let _ = fs::remove_file(&new);
+    placed.map_err(failed)?;
+    let above = path.parent().filter(|it| !it.as_os_str().is_empty());
+    fs::File::open(above.unwrap_or_else(|| Path::new(".")))
+        .and_then(|it| it.sync_all())
+        .map_err(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RFC 8032 §7.1, TEST 2.
+    #[test]
+    fn signs_as_the_standard_says() {
+        let secret = "4ccd089b28ff96da9db6c346ec114e0f5b8a319f35aba624da8cf6ed4fb8a6fb";
+        let identity = Identity::of(&unhex(secret).unwrap()).unwrap();
+        let key = "3d4017c3e843895a92b70aa74d1b7ebc9c982ccf2ec4968cc0cd55f12af4660c";
+        assert_eq!(identity.key(), key);
+        let signature = "92a009a9f0d4cab8720e820b5f642540a2b27b5416503f8fb3762223ebdb69da\
+                         085ac1e43e15996e458f3613d0f11d8c387b2eaeb4302aeeb00d291612bb0c00";
+        assert_eq!(identity.sign(&[0x72]), signature);
+        assert!(verify(key, &[0x72], signature));
+        assert!(!verify(key, &[0x73], signature));
+        assert!(!verify(key, &[0x72], &signature.to_uppercase()));
+        assert!(!verify(secret, &[0x72], signature));
+        assert!(!verify("", b"", ""));
+    }
+
+    #[test]
+    fn a_key_is_made_once_and_for_its_owner() {
+        let dir = tempfile::tempdir().unwrap();
+        let made = Identity::load_or_create(dir.path()).unwrap();
+        let read = Identity::load_or_create(dir.path()).unwrap();
+        assert_eq!(made.key(), read.key());
+        assert!(!format!("{made:?}").contains(&fs::read_to_string(file(&dir)).unwrap()[..64]));
+        assert_eq!(dir.path().read_dir().unwrap().count(), 1, "nothing is left behind");
+        let mode = fs::metadata(file(&dir)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, MODE);
+        fs::set_permissions(file(&dir), fs::Permissions::from_mode(0o644)).unwrap();
+        assert!(matches!(Identity::load_or_create(dir.path()), Err(Error::Mode { .. })));
+        fs::set_permissions(file(&dir), fs::Permissions::from_mode(MODE)).unwrap();
+        fs::write(file(&dir), "no key\n").unwrap();
+        assert!(matches!(Identity::load_or_create(dir.path()), Err(Error::Text { .. })));
+    }
+
+    fn file(dir: &tempfile::TempDir) -> PathBuf {
+        dir.path().join(FILE_NAME)
+    }
+
+    #[test]
+    fn the_first_key_of_an_id_is_kept() {
+        let mut pins = Pins::default();
+        let (one, other) = ("1".repeat(64), "2".repeat(64));
+        assert_eq!(pins.see("a", "no key"), Seen::Other);
+        assert_eq!(pins.see("a", &one), Seen::First);
+        assert_eq!(pins.see("a", &one), Seen::Same);
+        assert_eq!(pins.see("a", &other), Seen::Other);
+        assert_eq!(pins.see("b", &other), Seen::First);
+    }
+}
