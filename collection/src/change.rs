@@ -18,6 +18,7 @@ use std::str::FromStr;
 use soif::Record;
 
 use crate::error::Error;
+use crate::notice::Notice;
 
 /// The attribute that names the gatherer an object came from.
 pub const GATHERER_ID: &str = "Gatherer-Id";
@@ -188,6 +189,9 @@ pub enum Change {
     },
     /// The object is gone.
     Delete(Oid),
+    /// The object is gone by an administrator's word, which goes with it; or nothing is, and the
+    /// notice is only carried (see [`Notice::carrier`]). To an older reader it is a [`Change::Delete`].
+    Suppress(Oid, Box<Notice>),
 }
 
 impl Change {
@@ -197,7 +201,7 @@ impl Change {
     pub fn oid(&self) -> Option<Oid> {
         match self {
             Self::Update(record) => Oid::of(record),
-            Self::Refresh(oid) | Self::Delete(oid) => Some(oid.clone()),
+            Self::Refresh(oid) | Self::Delete(oid) | Self::Suppress(oid, _) => Some(oid.clone()),
             Self::Confirm { .. } => None,
         }
     }

@@ -35,6 +35,7 @@ use crate::report::{Extents, Recovery, Stats};
 use crate::room;
 use crate::scan::{Pinned, Scan};
 use crate::segment::Entry;
+use crate::suppressed::{self, Suppressed};
 use crate::verify;
 
 /// Compression of commits: fast.
@@ -65,6 +66,8 @@ pub(crate) struct Inner {
     pub(crate) compacting: Mutex<()>,
     /// What is known of damage, and what was done about it.
     pub(crate) mending: Mutex<Mending>,
+    /// What is suppressed.
+    pub(crate) suppressed: Mutex<Suppressed>,
     /// It is to be closed: nothing that takes long is to go on.
     pub(crate) closing: AtomicBool,
     /// Locked for as long as the collection is open.
@@ -127,6 +130,9 @@ impl Collection {
         recovery.keys_rebuilt = indexed.rebuilt;
         recovery.replayed = indexed.replayed;
         recovery.lost = opened.tail.manifest.lost;
+        let list = options.suppressed.clone();
+        let list = list.unwrap_or_else(|| dir.join(suppressed::FILE_NAME));
+        let suppressed = Mutex::new(Suppressed::open(disk, list)?);
         let version = opened.tail.version();
         let lost = opened.tail.manifest.lost;
         let inner = Inner {
@@ -139,6 +145,7 @@ impl Collection {
             announce: watch::Sender::new(version),
             compacting: Mutex::new(()),
             mending: Mutex::default(),
+            suppressed,
             closing: AtomicBool::new(false),
             lock,
         };
@@ -146,16 +153,14 @@ impl Collection {
         if lost {
             collection.forget_cursors(now)?;
         }
+        collection.suppress_again(now)?;
         Ok((collection, recovery))
     }
 
     /// Does what follows from lost changes: sources are read from the start again.
     fn forget_cursors(&self, now: Stamp) -> Result<(), Error> {
         let mut tail = self.inner.tail();
-        let found = self.inner.read_keys(|keys| keys.cursors())?;
-        let notes: Vec<Note> =
-            found.into_iter().map(|(key, _)| Note { key, value: None }).collect();
-        self.inner.commit(&mut tail, &[], &notes, now)?;
+        self.inner.forget_cursors(&mut tail, now)?;
         let mut manifest = tail.manifest_now();
         manifest.lost = false;
         tail.replace(manifest, &self.inner.log)
@@ -193,7 +198,7 @@ impl Collection {
     }
 
     /// Appends `batch` as one commit: after a crash all of it is there, or nothing. Durable when it
-    /// returns. An empty batch commits nothing.
+    /// returns. An empty batch commits nothing. Updates of suppressed objects are left out and counted.
     ///
     /// # Errors
     ///
@@ -201,11 +206,17 @@ impl Collection {
     /// other nothing of it is kept; where it [`may pass`](Error::may_pass), commit it again later.
     pub fn commit(&self, batch: impl Borrow<Batch>, now: Stamp) -> Result<Version, Error> {
         let batch = batch.borrow();
+        let (kept, seen) = self.inner.without_suppressed(&batch.changes);
         let own = |note: &Note| Note { key: note_key(USER, &note.key), value: note.value.clone() };
         let notes: Vec<Note> = batch.notes.iter().map(own).collect();
-        let packed = self.inner.pack(&batch.changes, &notes)?;
+        let packed = self.inner.pack(&kept, &notes)?;
         let mut tail = self.inner.tail();
-        self.inner.commit_packed(&mut tail, &batch.changes, &notes, &packed, now)
+        if self.inner.suppressed().end != seen {
+            // More has been suppressed meanwhile.
+            let (kept, _) = self.inner.without_suppressed(&kept);
+            return self.inner.commit(&mut tail, &kept, &notes, now);
+        }
+        self.inner.commit_packed(&mut tail, &kept, &notes, &packed, now)
     }
 
     /// Returns the live object `oid`.

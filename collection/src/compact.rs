@@ -398,7 +398,9 @@ impl<'a> Rewrite<'a> {
             (Change::Refresh(_), Some(object)) => {
                 object.serial < serial && object.seen == scanned.stamp.0
             }
-            (Change::Delete(_), None) => {
+            // New consumers must hear of it whenever they come.
+            (Change::Suppress(_, notice), _) if inner.suppressed().is_last_word(notice) => true,
+            (Change::Delete(_) | Change::Suppress(..), None) => {
                 let forgotten = self.first && scanned.stamp < self.forgotten;
                 if forgotten {
                     self.horizon = self.horizon.max(serial);

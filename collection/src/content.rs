@@ -7,7 +7,8 @@
 //!
 //! A confirmed root stands in a refresh section as `@ROOT { root-url` with `Gatherer-Id` and
 //! `Confirmed` (Unix milliseconds). Notes stand in a local member of their own as `@NOTE { -` with
-//! `Key` and `Value`, in a delete section when they are removed.
+//! `Key` and `Value`, in a delete section when they are removed. A notice of suppression stands in
+//! further attributes of the object's record in a delete section.
 //!
 //! Sans-I/O.
 
@@ -19,6 +20,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::change::{Change, GATHERER_ID, Note, Oid, Scanned, Stamp, plain_url};
 use crate::error::{Damage, Error};
+use crate::notice::Notice;
 
 /// Most changes, or notes, in a member.
 pub(crate) const CHANGES_MAX: usize = 4096;
@@ -118,13 +120,17 @@ impl Drafter {
                 soif::write_record(&mut self.scratch, record);
                 (Section::Update, Some(oid))
             }
-            Change::Refresh(oid) | Change::Delete(oid) => {
+            Change::Refresh(oid) | Change::Delete(oid) | Change::Suppress(oid, _) => {
                 if !oid.is_valid() {
                     return Err("its URL or gatherer is empty or has control characters");
                 }
-                soif::write_record(&mut self.scratch, &reference(oid));
-                let delete = matches!(change, Change::Delete(_));
-                (if delete { Section::Delete } else { Section::Refresh }, Some(oid.clone()))
+                let mut record = reference(oid);
+                if let Change::Suppress(_, notice) = change {
+                    notice.write(&mut record);
+                }
+                soif::write_record(&mut self.scratch, &record);
+                let refresh = matches!(change, Change::Refresh(_));
+                (if refresh { Section::Refresh } else { Section::Delete }, Some(oid.clone()))
             }
             Change::Confirm { gatherer, root, at } => {
                 if !Oid::new(gatherer, root).is_valid() {
@@ -238,7 +244,7 @@ pub(crate) fn drafts(
 fn refused(position: usize, change: &Change, reason: &'static str) -> Error {
     let object = match change {
         Change::Update(record) => record.url.clone(),
-        Change::Refresh(oid) | Change::Delete(oid) => oid.to_string(),
+        Change::Refresh(oid) | Change::Delete(oid) | Change::Suppress(oid, _) => oid.to_string(),
         Change::Confirm { root, .. } => root.clone(),
     };
     Error::Refused { position, object, reason }
@@ -314,7 +320,10 @@ fn change_of(section: Section, record: &RecordRef<'_>) -> Option<Change> {
             at: Stamp(record.number(CONFIRMED)?),
         },
         Section::Refresh => Change::Refresh(reference_of(record)?),
-        Section::Delete => Change::Delete(reference_of(record)?),
+        Section::Delete => match (reference_of(record)?, Notice::read(record)) {
+            (oid, Some(notice)) => Change::Suppress(oid, Box::new(notice)),
+            (oid, None) => Change::Delete(oid),
+        },
     })
 }
 

@@ -159,6 +159,22 @@ pub enum Error {
         /// The setting that forbids it.
         setting: &'static str,
     },
+    /// What is to be suppressed is not said clearly. Say it otherwise.
+    #[error("`{text}` is no URL, pattern or object identifier: {reason}")]
+    Subject {
+        /// The text.
+        text: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// What is to be lifted is not in force. `harvest collection suppress DIR --list` shows what is.
+    #[error(
+        "nothing suppresses just `{subject}`; `harvest collection suppress DIR --list` shows what is suppressed"
+    )]
+    NotSuppressed {
+        /// What was to be lifted.
+        subject: String,
+    },
     /// The text is no epoch or version.
     #[error("`{text}` is not an epoch (16 hex digits) or version (epoch, `-`, serial)")]
     Epoch {

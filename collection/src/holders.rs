@@ -17,6 +17,8 @@ use crate::member::{get, put};
 pub(crate) const HOLDERS: u8 = b'h';
 /// First byte of the key of a source's cursor.
 pub(crate) const CURSOR: u8 = b'c';
+/// Key of the note that says how much of the list of what is suppressed has been done.
+pub(crate) const SUPPRESSED: u8 = b's';
 /// First byte of the key of a caller's note.
 pub(crate) const USER: u8 = b'u';
 

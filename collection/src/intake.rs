@@ -187,7 +187,10 @@ impl Intake {
             }
             self.serial = scanned.serial;
             self.tally.records += 1;
-            if matches!(scanned.change, Change::Update(_) | Change::Delete(_)) {
+            if matches!(
+                scanned.change,
+                Change::Update(_) | Change::Delete(_) | Change::Suppress(..)
+            ) {
                 self.tally.changes += 1;
                 self.tally.stamps_ms += u128::from(scanned.stamp.0);
             }

@@ -387,7 +387,7 @@ impl Writes<'_> {
                 self.put(keyed(ROOT, &[&hash.to_le_bytes()]), value);
                 Ok(())
             }
-            Change::Delete(oid) => self.replace(&oid.key(), None),
+            Change::Delete(oid) | Change::Suppress(oid, _) => self.replace(&oid.key(), None),
         }
     }
 

@@ -24,6 +24,7 @@ mod lock;
 mod log;
 mod manifest;
 pub mod member;
+mod notice;
 mod options;
 mod pack;
 #[cfg(test)]
@@ -38,6 +39,8 @@ mod segment;
 mod served;
 mod snapshot;
 mod sources;
+mod suppress;
+mod suppressed;
 mod ttl;
 mod verify;
 
@@ -49,8 +52,11 @@ pub use collection::Collection;
 pub use error::{Damage, Error};
 pub use heal::Healing;
 pub use holders::{Cursor, Progress, Pulled};
+pub use notice::{Author, Notice, REASON_BYTES_MAX, Subject};
 pub use options::Options;
 pub use report::{
     Applied, Compacted, Cut, Extents, Health, Problem, Recovery, Report, SourceStats, Stats, Swept,
 };
 pub use scan::{Pinned, Scan};
+pub use suppress::TakenDown;
+pub use suppressed::{Scope, Suppression, Takedowns};

@@ -2,6 +2,7 @@
 //!
 //! Sans-I/O.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// How a collection is kept. [`Default`] suits all but tests.
@@ -19,6 +20,9 @@ pub struct Options {
     pub ttl_default: Duration,
     /// Memory for what of the key index is not on disk yet, in bytes.
     pub keys_table_bytes_max: usize,
+    /// The list of what is suppressed; `None`: `suppressed.soif` in the collection's folder. Beside the
+    /// folder, it is not set back when the folder is restored.
+    pub suppressed: Option<PathBuf>,
 }
 
 impl Default for Options {
@@ -30,6 +34,7 @@ impl Default for Options {
             horizon: Duration::from_secs(60 * 86_400),
             ttl_default: Duration::from_secs(30 * 86_400),
             keys_table_bytes_max: 32 << 20,
+            suppressed: None,
         }
     }
 }

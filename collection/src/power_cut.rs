@@ -189,7 +189,10 @@ fn found(collection: &Collection) -> Model {
                     model.objects.insert(record.url.clone(), step);
                 }
             }
-            Change::Delete(_) | Change::Refresh(_) | Change::Confirm { .. } => {}
+            Change::Delete(_)
+            | Change::Suppress(..)
+            | Change::Refresh(_)
+            | Change::Confirm { .. } => {}
         }
     }
     assert_eq!(model.objects.len() as u64, collection.len());

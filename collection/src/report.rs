@@ -168,6 +168,8 @@ pub struct Applied {
     pub deleted: u64,
     /// Changes without effect: older than what is held, of unknown objects, repeated, unidentified.
     pub ignored: u64,
+    /// Updates refused because their objects are suppressed.
+    pub refused: u64,
 }
 
 impl AddAssign for Applied {
@@ -178,6 +180,7 @@ impl AddAssign for Applied {
         self.refreshed += other.refreshed;
         self.deleted += other.deleted;
         self.ignored += other.ignored;
+        self.refused += other.refused;
     }
 }
 

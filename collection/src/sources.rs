@@ -15,7 +15,9 @@ use crate::error::Error;
 use crate::heal::Unreadable;
 use crate::holders::{CURSOR, Cursor, HOLDERS, Holder, Holders, Pulled, note_key};
 use crate::log::Tail;
+use crate::notice::Notice;
 use crate::report::{Applied, SourceStats};
+use crate::suppressed::{Scope, Suppression, Verdict};
 
 /// Most holds released in one commit.
 const RELEASES_MAX: usize = 4096;
@@ -64,8 +66,14 @@ impl Collection {
         }
         let key = note_key(CURSOR, pulled.source.as_bytes());
         let cursor = Note { key, value: Some(pulled.cursor.encode()) };
+        let (noticed, wide) = (merge.noticed, merge.wide);
         let mut applied = merge.commit(&mut tail, vec![cursor], now)?;
+        if noticed {
+            before += self.inner.settle(&mut tail, wide, now)?;
+            applied.version = tail.version();
+        }
         applied.deleted += before;
+        self.inner.suppressed().counts.refused += applied.refused;
         Ok(applied)
     }
 
@@ -161,6 +169,10 @@ struct Merge<'a> {
     /// What is damaged is taken again as it was.
     unreadable: Unreadable,
     applied: Applied,
+    /// Whether a notice was put on the list.
+    noticed: bool,
+    /// Whether one of those may be about further objects.
+    wide: bool,
 }
 
 impl<'a> Merge<'a> {
@@ -173,6 +185,8 @@ impl<'a> Merge<'a> {
             stored: HashMap::new(),
             unreadable: Unreadable::of(&inner.log.view()),
             applied: Applied::default(),
+            noticed: false,
+            wide: false,
         }
     }
 
@@ -213,19 +227,52 @@ impl<'a> Merge<'a> {
                     self.applied.ignored += 1;
                 }
             }
-            Change::Delete(oid) => {
-                // A snapshot may still have a delete that a later update has undone.
-                let source = self.source;
-                let later = |it: &Holder| {
-                    it.source == source
-                        && it.version.epoch == version.epoch
-                        && version.serial < it.version.serial
-                };
-                if self.holders(&oid)?.list.iter().any(later) || !self.release(oid)? {
-                    self.applied.ignored += 1;
-                }
-            }
+            Change::Delete(oid) => self.delete(version, oid)?,
+            Change::Suppress(oid, notice) => self.suppress(version, oid, notice)?,
         }
+        Ok(())
+    }
+
+    fn delete(&mut self, version: Version, oid: Oid) -> Result<(), Error> {
+        // A snapshot may still have a delete that a later update has undone.
+        let source = self.source;
+        let later = |it: &Holder| {
+            it.source == source
+                && it.version.epoch == version.epoch
+                && version.serial < it.version.serial
+        };
+        if self.holders(&oid)?.list.iter().any(later) || !self.release(oid)? {
+            self.applied.ignored += 1;
+        }
+        Ok(())
+    }
+
+    /// Does what a notice says, if that counts here, and passes it on as it is.
+    fn suppress(&mut self, version: Version, oid: Oid, notice: Box<Notice>) -> Result<(), Error> {
+        let verdict = self.inner.suppressed().judge(self.source, &notice, &oid)?;
+        let scope = match verdict {
+            Verdict::Plain => return self.delete(version, oid),
+            Verdict::Known => None,
+            Verdict::Take(scope) => Some(scope),
+        };
+        let holders = self.holders(&oid)?;
+        let held_by: Vec<_> = holders.list.drain(..).map(|it| it.source).collect();
+        let key = oid.key();
+        let lives = self.inner.read_keys(|keys| keys.object(&key))?.is_some();
+        if let Some(scope) = scope {
+            // First the list: what is on it is taken down at the next opening at the latest.
+            let itself = scope == Scope::Own && notice.subject.url == oid.url;
+            self.wide |= !notice.lifted && !itself;
+            let active = !notice.lifted;
+            let new = Suppression { notice: (*notice).clone(), scope, held_by, active };
+            self.inner.suppressed().add(new)?;
+            self.noticed = true;
+        } else if !lives && held_by.is_empty() {
+            self.applied.ignored += 1;
+            return Ok(());
+        }
+        self.applied.deleted += u64::from(lives);
+        self.changes.push(Change::Suppress(oid, notice));
         Ok(())
     }
 
@@ -239,6 +286,10 @@ impl<'a> Merge<'a> {
             self.applied.ignored += 1;
             return Ok(());
         };
+        if self.inner.suppressed().covering(&oid).is_some() {
+            self.applied.refused += 1;
+            return Ok(());
+        }
         if !self.fits(&record) {
             // Refused, it would hold up its source for ever.
             tracing::warn!(source = self.source, %oid, "record is too large and is left out");

@@ -1,0 +1,366 @@
+//! Notices: an administrator's signed word that objects are suppressed, or are so no more.
+//!
+//! A notice is about a *subject*, objects by their URL (which may be a pattern) and, if it says so,
+//! their gatherer. It travels in the attributes of a tombstone, so that an older reader takes it for
+//! a plain delete, and its signature is over the notice alone, so that whoever passes it on need
+//! not, and cannot, change it.
+//!
+//! Source: ours; issue 3, "Takedown".
+//!
+//! Sans-I/O.
+
+use std::fmt;
+
+use net::identity::{self, Identity};
+use soif::{Record, RecordRef};
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::change::{Oid, Stamp, plain_url};
+use crate::error::Error;
+
+/// Most bytes of a reason.
+pub const REASON_BYTES_MAX: usize = 1_000;
+/// Most bytes of a subject's pattern, and of an id.
+const SUBJECT_BYTES_MAX: usize = 4_096;
+/// What the identifiers of carriers begin with: tombstones of no object that only carry a notice.
+const CARRIER: &str = "harvest-notice:";
+/// Template of the text that is signed.
+const TEMPLATE: &str = "SUPPRESSION";
+
+const PATTERN: &str = "Suppressed-Pattern";
+const OF: &str = "Suppressed-Gatherer";
+const STATE: &str = "Suppressed-State";
+const REASON: &str = "Suppressed-Reason";
+const TIME: &str = "Suppressed-Time";
+const BY: &str = "Suppressed-By";
+const KEY: &str = "Suppressed-Key";
+const SIGNATURE: &str = "Suppressed-Signature";
+
+/// Which objects a notice is about.
+///
+/// Written `URL`, or `URL GATHERER` for the objects of one gatherer.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Subject {
+    /// The objects' URL; `*` stands for any number of any letters.
+    pub url: String,
+    /// The id of the objects' gatherer; empty for any.
+    pub gatherer: String,
+}
+
+impl Subject {
+    /// Reads a URL, a pattern, or an object identifier: `URL GATHERER` or `URL (GATHERER)`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Subject`]: say it otherwise.
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        let wrong = |reason| Error::Subject { text: text.to_owned(), reason };
+        let mut words = text.split_whitespace();
+        let url = words.next().ok_or_else(|| wrong("it is empty"))?;
+        let gatherer = words.next().unwrap_or_default();
+        let bare = gatherer.strip_prefix('(').and_then(|it| it.strip_suffix(')'));
+        let gatherer = bare.unwrap_or(gatherer);
+        if words.next().is_some() {
+            return Err(wrong("it is more than a URL and a gatherer's id"));
+        }
+        if SUBJECT_BYTES_MAX < url.len() || SUBJECT_BYTES_MAX < gatherer.len() {
+            return Err(wrong("it is too long"));
+        }
+        if url.bytes().all(|it| it == b'*') {
+            return Err(wrong("it would suppress everything: name at least a host"));
+        }
+        Ok(Self { url: plain_url(url).into_owned(), gatherer: gatherer.to_owned() })
+    }
+
+    /// The subject that is one object.
+    #[must_use]
+    pub fn object(oid: &Oid) -> Self {
+        Self { url: oid.url.clone(), gatherer: oid.gatherer.clone() }
+    }
+
+    /// Whether the URL is a pattern.
+    #[must_use]
+    pub fn is_pattern(&self) -> bool {
+        self.url.contains('*')
+    }
+
+    /// Whether the object is among those meant.
+    #[must_use]
+    pub fn covers(&self, oid: &Oid) -> bool {
+        (self.gatherer.is_empty() || self.gatherer == oid.gatherer)
+            && matches(self.url.as_bytes(), oid.url.as_bytes())
+    }
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.gatherer.as_str() {
+            "" => f.write_str(&self.url),
+            gatherer => write!(f, "{} {gatherer}", self.url),
+        }
+    }
+}
+
+/// Whether `text` is what `pattern` says. Of a failed match only the last `*` is tried again, so the
+/// time is at most the product of the lengths.
+fn matches(pattern: &[u8], text: &[u8]) -> bool {
+    let (mut p, mut t) = (0, 0);
+    let mut last: Option<(usize, usize)> = None;
+    while t < text.len() {
+        if pattern.get(p) == Some(&b'*') {
+            last = Some((p, t));
+            p += 1;
+        } else if pattern.get(p) == text.get(t) {
+            p += 1;
+            t += 1;
+        } else if let Some((star, from)) = last {
+            last = Some((star, from + 1));
+            p = star + 1;
+            t = from + 1;
+        } else {
+            return false;
+        }
+    }
+    pattern.iter().skip(p).all(|it| *it == b'*')
+}
+
+/// Who gives notice: the owner of a collection.
+#[derive(Debug)]
+pub struct Author {
+    /// The id of the gatherer or broker.
+    pub id: String,
+    /// Its key.
+    pub identity: Identity,
+}
+
+/// A signed word that objects are suppressed, or are so no more. Not verified by itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Notice {
+    /// What it is about.
+    pub subject: Subject,
+    /// Whether it takes back what was suppressed.
+    pub lifted: bool,
+    /// Why; for people.
+    pub reason: String,
+    /// When it was given. Of two about one subject by one signer the later one counts.
+    pub at: Stamp,
+    /// The id of who gave it.
+    pub by: String,
+    /// The public key of who gave it: 64 hex digits.
+    pub key: String,
+    /// The signature: 128 hex digits.
+    pub signature: String,
+}
+
+impl Default for Subject {
+    fn default() -> Self {
+        Self { url: soif::NO_URL.to_owned(), gatherer: String::new() }
+    }
+}
+
+impl Notice {
+    /// Gives and signs a notice.
+    #[must_use]
+    pub fn sign(author: &Author, subject: Subject, lifted: bool, reason: &str, at: Stamp) -> Self {
+        let mut notice = Self {
+            subject,
+            lifted,
+            reason: reason.to_owned(),
+            at,
+            by: author.id.clone(),
+            key: author.identity.key().to_owned(),
+            signature: String::new(),
+        };
+        notice.signature = author.identity.sign(&notice.text());
+        notice
+    }
+
+    /// Whether who owns the key has signed just this.
+    #[must_use]
+    pub fn is_genuine(&self) -> bool {
+        let length = self.reason.len() <= REASON_BYTES_MAX
+            && self.by.len().max(self.subject.gatherer.len()) <= SUBJECT_BYTES_MAX
+            && self.subject.url.len() <= SUBJECT_BYTES_MAX;
+        length && identity::verify(&self.key, &self.text(), &self.signature)
+    }
+
+    /// Returns the bytes that are signed: the notice as a record, without the signature.
+    fn text(&self) -> Vec<u8> {
+        let mut record = Record::new(TEMPLATE, soif::NO_URL);
+        self.describe(&mut record);
+        let mut text = Vec::new();
+        soif::write_record(&mut text, &record);
+        text
+    }
+
+    fn describe(&self, record: &mut Record) {
+        record.push(PATTERN, self.subject.url.as_str());
+        record.push(OF, self.subject.gatherer.as_str());
+        record.push(STATE, if self.lifted { "lifted" } else { "suppressed" });
+        record.push(REASON, self.reason.as_str());
+        record.push(TIME, self.at.0.to_string());
+        record.push(BY, self.by.as_str());
+        record.push(KEY, self.key.as_str());
+    }
+
+    /// Adds the notice to a record.
+    pub(crate) fn write(&self, record: &mut Record) {
+        self.describe(record);
+        record.push(SIGNATURE, self.signature.as_str());
+    }
+
+    /// Reads the notice of a record; `None` if it has none. What lacks a part, or has nonsense for
+    /// it, is read as a notice that is not genuine.
+    pub(crate) fn read(record: &RecordRef<'_>) -> Option<Self> {
+        let text = |name| record.text(name).unwrap_or_default().into_owned();
+        Some(Self {
+            signature: record.text(SIGNATURE)?.into_owned(),
+            subject: Subject { url: text(PATTERN), gatherer: text(OF) },
+            lifted: text(STATE) == "lifted",
+            reason: text(REASON),
+            at: Stamp(record.number(TIME).unwrap_or(0)),
+            by: text(BY),
+            key: text(KEY),
+        })
+    }
+
+    /// The identifier of the tombstone that carries the notice when there is no object to carry it.
+    #[must_use]
+    pub fn carrier(&self) -> Oid {
+        let by = if self.by.is_empty() { "-" } else { self.by.as_str() };
+        Oid::new(by, &format!("{CARRIER}{:016x}", xxh3_64(self.signature.as_bytes())))
+    }
+
+    /// Whether this tombstone may carry the notice: it is of an object meant, or of none.
+    #[must_use]
+    pub fn is_at_home(&self, oid: &Oid) -> bool {
+        *oid == self.carrier() || (!self.lifted && self.subject.covers(oid))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::change::{Change, Scanned};
+    use crate::content;
+
+    fn author() -> Author {
+        Author { id: "00000000000000aa".to_owned(), identity: Identity::of(&[7; 32]).unwrap() }
+    }
+
+    fn check(subject: &str, oid: (&str, &str), expected: bool) {
+        let subject = Subject::parse(subject).unwrap();
+        assert_eq!(subject.covers(&Oid::new(oid.0, oid.1)), expected, "{subject} {oid:?}");
+        assert_eq!(Subject::parse(&subject.to_string()).unwrap(), subject);
+    }
+
+    #[test]
+    fn a_subject_is_a_url_or_a_pattern_and_may_name_a_gatherer() {
+        check("http://h/a", ("g", "http://h/a"), true);
+        check("http://h/a", ("g", "http://h/ab"), false);
+        check("http://h/a g", ("g", "http://h/a"), true);
+        check("http://h/a (g)", ("g", "http://h/a"), true);
+        check("http://h/a other", ("g", "http://h/a"), false);
+        check("http://h/*", ("g", "http://h/"), true);
+        check("http://h/*/b*", ("g", "http://h/a/c/b/d"), true);
+        check("http://h/*/b", ("g", "http://h/a/b/c"), false);
+        check("*.pdf g", ("g", "http://h/a.pdf"), true);
+        check("*a*ab", ("g", "aaaab"), true);
+        for wrong in ["", " ", "*", "** g", "http://h/a g h"] {
+            assert!(matches!(Subject::parse(wrong), Err(Error::Subject { .. })), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_is_altered_is_not_genuine() {
+        let subject = Subject::parse("http://h/*").unwrap();
+        let notice = Notice::sign(&author(), subject, false, "asked by its author", Stamp(5));
+        assert!(notice.is_genuine());
+        let alter: [fn(&mut Notice); 7] = [
+            |it| it.subject.url.push('x'),
+            |it| it.subject.gatherer.push('x'),
+            |it| it.lifted = true,
+            |it| it.reason.push('x'),
+            |it| it.at.0 += 1,
+            |it| it.by.push('x'),
+            |it| it.key = Identity::of(&[8; 32]).unwrap().key().to_owned(),
+        ];
+        for alter in alter {
+            let mut altered = notice.clone();
+            alter(&mut altered);
+            assert!(!altered.is_genuine(), "{altered:?}");
+        }
+        assert!(!Notice::default().is_genuine());
+    }
+
+    #[test]
+    fn a_notice_stands_on_what_it_is_about_or_on_a_carrier() {
+        let subject = Subject::parse("http://h/*").unwrap();
+        let notice = Notice::sign(&author(), subject.clone(), false, "", Stamp(5));
+        assert!(notice.is_at_home(&Oid::new("g", "http://h/a")));
+        assert!(!notice.is_at_home(&Oid::new("g", "http://other/a")));
+        assert!(notice.is_at_home(&notice.carrier()));
+        let lift = Notice::sign(&author(), subject, true, "", Stamp(6));
+        assert!(!lift.is_at_home(&Oid::new("g", "http://h/a")), "it would delete it");
+        assert!(lift.is_at_home(&lift.carrier()) && !lift.is_at_home(&notice.carrier()));
+    }
+
+    /// Writes changes to members and reads them back.
+    fn round_trip(changes: &[Change]) -> Vec<Change> {
+        let drafts = content::drafts(changes, &[], 1 << 16, 1 << 20).unwrap();
+        let mut found = Vec::new();
+        for draft in drafts {
+            let entries: Vec<_> = (1..=draft.len() as u64).map(|it| (it, Stamp(1))).collect();
+            let read = content::changes(&draft.plain, &entries, 0..usize::MAX).unwrap();
+            found.extend(read.into_iter().map(|Scanned { change, .. }| change));
+        }
+        found
+    }
+
+    proptest! {
+        /// Otherwise the signature would not hold at the next broker.
+        #[test]
+        fn a_notice_survives_the_way_through_a_member(
+            url in "[a-z*:/@}\u{e4}]{1,40}", gatherer in "[0-9a-f]{0,16}", reason in "\\PC{0,60}\n?",
+            at: u64, lifted: bool,
+        ) {
+            let subject = Subject { url: plain_url(&url).into_owned(), gatherer };
+            let notice = Notice::sign(&author(), subject, lifted, &reason, Stamp(at));
+            let oid = notice.carrier();
+            let other = Change::Delete(Oid::new("g", "http://h/plain"));
+            let changes = [Change::Suppress(oid, Box::new(notice.clone())), other];
+            prop_assert_eq!(round_trip(&changes), changes);
+            prop_assert!(notice.is_genuine());
+        }
+
+        /// Whatever an attribute holds, the tombstone is read, and the notice is not taken.
+        #[test]
+        fn nonsense_is_a_notice_that_is_not_genuine(parts in prop::array::uniform6("\\PC{0,20}")) {
+            let [url, gatherer, reason, by, key, signature] = parts;
+            let subject = Subject { url, gatherer };
+            let notice = Notice { subject, reason, by, key, signature, ..Notice::default() };
+            let change = Change::Suppress(Oid::new("g", "u"), Box::new(notice.clone()));
+            prop_assert_eq!(round_trip(std::slice::from_ref(&change)), [change]);
+            prop_assert!(!notice.is_genuine());
+        }
+
+        #[test]
+        fn a_pattern_matches_what_a_regular_expression_would(
+            pattern in "[ab*]{0,8}", text in "[ab]{0,10}",
+        ) {
+            prop_assert_eq!(matches(pattern.as_bytes(), text.as_bytes()), slowly(&pattern, &text));
+        }
+    }
+
+    fn slowly(pattern: &str, text: &str) -> bool {
+        match pattern.split_at_checked(1) {
+            None => text.is_empty(),
+            Some(("*", rest)) => {
+                (0..=text.len()).any(|at| text.get(at..).is_some_and(|it| slowly(rest, it)))
+            }
+            Some((letter, rest)) => text.strip_prefix(letter).is_some_and(|it| slowly(rest, it)),
+        }
+    }
+}
