@@ -62,7 +62,7 @@ impl Broker {
                     let text = record.text("Partial-Text").unwrap().into_owned();
                     live.insert(record.url.clone(), text);
                 }
-                Change::Delete(oid) => drop(live.remove(&oid.url)),
+                Change::Delete(oid) | Change::Suppress(oid, _) => drop(live.remove(&oid.url)),
                 Change::Refresh(_) | Change::Confirm { .. } => {}
             }
         }
