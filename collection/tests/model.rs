@@ -152,7 +152,7 @@ fn replayed(collection: &Collection) -> BTreeMap<String, u64> {
         last = (serial, stamp);
         match change {
             Change::Update(record) => drop(live.insert(record.url, serial)),
-            Change::Delete(oid) => drop(live.remove(&oid.url)),
+            Change::Delete(oid) | Change::Suppress(oid, _) => drop(live.remove(&oid.url)),
             Change::Refresh(_) | Change::Confirm { .. } => {}
         }
     }

@@ -64,7 +64,7 @@ impl Store {
                 Change::Update(record) => {
                     titles.insert(record.url.clone(), record.text("Title").unwrap().into_owned());
                 }
-                Change::Delete(oid) => {
+                Change::Delete(oid) | Change::Suppress(oid, _) => {
                     titles.remove(&oid.url);
                 }
                 Change::Refresh(_) | Change::Confirm { .. } => {}

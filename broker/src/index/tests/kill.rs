@@ -84,7 +84,7 @@ fn a_killed_apply_leaves_what_its_payload_says() {
         let live: BTreeSet<String> = reached.iter().fold(BTreeSet::new(), |mut live, change| {
             match change {
                 Change::Update(record) => live.insert(record.url.clone()),
-                Change::Delete(oid) => live.remove(&oid.url),
+                Change::Delete(oid) | Change::Suppress(oid, _) => live.remove(&oid.url),
                 Change::Refresh(_) | Change::Confirm { .. } => false,
             };
             live
