@@ -102,7 +102,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         }
         Command::Collection(command) => {
             log(Usual::Warnings)?;
-            commands::collection::run(command)
+            block_on(commands::collection::run(command))
         }
         Command::Soif(command) => commands::soif::run(command),
         Command::Completions(args) => commands::pages::completions(&args),
@@ -172,6 +172,9 @@ mod tests {
             "harvest broker pull -c b.toml name",
             "harvest collection verify d",
             "harvest collection export d -o f",
+            "harvest collection suppress d http://h/* --reason x",
+            "harvest collection suppress d --list --json",
+            "harvest collection purge d",
             "harvest soif check",
             "harvest soif convert --to json -",
             "harvest completions bash",

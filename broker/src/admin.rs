@@ -15,6 +15,7 @@ use crate::error::Error;
 use crate::metrics;
 use crate::server::Handle;
 use crate::status::Status;
+use crate::takedown;
 
 /// Returns the admin listener's routes.
 pub(crate) fn routes(handle: Handle, token: AdminToken) -> Router {
@@ -26,6 +27,7 @@ pub(crate) fn routes(handle: Handle, token: AdminToken) -> Router {
         .route("/confirm", post(confirm))
         .route("/compact", post(compact))
         .route("/verify", post(verify))
+        .merge(takedown::routes())
         .layer(axum::middleware::from_fn_with_state(token, auth::guard))
         .with_state(handle)
 }
@@ -99,8 +101,10 @@ async fn verify(State(handle): State<Handle>) -> Response {
     }
 }
 
-fn failure(error: &Error) -> Response {
+pub(crate) fn failure(error: &Error) -> Response {
     let status = match error {
+        Error::Collection(collection::Error::Subject { .. }) => StatusCode::BAD_REQUEST,
+        Error::Collection(collection::Error::NotSuppressed { .. }) => StatusCode::NOT_FOUND,
         Error::SourceUnknown { .. } => StatusCode::NOT_FOUND,
         _ => StatusCode::INTERNAL_SERVER_ERROR,
     };

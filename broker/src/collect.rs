@@ -55,6 +55,8 @@ struct Inner {
     collection: Collection,
     /// Guards against private addresses or not: a source's settings say which.
     client: Client,
+    /// The broker's own, for its sources.
+    id: String,
     state: Mutex<State>,
     /// The schedule has changed: look at it again.
     changed: Notify,
@@ -94,6 +96,7 @@ impl Collector {
     pub(crate) fn open(
         collection: Collection,
         client: Client,
+        id: &str,
         config: &Config,
         now_ms: u64,
     ) -> Result<Self, Error> {
@@ -103,6 +106,7 @@ impl Collector {
         let inner = Inner {
             collection,
             client,
+            id: id.to_owned(),
             state: Mutex::new(state),
             changed: Notify::new(),
             ended: watch::Sender::new(0),
@@ -493,4 +497,5 @@ fn puller(inner: &Inner, source: &Source) -> Puller {
     Puller::new(client, source.url.clone(), source.name.clone(), collection, limits)
         .token(token)
         .allow_private(source.allow_private)
+        .consumer(&inner.id)
 }

@@ -81,6 +81,12 @@ impl Config {
         }
     }
 
+    /// Returns the names of the sources whose takedowns count for every source.
+    pub(crate) fn trusted(&self) -> BTreeSet<String> {
+        let trusted = self.sources.iter().filter(|it| it.trusted_takedowns);
+        trusted.map(|it| it.name.clone()).collect()
+    }
+
     /// Reads a settings file. A relative `data` or `templates` is left as written, for the caller
     /// to take from the file's folder.
     ///
@@ -141,6 +147,7 @@ fn read_source(table: &Table<'_>) -> Option<Source> {
     let token = table.string("token");
     let records_max = table.integer("records_max", 1..=u64::MAX);
     let bytes_max = table.bytes("bytes_max");
+    let takedowns = table.choice("takedowns", &["own", "all"]);
     let window = table.string("window");
     let url = table.base_url("url");
     if !table.require("url", "\"http://host:8500/\"") {
@@ -155,6 +162,7 @@ fn read_source(table: &Table<'_>) -> Option<Source> {
     let mut source = Source::gatherer(name, url);
     source.kind = kind.and_then(Kind::named).unwrap_or(source.kind);
     (source.follow, source.allow_private) = (follow, allow_private);
+    source.trusted_takedowns = takedowns == Some("all");
     source.records_max = records_max.unwrap_or(source.records_max);
     source.bytes_max = bytes_max.unwrap_or(source.bytes_max);
     if let Some(text) = token {

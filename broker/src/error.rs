@@ -16,6 +16,9 @@ pub enum Error {
     /// The collection failed.
     #[error(transparent)]
     Collection(#[from] collection::Error),
+    /// The key that signs cannot be used.
+    #[error(transparent)]
+    Identity(#[from] net::identity::Error),
     /// The admin's token or a page failed.
     #[error(transparent)]
     Web(#[from] web::Error),

@@ -24,3 +24,4 @@ pub mod server;
 pub mod snippet;
 pub mod source;
 pub mod status;
+mod takedown;

@@ -14,9 +14,12 @@ use axum::Router;
 use axum::extract::Request;
 use axum::routing::{any, get};
 use collection::feed::{FeedOptions, FeedServer};
-use collection::{Collection, Compacted, Oid, Options, Stamp, Swept, Version};
+use collection::{
+    Author, Collection, Compacted, Oid, Options, SUPPRESSED_FILE, Stamp, Swept, Version,
+};
 use net::client::Client;
 use net::clock;
+use net::identity::Identity;
 use net::shutdown::Shutdown;
 use net::tally::Tally;
 use tokio::net::TcpListener;
@@ -76,13 +79,14 @@ impl Server {
         let (public, local_addr) = listen(config.listen).await?;
         let (admin, admin_addr) = listen(config.admin_listen).await?;
         let opened = blocking("opening", move || open(config, place)).await?;
-        let Opened { config, id, token, pages, collection, index, stages } = opened;
+        let Opened { config, author, token, pages, collection, index, stages } = opened;
+        web::auth::write_address(&config.data, admin_addr)?;
         // A source may have gone from the settings while the broker was down.
         stages.catalog.handle_sources(&config).await?;
         let inner = Inner {
             config: Mutex::new(config),
             turn: tokio::sync::Mutex::default(),
-            id,
+            author,
             local_addr,
             admin_addr,
             started_ms: clock::now_ms(),
@@ -161,7 +165,7 @@ impl Front {
 /// What the data directory gave.
 struct Opened {
     config: Config,
-    id: String,
+    author: Author,
     token: AdminToken,
     pages: Pages,
     collection: Collection,
@@ -174,11 +178,14 @@ fn open(config: Config, place: Place) -> Result<Opened, Error> {
     let data = config.data.as_path();
     fs::create_dir_all(data).map_err(|source| io_error("create", data, source))?;
     let id = load_or_create_id(&data.join(ID))?;
+    let author = Author { id, identity: Identity::load_or_create(data)? };
     let token = AdminToken::load_or_create(data)?;
     let pages = page::pages(&config.name, config.base_url.as_ref(), config.templates.clone())?;
     let now_ms = clock::now_ms();
     let folder = data.join(COLLECTION);
-    let (collection, recovery) = Collection::open(&folder, Options::default(), Stamp(now_ms))?;
+    let options = Options { suppressed: Some(data.join(SUPPRESSED_FILE)), ..Options::default() };
+    let (collection, recovery) = Collection::open(&folder, options, Stamp(now_ms))?;
+    collection.trust_takedowns(config.trusted());
     for cut in &recovery.cut {
         let (file, offset, bytes) = (cut.file.display(), cut.offset, cut.bytes);
         tracing::warn!(%file, offset, bytes, lost = cut.lost, "cut from the collection");
@@ -188,17 +195,18 @@ fn open(config: Config, place: Place) -> Result<Opened, Error> {
     index.hold_to(collection.version());
     let client = Client::new(net::client::Settings::default());
     let stages = Stages {
-        collector: Collector::open(collection.clone(), client, &config, now_ms)?,
+        collector: Collector::open(collection.clone(), client, &author.id, &config, now_ms)?,
         catalog: Catalog::new(collection.clone()),
         indexer: Indexer::new(collection.clone(), index.clone()),
     };
-    Ok(Opened { id, token, pages, collection, index, stages, config })
+    Ok(Opened { author, token, pages, collection, index, stages, config })
 }
 
 /// Returns the public listener's routes.
 fn public(handle: &Handle, pages: &Pages, shutdown: Shutdown) -> Router {
     let inner = &handle.inner;
-    let options = FeedOptions { shutdown, ..FeedOptions::default() };
+    let owner = Some(format!("{} {}", inner.author.id, inner.author.identity.key()));
+    let options = FeedOptions { shutdown, owner, ..FeedOptions::default() };
     let feed = FeedServer::new(inner.collection.clone(), options);
     let feed = inner.feed.get_or_init(|| feed).clone();
     let serve_feed = any(move |request: Request| {
@@ -254,24 +262,25 @@ fn io_error(action: &'static str, path: &Path, source: io::Error) -> Error {
 /// Talks to a running broker from within its process. Clones are the same.
 #[derive(Clone, Debug)]
 pub struct Handle {
-    inner: Arc<Inner>,
+    pub(crate) inner: Arc<Inner>,
 }
 
 #[derive(Debug)]
-struct Inner {
+pub(crate) struct Inner {
     config: Mutex<Config>,
     /// One reload at a time.
     turn: tokio::sync::Mutex<()>,
-    id: String,
+    /// Id and key.
+    pub(crate) author: Author,
     local_addr: SocketAddr,
     admin_addr: SocketAddr,
     started_ms: u64,
-    collection: Collection,
-    index: Index,
-    stages: Stages,
+    pub(crate) collection: Collection,
+    pub(crate) index: Index,
+    pub(crate) stages: Stages,
     pages: Pages,
     /// Set once the server runs: it ends with the server's shutdown.
-    feed: OnceLock<FeedServer>,
+    pub(crate) feed: OnceLock<FeedServer>,
     /// What peers of the public listener do.
     tally: Tally,
 }
@@ -296,7 +305,7 @@ impl Handle {
         let covered = indexer.covered().filter(|it| it.epoch == version.epoch);
         Status {
             name: config.name.clone(),
-            id: inner.id.clone(),
+            id: inner.author.id.clone(),
             software: env!("CARGO_PKG_VERSION").to_owned(),
             listen: inner.local_addr.to_string(),
             admin_listen: inner.admin_addr.to_string(),
@@ -311,6 +320,7 @@ impl Handle {
             collection_problem: health.refusing,
             damaged: health.damaged.iter().take(DAMAGED_MAX).map(ToString::to_string).collect(),
             damaged_total: health.damaged_total,
+            takedowns: inner.collection.takedowns(),
             held: upkeep.held,
             policy: "oap".to_owned(),
             theta: config.freshness.theta,
@@ -340,6 +350,7 @@ impl Handle {
             current.sources.clone_from(&config.sources);
             current.freshness = config.freshness;
         }
+        self.inner.collection.trust_takedowns(config.trusted());
         collector.reconfigure(&config).await?;
         catalog.handle_sources(&config).await?;
         Ok(fixed)

@@ -67,6 +67,9 @@ pub struct Source {
     pub records_max: u64,
     /// Most compressed bytes accepted in one pull.
     pub bytes_max: u64,
+    /// Whether what it suppresses is suppressed for every source; otherwise only what an object's own
+    /// gatherer suppresses is.
+    pub trusted_takedowns: bool,
     /// Hours of the day (UTC) in which scheduled pulls are allowed; `None`: any.
     pub window: Option<Window>,
 }
@@ -83,6 +86,7 @@ impl Source {
             token: None,
             records_max: RECORDS_MAX,
             bytes_max: BYTES_MAX,
+            trusted_takedowns: false,
             window: None,
         }
     }

@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 
+use collection::Takedowns;
 use serde::{Deserialize, Serialize};
 
 /// The broker as a whole.
@@ -46,6 +47,8 @@ pub struct Status {
     pub damaged: Vec<String>,
     /// Members found damaged since the start.
     pub damaged_total: u64,
+    /// What is suppressed, refused, and not genuine.
+    pub takedowns: Takedowns,
     /// An expiry that waits for an admin's `confirm`.
     pub held: Option<Held>,
     /// The policy of the schedule: `oap`.

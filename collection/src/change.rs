@@ -15,6 +15,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
 use soif::Record;
 
 use crate::error::Error;
@@ -28,7 +29,9 @@ pub const GATHERER_ROOT: &str = "Gatherer-Root";
 pub const ORIGIN_VERSION: &str = "Origin-Version";
 
 /// A moment: Unix time in milliseconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 pub struct Stamp(pub u64);
 
 /// Which life of a collection a serial belongs to. A newer epoch is a larger number.

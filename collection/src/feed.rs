@@ -33,10 +33,13 @@ use tokio::time::timeout;
 
 use crate::change::{Epoch, Version};
 use crate::collection::Collection;
+use crate::consumers::Readers;
 use crate::error::Error;
 use crate::hot::Hot;
 use crate::log::View;
 use crate::member;
+use crate::notice::Subject;
+use crate::purge::{self, PurgeReport};
 use crate::served;
 use crate::snapshot::{self, Snapshot, Snapshots};
 
@@ -52,6 +55,10 @@ pub(crate) const ACCEPT_FORMAT: HeaderName = HeaderName::from_static("harvest-ac
 pub(crate) const EPOCH: HeaderName = HeaderName::from_static("harvest-epoch");
 pub(crate) const FROM: HeaderName = HeaderName::from_static("harvest-from");
 pub(crate) const TO: HeaderName = HeaderName::from_static("harvest-to");
+/// The server's id and public key.
+pub(crate) const KEY: HeaderName = HeaderName::from_static("harvest-key");
+/// The id of who asks.
+pub(crate) const CONSUMER: HeaderName = HeaderName::from_static("harvest-consumer");
 pub(crate) const OBJECTS: HeaderName = HeaderName::from_static("harvest-objects");
 
 /// How a feed is served. [`Default`] suits all but tests.
@@ -67,6 +74,9 @@ pub struct FeedOptions {
     pub snapshots_max: usize,
     /// Ends all waiting when it starts.
     pub shutdown: Shutdown,
+    /// Whose feed it is: id and public key, as `ID KEY`. Consumers keep the key to know by it who has
+    /// signed. Default: none is told.
+    pub owner: Option<String>,
 }
 
 impl Default for FeedOptions {
@@ -77,6 +87,7 @@ impl Default for FeedOptions {
             snapshot_kept: Duration::from_secs(24 * 60 * 60),
             snapshots_max: 25,
             shutdown: Shutdown::new(),
+            owner: None,
         }
     }
 }
@@ -131,6 +142,7 @@ struct Shared {
     hot: Hot,
     waiting: Semaphore,
     counts: Counts,
+    consumers: Readers,
 }
 
 impl FeedServer {
@@ -152,6 +164,7 @@ impl FeedServer {
                 hot: Hot::default(),
                 waiting,
                 counts,
+                consumers: Readers::default(),
             }),
         }
     }
@@ -170,6 +183,9 @@ impl FeedServer {
             add(&self.shared.counts.refused, 1);
             refusal.response()
         });
+        if let Some(owner) = &self.shared.options.owner {
+            response.headers_mut().insert(KEY, value(owner));
+        }
         if request.method() == Method::HEAD {
             *response.body_mut() = body::empty();
         } else {
@@ -197,9 +213,27 @@ impl FeedServer {
         }
     }
 
+    /// Purges the collection of what is suppressed (all of it, or just `only`), after letting go of
+    /// what is kept of it: who fetches a snapshot asks for a new one. Says who may still have copies.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Collection::purge`].
+    pub async fn purge(&self, only: Option<Subject>) -> Result<PurgeReport, Error> {
+        let shared = &self.shared;
+        shared.snapshots.lock().await.clear();
+        shared.hot.clear();
+        let purged = purge::purge(shared.collection.clone(), only).await?;
+        let epoch = shared.collection.version().epoch;
+        let (consumers, since_ms) =
+            shared.consumers.behind(Version { epoch, serial: purged.told_at });
+        Ok(PurgeReport { purged, index_left: None, consumers, since_ms: Some(since_ms) })
+    }
+
     async fn feed(&self, request: &Request<()>) -> Result<Response<Body>, Refusal> {
         negotiate(request.headers())?;
         let query = Query::parse(request.uri().query().unwrap_or_default())?;
+        self.shared.consumers.note(request, query.version.unwrap_or_default());
         if let Some(have) = query.version {
             let woken = self.wait(have, query.wait).await;
             if let Some(found) = self.look_up(have).await? {

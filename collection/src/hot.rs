@@ -87,6 +87,11 @@ impl Hot {
         }
     }
 
+    /// Lets go of all: it has what is to be purged.
+    pub(crate) fn clear(&self) {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).files.clear();
+    }
+
     /// Forgets what leads to another state: nobody is given that any more.
     fn kept(&self, view: &View) -> MutexGuard<'_, Kept> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);

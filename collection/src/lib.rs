@@ -10,6 +10,7 @@ mod change;
 mod close;
 mod collection;
 mod compact;
+mod consumers;
 mod content;
 mod disk;
 mod error;
@@ -30,6 +31,7 @@ mod pack;
 #[cfg(test)]
 mod power_cut;
 pub mod pull;
+mod purge;
 mod recover;
 mod replay;
 mod report;
@@ -49,14 +51,16 @@ pub use change::{
     Stored, Version,
 };
 pub use collection::Collection;
+pub use consumers::Consumer;
 pub use error::{Damage, Error};
 pub use heal::Healing;
 pub use holders::{Cursor, Progress, Pulled};
 pub use notice::{Author, Notice, REASON_BYTES_MAX, Subject};
 pub use options::Options;
+pub use purge::{PurgeReport, Purged};
 pub use report::{
     Applied, Compacted, Cut, Extents, Health, Problem, Recovery, Report, SourceStats, Stats, Swept,
 };
 pub use scan::{Pinned, Scan};
 pub use suppress::TakenDown;
-pub use suppressed::{Scope, Suppression, Takedowns};
+pub use suppressed::{FILE_NAME as SUPPRESSED_FILE, Scope, Suppression, Takedowns};

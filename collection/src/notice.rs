@@ -12,6 +12,7 @@
 use std::fmt;
 
 use net::identity::{self, Identity};
+use serde::{Deserialize, Serialize};
 use soif::{Record, RecordRef};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -39,7 +40,7 @@ const SIGNATURE: &str = "Suppressed-Signature";
 /// Which objects a notice is about.
 ///
 /// Written `URL`, or `URL GATHERER` for the objects of one gatherer.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Subject {
     /// The objects' URL; `*` stands for any number of any letters.
     pub url: String,
@@ -134,7 +135,7 @@ pub struct Author {
 }
 
 /// A signed word that objects are suppressed, or are so no more. Not verified by itself.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Notice {
     /// What it is about.
     pub subject: Subject,

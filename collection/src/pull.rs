@@ -100,6 +100,7 @@ pub struct Puller {
     limits: PullLimits,
     token: Option<String>,
     allow_private: bool,
+    consumer: Option<String>,
 }
 
 /// What the head of an answer says of its body.
@@ -132,7 +133,8 @@ impl Puller {
         collection: Collection,
         limits: PullLimits,
     ) -> Self {
-        Self { client, base, source, collection, limits, token: None, allow_private: false }
+        let (token, allow_private, consumer) = (None, false, None);
+        Self { client, base, source, collection, limits, token, allow_private, consumer }
     }
 
     /// Sets the bearer token that the source asks for.
@@ -146,6 +148,13 @@ impl Puller {
     #[must_use]
     pub fn allow_private(mut self, allow_private: bool) -> Self {
         self.allow_private = allow_private;
+        self
+    }
+
+    /// Sets the id that the source is told, so that it knows who has got how far.
+    #[must_use]
+    pub fn consumer(mut self, id: &str) -> Self {
+        self.consumer = Some(id.to_owned());
         self
     }
 
@@ -209,6 +218,7 @@ impl Puller {
             _ => return Err(self.refused(response).await),
         }
         let answer = self.answer(&response)?;
+        self.see_key(&response).await?;
         let mut intake = match (answer.kind, &known) {
             (Kind::Delta, Some(have)) => self.delta(&response, answer, have)?,
             (Kind::Delta, None) => {
@@ -248,6 +258,9 @@ impl Puller {
             .token(self.token.clone())
             .allow_private(self.allow_private)
             .header(feed::ACCEPT_FORMAT, value(member::FORMAT));
+        if let Some(id) = &self.consumer {
+            request = request.header(feed::CONSUMER, value(id));
+        }
         if let Some(progress) = progress.filter(|it| it.offset != 0) {
             request = request
                 .header(header::RANGE, value(format!("bytes={}-", progress.offset)))
@@ -258,6 +271,24 @@ impl Puller {
         request.timeouts = Some(timeouts);
         request.response_bytes_max = Some(self.limits.bytes_max.saturating_sub(summary.bytes));
         request
+    }
+
+    /// Keeps the key that the source says is its own: what it signs is known by it.
+    async fn see_key(&self, response: &Response) -> Result<(), Error> {
+        let owner = response.headers.get(feed::KEY).and_then(|it| it.to_str().ok());
+        let Some((id, key)) = owner.and_then(|it| it.split_once(' ')) else { return Ok(()) };
+        let (collection, owner) = (self.collection.clone(), (id.to_owned(), key.to_owned()));
+        let seen = tokio::task::spawn_blocking(move || collection.see_key(&owner.0, &owner.1));
+        match seen.await {
+            Ok(Ok(true)) => {}
+            Ok(Ok(false)) => {
+                let source = &self.source;
+                tracing::warn!(source, id, "another key than before: what it signs does not count");
+            }
+            Ok(Err(error)) => return Err(error),
+            Err(panic) => std::panic::resume_unwind(panic.into_panic()),
+        }
+        Ok(())
     }
 
     /// Reads what the head says of the body.

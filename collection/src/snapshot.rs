@@ -92,6 +92,11 @@ impl Snapshots {
         self.kept.iter().find(|it| it.id == id).map(Arc::clone)
     }
 
+    /// Lets go of all: they have what is to be purged.
+    pub(crate) fn clear(&mut self) {
+        self.kept.clear();
+    }
+
     /// Adds a new snapshot; the oldest goes if there are too many. Of one state there is one.
     pub(crate) fn add(&mut self, snapshot: Snapshot) -> Arc<Snapshot> {
         let snapshot = Arc::new(snapshot);

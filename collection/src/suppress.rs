@@ -11,6 +11,8 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{MutexGuard, PoisonError};
 
+use serde::{Deserialize, Serialize};
+
 use crate::change::{Change, Note, Oid, Stamp};
 use crate::collection::{Collection, Inner};
 use crate::error::Error;
@@ -26,7 +28,7 @@ const DELETES_MAX: usize = 4096;
 const FOUND_MAX: usize = 100_000;
 
 /// What suppressing something did.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TakenDown {
     /// The notice that consumers get.
     pub notice: Notice,

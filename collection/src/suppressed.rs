@@ -13,6 +13,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use net::identity::{Pins, Seen};
+use serde::{Deserialize, Serialize};
 use soif::{Event, Limits, Mode, Reader, Record, RecordRef};
 
 use crate::change::{GATHERER_ID, Oid};
@@ -20,8 +21,8 @@ use crate::disk::{Disk, File};
 use crate::error::Error;
 use crate::notice::{Notice, Subject};
 
-/// The file's name.
-pub(crate) const FILE_NAME: &str = "suppressed.soif";
+/// The file's usual name, in the data folder of a daemon.
+pub const FILE_NAME: &str = "suppressed.soif";
 /// Most notices that are taken from others; what an administrator says here is always taken.
 const NOTICES_MAX: usize = 100_000;
 /// Most patterns among them: each is compared with every record that comes in.
@@ -36,7 +37,8 @@ const SCOPE: &str = "Scope";
 const HELD_BY: &str = "Held-By";
 
 /// For which objects a notice counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Scope {
     /// Given here by an administrator: for all; it overrules what others say of the same subject.
     Here,
@@ -63,7 +65,7 @@ impl Scope {
 }
 
 /// A notice on the list.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Suppression {
     /// The notice, as it was signed.
     pub notice: Notice,
@@ -104,7 +106,7 @@ impl Suppression {
 }
 
 /// What has been made of notices and records since the collection was opened.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Takedowns {
     /// Notices in force.
     pub active: u64,

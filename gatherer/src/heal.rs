@@ -73,7 +73,11 @@ impl Site {
 
     /// Has the files of a root that gave something of what is `lost` gathered again, and takes what
     /// they gave off the list; returns whether there is any that was not doubted before.
-    fn doubt(&self, root: &str, lost: &mut HashSet<String>) -> Result<bool, collection::Error> {
+    pub(crate) fn doubt(
+        &self,
+        root: &str,
+        lost: &mut HashSet<String>,
+    ) -> Result<bool, collection::Error> {
         let tract = self.tract(root)?;
         let mut any = false;
         for entry in self.collection.notes(&note::files_prefix(root)) {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
+use collection::Takedowns;
 use serde::Serialize;
 
 /// What the gatherer is doing.
@@ -139,6 +140,8 @@ pub struct Status {
     pub damaged: Vec<String>,
     /// Members found damaged since the start.
     pub damaged_total: u64,
+    /// What is suppressed, refused, and not genuine.
+    pub takedowns: Takedowns,
     /// How far it is.
     pub progress: Progress,
     /// Problems since the start by kind.

@@ -24,6 +24,7 @@ use web::templates::Source;
 
 use crate::progress::{Phase, Status};
 use crate::server::{Handle, Shared};
+use crate::takedown;
 
 /// The pages that are only ours.
 pub(crate) const TEMPLATES: &[Source] =
@@ -62,14 +63,15 @@ pub(crate) fn admin(shared: Arc<Shared>, token: AdminToken, feed: FeedServer) ->
         .route("/healthz", get(admin_healthz))
         .route("/gather", post(gather))
         .route("/confirm", post(confirm))
+        .merge(takedown::routes())
         .with_state(Admin { handle: Handle { shared }, feed })
         .layer(axum::middleware::from_fn_with_state(token, auth::guard))
 }
 
 #[derive(Clone)]
-struct Admin {
-    handle: Handle,
-    feed: FeedServer,
+pub(crate) struct Admin {
+    pub(crate) handle: Handle,
+    pub(crate) feed: FeedServer,
 }
 
 #[derive(Serialize)]

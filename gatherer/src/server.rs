@@ -7,8 +7,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use collection::feed::{FeedOptions, FeedServer};
-use collection::{Collection, Options, Stamp, Version};
+use collection::{Author, Collection, Options, SUPPRESSED_FILE, Stamp, Version};
 use net::clock;
+use net::identity::Identity;
 use net::shutdown::Shutdown;
 use net::tally::Tally;
 use tokio::net::TcpListener;
@@ -48,6 +49,8 @@ const CLOSE: Duration = Duration::from_millis(600);
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) site: Arc<Site>,
+    /// Id and key.
+    pub(crate) author: Author,
     config: Mutex<Arc<Config>>,
     plans: Mutex<Arc<Vec<Plan>>>,
     pub(crate) requests: Mutex<Requests>,
@@ -96,7 +99,13 @@ impl Server {
         let public = net::server::bind(config.listen).await.map_err(listen)?;
         let admin = net::server::bind(config.admin_listen).await.map_err(listen)?;
         let port = public.local_addr().map_or_else(|_gone| config.listen.port(), |it| it.port());
-        let opened = tokio::task::spawn_blocking(move || open(config, port));
+        let at = admin.local_addr().unwrap_or(config.admin_listen);
+        let opened = tokio::task::spawn_blocking(move || {
+            let data = config.data.clone();
+            let opened = open(config, port)?;
+            web::auth::write_address(&data, at).map_err(|error| Error::Spec(error.to_string()))?;
+            Ok(opened)
+        });
         let opened = opened.await.map_err(|error| Error::Spec(error.to_string()))?;
         let (shared, token, pages) = opened?;
         Ok(Self { handle: Handle { shared: Arc::new(shared) }, public, admin, token, pages })
@@ -138,7 +147,8 @@ impl Server {
         let collection = shared.site.collection.clone();
         // What ends first, for whatever reason, ends the others.
         let child = shutdown.child();
-        let options = FeedOptions { shutdown: child.clone(), ..FeedOptions::default() };
+        let owner = Some(format!("{} {}", shared.author.id, shared.author.identity.key()));
+        let options = FeedOptions { shutdown: child.clone(), owner, ..FeedOptions::default() };
         let feed = FeedServer::new(shared.site.collection.clone(), options);
         let public = serve::public(shared.clone(), self.pages, feed.clone());
         let admin = serve::admin(shared.clone(), self.token, feed);
@@ -217,6 +227,7 @@ impl Handle {
             collection_problem: health.refusing,
             damaged: health.damaged.iter().take(DAMAGED_MAX).map(ToString::to_string).collect(),
             damaged_total: health.damaged_total,
+            takedowns: site.collection.takedowns(),
             progress: site.progress.borrow().clone(),
             problems: lock(&site.problems).by_kind().clone(),
             roots: site.roots(&order),
@@ -290,6 +301,9 @@ fn open(config: Config, port: u16) -> Result<(Shared, AdminToken, Pages), Error>
     let data = config.data.clone();
     fs::create_dir_all(&data).map_err(|source| Error::Data { path: data.clone(), source })?;
     let id = load_or_create_id(&data.join(ID))?;
+    let identity =
+        Identity::load_or_create(&data).map_err(|error| Error::Spec(error.to_string()))?;
+    let author = Author { id: id.clone(), identity };
     let token =
         AdminToken::load_or_create(&data).map_err(|error| Error::Spec(error.to_string()))?;
     let seen = web::Site::new(config.name.clone()).at(config.base_url.as_ref());
@@ -305,8 +319,8 @@ fn open(config: Config, port: u16) -> Result<(Shared, AdminToken, Pages), Error>
         message: error.to_string(),
     };
     let now = Stamp(clock::now_ms());
-    let (collection, recovery) =
-        Collection::open(&path, Options::default(), now).map_err(failed)?;
+    let options = Options { suppressed: Some(data.join(SUPPRESSED_FILE)), ..Options::default() };
+    let (collection, recovery) = Collection::open(&path, options, now).map_err(failed)?;
     let site = Site::new(id, collection);
     for cut in &recovery.cut {
         let object = crate::spec::file_url(&cut.file);
@@ -322,6 +336,7 @@ fn open(config: Config, port: u16) -> Result<(Shared, AdminToken, Pages), Error>
     }
     let shared = Shared {
         site: Arc::new(site),
+        author,
         config: Mutex::new(Arc::new(config)),
         plans: Mutex::new(Arc::new(plans)),
         requests: Mutex::default(),

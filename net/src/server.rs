@@ -11,7 +11,7 @@
 use std::convert::Infallible;
 use std::fmt;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -45,6 +45,10 @@ pub const DRAIN: Duration = Duration::from_millis(1_500);
 
 /// Read and write buffer of a connection, in bytes; above the largest head.
 const BUFFER_BYTES_MIN: usize = 64 * 1024;
+
+/// Where a request comes from; an extension of every request that is served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Peer(pub IpAddr);
 
 /// What a peer may ask of the server. [`Default`] suits a public listener.
 #[derive(Clone, Debug)]
@@ -265,7 +269,8 @@ impl Connection {
                 (objection.response(), true)
             }
             None => {
-                let request = request.map(|it| Inbound::body(it, &self.limits));
+                let mut request = request.map(|it| Inbound::body(it, &self.limits));
+                request.extensions_mut().insert(Peer(self.peer.ip()));
                 let Ok(response) = service.oneshot(request).await;
                 let mut response = response.map(body::boxed);
                 self.exchange.outbox.body(&mut response);

@@ -7,14 +7,16 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 use clap::Subcommand;
-use collection::{Collection, Error, Options, Recovery, Stamp};
+use collection::{Collection, Error, Options, Recovery, SUPPRESSED_FILE, Stamp};
 use indicatif::{HumanBytes, HumanCount};
 
+use super::takedown;
 use crate::output;
 
 /// Check, repair, export and measure a collection.
 ///
-/// DIR is a collection's folder, or the data folder of a daemon. The daemon must not be running.
+/// DIR is a collection's folder, or the data folder of a daemon. The daemon must not be running, except
+/// for `suppress` and `purge`.
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Examples:
   harvest collection verify /var/lib/harvest/broker
@@ -29,6 +31,10 @@ pub(crate) enum Command {
     /// Give up what lives in damaged members, and leave them out of the log: where no daemon can fetch or
     /// gather it again. `verify` names it first.
     DropDamaged(Place),
+    /// Take objects down: delete them, refuse them from every source, and tell consumers.
+    Suppress(takedown::Suppress),
+    /// Take the bytes of what is suppressed off the disk now, and say where copies remain.
+    Purge(takedown::Purge),
     /// Write all live objects as SOIF.
     Export {
         #[command(flatten)]
@@ -52,11 +58,11 @@ pub(crate) enum Command {
 pub(crate) struct Place {
     /// The collection's folder, or the data folder of a daemon.
     #[arg(value_name = "DIR")]
-    dir: PathBuf,
+    pub(crate) dir: PathBuf,
 }
 
 /// Does what the command says.
-pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Verify(place) => verify(&place),
         Command::Rebuild(place) => {
@@ -65,6 +71,8 @@ pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
             output::line(&format!("the key index is made anew: {objects}"))?;
             Ok(ExitCode::SUCCESS)
         }
+        Command::Suppress(asked) => takedown::suppress(asked).await,
+        Command::Purge(asked) => takedown::purge(asked).await,
         Command::DropDamaged(place) => drop_damaged(&place),
         Command::Export { place, output } => export(&place.open()?, output.as_deref()),
         Command::Stats { place, json } => stats(&place.open()?, json),
@@ -77,7 +85,7 @@ impl Place {
         Ok(self.open_by(Collection::open)?.0)
     }
 
-    fn open_by(
+    pub(crate) fn open_by(
         &self,
         open: impl FnOnce(&Path, Options, Stamp) -> Result<(Collection, Recovery), Error>,
     ) -> anyhow::Result<(Collection, Recovery)> {
@@ -90,7 +98,10 @@ impl Place {
             bail!("{} holds no collection: name a daemon's data folder", dir.display());
         }
         let now = Stamp(net::clock::now_ms());
-        let (collection, recovery) = open(dir, Options::default(), now)?;
+        // Beside the folder, so that it is not set back with it.
+        let places = [Some(self.dir.as_path()), self.dir.parent()].into_iter().flatten();
+        let suppressed = places.map(|it| it.join(SUPPRESSED_FILE)).find(|list| list.is_file());
+        let (collection, recovery) = open(dir, Options { suppressed, ..Options::default() }, now)?;
         for note in repairs(&recovery) {
             output::note(&note);
         }

@@ -225,6 +225,7 @@ mod tests {
             collection_problem: None,
             damaged: Vec::new(),
             damaged_total: 0,
+            takedowns: collection::Takedowns::default(),
             progress: Progress { passes_done: 2, ..Progress::default() },
             problems: BTreeMap::from([("unreadable".to_owned(), 3)]),
             roots: vec![root],

@@ -6,4 +6,5 @@ pub(crate) mod gatherer;
 pub(crate) mod pages;
 pub(crate) mod search;
 pub(crate) mod soif;
+pub(crate) mod takedown;
 pub(crate) mod up;

@@ -25,7 +25,7 @@ fn gatherer_site() -> Site {
     Site { folder, gatherer, gatherer_url }
 }
 
-fn gatherer_settings(folder: &Path, prefix: &str) -> String {
+pub(crate) fn gatherer_settings(folder: &Path, prefix: &str) -> String {
     let tree = folder.join("tree");
     format!(
         "name = \"Orchard\"\nlisten = \"127.0.0.1:0\"\nadmin_listen = \"127.0.0.1:{}\"\ndata = \"{}\"\n\n\
@@ -37,7 +37,7 @@ fn gatherer_settings(folder: &Path, prefix: &str) -> String {
     )
 }
 
-fn broker_settings(folder: &Path, sources: &[(&str, bool)]) -> String {
+pub(crate) fn broker_settings(folder: &Path, sources: &[(&str, bool)]) -> String {
     let mut text = format!(
         "name = \"Fruit\"\nlisten = \"127.0.0.1:0\"\nadmin_listen = \"127.0.0.1:{}\"\ndata = \"{}\"\n\n\
          [freshness]\npolicy = \"oap\"\ntheta = 0.9\n",
@@ -58,7 +58,7 @@ fn free_port() -> u16 {
     std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
-fn url_in(line: &str) -> String {
+pub(crate) fn url_in(line: &str) -> String {
     let word = line.split_whitespace().find(|word| word.starts_with("http://")).unwrap();
     word.trim_end_matches([',', ';', '.']).to_owned()
 }

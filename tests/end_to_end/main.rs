@@ -6,4 +6,5 @@ mod daemons;
 mod harness;
 mod shell;
 mod soak;
+mod takedown;
 mod up;

@@ -7,6 +7,7 @@
 use std::fmt;
 use std::fs;
 use std::io::{self, Write as _};
+use std::net::SocketAddr;
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::sync::Arc;
@@ -22,6 +23,8 @@ use crate::Error;
 
 /// The file in the data directory.
 pub const FILE_NAME: &str = "admin.token";
+/// The file in the data directory with the address of the admin listener.
+pub const ADDRESS_FILE_NAME: &str = "admin.address";
 /// Random bytes of a new token; it is written as twice as many hexadecimal digits.
 const TOKEN_BYTES: usize = 32;
 /// Fewest characters of a token that an admin wrote.
@@ -88,6 +91,33 @@ impl AdminToken {
         let Some((scheme, token)) = value.as_bytes().split_once_at(b' ') else { return false };
         scheme.eq_ignore_ascii_case(b"bearer") && bool::from(token.ct_eq(self.0.as_bytes()))
     }
+}
+
+/// Writes where the admin listener is to `data_dir/admin.address`, so that commands that are given
+/// the data directory find the daemon. Blocks.
+///
+/// # Errors
+///
+/// The file cannot be written.
+pub fn write_address(data_dir: &Path, address: SocketAddr) -> Result<(), Error> {
+    let path = data_dir.join(ADDRESS_FILE_NAME);
+    let failed = |source| Error::AddressFile { path: path.clone(), source };
+    let new = path.with_extension("address.new");
+    fs::write(&new, format!("{address}\n")).map_err(failed)?;
+    fs::rename(&new, &path).map_err(failed)
+}
+
+/// Reads what [`write_address`] wrote. Blocks.
+///
+/// # Errors
+///
+/// There is no such file, or it holds no address.
+pub fn read_address(data_dir: &Path) -> Result<SocketAddr, Error> {
+    let path = data_dir.join(ADDRESS_FILE_NAME);
+    let failed = |source| Error::AddressFile { path: path.clone(), source };
+    let text = fs::read_to_string(&path).map_err(failed)?;
+    let wrong = |error| failed(io::Error::new(io::ErrorKind::InvalidData, error));
+    text.trim().parse().map_err(wrong)
 }
 
 /// Splitting at a byte, which the standard library has for text only.

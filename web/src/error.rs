@@ -15,6 +15,14 @@ pub enum Error {
         /// What the system said.
         source: io::Error,
     },
+    /// The file with the admin listener's address could not be read or written.
+    #[error("cannot use the admin address file {}: {source}; check the folder's owner and mode", path.display())]
+    AddressFile {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
     /// Others may read the token file.
     #[error("{} can be read by others (mode {mode:03o}): run chmod 600 on it", path.display())]
     TokenMode {

@@ -13,6 +13,7 @@ mod fault;
 mod folder;
 mod highlight;
 mod lookup;
+mod purge;
 mod schema;
 mod search;
 mod tally;

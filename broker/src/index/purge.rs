@@ -1,0 +1,49 @@
+//! Purging: what has been deleted leaves the index's files now, instead of with the next merge.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use super::{Index, locked, make_writer};
+use crate::error::Error;
+
+impl Index {
+    /// Writes every segment anew that has deleted documents, and removes the old files. Returns how
+    /// many such documents and files are still there: a search under way holds its files until it
+    /// ends. Waits for an apply under way. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Index`] when the index cannot be written; call again.
+    pub fn purge(&self) -> Result<u64, Error> {
+        let inner = &self.inner;
+        let failed = |source| self.failed(source);
+        let mut slot = locked(&inner.writer);
+        // A merge under way may still be reading what is to go.
+        if let Some(writer) = slot.take() {
+            writer.wait_merging_threads().map_err(failed)?;
+        }
+        let mut writer = make_writer(&inner.engine, inner.options).map_err(failed)?;
+        for meta in inner.engine.searchable_segment_metas().map_err(failed)? {
+            if meta.num_deleted_docs() != 0 {
+                writer.merge(&[meta.id()]).wait().map_err(failed)?;
+            }
+        }
+        inner.reader.reload().map_err(failed)?;
+        self.warm();
+        writer.garbage_collect_files().wait().map_err(failed)?;
+        *slot = Some(writer);
+        let metas = inner.engine.searchable_segment_metas().map_err(failed)?;
+        let deleted: u64 = metas.iter().map(|it| u64::from(it.num_deleted_docs())).sum();
+        let known: BTreeSet<String> = metas.iter().map(|it| it.id().uuid_string()).collect();
+        let files = fs::read_dir(&inner.dir).into_iter().flatten().flatten();
+        let old = files.filter(|it| {
+            let name = it.file_name();
+            let stem = name.to_string_lossy().split('.').next().unwrap_or_default().to_owned();
+            // Segments are named by 32 hex digits; all other files hold no text.
+            stem.len() == 32
+                && stem.bytes().all(|it| it.is_ascii_hexdigit())
+                && !known.contains(&stem)
+        });
+        Ok(deleted + old.count() as u64)
+    }
+}

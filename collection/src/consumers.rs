@@ -1,0 +1,136 @@
+//! Who reads a feed, and how far each has come: to say who may still have what was taken down.
+//!
+//! Kept in memory, since the start of the daemon, and bounded. A consumer is named by what it says of
+//! itself, its id or else its software, and where it comes from.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use http::{HeaderName, Request, header};
+use net::clock;
+use net::server::Peer;
+use serde::{Deserialize, Serialize};
+
+use crate::change::{Stamp, Version};
+use crate::feed::CONSUMER;
+
+/// Most consumers that are remembered; who has been away longest is forgotten for a new one.
+const CONSUMERS_MAX: usize = 10_000;
+/// Most bytes of a name.
+const NAME_BYTES_MAX: usize = 200;
+
+/// One who reads the feed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Consumer {
+    /// Its id or software, and its address.
+    pub name: String,
+    /// Up to where it said last that it has everything; serial 0 while it fetches a snapshot.
+    pub version: String,
+    /// When it last asked, in Unix milliseconds.
+    pub asked_ms: u64,
+}
+
+/// Those who read a feed, as their requests come.
+#[derive(Debug)]
+pub(crate) struct Readers {
+    since: Stamp,
+    known: Mutex<Consumers>,
+}
+
+impl Default for Readers {
+    fn default() -> Self {
+        Self { since: Stamp(clock::now_ms()), known: Mutex::default() }
+    }
+}
+
+impl Readers {
+    /// Notes how far the asker has come.
+    pub(crate) fn note(&self, request: &Request<()>, version: Version) {
+        let text = |name: HeaderName| request.headers().get(name).and_then(|it| it.to_str().ok());
+        let name = text(CONSUMER).or_else(|| text(header::USER_AGENT)).unwrap_or("unnamed");
+        let peer = request.extensions().get::<Peer>();
+        let name = peer.map_or_else(|| name.to_owned(), |Peer(ip)| format!("{name} at {ip}"));
+        self.known().note(&name, version, Stamp(clock::now_ms()));
+    }
+
+    /// Returns those who may not have got to `version` yet, and since when they are noted, in Unix
+    /// milliseconds.
+    pub(crate) fn behind(&self, version: Version) -> (Vec<Consumer>, u64) {
+        (self.known().behind(version), self.since.0)
+    }
+
+    fn known(&self) -> MutexGuard<'_, Consumers> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The same, by name.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Consumers(BTreeMap<String, (Version, Stamp)>);
+
+impl Consumers {
+    /// Notes that one has asked, and has everything up to `version`.
+    pub(crate) fn note(&mut self, name: &str, version: Version, now: Stamp) {
+        let mut end = name.len().min(NAME_BYTES_MAX);
+        while !name.is_char_boundary(end) {
+            end -= 1;
+        }
+        let name = &name[..end];
+        if CONSUMERS_MAX <= self.0.len()
+            && !self.0.contains_key(name)
+            && let Some(oldest) = self.0.iter().min_by_key(|(_, (_, at))| *at)
+        {
+            let oldest = oldest.0.clone();
+            self.0.remove(&oldest);
+        }
+        self.0.insert(name.to_owned(), (version, now));
+    }
+
+    /// Returns those who may not have got to `version` yet, by name.
+    pub(crate) fn behind(&self, version: Version) -> Vec<Consumer> {
+        let is_behind = |it: &Version| it.epoch != version.epoch || it.serial < version.serial;
+        let behind = self.0.iter().filter(|(_, (it, _))| is_behind(it));
+        let consumer = |(name, (version, at)): (&String, &(Version, Stamp))| Consumer {
+            name: name.clone(),
+            version: version.to_string(),
+            asked_ms: at.0,
+        };
+        behind.map(consumer).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::change::Epoch;
+
+    fn version(epoch: u64, serial: u64) -> Version {
+        Version { epoch: Epoch(epoch), serial }
+    }
+
+    #[test]
+    fn names_who_has_not_come_so_far() {
+        let mut consumers = Consumers::default();
+        consumers.note("a", version(1, 5), Stamp(1));
+        consumers.note("b", version(1, 9), Stamp(2));
+        consumers.note("c", version(0, 99), Stamp(3));
+        let behind = |serial| -> Vec<String> {
+            consumers.behind(version(1, serial)).into_iter().map(|it| it.name).collect()
+        };
+        assert_eq!(behind(9), ["a", "c"]);
+        assert_eq!(behind(5), ["c"]);
+        consumers.note("a", version(1, 9), Stamp(4));
+        assert_eq!(consumers.behind(version(1, 9)).len(), 1);
+    }
+
+    #[test]
+    fn who_has_been_away_longest_is_forgotten() {
+        let mut consumers = Consumers::default();
+        for n in 0..=CONSUMERS_MAX as u64 {
+            consumers.note(&format!("{n} {}", "ä".repeat(NAME_BYTES_MAX)), version(1, 0), Stamp(n));
+        }
+        let all = consumers.behind(version(1, 1));
+        assert_eq!(all.len(), CONSUMERS_MAX);
+        assert!(all.iter().all(|it| it.asked_ms != 0 && it.name.len() <= NAME_BYTES_MAX));
+    }
+}

@@ -1,0 +1,184 @@
+//! Takedown: `harvest collection suppress` and `purge`, as a running gatherer does them.
+//!
+//! Source: ours; issue 3, "Takedown".
+
+use std::collections::HashSet;
+
+use axum::extract::{Query, State};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use collection::{Error, Notice, Oid, PurgeReport, Stamp, Subject, Suppression, TakenDown};
+use http::StatusCode;
+use net::clock;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::note::{self, FileNote};
+use crate::serve::Admin;
+use crate::server::Handle;
+use crate::site::Site;
+
+/// Most files that are named as the places of what is suppressed.
+const FILES_MAX: usize = 100;
+
+/// Returns the routes; those that change anything are for who has the token.
+pub(crate) fn routes() -> Router<Admin> {
+    Router::new()
+        .route("/suppressed", get(suppressed))
+        .route("/suppress", post(suppress))
+        .route("/lift", post(lift))
+        .route("/purge", post(purge))
+}
+
+impl Site {
+    /// Hands what files have given of the objects `meant` to `found`: the file, and the object's URL.
+    fn gave(
+        &self,
+        meant: &dyn Fn(&Oid) -> bool,
+        mut found: impl FnMut(String, String),
+    ) -> Result<(), Error> {
+        for root in self.known_roots()? {
+            for entry in self.collection.notes(&note::files_prefix(&root)) {
+                let (key, value) = entry?;
+                let Some(file) = note::from_bytes::<FileNote>(&value) else { continue };
+                for record in file.records {
+                    if meant(&Oid::new(&self.id, &record.url)) {
+                        let path = note::path_of(&root, &key).unwrap_or_default();
+                        found(path.display().to_string(), record.url);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Handle {
+    /// Suppresses `subject`.
+    ///
+    /// # Errors
+    ///
+    /// The collection cannot be written, or the reason is too long.
+    pub async fn suppress(&self, subject: Subject, reason: String) -> Result<TakenDown, Error> {
+        let shared = self.shared.clone();
+        blocking(move || {
+            let now = Stamp(clock::now_ms());
+            let collection = &shared.site.collection;
+            collection.suppress(&shared.author, subject, &reason, now)
+        })
+        .await
+    }
+
+    /// Lifts what is said of `subject`, and gathers what it kept away.
+    ///
+    /// # Errors
+    ///
+    /// Nothing is said of it, or the collection cannot be written.
+    pub async fn lift(&self, subject: Subject) -> Result<Notice, Error> {
+        let shared = self.shared.clone();
+        let lifted = blocking(move || {
+            let site = &shared.site;
+            let notice = site.collection.lift(&shared.author, subject, Stamp(clock::now_ms()))?;
+            let mut lost = HashSet::new();
+            let meant = |oid: &Oid| notice.subject.covers(oid);
+            site.gave(&meant, |_file, url| {
+                lost.insert(url);
+            })?;
+            for root in site.known_roots()? {
+                site.doubt(&root, &mut lost)?;
+            }
+            Ok(notice)
+        });
+        let notice = lifted.await?;
+        self.gather();
+        Ok(notice)
+    }
+}
+
+/// Works where it holds up nobody.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
+) -> Result<T, Error> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(panic) => std::panic::resume_unwind(panic.into_panic()),
+    }
+}
+
+/// What a command is about.
+#[derive(Deserialize)]
+struct About {
+    subject: Option<String>,
+    #[serde(default)]
+    reason: String,
+}
+
+impl About {
+    fn subject(&self) -> Result<Subject, Error> {
+        Subject::parse(self.subject.as_deref().unwrap_or_default())
+    }
+}
+
+/// `GET /suppressed`: all notices, oldest first.
+async fn suppressed(State(Admin { handle, .. }): State<Admin>) -> Json<Vec<Suppression>> {
+    Json(handle.shared.site.collection.suppressions())
+}
+
+/// `POST /suppress?subject=OID|URL-PATTERN&reason=TEXT`.
+async fn suppress(
+    State(Admin { handle, .. }): State<Admin>,
+    Query(about): Query<About>,
+) -> Response {
+    let done = match about.subject() {
+        Ok(subject) => handle.suppress(subject, about.reason).await,
+        Err(error) => Err(error),
+    };
+    done.map_or_else(|error| failure(&error), |it| Json(it).into_response())
+}
+
+/// `POST /lift?subject=OID|URL-PATTERN`.
+async fn lift(State(Admin { handle, .. }): State<Admin>, Query(about): Query<About>) -> Response {
+    let done = match about.subject() {
+        Ok(subject) => handle.lift(subject).await,
+        Err(error) => Err(error),
+    };
+    done.map_or_else(|error| failure(&error), |it| Json(it).into_response())
+}
+
+/// `POST /purge[?subject=OID|URL-PATTERN]`: names the files that what is suppressed came from, too.
+async fn purge(
+    State(Admin { handle, feed }): State<Admin>,
+    Query(about): Query<About>,
+) -> Response {
+    let only = about.subject.as_ref().map(|_named| about.subject()).transpose();
+    let purging = async {
+        let only = only?;
+        let mut report: PurgeReport = feed.purge(only.clone()).await?;
+        let site = handle.shared.site.clone();
+        let files = blocking(move || {
+            let mut files = Vec::new();
+            let meant = |oid: &Oid| {
+                site.collection.is_suppressed(oid) && only.as_ref().is_none_or(|it| it.covers(oid))
+            };
+            site.gave(&meant, |file, _url| {
+                if files.len() < FILES_MAX && !files.contains(&file) {
+                    files.push(file);
+                }
+            })?;
+            Ok(files)
+        });
+        report.purged.held_by.extend(files.await?);
+        Ok(report)
+    };
+    purging.await.map_or_else(|error| failure(&error), |it| Json(it).into_response())
+}
+
+fn failure(error: &Error) -> Response {
+    let status = match error {
+        Error::Subject { .. } => StatusCode::BAD_REQUEST,
+        Error::NotSuppressed { .. } => StatusCode::NOT_FOUND,
+        _ => StatusCode::INTERNAL_SERVER_ERROR,
+    };
+    (status, Json(json!({ "error": { "message": error.to_string() } }))).into_response()
+}

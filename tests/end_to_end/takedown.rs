@@ -1,0 +1,190 @@
+//! Takedown over three daemons: a gatherer, brokers that pull it, and a broker that pulls those.
+
+use std::fs;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use crate::daemons::{broker_settings, gatherer_settings, url_in};
+use crate::harness::{
+    Running, harvest, run, run_ok, small_tree, texts, total, wait_for_total, write,
+};
+
+/// A word that only the document has that is taken down.
+const WORD: &str = "zanzibarite";
+const URL: &str = "http://www.example.org/docs/secret.txt";
+
+/// Starts a broker with its settings and data in `folder`; returns it and its page.
+fn broker(
+    folder: &Path,
+    sources: &[(&str, bool)],
+    edit: impl Fn(String) -> String,
+) -> (Running, String) {
+    let settings = edit(broker_settings(folder, sources));
+    let file = write(folder, "broker.toml", settings);
+    let mut running = Running::start(harvest(["broker", "run", "-c", file.to_str().unwrap()]));
+    let page = running.search_url();
+    (running, page)
+}
+
+fn data(folder: &Path) -> String {
+    folder.join("broker-data").display().to_string()
+}
+
+/// The files below `folder` that have the word, packed or not.
+fn having_word(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            having_word(&path, found);
+            continue;
+        }
+        // A daemon may have just removed it.
+        let Ok(mut bytes) = fs::read(&path) else { continue };
+        if path.extension().is_some_and(|it| it == "gz") {
+            let mut plain = Vec::new();
+            flate2::read::MultiGzDecoder::new(&bytes[..]).read_to_end(&mut plain).unwrap();
+            bytes.extend(plain);
+        }
+        if bytes.windows(WORD.len()).any(|it| it.eq_ignore_ascii_case(WORD.as_bytes())) {
+            found.push(path);
+        }
+    }
+}
+
+fn with_word(folder: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    having_word(Path::new(folder), &mut found);
+    found
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap().flatten() {
+        let to = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            copy(&entry.path(), &to);
+        } else {
+            fs::copy(entry.path(), to).unwrap();
+        }
+    }
+}
+
+fn status(folder: &Path) -> serde_json::Value {
+    let file = folder.join("broker.toml");
+    serde_json::from_str(&run_ok(["broker", "status", "-c", file.to_str().unwrap(), "--json"]))
+        .unwrap()
+}
+
+/// Waits until every source of a broker has been pulled.
+fn wait_for_pulls(folder: &Path) {
+    let pulled = |it: &serde_json::Value| it["pulls"].as_u64().unwrap() != 0;
+    while !status(folder)["sources"].as_array().unwrap().iter().all(pulled) {}
+}
+
+/// Purges, and makes sure that the word is gone from all files.
+fn purge(data: &str) -> String {
+    assert_ne!(with_word(data), Vec::<PathBuf>::new(), "otherwise nothing is shown");
+    let output = run(["collection", "purge", data]);
+    let (text, err) = texts(&output);
+    assert!(output.status.success(), "{text}{err}");
+    assert_eq!(with_word(data), Vec::<PathBuf>::new(), "{text}");
+    assert!(text.contains("in backups") && text.contains(URL), "{text}");
+    text
+}
+
+#[test]
+fn what_is_suppressed_is_gone_from_gatherer_broker_and_cascading_broker() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let tree = folder.join("tree");
+    small_tree(&tree);
+    write(&tree, "secret.txt", format!("Secret\n\nThe {WORD} lies under the oak.\n"));
+    let file =
+        write(folder, "gatherer.toml", gatherer_settings(folder, "http://www.example.org/docs/"));
+    let mut gatherer = Running::start(harvest(["gatherer", "run", "-c", file.to_str().unwrap()]));
+    let source = url_in(&gatherer.line_with("http://"));
+    let gatherer_data = folder.join("gatherer-data").display().to_string();
+
+    // One broker hears of every change, another holds what it has had: it pulls once a day.
+    let [first, late, cascade, fresh] =
+        ["first", "late", "cascade", "fresh"].map(|it| folder.join(it));
+    let as_is = |it: String| it;
+    let daily = |it: String| it.replace("theta = 0.9", "theta = 0.9\ninterval_min = 86400.0");
+    let (mut first_broker, first_page) = broker(&first, &[(&source, true)], as_is);
+    wait_for_total(&first_page, WORD, 1);
+    let (_late_broker, late_page) = broker(&late, &[(&source, false)], daily);
+    wait_for_total(&late_page, WORD, 1);
+    // A backup of before.
+    assert!(first_broker.stop("TERM").success());
+    let collection = first.join("broker-data/collection");
+    copy(&collection, &first.join("backup"));
+    let (mut first_broker, first_page) = broker(&first, &[(&source, true)], as_is);
+    let sources: [(&str, bool); 2] = [(&first_page, true), (&late_page, true)];
+    let (_cascade_broker, cascade_page) = broker(&cascade, &sources, as_is);
+    wait_for_pulls(&cascade);
+    wait_for_total(&cascade_page, WORD, 1);
+
+    let text = run_ok(["collection", "suppress", &gatherer_data, URL, "--reason", "by mistake"]);
+    assert!(text.contains("1 object deleted"), "{text}");
+    wait_for_total(&first_page, WORD, 0);
+    wait_for_total(&cascade_page, WORD, 0);
+    assert_eq!(total(&late_page, WORD), 1, "it has not asked yet");
+
+    // Neither a changed file nor another source brings it back.
+    write(&tree, "secret.txt", format!("Secret\n\nThe {WORD} lies under the elm.\n"));
+    write(&tree, "after.txt", "After\n\nA word of its own: quixotic.\n");
+    for page in [&first_page, &cascade_page] {
+        wait_for_total(page, "quixotic", 1);
+        assert_eq!(total(page, WORD), 0);
+    }
+    let (_fresh_broker, fresh_page) = broker(&fresh, &sources, as_is);
+    wait_for_pulls(&fresh);
+    wait_for_total(&fresh_page, "quixotic", 1);
+    wait_for_total(&fresh_page, WORD, 0);
+    for folder in [&first, &cascade, &fresh] {
+        let takedowns = &status(folder)["takedowns"];
+        assert_eq!((&takedowns["active"], &takedowns["forged"]), (&1.into(), &0.into()));
+    }
+    let list = run_ok(["collection", "suppress", &data(&cascade), "--list"]);
+    assert!(list.contains(URL) && list.contains("by mistake"), "{list}");
+
+    // The bytes go, and who may still have them is named.
+    let text = purge(&gatherer_data);
+    assert!(text.contains("secret.txt"), "the file is still there: {text}");
+    let id = fs::read_to_string(late.join("broker-data/id")).unwrap();
+    assert!(text.contains(id.trim()), "{id} has not heard of it: {text}");
+    purge(&data(&first));
+    purge(&data(&cascade));
+    assert_eq!(total(&cascade_page, "quixotic"), 1, "the rest is there");
+
+    // A folder put back from a backup does not bring it back.
+    assert!(first_broker.stop("TERM").success());
+    fs::remove_dir_all(&collection).unwrap();
+    copy(&first.join("backup"), &collection);
+    let (mut first_broker, first_page) = broker(&first, &[(&source, true)], as_is);
+    wait_for_total(&first_page, "quixotic", 1);
+    wait_for_total(&first_page, WORD, 0);
+    purge(&data(&first));
+
+    // What was a mistake is lifted, and comes back.
+    run_ok(["collection", "suppress", &gatherer_data, URL, "--lift"]);
+    wait_for_total(&first_page, WORD, 1);
+
+    // A broker's own word counts for its own consumers and needs no daemon.
+    assert!(first_broker.stop("TERM").success());
+    let text = run_ok(["collection", "suppress", &data(&first), "*/secret.*", "--reason", "ours"]);
+    assert!(text.contains("1 object deleted; held until now by 127.0.0.1"), "{text}");
+    purge_pattern(&data(&first));
+    let (_first_broker, first_page) = broker(&first, &[(&source, true)], as_is);
+    wait_for_total(&first_page, "quixotic", 1);
+    assert_eq!(total(&first_page, WORD), 0);
+    assert!(gatherer.stop("TERM").success());
+}
+
+fn purge_pattern(data: &str) {
+    let text = run_ok(["collection", "purge", data, "*/secret.*"]);
+    assert!(text.contains("*/secret.*"), "{text}");
+    assert_eq!(with_word(data), Vec::<PathBuf>::new(), "{text}");
+    let (_, err) = texts(&run(["collection", "purge", data, "http://other/"]));
+    assert!(err.contains("nothing suppresses"), "{err}");
+}
