@@ -40,7 +40,8 @@ fn having_word(folder: &Path, found: &mut Vec<PathBuf>) {
         }
         // A daemon may have just removed it.
         let Ok(mut bytes) = fs::read(&path) else { continue };
-        if path.extension().is_some_and(|it| it == "gz") {
+        // An empty segment is no gzip file.
+        if path.extension().is_some_and(|it| it == "gz") && !bytes.is_empty() {
             let mut plain = Vec::new();
             flate2::read::MultiGzDecoder::new(&bytes[..]).read_to_end(&mut plain).unwrap();
             bytes.extend(plain);
@@ -109,7 +110,7 @@ fn what_is_suppressed_is_gone_from_gatherer_broker_and_cascading_broker() {
     let [first, late, cascade, fresh] =
         ["first", "late", "cascade", "fresh"].map(|it| folder.join(it));
     let as_is = |it: String| it;
-    let daily = |it: String| it.replace("theta = 0.9", "theta = 0.9\ninterval_min = 86400.0");
+    let daily = |it: String| it.replace("theta = 0.9", "theta = 0.9\ninterval_min = \"1 day\"");
     let (mut first_broker, first_page) = broker(&first, &[(&source, true)], as_is);
     wait_for_total(&first_page, WORD, 1);
     let (_late_broker, late_page) = broker(&late, &[(&source, false)], daily);
