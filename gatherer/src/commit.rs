@@ -304,8 +304,7 @@ fn up_to_date(run: &Run<'_>, file: Waiting) -> Option<Waiting> {
         return Some(Waiting::Prepared(file));
     }
     run.site.metrics.fetch.enter(1);
-    let stat = file.note.stat().unwrap_or_default();
-    let candidate = Candidate { path: file.path, stat, linked: file.linked };
+    let candidate = Candidate { path: file.path, linked: file.linked };
     prepare(run, candidate).map(Waiting::Prepared)
 }
 

@@ -52,7 +52,6 @@ pub(crate) struct Order {
 #[derive(Debug)]
 pub(crate) struct Candidate {
     pub(crate) path: PathBuf,
-    pub(crate) stat: Stat,
     pub(crate) linked: bool,
 }
 
@@ -144,7 +143,7 @@ impl Run<'_> {
             data: &self.plan.data,
             threads: self.plan.workers,
         };
-        let meet = |met: Met| {
+        let meet = |met: Met<'_>| {
             stage.enter(1);
             match met {
                 Met::LeftOut(reason) => stage.drop_one(reason),
@@ -152,7 +151,7 @@ impl Run<'_> {
                 Met::File { path, stat, linked } => {
                     files.fetch_add(1, Relaxed);
                     self.site.counts.seen.fetch_add(1, Relaxed);
-                    self.consider(Candidate { path, stat, linked }, &sender, &unchanged);
+                    self.consider(path, stat, linked, &sender, &unchanged);
                 }
             }
             if self.is_stopped() { Go::Stop } else { Go::On }
@@ -175,13 +174,15 @@ impl Run<'_> {
     /// Decides by its metadata whether a file is to be read.
     fn consider(
         &self,
-        candidate: Candidate,
+        path: &Path,
+        stat: Stat,
+        linked: bool,
         sender: &Mutex<SyncSender<Candidate>>,
         unchanged: &AtomicU64,
     ) {
         let (counts, stage) = (&self.site.counts, &self.site.metrics.walk);
-        let (path, stat) = (path_bytes(&candidate.path), candidate.stat);
-        let read = lock(&self.tract.known).handle_file(path, stat, self.plan.settings, self.walk)
+        let (settings, walk) = (self.plan.settings, self.walk);
+        let read = lock(&self.tract.known).handle_file(path_bytes(path), stat, settings, walk)
             || self.regather;
         if !read {
             counts.unchanged.fetch_add(1, Relaxed);
@@ -191,7 +192,7 @@ impl Run<'_> {
             return;
         }
         let sender = lock(sender).clone();
-        match sender.send(candidate) {
+        match sender.send(Candidate { path: path.to_path_buf(), linked }) {
             Ok(()) => stage.leave(1),
             Err(_stopped) => stage.drop_one("stopped"),
         }
@@ -303,7 +304,7 @@ mod tests {
             failed: AtomicBool::new(false),
         };
         let read = |run: &Run<'_>| {
-            let candidate = Candidate { path: path.clone(), stat: Stat::default(), linked: false };
+            let candidate = Candidate { path: path.clone(), linked: false };
             prepare::prepare(run, candidate).unwrap()
         };
         let [first, pass, look] = [walk(), walk(), walk()];

@@ -3,17 +3,21 @@
 //! Hidden names are left out by default, `.gitignore` files are not honored by default, and symbolic
 //! links are not followed by default; see [`Root`]. What cannot be looked at is reported, so that
 //! nothing below it counts as gone.
+//!
+//! What is met is decided here; who finds it is either [`direct`] or, where `.gitignore` files count,
+//! [`ignoring`].
+
+mod direct;
+mod ignoring;
 
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
-use ignore::{DirEntry, WalkBuilder, WalkState};
+use rustix::fs::FileType;
 
-use crate::fetch::file::stat_of;
 use crate::filter::{Filter, LeftOut};
 use crate::frontier::Stat;
 use crate::spec::{Root, Symlinks};
@@ -33,11 +37,11 @@ pub struct Ground<'a> {
 
 /// One thing that a walk has met.
 #[derive(Debug)]
-pub enum Met {
+pub enum Met<'a> {
     /// A file to gather.
     File {
         /// Its absolute path.
-        path: PathBuf,
+        path: &'a Path,
         /// Its metadata.
         stat: Stat,
         /// Whether the path is a symbolic link to the file, or leads through one.
@@ -71,133 +75,134 @@ pub enum Go {
     Stop,
 }
 
+/// An entry that a walk has come to.
+struct Entry<'a> {
+    path: &'a Path,
+    /// What it is; of a link that is followed, what it leads to.
+    kind: FileType,
+    is_link: bool,
+    /// Whether the walk began here.
+    is_start: bool,
+    /// Looks at its metadata; at those of what it leads to when links are followed.
+    stat: &'a dyn Fn() -> io::Result<Stat>,
+}
+
+/// What to do after an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    /// On to what lies in it, if it is a directory.
+    Into,
+    /// On to what comes after it.
+    Past,
+    /// Stop the whole walk.
+    Stop,
+}
+
+impl From<Go> for Next {
+    /// Past it, unless the walk stops.
+    fn from(go: Go) -> Self {
+        if go == Go::Stop { Self::Stop } else { Self::Past }
+    }
+}
+
 impl Ground<'_> {
     /// Walks every one of `starts` (the root's top, or places below it; in order, none below another)
     /// and everything below, and hands every entry to `meet`, from several threads. What is not there
     /// is not met.
-    pub fn walk(&self, starts: &[PathBuf], meet: &(dyn Fn(Met) -> Go + Sync)) {
+    pub fn walk(&self, starts: &[PathBuf], meet: &(dyn Fn(Met<'_>) -> Go + Sync)) {
         let top = self.root.directory.as_path();
         let canonical = fs::canonicalize(top).unwrap_or_else(|_gone| top.to_path_buf());
-        // With `.gitignore` files, every one on the way down counts: walk from the top, once, and
-        // leave out what is not on the way.
-        let top_only = [top.to_path_buf()];
-        let from = if self.root.gitignore && !starts.is_empty() { &top_only } else { starts };
-        let mut found = from.iter().filter_map(|from| {
-            let target = fs::symlink_metadata(from);
-            let is_link = target.as_ref().is_ok_and(|it| it.file_type().is_symlink());
-            match target {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-                Err(error) if error.kind() == io::ErrorKind::NotADirectory => None,
-                // A top that is a link is walked through, whatever the policy for links.
-                _ if from == top && is_link => Some(from.join("")),
-                _ => Some(from.clone()),
-            }
-        });
-        let Some(first) = found.next() else { return };
-        let narrowed = self.root.gitignore && starts != top_only;
-        let mut builder = WalkBuilder::new(first);
-        for from in found {
-            builder.add(from);
-        }
-        builder
-            .standard_filters(false)
-            .follow_links(self.root.symlinks == Symlinks::Follow)
-            .threads(self.threads);
         if self.root.gitignore {
-            builder.git_ignore(true).ignore(true).git_exclude(true).require_git(false);
+            ignoring::walk(self, starts, &canonical, meet);
+        } else {
+            direct::walk(self, starts, &canonical, meet);
         }
-        builder.build_parallel().run(|| {
-            Box::new(|entry| {
-                let state = match entry {
-                    Ok(entry) => self.visit(&entry, narrowed.then_some(starts), &canonical, meet),
-                    Err(error) => match trouble(&error) {
-                        Some(trouble) => (meet(Met::Trouble(trouble)), WalkState::Continue),
-                        None => (Go::On, WalkState::Continue),
-                    },
-                };
-                if state.0 == Go::Stop { WalkState::Quit } else { state.1 }
-            })
-        });
     }
 
-    /// Looks at an entry; with `starts`, at one that may be elsewhere.
+    /// Returns where a walk from `start` begins; `None` when nothing is there.
+    fn find(&self, start: &Path) -> Option<PathBuf> {
+        let target = fs::symlink_metadata(start);
+        let is_link = target.as_ref().is_ok_and(|it| it.file_type().is_symlink());
+        match target {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) if error.kind() == io::ErrorKind::NotADirectory => None,
+            // A top that is a link is walked through, whatever the policy for links.
+            _ if start == self.root.directory && is_link => Some(start.join("")),
+            _ => Some(start.to_path_buf()),
+        }
+    }
+
+    /// Looks at an entry.
     fn visit(
         &self,
-        entry: &DirEntry,
-        starts: Option<&[PathBuf]>,
+        entry: &Entry<'_>,
         canonical: &Path,
-        meet: &(dyn Fn(Met) -> Go + Sync),
-    ) -> (Go, WalkState) {
-        let path = entry.path();
-        let top = self.root.directory.as_path();
-        let Some(kind) = entry.file_type() else { return (Go::On, WalkState::Skip) };
-        if let Some(starts) = starts {
-            let on_the_way = kind.is_dir() && is_on_the_way(path, starts);
-            if !on_the_way && !is_within(path, starts) {
-                return (Go::On, WalkState::Skip);
-            }
-        }
-        let below = below(path, top);
+        meet: &(dyn Fn(Met<'_>) -> Go + Sync),
+    ) -> Next {
+        let (path, top) = (entry.path, self.root.directory.as_path());
+        let (below, is_dir) = (below(path, top), entry.kind.is_dir());
         // What lies in it is met only by way of it, or as a start.
-        if (kind.is_dir() || entry.depth() == 0) && path.starts_with(self.data) {
-            return (meet(Met::LeftOut("own-data")), WalkState::Skip);
+        if (is_dir || entry.is_start) && path.starts_with(self.data) {
+            return meet(Met::LeftOut("own-data")).into();
         }
-        if entry.path_is_symlink() && path != top {
+        if entry.is_link && path != top {
             let left = self.filter.leaves_out_directory(below).map(reason);
             match left.map_or_else(|| self.link(path, canonical), |left| Err(Met::LeftOut(left))) {
                 Ok(()) => {}
-                Err(met) => return (meet(met), WalkState::Skip),
+                Err(met) => return meet(met).into(),
             }
         }
-        if kind.is_dir() {
+        if is_dir {
             return match self.filter.leaves_out_directory(below) {
                 Some(left) if !below.as_os_str().is_empty() => {
-                    (meet(Met::LeftOut(reason(left))), WalkState::Skip)
+                    meet(Met::LeftOut(reason(left))).into()
                 }
-                Some(_) | None => (Go::On, WalkState::Continue),
+                Some(_) | None => Next::Into,
             };
         }
-        (meet(self.file(entry, below)), WalkState::Continue)
+        meet(self.file(entry, below)).into()
     }
 
     /// Looks at an entry that is not a directory.
-    fn file(&self, entry: &DirEntry, below: &Path) -> Met {
+    fn file<'e>(&self, entry: &Entry<'e>, below: &Path) -> Met<'e> {
         // A root that is a single file is matched by its name.
-        let name = Path::new(entry.file_name());
+        let name = Path::new(entry.path.file_name().unwrap_or_default());
         let below = if below.as_os_str().is_empty() { name } else { below };
         if let Some(left) = self.filter.leaves_out_directory(below) {
             return Met::LeftOut(reason(left));
         }
-        if let Some(kind) = entry.file_type().filter(|kind| !kind.is_file()) {
+        if !entry.kind.is_file() {
             return Met::Trouble(Trouble {
-                path: Some(entry.path().to_path_buf()),
+                path: Some(entry.path.to_path_buf()),
                 kind: "special",
-                message: format!("is {}, not a file: not gathered", special(kind)),
+                message: format!("is {}, not a file: not gathered", special(entry.kind)),
                 unseen: false,
             });
         }
-        let metadata = match entry.metadata() {
-            Ok(metadata) => metadata,
+        let stat = match (entry.stat)() {
+            Ok(stat) => stat,
             Err(error) => {
-                return match trouble(&error) {
-                    Some(trouble) => Met::Trouble(trouble),
-                    None => Met::LeftOut("vanished"),
-                };
+                let trouble = trouble(Some(entry.path.to_path_buf()), Some(&error), &error);
+                return trouble.map_or(Met::LeftOut("vanished"), Met::Trouble);
             }
         };
-        let stat = stat_of(&metadata);
         match self.filter.leaves_out_file(below, stat.size) {
             Some(left) => Met::LeftOut(reason(left)),
-            None => Met::File {
-                path: entry.path().to_path_buf(),
-                stat,
-                linked: self.root.symlinks == Symlinks::Follow,
-            },
+            None => {
+                Met::File { path: entry.path, stat, linked: self.root.symlinks == Symlinks::Follow }
+            }
         }
     }
 
+    /// Reports what is wrong with an entry, unless that is left out.
+    fn report(&self, trouble: Trouble, meet: &(dyn Fn(Met<'_>) -> Go + Sync)) -> Go {
+        let below = trouble.path.as_deref().map(|path| below(path, &self.root.directory));
+        let left = below.and_then(|below| self.filter.leaves_out_directory(below));
+        meet(left.map_or(Met::Trouble(trouble), |left| Met::LeftOut(reason(left))))
+    }
+
     /// Says whether to follow a link, or what it counts as instead.
-    fn link(&self, path: &Path, canonical: &Path) -> Result<(), Met> {
+    fn link(&self, path: &Path, canonical: &Path) -> Result<(), Met<'static>> {
         let bad = |kind, message: String| {
             Err(Met::Trouble(Trouble {
                 path: Some(path.to_path_buf()),
@@ -248,21 +253,12 @@ pub(crate) fn is_within(path: &Path, starts: &[PathBuf]) -> bool {
     starts.get(..after).and_then(<[PathBuf]>::last).is_some_and(|it| path.starts_with(it))
 }
 
-/// Whether one of `starts` lies below `path`.
-fn is_on_the_way(path: &Path, starts: &[PathBuf]) -> bool {
-    let after = starts.partition_point(|it| it.as_path() <= path);
-    starts.get(after).is_some_and(|it| it.starts_with(path))
-}
-
-fn special(kind: fs::FileType) -> &'static str {
-    if kind.is_fifo() {
-        "a FIFO"
-    } else if kind.is_socket() {
-        "a socket"
-    } else if kind.is_block_device() || kind.is_char_device() {
-        "a device"
-    } else {
-        "something special"
+fn special(kind: FileType) -> &'static str {
+    match kind {
+        FileType::Fifo => "a FIFO",
+        FileType::Socket => "a socket",
+        FileType::BlockDevice | FileType::CharacterDevice => "a device",
+        _ => "something special",
     }
 }
 
@@ -279,30 +275,13 @@ fn is_loop(error: &io::Error) -> bool {
     rustix::io::Errno::from_io_error(error) == Some(rustix::io::Errno::LOOP)
 }
 
-/// Says what is wrong; `None` for an entry that vanished before it was looked at.
-fn trouble(error: &ignore::Error) -> Option<Trouble> {
-    let (mut path, mut inner) = (None, error);
-    loop {
-        match inner {
-            ignore::Error::WithPath { path: at, err } => {
-                path = Some(at.clone());
-                inner = err;
-            }
-            ignore::Error::WithDepth { err, .. } | ignore::Error::WithLineNumber { err, .. } => {
-                inner = err;
-            }
-            ignore::Error::Loop { child, ancestor } => {
-                return Some(Trouble {
-                    path: Some(child.clone()),
-                    kind: "link-loop",
-                    message: format!("the link leads to {} above it", ancestor.display()),
-                    unseen: false,
-                });
-            }
-            _ => break,
-        }
-    }
-    let cause = inner.io_error();
+/// Says what is wrong at `path`; `None` for an entry that vanished before it was looked at. `said` is
+/// the error in its own words, and `cause` the system's part in it.
+fn trouble(
+    path: Option<PathBuf>,
+    cause: Option<&io::Error>,
+    said: &dyn std::fmt::Display,
+) -> Option<Trouble> {
     let (kind, message, unseen) = match cause.map(io::Error::kind) {
         Some(io::ErrorKind::NotFound) => {
             // A link is there, and what it leads to is not; anything else has vanished.
@@ -321,15 +300,23 @@ fn trouble(error: &ignore::Error) -> Option<Trouble> {
         _ if cause.is_some_and(is_loop) => {
             ("link-loop", "the link leads around in a circle".to_owned(), false)
         }
-        _ => ("unreadable", inner.to_string(), true),
+        _ => ("unreadable", said.to_string(), true),
     };
     Some(Trouble { path, kind, message, unseen })
+}
+
+/// Says what is wrong with a link that leads to a directory above it.
+fn link_loop(path: PathBuf, above: &Path) -> Trouble {
+    let message = format!("the link leads to {} above it", above.display());
+    Trouble { path: Some(path), kind: "link-loop", message, unseen: false }
 }
 
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::symlink;
     use std::sync::Mutex;
+
+    use rustix::fs::CWD;
 
     use super::*;
 
@@ -477,5 +464,124 @@ mod tests {
         let mut kinds = kinds.into_inner().unwrap();
         kinds.sort_unstable();
         assert_eq!(kinds, [("file", false), ("path-too-long", true)]);
+    }
+
+    /// What the walker of our own says, or the other, sorted.
+    fn met(ground: &Ground<'_>, starts: &[PathBuf], is_own: bool) -> Vec<String> {
+        let said = Mutex::new(Vec::new());
+        let canonical = fs::canonicalize(&ground.root.directory).unwrap();
+        let walk = if is_own { direct::walk } else { ignoring::walk };
+        walk(ground, starts, &canonical, &|it| {
+            said.lock().unwrap().push(format!("{it:?}"));
+            Go::On
+        });
+        let mut said = said.into_inner().unwrap();
+        said.sort();
+        said
+    }
+
+    /// Names as they may be: plain, hidden, with a space and a line end, not UTF-8.
+    const NAMES: [&[u8]; 7] = [b"a", b"b", b"c.o", b".h", b"d e\n", b"\xff\xfe", b"..."];
+
+    /// Makes a tree: each step adds something below what was made before, as far as it can.
+    fn grow(top: &Path, steps: &[(usize, usize, u8)]) {
+        let mut places = vec![top.to_path_buf()];
+        for &(place, name, kind) in steps {
+            let directory = places[place % places.len()].clone();
+            let path = directory.join(OsStr::from_bytes(NAMES[name % NAMES.len()]));
+            let target = &places[(place * 7 + name) % places.len()];
+            if path.symlink_metadata().is_ok() {
+                continue;
+            }
+            match kind {
+                0..5 => fs::create_dir(&path).unwrap_or_default(),
+                5..9 => fs::write(&path, vec![b'x'; name]).unwrap_or_default(),
+                9 => symlink(target, &path).unwrap_or_default(),
+                10 => symlink("..", &path).unwrap_or_default(),
+                11 => symlink(["a", "nowhere", "b/a", ".", "/etc"][name % 5], &path)
+                    .unwrap_or_default(),
+                _ => {
+                    let mode = rustix::fs::Mode::RUSR;
+                    rustix::fs::mknodat(CWD, &path, FileType::Fifo, mode, 0).unwrap_or_default();
+                }
+            }
+            if path.symlink_metadata().is_ok_and(|it| it.is_dir()) || kind == 9 {
+                places.push(path);
+            }
+        }
+    }
+
+    proptest::proptest! {
+        #![proptest_config(proptest::test_runner::Config {
+            cases: 150,
+            failure_persistence: None,
+            ..Default::default()
+        })]
+
+        #[test]
+        fn both_walkers_meet_the_same(
+            steps in proptest::collection::vec((0_usize..60, 0_usize..60, 0_u8..13), 0..60),
+            (hidden, follow, exclude, limit) in (0_u8..2, 0_u8..2, 0_usize..4, 0_u64..80),
+            threads in 1_usize..4,
+            part in 0_usize..4,
+        ) {
+            let folder = tempfile::tempdir().unwrap();
+            let top = fs::canonicalize(folder.path()).unwrap();
+            grow(&top, &steps);
+            let patterns: [&[&str]; 4] = [&[], &["*.o"], &["/a/"], &["b/a", "d*"]];
+            let root = Root {
+                hidden: hidden == 1,
+                symlinks: if follow == 1 { Symlinks::Follow } else { Symlinks::Skip },
+                exclude: patterns[exclude].iter().map(ToString::to_string).collect(),
+                file_bytes_max: Some(limit),
+                ..Root::new(&top)
+            };
+            let filter = Filter::new(&root).unwrap();
+            let data = top.join("b");
+            let ground = Ground { root: &root, filter: &filter, data: &data, threads };
+            // What a watcher has named. Of links `ignore` knows only what lies below the start.
+            let mut starts: Vec<PathBuf> = ["a", "b", ".h", "none"].map(|it| top.join(it)).into();
+            starts.sort();
+            starts.retain(|it| !it.is_symlink());
+            starts.truncate(part);
+            if part == 0 || follow == 1 {
+                starts = vec![top.clone()];
+            }
+            proptest::prop_assert_eq!(met(&ground, &starts, true), met(&ground, &starts, false));
+        }
+    }
+
+    #[test]
+    fn a_link_that_a_watcher_names_is_a_link() {
+        let (folder, mut root) = tree(&["a/f", "g"]);
+        let link = |to: &str, at: &str| symlink(to, folder.path().join(at)).unwrap();
+        link("a", "to-a");
+        link("g", "to-g");
+        link("/etc", "out");
+        let named: Vec<PathBuf> =
+            ["out", "to-a", "to-g"].map(|name| folder.path().join(name)).into();
+        check_all(&root, &named, &["! link-escape out", "- link", "- link"]);
+        root.symlinks = Symlinks::Follow;
+        check_all(&root, &named, &["! link-escape out", "to-a/f", "to-g"]);
+    }
+
+    #[test]
+    fn a_walk_stops_when_it_is_told_to_and_passes_a_fault_on() {
+        let (_folder, root) = tree(&["a/f", "b/f", "c/f", "d/e/f", "d/g/f"]);
+        let filter = Filter::new(&root).unwrap();
+        let ground = Ground { root: &root, filter: &filter, data: Path::new("/none"), threads: 1 };
+        let count = std::sync::atomic::AtomicUsize::new(0);
+        ground.walk(std::slice::from_ref(&root.directory), &|_| {
+            count.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+            Go::Stop
+        });
+        assert_eq!(count.into_inner(), 1);
+        let ground = Ground { threads: 3, ..ground };
+        let fault = std::panic::catch_unwind(|| {
+            ground.walk(std::slice::from_ref(&root.directory), &|_| {
+                std::panic::resume_unwind(Box::new("it"))
+            });
+        });
+        assert!(fault.is_err());
     }
 }

@@ -1,0 +1,282 @@
+//! Walks directory by directory, and looks up what is in each through its descriptor: by their full
+//! paths, the system would go down the whole path again for every file.
+//!
+//! One descriptor is open for each thread. Directories found wait as paths, the last one found is
+//! walked first.
+
+use std::ffi::{CStr, OsStr};
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::thread;
+
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RawDir};
+use rustix::io::Errno;
+
+use super::{Entry, Go, Ground, Met, Next, link_loop, trouble};
+use crate::frontier::Stat;
+use crate::site::lock;
+use crate::spec::Symlinks;
+
+/// Room for the names that are read at once, in bytes; a name takes up to 280.
+const NAMES_BYTES: usize = 32 * 1024;
+
+/// No path that is this long, in bytes, can be opened: what lies there could never be read.
+const PATH_BYTES_END: usize = 4_096;
+
+/// As [`Ground::walk`]; `canonical` is the root without links.
+pub(super) fn walk(
+    ground: &Ground<'_>,
+    starts: &[PathBuf],
+    canonical: &Path,
+    meet: &(dyn Fn(Met<'_>) -> Go + Sync),
+) {
+    let (queue, follow) = (Queue::default(), ground.root.symlinks == Symlinks::Follow);
+    let walk = Walk { ground, canonical, meet, queue: &queue, follow };
+    for start in starts.iter().rev() {
+        if let Some(path) = ground.find(start)
+            && walk.start(path) == Go::Stop
+        {
+            return;
+        }
+    }
+    if queue.is_empty() {
+        return;
+    }
+    thread::scope(|scope| {
+        for _ in 1..ground.threads {
+            scope.spawn(|| walk.work());
+        }
+        walk.work();
+    });
+}
+
+/// A walk under way.
+struct Walk<'a> {
+    ground: &'a Ground<'a>,
+    canonical: &'a Path,
+    meet: &'a (dyn Fn(Met<'_>) -> Go + Sync),
+    queue: &'a Queue,
+    /// Whether links are followed.
+    follow: bool,
+}
+
+/// A directory to walk.
+#[derive(Debug)]
+struct Directory {
+    path: PathBuf,
+    /// Whether the path itself is a link.
+    is_link: bool,
+}
+
+/// Where an entry is.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    /// Its directory.
+    directory: BorrowedFd<'a>,
+    name: &'a CStr,
+    path: &'a Path,
+}
+
+impl Walk<'_> {
+    /// Looks at the place where the walk begins.
+    fn start(&self, path: PathBuf) -> Go {
+        let Ok(name) = std::ffi::CString::new(path.as_os_str().as_bytes()) else { return Go::On };
+        let place = Place { directory: CWD, name: &name, path: &path };
+        match self.come_to(place, FileType::Unknown, true) {
+            Next::Into => {
+                let is_link = self.follow && path.is_symlink();
+                self.queue.add(&mut vec![Directory { path, is_link }]);
+                Go::On
+            }
+            Next::Past => Go::On,
+            Next::Stop => Go::Stop,
+        }
+    }
+
+    /// Walks directories until there are none left.
+    fn work(&self) {
+        let mut room = vec![MaybeUninit::uninit(); NAMES_BYTES];
+        while let Some(directory) = self.queue.next() {
+            let turn = Turn(self.queue);
+            if self.read(directory, &mut room) == Go::Stop {
+                self.queue.stop();
+            }
+            drop(turn);
+        }
+    }
+
+    /// Looks at everything in a directory.
+    fn read(&self, directory: Directory, room: &mut [MaybeUninit<u8>]) -> Go {
+        let Directory { path: mut at, is_link } = directory;
+        let mut flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        // What takes a directory's place meanwhile may lead anywhere.
+        flags.set(OFlags::NOFOLLOW, !is_link);
+        let opened = match rustix::fs::open(&at, flags, Mode::empty()) {
+            Ok(opened) => opened,
+            Err(errno) => return self.fail(&at, errno),
+        };
+        let mut found = Vec::new();
+        let mut names = RawDir::new(&opened, room);
+        while let Some(entry) = names.next() {
+            let entry = match entry {
+                Ok(entry) => entry,
+                Err(errno) => {
+                    if self.fail(&at, errno) == Go::Stop {
+                        return Go::Stop;
+                    }
+                    break;
+                }
+            };
+            let name = entry.file_name();
+            if matches!(name.to_bytes(), b"." | b"..") {
+                continue;
+            }
+            at.push(OsStr::from_bytes(name.to_bytes()));
+            let place = Place { directory: opened.as_fd(), name, path: &at };
+            match self.come_to(place, entry.file_type(), false) {
+                Next::Into => {
+                    let is_link = entry.file_type().is_symlink();
+                    found.push(Directory { path: at.clone(), is_link });
+                }
+                Next::Past => {}
+                Next::Stop => return Go::Stop,
+            }
+            at.pop();
+        }
+        self.queue.add(&mut found);
+        Go::On
+    }
+
+    /// Looks at an entry, which is of this kind as far as its directory says.
+    fn come_to(&self, place: Place<'_>, kind: FileType, is_start: bool) -> Next {
+        let look = |flags| rustix::fs::statat(place.directory, place.name, flags);
+        let mut kind = kind;
+        if kind == FileType::Unknown {
+            match look(AtFlags::SYMLINK_NOFOLLOW) {
+                Ok(stat) => kind = FileType::from_raw_mode(stat.st_mode),
+                Err(errno) => return self.fail(place.path, errno).into(),
+            }
+        }
+        let is_link = kind.is_symlink();
+        if is_link && self.follow {
+            match look(AtFlags::empty()) {
+                Ok(stat) => kind = FileType::from_raw_mode(stat.st_mode),
+                Err(errno) => return self.fail(place.path, errno).into(),
+            }
+            if kind.is_dir()
+                && let Some(above) = self.leads_above(place)
+            {
+                let trouble = link_loop(place.path.to_path_buf(), above);
+                return self.ground.report(trouble, self.meet).into();
+            }
+        }
+        let stat = || {
+            if PATH_BYTES_END <= place.path.as_os_str().len() {
+                return Err(Errno::NAMETOOLONG.into());
+            }
+            let flags = if is_link { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW };
+            look(flags).map(|stat| stat_of(&stat)).map_err(io::Error::from)
+        };
+        let entry = Entry { path: place.path, kind, is_link, is_start, stat: &stat };
+        self.ground.visit(&entry, self.canonical, self.meet)
+    }
+
+    /// Returns the directory on the way to a link to which the link leads back.
+    fn leads_above<'p>(&self, place: Place<'p>) -> Option<&'p Path> {
+        let target = rustix::fs::statat(place.directory, place.name, AtFlags::empty()).ok()?;
+        let top = &self.ground.root.directory;
+        place.path.ancestors().skip(1).take_while(|above| above.starts_with(top)).find(|above| {
+            rustix::fs::stat(*above)
+                .is_ok_and(|it| (it.st_dev, it.st_ino) == (target.st_dev, target.st_ino))
+        })
+    }
+
+    /// Reports what the system said of an entry.
+    fn fail(&self, path: &Path, errno: Errno) -> Go {
+        let error = io::Error::from(errno);
+        match trouble(Some(path.to_path_buf()), Some(&error), &error) {
+            Some(trouble) => self.ground.report(trouble, self.meet),
+            None => Go::On,
+        }
+    }
+}
+
+fn stat_of(stat: &rustix::fs::Stat) -> Stat {
+    Stat {
+        size: u64::try_from(stat.st_size).unwrap_or(0),
+        modified: stat.st_mtime,
+        modified_nanos: u32::try_from(stat.st_mtime_nsec).unwrap_or(0),
+        inode: stat.st_ino,
+    }
+}
+
+/// The directories that wait to be walked.
+#[derive(Debug, Default)]
+struct Queue {
+    state: Mutex<State>,
+    news: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    waiting: Vec<Directory>,
+    /// Threads that walk a directory, and may find others in it.
+    at_work: usize,
+    stopped: bool,
+}
+
+impl Queue {
+    fn is_empty(&self) -> bool {
+        lock(&self.state).waiting.is_empty()
+    }
+
+    /// Returns the next directory, for a [`Turn`]; waits for one while others may find some. `None`
+    /// when the walk is over.
+    fn next(&self) -> Option<Directory> {
+        let mut state = lock(&self.state);
+        loop {
+            if state.stopped {
+                return None;
+            }
+            if let Some(directory) = state.waiting.pop() {
+                state.at_work += 1;
+                return Some(directory);
+            }
+            if state.at_work == 0 {
+                return None;
+            }
+            state = self.news.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn add(&self, found: &mut Vec<Directory>) {
+        if !found.is_empty() {
+            lock(&self.state).waiting.append(found);
+            self.news.notify_all();
+        }
+    }
+
+    /// Ends the walk for all.
+    fn stop(&self) {
+        lock(&self.state).stopped = true;
+        self.news.notify_all();
+    }
+}
+
+/// One thread's work at one directory. A fault there ends the walk: the others would wait for ever.
+struct Turn<'q>(&'q Queue);
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        let mut state = lock(&self.0.state);
+        state.at_work -= 1;
+        state.stopped |= thread::panicking();
+        if state.at_work == 0 || state.stopped {
+            self.0.news.notify_all();
+        }
+    }
+}
