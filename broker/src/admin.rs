@@ -1,5 +1,7 @@
 //! The admin listener: status, metrics, health, and commands that need the admin's token.
 
+mod takedown;
+
 use axum::Router;
 use axum::extract::{Query, State};
 use axum::response::{IntoResponse as _, Response};
@@ -15,7 +17,6 @@ use crate::error::Error;
 use crate::metrics;
 use crate::server::Handle;
 use crate::status::Status;
-use crate::takedown;
 
 /// Returns the admin listener's routes.
 pub(crate) fn routes(handle: Handle, token: AdminToken) -> Router {

@@ -55,8 +55,7 @@ struct Inner {
     collection: Collection,
     /// Guards against private addresses or not: a source's settings say which.
     client: Client,
-    /// The broker's own, for its sources.
-    id: String,
+    broker_id: String,
     state: Mutex<State>,
     /// The schedule has changed: look at it again.
     changed: Notify,
@@ -106,7 +105,7 @@ impl Collector {
         let inner = Inner {
             collection,
             client,
-            id: id.to_owned(),
+            broker_id: id.to_owned(),
             state: Mutex::new(state),
             changed: Notify::new(),
             ended: watch::Sender::new(0),
@@ -497,5 +496,5 @@ fn puller(inner: &Inner, source: &Source) -> Puller {
     Puller::new(client, source.url.clone(), source.name.clone(), collection, limits)
         .token(token)
         .allow_private(source.allow_private)
-        .consumer(&inner.id)
+        .consumer(&inner.broker_id)
 }

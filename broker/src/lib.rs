@@ -24,4 +24,3 @@ pub mod server;
 pub mod snippet;
 pub mod source;
 pub mod status;
-mod takedown;

@@ -66,6 +66,21 @@ pub fn samples(status: &Status, counters: &Counters) -> Vec<Sample> {
             "Damaged members found in the collection.",
             status.damaged_total,
         ),
+        Sample::gauge(
+            "harvest_broker_takedowns",
+            "Takedowns in force.",
+            status.takedowns.active as f64,
+        ),
+        total(
+            "harvest_broker_takedown_refused_total",
+            "Records refused because they are suppressed.",
+            status.takedowns.refused,
+        ),
+        total(
+            "harvest_broker_takedown_forged_total",
+            "Notices of takedown that were not genuine.",
+            status.takedowns.forged,
+        ),
         total("harvest_broker_pulls_total", "Pulls that succeeded.", counters.pulls),
         total("harvest_broker_pull_failures_total", "Pulls that failed.", counters.failures),
         total("harvest_broker_pulled_changes_total", "Changes pulled.", counters.changes),
@@ -103,6 +118,7 @@ fn applied(applied: &Applied) -> impl Iterator<Item = Sample> + use<> {
         ("refreshed", applied.refreshed),
         ("deleted", applied.deleted),
         ("ignored", applied.ignored),
+        ("refused", applied.refused),
     ];
     let help = "What became of the changes pulled.";
     let one = move |(outcome, count)| {

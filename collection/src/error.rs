@@ -2,6 +2,9 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use net::error::Retry;
 
 /// An error of a collection.
 #[derive(Debug, thiserror::Error)]
@@ -229,6 +232,21 @@ pub enum Damage {
 }
 
 impl Error {
+    /// Returns when to pull again after this error; `None` if nothing will change by itself.
+    #[must_use]
+    pub fn retry(&self) -> Option<Duration> {
+        match self {
+            Self::Source { error, .. } => match error.retry() {
+                Retry::After(after) => Some(after),
+                Retry::No => None,
+            },
+            Self::Corrupt { .. } | Self::Full { .. } | Self::Keys { .. } => {
+                Some(net::error::RETRY_DEFAULT)
+            }
+            _ => None,
+        }
+    }
+
     /// Makes the error of a failed system call.
     pub(crate) fn io(action: &'static str, path: &Path, source: io::Error) -> Self {
         let path = path.to_owned();

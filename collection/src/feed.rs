@@ -38,8 +38,6 @@ use crate::error::Error;
 use crate::hot::Hot;
 use crate::log::View;
 use crate::member;
-use crate::notice::Subject;
-use crate::purge::{self, PurgeReport};
 use crate::served;
 use crate::snapshot::{self, Snapshot, Snapshots};
 
@@ -131,18 +129,18 @@ fn add(count: &AtomicU64, number: u64) {
 /// Serves a collection's feed and snapshots; clones share them.
 #[derive(Clone, Debug)]
 pub struct FeedServer {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
 }
 
 #[derive(Debug)]
-struct Shared {
-    collection: Collection,
+pub(crate) struct Shared {
+    pub(crate) collection: Collection,
     options: FeedOptions,
-    snapshots: Mutex<Snapshots>,
-    hot: Hot,
+    pub(crate) snapshots: Mutex<Snapshots>,
+    pub(crate) hot: Hot,
     waiting: Semaphore,
     counts: Counts,
-    consumers: Readers,
+    pub(crate) consumers: Readers,
 }
 
 impl FeedServer {
@@ -211,23 +209,6 @@ impl FeedServer {
             bytes: get(&counts.bytes),
             waiting: u64::try_from(waiting).unwrap_or(u64::MAX),
         }
-    }
-
-    /// Purges the collection of what is suppressed (all of it, or just `only`), after letting go of
-    /// what is kept of it: who fetches a snapshot asks for a new one. Says who may still have copies.
-    ///
-    /// # Errors
-    ///
-    /// As for [`Collection::purge`].
-    pub async fn purge(&self, only: Option<Subject>) -> Result<PurgeReport, Error> {
-        let shared = &self.shared;
-        shared.snapshots.lock().await.clear();
-        shared.hot.clear();
-        let purged = purge::purge(shared.collection.clone(), only).await?;
-        let epoch = shared.collection.version().epoch;
-        let (consumers, since_ms) =
-            shared.consumers.behind(Version { epoch, serial: purged.told_at });
-        Ok(PurgeReport { purged, index_left: None, consumers, since_ms: Some(since_ms) })
     }
 
     async fn feed(&self, request: &Request<()>) -> Result<Response<Body>, Refusal> {

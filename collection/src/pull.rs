@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use http::{HeaderName, HeaderValue, StatusCode, header};
 use net::client::{Client, Request, Response};
-use net::error::{Retry, Stage};
+use net::error::Stage;
 use net::{clock, host};
 use tokio::sync::mpsc;
 use tokio::time::sleep;
@@ -448,23 +448,6 @@ impl Puller {
     fn other_format(&self, url: &Url, spoken: &str) -> Error {
         let (name, url, spoken) = (self.source.clone(), url.to_string(), spoken.to_owned());
         Error::Format { name, url, spoken, ours: member::FORMAT }
-    }
-}
-
-impl Error {
-    /// Returns when to pull again after this error; `None` if nothing will change by itself.
-    #[must_use]
-    pub fn retry(&self) -> Option<Duration> {
-        match self {
-            Self::Source { error, .. } => match error.retry() {
-                Retry::After(after) => Some(after),
-                Retry::No => None,
-            },
-            Self::Corrupt { .. } | Self::Full { .. } | Self::Keys { .. } => {
-                Some(net::error::RETRY_DEFAULT)
-            }
-            _ => None,
-        }
     }
 }
 

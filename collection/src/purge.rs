@@ -9,11 +9,12 @@ use std::path::PathBuf;
 use net::clock;
 use serde::{Deserialize, Serialize};
 
-use crate::change::{Change, Stamp};
+use crate::change::{Change, Stamp, Version};
 use crate::collection::{Collection, Inner};
 use crate::compact::Due;
 use crate::consumers::Consumer;
 use crate::error::Error;
+use crate::feed::FeedServer;
 use crate::member::{MEMBER_BYTES_MAX, Unpacker};
 use crate::notice::{Notice, Subject};
 use crate::suppressed::Suppression;
@@ -49,8 +50,27 @@ pub struct PurgeReport {
     pub since_ms: Option<u64>,
 }
 
+impl FeedServer {
+    /// Purges the collection of what is suppressed (all of it, or just `only`), after letting go of
+    /// what is kept of it: who fetches a snapshot asks for a new one. Says who may still have copies.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Collection::purge`].
+    pub async fn purge(&self, only: Option<Subject>) -> Result<PurgeReport, Error> {
+        let shared = &self.shared;
+        shared.snapshots.lock().await.clear();
+        shared.hot.clear();
+        let purged = purge(shared.collection.clone(), only).await?;
+        let epoch = shared.collection.version().epoch;
+        let (consumers, since_ms) =
+            shared.consumers.behind(Version { epoch, serial: purged.told_at });
+        Ok(PurgeReport { purged, index_left: None, consumers, since_ms: Some(since_ms) })
+    }
+}
+
 /// [`Collection::purge`] where it holds up nobody.
-pub(crate) async fn purge(collection: Collection, only: Option<Subject>) -> Result<Purged, Error> {
+async fn purge(collection: Collection, only: Option<Subject>) -> Result<Purged, Error> {
     let work = move || collection.purge(only.as_ref(), Stamp(clock::now_ms()));
     match tokio::task::spawn_blocking(work).await {
         Ok(purged) => purged,

@@ -202,7 +202,8 @@ impl Inner {
     pub(crate) fn settle(&self, tail: &mut Tail, look: bool, now: Stamp) -> Result<u64, Error> {
         let end = self.suppressed().end;
         let mut objects = 0;
-        while look {
+        let mut more = look;
+        while more {
             let found =
                 self.live(|oid| self.suppressed().covering(oid).map(|it| it.notice.clone()))?;
             let all: Vec<_> = found.into_iter().collect();
@@ -219,9 +220,7 @@ impl Inner {
                 self.commit(tail, &changes, &notes, now)?;
             }
             objects += all.len() as u64;
-            if all.len() < FOUND_MAX {
-                break;
-            }
+            more = FOUND_MAX <= all.len();
         }
         let mut value = Vec::new();
         put(&mut value, end);

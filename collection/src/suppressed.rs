@@ -288,8 +288,12 @@ impl Suppressed {
             bytes.push(b'\n');
         }
         soif::write_record(&mut bytes, record);
-        file.write_all_at(&bytes, self.end).map_err(|it| failed(&path, it))?;
-        file.sync_data().map_err(|it| failed(&path, it))?;
+        let written = file.write_all_at(&bytes, self.end).and_then(|()| file.sync_data());
+        if let Err(error) = written {
+            // What is left of it would be passed over, and be called damage.
+            let _ = file.set_len(self.end);
+            return Err(failed(&path, error));
+        }
         self.end += bytes.len() as u64;
         self.file = Some(file);
         Ok(())

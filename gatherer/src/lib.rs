@@ -27,7 +27,6 @@ mod server;
 mod site;
 pub mod spec;
 pub mod summarize;
-mod takedown;
 mod text;
 pub mod typing;
 pub mod unnest;

@@ -3,6 +3,8 @@
 //!
 //! The public listener names no local folder: roots and problems are for the admin listener alone.
 
+mod takedown;
+
 use std::sync::Arc;
 
 use axum::extract::{Query, Request, State};
@@ -24,7 +26,6 @@ use web::templates::Source;
 
 use crate::progress::{Phase, Status};
 use crate::server::{Handle, Shared};
-use crate::takedown;
 
 /// The pages that are only ours.
 pub(crate) const TEMPLATES: &[Source] =
@@ -172,6 +173,11 @@ async fn metrics(State(Admin { handle, feed }): State<Admin>) -> Response {
         let files = gauge("harvest_gatherer_root_files", "Files known.", root.files);
         samples.push(files.with("root", root.url.as_str()));
     }
+    let takedowns = &status.takedowns;
+    samples.push(gauge("harvest_gatherer_takedowns", "Takedowns in force.", takedowns.active));
+    let help = "Records refused because they are suppressed.";
+    let name = "harvest_gatherer_takedown_refused_total";
+    samples.push(Sample::counter(name, help, takedowns.refused as f64));
     samples.extend(feed_samples(&feed));
     samples.extend(web::metrics::http_events(&status.listener));
     for (kind, count) in &status.problems {

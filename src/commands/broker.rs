@@ -13,6 +13,7 @@ use indicatif::{HumanBytes, HumanCount};
 use net::shutdown::Shutdown;
 use serde::Deserialize;
 
+use super::takedown;
 use crate::admin::Admin;
 use crate::settings::{self, File};
 use crate::{daemon, output};
@@ -190,6 +191,7 @@ fn render(status: &Status, now_ms: u64) -> String {
     for problem in problems {
         lines.push(format!("PROBLEM: {problem}"));
     }
+    lines.extend(takedown::said(&status.takedowns));
     if let Some(held) = status.held {
         lines.push(format!(
             "HELD: {} of {} would expire; `harvest broker confirm` lets them go",

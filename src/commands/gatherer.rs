@@ -6,12 +6,14 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::Subcommand;
+use collection::Takedowns;
 use gatherer::{Config, Handle, Server};
 use indicatif::HumanCount;
 use net::shutdown::Shutdown;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::takedown;
 use crate::admin::Admin;
 use crate::settings::{self, File};
 use crate::{daemon, output};
@@ -144,6 +146,7 @@ struct Shown {
     version: String,
     objects: u64,
     watch: String,
+    takedowns: Takedowns,
     progress: ShownProgress,
     problems: BTreeMap<String, u64>,
     roots: Vec<ShownRoot>,
@@ -179,6 +182,7 @@ fn render(status: &Shown) -> String {
             status.watch,
         ),
     ];
+    lines.extend(takedown::said(&status.takedowns));
     for (kind, count) in &status.problems {
         lines.push(format!("{kind}: {}", output::counted(*count, "problem")));
     }
@@ -225,7 +229,7 @@ mod tests {
             collection_problem: None,
             damaged: Vec::new(),
             damaged_total: 0,
-            takedowns: collection::Takedowns::default(),
+            takedowns: Takedowns::default(),
             progress: Progress { passes_done: 2, ..Progress::default() },
             problems: BTreeMap::from([("unreadable".to_owned(), 3)]),
             roots: vec![root],

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use anyhow::{Context as _, bail};
 use collection::{
     Author, Collection, Error, Notice, Options, PurgeReport, SUPPRESSED_FILE, Stamp, Subject,
-    Suppression, TakenDown,
+    Suppression, Takedowns, TakenDown,
 };
 use indicatif::HumanBytes;
 use net::identity::Identity;
@@ -126,6 +126,27 @@ fn author(data: &Path) -> anyhow::Result<Author> {
 
 fn now() -> Stamp {
     Stamp(net::clock::now_ms())
+}
+
+/// What a status says of takedowns; nothing if there are none.
+pub(crate) fn said(takedowns: &Takedowns) -> Option<String> {
+    let Takedowns { active, refused, forged, last_forged, damaged } = takedowns;
+    let mut text = (active + refused != 0).then(|| {
+        let records = output::counted(*refused, "record");
+        format!("{} in force, {records} refused", output::counted(*active, "takedown"))
+    });
+    if *forged != 0 {
+        let notices = output::counted(*forged, "notice");
+        let last = last_forged.as_deref().unwrap_or_default();
+        let line = format!("PROBLEM: {notices} of takedown not genuine; the last: {last}");
+        text = Some(text.into_iter().chain([line]).collect::<Vec<_>>().join("\n"));
+    }
+    if *damaged != 0 {
+        let parts = output::counted(*damaged, "part");
+        let line = format!("PROBLEM: {parts} of {SUPPRESSED_FILE} damaged; restore it");
+        text = Some(text.into_iter().chain([line]).collect::<Vec<_>>().join("\n"));
+    }
+    text
 }
 
 /// Suppresses, lifts or lists.
@@ -285,6 +306,24 @@ mod tests {
     use collection::{Consumer, Purged};
 
     use super::*;
+
+    #[test]
+    fn a_status_names_what_is_not_genuine() {
+        assert_eq!(said(&Takedowns::default()), None);
+        let takedowns = Takedowns {
+            active: 1,
+            refused: 1_200,
+            forged: 1,
+            last_forged: Some("http://h/a: its signature is wrong".to_owned()),
+            damaged: 0,
+        };
+        let text = said(&takedowns).unwrap();
+        assert_eq!(
+            text,
+            "1 takedown in force, 1,200 records refused\nPROBLEM: 1 notice of takedown not genuine; \
+             the last: http://h/a: its signature is wrong"
+        );
+    }
 
     #[test]
     fn a_purge_says_where_copies_remain() {

@@ -93,47 +93,65 @@ fn purge(data: &str) -> String {
     text
 }
 
+/// A gatherer of the small tree and of the document that is taken down.
+struct Source {
+    gatherer: Running,
+    url: String,
+    data: String,
+    tree: PathBuf,
+}
+
+fn source(folder: &Path) -> Source {
+    let tree = folder.join("tree");
+    small_tree(&tree);
+    write(&tree, "secret.txt", format!("Secret\n\nThe {WORD} lies under the oak.\n"));
+    let settings = gatherer_settings(folder, "http://www.example.org/docs/");
+    let file = write(folder, "gatherer.toml", settings);
+    let mut gatherer = Running::start(harvest(["gatherer", "run", "-c", file.to_str().unwrap()]));
+    let url = url_in(&gatherer.line_with("http://"));
+    let data = folder.join("gatherer-data").display().to_string();
+    Source { gatherer, url, data, tree }
+}
+
+fn as_is(settings: String) -> String {
+    settings
+}
+
+/// A broker that holds what it has had: it pulls once a day.
+fn daily(settings: String) -> String {
+    settings.replace("theta = 0.9", "theta = 0.9\ninterval_min = \"1 day\"")
+}
+
+/// Adds a document with a word of its own, which shows that a change has got somewhere.
+fn add_another(source: &Source) {
+    write(&source.tree, "after.txt", "After\n\nA word of its own: quixotic.\n");
+}
+
 #[test]
 fn what_is_suppressed_is_gone_from_gatherer_broker_and_cascading_broker() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let tree = folder.join("tree");
-    small_tree(&tree);
-    write(&tree, "secret.txt", format!("Secret\n\nThe {WORD} lies under the oak.\n"));
-    let file =
-        write(folder, "gatherer.toml", gatherer_settings(folder, "http://www.example.org/docs/"));
-    let mut gatherer = Running::start(harvest(["gatherer", "run", "-c", file.to_str().unwrap()]));
-    let source = url_in(&gatherer.line_with("http://"));
-    let gatherer_data = folder.join("gatherer-data").display().to_string();
-
-    // One broker hears of every change, another holds what it has had: it pulls once a day.
+    let mut source = source(folder);
     let [first, late, cascade, fresh] =
         ["first", "late", "cascade", "fresh"].map(|it| folder.join(it));
-    let as_is = |it: String| it;
-    let daily = |it: String| it.replace("theta = 0.9", "theta = 0.9\ninterval_min = \"1 day\"");
-    let (mut first_broker, first_page) = broker(&first, &[(&source, true)], as_is);
+    let (_first_broker, first_page) = broker(&first, &[(&source.url, true)], as_is);
     wait_for_total(&first_page, WORD, 1);
-    let (_late_broker, late_page) = broker(&late, &[(&source, false)], daily);
+    let (_late_broker, late_page) = broker(&late, &[(&source.url, false)], daily);
     wait_for_total(&late_page, WORD, 1);
-    // A backup of before.
-    assert!(first_broker.stop("TERM").success());
-    let collection = first.join("broker-data/collection");
-    copy(&collection, &first.join("backup"));
-    let (mut first_broker, first_page) = broker(&first, &[(&source, true)], as_is);
     let sources: [(&str, bool); 2] = [(&first_page, true), (&late_page, true)];
     let (_cascade_broker, cascade_page) = broker(&cascade, &sources, as_is);
     wait_for_pulls(&cascade);
     wait_for_total(&cascade_page, WORD, 1);
 
-    let text = run_ok(["collection", "suppress", &gatherer_data, URL, "--reason", "by mistake"]);
+    let text = run_ok(["collection", "suppress", &source.data, URL, "--reason", "by mistake"]);
     assert!(text.contains("1 object deleted"), "{text}");
     wait_for_total(&first_page, WORD, 0);
     wait_for_total(&cascade_page, WORD, 0);
     assert_eq!(total(&late_page, WORD), 1, "it has not asked yet");
 
     // Neither a changed file nor another source brings it back.
-    write(&tree, "secret.txt", format!("Secret\n\nThe {WORD} lies under the elm.\n"));
-    write(&tree, "after.txt", "After\n\nA word of its own: quixotic.\n");
+    write(&source.tree, "secret.txt", format!("Secret\n\nThe {WORD} lies under the elm.\n"));
+    add_another(&source);
     for page in [&first_page, &cascade_page] {
         wait_for_total(page, "quixotic", 1);
         assert_eq!(total(page, WORD), 0);
@@ -150,42 +168,80 @@ fn what_is_suppressed_is_gone_from_gatherer_broker_and_cascading_broker() {
     assert!(list.contains(URL) && list.contains("by mistake"), "{list}");
 
     // The bytes go, and who may still have them is named.
-    let text = purge(&gatherer_data);
+    let text = purge(&source.data);
     assert!(text.contains("secret.txt"), "the file is still there: {text}");
     let id = fs::read_to_string(late.join("broker-data/id")).unwrap();
     assert!(text.contains(id.trim()), "{id} has not heard of it: {text}");
     purge(&data(&first));
     purge(&data(&cascade));
     assert_eq!(total(&cascade_page, "quixotic"), 1, "the rest is there");
-
-    // A folder put back from a backup does not bring it back.
-    assert!(first_broker.stop("TERM").success());
-    fs::remove_dir_all(&collection).unwrap();
-    copy(&first.join("backup"), &collection);
-    let (mut first_broker, first_page) = broker(&first, &[(&source, true)], as_is);
-    wait_for_total(&first_page, "quixotic", 1);
-    wait_for_total(&first_page, WORD, 0);
-    purge(&data(&first));
-
-    // What was a mistake is lifted, and comes back.
-    run_ok(["collection", "suppress", &gatherer_data, URL, "--lift"]);
-    wait_for_total(&first_page, WORD, 1);
-
-    // A broker's own word counts for its own consumers and needs no daemon.
-    assert!(first_broker.stop("TERM").success());
-    let text = run_ok(["collection", "suppress", &data(&first), "*/secret.*", "--reason", "ours"]);
-    assert!(text.contains("1 object deleted; held until now by 127.0.0.1"), "{text}");
-    purge_pattern(&data(&first));
-    let (_first_broker, first_page) = broker(&first, &[(&source, true)], as_is);
-    wait_for_total(&first_page, "quixotic", 1);
-    assert_eq!(total(&first_page, WORD), 0);
-    assert!(gatherer.stop("TERM").success());
+    assert!(source.gatherer.stop("TERM").success());
 }
 
-fn purge_pattern(data: &str) {
-    let text = run_ok(["collection", "purge", data, "*/secret.*"]);
-    assert!(text.contains("*/secret.*"), "{text}");
-    assert_eq!(with_word(data), Vec::<PathBuf>::new(), "{text}");
-    let (_, err) = texts(&run(["collection", "purge", data, "http://other/"]));
+#[test]
+fn a_folder_put_back_brings_nothing_back_and_an_error_can_be_undone() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut source = source(folder.path());
+    let first = folder.path().join("first");
+    let follow: [(&str, bool); 1] = [(&source.url, true)];
+    let (mut running, page) = broker(&first, &follow, as_is);
+    wait_for_total(&page, WORD, 1);
+    assert!(running.stop("TERM").success());
+    let collection = first.join("broker-data/collection");
+    copy(&collection, &first.join("backup"));
+    let (mut running, page) = broker(&first, &follow, as_is);
+    run_ok(["collection", "suppress", &source.data, URL, "--reason", "by mistake"]);
+    wait_for_total(&page, WORD, 0);
+
+    assert!(running.stop("TERM").success());
+    fs::remove_dir_all(&collection).unwrap();
+    copy(&first.join("backup"), &collection);
+    let (_running, page) = broker(&first, &follow, as_is);
+    add_another(&source);
+    wait_for_total(&page, "quixotic", 1);
+    wait_for_total(&page, WORD, 0);
+    purge(&data(&first));
+
+    run_ok(["collection", "suppress", &source.data, URL, "--lift"]);
+    wait_for_total(&page, WORD, 1);
+    assert!(source.gatherer.stop("TERM").success());
+}
+
+#[test]
+fn a_brokers_word_counts_for_who_trusts_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let source = source(folder);
+    let [first, late, own, all] = ["first", "late", "own", "all"].map(|it| folder.join(it));
+    let (mut first_broker, first_page) = broker(&first, &[(&source.url, true)], as_is);
+    wait_for_total(&first_page, WORD, 1);
+    let (_late_broker, late_page) = broker(&late, &[(&source.url, false)], daily);
+    wait_for_total(&late_page, WORD, 1);
+    let sources: [(&str, bool); 2] = [(&first_page, true), (&late_page, true)];
+    let (_own_broker, own_page) = broker(&own, &sources, as_is);
+    let trusting = |it: String| it.replace("follow", "takedowns = \"all\"\nfollow");
+    let (_all_broker, all_page) = broker(&all, &sources, trusting);
+    for (folder, page) in [(&own, &own_page), (&all, &all_page)] {
+        wait_for_pulls(folder);
+        wait_for_total(page, WORD, 1);
+    }
+    let text = run_ok(["collection", "suppress", &data(&first), "*/secret.*", "--reason", "ours"]);
+    assert!(text.contains("1 object deleted; held until now by 127.0.0.1"), "{text}");
+    assert_eq!(total(&first_page, WORD), 0, "the answer comes when search is through with it");
+    wait_for_total(&all_page, WORD, 0);
+    add_another(&source);
+    wait_for_total(&own_page, "quixotic", 1);
+    assert_eq!(total(&own_page, WORD), 1, "the other source still holds it");
+
+    // No daemon is needed.
+    assert!(first_broker.stop("TERM").success());
+    let (_, err) = texts(&run(["collection", "purge", &data(&first), "http://other/"]));
     assert!(err.contains("nothing suppresses"), "{err}");
+    assert_ne!(with_word(&data(&first)), Vec::<PathBuf>::new(), "otherwise nothing is shown");
+    let text = run_ok(["collection", "purge", &data(&first), "*/secret.*"]);
+    assert!(text.contains("*/secret.*"), "{text}");
+    assert_eq!(with_word(&data(&first)), Vec::<PathBuf>::new(), "{text}");
+    let (_first_broker, first_page) = broker(&first, &[(&source.url, true)], as_is);
+    wait_for_total(&first_page, "quixotic", 1);
+    assert_eq!(total(&first_page, WORD), 0);
 }

@@ -14,8 +14,8 @@ use net::clock;
 use serde::Deserialize;
 use serde_json::json;
 
+use super::Admin;
 use crate::note::{self, FileNote};
-use crate::serve::Admin;
 use crate::server::Handle;
 use crate::site::Site;
 

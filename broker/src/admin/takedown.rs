@@ -10,7 +10,7 @@ use collection::{Notice, PurgeReport, Stamp, Subject, Suppression, TakenDown};
 use net::clock;
 use serde::Deserialize;
 
-use crate::admin::failure;
+use super::failure;
 use crate::error::Error;
 use crate::pipeline::blocking;
 use crate::server::Handle;
