@@ -22,8 +22,12 @@ use crate::server::Shared;
 use crate::site::lock;
 use crate::watch::{Inbox, Places, Vigil, Watcher, in_words};
 
-/// How long after a failed commit the same is tried again.
+/// How long after a failed commit the same is tried again; after each further one in a row it is twice
+/// as long as before, since each costs a walk over the roots.
 const RETRY: Duration = Duration::from_secs(10);
+
+/// Longest wait for the next try. A request for a pass is a try at once.
+const RETRY_MAX: Duration = Duration::from_secs(300);
 
 /// How often a part of the collection is checked for damage.
 const TIDY_EVERY: Duration = Duration::from_secs(60);
@@ -108,6 +112,8 @@ struct Rounds {
     check_due: Instant,
     /// Something could not be committed, and is to be tried again.
     missed: bool,
+    /// Passes that were refused in a row.
+    refusals: u32,
 }
 
 /// Gathers until the shutdown starts.
@@ -155,6 +161,7 @@ impl Rounds {
             pass_due: now,
             check_due: now + ROOT_CHECK,
             missed: false,
+            refusals: 0,
         }
     }
 
@@ -396,9 +403,11 @@ impl Rounds {
                     }
                     (Err(_), vigil) => vigil.iter().for_each(Vigil::give_up),
                 }
+                let is_refused = outcome.is_err();
                 self.handle_outcome(outcome)?;
+                self.refusals = if is_refused { self.refusals.saturating_add(1) } else { 0 };
                 if self.missed {
-                    self.pass_due = self.pass_due.min(now + RETRY);
+                    self.pass_due = self.pass_due.min(now + retry_wait(self.refusals));
                 }
                 self.start_tidying();
             }
@@ -407,7 +416,7 @@ impl Rounds {
                 self.handle_outcome(outcome)?;
                 if self.missed {
                     self.inbox.note_lost();
-                    self.pass_due = self.pass_due.min(now + RETRY);
+                    self.pass_due = self.pass_due.min(now + retry_wait(self.refusals));
                 }
             }
             Done::Placed(placed, settings) => {
@@ -463,7 +472,10 @@ impl Rounds {
     fn handle_outcome(&mut self, outcome: Result<(), collection::Error>) -> Result<(), Error> {
         match outcome {
             Ok(()) => {
-                lock(&self.shared.site.problems).cure("-", NOT_ACCEPTING);
+                // A look that found nothing to commit says nothing of the collection.
+                if self.shared.site.collection.health().refusing.is_none() {
+                    lock(&self.shared.site.problems).cure("-", NOT_ACCEPTING);
+                }
                 Ok(())
             }
             Err(error) if error.may_pass() && self.shared.config().wait_for_space => {
@@ -478,6 +490,11 @@ impl Rounds {
             }),
         }
     }
+}
+
+/// Returns how long to wait after this many refusals in a row.
+fn retry_wait(refusals: u32) -> Duration {
+    RETRY.saturating_mul(2_u32.saturating_pow(refusals.saturating_sub(1))).min(RETRY_MAX)
 }
 
 #[cfg(test)]
@@ -660,6 +677,12 @@ mod tests {
         assert!(rounds.passing);
     }
 
+    #[test]
+    fn each_refusal_is_waited_for_longer_and_never_too_long() {
+        let waits = [0, 1, 2, 3, 5, 6, 40, u32::MAX].map(|it| retry_wait(it).as_secs());
+        assert_eq!(waits, [10, 10, 20, 40, 160, 300, 300, 300]);
+    }
+
     #[tokio::test]
     async fn a_full_disk_is_waited_for_and_a_failed_one_ends_the_run() {
         let folder = tempfile::tempdir().unwrap();
@@ -669,6 +692,10 @@ mod tests {
         let wait = rounds.pass_due.duration_since(clock::monotonic());
         assert!(wait <= RETRY, "{wait:?}");
         assert_eq!(lock(&rounds.shared.site.problems).by_kind()[NOT_ACCEPTING], 1);
+        rounds.pass_due += UNASKED;
+        rounds.handle_done(Ok(Done::Pass(Err(full())))).unwrap();
+        let wait = rounds.pass_due.duration_since(clock::monotonic());
+        assert!(RETRY < wait && wait <= 2 * RETRY, "{wait:?}");
         let failed = collection::Error::Stopped { dir: "x".into() };
         let said = rounds.handle_done(Ok(Done::Look(Err(failed)))).unwrap_err().to_string();
         assert!(said.contains("open it again"), "{said}");

@@ -1,14 +1,17 @@
-//! A run that is to end by itself ends when there is no space left, and says so.
+//! A gatherer whose disk is full says so, and goes on once there is room again; a run that is to end by
+//! itself ends.
 
-#![allow(clippy::unwrap_used, reason = "tests may panic")]
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests may panic, and say why not")]
 
 mod support;
 
+use std::path::PathBuf;
 use std::process::Command;
 
 use gatherer::{Config, Server};
+use net::clock;
 use net::shutdown::Shutdown;
-use support::Tree;
+use support::{Bench, PATIENCE, Tree};
 
 /// Says to the test binary, started again with little space, which folder to use.
 const VICTIM: &str = "HARVEST_TEST_VICTIM";
@@ -21,7 +24,7 @@ const BLOCKS: usize = 2_048;
 #[tokio::test(flavor = "multi_thread")]
 async fn victim() {
     let Ok(folder) = std::env::var(VICTIM) else { return };
-    let folder = std::path::PathBuf::from(folder);
+    let folder = PathBuf::from(folder);
     let config = Config::for_paths(&[folder.join("root")], &folder.join("data"));
     let server = Server::bind(Config { wait_for_space: false, ..config }).await.unwrap();
     let handle = server.handle();
@@ -29,18 +32,21 @@ async fn victim() {
     println!("passes {}; stopped: {error}", handle.progress().borrow().passes_done);
 }
 
+/// Returns words that no compression makes much smaller.
+fn noise(word: &mut u64) -> String {
+    let next = |_| {
+        *word = word.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        format!("{:013x} ", *word >> 12)
+    };
+    (0..120).map(next).collect()
+}
+
 #[test]
 fn without_space_the_run_ends_with_one_message() {
     let tree = Tree::new();
-    // Words that no compression makes much smaller.
-    let mut word = 1_u64;
+    let mut word = 1;
     for n in 0..1_200 {
-        let mut text = String::new();
-        for _ in 0..120 {
-            word = word.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            text.push_str(&format!("{:013x} ", word >> 12));
-        }
-        tree.write(&format!("{n}.txt"), &text);
+        tree.write(&format!("{n}.txt"), &noise(&mut word));
     }
     let limited = format!("trap '' XFSZ; ulimit -f {BLOCKS}; exec \"$0\" \"$@\"");
     let mut command = Command::new("sh");
@@ -49,4 +55,86 @@ fn without_space_the_run_ends_with_one_message() {
     let output = command.output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
     assert!(said.contains("passes 0; stopped: ") && said.contains("no space left"), "{said}");
+}
+
+/// Set for the child on a small disk: where that is.
+const DISK: &str = "HARVEST_SMALL_DISK";
+
+/// Takes all space that is left, in the file at `path`.
+fn fill(path: &std::path::Path) {
+    use std::io::Write as _;
+    let mut file = std::fs::File::create(path).unwrap();
+    for size in [1 << 16, 1 << 12] {
+        while file.write_all(&vec![1; size]).is_ok() {}
+    }
+}
+
+/// Waits until the gatherer's status says that it takes changes, or why it does not.
+async fn until_accepting(bench: &Bench, accepting: bool) -> Option<String> {
+    let end = clock::monotonic() + PATIENCE;
+    let mut tick = tokio::time::interval(std::time::Duration::from_millis(20));
+    loop {
+        tick.tick().await;
+        let status = bench.handle.status();
+        assert!(clock::monotonic() < end, "{status:?}");
+        if status.collection_problem.is_none() == accepting {
+            let (_, text) = bench.get_admin("metrics").await;
+            let line = format!("harvest_gatherer_accepting {}\n", u8::from(accepting));
+            assert!(text.contains(&line), "{text}");
+            return status.collection_problem;
+        }
+    }
+}
+
+/// The child process, on a small disk.
+#[tokio::test(flavor = "multi_thread")]
+async fn small_disk() {
+    let Some(disk) = std::env::var_os(DISK).map(PathBuf::from) else { return };
+    let tree = Tree { folder: tempfile::tempdir_in(&disk).unwrap() };
+    std::fs::create_dir(tree.root()).unwrap();
+    let mut word = 1;
+    for n in 0..300 {
+        tree.write(&format!("{n}.txt"), &noise(&mut word));
+    }
+    let (other, aside) = (disk.join("other"), disk.join("aside"));
+    let bench = Bench::start(tree).await;
+    bench.passes(1).await;
+    // A new file comes when somebody else has taken all there is.
+    std::fs::write(&aside, noise(&mut word)).unwrap();
+    fill(&other);
+    std::fs::rename(&aside, bench.tree.path("new.txt")).unwrap();
+    let said = until_accepting(&bench, false).await.unwrap();
+    assert!(said.starts_with("not accepting changes: free "), "{said}");
+    assert_eq!(bench.handle.status().objects, 300);
+    std::fs::remove_file(&other).unwrap();
+    bench.handle.gather();
+    until_accepting(&bench, true).await;
+    assert!(bench.file("new.txt").await.text("File-Size").is_some());
+    let (tree, _) = bench.stop().await;
+    // One that is to end by itself does not wait.
+    let server = Server::bind(Config { wait_for_space: false, ..tree.config() }).await.unwrap();
+    std::fs::write(&aside, noise(&mut word)).unwrap();
+    fill(&other);
+    std::fs::rename(&aside, tree.path("newer.txt")).unwrap();
+    let said = server.run(Shutdown::new()).await.unwrap_err().to_string();
+    assert!(said.contains("not accepting changes: free "), "{said}");
+    println!("stopped: {said}");
+}
+
+#[test]
+fn on_a_small_disk_nothing_is_taken_until_there_is_room() {
+    let folder = tempfile::tempdir().unwrap();
+    let may = Command::new("unshare").args(["-rm", "true"]).status();
+    if !may.is_ok_and(|it| it.success()) {
+        println!("not run: no file system can be mounted here");
+        return;
+    }
+    let script = format!(
+        "mount -t tmpfs -o size=24m none \"${DISK}\" && exec \"$0\" small_disk --exact --nocapture"
+    );
+    let mut command = Command::new("unshare");
+    command.args(["-rm", "sh", "-c", &script]).arg(std::env::current_exe().unwrap());
+    let output = command.env(DISK, folder.path()).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.contains("stopped: "), "{said}");
 }
