@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use net::error::Retry;
 
+use crate::change::Epoch;
+
 /// An error of a collection.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -177,6 +179,47 @@ pub enum Error {
     NotSuppressed {
         /// What was to be lifted.
         subject: String,
+    },
+    /// What a source sends unpacks to far more than summaries do. What came before is kept; tell the
+    /// source's admin.
+    #[error(
+        "source {name}: {url} unpacks to more than {ratio_max} times its bytes; no more of it is taken"
+    )]
+    Swollen {
+        /// The source.
+        name: String,
+        /// What was fetched.
+        url: String,
+        /// How many times is too much.
+        ratio_max: u64,
+    },
+    /// A source names most of what it brought before no more. Nothing is released before an
+    /// administrator confirms it; what the source does name is taken.
+    #[error(
+        "source {name} names {lost} of the {of} objects that it brought no more: has it lost them, or is it another collection? `harvest broker confirm --source {name}` lets them go"
+    )]
+    Loss {
+        /// The source.
+        name: String,
+        /// Objects that would be released.
+        lost: u64,
+        /// Of so many that it holds.
+        of: u64,
+    },
+    /// A source is back at an older life of its collection, or is another one. Nothing is taken from it
+    /// before an administrator confirms it; all that it brought is read anew then.
+    #[error(
+        "source {name}: {url} is at epoch {told} and was at {known} before: an old copy, or another collection? `harvest broker confirm --source {name}` has it read anew"
+    )]
+    EpochBack {
+        /// The source.
+        name: String,
+        /// What was fetched.
+        url: String,
+        /// The epoch that it was at.
+        known: Epoch,
+        /// The epoch that it says now.
+        told: Epoch,
     },
     /// The text is no epoch or version.
     #[error("`{text}` is not an epoch (16 hex digits) or version (epoch, `-`, serial)")]

@@ -20,6 +20,7 @@ use crate::error::{Damage, Error};
 use crate::holders::{Cursor, Progress, Pulled};
 use crate::member::{Decoder, MEMBER_BYTES_MAX, Member};
 use crate::report::Applied;
+use crate::restraint::{RATIO_MAX, Swell, is_loss};
 
 /// So many changes, or plain bytes, are worth a commit.
 const APPLY_CHANGES: usize = 4_096;
@@ -58,6 +59,8 @@ pub(crate) struct Tally {
     /// Changes of any kind.
     pub(crate) records: u64,
     pub(crate) applied: Applied,
+    /// How much all requests of the pull have unpacked.
+    pub(crate) swell: Swell,
 }
 
 /// Takes in one stream.
@@ -65,6 +68,8 @@ pub(crate) struct Tally {
 pub(crate) struct Intake {
     pub(crate) collection: Collection,
     pub(crate) source: String,
+    /// Where the stream comes from.
+    pub(crate) url: String,
     pub(crate) stream: Stream,
     /// The version that the stream is to reach.
     pub(crate) epoch: Epoch,
@@ -77,6 +82,10 @@ pub(crate) struct Intake {
     pub(crate) skip: u64,
     /// Most changes to take.
     pub(crate) records_max: u64,
+    /// How many objects the source held before.
+    pub(crate) held: u64,
+    /// Whether an administrator lets the source lose what it wants.
+    pub(crate) confirmed: bool,
     decoder: Decoder,
     batch: Vec<(u64, Change)>,
     /// Plain bytes of the batch.
@@ -90,6 +99,7 @@ impl Intake {
         Self {
             collection,
             source,
+            url: String::new(),
             stream,
             epoch: Epoch::default(),
             to: 0,
@@ -97,6 +107,8 @@ impl Intake {
             stored: None,
             skip: 0,
             records_max: u64::MAX,
+            held: 0,
+            confirmed: false,
             decoder: Decoder::new(MEMBER_BYTES_MAX),
             batch: Vec::new(),
             batch_bytes: 0,
@@ -115,13 +127,25 @@ impl Intake {
         }
     }
 
+    /// Goes on counting from what the pull has unpacked before.
+    pub(crate) fn go_on_from(&mut self, swell: Swell) {
+        self.tally.swell = swell;
+    }
+
     /// Takes in the pieces of a stream until there are no more. Blocks.
     ///
     /// # Errors
     ///
     /// [`Error::Stream`]: damaged, or cut short, at that offset of the whole stream; what came
-    /// before is applied. [`Error::OverLimit`]: the same. Any other: the collection's own.
+    /// before is applied. [`Error::OverLimit`], [`Error::Swollen`], [`Error::Loss`]: the same. Any
+    /// other: the collection's own.
     pub(crate) fn run(mut self, mut pieces: mpsc::Receiver<Piece>) -> (Tally, Result<(), Error>) {
+        if let Stream::Snapshot { generation, offset: 0, .. } = self.stream
+            && is_loss(self.held, self.held)
+            && let Err(error) = self.collection.remember_held(&self.source, generation, self.held)
+        {
+            return (self.tally, Err(error));
+        }
         let outcome = loop {
             match pieces.blocking_recv() {
                 Some(Piece::Bytes(bytes)) => {
@@ -170,6 +194,7 @@ impl Intake {
             if (header.epoch, header.base) != (self.epoch, self.to) || self.to < self.serial {
                 return Err(damage(Damage::Content));
             }
+            self.refrain(at)?;
             self.serial = self.to;
             self.ended = true;
             return self.apply();
@@ -179,6 +204,11 @@ impl Intake {
         }
         if header.last() < self.serial || self.to < header.last() {
             return Err(damage(Damage::Order));
+        }
+        if !self.tally.swell.add(member.length, member.plain.len()) {
+            self.apply_to(at)?;
+            let (name, url) = (self.source.clone(), self.url.clone());
+            return Err(Error::Swollen { name, url, ratio_max: RATIO_MAX });
         }
         for scanned in member.changes().map_err(damage)? {
             // The first member of a delta may hold what we have.
@@ -213,9 +243,29 @@ impl Intake {
         Ok(())
     }
 
+    /// Keeps a snapshot that ends at byte `at` from releasing most of what the source brought before.
+    fn refrain(&mut self, at: u64) -> Result<(), Error> {
+        let Stream::Snapshot { generation, .. } = self.stream else { return Ok(()) };
+        // It cannot lose more than it had.
+        if self.confirmed || !is_loss(self.held, self.held) {
+            return Ok(());
+        }
+        self.apply_to(at)?;
+        let of = self.collection.held_before(&self.source, generation)?.unwrap_or(self.held);
+        let lost = self.collection.unnamed_by(&self.source, generation)?;
+        if is_loss(lost, of) {
+            return Err(Error::Loss { name: self.source.clone(), lost, of });
+        }
+        Ok(())
+    }
+
     /// Applies what has been taken in, with the cursor that says so.
     fn apply(&mut self) -> Result<(), Error> {
-        let offset = self.start() + self.decoder.offset();
+        self.apply_to(self.start() + self.decoder.offset())
+    }
+
+    /// Applies what has been taken in of the stream before byte `offset`.
+    fn apply_to(&mut self, offset: u64) -> Result<(), Error> {
         let (epoch, to, serial) = (self.epoch, self.to, self.serial);
         let (snapshot, end_of_snapshot) = match &self.stream {
             Stream::Delta => (None, None),

@@ -35,6 +35,7 @@ mod purge;
 mod recover;
 mod replay;
 mod report;
+pub mod restraint;
 mod room;
 mod scan;
 mod segment;

@@ -9,11 +9,15 @@
 //! A stream that breaks off or does not match its checksums is fetched again from the last good
 //! member on; if that brings nothing twice more, the error names source and offset.
 //!
+//! What a source may bring, and take away, is bounded: [`PullLimits`], [`restraint`](crate::restraint).
+//!
 //! Source: DESIGN.md, "Feed", "Snapshot" and "Cursors".
 
-use std::time::Duration;
+mod answer;
 
-use http::{HeaderName, HeaderValue, StatusCode, header};
+use std::time::{Duration, Instant};
+
+use http::{StatusCode, header};
 use net::client::{Client, Request, Response};
 use net::error::Stage;
 use net::{clock, host};
@@ -21,7 +25,7 @@ use tokio::sync::mpsc;
 use tokio::time::sleep;
 use url::Url;
 
-use crate::change::Version;
+use crate::change::{Epoch, Stamp, Version};
 use crate::collection::Collection;
 use crate::error::{Damage, Error};
 use crate::feed::{self, value};
@@ -29,6 +33,8 @@ use crate::holders::Cursor;
 use crate::intake::{Intake, Piece, Stream, Tally};
 use crate::member;
 use crate::report::Applied;
+
+use answer::Answer;
 
 /// Pieces of a body that wait to be taken in; each is at most 256 KiB.
 const PIECES_AHEAD: usize = 4;
@@ -38,6 +44,9 @@ const FRUITLESS_MAX: u32 = 3;
 
 /// Requests of one pull.
 const REQUESTS_MAX: u32 = 10_000;
+
+/// Snapshots, begun or ended, of one pull.
+const SNAPSHOTS_MAX: u32 = 16;
 
 /// Pause before an attempt after a fruitless one; longer after each.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -49,12 +58,15 @@ pub struct PullLimits {
     pub records_max: u64,
     /// Most compressed bytes.
     pub bytes_max: u64,
+    /// Longest time; what has come until then is kept, and the next pull goes on from there.
+    pub time_max: Duration,
 }
 
 impl Default for PullLimits {
-    /// Ten million changes, 16 GiB.
+    /// Ten million changes, 16 GiB, an hour.
     fn default() -> Self {
-        Self { records_max: 10_000_000, bytes_max: 16 << 30 }
+        let time_max = Duration::from_secs(3_600);
+        Self { records_max: 10_000_000, bytes_max: 16 << 30, time_max }
     }
 }
 
@@ -101,15 +113,7 @@ pub struct Puller {
     token: Option<String>,
     allow_private: bool,
     consumer: Option<String>,
-}
-
-/// What the head of an answer says of its body.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Answer {
-    kind: Kind,
-    from: u64,
-    to: Version,
-    objects: u64,
+    confirmed: bool,
 }
 
 /// What to do after a request.
@@ -133,8 +137,8 @@ impl Puller {
         collection: Collection,
         limits: PullLimits,
     ) -> Self {
-        let (token, allow_private, consumer) = (None, false, None);
-        Self { client, base, source, collection, limits, token, allow_private, consumer }
+        let (token, allow_private, consumer, confirmed) = (None, false, None, false);
+        Self { client, base, source, collection, limits, token, allow_private, consumer, confirmed }
     }
 
     /// Sets the bearer token that the source asks for.
@@ -158,24 +162,41 @@ impl Puller {
         self
     }
 
+    /// Sets whether an administrator has confirmed that the source may lose most of what it brought,
+    /// or be at an older epoch than before.
+    #[must_use]
+    pub fn confirmed(mut self, confirmed: bool) -> Self {
+        self.confirmed = confirmed;
+        self
+    }
+
     /// Pulls what is new. With `wait`, a source that has nothing new holds its answer for so long
     /// (whole seconds, at most 60). May be dropped at any point; one pull of a source at a time.
     ///
     /// # Errors
     ///
     /// [`Error::Source`], [`Error::Corrupt`]: try again later; what came is kept.
-    /// [`Error::NotAFeed`], [`Error::Format`], [`Error::OverLimit`]: something must be changed by
-    /// hand. Any other: the collection's own.
+    /// [`Error::NotAFeed`], [`Error::Format`], [`Error::OverLimit`], [`Error::Swollen`]: something must
+    /// be changed by hand. [`Error::Loss`], [`Error::EpochBack`]: look at the source, and pull
+    /// [`confirmed`](Self::confirmed) if that is meant. Any other: the collection's own.
     pub async fn pull(&self, wait: Option<Duration>) -> Result<Summary, Error> {
         let mut summary = Summary::default();
         let mut tally = Tally::default();
+        let deadline = clock::monotonic() + self.limits.time_max + wait.unwrap_or_default();
         let (mut wait, mut anew, mut fruitless) = (wait.unwrap_or_default(), false, 0);
+        let (mut snapshots, mut held) = (0, self.held().await?);
+        if self.limits.records_max < held {
+            return Err(self.over_limit(format!("{held} objects"), "records_max"));
+        }
         for _ in 0..REQUESTS_MAX {
             let before = self.cursor().await?;
-            let step = Box::pin(self.step(before.clone(), wait, anew, &mut summary, &mut tally));
+            let from = (before.clone(), held);
+            let step = Box::pin(self.step(from, (wait, deadline), anew, &mut summary, &mut tally));
             let error = match step.await {
                 Ok(Next::Done) => return Ok(sum_up(summary, &tally, clock::now_ms())),
+                Ok(_) if snapshots == SNAPSHOTS_MAX => break,
                 Ok(next) => {
+                    (snapshots, held) = (snapshots + 1, self.held().await?);
                     (wait, anew) = (Duration::ZERO, next == Next::Anew);
                     continue;
                 }
@@ -197,14 +218,14 @@ impl Puller {
     /// Makes one request and takes in its answer.
     async fn step(
         &self,
-        cursor: Option<Cursor>,
-        wait: Duration,
+        (cursor, held): (Option<Cursor>, u64),
+        times: (Duration, Instant),
         anew: bool,
         summary: &mut Summary,
         tally: &mut Tally,
     ) -> Result<Next, Error> {
         let known = cursor.clone().filter(|_| !anew);
-        let response = self.client.send(self.request(known.as_ref(), wait, summary)).await;
+        let response = self.client.send(self.request(known.as_ref(), times, summary)).await;
         let mut response = response.map_err(|error| self.failed(error))?;
         let progress = known.as_ref().and_then(|it| it.snapshot.as_ref());
         match (response.status, progress) {
@@ -218,6 +239,9 @@ impl Puller {
             _ => return Err(self.refused(response).await),
         }
         let answer = self.answer(&response)?;
+        if let Some(have) = cursor.as_ref().filter(|it| answer.to.epoch < it.epoch) {
+            return self.go_back(&response.url, have.epoch, answer.to.epoch).await;
+        }
         self.see_key(&response).await?;
         let mut intake = match (answer.kind, &known) {
             (Kind::Delta, Some(have)) => self.delta(&response, answer, have)?,
@@ -234,6 +258,9 @@ impl Puller {
             summary.kind = Kind::Snapshot;
         }
         (intake.epoch, intake.to, intake.stored) = (answer.to.epoch, answer.to.serial, cursor);
+        (intake.held, intake.confirmed) = (held, self.confirmed);
+        intake.url = response.url.to_string();
+        intake.go_on_from(tally.swell);
         intake.records_max = self.limits.records_max.saturating_sub(tally.records);
         // Just a number that it says: schedules are made by it, those of other sources too.
         summary.objects = answer.objects.min(self.limits.records_max);
@@ -244,7 +271,12 @@ impl Puller {
         Ok(if answer.kind == Kind::Snapshot { Next::Again } else { Next::Done })
     }
 
-    fn request(&self, cursor: Option<&Cursor>, wait: Duration, summary: &Summary) -> Request {
+    fn request(
+        &self,
+        cursor: Option<&Cursor>,
+        (wait, deadline): (Duration, Instant),
+        summary: &Summary,
+    ) -> Request {
         let progress = cursor.and_then(|it| it.snapshot.as_ref());
         let path = match (cursor, progress) {
             (_, Some(progress)) => format!("snapshot/{}", progress.id),
@@ -268,55 +300,10 @@ impl Puller {
         }
         let mut timeouts = self.client.timeouts();
         timeouts.header += wait;
+        timeouts.total = Some(deadline.saturating_duration_since(clock::monotonic()));
         request.timeouts = Some(timeouts);
         request.response_bytes_max = Some(self.limits.bytes_max.saturating_sub(summary.bytes));
         request
-    }
-
-    /// Keeps the key that the source says is its own: what it signs is known by it.
-    async fn see_key(&self, response: &Response) -> Result<(), Error> {
-        let owner = response.headers.get(feed::KEY).and_then(|it| it.to_str().ok());
-        let Some((id, key)) = owner.and_then(|it| it.split_once(' ')) else { return Ok(()) };
-        let (collection, owner) = (self.collection.clone(), (id.to_owned(), key.to_owned()));
-        let seen = tokio::task::spawn_blocking(move || collection.see_key(&owner.0, &owner.1));
-        match seen.await {
-            Ok(Ok(true)) => {}
-            Ok(Ok(false)) => {
-                let source = &self.source;
-                tracing::warn!(source, id, "another key than before: what it signs does not count");
-            }
-            Ok(Err(error)) => return Err(error),
-            Err(panic) => std::panic::resume_unwind(panic.into_panic()),
-        }
-        Ok(())
-    }
-
-    /// Reads what the head says of the body.
-    fn answer(&self, response: &Response) -> Result<Answer, Error> {
-        let wrong = |what: String| self.no_feed(&response.url, what);
-        let text = |name: &HeaderName| {
-            let text = response.headers.get(name).map(HeaderValue::to_str);
-            match text {
-                Some(Ok(text)) => Ok(text.trim()),
-                _ => Err(wrong(format!("its answer has no {name}"))),
-            }
-        };
-        let number = |name: &HeaderName| {
-            let text = text(name)?;
-            text.parse::<u64>().map_err(|_error| wrong(format!("its {name} is {text:?}")))
-        };
-        let kind = match text(&feed::KIND)? {
-            "delta" => Kind::Delta,
-            "snapshot" => Kind::Snapshot,
-            other => return Err(wrong(format!("it answers with {other:?}"))),
-        };
-        let format = text(&feed::FORMAT)?;
-        if format.parse() != Ok(member::FORMAT) {
-            return Err(self.other_format(&response.url, format));
-        }
-        let epoch = text(&feed::EPOCH)?.parse().map_err(|error: Error| wrong(error.to_string()))?;
-        let to = Version { epoch, serial: number(&feed::TO)? };
-        Ok(Answer { kind, from: number(&feed::FROM)?, to, objects: number(&feed::OBJECTS)? })
     }
 
     fn delta(&self, response: &Response, answer: Answer, have: &Cursor) -> Result<Intake, Error> {
@@ -409,45 +396,36 @@ impl Puller {
         }
     }
 
+    /// Has a source that is at an older epoch read anew, if that is confirmed.
+    async fn go_back(&self, url: &Url, known: Epoch, told: Epoch) -> Result<Next, Error> {
+        if !self.confirmed {
+            let (name, url) = (self.source.clone(), url.to_string());
+            return Err(Error::EpochBack { name, url, known, told });
+        }
+        // What it says now is older than what it said: of the two the newer would win.
+        let now = Stamp(clock::now_ms());
+        self.blocking(move |collection, source| collection.remove_source(source, now)).await?;
+        Ok(Next::Anew)
+    }
+
     async fn cursor(&self) -> Result<Option<Cursor>, Error> {
+        self.blocking(Collection::cursor).await
+    }
+
+    async fn held(&self) -> Result<u64, Error> {
+        self.blocking(Collection::held_by).await
+    }
+
+    /// Asks the collection about the source, off the async threads.
+    async fn blocking<T: Send + 'static>(
+        &self,
+        ask: impl FnOnce(&Collection, &str) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
         let (collection, source) = (self.collection.clone(), self.source.clone());
-        match tokio::task::spawn_blocking(move || collection.cursor(&source)).await {
-            Ok(cursor) => cursor,
+        match tokio::task::spawn_blocking(move || ask(&collection, &source)).await {
+            Ok(answer) => answer,
             Err(panic) => std::panic::resume_unwind(panic.into_panic()),
         }
-    }
-
-    /// Names what a source that answers with neither 200 nor 206 wants to say.
-    async fn refused(&self, response: Response) -> Error {
-        let spoken = response.header(feed::FORMAT.as_str()).map(str::to_owned);
-        match (response.status, spoken) {
-            (StatusCode::NOT_ACCEPTABLE, Some(spoken)) => self.other_format(&response.url, &spoken),
-            (StatusCode::NOT_FOUND, _) => self.no_feed(&response.url, "404 Not Found".to_owned()),
-            _ => self.failed(response.into_error().await),
-        }
-    }
-
-    fn failed(&self, error: net::Error) -> Error {
-        match error {
-            net::Error::TooLarge { .. } => {
-                let what = format!("more than {} bytes at once", self.limits.bytes_max);
-                self.over_limit(what, "bytes_max")
-            }
-            error => Error::Source { name: self.source.clone(), error },
-        }
-    }
-
-    fn over_limit(&self, what: String, setting: &'static str) -> Error {
-        Error::OverLimit { name: self.source.clone(), what, setting }
-    }
-
-    fn no_feed(&self, url: &Url, what: String) -> Error {
-        Error::NotAFeed { name: self.source.clone(), url: url.to_string(), what }
-    }
-
-    fn other_format(&self, url: &Url, spoken: &str) -> Error {
-        let (name, url, spoken) = (self.source.clone(), url.to_string(), spoken.to_owned());
-        Error::Format { name, url, spoken, ours: member::FORMAT }
     }
 }
 
@@ -474,6 +452,7 @@ fn add(sum: &mut Tally, found: &Tally) {
     sum.stamps_ms += found.stamps_ms;
     sum.records += found.records;
     sum.applied += found.applied;
+    sum.swell = found.swell;
 }
 
 fn sum_up(mut summary: Summary, tally: &Tally, now_ms: u64) -> Summary {

@@ -126,17 +126,17 @@ impl Collection {
 }
 
 /// A part of what a source holds.
-struct Held {
+pub(crate) struct Held {
     /// At most [`RELEASES_MAX`].
-    oids: Vec<Oid>,
+    pub(crate) oids: Vec<Oid>,
     /// The key from which on there may be more.
-    next: Option<Vec<u8>>,
+    pub(crate) next: Option<Vec<u8>>,
 }
 
 impl Inner {
     /// Returns what `source` holds, other than under the generation `but`, from the note key `from`
     /// on.
-    fn held(&self, source: &str, but: Option<u64>, from: &[u8]) -> Result<Held, Error> {
+    pub(crate) fn held(&self, source: &str, but: Option<u64>, from: &[u8]) -> Result<Held, Error> {
         let held = self.read_keys(|keys| {
             let mut held = Held { oids: Vec::new(), next: None };
             for item in keys.notes_from(&[HOLDERS], from) {
