@@ -66,8 +66,15 @@ async fn pull(State(handle): State<Handle>, Query(query): Query<PullQuery>) -> R
     }
 }
 
-/// `POST /confirm`: what is held may expire.
-async fn confirm(State(handle): State<Handle>) -> Response {
+/// `POST /confirm?source=NAME`: that source may lose what it is held for; without a name, what is
+/// held may expire.
+async fn confirm(State(handle): State<Handle>, Query(query): Query<PullQuery>) -> Response {
+    if let Some(source) = &query.source {
+        return match handle.confirm_source(source) {
+            Ok(due) => (StatusCode::ACCEPTED, axum::Json(json!({ "due": due }))).into_response(),
+            Err(error) => failure(&error),
+        };
+    }
     match handle.confirm().await {
         Ok(Swept::Done { expired }) => axum::Json(json!({ "expired": expired })).into_response(),
         Ok(Swept::Waiting { until }) => {

@@ -20,26 +20,23 @@ use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-use crate::config::Config;
+use crate::config::{Config, Patience};
 use crate::error::{Error, retry_after};
+use crate::failure::Failure;
+use crate::live::Live;
 use crate::memory::{self, Memory};
 use crate::metrics::Counters;
 use crate::pipeline::blocking;
 use crate::schedule::{Due, Found, Remembered, Schedule};
 use crate::source::Source;
-use crate::status::{Errors, LastPull, SourceStatus};
-
-/// Scheduled pulls at once; further ones wait for their turn in order of their due times.
-pub(crate) const PULLS_AT_ONCE: usize = 16;
+use crate::status::{LastPull, SourceStatus};
+use crate::under_way::UnderWay;
 
 /// How long a long poll asks the source to hold its answer.
 pub(crate) const WAIT: Duration = Duration::from_secs(55);
 
 /// How often the schedule's memory is written down, if it has changed.
 pub(crate) const REMEMBER_EVERY: Duration = Duration::from_secs(10);
-
-/// Seconds of a day.
-const DAY_SECS: f64 = 86_400.0;
 
 /// Longest sleep of the collector: bounds what a jump of the wall clock can do.
 const SLEEP_MAX: Duration = Duration::from_secs(60);
@@ -53,6 +50,7 @@ pub(crate) struct Collector {
 #[derive(Debug)]
 struct Inner {
     collection: Collection,
+    patience: Patience,
     /// Guards against private addresses or not: a source's settings say which.
     client: Client,
     broker_id: String,
@@ -70,20 +68,6 @@ struct State {
     /// What all pulls of this process came to.
     counters: Counters,
     clock: clock::Watch,
-}
-
-/// A source as it fares in this process.
-#[derive(Debug)]
-struct Live {
-    source: Source,
-    /// Ends a pull under way when the source goes or changes.
-    cancel: Shutdown,
-    pulling: bool,
-    last_pull: Option<LastPull>,
-    pulls: u64,
-    errors: Errors,
-    /// What the notes say is no longer what the schedule says.
-    unwritten: bool,
 }
 
 impl Collector {
@@ -106,6 +90,7 @@ impl Collector {
             collection,
             client,
             broker_id: id.to_owned(),
+            patience: config.patience,
             state: Mutex::new(state),
             changed: Notify::new(),
             ended: watch::Sender::new(0),
@@ -133,24 +118,26 @@ impl Collector {
 
     async fn run_pulls(&self, shutdown: &Shutdown) {
         let mut pulls = JoinSet::new();
-        let mut under_way: BTreeMap<tokio::task::Id, Due> = BTreeMap::new();
+        let mut under_way = UnderWay::new(self.inner.patience.slot_max);
         while !shutdown.is_started() {
-            let taken = under_way.values().filter(|due| due.slot).count();
-            let slot = taken < PULLS_AT_ONCE;
+            let now = clock::monotonic();
+            let slot = under_way.has_slot(now);
+            let next_slot = under_way.next_slot(now).unwrap_or(SLEEP_MAX);
             if let Some(due) = self.state().schedule.poll_due(slot, clock::now_ms()) {
                 let task = pulls.spawn(self.clone().pull(due.clone()));
-                under_way.insert(task.id(), due);
+                under_way.begin(task.id(), due, now);
                 continue;
             }
             tokio::select! {
                 () = shutdown.started() => {}
                 () = self.inner.changed.notified() => {}
-                () = sleep(self.pause(slot)) => {}
+                () = sleep(self.pause(slot).min(next_slot)) => {}
                 Some(ended) = pulls.join_next_with_id() => {
                     let id = ended.as_ref().map_or_else(|error| error.id(), |(id, ())| *id);
-                    let due = under_way.remove(&id);
+                    let due = under_way.end(id);
                     if let (Some(due), Err(error)) = (due, ended) {
-                        self.handle_failure(&due.source, &format!("the pull broke: {error}"), None);
+                        let message = format!("the pull broke: {error}");
+                        self.handle_failure(&due.source, Failure::Ours, message, None);
                         self.tell();
                     }
                 }
@@ -168,9 +155,9 @@ impl Collector {
 
     /// Performs one pull and reports it.
     async fn pull(self, due: Due) {
-        let Some((source, cancel)) = self.begin(&due.source) else { return };
+        let Some((source, cancel, confirmed)) = self.begin(&due.source) else { return };
         let (asked_ms, began) = (clock::now_ms(), clock::monotonic());
-        let puller = puller(&self.inner, &source);
+        let puller = puller(&self.inner, &source).confirmed(confirmed);
         let wait = due.wait.then_some(WAIT);
         let outcome = tokio::select! {
             outcome = puller.pull(wait) => Some(outcome),
@@ -197,11 +184,11 @@ struct Ended {
 
 impl Collector {
     /// Marks a source as being pulled; `None` if it is gone.
-    fn begin(&self, name: &str) -> Option<(Source, Shutdown)> {
+    fn begin(&self, name: &str) -> Option<(Source, Shutdown, bool)> {
         let mut state = self.state();
         let live = state.live.get_mut(name)?;
         live.pulling = true;
-        Some((live.source.clone(), live.cancel.clone()))
+        Some((live.source.clone(), live.cancel.clone(), live.confirmed))
     }
 
     /// Takes in what came of a pull. May take a while with thousands of sources.
@@ -209,7 +196,10 @@ impl Collector {
         let name = &ended.due.source;
         match outcome {
             Some(Ok(pulled)) => self.handle_pulled(ended, &pulled),
-            Some(Err(error)) => self.handle_failure(name, &error.to_string(), retry_after(&error)),
+            Some(Err(error)) => {
+                let (failure, after) = (Failure::of(&error), retry_after(&error));
+                self.handle_failure(name, failure, error.to_string(), after);
+            }
             None => {
                 let mut state = self.state();
                 state.schedule.handle_cancel(name, clock::now_ms());
@@ -249,6 +239,7 @@ impl Collector {
         let Some(live) = state.live.get_mut(name) else { return };
         (live.pulling, live.unwritten) = (false, true);
         live.pulls += 1;
+        (live.confirmed, live.held) = (false, None);
         (live.errors.in_a_row, live.errors.back_off_seconds) = (0, 0.0);
         live.last_pull = Some(LastPull {
             at_ms: now_ms,
@@ -259,7 +250,13 @@ impl Collector {
         });
     }
 
-    fn handle_failure(&self, name: &str, message: &str, retry_after: Option<Duration>) {
+    fn handle_failure(
+        &self,
+        name: &str,
+        failure: Failure,
+        message: String,
+        retry_after: Option<Duration>,
+    ) {
         let now_ms = clock::now_ms();
         let mut state = self.state();
         state.schedule.handle_failure(name, retry_after, now_ms);
@@ -267,14 +264,9 @@ impl Collector {
         let back_off_ms = state.schedule.view(name).map_or(0, |view| view.back_off_ms);
         let Some(live) = state.live.get_mut(name) else { return };
         live.pulling = false;
-        live.errors = Errors {
-            count: live.errors.count + 1,
-            in_a_row: live.errors.in_a_row.saturating_add(1),
-            last: Some(message.to_owned()),
-            last_ms: Some(now_ms),
-            back_off_seconds: Duration::from_millis(back_off_ms).as_secs_f64(),
-        };
-        tracing::warn!(source = name, back_off_ms, "pull failed: {message}");
+        live.held = failure.is_held().then(|| message.clone());
+        tracing::warn!(source = name, back_off_ms, kind = failure.name(), "pull failed: {message}");
+        failure.count(&mut live.errors, message, back_off_ms, now_ms);
     }
 
     /// Takes up sources with what the notes remember of them. Blocks.
@@ -288,15 +280,7 @@ impl Collector {
         let known = remembered.iter().map(|it| it.schedule);
         state.schedule.handle_sources(sources.iter().cloned().zip(known), now_ms);
         for (source, memory) in sources.iter().zip(remembered) {
-            let live = Live {
-                source: source.clone(),
-                cancel: Shutdown::new(),
-                pulling: false,
-                last_pull: memory.last_pull,
-                pulls: 0,
-                errors: Errors::default(),
-                unwritten: false,
-            };
+            let live = Live::new(source.clone(), memory.last_pull);
             state.live.insert(source.name.clone(), live);
         }
         Ok(())
@@ -372,6 +356,18 @@ impl Collector {
         Ok(names.len())
     }
 
+    /// Lets a source lose what it is held for, and makes it due now.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::SourceUnknown`].
+    pub(crate) fn confirm(&self, name: &str) -> Result<usize, Error> {
+        if let Some(live) = self.state().live.get_mut(name) {
+            live.confirmed = true;
+        }
+        self.request(Some(name))
+    }
+
     /// Waits until a source has been read up to `version`, or a later epoch of it has begun.
     ///
     /// # Errors
@@ -409,23 +405,7 @@ impl Collector {
         let state = self.state();
         let one = |source: &Source| {
             let (live, view) = (state.live.get(&source.name)?, state.schedule.view(&source.name)?);
-            Some(SourceStatus {
-                name: source.name.clone(),
-                url: source.url.to_string(),
-                kind: source.kind.name().to_owned(),
-                rate_per_second: view.rate,
-                rate_per_day: view.rate.map(|rate| rate * DAY_SECS),
-                elements: view.elements,
-                interval_seconds: view.interval_secs,
-                next_due_ms: view.due_ms,
-                pulling: view.pulling,
-                last_pull: live.last_pull.clone(),
-                pulls: live.pulls,
-                freshness: view.freshness,
-                follow: source.follow,
-                errors: live.errors.clone(),
-                objects: held.get(&source.name).copied().unwrap_or_default(),
-            })
+            Some(live.status(&view, held.get(&source.name).copied().unwrap_or_default()))
         };
         config.sources.iter().filter_map(one).collect()
     }
@@ -490,7 +470,8 @@ impl Collector {
 
 /// Returns the client of a source's feed.
 fn puller(inner: &Inner, source: &Source) -> Puller {
-    let limits = PullLimits { records_max: source.records_max, bytes_max: source.bytes_max };
+    let (records_max, bytes_max) = (source.records_max, source.bytes_max);
+    let limits = PullLimits { records_max, bytes_max, time_max: inner.patience.pull_max };
     let (client, collection) = (inner.client.clone(), inner.collection.clone());
     let token = source.token.as_ref().map(|it| it.secret().to_owned());
     Puller::new(client, source.url.clone(), source.name.clone(), collection, limits)

@@ -25,6 +25,7 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use net::client::Timeouts;
 use url::Url;
 use web::settings::{Document, Mistake, Table};
 
@@ -64,6 +65,26 @@ pub struct Config {
     pub sources: Vec<Source>,
     /// How fresh to be.
     pub freshness: Freshness,
+    /// How long sources may take. Not in the settings file.
+    pub patience: Patience,
+}
+
+/// How long sources may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Patience {
+    /// For each stage of a request. Default: that of `net`.
+    pub request: Timeouts,
+    /// For a pull; the next goes on from where it was. Default an hour.
+    pub pull_max: Duration,
+    /// Until a pull no longer counts among those that others wait for. Default 30 s.
+    pub slot_max: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        let (pull_max, slot_max) = (Duration::from_secs(3_600), Duration::from_secs(30));
+        Self { request: Timeouts::default(), pull_max, slot_max }
+    }
 }
 
 impl Config {
@@ -78,6 +99,7 @@ impl Config {
             templates: None,
             sources: Vec::new(),
             freshness: Freshness::default(),
+            patience: Patience::default(),
         }
     }
 

@@ -67,11 +67,19 @@ pub enum Error {
     },
 }
 
-/// Returns how long the source itself asks to be left alone.
+/// How long a source that brought more than it may is left alone: the next pull would bring as much
+/// again. Changed settings and an admin's pull go before.
+const OVER_LIMIT_REST: Duration = Duration::from_secs(86_400);
+
+/// Returns how long a source is to be left alone at least: as long as it asks for itself, or as its
+/// excess asks for.
 pub(crate) fn retry_after(error: &collection::Error) -> Option<Duration> {
     match error {
         collection::Error::Source { error: net::Error::Status { retry_after, .. }, .. } => {
             *retry_after
+        }
+        collection::Error::OverLimit { .. } | collection::Error::Swollen { .. } => {
+            Some(OVER_LIMIT_REST)
         }
         _ => None,
     }

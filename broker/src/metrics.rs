@@ -6,7 +6,7 @@ use collection::pull::Summary;
 use collection::{Applied, feed};
 use web::metrics::Sample;
 
-use crate::status::Status;
+use crate::status::{SourceStatus, Status};
 
 /// Counters that status does not carry: since the start of the process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -93,23 +93,32 @@ pub fn samples(status: &Status, counters: &Counters) -> Vec<Sample> {
     samples.extend(web::metrics::http_events(&status.listener));
     let freshness = ("harvest_broker_freshness", "Measured freshness, all sources.");
     samples.extend(status.freshness.map(|it| Sample::gauge(freshness.0, freshness.1, it)));
-    for source in &status.sources {
-        let mut add = |name, help, value: Option<f64>| {
-            let sample = value.map(|it| Sample::gauge(name, help, it).with("source", &source.name));
-            samples.extend(sample);
-        };
-        add("harvest_source_objects", "Objects held by a source.", Some(source.objects as f64));
-        add("harvest_source_elements", "Objects at a source.", source.elements.map(|it| it as f64));
-        add("harvest_source_rate_per_second", "Estimated changes.", source.rate_per_second);
-        add("harvest_source_interval_seconds", "Pull interval.", source.interval_seconds);
-        add("harvest_source_freshness", "Measured freshness of a source.", source.freshness);
-        add(
-            "harvest_source_errors_in_a_row",
-            "Failures since the last success.",
-            Some(f64::from(source.errors.in_a_row)),
-        );
-    }
+    status.sources.iter().for_each(|it| sample_source(it, &mut samples));
     samples
+}
+
+fn sample_source(source: &SourceStatus, samples: &mut Vec<Sample>) {
+    let mut add = |name, help, value: Option<f64>| {
+        let sample = value.map(|it| Sample::gauge(name, help, it).with("source", &source.name));
+        samples.extend(sample);
+    };
+    add("harvest_source_objects", "Objects held by a source.", Some(source.objects as f64));
+    add("harvest_source_elements", "Objects at a source.", source.elements.map(|it| it as f64));
+    add("harvest_source_rate_per_second", "Estimated changes.", source.rate_per_second);
+    add("harvest_source_interval_seconds", "Pull interval.", source.interval_seconds);
+    add("harvest_source_freshness", "Measured freshness of a source.", source.freshness);
+    add(
+        "harvest_source_errors_in_a_row",
+        "Failures since the last success.",
+        Some(f64::from(source.errors.in_a_row)),
+    );
+    let held = f64::from(u8::from(source.held.is_some()));
+    add("harvest_source_held", "1 while a source waits for an admin.", Some(held));
+    for (kind, count) in &source.errors.by_kind {
+        let help = "Pulls that failed, by source and kind.";
+        let sample = total("harvest_source_errors_total", help, *count);
+        samples.push(sample.with("source", &source.name).with("kind", kind));
+    }
 }
 
 fn applied(applied: &Applied) -> impl Iterator<Item = Sample> + use<> {
@@ -146,7 +155,6 @@ fn total(name: &'static str, help: &'static str, value: u64) -> Sample {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::status::SourceStatus;
 
     /// Renders the metrics of `status` and looks for one line.
     fn check(status: &Status, expected: &str) {

@@ -193,7 +193,8 @@ fn open(config: Config, place: Place) -> Result<Opened, Error> {
     let index = Index::open_at(&data.join(INDEX), IndexOptions::default(), place)?;
     // Before the first pull: it could bring the collection to where the index is.
     index.hold_to(collection.version());
-    let client = Client::new(net::client::Settings::default());
+    let timeouts = config.patience.request;
+    let client = Client::new(net::client::Settings { timeouts, ..Default::default() });
     let stages = Stages {
         collector: Collector::open(collection.clone(), client, &author.id, &config, now_ms)?,
         catalog: Catalog::new(collection.clone()),
@@ -383,6 +384,16 @@ impl Handle {
     /// The collection cannot be written.
     pub async fn confirm(&self) -> Result<Swept, Error> {
         self.inner.stages.catalog.sweep(1.0).await
+    }
+
+    /// Lets a source lose most of what it brought, or begin anew at an older epoch, and has it pulled
+    /// now. Holds until a pull of it succeeds.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::SourceUnknown`].
+    pub fn confirm_source(&self, source: &str) -> Result<usize, Error> {
+        self.inner.stages.collector.confirm(source)
     }
 
     /// Rewrites the collection without what is superseded.

@@ -103,6 +103,8 @@ pub struct SourceStatus {
     pub follow: bool,
     /// What went wrong.
     pub errors: Errors,
+    /// Why it waits for an administrator's `confirm`; `None` if it does not.
+    pub held: Option<String>,
     /// Objects of the collection that this source holds.
     pub objects: u64,
 }
@@ -127,6 +129,9 @@ pub struct LastPull {
 pub struct Errors {
     /// Pulls that failed since this process started.
     pub count: u64,
+    /// The same by kind: `unreachable`, `too_slow`, `broken_off`, `refused`, `not_a_feed`,
+    /// `other_format`, `corrupt`, `over_limit`, `wrong_epoch`, `loss`, `ours`; those that occurred.
+    pub by_kind: BTreeMap<String, u64>,
     /// Failures since the last success.
     pub in_a_row: u32,
     /// The last failure, even if a success came after it.

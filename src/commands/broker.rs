@@ -55,10 +55,13 @@ pub(crate) enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Let an expiry that is held go ahead.
+    /// Let an expiry that is held go ahead, or what a source that is held wants to delete.
     Confirm {
         #[command(flatten)]
         file: File,
+        /// The source's name.
+        #[arg(long)]
+        source: Option<String>,
         /// Print the broker's answer as JSON.
         #[arg(long)]
         json: bool,
@@ -88,9 +91,10 @@ pub(crate) async fn run(command: Command) -> anyhow::Result<ExitCode> {
             let answer = admin.post("pull", &query).await?;
             admin.tell(&answer, json, |answer: &Pulling| answer.said(source.as_deref()))
         }
-        Command::Confirm { file, json } => {
+        Command::Confirm { file, source, json } => {
             let admin = admin(&file)?;
-            admin.tell(&admin.post("confirm", &[]).await?, json, Confirmed::said)
+            let query: Vec<_> = source.iter().map(|name| ("source", name.as_str())).collect();
+            admin.tell(&admin.post("confirm", &query).await?, json, Confirmed::said)
         }
     }
 }
@@ -116,8 +120,17 @@ impl Pulling {
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 enum Confirmed {
-    Expired { expired: u64 },
-    Held { held: u64, of: u64 },
+    Expired {
+        expired: u64,
+    },
+    Held {
+        held: u64,
+        of: u64,
+    },
+    /// Sources that are confirmed and pulled now.
+    Due {
+        due: u64,
+    },
 }
 
 impl Confirmed {
@@ -127,6 +140,9 @@ impl Confirmed {
             Self::Held { held, of } => {
                 let of = HumanCount(*of);
                 format!("still held: {} of {of} would expire", HumanCount(*held))
+            }
+            Self::Due { due } => {
+                format!("{} confirmed and pulled now", output::counted(*due, "source"))
             }
         }
     }
@@ -199,6 +215,9 @@ fn render(status: &Status, now_ms: u64) -> String {
             HumanCount(held.of)
         ));
     }
+    lines.extend(
+        status.sources.iter().filter_map(|it| Some(format!("HELD: {}", it.held.as_ref()?))),
+    );
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_header([
         "source",
