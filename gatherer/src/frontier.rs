@@ -12,7 +12,7 @@
 //! Sans-I/O.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasher, RandomState};
+use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
 
 use crate::progress::Hold;
 
@@ -58,12 +58,60 @@ const UNSURE: u64 = 0;
 /// has the higher number and looked later, so what it has committed is not overtaken by the earlier.
 #[derive(Debug, Default)]
 pub struct Known {
-    /// By path, hashed with two random keys: names cannot be made to collide.
-    files: HashMap<u128, Mark>,
+    files: HashMap<Key, Mark, BuildHasherDefault<Half>>,
     /// Files deleted, and by which walk, since [`Known::handle_quiet`].
-    gone: HashMap<u128, Walk>,
+    gone: HashMap<Key, Walk>,
+    prints: Prints,
+}
+
+/// A path, hashed with two random keys: names cannot be made to collide.
+type Key = u128;
+
+/// Hashes a [`Key`], which is random already, to half of itself.
+#[derive(Debug, Default)]
+struct Half(u64);
+
+impl Hasher for Half {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        self.0 = bytes.iter().fold(self.0, |sum, byte| (sum << 8) ^ u64::from(*byte));
+    }
+
+    fn write_u128(&mut self, key: u128) {
+        self.0 = (key >> 64) as u64;
+    }
+}
+
+/// Hashes paths and metadata for one [`Known`], with random keys of its own.
+#[derive(Clone, Debug, Default)]
+pub struct Prints {
     low: RandomState,
     high: RandomState,
+}
+
+/// A file that a walk has found, hashed.
+#[derive(Clone, Copy, Debug)]
+pub struct Found {
+    key: Key,
+    print: u64,
+}
+
+impl Prints {
+    /// Returns what a [`Known`] needs of the file at `path`.
+    pub fn found(&self, path: &[u8], stat: Stat, settings: u64) -> Found {
+        Found { key: self.key(path), print: self.print(stat, settings) }
+    }
+
+    fn key(&self, path: &[u8]) -> Key {
+        (Key::from(self.high.hash_one(path)) << 64) | Key::from(self.low.hash_one(path))
+    }
+
+    fn print(&self, stat: Stat, settings: u64) -> u64 {
+        self.low.hash_one((stat, settings)).max(UNSURE + 1)
+    }
 }
 
 impl Known {
@@ -80,7 +128,7 @@ impl Known {
     /// Notes that the file at `path` was committed as it was at `stat` (`None`: it may have changed
     /// while it was read, so the next walk shall read it again), seen by `walk`.
     pub fn learn(&mut self, path: &[u8], stat: Option<Stat>, settings: u64, walk: Walk) {
-        let print = stat.map_or(UNSURE, |stat| self.print(stat, settings));
+        let print = stat.map_or(UNSURE, |stat| self.prints.print(stat, settings));
         let key = self.key(path);
         let seen = self.files.get(&key).map_or(walk, |mark| mark.seen.max(walk));
         self.files.insert(key, Mark { print, seen, committed: walk });
@@ -111,14 +159,18 @@ impl Known {
         self.gone = HashMap::new();
     }
 
+    /// Returns what hashes for this: most of the work on a file, which many threads can do at once.
+    pub fn prints(&self) -> Prints {
+        self.prints.clone()
+    }
+
     /// Takes a file that `walk` has found, and returns whether it is to be read.
-    pub fn handle_file(&mut self, path: &[u8], stat: Stat, settings: u64, walk: Walk) -> bool {
-        let print = self.print(stat, settings);
-        match self.files.get_mut(&key(&self.low, &self.high, path)) {
+    pub fn handle_file(&mut self, found: Found, walk: Walk) -> bool {
+        match self.files.get_mut(&found.key) {
             None => true,
             Some(mark) => {
                 mark.seen = mark.seen.max(walk);
-                mark.print != print
+                mark.print != found.print
             }
         }
     }
@@ -149,17 +201,9 @@ impl Known {
         }
     }
 
-    fn key(&self, path: &[u8]) -> u128 {
-        key(&self.low, &self.high, path)
+    fn key(&self, path: &[u8]) -> Key {
+        self.prints.key(path)
     }
-
-    fn print(&self, stat: Stat, settings: u64) -> u64 {
-        self.low.hash_one((stat, settings)).max(UNSURE + 1)
-    }
-}
-
-fn key(low: &RandomState, high: &RandomState, path: &[u8]) -> u128 {
-    (u128::from(high.hash_one(path)) << 64) | u128::from(low.hash_one(path))
 }
 
 /// What a walk found at a root's top.
@@ -225,23 +269,27 @@ mod tests {
 
     const STAT: Stat = Stat { size: 1, modified: 2, modified_nanos: 3, inode: 4 };
 
+    fn handle(known: &mut Known, path: &[u8], stat: Stat, settings: u64, walk: Walk) -> bool {
+        known.handle_file(known.prints().found(path, stat, settings), walk)
+    }
+
     #[test]
     fn a_file_is_read_when_any_part_of_its_fingerprint_changes() {
         let mut known = Known::default();
-        assert!(known.handle_file(b"/a", STAT, 7, 1));
+        assert!(handle(&mut known, b"/a", STAT, 7, 1));
         known.learn(b"/a", Some(STAT), 7, 1);
-        assert!(!known.handle_file(b"/a", STAT, 7, 2));
+        assert!(!handle(&mut known, b"/a", STAT, 7, 2));
         for other in [
             Stat { size: 9, ..STAT },
             Stat { modified: 9, ..STAT },
             Stat { modified_nanos: 9, ..STAT },
             Stat { inode: 9, ..STAT },
         ] {
-            assert!(known.handle_file(b"/a", other, 7, 2), "{other:?}");
+            assert!(handle(&mut known, b"/a", other, 7, 2), "{other:?}");
         }
-        assert!(known.handle_file(b"/a", STAT, 8, 2), "other settings");
+        assert!(handle(&mut known, b"/a", STAT, 8, 2), "other settings");
         known.learn(b"/a", None, 7, 2);
-        assert!(known.handle_file(b"/a", STAT, 7, 3), "changed while it was read");
+        assert!(handle(&mut known, b"/a", STAT, 7, 3), "changed while it was read");
     }
 
     #[test]
@@ -250,7 +298,7 @@ mod tests {
         for path in [b"/a", b"/b", b"/c"] {
             known.learn(path, Some(STAT), 0, 1);
         }
-        known.handle_file(b"/a", STAT, 0, 2);
+        handle(&mut known, b"/a", STAT, 0, 2);
         known.spare(b"/b", 2);
         assert_eq!(known.unseen(2), 1);
         assert!(known.is_unseen(b"/c", 2) && !known.is_unseen(b"/a", 2));

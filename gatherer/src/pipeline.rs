@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use crate::commit::{Committer, Prepared};
-use crate::frontier::{Stat, Top, Walk};
+use crate::frontier::{Prints, Stat, Top, Walk};
 use crate::prepare;
 use crate::progress::Phase;
 use crate::room::Room;
@@ -78,6 +78,7 @@ pub(crate) struct Run<'a> {
     pub(crate) room: Room,
     /// Whether every file is to be published again, whatever its note says.
     pub(crate) regather: bool,
+    prints: Prints,
     stop: &'a (dyn Fn() -> bool + Sync),
     failed: AtomicBool,
 }
@@ -99,7 +100,8 @@ pub(crate) fn run(
     let directory = &plan.root.directory;
     let real = std::fs::canonicalize(directory).unwrap_or_else(|_gone| directory.clone());
     let regather = lock(&tract.note).regather;
-    let run = Run { site, plan, tract, walk, real, room, regather, stop, failed };
+    let prints = lock(&tract.known).prints();
+    let run = Run { site, plan, tract, walk, real, room, regather, prints, stop, failed };
     let (candidates, to_read) = sync_channel::<Candidate>(CANDIDATES_MAX);
     let (prepared, to_commit) = sync_channel::<Prepared>(PREPARED_MAX);
     let to_read = Arc::new(Mutex::new(to_read));
@@ -182,8 +184,8 @@ impl Run<'_> {
     ) {
         let (counts, stage) = (&self.site.counts, &self.site.metrics.walk);
         let (settings, walk) = (self.plan.settings, self.walk);
-        let read = lock(&self.tract.known).handle_file(path_bytes(path), stat, settings, walk)
-            || self.regather;
+        let found = self.prints.found(path_bytes(path), stat, settings);
+        let read = lock(&self.tract.known).handle_file(found, walk) || self.regather;
         if !read {
             counts.unchanged.fetch_add(1, Relaxed);
             counts.done.fetch_add(1, Relaxed);
@@ -300,6 +302,7 @@ mod tests {
             real: root.clone(),
             room: Room::new(PREPARED_BYTES_MAX),
             regather: false,
+            prints: lock(&tract.known).prints(),
             stop: &|| false,
             failed: AtomicBool::new(false),
         };
