@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
 use std::env;
+use std::fs;
 use std::time::Duration;
 
 use collection::{Batch, Change, Collection, Oid, Options, Stamp};
@@ -88,4 +89,18 @@ fn all_of_it_is_taken_found_and_kept() {
     let (report, took) = timed(|| collection.verify().unwrap());
     assert_eq!((report.problems, report.objects), (vec![], records));
     println!("verify: {:.0} records/s", rate(took));
+    drop(collection);
+    fs::remove_dir_all(dir.path().join("keys")).unwrap();
+    let ((collection, recovery), took) = timed(open);
+    assert!(recovery.keys_rebuilt.is_some() && recovery.cut.is_empty(), "{recovery:?}");
+    assert_eq!(collection.len(), records);
+    println!("rebuild of the keys: {:.1} s, {:.0} records/s", took.as_secs_f64(), rate(took));
+    println!("resident at most: {} MB", peak_bytes() >> 20);
+}
+
+/// The most memory that this process has had resident, in bytes.
+fn peak_bytes() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|it| it.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
 }
