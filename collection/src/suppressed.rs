@@ -196,10 +196,13 @@ impl Suppressed {
             self.counts.damaged += 1;
             let (path, byte) = (self.path.display(), at as u64 + done);
             tracing::error!(%path, byte, %error, "a part of the list of what is suppressed is lost");
-            // A torn record may seem to reach into the next: go on right behind its beginning.
-            let done = usize::try_from(done).unwrap_or(usize::MAX);
-            let torn = if done == 0 { at } else { next_record(bytes, at + done) };
-            at = next_record(bytes, torn + 1);
+            // A torn record may seem to reach into the next: go on right behind its beginning. Where
+            // that is what is damaged, the next beginning is that of a whole one.
+            let place = |it: u64| usize::try_from(it).unwrap_or(usize::MAX);
+            let next = next_record(bytes, at + place(done));
+            let is_before = done != 0 && at + place(error.offset) < next;
+            let torn = if done == 0 { at } else { next };
+            at = if is_before { next } else { next_record(bytes, torn + 1) };
         }
     }
 

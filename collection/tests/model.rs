@@ -3,10 +3,13 @@
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use collection::{Batch, Change, Collection, Note, Oid, Options, Scanned, Stamp, Swept};
+use collection::{
+    Author, Batch, Change, Collection, Note, Oid, Options, Scanned, Stamp, Subject, Swept,
+};
+use net::identity::Identity;
 use proptest::prelude::*;
 use soif::Record;
 
@@ -19,6 +22,9 @@ enum Step {
     Compact,
     CompactTail,
     Sweep,
+    Suppress(u8),
+    Lift(u8),
+    Purge,
     Wait(u64),
 }
 
@@ -45,6 +51,9 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => Just(Step::Compact),
         1 => Just(Step::CompactTail),
         1 => Just(Step::Sweep),
+        1 => (0..20_u8).prop_map(Step::Suppress),
+        1 => (0..20_u8).prop_map(Step::Lift),
+        1 => Just(Step::Purge),
         1 => (0..800_u64).prop_map(Step::Wait),
     ];
     prop::collection::vec(step, 1..25)
@@ -61,6 +70,7 @@ struct Object {
 #[derive(Default)]
 struct Model {
     objects: BTreeMap<u8, Object>,
+    suppressed: BTreeSet<u8>,
     notes: BTreeMap<Vec<u8>, Vec<u8>>,
     confirmed: [u64; 2],
     serial: u64,
@@ -103,7 +113,10 @@ fn change(n: u8, act: &Act, now: u64) -> Change {
 
 impl Model {
     fn commit(&mut self, changes: &[(u8, Act)], notes: &[(u8, Option<u8>)]) {
-        for (n, act) in changes {
+        let refused =
+            |it: &&(u8, Act)| matches!(it.1, Act::Update(_)) && self.suppressed.contains(&it.0);
+        let kept: Vec<_> = changes.iter().filter(|it| !refused(it)).cloned().collect();
+        for (n, act) in &kept {
             self.serial += 1;
             let (serial, now) = (self.serial, self.now.max(self.stamp));
             self.stamp = now;
@@ -127,6 +140,24 @@ impl Model {
                 None => self.notes.remove(&vec![*key]),
             };
         }
+    }
+
+    /// One tombstone says it, of the object or of none.
+    fn suppress(&mut self, n: u8) {
+        self.objects.remove(&n);
+        self.suppressed.insert(n);
+        self.serial += 1;
+        self.stamp = self.stamp.max(self.now);
+    }
+
+    /// Returns whether there was anything to lift.
+    fn lift(&mut self, n: u8) -> bool {
+        let lifted = self.suppressed.remove(&n);
+        self.serial += u64::from(lifted);
+        if lifted {
+            self.stamp = self.stamp.max(self.now);
+        }
+        lifted
     }
 
     fn sweep(&mut self) -> u64 {
@@ -170,10 +201,39 @@ fn compare(collection: &Collection, model: &Model) {
     }
     let notes: BTreeMap<_, _> = collection.notes(b"").map(Result::unwrap).collect();
     assert_eq!(notes, model.notes);
+    for n in &model.suppressed {
+        assert!(collection.is_suppressed(&Oid::new("g", &url(*n))));
+    }
+    assert_eq!(collection.takedowns().active, model.suppressed.len() as u64);
     let live: BTreeMap<_, _> = model.objects.iter().map(|(n, it)| (url(*n), it.serial)).collect();
     assert_eq!(replayed(collection), live);
     let report = collection.verify().unwrap();
     assert_eq!(report.problems, []);
+}
+
+fn subject(n: u8) -> Subject {
+    Subject::object(&Oid::new("g", &url(n)))
+}
+
+fn take_down(collection: &Collection, model: &mut Model, step: &Step) {
+    let author = Author { id: "g".to_owned(), identity: Identity::of(&[1; 32]).unwrap() };
+    let now = Stamp(model.now);
+    match step {
+        Step::Suppress(n) => {
+            let done = collection.suppress(&author, subject(*n), "because", now).unwrap();
+            assert_eq!(done.objects, u64::from(model.objects.contains_key(n)));
+            model.suppress(*n);
+        }
+        Step::Lift(n) => {
+            let lifted = collection.lift(&author, subject(*n), now);
+            assert_eq!(lifted.is_ok(), model.lift(*n));
+        }
+        _ => {
+            let purged = collection.purge(None, now).unwrap();
+            assert_eq!((purged.left, purged.still_read), (0, Vec::new()));
+            assert_eq!(purged.subjects.len(), model.suppressed.len());
+        }
+    }
 }
 
 fn check(steps: &[Step]) {
@@ -218,6 +278,9 @@ fn check(steps: &[Step]) {
                     collection.sweep(Stamp(model.now), 1.0).unwrap(),
                     Swept::Done { expired }
                 );
+            }
+            Step::Suppress(_) | Step::Lift(_) | Step::Purge => {
+                take_down(&collection, &mut model, step);
             }
             Step::Wait(ms) => model.now += ms,
         }

@@ -4,12 +4,16 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
+use collection::feed::{FeedOptions, FeedServer};
 use collection::{
     Author, Batch, Change, Collection, Cursor, Epoch, Error, Notice, Oid, Options, Pulled, Scope,
     Stamp, Subject,
 };
+use flate2::read::MultiGzDecoder;
+use http::StatusCode;
 use net::identity::Identity;
 use soif::Record;
 
@@ -285,4 +289,77 @@ fn a_torn_or_damaged_record_of_the_list_costs_only_itself() {
     let subjects: Vec<_> =
         open(dir.path()).suppressions().into_iter().map(|it| it.notice.subject.url).collect();
     assert_eq!(subjects, ["http://h/1", "http://h/2", "http://h/4"]);
+}
+
+fn segments(dir: &Path) -> Vec<PathBuf> {
+    let files = fs::read_dir(dir.join("collection")).unwrap().map(|it| it.unwrap().path());
+    files.filter(|it| it.extension().is_some_and(|it| it == "gz")).collect()
+}
+
+fn holds(dir: &Path, text: &str) -> bool {
+    segments(dir).into_iter().any(|path| {
+        let mut plain = Vec::new();
+        let bytes = fs::read(path).unwrap();
+        // An empty segment is no gzip file.
+        let _ = MultiGzDecoder::new(&bytes[..]).read_to_end(&mut plain);
+        plain.windows(text.len()).any(|it| it == text.as_bytes())
+    })
+}
+
+#[tokio::test]
+async fn a_purge_leaves_no_bytes_and_names_who_may_have_copies() {
+    let dir = tempfile::tempdir().unwrap();
+    let collection = open(dir.path());
+    commit(&collection, (0..50).map(|n| update("g", &format!("http://h/{n}"))).collect());
+    // Versions of before, too.
+    let mut older = Record::new("FILE", "http://h/7");
+    older.push("Gatherer-Id", "g");
+    older.push("Title", "an older zanzibarite");
+    commit(&collection, vec![Change::Update(older), update("g", "http://h/7")]);
+    let feed = FeedServer::new(collection.clone(), FeedOptions::default());
+    let ask = |path: String, who: &'static str| {
+        let request = http::Request::builder().uri(path).header("harvest-consumer", who);
+        let feed = &feed;
+        async move { feed.respond(request.body(()).unwrap()).await }
+    };
+    let sent = ask("/feed".to_owned(), "behind").await;
+    let snapshot = format!("/{}", sent.headers()["location"].to_str().unwrap());
+    assert_eq!(ask(snapshot.clone(), "behind").await.status(), StatusCode::OK);
+
+    let one = subject("http://h/7");
+    assert!(matches!(feed.purge(Some(one.clone())).await, Err(Error::NotSuppressed { .. })));
+    collection.suppress(&author("g", 1), one.clone(), "", Stamp(9)).unwrap();
+    let have = collection.version();
+    let path = format!("/feed?since={}&epoch={}", have.serial, have.epoch);
+    assert_eq!(ask(path, "caught up").await.status(), StatusCode::OK);
+    assert!(holds(dir.path(), "about http://h/7") && holds(dir.path(), "zanzibarite"));
+    let report = feed.purge(Some(one)).await.unwrap();
+    assert!(!holds(dir.path(), "about http://h/7") && !holds(dir.path(), "zanzibarite"));
+    assert!(holds(dir.path(), "about http://h/8"));
+    assert_eq!((report.purged.left, &report.purged.still_read), (0, &Vec::new()));
+    assert_eq!(report.purged.subjects, ["http://h/7"]);
+    let consumers: Vec<_> = report.consumers.into_iter().map(|it| it.name).collect();
+    assert_eq!(consumers, ["behind"]);
+    assert_eq!(ask(snapshot, "behind").await.status(), StatusCode::GONE);
+    let sent = ask("/feed".to_owned(), "behind").await;
+    let snapshot = format!("/{}", sent.headers()["location"].to_str().unwrap());
+    assert_eq!(ask(snapshot, "behind").await.status(), StatusCode::OK);
+    assert_eq!(collection.len(), 49);
+    assert_eq!(collection.verify().unwrap().problems, []);
+}
+
+#[test]
+fn what_a_reader_still_holds_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let collection = open(dir.path());
+    commit(&collection, vec![update("g", "http://h/a"), update("g", "http://h/b")]);
+    let pinned = collection.pin().unwrap();
+    collection.suppress(&author("g", 1), subject("http://h/a"), "", Stamp(9)).unwrap();
+    let purged = collection.purge(None, Stamp(9)).unwrap();
+    assert_eq!(purged.still_read.len(), 1, "{purged:?}");
+    assert!(holds(dir.path(), "about http://h/a"));
+    drop(pinned);
+    let purged = collection.purge(None, Stamp(9)).unwrap();
+    assert_eq!(purged.still_read, Vec::<PathBuf>::new());
+    assert!(!holds(dir.path(), "about http://h/a"));
 }
