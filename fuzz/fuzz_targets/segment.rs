@@ -73,7 +73,10 @@ fuzz_target!(|input: (u8, u16, &[u8])| {
         let report = collection.verify();
         let sound = collection.scan(0).expect("it is open").all(|it| it.is_ok());
         let named = report.map_or(true, |it| !it.problems.is_empty());
-        assert!(sound || named || 0 < collection.health().damaged_total, "damage that nobody names");
+        assert!(
+            sound || named || 0 < collection.health().damaged_total,
+            "damage that nobody names"
+        );
         collection.close();
         drop(collection);
         let again = open(&dir).expect("what was opened can be opened again");
