@@ -66,7 +66,10 @@ async fn check(sealed: bool) {
     if sealed {
         let status = broker.handle.status().await;
         assert_eq!(status.damaged.len(), 1, "{:?}", status.damaged);
-        broker.handle.compact().await.unwrap();
+        // The source may have been pulled before it was set back: then what is lost is still to come.
+        while broker.handle.compact().await.is_err() {
+            broker.caught_up("a", version).await;
+        }
     }
     let status = broker.handle.status().await;
     assert_eq!((status.objects, status.damaged), (OBJECTS, Vec::new()));
