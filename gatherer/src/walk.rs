@@ -4,8 +4,8 @@
 //! links are not followed by default; see [`Root`]. What cannot be looked at is reported, so that
 //! nothing below it counts as gone.
 //!
-//! What is met is decided here; who finds it is either [`direct`] or, where `.gitignore` files count,
-//! [`ignoring`].
+//! What is met is decided here; who finds it is either `direct` or, where `.gitignore` files count,
+//! `ignoring`.
 
 mod direct;
 mod ignoring;
