@@ -5,7 +5,7 @@
 //! a plain delete, and its signature is over the notice alone, so that whoever passes it on need
 //! not, and cannot, change it.
 //!
-//! Source: ours; issue 3, "Takedown".
+//! Source: ours.
 //!
 //! Sans-I/O.
 

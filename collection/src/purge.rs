@@ -1,6 +1,6 @@
 //! Purging: the bytes of what is suppressed leave the disk now, instead of at the next compaction.
 //!
-//! Source: ours; issue 3, "Takedown".
+//! Source: ours.
 
 use std::collections::BTreeSet;
 use std::fs;

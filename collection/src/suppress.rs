@@ -5,7 +5,7 @@
 //! note in the log says up to where the list has been done; where it lags behind, after a crash or
 //! when the folder has been put back from a backup, opening does the rest.
 //!
-//! Source: ours; issue 3, "Takedown".
+//! Source: ours.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};

@@ -5,7 +5,7 @@
 //! backup does not bring back what has been taken down since. A record that was torn by a power cut
 //! is passed over, and so is one that no longer matches its signature.
 //!
-//! Source: ours; issue 3, "Takedown".
+//! Source: ours.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs;

@@ -1,6 +1,6 @@
 //! Takedown: `harvest collection suppress` and `purge`, as a running broker does them.
 //!
-//! Source: ours; issue 3, "Takedown".
+//! Source: ours.
 
 use axum::extract::{Query, State};
 use axum::response::{IntoResponse as _, Response};

@@ -1,6 +1,6 @@
 //! Takedown: `harvest collection suppress` and `purge`, as a running gatherer does them.
 //!
-//! Source: ours; issue 3, "Takedown".
+//! Source: ours.
 
 use std::collections::HashSet;
 
