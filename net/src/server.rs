@@ -66,7 +66,8 @@ pub struct Limits {
     /// Most connections at once; further ones wait to be accepted. Default 1,024.
     pub connections_max: usize,
     /// Most connections of one address (of one /64 for IPv6) at once; further ones are closed.
-    /// Default 256, which is plenty for a proxy.
+    /// Default 256. Not looked at where [`host`](Self::host) names a proxy, from whose address all
+    /// come.
     pub peer_connections_max: usize,
     /// Longest that a connection without a request stays open. Default 60 s.
     pub idle_timeout: Duration,

@@ -104,6 +104,15 @@ async fn one_address_cannot_take_all_connections() {
 }
 
 #[tokio::test]
+async fn a_proxy_may_have_more() {
+    let host = Some("docs.example".to_owned());
+    let daemon = Daemon::start(Limits { host, peer_connections_max: 1, ..Limits::default() }).await;
+    let _held = daemon.connect_from(Ipv4Addr::LOCALHOST).await;
+    daemon.serves_others().await;
+    assert_eq!(daemon.tally.count(Event::Crowding), 0);
+}
+
+#[tokio::test]
 async fn whoever_never_reads_is_cut_off_and_keeps_nobody() {
     const READERS: u64 = 100;
     let write_timeout = Duration::from_millis(300);
