@@ -203,6 +203,8 @@ async function keyboard(browser) {
   await check("keyboard: the box has the focus; a query typed and entered is answered", () =>
     withPage(browser, {}, async (page) => {
       await page.goto(address(""));
+      // A browser gives the focus with its next frame, which may come after the page counts as loaded.
+      await page.waitForFunction(() => document.activeElement?.id === "q");
       await page.keyboard.type("*");
       await page.keyboard.press("Enter");
       await page.locator(".hits h3 a").first().waitFor();
