@@ -15,7 +15,6 @@ use tantivy::query::{
     TermQuery,
 };
 use tantivy::schema::IndexRecordOption;
-use tantivy::tokenizer::TokenStream as _;
 use tantivy::{IndexWriter, Searcher, Term};
 
 use crate::corpus::Corpus;
@@ -82,10 +81,8 @@ pub(crate) fn indexing(corpus: &Corpus, dir: &Path, rounds: usize) -> Index {
 /// An empty index of the same schema.
 fn bare(index: &Index, dir: &Path) -> tantivy::Index {
     let engine = tantivy::Index::create_in_dir(dir, index.engine().schema()).unwrap();
-    for name in ["harvest_exact_1", "harvest_stemmed_1"] {
-        let chain = index.engine().tokenizers().get(name).unwrap();
-        engine.tokenizers().register(name, chain);
-    }
+    let name = "harvest_exact_1";
+    engine.tokenizers().register(name, index.engine().tokenizers().get(name).unwrap());
     engine
 }
 
@@ -182,41 +179,30 @@ impl<'a> Hand<'a> {
         self.index.engine().schema().get_field(name).unwrap()
     }
 
-    fn stem(&self, word: &str) -> String {
-        let mut chain = self.index.engine().tokenizers().get("harvest_stemmed_1").unwrap();
-        let mut stream = chain.token_stream(word);
-        stream.next().map(|it| it.text.clone()).unwrap()
-    }
-
     /// A query over the usual attributes, with the usual weights.
-    fn usual(&self, one: impl Fn(&str, bool) -> Box<dyn Query>) -> Box<dyn Query> {
+    fn usual(&self, one: impl Fn(&str) -> Box<dyn Query>) -> Box<dyn Query> {
         let places = [
-            ("title", true, 4.0),
-            ("keywords", true, 2.5),
-            ("description", true, 1.8),
-            ("author", false, 2.0),
-            ("url", false, 1.2),
-            ("body", true, 1.0),
+            ("title", 4.0),
+            ("keywords", 2.5),
+            ("description", 1.8),
+            ("author", 2.0),
+            ("url", 1.2),
+            ("body", 1.0),
         ];
-        let each = places.map(|(name, stems, weight)| {
-            Box::new(BoostQuery::new(one(name, stems), weight)) as Box<dyn Query>
-        });
+        let each = places
+            .map(|(name, weight)| Box::new(BoostQuery::new(one(name), weight)) as Box<dyn Query>);
         Box::new(BooleanQuery::union(each.into()))
     }
 
     fn plain(&self, word: &str) -> Box<dyn Query> {
-        self.usual(|name, stems| {
-            let (field, word) = match stems {
-                true => (self.field(&format!("{name}_stemmed")), self.stem(word)),
-                false => (self.field(name), word.to_owned()),
-            };
-            let term = Term::from_field_text(field, &word);
-            Box::new(TermQuery::new(term, IndexRecordOption::WithFreqs))
+        self.usual(|name| match name {
+            "author" | "url" => self.term(name, word),
+            _ => self.forms(name, word),
         })
     }
 
     fn phrase(&self, words: &[&str]) -> Box<dyn Query> {
-        self.usual(|name, _| {
+        self.usual(|name| {
             let field = self.field(name);
             let terms = words.iter().map(|word| Term::from_field_text(field, word)).collect();
             Box::new(PhraseQuery::new(terms))
@@ -224,14 +210,14 @@ impl<'a> Hand<'a> {
     }
 
     fn prefix(&self, word: &str) -> Box<dyn Query> {
-        self.usual(|name, _| {
+        self.usual(|name| {
             let term = Term::from_field_text(self.field(name), word);
             Box::new(FuzzyTermQuery::new_prefix(term, 0, true))
         })
     }
 
     fn fuzzy(&self, word: &str, edits: u8) -> Box<dyn Query> {
-        self.usual(|name, _| {
+        self.usual(|name| {
             let term = Term::from_field_text(self.field(name), word);
             let very = TermQuery::new(term.clone(), IndexRecordOption::WithFreqs);
             let near = FuzzyTermQuery::new(term, edits, true);
@@ -243,7 +229,7 @@ impl<'a> Hand<'a> {
     }
 
     fn regex(&self, pattern: &str) -> Box<dyn Query> {
-        self.usual(|name, _| Box::new(RegexQuery::from_pattern(pattern, self.field(name)).unwrap()))
+        self.usual(|name| Box::new(RegexQuery::from_pattern(pattern, self.field(name)).unwrap()))
     }
 
     fn more_than(&self, name: &str, number: i64) -> Box<dyn Query> {
@@ -254,6 +240,12 @@ impl<'a> Hand<'a> {
     fn term(&self, name: &str, word: &str) -> Box<dyn Query> {
         let term = Term::from_field_text(self.field(name), word);
         Box::new(TermQuery::new(term, IndexRecordOption::WithFreqs))
+    }
+
+    /// Any of the forms of a word that there are, which the caller of a bare engine knows beforehand.
+    fn forms(&self, name: &str, word: &str) -> Box<dyn Query> {
+        let forms = self.index.forms(self.field(name), word).unwrap();
+        Box::new(BooleanQuery::union(forms.iter().map(|form| self.term(name, form)).collect()))
     }
 
     /// The standing queries: in our language, and by hand.
@@ -273,7 +265,7 @@ impl<'a> Hand<'a> {
             (format!("{a} AND NOT {b}"), all(vec![must(self.plain(a)), not(self.plain(b))])),
             (format!("+{a} {c}"), all(vec![must(self.plain(a)), (Occur::Should, self.plain(c))])),
             (format!("\"{a} {b}\""), self.phrase(&[a, b])),
-            (format!("title:{b}"), self.term("title_stemmed", &self.stem(b))),
+            (format!("title:{b}"), self.forms("title", b)),
             (format!("{beginning}*"), self.prefix(beginning)),
             (format!("{c}~1"), self.fuzzy(c, 1)),
             (

@@ -6,6 +6,7 @@
 //! A part without any word in it (`&`, `...`) is no condition.
 
 use std::ops::Bound as Limit;
+use std::sync::Arc;
 
 use tantivy::Term;
 use tantivy::query::{
@@ -17,6 +18,8 @@ use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::tokenizer::TextAnalyzer;
 
 use super::deadline::Deadline;
+use super::forms::Forms;
+use super::inflection::{Inflected, Stemmer};
 use super::schema::{Fields, Target, Text, target};
 use super::words;
 use crate::query::{Bound, Leaf, Node, Query, Value, number, period};
@@ -31,7 +34,7 @@ pub(super) struct Compiler<'a> {
     /// Held by whatever may take long in a field of a segment.
     deadline: Deadline,
     exact: TextAnalyzer,
-    stemmed: TextAnalyzer,
+    stemmer: Stemmer,
 }
 
 /// Conditions and how they are joined.
@@ -50,14 +53,14 @@ impl Place {
     /// The field that knows words as they are.
     fn exact(&self) -> Field {
         match self {
-            Self::Text(text) => text.exact,
+            Self::Text(text) => text.field,
             Self::Attribute(path) => path.field(),
         }
     }
 
     fn term(&self, word: &str) -> Term {
         match self {
-            Self::Text(text) => Term::from_field_text(text.exact, word),
+            Self::Text(text) => Term::from_field_text(text.field, word),
             Self::Attribute(path) => {
                 let mut term = path.clone();
                 term.append_type_and_str(word);
@@ -76,7 +79,7 @@ impl Place {
 
 impl<'a> Compiler<'a> {
     pub(super) fn new(fields: &'a Fields, deadline: Deadline) -> Self {
-        Self { fields, deadline, exact: words::exact(), stemmed: words::stemmed() }
+        Self { fields, deadline, exact: words::exact(), stemmer: Stemmer::new() }
     }
 
     /// Makes the engine's query.
@@ -182,9 +185,8 @@ impl<'a> Compiler<'a> {
                 match &exact[..] {
                     [] => return Ok(None),
                     [word] => {
-                        let stem = words::split(&mut self.stemmed, text);
-                        let stem = stem.first().unwrap_or(word);
-                        each(places, |place| plain(place, word, stem))
+                        let forms = Arc::new(Inflected::new(&self.stemmer.stem(word)));
+                        each(places, |place| held(plain(place, word, &forms)))
                     }
                     several => each(places, |place| held(phrase(place, several))),
                 }
@@ -228,13 +230,14 @@ fn each(places: &[Place], query: impl Fn(&Place) -> Box<dyn Engine>) -> Vec<Box<
     places.iter().map(|place| weigh_by(query(place), place.weight())).collect()
 }
 
-/// One plain word: its stem where stems are kept.
-fn plain(place: &Place, word: &str, stem: &str) -> Box<dyn Engine> {
-    let term = match place {
-        Place::Text(Text { stemmed: Some(stemmed), .. }) => Term::from_field_text(*stemmed, stem),
-        _ => place.term(word),
-    };
-    Box::new(TermQuery::new(term, IndexRecordOption::WithFreqs))
+/// One plain word: in all its forms where endings mean something.
+fn plain(place: &Place, word: &str, forms: &Arc<Inflected>) -> Box<dyn Engine> {
+    match place {
+        Place::Text(Text { inflected: true, field, .. }) => {
+            Box::new(Forms::new(*field, Arc::clone(forms)))
+        }
+        _ => Box::new(TermQuery::new(place.term(word), IndexRecordOption::WithFreqs)),
+    }
 }
 
 /// Words as they are, side by side; at least one.

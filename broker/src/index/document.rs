@@ -202,7 +202,7 @@ fn add_attributes(document: &mut TantivyDocument, fields: &Fields, record: &Reco
         match target(fields, &name) {
             Target::Text(text, _) if is_own(&name) => {
                 let bytes_max =
-                    if text.exact == fields.body.exact { BODY_BYTES_MAX } else { VALUE_BYTES_MAX };
+                    if text.field == fields.body.field { BODY_BYTES_MAX } else { VALUE_BYTES_MAX };
                 add_text(document, text, head(&value, bytes_max));
             }
             Target::Oid | Target::Text(..) | Target::Attribute(_) => {
@@ -248,10 +248,7 @@ fn add_text(document: &mut TantivyDocument, field: Text, text: &str) {
     if text.is_empty() {
         return;
     }
-    document.add_text(field.exact, text);
-    if let Some(stemmed) = field.stemmed {
-        document.add_text(stemmed, text);
-    }
+    document.add_text(field.field, text);
 }
 
 /// Adds an address as it is written, and, where that differs, as its names read: both

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use tantivy::tokenizer::{TextAnalyzer, TokenStream as _};
 
+use super::inflection::{Stemmer, root};
 use super::words;
 use crate::query::{Query, Value};
 use crate::snippet::Mark;
@@ -14,9 +15,9 @@ const FUZZY_CHARS_MAX: usize = 64;
 /// Recognizes the words of one query.
 pub(super) struct Highlighter {
     exact: TextAnalyzer,
-    stemmed: TextAnalyzer,
+    stemmer: Stemmer,
     /// Stems, and numbers that tell the words of the query apart.
-    stems: HashMap<String, u64>,
+    stems: Vec<(String, u64)>,
     /// Words as they are, and their numbers.
     words: HashMap<String, u64>,
     patterns: Vec<(Pattern, u64)>,
@@ -32,8 +33,8 @@ impl Highlighter {
     pub(super) fn new(query: &Query) -> Self {
         let mut highlighter = Self {
             exact: words::exact(),
-            stemmed: words::stemmed(),
-            stems: HashMap::new(),
+            stemmer: Stemmer::new(),
+            stems: Vec::new(),
             words: HashMap::new(),
             patterns: Vec::new(),
         };
@@ -49,11 +50,9 @@ impl Highlighter {
         match value {
             Value::Word(text) => {
                 let exact = words::split(&mut self.exact, text);
-                if exact.len() == 1 {
-                    let stems = words::split(&mut self.stemmed, text);
-                    self.stems.extend(stems.into_iter().map(|stem| (stem, number)));
-                } else {
-                    self.add_words(exact, number);
+                match &exact[..] {
+                    [word] => self.stems.push((self.stemmer.stem(word), number)),
+                    _ => self.add_words(exact, number),
                 }
             }
             Value::Phrase(text) => {
@@ -94,15 +93,19 @@ impl Highlighter {
     pub(super) fn marks(&mut self, text: &str) -> Vec<Mark> {
         let mut marks = Vec::new();
         let mut exact = self.exact.token_stream(text);
-        let mut stemmed = self.stemmed.token_stream(text);
-        // Both chains cut a text at the same places.
-        while exact.advance() && stemmed.advance() {
+        while exact.advance() {
             let token = exact.token();
             let word = self
                 .words
                 .get(&token.text)
-                .or_else(|| self.stems.get(&stemmed.token().text))
                 .copied()
+                .or_else(|| {
+                    // Few words begin like one of the query: only those are worth the stemmer.
+                    let mut alike =
+                        self.stems.iter().filter(|(it, _)| token.text.starts_with(root(it)));
+                    let found = alike.find(|(it, _)| self.stemmer.stem(&token.text) == *it);
+                    found.map(|(_, number)| *number)
+                })
                 .or_else(|| {
                     let found = self.patterns.iter().find(|(it, _)| it.matches(&token.text));
                     found.map(|(_, number)| *number)

@@ -11,7 +11,9 @@ mod deadline;
 mod document;
 mod fault;
 mod folder;
+mod forms;
 mod highlight;
+mod inflection;
 mod lookup;
 mod purge;
 mod schema;
@@ -298,6 +300,7 @@ impl Index {
         get: &dyn Fn(&Oid) -> Option<Record>,
         cancelled: &dyn Fn() -> bool,
     ) -> Result<(Version, Written), Error> {
+        let mut said = self.covered();
         let mut at = covered.unwrap_or(Version { epoch: target.epoch, serial: 0 });
         if covered.is_none() {
             writer.delete_all_documents().map_err(|source| self.failed(source))?;
@@ -336,7 +339,18 @@ impl Index {
             }
             // A stretch without anything to index is not worth a commit: after a restart it is
             // looked through once more.
-            self.inner.covered.send_replace(Some(at));
+            let is_said = self.inner.covered.send_if_modified(|covered| {
+                let same = *covered == said;
+                if same {
+                    *covered = Some(at);
+                }
+                same
+            });
+            if !is_said {
+                // A search has met damage meanwhile: what was built on it is no better.
+                return Ok((before, Written::Cancelled));
+            }
+            said = Some(at);
             if ends || cancelled() {
                 return Ok((at, Written::Committed));
             }

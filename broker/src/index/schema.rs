@@ -5,19 +5,19 @@ use tantivy::schema::{
     TextFieldIndexing, TextOptions,
 };
 
-use super::words::{EXACT, STEMMED};
+use super::words::EXACT;
 use crate::rank;
 
 /// Number of this layout and of the way words are made; an index of another is built anew.
-pub(super) const LAYOUT: u32 = 2;
+pub(super) const LAYOUT: u32 = 3;
 
 /// Part of an object that is searched by its words.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Text {
-    /// Words without endings, with frequencies; none where endings mean nothing.
-    pub(super) stemmed: Option<Field>,
-    /// Words as they are, with positions.
-    pub(super) exact: Field,
+    /// Words, with positions.
+    pub(super) field: Field,
+    /// Whether a plain word is found in all its forms; not where endings mean nothing.
+    pub(super) inflected: bool,
     /// What a word counts here.
     pub(super) weight: f32,
 }
@@ -126,31 +126,24 @@ pub(super) fn target(fields: &Fields, name: &str) -> Target {
 /// Makes the schema.
 pub(super) fn build() -> (Schema, Fields) {
     let mut schema = Schema::builder();
-    let words = |chain: &str, option: IndexRecordOption| {
-        let indexing = TextFieldIndexing::default().set_tokenizer(chain).set_index_option(option);
-        TextOptions::default().set_indexing_options(indexing)
-    };
-    let stemmed = words(STEMMED, IndexRecordOption::WithFreqs);
-    let exact = words(EXACT, IndexRecordOption::WithFreqsAndPositions);
-    let mut both = |name: &str, weight: f32| Text {
-        stemmed: Some(schema.add_text_field(&format!("{name}_stemmed"), stemmed.clone())),
-        exact: schema.add_text_field(name, exact.clone()),
+    let words = TextFieldIndexing::default()
+        .set_tokenizer(EXACT)
+        .set_index_option(IndexRecordOption::WithFreqsAndPositions);
+    let words = TextOptions::default().set_indexing_options(words);
+    let mut text = |name: &str, inflected: bool, weight: f32| Text {
+        field: schema.add_text_field(name, words.clone()),
+        inflected,
         weight,
     };
-    let title = both("title", rank::TITLE);
-    let keywords = both("keywords", rank::KEYWORDS);
-    let description = both("description", rank::DESCRIPTION);
-    let body = both("body", rank::BODY);
-    let mut only = |name: &str, weight: f32| Text {
-        stemmed: None,
-        exact: schema.add_text_field(name, exact.clone()),
-        weight,
-    };
-    let author = only("author", rank::AUTHOR);
-    let url = only("url", rank::URL);
-    let r#type = only("type", 1.0);
-    let host = only("host", 1.0);
-    let gatherer = only("gatherer", 1.0);
+    let title = text("title", true, rank::TITLE);
+    let keywords = text("keywords", true, rank::KEYWORDS);
+    let description = text("description", true, rank::DESCRIPTION);
+    let body = text("body", true, rank::BODY);
+    let author = text("author", false, rank::AUTHOR);
+    let url = text("url", false, rank::URL);
+    let r#type = text("type", false, 1.0);
+    let host = text("host", false, 1.0);
+    let gatherer = text("gatherer", false, 1.0);
     let raw_fast = TextOptions::default().set_fast("raw");
     let attributes = JsonObjectOptions::default().set_indexing_options(
         TextFieldIndexing::default()

@@ -103,12 +103,14 @@ impl SegmentCollector for SegmentTally {
     fn harvest(self) -> tantivy::Result<Counts> {
         let mut values = HashMap::new();
         if let Some(column) = &self.column {
-            for (ord, count) in (0..).zip(&self.counts).filter(|(_, count)| **count != 0) {
-                let mut key = String::new();
-                if column.ord_to_str(ord, &mut key)? {
-                    values.insert(key, *count);
-                }
-            }
+            let counted = (0..).zip(&self.counts).filter(|(_, count)| **count != 0);
+            let (ords, counts): (Vec<u64>, Vec<u64>) = counted.unzip();
+            // All in one go: the dictionary is written in blocks.
+            let mut counts = counts.into_iter();
+            column.dictionary().sorted_ords_to_term_cb(&ords, |key| {
+                let key = String::from_utf8_lossy(key).into_owned();
+                values.extend(counts.next().map(|count| (key, count)));
+            })?;
         }
         Ok(Counts { total: self.total, values })
     }

@@ -5,23 +5,19 @@
 //! them. Han and kana have no spaces between words: every character is a word, and a word of
 //! several is a phrase.
 //!
-//! There are two chains. [`EXACT`] keeps the word's ending; phrases, prefixes, fuzzy words and
-//! regular expressions are held against it. [`STEMMED`] cuts the ending off by the English
-//! stemmer, for plain words only: on stems, `authentcation~1` finds nothing.
-
-use std::collections::HashMap;
+//! A word keeps its ending. Plain words are found in all their forms nevertheless, by looking for
+//! those (`forms.rs`); phrases, prefixes, fuzzy words and regular expressions mean words as they are:
+//! on stems, `authentcation~1` would find nothing.
 
 use tantivy::tokenizer::{
-    AsciiFoldingFilter, Language, LowerCaser, RawTokenizer, Stemmer, TextAnalyzer, Token,
-    TokenFilter, TokenStream, Tokenizer, TokenizerManager,
+    AsciiFoldingFilter, LowerCaser, RawTokenizer, TextAnalyzer, Token, TokenStream, Tokenizer,
+    TokenizerManager,
 };
 
 use crate::query::stands_alone;
 
-/// Name of the chain that keeps words as they are.
+/// Name of the chain.
 pub(super) const EXACT: &str = "harvest_exact_1";
-/// Name of the chain that cuts endings off.
-pub(super) const STEMMED: &str = "harvest_stemmed_1";
 
 /// Longest word, in bytes; longer runs are data rather than words and are left out.
 const WORD_BYTES_MAX: usize = 128;
@@ -31,19 +27,9 @@ pub(super) fn exact() -> TextAnalyzer {
     TextAnalyzer::builder(Words::default()).filter(LowerCaser).filter(AsciiFoldingFilter).build()
 }
 
-/// Returns the chain [`STEMMED`].
-pub(super) fn stemmed() -> TextAnalyzer {
-    TextAnalyzer::builder(Words::default())
-        .filter(LowerCaser)
-        .filter(AsciiFoldingFilter)
-        .filter(Endings)
-        .build()
-}
-
-/// Makes both chains known by their names.
+/// Makes the chain known by its name.
 pub(super) fn register(tokenizers: &TokenizerManager) {
     tokenizers.register(EXACT, exact());
-    tokenizers.register(STEMMED, stemmed());
 }
 
 /// Returns the words of `text`.
@@ -159,105 +145,6 @@ fn is_accent(c: char) -> bool {
     matches!(c, '\u{300}'..='\u{36f}')
 }
 
-/// Words whose stems are remembered; each takes about 100 bytes.
-const STEMS_MAX: usize = 16 << 10;
-
-/// Longest word whose stem is remembered, in bytes.
-const STEM_BYTES_MAX: usize = 24;
-
-/// Cuts endings off by the English stemmer, which takes longer than all else that is done to a word:
-/// those of frequent words are remembered.
-#[derive(Clone, Debug)]
-struct Endings;
-
-/// A chain that ends in [`Endings`].
-struct Stemmed<T> {
-    words: T,
-    memory: Stems,
-}
-
-impl<T: Clone> Clone for Stemmed<T> {
-    /// Every thread remembers for itself.
-    fn clone(&self) -> Self {
-        Self { words: self.words.clone(), memory: Stems::default() }
-    }
-}
-
-/// Stems by their words.
-struct Stems {
-    known: HashMap<Box<str>, Box<str>>,
-    stemmer: TextAnalyzer,
-}
-
-impl Default for Stems {
-    fn default() -> Self {
-        let stemmer = Stemmer::new(Language::English);
-        let stemmer = TextAnalyzer::builder(RawTokenizer::default()).filter(stemmer).build();
-        Self { known: HashMap::new(), stemmer }
-    }
-}
-
-impl Stems {
-    /// Puts the stem of `word` in its place.
-    fn cut(&mut self, word: &mut String) {
-        if let Some(stem) = self.known.get(word.as_str()) {
-            word.clear();
-            word.push_str(stem);
-            return;
-        }
-        let mut stream = self.stemmer.token_stream(word);
-        let stem = stream.next().map(|token| token.text.clone()).unwrap_or_default();
-        drop(stream);
-        if word.len() <= STEM_BYTES_MAX {
-            if STEMS_MAX <= self.known.len() {
-                self.known.clear();
-            }
-            self.known.insert(word.as_str().into(), stem.as_str().into());
-        }
-        *word = stem;
-    }
-}
-
-impl TokenFilter for Endings {
-    type Tokenizer<T: Tokenizer> = Stemmed<T>;
-
-    fn transform<T: Tokenizer>(self, words: T) -> Stemmed<T> {
-        Stemmed { words, memory: Stems::default() }
-    }
-}
-
-impl<T: Tokenizer> Tokenizer for Stemmed<T> {
-    type TokenStream<'a> = StemmedStream<'a, T::TokenStream<'a>>;
-
-    fn token_stream<'a>(&'a mut self, text: &'a str) -> Self::TokenStream<'a> {
-        StemmedStream { words: self.words.token_stream(text), memory: &mut self.memory }
-    }
-}
-
-/// The stems of one text.
-struct StemmedStream<'a, T> {
-    words: T,
-    memory: &'a mut Stems,
-}
-
-impl<T: TokenStream> TokenStream for StemmedStream<'_, T> {
-    fn advance(&mut self) -> bool {
-        if !self.words.advance() {
-            return false;
-        }
-        self.memory.cut(&mut self.words.token_mut().text);
-        true
-    }
-
-    fn token(&self) -> &Token {
-        self.words.token()
-    }
-
-    fn token_mut(&mut self) -> &mut Token {
-        self.words.token_mut()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -297,29 +184,6 @@ mod tests {
             positions.push((token.text.clone(), token.position));
         }
         assert_eq!(positions, [("a".to_owned(), 0), ("b".to_owned(), 2)]);
-    }
-
-    #[test]
-    fn endings_are_cut_off_for_plain_words() {
-        assert_eq!(
-            split(&mut stemmed(), "gathering Gatherers gathered"),
-            ["gather", "gather", "gather"]
-        );
-    }
-
-    #[test]
-    fn what_is_remembered_of_a_word_changes_nothing() {
-        let mut remembering = stemmed();
-        let mut engine = TextAnalyzer::builder(Words::default())
-            .filter(LowerCaser)
-            .filter(AsciiFoldingFilter)
-            .filter(Stemmer::new(Language::English))
-            .build();
-        let words =
-            "Running runs ran Querying queries CAFÉS naïvely 日本 Über-straße x86 generously";
-        let text = format!("{words} {words} {}", "abc".repeat(20));
-        assert_eq!(split(&mut remembering, &text), split(&mut engine, &text));
-        assert_eq!(split(&mut remembering, words), split(&mut engine, words));
     }
 
     #[test]

@@ -1,11 +1,17 @@
 //! What `benches/index` measures the index by: the engine's own handle, the documents that the index
 //! makes, and an answer's ranking alone. Nothing else uses it.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use collection::{Change, Collection, Oid};
 use tantivy::TantivyDocument;
+use tantivy::schema::Field;
 
 use super::deadline::Deadline;
 use super::document::{Place, document};
+use super::forms::Forms;
+use super::inflection::{Inflected, Stemmer};
 use super::search;
 use super::{Index, lookup};
 use crate::answer::{SEARCH_TIME_MAX, SearchRequest};
@@ -44,6 +50,21 @@ impl Index {
             }
         }
         Ok(documents)
+    }
+
+    /// Returns the forms of `word` that `field` has, each once. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// The engine failed.
+    pub fn forms(&self, field: Field, word: &str) -> tantivy::Result<BTreeSet<String>> {
+        let mut stemmer = Stemmer::new();
+        let forms = Forms::new(field, Arc::new(Inflected::new(&stemmer.stem(word))));
+        let mut all = BTreeSet::new();
+        for segment in self.inner.reader.searcher().segment_readers() {
+            all.extend(forms.of(segment, &mut stemmer)?.into_iter().map(|(form, _)| form));
+        }
+        Ok(all)
     }
 
     /// Ranks and counts what [`search`](Self::search) would show. Blocks.

@@ -86,6 +86,23 @@ fn a_log_put_back_from_a_copy_builds_the_index_anew_however_far_it_gets() {
     site.check("*", "one other0 other1 other2 two");
 }
 
+#[test]
+fn damage_met_while_changes_are_applied_is_not_forgotten_over_them() {
+    let site = corpus();
+    site.put("http://a.org/four", &[("Title", "Four")]);
+    let met = std::cell::Cell::new(false);
+    let search = || {
+        if !met.replace(true) {
+            site.index().handle_damage("a search has met it");
+        }
+        false
+    };
+    apply_to(site.index(), Epoch(1), &site.log.borrow(), &search);
+    assert_eq!(site.index().covered(), None);
+    site.apply();
+    site.check("*", "four one three two");
+}
+
 /// Damages the files with `extension` of a closed index by `change`, and opens it again.
 fn damage(site: &mut Site, extension: &str, change: impl Fn(&mut Vec<u8>)) {
     site.index = None;

@@ -33,6 +33,32 @@ fn words_phrases_and_forms() {
 }
 
 #[test]
+fn all_forms_of_a_word_count_as_one_word() {
+    let site = Site::new();
+    let filler = "one two three four five six seven";
+    let text = |words: &str| format!("{words} {filler}");
+    site.put("http://a.org/base", &[("Partial-Text", &text("relate"))]);
+    site.put("http://a.org/other", &[("Partial-Text", &text("related"))]);
+    site.put("http://a.org/none", &[("Partial-Text", &text("relic"))]);
+    site.apply();
+    // In segments of their own.
+    site.put("http://a.org/most", &[("Partial-Text", &text("relating relates relational"))]);
+    site.put("http://a.org/title", &[("Title", "Relations"), ("Partial-Text", &text("x"))]);
+    site.apply();
+    for form in ["relate", "RELATED", "relational", "relation"] {
+        site.check(form, "base most other title");
+    }
+    site.check("\"related\"", "other");
+    site.check("title:relate", "title");
+    // Frequencies add up, and no form is rarer than another.
+    let answer = site.ask("relating -title:relate", |_| ());
+    assert_eq!(names(&answer)[0], "most");
+    let scores: Vec<f32> = answer.hits[1..].iter().map(|hit| hit.score).collect();
+    assert_eq!(scores[0], scores[1]);
+    assert!(scores[0] < answer.hits[0].score);
+}
+
+#[test]
 fn identifiers_paths_and_addresses_are_found_by_their_parts() {
     let site = corpus();
     for query in ["foo_bar", "foo-bar", "\"foo bar\"", "foo.bar"] {

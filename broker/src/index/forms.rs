@@ -1,0 +1,192 @@
+//! A plain word in all its forms: `gathering` finds `gathered` too.
+//!
+//! The index keeps every word once, as it is. A search looks for the other forms of its words among
+//! those of each segment ([`Inflected`]). Indexing stems beside the words would find the same objects
+//! and rank them alike, but takes almost three times as long.
+//!
+//! All forms count as one word: how often they are in a document is added up, and how rare the word
+//! is, is how rare its most frequent form is (as in Lucene's `SynonymQuery`).
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use tantivy::fieldnorm::FieldNormReader;
+use tantivy::index::SegmentId;
+use tantivy::postings::{Postings as _, SegmentPostings, TermInfo};
+use tantivy::query::{Bm25Weight, EmptyScorer, EnableScoring, Explanation, Query, Scorer, Weight};
+use tantivy::schema::{Field, IndexRecordOption};
+use tantivy::{DocId, DocSet, Score, SegmentReader, TERMINATED};
+
+use super::inflection::{Inflected, Stemmer};
+
+/// Most forms of one word that are looked for in a segment.
+const FORMS_MAX: usize = 128;
+
+/// Finds what has a word in any of its forms.
+#[derive(Clone, Debug)]
+pub(super) struct Forms {
+    field: Field,
+    inflected: Arc<Inflected>,
+}
+
+impl Forms {
+    /// Looks in `field` for every form of a word.
+    pub(super) fn new(field: Field, inflected: Arc<Inflected>) -> Self {
+        Self { field, inflected }
+    }
+
+    /// The forms that a segment has, in the order of their bytes.
+    pub(super) fn of(
+        &self,
+        segment: &SegmentReader,
+        stemmer: &mut Stemmer,
+    ) -> tantivy::Result<Vec<(String, TermInfo)>> {
+        let index = segment.inverted_index(self.field)?;
+        let mut forms = Vec::new();
+        let words = index.terms().search(self.inflected.as_ref());
+        let mut words = words.ge(self.inflected.root()).into_stream()?;
+        while forms.len() < FORMS_MAX && words.advance() {
+            let Ok(word) = str::from_utf8(words.key()) else { continue };
+            if stemmer.stem(word) == self.inflected.stem {
+                forms.push((word.to_owned(), words.value().clone()));
+            }
+        }
+        Ok(forms)
+    }
+}
+
+impl Query for Forms {
+    fn weight(&self, scoring: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
+        let mut weight = FormsWeight { forms: self.clone(), known: HashMap::new(), rarity: None };
+        let EnableScoring::Enabled { searcher, statistics_provider } = scoring else {
+            return Ok(Box::new(weight));
+        };
+        let mut stemmer = Stemmer::new();
+        let mut documents: HashMap<String, u64> = HashMap::new();
+        for segment in searcher.segment_readers() {
+            let mut known = Vec::new();
+            for (form, place) in self.of(segment, &mut stemmer)? {
+                *documents.entry(form).or_default() += u64::from(place.doc_freq);
+                known.push(place);
+            }
+            weight.known.insert(segment.segment_id(), known);
+        }
+        let most = documents.into_values().max().unwrap_or_default();
+        let all = statistics_provider.total_num_docs()?;
+        let words = statistics_provider.total_num_tokens(self.field)?;
+        #[expect(clippy::cast_precision_loss, reason = "a mean")]
+        let length = if all == 0 { 0.0 } else { words as Score / all as Score };
+        weight.rarity = Some(Bm25Weight::for_one_term_without_explain(most, all, length));
+        Ok(Box::new(weight))
+    }
+}
+
+struct FormsWeight {
+    forms: Forms,
+    /// Where the forms are in the segments that have been looked at.
+    known: HashMap<SegmentId, Vec<TermInfo>>,
+    /// `None` where nobody asks for scores.
+    rarity: Option<Bm25Weight>,
+}
+
+impl Weight for FormsWeight {
+    fn scorer(&self, segment: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
+        let looked_up;
+        let places = match self.known.get(&segment.segment_id()) {
+            Some(known) => known,
+            None => {
+                let forms = self.forms.of(segment, &mut Stemmer::new())?;
+                looked_up = forms.into_iter().map(|(_, place)| place).collect();
+                &looked_up
+            }
+        };
+        if places.is_empty() {
+            return Ok(Box::new(EmptyScorer));
+        }
+        let index = segment.inverted_index(self.forms.field)?;
+        let wanted = match self.rarity {
+            Some(_) => IndexRecordOption::WithFreqs,
+            None => IndexRecordOption::Basic,
+        };
+        let mut lists = Vec::with_capacity(places.len());
+        for place in places {
+            lists.push(index.read_postings_from_terminfo(place, wanted)?);
+        }
+        let measure = match &self.rarity {
+            Some(rarity) => {
+                let lengths = segment.get_fieldnorms_reader(self.forms.field)?;
+                Some(Measure { rarity: rarity.boost_by(boost), lengths })
+            }
+            None => None,
+        };
+        let doc = first(&lists);
+        Ok(Box::new(FormsScorer { lists, doc, measure, unmeasured: boost }))
+    }
+
+    fn explain(&self, segment: &SegmentReader, doc: DocId) -> tantivy::Result<Explanation> {
+        let mut scorer = self.scorer(segment, 1.0)?;
+        let score =
+            if scorer.doc() <= doc && scorer.seek(doc) == doc { scorer.score() } else { 0.0 };
+        Ok(Explanation::new("forms of one word", score))
+    }
+}
+
+/// What turns frequencies into scores.
+struct Measure {
+    rarity: Bm25Weight,
+    lengths: FieldNormReader,
+}
+
+/// The documents that have any of the forms.
+struct FormsScorer {
+    lists: Vec<SegmentPostings>,
+    /// The least of the lists' documents.
+    doc: DocId,
+    measure: Option<Measure>,
+    /// The score where nobody asks for one.
+    unmeasured: Score,
+}
+
+/// The least document of all lists.
+fn first(lists: &[SegmentPostings]) -> DocId {
+    lists.iter().map(DocSet::doc).min().unwrap_or(TERMINATED)
+}
+
+impl DocSet for FormsScorer {
+    fn advance(&mut self) -> DocId {
+        let mut least = TERMINATED;
+        for list in &mut self.lists {
+            let doc = if list.doc() == self.doc { list.advance() } else { list.doc() };
+            least = least.min(doc);
+        }
+        self.doc = least;
+        least
+    }
+
+    fn seek(&mut self, target: DocId) -> DocId {
+        let mut least = TERMINATED;
+        for list in &mut self.lists {
+            let doc = if list.doc() < target { list.seek(target) } else { list.doc() };
+            least = least.min(doc);
+        }
+        self.doc = least;
+        least
+    }
+
+    fn doc(&self) -> DocId {
+        self.doc
+    }
+
+    fn size_hint(&self) -> u32 {
+        self.lists.iter().fold(0, |all, list| all.saturating_add(list.size_hint()))
+    }
+}
+
+impl Scorer for FormsScorer {
+    fn score(&mut self) -> Score {
+        let Some(measure) = &self.measure else { return self.unmeasured };
+        let here = self.lists.iter().filter(|list| list.doc() == self.doc);
+        let often = here.fold(0_u32, |all, list| all.saturating_add(list.term_freq()));
+        measure.rarity.score(measure.lengths.fieldnorm_id(self.doc), often)
+    }
+}
