@@ -32,6 +32,7 @@ use tokio::time::timeout;
 use tower::{Service, ServiceExt};
 
 use crate::body::{self, Body};
+use crate::clock;
 use crate::error::{BoxError, Error};
 use crate::framing::Verdict;
 use crate::host::{self, HostPort};
@@ -42,6 +43,9 @@ use crate::wire::{Exchange, Meter, Open, Wire};
 
 /// How long requests in progress may go on after the shutdown starts.
 pub const DRAIN: Duration = Duration::from_millis(1_500);
+
+/// How long a connection on which nothing has been asked yet is not closed to make room.
+const GRACE: Duration = Duration::from_millis(500);
 
 /// Read and write buffer of a connection, in bytes; above the largest head.
 const BUFFER_BYTES_MIN: usize = 64 * 1024;
@@ -66,8 +70,8 @@ pub struct Limits {
     /// Most connections at once; further ones wait to be accepted. Default 1,024.
     pub connections_max: usize,
     /// Most connections of one address (of one /64 for IPv6) at once; further ones are closed.
-    /// Default 256. Not looked at where [`host`](Self::host) names a proxy, from whose address all
-    /// come.
+    /// Default 256. Where [`host`](Self::host) names a proxy, whoever comes from this machine may have
+    /// more: that is the proxy. One on another machine may not.
     pub peer_connections_max: usize,
     /// Longest that a connection without a request stays open. Default 60 s.
     pub idle_timeout: Duration,
@@ -225,7 +229,7 @@ impl Connection {
                 .header_read_timeout(None)
                 .serve_connection(TokioIo::new(wire), answer)
         );
-        let mut closing = false;
+        let (began, mut closing) = (clock::monotonic(), false);
         loop {
             tokio::select! {
                 done = connection.as_mut() => {
@@ -242,7 +246,9 @@ impl Connection {
                     connection.as_mut().graceful_shutdown();
                 }
                 () = self.shed.notified(), if !closing => {
-                    if self.exchange.is_idle() {
+                    // Who has only just come in is about to ask something.
+                    let is_settled = || GRACE <= clock::monotonic().duration_since(began);
+                    if self.exchange.has_served() || self.exchange.is_idle() && is_settled() {
                         closing = true;
                         connection.as_mut().graceful_shutdown();
                     }

@@ -34,8 +34,12 @@ const LINGER_BYTES_MAX: usize = 256 * 1024;
 pub(crate) struct Exchange {
     /// Verdicts on heads that came in and were not served yet.
     verdicts: Mutex<VecDeque<Verdict>>,
-    /// Requests that came in and were not answered in full.
+    /// Requests that came in and were not answered in full, but for what is still to be sent of it.
     open: AtomicUsize,
+    /// A head has begun and not ended.
+    reading: AtomicBool,
+    /// A request has been served.
+    served: AtomicBool,
     /// A request was refused before it was read.
     linger: AtomicBool,
     /// Files that answers are sent from.
@@ -46,12 +50,23 @@ impl Exchange {
     /// Begins to serve the next request.
     pub(crate) fn begin(self: &Arc<Self>) -> (Verdict, Open) {
         let verdict = self.verdicts().pop_front().unwrap_or_default();
+        self.served.store(true, Ordering::Release);
         (verdict, Open(Arc::clone(self)))
+    }
+
+    /// Returns whether no request is being read, served or answered, and one has been.
+    pub(crate) fn has_served(&self) -> bool {
+        self.served.load(Ordering::Acquire) && self.is_idle()
     }
 
     /// Returns whether no request is being read, served or answered.
     pub(crate) fn is_idle(&self) -> bool {
-        self.open.load(Ordering::Acquire) == 0
+        !self.is_open() && !self.reading.load(Ordering::Acquire)
+    }
+
+    /// Returns whether a request is being served or answered.
+    fn is_open(&self) -> bool {
+        self.open.load(Ordering::Acquire) != 0
     }
 
     /// Makes the connection read on for a moment before it closes.
@@ -169,7 +184,9 @@ impl Wire {
 
     /// Nothing to read: ready when that has been so for too long.
     fn poll_silence(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let (wait, timeout) = if !self.exchange.is_idle() {
+        // What hyper has taken of an answer's end may still be on its way.
+        let is_sending = self.write.since.is_some();
+        let (wait, timeout) = if is_sending || self.exchange.is_open() {
             (Wait::Nothing, Duration::MAX)
         } else if self.scanner.is_in_head() {
             (Wait::Head, self.header_timeout)
@@ -248,9 +265,16 @@ impl AsyncRead for Wire {
         };
         let was_in_head = wire.scanner.is_in_head();
         let bytes = buffer.filled().get(before..).unwrap_or_default();
-        wire.scanner.feed(bytes, |verdict| wire.exchange.found(verdict));
-        // A head's time runs from its first byte on, however many pieces it comes in.
-        if !(was_in_head && wire.scanner.is_in_head()) {
+        let mut ended = false;
+        wire.scanner.feed(bytes, |verdict| {
+            ended = true;
+            wire.exchange.found(verdict);
+        });
+        let is_in_head = wire.scanner.is_in_head();
+        wire.exchange.reading.store(is_in_head, Ordering::Release);
+        // A head's time runs from its first byte on, however many pieces it comes in, and empty lines
+        // are no request.
+        if ended || was_in_head != is_in_head {
             wire.wait = Wait::Nothing;
         }
         Poll::Ready(read)
@@ -293,7 +317,13 @@ impl AsyncWrite for Wire {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
+        ready!(Pin::new(&mut self.stream).poll_flush(cx))?;
+        // hyper does not ask for bytes again once it has found none: what is idle from now on, since its
+        // answer is sent, has to be noticed here.
+        match self.poll_silence(cx) {
+            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+            _ => Poll::Ready(Ok(())),
+        }
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

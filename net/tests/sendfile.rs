@@ -14,7 +14,7 @@ use net::sendfile::MemoryFile;
 use net::server::{Limits, bind, serve};
 use net::shutdown::Shutdown;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tower::service_fn;
@@ -49,10 +49,14 @@ async fn answer(request: Request<Body>) -> Result<Response<Body>, Infallible> {
 
 async fn server() -> (SocketAddr, JoinSet<()>) {
     let listener = bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap();
+    server_at(listener, Limits::default())
+}
+
+fn server_at(listener: TcpListener, limits: Limits) -> (SocketAddr, JoinSet<()>) {
     let address = listener.local_addr().unwrap();
     let mut tasks = JoinSet::new();
     tasks.spawn(async move {
-        serve(listener, service_fn(answer), Limits::default(), Shutdown::new()).await.unwrap();
+        serve(listener, service_fn(answer), limits, Shutdown::new()).await.unwrap();
     });
     (address, tasks)
 }
@@ -121,6 +125,33 @@ async fn whoever_goes_away_in_the_middle_harms_nobody() {
     let mut stream = TcpStream::connect(address).await.unwrap();
     let found = bodies(&mut stream, &[("GET", "/file/9000000")]).await;
     assert!(found[0] == content(9_000_000));
+}
+
+#[tokio::test]
+async fn a_reader_that_is_slow_is_not_idle() {
+    const LEN: usize = 1 << 20;
+    /// What the system takes off the server's hands, at either end.
+    const ROOM_BYTES: u32 = 64 << 10;
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_send_buffer_size(ROOM_BYTES).unwrap();
+    socket.bind(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+    let idle_timeout = Duration::from_millis(100);
+    let limits = Limits { idle_timeout, ..Limits::default() };
+    let (address, _tasks) = server_at(socket.listen(1).unwrap(), limits);
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(ROOM_BYTES).unwrap();
+    let mut stream = socket.connect(address).await.unwrap();
+    let path = format!("/file/{LEN}");
+    stream.write_all(request("GET", &path, "keep-alive").as_bytes()).await.unwrap();
+    let mut piece = vec![0; 64 << 10];
+    for taken in 0..LEN / piece.len() {
+        tokio::time::sleep(idle_timeout / 4).await;
+        let read = timeout(SOON, stream.read_exact(&mut piece)).await.unwrap();
+        assert!(read.is_ok(), "cut off after {taken} pieces: {read:?}");
+    }
+    // From here on it is.
+    let rest = async { while stream.read(&mut piece).await.unwrap() != 0 {} };
+    timeout(SOON, rest).await.expect("it is closed");
 }
 
 #[tokio::test]

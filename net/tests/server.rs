@@ -12,6 +12,7 @@ use net::Error;
 use net::body::{self, Body};
 use net::server::{Limits, bind, serve};
 use net::shutdown::Shutdown;
+use net::tally::{Event, Tally};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
@@ -20,9 +21,11 @@ use tower::service_fn;
 
 const SOON: Duration = Duration::from_secs(20);
 
-/// A server that answers `METHOD PATH BODY`; `/large` answers without end, `/never` not at all.
+/// A server that answers `METHOD PATH BODY`, `/later` a moment later; `/large` answers without end,
+/// `/never` not at all.
 struct Daemon {
     address: SocketAddr,
+    tally: Tally,
     shutdown: Shutdown,
     task: JoinHandle<Result<(), Error>>,
 }
@@ -30,10 +33,10 @@ struct Daemon {
 impl Daemon {
     async fn start(limits: Limits) -> Self {
         let listener = bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap();
-        let address = listener.local_addr().unwrap();
+        let (address, tally) = (listener.local_addr().unwrap(), limits.tally.clone());
         let shutdown = Shutdown::new();
         let task = tokio::spawn(serve(listener, service_fn(answer), limits, shutdown.clone()));
-        Self { address, shutdown, task }
+        Self { address, tally, shutdown, task }
     }
 
     async fn connect(&self) -> TcpStream {
@@ -52,6 +55,9 @@ async fn answer(request: Request<Body>) -> Result<Response<Body>, Infallible> {
     let line = format!("{} {}", request.method(), request.uri().path());
     if request.uri().path() == "/never" {
         std::future::pending::<()>().await;
+    }
+    if request.uri().path() == "/later" {
+        tokio::task::yield_now().await;
     }
     if request.uri().path() == "/large" {
         let zeros = std::iter::repeat_with(|| Ok::<_, Infallible>(vec![0; 64 * 1024].into()));
@@ -212,6 +218,32 @@ async fn cuts_off_whoever_is_too_slow() {
 }
 
 #[tokio::test]
+async fn a_connection_is_idle_after_its_answer() {
+    let idle_timeout = Duration::from_millis(100);
+    let daemon = Daemon::start(Limits { idle_timeout, ..Limits::default() }).await;
+    for path in ["/at-once", "/later"] {
+        let mut stream = daemon.connect().await;
+        let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        assert!(read_answer(&mut stream).await.ends_with(&format!("GET {path} ")));
+        assert_eq!(read_to_end(&mut stream).await, "");
+    }
+}
+
+#[tokio::test]
+async fn empty_lines_are_no_request() {
+    let idle_timeout = Duration::from_millis(100);
+    let daemon = Daemon::start(Limits { idle_timeout, ..Limits::default() }).await;
+    let mut stream = daemon.connect().await;
+    let cut = async {
+        while stream.write_all(b"\r\n").await.is_ok() {
+            tokio::time::sleep(idle_timeout / 4).await;
+        }
+    };
+    timeout(SOON, cut).await.expect("it is cut off");
+}
+
+#[tokio::test]
 async fn a_request_in_progress_is_not_idle() {
     let limits = Limits { idle_timeout: Duration::from_millis(50), ..Limits::default() };
     let daemon = Daemon::start(limits).await;
@@ -231,6 +263,25 @@ async fn an_idle_connection_makes_room_for_a_new_one() {
     next.write_all(b"GET /b HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
     assert!(read_answer(&mut next).await.ends_with("GET /b "));
     assert_eq!(read_to_end(&mut idle).await, "");
+}
+
+#[tokio::test]
+async fn whoever_is_about_to_ask_does_not_make_room() {
+    let daemon = Daemon::start(Limits { connections_max: 1, ..Limits::default() }).await;
+    let mut first = daemon.connect().await;
+    first.write_all(b"GET /a HTTP/1.1\r\nHost: localhost\r\n").await.unwrap();
+    let mut next = daemon.connect().await;
+    // It is asked for room while the head is not whole: the next one gets in only after the first.
+    let waited = async {
+        while daemon.tally.count(Event::Waited) == 0 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    timeout(SOON, waited).await.expect("one waits");
+    first.write_all(b"\r\n").await.unwrap();
+    assert!(read_answer(&mut first).await.ends_with("GET /a "));
+    next.write_all(b"GET /b HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
+    assert!(read_answer(&mut next).await.ends_with("GET /b "));
 }
 
 #[tokio::test]
