@@ -121,10 +121,11 @@ impl Room {
         let mut peers = lock(&self.peers);
         let count = peers.entry(neighborhood(peer.ip())).or_default();
         // The last one out removes it; here at least one is in.
-        let most = match self.limits.host {
+        let is_proxy = self.limits.host.is_some() && peer.ip().to_canonical().is_loopback();
+        let most = match is_proxy {
             // All come from the proxy's address, long polls too: the bound is the proxy's to set.
-            Some(_) => usize::MAX,
-            None => self.limits.peer_connections_max.max(1),
+            true => usize::MAX,
+            false => self.limits.peer_connections_max.max(1),
         };
         let enters = *count < most;
         *count += usize::from(enters);
@@ -163,6 +164,20 @@ mod tests {
     fn check(one: &str, other: &str, are_one: bool) {
         let [one, other] = [one, other].map(|it| neighborhood(it.parse().unwrap()));
         assert_eq!(one == other, are_one, "{one} {other}");
+    }
+
+    #[test]
+    fn a_proxy_on_this_machine_may_have_more_and_nobody_else() {
+        let host = Some("docs.example".to_owned());
+        let limits = Limits { host, peer_connections_max: 1, ..Limits::default() };
+        let room = Room::new(Arc::new(limits));
+        let enters = |peer: &str| room.enter(SocketAddr::new(peer.parse().unwrap(), 1));
+        let check = |peer, expected| assert_eq!([enters(peer), enters(peer)], expected, "{peer}");
+        check("127.0.0.1", [true, true]);
+        check("::ffff:127.0.0.1", [true, true]);
+        check("::1", [true, true]);
+        check("10.0.0.1", [true, false]);
+        check("2001:db8::1", [true, false]);
     }
 
     #[test]
