@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 
 use ring::rand::{SecureRandom as _, SystemRandom};
 use ring::signature::{ED25519, Ed25519KeyPair, KeyPair as _, UnparsedPublicKey};
+use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 /// The file in the data directory.
 pub const FILE_NAME: &str = "identity.key";
@@ -193,25 +194,36 @@ fn create(path: &Path) -> Result<(), Error> {
     random.fill(&mut name).map_err(|_unsaid| Error::Random)?;
     let new = path.with_extension(format!("{}.new", hex(&name)));
     let failed = |source| Error::File { path: path.to_owned(), source };
-    let write = || {
-        let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(MODE).open(&new)?;
-        writeln!(file, "{}", hex(&seed))?;
-        file.sync_all()
-    };
-    write().map_err(failed)?;
-    let placed = match fs::hard_link(&new, path) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        // Not every file system has links.
-        Err(_) => fs::rename(&new, path),
-        Ok(()) => Ok(()),
-    };
-    // Gone already if it was renamed.
-    let _ = fs::remove_file(&new);
+    let file = fs::OpenOptions::new().write(true).create_new(true).mode(MODE).open(&new);
+    let placed = file.and_then(|mut file| {
+        let written = writeln!(file, "{}", hex(&seed)).and_then(|()| file.sync_all());
+        let placed = written.and_then(|()| place(&new, path));
+        // What is not in its place, for whatever reason, must not lie about.
+        let _ = fs::remove_file(&new);
+        placed
+    });
     placed.map_err(failed)?;
     let above = path.parent().filter(|it| !it.as_os_str().is_empty());
     fs::File::open(above.unwrap_or_else(|| Path::new(".")))
         .and_then(|it| it.sync_all())
         .map_err(failed)
+}
+
+/// Gives a file its name, unless there is one of that name.
+fn place(new: &Path, path: &Path) -> io::Result<()> {
+    let linked = match fs::hard_link(new, path) {
+        // Not every file system has links.
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            renameat_with(CWD, new, CWD, path, RenameFlags::NOREPLACE).map_err(io::Error::from)
+        }
+        outcome => outcome,
+    };
+    match linked {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        // Nor can every one rename in this way.
+        Err(_) => fs::rename(new, path),
+        Ok(()) => Ok(()),
+    }
 }
 
 #[cfg(test)]
@@ -250,6 +262,23 @@ mod tests {
         fs::set_permissions(file(&dir), fs::Permissions::from_mode(MODE)).unwrap();
         fs::write(file(&dir), "no key\n").unwrap();
         assert!(matches!(Identity::load_or_create(dir.path()), Err(Error::Text { .. })));
+    }
+
+    #[test]
+    fn a_key_that_cannot_be_placed_is_not_left_behind() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(format!("key.{}", "name-too-long".repeat(30)));
+        assert!(matches!(create(&path), Err(Error::File { .. })));
+        assert_eq!(dir.path().read_dir().unwrap().count(), 0);
+    }
+
+    #[test]
+    fn of_two_keys_the_first_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let made = Identity::load_or_create(dir.path()).unwrap();
+        create(&file(&dir)).unwrap();
+        assert_eq!(Identity::load_or_create(dir.path()).unwrap().key(), made.key());
+        assert_eq!(dir.path().read_dir().unwrap().count(), 1);
     }
 
     fn file(dir: &tempfile::TempDir) -> PathBuf {
