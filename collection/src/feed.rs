@@ -258,18 +258,24 @@ impl FeedServer {
             file.answer(&mut response);
             return Ok(Some(response));
         }
+        // A commit wakes many who then want the same: one puts it together, and the others find it.
+        let _turn = self.shared.hot.turn().await;
         let this = self.clone();
-        blocking(move || this.assemble(have, &view).map(Some)).await
+        blocking(move || this.assemble(have)).await
     }
 
-    /// Puts together the answer with what follows `have`.
-    fn assemble(&self, have: Version, view: &View) -> Result<Response<Body>, Error> {
+    /// Puts together the answer with what follows `have`; `None` if a snapshot is due.
+    fn assemble(&self, have: Version) -> Result<Option<Response<Body>>, Error> {
+        let view = self.shared.collection.inner.log.view();
+        if !follows(&view, have) {
+            return Ok(None);
+        }
         view.is_sound(have.serial)?;
         let parts = view.parts(have.serial).0;
         let tail = Bytes::from(member::end_mark(view.version));
         let length = served::bytes_of(&parts) + tail.len() as u64;
         let mut response = self.delta(have, view.version, length);
-        match self.shared.hot.make(view, have.serial, &parts, &tail) {
+        match self.shared.hot.make(&view, have.serial, &parts, &tail) {
             Ok(Some(file)) => file.answer(&mut response),
             Ok(None) => *response.body_mut() = served::body(&parts, &tail, 0, length),
             Err(error) => {
@@ -278,7 +284,7 @@ impl FeedServer {
                 return Err(Error::io("cannot read a segment in", dir, error));
             }
         }
-        Ok(response)
+        Ok(Some(response))
     }
 
     /// Makes an answer with a delta of `length` bytes, but for its body.

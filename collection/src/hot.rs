@@ -9,7 +9,8 @@ use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use net::sendfile::MemoryFile;
+use net::sendfile::{Memory, MemoryFile};
+use tokio::sync::Mutex as AsyncMutex;
 
 use crate::change::Version;
 use crate::log::View;
@@ -21,6 +22,9 @@ const ANSWER_BYTES_MAX: u64 = 4 << 20;
 const ANSWER_BYTES_MIN: u64 = 16 << 10;
 /// Most bytes of all answers kept.
 const BYTES_MAX: u64 = 16 << 20;
+/// Most bytes of all answers kept and of those that slow readers still hold. Beyond that an answer is
+/// read anew for each reader, piece by piece as it takes them.
+const LIVE_BYTES_MAX: u64 = 64 << 20;
 /// Most answers kept.
 const ANSWERS_MAX: usize = 64;
 
@@ -31,6 +35,10 @@ type State = (Version, u64);
 #[derive(Debug, Default)]
 pub(crate) struct Hot {
     kept: Mutex<Kept>,
+    /// What is kept, and what is still on its way to slow readers.
+    memory: Memory,
+    /// One answer is put together at a time: the others may want the same.
+    turn: AsyncMutex<()>,
 }
 
 #[derive(Debug, Default)]
@@ -41,18 +49,26 @@ struct Kept {
 }
 
 impl Hot {
+    /// Waits until nobody else puts an answer together. What was not found before may be by then.
+    pub(crate) async fn turn(&self) -> tokio::sync::MutexGuard<'_, ()> {
+        self.turn.lock().await
+    }
+
     /// Returns the answer to whoever has come to `since`.
     pub(crate) fn find(&self, view: &View, since: u64) -> Option<MemoryFile> {
-        let files = &mut self.kept(view).files;
-        let at = files.iter().position(|(known, _)| *known == since)?;
-        let found = files.remove(at);
+        let mut kept = self.kept();
+        if kept.state != state(view) {
+            return None;
+        }
+        let at = kept.files.iter().position(|(known, _)| *known == since)?;
+        let found = kept.files.remove(at);
         let file = found.1.clone();
-        files.push(found);
+        kept.files.push(found);
         Some(file)
     }
 
-    /// Returns the parts and the tail as a file in memory, to be found from now on; `None` if they
-    /// are not worth one, or there can be none.
+    /// Returns the parts and the tail as a file in memory, to be found from now on, if it is not there
+    /// already; `None` if they are not worth one, or there can be none. Blocks.
     ///
     /// # Errors
     ///
@@ -64,21 +80,21 @@ impl Hot {
         parts: &[Part],
         tail: &Bytes,
     ) -> io::Result<Option<MemoryFile>> {
+        if let Some(file) = self.find(view, since) {
+            return Ok(Some(file));
+        }
+        self.leave_behind(view);
         let len = served::bytes_of(parts) + tail.len() as u64;
-        if !(ANSWER_BYTES_MIN..=ANSWER_BYTES_MAX).contains(&len) {
+        if !(ANSWER_BYTES_MIN..=ANSWER_BYTES_MAX).contains(&len)
+            || LIVE_BYTES_MAX < self.memory.bytes() + len
+        {
             return Ok(None);
         }
         let mut misread = false;
         let mut pieces = served::pieces(parts, tail, 0, len);
-        match MemoryFile::of(|| pieces().inspect_err(|_error| misread = true)) {
+        match MemoryFile::of(&self.memory, || pieces().inspect_err(|_error| misread = true)) {
             Ok(file) => {
-                let files = &mut self.kept(view).files;
-                files.retain(|(known, _)| *known != since);
-                files.push((since, file.clone()));
-                let mut bytes: u64 = files.iter().map(|(_, file)| file.len()).sum();
-                while BYTES_MAX < bytes || ANSWERS_MAX < files.len() {
-                    bytes -= files.remove(0).1.len();
-                }
+                drop(self.keep(view, since, file.clone()));
                 Ok(Some(file))
             }
             Err(error) if misread => Err(error),
@@ -87,29 +103,61 @@ impl Hot {
         }
     }
 
+    /// Keeps an answer, if it is one to the present state; returns those that have to go for it. To
+    /// let go of them takes time: not under the lock.
+    fn keep(&self, view: &View, since: u64, file: MemoryFile) -> Vec<(u64, MemoryFile)> {
+        let mut kept = self.kept();
+        if kept.state != state(view) {
+            return vec![(since, file)];
+        }
+        let files = &mut kept.files;
+        let mut gone = Vec::new();
+        files.push((since, file));
+        let mut bytes: u64 = files.iter().map(|(_, file)| file.len()).sum();
+        while BYTES_MAX < bytes || ANSWERS_MAX < files.len() {
+            let first = files.remove(0);
+            bytes -= first.1.len();
+            gone.push(first);
+        }
+        gone
+    }
+
     /// Lets go of all: it has what is to be purged.
     pub(crate) fn clear(&self) {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner).files.clear();
+        // Whoever puts one together now finds another state here, and it is not kept.
+        let all = std::mem::take(&mut *self.kept());
+        drop(all);
     }
 
     /// Forgets what leads to another state: nobody is given that any more.
-    fn kept(&self, view: &View) -> MutexGuard<'_, Kept> {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let state = (view.version, view.compacted);
-        if kept.state != state {
-            *kept = Kept { state, files: Vec::new() };
+    fn leave_behind(&self, view: &View) {
+        let mut kept = self.kept();
+        if kept.state != state(view) {
+            let fresh = Kept { state: state(view), files: Vec::new() };
+            let stale = std::mem::replace(&mut *kept, fresh);
+            drop(kept);
+            drop(stale);
         }
-        kept
     }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn state(view: &View) -> State {
+    (view.version, view.compacted)
 }
 
 #[cfg(test)]
 mod tests {
+    use http::{Request, header};
     use soif::Record;
 
     use super::*;
     use crate::change::{Batch, Change, GATHERER_ID, Stamp};
     use crate::collection::Collection;
+    use crate::feed::{FeedOptions, FeedServer};
     use crate::options::Options;
 
     fn filled(dir: &std::path::Path) -> Collection {
@@ -146,12 +194,49 @@ mod tests {
         for since in 0..97 {
             ask(&hot, &collection, since).unwrap();
         }
-        let kept = std::mem::take(&mut hot.kept(&view()).files);
+        let kept = std::mem::take(&mut hot.kept().files);
         let bytes: u64 = kept.iter().map(|(_, file)| file.len()).sum();
         assert!(bytes <= BYTES_MAX && kept.len() <= ANSWERS_MAX, "{bytes} bytes");
         ask(&hot, &collection, 80).unwrap();
         collection.compact(Stamp(3)).unwrap();
         assert!(hot.find(&view(), 80).is_none(), "what was compacted away is not to be kept");
+    }
+
+    #[tokio::test]
+    async fn what_many_want_at_once_is_put_together_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let collection = filled(dir.path());
+        let epoch = collection.version().epoch;
+        let server = FeedServer::new(collection, FeedOptions::default());
+        let mut asked = tokio::task::JoinSet::new();
+        for _ in 0..50 {
+            let server = server.clone();
+            let request = Request::get(format!("/feed?since=10&epoch={epoch}")).body(()).unwrap();
+            asked.spawn(async move { server.respond(request).await });
+        }
+        // The answers are kept until all are there.
+        let answers = asked.join_all().await;
+        let len = answers[0].headers()[header::CONTENT_LENGTH].to_str().unwrap();
+        assert_eq!(server.shared.hot.memory.bytes(), len.parse::<u64>().unwrap());
+        assert_eq!(answers.len(), 50);
+    }
+
+    #[test]
+    fn what_slow_readers_hold_is_bounded() {
+        let dir = tempfile::tempdir().unwrap();
+        let collection = filled(dir.path());
+        let hot = Hot::default();
+        let mut held = Vec::new();
+        while let Some(file) = ask(&hot, &collection, held.len() as u64 % 90).unwrap() {
+            // Nobody else finds it.
+            hot.clear();
+            held.push(file);
+        }
+        assert!(LIVE_BYTES_MAX - ANSWER_BYTES_MAX <= hot.memory.bytes());
+        assert!(hot.memory.bytes() <= LIVE_BYTES_MAX);
+        drop(held);
+        assert_eq!(hot.memory.bytes(), 0);
+        assert!(ask(&hot, &collection, 0).unwrap().is_some());
     }
 
     #[test]

@@ -11,6 +11,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll};
 
@@ -29,28 +30,59 @@ const HOLE_BYTES: usize = 1 << 20;
 /// Bytes that are read at once where the kernel does not send.
 const PIECE_BYTES: usize = 128 << 10;
 
+/// Memory that files take, for as long as any clone of them is about. Clones count as one.
+#[derive(Clone, Debug, Default)]
+pub struct Memory(Arc<AtomicU64>);
+
+impl Memory {
+    /// Returns how much the files take, in bytes.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
 /// A file in memory that never changes. Cheap to clone; it goes with its last clone, or when what is
 /// on its way has arrived.
 #[derive(Clone, Debug)]
 pub struct MemoryFile {
-    file: Arc<File>,
+    file: Arc<Counted>,
     len: u64,
 }
 
+/// A file, and where its bytes are counted.
+#[derive(Debug)]
+struct Counted {
+    file: File,
+    len: u64,
+    memory: Memory,
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.memory.0.fetch_sub(self.len, Ordering::Relaxed);
+    }
+}
+
 impl MemoryFile {
-    /// Makes a file of what `read` gives, until it gives nothing more.
+    /// Makes a file of what `read` gives, until it gives nothing more, in this memory.
     ///
     /// # Errors
     ///
     /// That of `read`; or the system's: send the bytes in another way.
-    pub fn of(mut read: impl FnMut() -> io::Result<Option<Bytes>>) -> io::Result<Self> {
-        let mut file = File::from(memfd_create("answer", MemfdFlags::CLOEXEC)?);
-        let mut len = 0;
+    pub fn of(
+        memory: &Memory,
+        mut read: impl FnMut() -> io::Result<Option<Bytes>>,
+    ) -> io::Result<Self> {
+        let file = File::from(memfd_create("answer", MemfdFlags::CLOEXEC)?);
+        let mut counted = Counted { file, len: 0, memory: memory.clone() };
         while let Some(piece) = read()? {
-            file.write_all(&piece)?;
-            len += piece.len() as u64;
+            counted.file.write_all(&piece)?;
+            let len = piece.len() as u64;
+            counted.len += len;
+            memory.0.fetch_add(len, Ordering::Relaxed);
         }
-        Ok(Self { file: Arc::new(file), len })
+        Ok(Self { len: counted.len, file: Arc::new(counted) })
     }
 
     /// Its length, in bytes.
@@ -78,7 +110,7 @@ impl MemoryFile {
         let read = move || {
             let size = usize::try_from(len - at).unwrap_or(PIECE_BYTES).min(PIECE_BYTES);
             let mut piece = vec![0; size];
-            file.read_exact_at(&mut piece, at)?;
+            file.file.read_exact_at(&mut piece, at)?;
             at += size as u64;
             Ok((size != 0).then(|| piece.into()))
         };
@@ -140,7 +172,7 @@ impl Outbox {
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
                 Poll::Pending => return Poll::Pending,
             }
-            let send = || Ok(sendfile(stream, &file.file, Some(sent), left.min(most))?);
+            let send = || Ok(sendfile(stream, &file.file.file, Some(sent), left.min(most))?);
             match stream.try_io(Interest::WRITABLE, send) {
                 Ok(0) => return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into())),
                 Ok(count) => {

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::BodyExt;
 use net::body::{self, Body};
-use net::sendfile::MemoryFile;
+use net::sendfile::{Memory, MemoryFile};
 use net::server::{Limits, bind, serve};
 use net::shutdown::Shutdown;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -30,7 +30,7 @@ fn content(len: usize) -> Vec<u8> {
 fn file(len: usize) -> MemoryFile {
     let mut pieces: Vec<Bytes> =
         content(len).chunks(100_000).rev().map(|it| it.to_vec().into()).collect();
-    MemoryFile::of(move || Ok(pieces.pop())).unwrap()
+    MemoryFile::of(&Memory::default(), move || Ok(pieces.pop())).unwrap()
 }
 
 /// `/file/LEN` is sent by the kernel, anything else is its own path.
@@ -164,9 +164,24 @@ async fn the_body_can_be_read_by_others_too() {
 }
 
 #[test]
+fn a_file_is_counted_once_while_it_is_about() {
+    let memory = Memory::default();
+    let mut pieces = vec![Bytes::from_static(b"two"), Bytes::from_static(b"one")];
+    let file = MemoryFile::of(&memory, || Ok(pieces.pop())).unwrap();
+    let mut response = Response::new(body::empty());
+    file.answer(&mut response);
+    drop(file.clone());
+    drop(file);
+    assert_eq!(memory.bytes(), 6, "the answer has it");
+    drop(response);
+    assert_eq!(memory.bytes(), 0);
+}
+
+#[test]
 fn what_cannot_be_read_makes_no_file() {
     let mut pieces =
         vec![Err(std::io::Error::other("damaged")), Ok(Some(Bytes::from_static(b"x")))];
-    let error = MemoryFile::of(move || pieces.pop().unwrap()).unwrap_err();
-    assert_eq!(error.to_string(), "damaged");
+    let memory = Memory::default();
+    let error = MemoryFile::of(&memory, move || pieces.pop().unwrap()).unwrap_err();
+    assert_eq!((error.to_string(), memory.bytes()), ("damaged".to_owned(), 0));
 }
