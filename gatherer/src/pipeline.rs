@@ -74,6 +74,8 @@ pub(crate) struct Run<'a> {
     pub(crate) walk: Walk,
     /// The root without links.
     pub(crate) real: PathBuf,
+    /// The gatherer's own folder without links.
+    pub(crate) own: PathBuf,
     /// Room for what waits to be committed.
     pub(crate) room: Room,
     /// Whether every file is to be published again, whatever its note says.
@@ -97,11 +99,11 @@ pub(crate) fn run(
 ) -> Result<(), collection::Error> {
     let walk = site.next_walk();
     let (room, failed) = (Room::new(PREPARED_BYTES_MAX), AtomicBool::new(false));
-    let directory = &plan.root.directory;
-    let real = std::fs::canonicalize(directory).unwrap_or_else(|_gone| directory.clone());
+    let real = without_links(&plan.root.directory);
+    let own = without_links(&plan.data);
     let regather = lock(&tract.note).regather;
     let prints = lock(&tract.known).prints();
-    let run = Run { site, plan, tract, walk, real, room, regather, prints, stop, failed };
+    let run = Run { site, plan, tract, walk, real, own, room, regather, prints, stop, failed };
     let (candidates, to_read) = sync_channel::<Candidate>(CANDIDATES_MAX);
     let (prepared, to_commit) = sync_channel::<Prepared>(PREPARED_MAX);
     let to_read = Arc::new(Mutex::new(to_read));
@@ -246,8 +248,9 @@ impl Run<'_> {
                     counts.done.fetch_add(1, Relaxed);
                 }
             }
-        }
-    }
+/// Returns the path without links; as it is if nothing is there.
+fn without_links(path: &Path) -> PathBuf {
+    std::fs::canonicalize(path).unwrap_or_else(|_gone| path.to_path_buf())
 }
 
 /// Puts what lies above them in the place of the deepest of `unread`, none of which is above `top`:
@@ -296,6 +299,7 @@ mod tests {
         let tract = site.tract(&plans[0].url).unwrap();
         let walk = || Run {
             site,
+            own: without_links(&plans[0].data),
             plan: &plans[0],
             tract: &tract,
             walk: site.next_walk(),

@@ -92,7 +92,8 @@ fn fetch(run: &Run<'_>, candidate: &Candidate) -> Option<Content> {
     let (site, path) = (run.site, &candidate.path);
     let most = run.plan.read_bytes_max;
     let (now_ms, stopped) = (clock::now_ms(), || run.is_stopped());
-    let read = file::read(path, &run.real, most, candidate.linked, now_ms, &stopped);
+    let place = (&*run.real, &*run.own);
+    let read = file::read(path, place, most, candidate.linked, now_ms, &stopped);
     let reason = match read {
         Ok(content) => {
             let count = content.bytes.len() as u64;
@@ -107,7 +108,7 @@ fn fetch(run: &Run<'_>, candidate: &Candidate) -> Option<Content> {
         }
         Err(Refused::NotAFile) => "special",
         Err(Refused::Outside) => {
-            let message = "a link leads out of the root".to_owned();
+            let message = "a link leads out of the root, or to the gatherer's own data".to_owned();
             site.problem_met(run.walk, path.clone(), "link-escape", message);
             "link-escape"
         }

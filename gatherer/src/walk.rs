@@ -14,6 +14,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::FileType;
@@ -66,6 +67,41 @@ pub struct Trouble {
     pub unseen: bool,
 }
 
+/// What the names of a ground lead to when a walk begins.
+#[derive(Debug)]
+struct Real {
+    /// The root without links.
+    top: PathBuf,
+    /// Device and inode of the gatherer's own folder: it may be met under any name, through a link or
+    /// where a part of the tree is mounted a second time.
+    data: Option<(u64, u64)>,
+}
+
+impl Real {
+    fn of(ground: &Ground<'_>) -> Self {
+        let top = ground.root.directory.as_path();
+        Self {
+            top: fs::canonicalize(top).unwrap_or_else(|_gone| top.to_path_buf()),
+            data: identity(ground.data),
+        }
+    }
+
+    /// Whether a directory is the gatherer's own folder.
+    fn is_data(&self, directory: &Path) -> bool {
+        self.data.is_some() && identity(directory) == self.data
+    }
+
+    /// Whether `path` is the gatherer's own folder, or lies in it.
+    fn is_in_data(&self, path: &Path) -> bool {
+        path.ancestors().any(|it| self.is_data(it))
+    }
+}
+
+/// Returns the device and the inode that a path leads to.
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    fs::metadata(path).ok().map(|it| (it.dev(), it.ino()))
+}
+
 /// Whether a walk goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Go {
@@ -110,12 +146,11 @@ impl Ground<'_> {
     /// and everything below, and hands every entry to `meet`, from several threads. What is not there
     /// is not met.
     pub fn walk(&self, starts: &[PathBuf], meet: &(dyn Fn(Met<'_>) -> Go + Sync)) {
-        let top = self.root.directory.as_path();
-        let canonical = fs::canonicalize(top).unwrap_or_else(|_gone| top.to_path_buf());
+        let real = Real::of(self);
         if self.root.gitignore {
-            ignoring::walk(self, starts, &canonical, meet);
+            ignoring::walk(self, starts, &real, meet);
         } else {
-            direct::walk(self, starts, &canonical, meet);
+            direct::walk(self, starts, &real, meet);
         }
     }
 
@@ -133,21 +168,16 @@ impl Ground<'_> {
     }
 
     /// Looks at an entry.
-    fn visit(
-        &self,
-        entry: &Entry<'_>,
-        canonical: &Path,
-        meet: &(dyn Fn(Met<'_>) -> Go + Sync),
-    ) -> Next {
+    fn visit(&self, entry: &Entry<'_>, real: &Real, meet: &(dyn Fn(Met<'_>) -> Go + Sync)) -> Next {
         let (path, top) = (entry.path, self.root.directory.as_path());
         let (below, is_dir) = (below(path, top), entry.kind.is_dir());
-        // What lies in it is met only by way of it, or as a start.
-        if (is_dir || entry.is_start) && path.starts_with(self.data) {
+        // What lies in it is met only by way of it, by a link, or as a start.
+        if is_dir && real.is_data(path) || entry.is_start && real.is_in_data(path) {
             return meet(Met::LeftOut("own-data")).into();
         }
         if entry.is_link && path != top {
             let left = self.filter.leaves_out_directory(below).map(reason);
-            match left.map_or_else(|| self.link(path, canonical), |left| Err(Met::LeftOut(left))) {
+            match left.map_or_else(|| self.link(path, real), |left| Err(Met::LeftOut(left))) {
                 Ok(()) => {}
                 Err(met) => return meet(met).into(),
             }
@@ -202,7 +232,7 @@ impl Ground<'_> {
     }
 
     /// Says whether to follow a link, or what it counts as instead.
-    fn link(&self, path: &Path, canonical: &Path) -> Result<(), Met<'static>> {
+    fn link(&self, path: &Path, real: &Real) -> Result<(), Met<'static>> {
         let bad = |kind, message: String| {
             Err(Met::Trouble(Trouble {
                 path: Some(path.to_path_buf()),
@@ -218,9 +248,12 @@ impl Ground<'_> {
             }
             Err(error) => return bad("link-broken", format!("the link leads nowhere: {error}")),
         };
-        if !target.starts_with(canonical) {
+        if !target.starts_with(&real.top) {
             let message = format!("the link leads out of the root, to {}", target.display());
             return bad("link-escape", message);
+        }
+        if real.is_in_data(&target) {
+            return Err(Met::LeftOut("own-data"));
         }
         let parent = path.parent().unwrap_or(path);
         let real_parent = fs::canonicalize(parent).unwrap_or_else(|_gone| parent.to_path_buf());
@@ -229,7 +262,7 @@ impl Ground<'_> {
             return bad("link-loop", message);
         }
         let below = parent.strip_prefix(&self.root.directory).unwrap_or(parent);
-        if self.root.symlinks == Symlinks::Skip || real_parent != canonical.join(below) {
+        if self.root.symlinks == Symlinks::Skip || real_parent != real.top.join(below) {
             return Err(Met::LeftOut("link"));
         }
         Ok(())
@@ -329,8 +362,13 @@ mod tests {
 
     #[track_caller]
     fn check_all(root: &Root, starts: &[PathBuf], expected: &[&str]) {
+        check_with(root, starts, Path::new("/none"), expected);
+    }
+
+    #[track_caller]
+    fn check_with(root: &Root, starts: &[PathBuf], data: &Path, expected: &[&str]) {
         let filter = Filter::new(root).unwrap();
-        let ground = Ground { root, filter: &filter, data: Path::new("/none"), threads: 2 };
+        let ground = Ground { root, filter: &filter, data, threads: 2 };
         let met = Mutex::new(Vec::new());
         ground.walk(starts, &|it| {
             let line = match it {
@@ -386,6 +424,47 @@ mod tests {
         // link on its way.
         expected.sort_unstable();
         check(&root, folder.path(), &expected);
+    }
+
+    #[test]
+    fn what_is_our_own_is_left_out_under_any_name() {
+        let (folder, _) = tree(&["home/a/f", "home/data/identity.key", "home/data/c/segment"]);
+        symlink("home", folder.path().join("nfs")).unwrap();
+        let (home, nfs) = (folder.path().join("home"), folder.path().join("nfs"));
+        for gitignore in [false, true] {
+            for (top, data) in [(&home, &nfs), (&nfs, &home), (&nfs, &nfs)] {
+                let root = Root { gitignore, ..Root::new(top) };
+                let data = data.join("data");
+                check_with(&root, std::slice::from_ref(top), &data, &["- own-data", "a/f"]);
+                // What a watcher names.
+                let named = ["data", "data/c", "data/c/segment"];
+                let starts = named.map(|it| vec![top.join(it)]);
+                for start in &starts {
+                    check_with(&root, start, &data, &["- own-data"]);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn no_link_leads_to_what_is_our_own() {
+        let (folder, mut root) = tree(&["x/f", "x/data/identity.key", "x/data/c/segment"]);
+        let link = |to: &str, at: &str| symlink(to, folder.path().join(at)).unwrap();
+        link("x/data", "to-data");
+        link("x/data/c", "to-part");
+        link("x/data/identity.key", "to-key");
+        link("x", "to-above");
+        root.symlinks = Symlinks::Follow;
+        let top = [folder.path().to_path_buf()];
+        let expected = ["- own-data"; 5].into_iter().chain(["to-above/f", "x/f"]);
+        let expected: Vec<&str> = expected.collect();
+        for gitignore in [false, true] {
+            root.gitignore = gitignore;
+            check_with(&root, &top, &folder.path().join("x/data"), &expected);
+        }
+        root.gitignore = false;
+        let named = [folder.path().join("to-above/data/identity.key")];
+        check_with(&root, &named, &folder.path().join("x/data"), &["- own-data"]);
     }
 
     #[test]
@@ -469,9 +548,8 @@ mod tests {
     /// What the walker of our own says, or the other, sorted.
     fn met(ground: &Ground<'_>, starts: &[PathBuf], is_own: bool) -> Vec<String> {
         let said = Mutex::new(Vec::new());
-        let canonical = fs::canonicalize(&ground.root.directory).unwrap();
         let walk = if is_own { direct::walk } else { ignoring::walk };
-        walk(ground, starts, &canonical, &|it| {
+        walk(ground, starts, &Real::of(ground), &|it| {
             said.lock().unwrap().push(format!("{it:?}"));
             Go::On
         });

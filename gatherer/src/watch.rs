@@ -147,9 +147,19 @@ pub(crate) fn in_words(error: &notify::Error) -> String {
 #[derive(Clone, Debug)]
 struct Watched {
     directory: PathBuf,
+    /// The gatherer's own folder: if it lies in the root, as what happens in it is named.
     data: PathBuf,
     hidden: bool,
     gitignore: bool,
+}
+
+/// Returns the path of `data` as it is reached from `directory`, whatever links either leads through;
+/// `data` itself if it does not lie there.
+fn as_seen_from(directory: &Path, data: &Path) -> PathBuf {
+    let (top, real) = (std::fs::canonicalize(directory), std::fs::canonicalize(data));
+    let below =
+        top.ok().zip(real.as_ref().ok()).and_then(|(top, real)| real.strip_prefix(top).ok());
+    below.map_or_else(|| data.to_path_buf(), |below| directory.join(below))
 }
 
 impl Watched {
@@ -190,7 +200,7 @@ impl Watcher {
             .iter()
             .map(|plan| Watched {
                 directory: plan.root.directory.clone(),
-                data: plan.data.clone(),
+                data: as_seen_from(&plan.root.directory, &plan.data),
                 hidden: plan.root.hidden,
                 gitignore: plan.root.gitignore,
             })
@@ -337,6 +347,22 @@ mod tests {
         assert_eq!(place(&root, "/.r/.git/.ignore"), None);
         root.hidden = true;
         assert!(place(&root, "/.r/.git/index").is_some());
+    }
+
+    #[test]
+    fn our_own_folder_is_known_by_the_name_that_events_have() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        std::fs::create_dir_all(at("home/data")).unwrap();
+        std::os::unix::fs::symlink("home", at("nfs")).unwrap();
+        let check = |directory: &str, data: &str, expected: &str| {
+            assert_eq!(as_seen_from(&at(directory), &at(data)), at(expected));
+        };
+        check("home", "home/data", "home/data");
+        check("nfs", "home/data", "nfs/data");
+        check("home", "nfs/data", "home/data");
+        check("home/data", "home", "home");
+        check("none", "nfs/data", "nfs/data");
     }
 
     #[test]

@@ -52,7 +52,8 @@ pub enum Refused {
     Gone,
     /// It is not a regular file (any more).
     NotAFile,
-    /// It lies elsewhere: a link has taken the place of a directory on the way to it.
+    /// It lies elsewhere, or among what is our own: a link has taken the place of a directory on the
+    /// way to it.
     Outside,
     /// The run is being stopped.
     Cancelled,
@@ -71,15 +72,16 @@ pub fn stat_of(metadata: &Metadata) -> Stat {
 }
 
 /// Reads the file at `path`, at most `bytes_max` of it, at `now_ms` (Unix milliseconds). A symbolic
-/// link is only followed when `follow` says so, and never out of the directory `within`, which is
-/// named without links: who may write below it could else have read what only we may read.
+/// link is only followed when `follow` says so, and never out of the directory `within` or into
+/// `without`, both of which are named without links: who may write below the one could else have read
+/// what only we may read.
 ///
 /// # Errors
 ///
 /// Why there is nothing to summarize; only [`Refused::Unreadable`] is a problem to name.
 pub fn read(
     path: &Path,
-    within: &Path,
+    (within, without): (&Path, &Path),
     bytes_max: u64,
     follow: bool,
     now_ms: u64,
@@ -90,7 +92,7 @@ pub fn read(
     if !metadata.is_file() {
         return Err(Refused::NotAFile);
     }
-    if !lies_within(&file, within) {
+    if !lies_within(&file, within, without) {
         return Err(Refused::Outside);
     }
     let stat = stat_of(&metadata);
@@ -124,11 +126,11 @@ pub fn read(
     Ok(Content { bytes: bytes.into(), md5: digest.finish(), stat, sure, truncated })
 }
 
-/// Whether an open file lies below `within`, whatever its path was when it was opened. A system that
-/// cannot say is taken at its path's word.
-fn lies_within(file: &File, within: &Path) -> bool {
+/// Whether an open file lies below `within` and not below `without`, whatever its path was when it was
+/// opened. A system that cannot say is taken at its path's word.
+fn lies_within(file: &File, within: &Path, without: &Path) -> bool {
     let place = format!("/proc/self/fd/{}", file.as_raw_fd());
-    std::fs::read_link(place).is_ok_and(|it| it.starts_with(within))
+    std::fs::read_link(place).is_ok_and(|it| it.starts_with(within) && !it.starts_with(without))
         || !Path::new("/proc/self/fd").exists()
 }
 
@@ -170,9 +172,13 @@ mod tests {
 
     const LATER: u64 = u64::MAX;
 
+    fn anywhere() -> (&'static Path, &'static Path) {
+        (Path::new("/"), Path::new("/none"))
+    }
+
     #[track_caller]
     fn check(path: &Path, follow: bool, expected: &str) {
-        let said = match read(path, Path::new("/"), 4, follow, LATER, &|| false) {
+        let said = match read(path, anywhere(), 4, follow, LATER, &|| false) {
             Ok(content) => {
                 assert_eq!(content.md5, Md5::of(&content.bytes));
                 let text = String::from_utf8_lossy(&content.bytes).into_owned();
@@ -224,7 +230,9 @@ mod tests {
         let path = folder.path().join("f");
         fs::write(&path, "x").unwrap();
         let root = fs::canonicalize(folder.path()).unwrap();
-        let sure = |now_ms| read(&path, &root, 4, false, now_ms, &|| false).unwrap().sure;
+        let sure = |now_ms| {
+            read(&path, (&root, Path::new("/none")), 4, false, now_ms, &|| false).unwrap().sure
+        };
         let date = |at| File::options().write(true).open(&path).unwrap().set_modified(at).unwrap();
         for (nanos, clock_ms) in [(5_000_000, CLOCK_MS), (0, COARSE_CLOCK_MS)] {
             date(UNIX_EPOCH + Duration::new(1_000_000, nanos));
@@ -237,17 +245,21 @@ mod tests {
     fn a_link_on_the_way_leads_nowhere_else() {
         let folder = tempfile::tempdir().unwrap();
         let real = fs::canonicalize(folder.path()).unwrap();
-        for name in ["root/in", "outside", "root-b"] {
+        for name in ["root/in", "root/own", "outside", "root-b"] {
             fs::create_dir_all(real.join(name)).unwrap();
             fs::write(real.join(name).join("f"), "x").unwrap();
         }
         symlink("../outside", real.join("root/d")).unwrap();
         symlink("../root-b", real.join("root/e")).unwrap();
         symlink("in", real.join("root/g")).unwrap();
-        for (name, expected) in [("in", true), ("d", false), ("e", false), ("g", true)] {
+        symlink("own", real.join("root/h")).unwrap();
+        let cases =
+            [("in", true), ("d", false), ("e", false), ("g", true), ("h", false), ("own", false)];
+        for (name, expected) in cases {
             for follow in [false, true] {
                 let path = real.join("root").join(name).join("f");
-                let found = read(&path, &real.join("root"), 4, follow, LATER, &|| false);
+                let (within, without) = (real.join("root"), real.join("root/own"));
+                let found = read(&path, (&within, &without), 4, follow, LATER, &|| false);
                 let outside = matches!(found, Err(Refused::Outside));
                 assert!(found.is_ok() == expected && outside != expected, "{name}");
             }
@@ -259,7 +271,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("f");
         fs::write(&path, "x").unwrap();
-        let refused = read(&path, Path::new("/"), 4, false, LATER, &|| true).unwrap_err();
+        let refused = read(&path, anywhere(), 4, false, LATER, &|| true).unwrap_err();
         assert!(matches!(refused, Refused::Cancelled));
     }
 }

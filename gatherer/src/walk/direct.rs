@@ -16,7 +16,7 @@ use std::thread;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RawDir};
 use rustix::io::Errno;
 
-use super::{Entry, Go, Ground, Met, Next, link_loop, trouble};
+use super::{Entry, Go, Ground, Met, Next, Real, link_loop, trouble};
 use crate::frontier::Stat;
 use crate::site::lock;
 use crate::spec::Symlinks;
@@ -27,15 +27,15 @@ const NAMES_BYTES: usize = 32 * 1024;
 /// No path that is this long, in bytes, can be opened: what lies there could never be read.
 const PATH_BYTES_END: usize = 4_096;
 
-/// As [`Ground::walk`]; `canonical` is the root without links.
+/// As [`Ground::walk`].
 pub(super) fn walk(
     ground: &Ground<'_>,
     starts: &[PathBuf],
-    canonical: &Path,
+    real: &Real,
     meet: &(dyn Fn(Met<'_>) -> Go + Sync),
 ) {
     let (queue, follow) = (Queue::default(), ground.root.symlinks == Symlinks::Follow);
-    let walk = Walk { ground, canonical, meet, queue: &queue, follow };
+    let walk = Walk { ground, real, meet, queue: &queue, follow };
     for start in starts.iter().rev() {
         if let Some(path) = ground.find(start)
             && walk.start(path) == Go::Stop
@@ -57,7 +57,7 @@ pub(super) fn walk(
 /// A walk under way.
 struct Walk<'a> {
     ground: &'a Ground<'a>,
-    canonical: &'a Path,
+    real: &'a Real,
     meet: &'a (dyn Fn(Met<'_>) -> Go + Sync),
     queue: &'a Queue,
     /// Whether links are followed.
@@ -87,13 +87,12 @@ impl Walk<'_> {
         let Ok(name) = std::ffi::CString::new(path.as_os_str().as_bytes()) else { return Go::On };
         let place = Place { directory: CWD, name: &name, path: &path };
         match self.come_to(place, FileType::Unknown, true) {
-            Next::Into => {
-                let is_link = self.follow && path.is_symlink();
+            (Next::Into, is_link) => {
                 self.queue.add(&mut vec![Directory { path, is_link }]);
                 Go::On
             }
-            Next::Past => Go::On,
-            Next::Stop => Go::Stop,
+            (Next::Past, _) => Go::On,
+            (Next::Stop, _) => Go::Stop,
         }
     }
 
@@ -138,12 +137,9 @@ impl Walk<'_> {
             at.push(OsStr::from_bytes(name.to_bytes()));
             let place = Place { directory: opened.as_fd(), name, path: &at };
             match self.come_to(place, entry.file_type(), false) {
-                Next::Into => {
-                    let is_link = entry.file_type().is_symlink();
-                    found.push(Directory { path: at.clone(), is_link });
-                }
-                Next::Past => {}
-                Next::Stop => return Go::Stop,
+                (Next::Into, is_link) => found.push(Directory { path: at.clone(), is_link }),
+                (Next::Past, _) => {}
+                (Next::Stop, _) => return Go::Stop,
             }
             at.pop();
         }
@@ -151,27 +147,28 @@ impl Walk<'_> {
         Go::On
     }
 
-    /// Looks at an entry, which is of this kind as far as its directory says.
-    fn come_to(&self, place: Place<'_>, kind: FileType, is_start: bool) -> Next {
+    /// Looks at an entry, which is of this kind as far as its directory says; returns what to do, and
+    /// whether the entry is a link.
+    fn come_to(&self, place: Place<'_>, kind: FileType, is_start: bool) -> (Next, bool) {
         let look = |flags| rustix::fs::statat(place.directory, place.name, flags);
         let mut kind = kind;
         if kind == FileType::Unknown {
             match look(AtFlags::SYMLINK_NOFOLLOW) {
                 Ok(stat) => kind = FileType::from_raw_mode(stat.st_mode),
-                Err(errno) => return self.fail(place.path, errno).into(),
+                Err(errno) => return (self.fail(place.path, errno).into(), false),
             }
         }
         let is_link = kind.is_symlink();
         if is_link && self.follow {
             match look(AtFlags::empty()) {
                 Ok(stat) => kind = FileType::from_raw_mode(stat.st_mode),
-                Err(errno) => return self.fail(place.path, errno).into(),
+                Err(errno) => return (self.fail(place.path, errno).into(), true),
             }
             if kind.is_dir()
                 && let Some(above) = self.leads_above(place)
             {
                 let trouble = link_loop(place.path.to_path_buf(), above);
-                return self.ground.report(trouble, self.meet).into();
+                return (self.ground.report(trouble, self.meet).into(), true);
             }
         }
         let stat = || {
@@ -182,7 +179,7 @@ impl Walk<'_> {
             look(flags).map(|stat| stat_of(&stat)).map_err(io::Error::from)
         };
         let entry = Entry { path: place.path, kind, is_link, is_start, stat: &stat };
-        self.ground.visit(&entry, self.canonical, self.meet)
+        (self.ground.visit(&entry, self.real, self.meet), is_link)
     }
 
     /// Returns the directory on the way to a link to which the link leads back.
@@ -277,6 +274,34 @@ impl Drop for Turn<'_> {
         state.stopped |= thread::panicking();
         if state.at_work == 0 || state.stopped {
             self.0.news.notify_all();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::filter::Filter;
+    use crate::spec::Root;
+
+    #[test]
+    fn a_link_is_known_as_one_where_its_directory_does_not_say_it() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("a")).unwrap();
+        std::os::unix::fs::symlink("a", folder.path().join("link")).unwrap();
+        let root = Root { symlinks: Symlinks::Follow, ..Root::new(folder.path()) };
+        let filter = Filter::new(&root).unwrap();
+        let ground = Ground { root: &root, filter: &filter, data: Path::new("/none"), threads: 1 };
+        let (real, queue) = (Real::of(&ground), Queue::default());
+        let meet = |_: Met<'_>| Go::On;
+        let walk = Walk { ground: &ground, real: &real, meet: &meet, queue: &queue, follow: true };
+        let opened = fs::File::open(folder.path()).unwrap();
+        for (name, is_link) in [(c"a", false), (c"link", true)] {
+            let path = folder.path().join(name.to_str().unwrap());
+            let place = Place { directory: opened.as_fd(), name, path: &path };
+            assert_eq!(walk.come_to(place, FileType::Unknown, false), (Next::Into, is_link));
         }
     }
 }

@@ -8,15 +8,15 @@ use std::path::{Path, PathBuf};
 use ignore::{DirEntry, WalkBuilder, WalkState};
 use rustix::fs::FileType;
 
-use super::{Entry, Go, Ground, Met, Next, Trouble, is_within, link_loop, trouble};
+use super::{Entry, Go, Ground, Met, Next, Real, Trouble, is_within, link_loop, trouble};
 use crate::fetch::file::stat_of;
 use crate::spec::Symlinks;
 
-/// As [`Ground::walk`]; `canonical` is the root without links.
+/// As [`Ground::walk`].
 pub(super) fn walk(
     ground: &Ground<'_>,
     starts: &[PathBuf],
-    canonical: &Path,
+    real: &Real,
     meet: &(dyn Fn(Met<'_>) -> Go + Sync),
 ) {
     // With `.gitignore` files, every one on the way down counts: walk from the top, once, and leave
@@ -40,7 +40,7 @@ pub(super) fn walk(
     builder.build_parallel().run(|| {
         Box::new(|entry| {
             let next = match entry {
-                Ok(entry) => visit(ground, &entry, narrowed, canonical, meet),
+                Ok(entry) => visit(ground, &entry, narrowed, real, meet),
                 Err(error) => match in_words(&error) {
                     Some(trouble) => match ground.report(trouble, meet) {
                         Go::On => Next::Into,
@@ -63,7 +63,7 @@ fn visit(
     ground: &Ground<'_>,
     entry: &DirEntry,
     starts: Option<&[PathBuf]>,
-    canonical: &Path,
+    real: &Real,
     meet: &(dyn Fn(Met<'_>) -> Go + Sync),
 ) -> Next {
     let path = entry.path();
@@ -82,7 +82,7 @@ fn visit(
         }
     };
     let (is_link, is_start) = (entry.path_is_symlink(), entry.depth() == 0);
-    ground.visit(&Entry { path, kind, is_link, is_start, stat: &stat }, canonical, meet)
+    ground.visit(&Entry { path, kind, is_link, is_start, stat: &stat }, real, meet)
 }
 
 /// Whether one of `starts` lies below `path`.
