@@ -390,8 +390,8 @@ fn commit(run: &Run<'_>, batch: &mut Batch) -> Result<(), collection::Error> {
                 if batch.notes.get(position).is_some_and(is_note) {
                     // Without it the file is read again at the next start.
                     batch.notes.remove(position);
-                } else if position < batch.changes.len() {
-                    batch.changes.remove(position);
+                } else if let Some(at) = refused_at(&batch.changes, position, &object) {
+                    batch.changes.remove(at);
                 } else {
                     return Err(collection::Error::Refused { position, object, reason });
                 }
@@ -401,6 +401,20 @@ fn commit(run: &Run<'_>, batch: &mut Batch) -> Result<(), collection::Error> {
         }
     }
     Ok(())
+}
+
+/// Returns the place of a change that the collection has refused: at `position` or behind it, since what
+/// is suppressed is left out before it counts.
+fn refused_at(changes: &[Change], position: usize, object: &str) -> Option<usize> {
+    let is_it = |change: &Change| match change {
+        Change::Update(record) => record.url == object,
+        Change::Refresh(oid) | Change::Delete(oid) | Change::Suppress(oid, _) => {
+            oid.to_string() == object
+        }
+        Change::Confirm { root, .. } => root == object,
+    };
+    let behind = changes.get(position..)?.iter().position(is_it)?;
+    Some(position + behind)
 }
 
 fn count(run: &Run<'_>, batch: &Batch, files: &[(PathBuf, Option<Option<Stat>>)]) {
@@ -416,4 +430,24 @@ fn count(run: &Run<'_>, batch: &Batch, files: &[(PathBuf, Option<Option<Stat>>)]
     let gathered = files.iter().filter(|(_, stat)| stat.is_some()).count() as u64;
     counts.done.fetch_add(gathered, Relaxed);
     metrics.commit.leave(files.len() as u64);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_refused_is_found_behind_what_is_suppressed() {
+        let changes: Vec<Change> = vec![
+            Change::Update(Record::new("FILE", "file:///a")),
+            Change::Update(Record::new("FILE", "file:///b")),
+            Change::Delete(Oid::new("g", "file:///c")),
+        ];
+        assert_eq!(refused_at(&changes, 0, "file:///b"), Some(1));
+        assert_eq!(refused_at(&changes, 1, "file:///b"), Some(1));
+        let deleted = Oid::new("g", "file:///c").to_string();
+        assert_eq!(refused_at(&changes, 0, &deleted), Some(2));
+        assert_eq!(refused_at(&changes, 2, "file:///a"), None);
+        assert_eq!(refused_at(&changes, 9, "file:///a"), None);
+    }
 }

@@ -207,11 +207,7 @@ impl Run<'_> {
         let path = trouble.path.unwrap_or_else(|| self.plan.root.directory.clone());
         self.site.problem_met(self.walk, path.clone(), trouble.kind, trouble.message);
         if trouble.unseen {
-            let mut unread = lock(unread);
-            unread.insert(path);
-            while UNREAD_MAX < unread.len() {
-                coarsen(&mut unread, &self.plan.root.directory);
-            }
+            spare(&mut lock(unread), path, &self.plan.root.directory);
         }
     }
 
@@ -248,9 +244,27 @@ impl Run<'_> {
                     counts.done.fetch_add(1, Relaxed);
                 }
             }
+        }
+    }
+}
+
 /// Returns the path without links; as it is if nothing is there.
 fn without_links(path: &Path) -> PathBuf {
     std::fs::canonicalize(path).unwrap_or_else(|_gone| path.to_path_buf())
+}
+
+/// Notes that `path` could not be looked at, unless what lies above it counts instead already.
+fn spare(unread: &mut BTreeSet<PathBuf>, path: PathBuf, top: &Path) {
+    if path.ancestors().any(|above| unread.contains(above)) {
+        return;
+    }
+    unread.insert(path);
+    if UNREAD_MAX < unread.len() {
+        // Down to half, so that it is long until this has to be done again.
+        while UNREAD_MAX / 2 < unread.len() {
+            coarsen(unread, top);
+        }
+    }
 }
 
 /// Puts what lies above them in the place of the deepest of `unread`, none of which is above `top`:
@@ -299,11 +313,11 @@ mod tests {
         let tract = site.tract(&plans[0].url).unwrap();
         let walk = || Run {
             site,
-            own: without_links(&plans[0].data),
             plan: &plans[0],
             tract: &tract,
             walk: site.next_walk(),
             real: root.clone(),
+            own: without_links(&plans[0].data),
             room: Room::new(PREPARED_BYTES_MAX),
             regather: false,
             prints: lock(&tract.known).prints(),
@@ -332,6 +346,22 @@ mod tests {
         };
         assert_eq!(["a", "b", "c"].map(live), [Some("one".into()), None, Some("three".into())]);
         assert_eq!(site.collection.len(), 3);
+    }
+
+    #[test]
+    fn places_below_one_that_is_spared_already_are_not_noted() {
+        let (mut unread, top) = (BTreeSet::new(), Path::new("/r"));
+        for number in 0..=UNREAD_MAX {
+            spare(&mut unread, format!("/r/a/{number}").into(), top);
+        }
+        let all = BTreeSet::from([PathBuf::from("/r/a")]);
+        assert_eq!(unread, all);
+        for number in 0..=UNREAD_MAX {
+            spare(&mut unread, format!("/r/a/{number}/below").into(), top);
+            assert_eq!(unread, all);
+        }
+        spare(&mut unread, "/r/b".into(), top);
+        assert_eq!(unread.len(), 2);
     }
 
     #[test]

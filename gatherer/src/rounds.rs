@@ -112,7 +112,7 @@ struct Rounds {
     check_due: Instant,
     /// Something could not be committed, and is to be tried again.
     missed: bool,
-    /// Passes that were refused in a row.
+    /// Passes in a row that were refused, or ended by a fault.
     refusals: u32,
 }
 
@@ -451,6 +451,7 @@ impl Rounds {
         match self.jobs.remove(&error.id()) {
             Some(Job::Pass) => {
                 self.passing = false;
+                self.refusals = self.refusals.saturating_add(1);
                 self.vigil.take().iter().for_each(Vigil::give_up);
             }
             Some(Job::Look) => {
@@ -464,7 +465,7 @@ impl Rounds {
             }
             None => {}
         }
-        self.pass_due = now + RETRY;
+        self.pass_due = now + retry_wait(self.refusals);
     }
 
     /// What may pass, as a full disk, is waited for, where that is wanted; after any other failure the collection must
@@ -649,6 +650,21 @@ mod tests {
         run_until(&mut rounds, |it| !it.looking).await;
         assert!(rounds.passing && rounds.jobs.is_empty(), "the pass goes on");
         assert_eq!(lock(&rounds.shared.site.problems).by_kind()["fault"], 1);
+    }
+
+    #[tokio::test]
+    async fn a_fault_in_every_pass_is_met_ever_less_often() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut rounds = rounds(&folder).await;
+        for waited in [RETRY, 2 * RETRY, 4 * RETRY] {
+            rounds.passing = true;
+            rounds.spawn(Job::Pass, || std::panic::resume_unwind(Box::new("a fault")));
+            run_until(&mut rounds, |it| !it.passing).await;
+            let wait = rounds.pass_due.duration_since(clock::monotonic());
+            assert!(waited / 2 < wait && wait <= waited, "{wait:?}");
+        }
+        rounds.handle_done(Ok(Done::Pass(Ok(())))).unwrap();
+        assert_eq!(rounds.refusals, 0);
     }
 
     #[tokio::test]
