@@ -57,23 +57,24 @@ pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         references: Vec::new(),
         line: String::new(),
     };
-    // A macro being defined, or text that is not to be shown, up to this line.
-    let mut until: Option<&str> = None;
+    // A macro being defined, or text that is not to be shown, up to this request.
+    let mut until: Option<String> = None;
     for line in text.lines() {
-        if let Some(end) = until {
-            if line.trim_end() == end {
-                until = None;
-            }
+        let Some(end) = &until else {
+            until = page.line(line);
             continue;
+        };
+        let request = line.strip_prefix('.').and_then(|it| it.split_whitespace().next());
+        if request == Some(end.as_str()) {
+            until = None;
         }
-        until = page.line(line);
     }
     page.draft()
 }
 
 impl Page {
-    /// Takes one line; returns the line up to which the following are to be left out.
-    fn line(&mut self, line: &str) -> Option<&'static str> {
+    /// Takes one line; returns the request up to which the following are to be left out.
+    fn line(&mut self, line: &str) -> Option<String> {
         let Some(request) = line.strip_prefix(['.', '\'']) else {
             if line.trim().is_empty() {
                 self.body.line();
@@ -86,7 +87,10 @@ impl Page {
         let name_end = request.find(|it: char| it.is_whitespace()).unwrap_or(request.len());
         let (name, arguments) = request.split_at(name_end);
         match name {
-            "de" | "am" | "ig" | "de1" => return Some(".."),
+            "ig" => return Some(words(arguments).next().unwrap_or_else(|| ".".to_owned())),
+            "de" | "am" | "de1" | "am1" => {
+                return Some(words(arguments).nth(1).unwrap_or_else(|| ".".to_owned()));
+            }
             "SH" | "SS" | "Sh" | "Ss" | "H" | "NH" => self.section(arguments),
             "TH" | "Dt" => self.heading(arguments),
             "so" => self.reference(arguments.trim()),
@@ -345,6 +349,15 @@ mod tests {
              Manual-Page: ls(1)\n\
              Partial-Text: NAME | ls - list directory contents | SYNOPSIS | ls [OPTION]... | \
              mv(1), \"quoted\" SMALL a b",
+        );
+    }
+
+    #[test]
+    fn what_is_left_out_ends_where_it_says() {
+        check(
+            ".ig\nno\n.. \\\" end\none\n.ig XX\nno\n..\n. XX\ntwo\n.de A B\nno\n..\n.B\nthree\n\
+             .am A\nno\n..\nfour\n.de A \\\" B\nno\n..\nfive\n.ig E\nno\n.EE\n",
+            "Title: x.1\nPartial-Text: one two three four five",
         );
     }
 
