@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use foldhash::fast::RandomState;
 use url::Url;
 
-use super::entities;
+use super::characters::in_attribute;
 
 /// Longest link that is followed or named, in bytes.
 const LINK_BYTES_MAX: usize = 2 * 1024;
@@ -47,7 +47,7 @@ impl<'t> Links<'t> {
 
     /// Adds a link as written in the page.
     pub(super) fn add(&mut self, written: &'t str) {
-        let place = match entities(written.trim()) {
+        let place = match in_attribute(written.trim()) {
             Cow::Borrowed(written) => Cow::Borrowed(without_fragment(written)),
             Cow::Owned(written) => Cow::Owned(without_fragment(&written).to_owned()),
         };
