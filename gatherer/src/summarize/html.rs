@@ -81,6 +81,8 @@ struct Page<'t> {
     body: Body,
     title: Body,
     in_title: bool,
+    /// What comes up to the end of the line is the title.
+    in_title_line: bool,
     headings: Body,
     in_heading: bool,
     address: Body,
@@ -100,6 +102,7 @@ fn run<'a>(input: &Input<'a>, html: bool) -> Draft<'a> {
         body: Body::new(input.text_bytes_max()),
         title: Body::new(RUN_BYTES_MAX),
         in_title: false,
+        in_title_line: false,
         headings: Body::new(HEADINGS_BYTES_MAX),
         in_heading: false,
         address: Body::new(RUN_BYTES_MAX),
@@ -148,6 +151,7 @@ impl<'t> Page<'t> {
                 self.in_address = false;
                 self.line();
             }
+            Element::Example => self.line(),
             Element::Block if self.html => self.line(),
             _ => {}
         }
@@ -156,6 +160,7 @@ impl<'t> Page<'t> {
     fn start(&mut self, element: Element, attributes: &Attributes<'t>) {
         match element {
             Element::Title => self.in_title = self.title.as_str().is_empty(),
+            Element::TitleLine => self.in_title_line = self.title.as_str().is_empty(),
             Element::Heading => {
                 self.in_heading = true;
                 self.line();
@@ -180,7 +185,7 @@ impl<'t> Page<'t> {
                 }
             }
             Element::Meta => self.meta(attributes),
-            Element::Block => self.line(),
+            Element::Block | Element::Example => self.line(),
             _ if !self.html => self.line(),
             _ => {}
         }
@@ -189,6 +194,9 @@ impl<'t> Page<'t> {
     /// Starts a line in the text; elsewhere it parts words only.
     fn line(&mut self) {
         self.body.line();
+        if self.in_title_line {
+            self.title.space();
+        }
         if self.in_heading {
             self.headings.space();
         }
@@ -202,6 +210,7 @@ impl<'t> Page<'t> {
             self.title.push_squeezed(text);
             return;
         }
+        let text = if self.in_title_line { self.title_line(text) } else { text };
         self.body.push_squeezed(text);
         if self.in_heading {
             self.headings.push_squeezed(text);
@@ -209,6 +218,17 @@ impl<'t> Page<'t> {
         if self.in_address {
             self.address.push_squeezed(text);
         }
+    }
+
+    /// Takes what belongs to the line of a title; returns the rest, or all of it if there is no end to
+    /// the line.
+    fn title_line<'p>(&mut self, text: &'p str) -> &'p str {
+        let text = if self.title.as_str().is_empty() { text.trim_start() } else { text };
+        let (line, rest) = text.find('\n').map_or((text, ""), |at| text.split_at(at));
+        self.title.push_squeezed(line);
+        let is_endless = self.title.is_full();
+        self.in_title_line = rest.is_empty() && !is_endless;
+        if is_endless { text } else { rest }
     }
 
     fn link(&mut self, written: Option<&'t str>) {
@@ -385,6 +405,27 @@ mod tests {
     }
 
     #[test]
+    fn a_title_without_an_end_is_a_line() {
+        let page = b"<!doctype linuxdoc system>\n<article>\n<title>The <tt>ls</tt> HOWTO\n\
+            <author>Ann\n<abstract>All of it.</abstract>\n<sect>First<p>Words &amp; more.\n\
+            <sect>Second<p>Others.\n</article>";
+        let expected = "Title: The ls HOWTO\nPartial-Text: Ann | All of it. | First | \
+            Words & more. | Second | Others.";
+        assert_eq!(render("p.sgml", Type::Sgml, page), expected);
+        let page = b"<title>\n  On a line of its own\n<p>Words.";
+        let expected = "Title: On a line of its own\nPartial-Text: Words.";
+        assert_eq!(render("p.sgml", Type::Sgml, page), expected);
+    }
+
+    #[test]
+    fn examples_are_shown_as_they_are_written() {
+        check(
+            "<p>One:<xmp><b>a&amp;b</b></xmp>two",
+            "Title: p.html\nPartial-Text: One: | <b>a&amp;b</b> | two",
+        );
+    }
+
+    #[test]
     fn references_in_links_are_replaced_before_anything_is_cut_off() {
         check(
             "<a href='a&#45;&#45;b.html#c'>x</a><a href='a--b.html'>y</a><a href=' ?q=&amp;lt;#'>z</a>",
@@ -431,11 +472,27 @@ mod tests {
 
     #[test]
     fn unfinished_things_end() {
-        for open in ["<!-- ", "<a href='", "<script>", "<title>", "<a b c d ", "&#", "<![CDATA["] {
-            let page = format!("<p>words {open}{}", "x ".repeat(500_000));
-            let object = Object::whole("http://h.example/p.html", page);
-            summarize::summarize(&object, Type::Html, &Settings::default(), &|| false);
+        let rest = "x ".repeat(500_000);
+        let check = |r#type: Type, open: &str, expected: &str| {
+            let page = format!("<p>words {open}{rest}");
+            let object = Object::whole("http://h.example/p", page);
+            let summary = summarize::summarize(&object, r#type, &Settings::default(), &|| false);
+            let text = summary.record.text("Partial-Text").unwrap_or_default();
+            let start: String = text.chars().take(12).collect();
+            assert_eq!(start, expected, "{open}");
+            assert!(summary.problems.is_empty(), "{open}");
+        };
+        for open in ["<!-- ", "<a href='", "<script>", "<title>", "<a b c d ", "<![CDATA[", "<!a[ "]
+        {
+            check(Type::Html, open, "words");
         }
+        check(Type::Html, "&#", "words &#x x ");
+        for open in ["<!-- ", "<a href='", "<script>", "<a b c d ", "<?x ", "<!a[ "] {
+            check(Type::Xml, open, "words");
+        }
+        check(Type::Xml, "<![CDATA[", "words x x x ");
+        check(Type::Xml, "<title>", "words x x x ");
+        check(Type::Xml, &"<!a[>".repeat(200_000), "words x x x ");
     }
 
     #[test]

@@ -238,8 +238,12 @@ mod tests {
             "*a_".repeat(100_000),
         ];
         for text in deep {
-            let object = Object::whole("http://h.example/n.md", text);
-            summarize::summarize(&object, Type::Markdown, &Settings::default(), &|| false);
+            let object = Object::whole("http://h.example/n.md", format!("words\n\n{text}"));
+            let settings = Settings::default();
+            let summary = summarize::summarize(&object, Type::Markdown, &settings, &|| false);
+            let said = summary.record.text("Partial-Text").unwrap();
+            assert!(said.starts_with("words") && said.len() <= settings.partial_text_bytes_max);
+            assert!(summary.problems.is_empty());
         }
     }
 }

@@ -3,12 +3,14 @@
 //! Sans-I/O.
 
 /// Longest name of an element known here, in bytes.
-const NAME_BYTES_MAX: usize = 10;
+const NAME_BYTES_MAX: usize = 13;
 
 /// What an element is for a summary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Element {
     Title,
+    /// A title that has no end tag: its line is the title.
+    TitleLine,
     /// `h1` to `h6`.
     Heading,
     Address,
@@ -25,6 +27,8 @@ pub(super) enum Element {
     Meta,
     /// What stands on lines of its own.
     Block,
+    /// `xmp`, which shows tags as they are written.
+    Example,
     Script,
     /// Text that is not shown.
     Hidden,
@@ -33,6 +37,8 @@ pub(super) enum Element {
     PlainText,
     /// `svg` and `math`, which have rules of their own.
     Foreign,
+    /// `foreignObject` and `desc`, in which a picture holds what a page does.
+    Island,
     /// Anything else.
     Other,
 }
@@ -42,6 +48,8 @@ pub(super) enum Element {
 pub(super) enum Content {
     /// Text that is shown.
     Text,
+    /// Text that is shown as it is written.
+    Verbatim,
     /// Text that is not shown.
     Hidden,
     /// A program.
@@ -74,10 +82,12 @@ impl Element {
             | b"center" | b"caption" | b"option" | b"summary" | b"details" | b"fieldset"
             | b"body" => Self::Block,
             b"script" => Self::Script,
-            b"style" | b"xmp" | b"noembed" | b"noframes" | b"noscript" => Self::Hidden,
+            b"xmp" => Self::Example,
+            b"style" | b"noembed" | b"noframes" | b"noscript" => Self::Hidden,
             b"textarea" => Self::TextArea,
             b"plaintext" => Self::PlainText,
             b"svg" | b"math" => Self::Foreign,
+            b"foreignobject" | b"desc" => Self::Island,
             _ => Self::Other,
         }
     }
@@ -86,6 +96,7 @@ impl Element {
     pub(super) fn content(self) -> Option<Content> {
         match self {
             Self::Title | Self::TextArea => Some(Content::Text),
+            Self::Example => Some(Content::Verbatim),
             Self::Script => Some(Content::Script),
             Self::Hidden | Self::InlineFrame => Some(Content::Hidden),
             Self::PlainText => Some(Content::Everything),

@@ -14,13 +14,16 @@
 //!   there `<title>` is text like other text and `<style/>` has no content.
 //! * An attribute's name is not checked for duplicates; the first one found is taken.
 //! * In XML every element may be empty (`<title/>`), CDATA sections are text, and a document type
-//!   takes its internal subset with it.
+//!   takes its internal subset with it. In SGML a title may lack its end tag.
 //!
 //! Sans-I/O.
 
 use memchr::{memchr, memchr_iter, memchr2, memchr2_iter, memmem};
 
 use super::elements::{Content, Element};
+
+/// How far the end tag of a title may be in markup that is not HTML, in bytes.
+const TITLE_BYTES_MAX: usize = 4 * 1024;
 
 /// A piece of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,12 +98,16 @@ pub(super) struct Tokens<'t> {
     inside: Option<(Content, &'t str)>,
     /// How many `svg` and `math` are open.
     foreign: u32,
+    /// How many parts of those are open that hold what a page does.
+    islands: u32,
+    /// Whether a `]>` may still come: it is not looked for again and again in vain.
+    subset_ends: bool,
 }
 
 impl<'t> Tokens<'t> {
     /// Returns the tokens of a page: HTML, or other markup.
     pub(super) fn new(text: &'t str, html: bool) -> Self {
-        Self { rest: text, html, inside: None, foreign: 0 }
+        Self { rest: text, html, inside: None, foreign: 0, islands: 0, subset_ends: true }
     }
 
     /// Splits `bytes` bytes off what is left.
@@ -120,7 +127,7 @@ impl<'t> Tokens<'t> {
         match content {
             Content::Hidden | Content::Script => None,
             Content::Text => Some(Token::Text(text)),
-            Content::Everything => Some(Token::Verbatim(text)),
+            Content::Verbatim | Content::Everything => Some(Token::Verbatim(text)),
         }
         .filter(|_| !text.is_empty())
     }
@@ -174,11 +181,13 @@ impl<'t> Tokens<'t> {
         }
         let mut end = memchr(b'>', bytes);
         if !self.html
+            && self.subset_ends
             && let Some(subset) =
                 memchr2(b'[', b'>', bytes).filter(|at| bytes.get(*at) == Some(&b'['))
         {
             let rest = bytes.get(subset..).unwrap_or_default();
             let close = memmem::find(rest, b"]>").map(|at| subset + at + 1);
+            self.subset_ends = close.is_some();
             end = close.or(end);
         }
         self.take(end.map_or(bytes.len(), |at| at + 1));
@@ -203,18 +212,23 @@ impl<'t> Tokens<'t> {
             match element {
                 Element::Foreign if !empty => self.foreign += 1,
                 Element::Title if foreign => element = Element::Other,
+                Element::Island if foreign && !empty => self.islands += 1,
                 // These are none of theirs: their end tag was forgotten.
-                it if it.ends_foreign() => self.foreign = 0,
+                it if it.ends_foreign() && self.islands == 0 => self.foreign = 0,
                 _ => {}
             }
-        } else if element == Element::Title && empty {
-            element = Element::Other;
+        } else if element == Element::Title {
+            element = match empty {
+                true => Element::Other,
+                false if has_title_end(self.rest.as_bytes()) => Element::Title,
+                false => Element::TitleLine,
+            };
         }
         // Where elements may be empty, only what cannot be text is passed over.
         let xml = !self.html || foreign;
         let content = element.content().filter(|it| match it {
             Content::Script | Content::Hidden => !(xml && empty),
-            Content::Text | Content::Everything => !xml,
+            Content::Text | Content::Verbatim | Content::Everything => !xml,
         });
         self.inside = content.map(|content| (content, name));
         Some(Token::Start(element, Attributes(inner)))
@@ -226,8 +240,13 @@ impl<'t> Tokens<'t> {
         let end = end_of_tag(bytes, name_end);
         let whole = self.take(end.map_or(bytes.len(), |at| at + 1));
         let element = Element::of(whole.as_bytes().get(2..name_end).unwrap_or_default());
-        if element == Element::Foreign {
-            self.foreign = self.foreign.saturating_sub(1);
+        match element {
+            Element::Foreign => {
+                self.foreign = self.foreign.saturating_sub(1);
+                self.islands = self.islands.min(self.foreign);
+            }
+            Element::Island => self.islands = self.islands.saturating_sub(1),
+            _ => {}
         }
         Some(Token::End(element))
     }
@@ -322,6 +341,18 @@ fn end_of_raw(bytes: &[u8], name: &[u8], is_script: bool) -> usize {
     bytes.len()
 }
 
+/// Whether the title that `bytes` follow has an end tag, before the next one begins.
+fn has_title_end(bytes: &[u8]) -> bool {
+    let near = bytes.get(..bytes.len().min(TITLE_BYTES_MAX)).unwrap_or_default();
+    let mut tags = memchr_iter(b'<', near).map(|at| bytes.get(at + 1..));
+    let next = tags.find_map(|tag| match tag {
+        Some([b'/', rest @ ..]) if is_tag(Some(rest), b"title") => Some(true),
+        _ if is_tag(tag, b"title") => Some(false),
+        _ => None,
+    });
+    next == Some(true)
+}
+
 /// Whether a tag's text is that of an element called `name`.
 fn is_tag(text: Option<&[u8]>, name: &[u8]) -> bool {
     let Some((found, after)) = text.and_then(|it| it.split_at_checked(name.len())) else {
@@ -388,6 +419,7 @@ mod tests {
     fn text_that_holds_no_elements() {
         check("<title>a<b>&amp;</title>c", r#"<Title "a<b>&amp;" /Title "c""#);
         check("<textarea><p></textarea>", r#"<TextArea "<p>" /TextArea"#);
+        check("<xmp><b>&amp;</xmp>c", r#"<Example ="<b>&amp;" /Example "c""#);
         check("<plaintext>a</plaintext>&", r#"<PlainText ="a</plaintext>&""#);
     }
 
@@ -396,6 +428,10 @@ mod tests {
         check("<svg><title>a</title><style/>b", r#"<Foreign <Other "a" /Title <Hidden/ "b""#);
         check("<svg><![CDATA[a]]></svg><title>b<", r#"<Foreign ="a" /Foreign <Title "b<""#);
         check("<svg><p><title><b></title>", r#"<Foreign <Block <Title "<b>" /Title"#);
+        check(
+            "<svg><desc><p>a</desc><title>b</title></svg><title>c<",
+            r#"<Foreign <Island <Block "a" /Island <Other "b" /Title /Foreign <Title "c<""#,
+        );
         check("<math/><title><b></title>", r#"<Foreign/ <Title "<b>" /Title"#);
     }
 
@@ -411,6 +447,26 @@ mod tests {
         check("<!DOCTYPE a>d[e]>", r#""d[e]>""#);
         check("<?a b=\">\"?>c", r#""c""#);
         check("<script/>a<script>b</script>", r#"<Script/ "a" <Script /Script"#);
+        check("<xmp>a<b>c", r#"<Example "a" <Other "c""#);
+    }
+
+    #[test]
+    fn a_title_may_lack_its_end() {
+        let check = |page: &str, expected: &str| assert_eq!(told(page, false), expected, "{page}");
+        check("<title>a\n<sect>b", r#"<TitleLine "a\n" <Other "b""#);
+        check("<title>a<title>b</TITLE >c", r#"<TitleLine "a" <Title "b" /Title "c""#);
+        check("<title>a<titles></titles></title>", r#"<Title "a" <Other /Other /Title"#);
+        let far = format!("<title>a{}</title>", " ".repeat(TITLE_BYTES_MAX));
+        assert!(told(&far, false).starts_with("<TitleLine "));
+    }
+
+    #[test]
+    fn the_end_of_what_has_none_is_looked_for_once() {
+        // Looked for at each of these, it would take the better part of an hour.
+        let page = format!("{}text", "<!a[>".repeat(3_000_000));
+        let mut tokens = Tokens::new(&page, false);
+        assert_eq!(tokens.next(), Some(Token::Text("text")));
+        assert!(!tokens.subset_ends);
     }
 
     #[test]
