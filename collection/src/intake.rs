@@ -199,8 +199,9 @@ impl Intake {
             self.ended = true;
             return self.apply();
         }
+        // A local one is never served.
         if header.local {
-            return Ok(());
+            return Err(damage(Damage::Content));
         }
         if header.last() < self.serial || self.to < header.last() {
             return Err(damage(Damage::Order));
@@ -319,7 +320,7 @@ mod tests {
     use soif::Record;
 
     use super::*;
-    use crate::change::{Batch, GATHERER_ID, Version};
+    use crate::change::{Batch, GATHERER_ID, Note, Version};
     use crate::member::end_mark;
     use crate::options::Options;
 
@@ -419,6 +420,18 @@ mod tests {
         check(&again, to, Damage::Order, bytes.len(), OBJECTS);
         let less = Version { serial: to.serial - 1, ..to };
         check(&whole, less, Damage::Order, last, before_last);
+    }
+
+    #[test]
+    fn a_member_that_is_never_served_is_damage() {
+        let dir = tempfile::tempdir().unwrap();
+        let note = Note { key: b"k".to_vec(), value: Some(b"v".to_vec()) };
+        let batch = Batch { changes: Vec::new(), notes: vec![note] };
+        open(dir.path()).commit(batch, Stamp(2)).unwrap();
+        let local = std::fs::read(dir.path().join("segment-00000001.gz")).unwrap();
+        let (bytes, _, to) = stream();
+        let whole = [bytes.as_slice(), &local, &end_mark(to)].concat();
+        check(&whole, to, Damage::Content, bytes.len(), OBJECTS);
     }
 
     #[test]
