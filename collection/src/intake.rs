@@ -140,10 +140,7 @@ impl Intake {
     /// before is applied. [`Error::OverLimit`], [`Error::Swollen`], [`Error::Loss`]: the same. Any
     /// other: the collection's own.
     pub(crate) fn run(mut self, mut pieces: mpsc::Receiver<Piece>) -> (Tally, Result<(), Error>) {
-        if let Stream::Snapshot { generation, offset: 0, .. } = self.stream
-            && is_loss(self.held, self.held)
-            && let Err(error) = self.collection.remember_held(&self.source, generation, self.held)
-        {
+        if let Err(error) = self.remember() {
             return (self.tally, Err(error));
         }
         let outcome = loop {
@@ -167,6 +164,22 @@ impl Intake {
             return (self.tally, applied.and(outcome).and_then(cut));
         }
         (self.tally, outcome)
+    }
+
+    /// Writes down how many objects the source held as a snapshot begins. Of one that takes the place
+    /// of another, which was given up, that is what the source held before that one.
+    fn remember(&self) -> Result<(), Error> {
+        let Stream::Snapshot { generation, offset: 0, .. } = self.stream else { return Ok(()) };
+        if !is_loss(self.held, self.held) {
+            return Ok(());
+        }
+        let given_up = self.stored.as_ref().and_then(|it| it.snapshot.as_ref());
+        let before = match given_up {
+            Some(it) => self.collection.held_before(&self.source, it.generation)?,
+            None => None,
+        };
+        let held = before.map_or(self.held, |it| it.min(self.held));
+        self.collection.remember_held(&self.source, generation, held)
     }
 
     fn feed(&mut self, piece: &Bytes) -> Result<(), Error> {
@@ -255,7 +268,8 @@ impl Intake {
         let of = self.collection.held_before(&self.source, generation)?.unwrap_or(self.held);
         let lost = self.collection.unnamed_by(&self.source, generation)?;
         if is_loss(lost, of) {
-            return Err(Error::Loss { name: self.source.clone(), lost, of });
+            // What a snapshot brought that was given up may be among it.
+            return Err(Error::Loss { name: self.source.clone(), lost: lost.min(of), of });
         }
         Ok(())
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use collection::feed::FeedOptions;
 use collection::pull::Kind;
-use collection::{Change, ORIGIN_VERSION, Options, Stamp};
+use collection::{Change, Error, ORIGIN_VERSION, Options, Stamp};
 use http::StatusCode;
 use net::clock;
 use net::shutdown::Shutdown;
@@ -113,6 +113,26 @@ async fn a_serial_from_before_the_horizon_leads_to_a_snapshot() {
     let summary = pull(server.address, &broker).await;
     assert_eq!((summary.kind, summary.applied.deleted), (Kind::Snapshot, 20));
     assert_eq!(broker.titles(), source.titles());
+}
+
+#[tokio::test]
+async fn a_loss_stays_held_when_the_snapshot_is_gone_and_another_is_given() {
+    let (source, broker) = (Store::new(), Store::new());
+    source.fill(0..300, "first", 100);
+    let server = Server::start(&source, FeedOptions::default()).await;
+    pull(server.address, &broker).await;
+    let other = Store::new();
+    other.fill(1_000..2_500, "other", 500);
+    for _ in 0..3 {
+        // The server knows no snapshot of before.
+        server.serve(&other);
+        let error = puller(server.address, &broker).pull(None).await.unwrap_err();
+        assert!(matches!(error, Error::Loss { lost: 300, of: 300, .. }), "{error}");
+        assert_eq!(broker.collection.len(), 1_800);
+    }
+    let confirmed = puller(server.address, &broker).confirmed(true);
+    assert_eq!(confirmed.pull(None).await.unwrap().applied.deleted, 300);
+    assert_eq!(broker.titles(), other.titles());
 }
 
 #[tokio::test]
