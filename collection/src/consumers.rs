@@ -3,7 +3,7 @@
 //! Kept in memory, since the start of the daemon, and bounded. A consumer is named by what it says of
 //! itself, its id or else its software, and where it comes from.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use http::{HeaderName, Request, header};
@@ -56,7 +56,9 @@ impl Readers {
     /// Returns those who may not have got to `version` yet, and since when they are noted, in Unix
     /// milliseconds.
     pub(crate) fn behind(&self, version: Version) -> (Vec<Consumer>, u64) {
-        (self.known().behind(version), self.since.0)
+        let known = self.known();
+        // Who has been forgotten may be behind.
+        (known.behind(version), self.since.max(known.forgotten).0)
     }
 
     fn known(&self) -> MutexGuard<'_, Consumers> {
@@ -66,7 +68,13 @@ impl Readers {
 
 /// The same, by name.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Consumers(BTreeMap<String, (Version, Stamp)>);
+pub(crate) struct Consumers {
+    by_name: BTreeMap<String, (Version, Stamp)>,
+    /// Who has been away longest comes first.
+    by_time: BTreeSet<(Stamp, String)>,
+    /// Since when all are known: until then some may have asked who are forgotten.
+    forgotten: Stamp,
+}
 
 impl Consumers {
     /// Notes that one has asked, and has everything up to `version`.
@@ -76,20 +84,23 @@ impl Consumers {
             end -= 1;
         }
         let name = &name[..end];
-        if CONSUMERS_MAX <= self.0.len()
-            && !self.0.contains_key(name)
-            && let Some(oldest) = self.0.iter().min_by_key(|(_, (_, at))| *at)
-        {
-            let oldest = oldest.0.clone();
-            self.0.remove(&oldest);
+        let before = self.by_name.insert(name.to_owned(), (version, now));
+        if let Some((_, at)) = before {
+            self.by_time.remove(&(at, name.to_owned()));
         }
-        self.0.insert(name.to_owned(), (version, now));
+        if CONSUMERS_MAX < self.by_name.len()
+            && let Some((at, oldest)) = self.by_time.pop_first()
+        {
+            self.by_name.remove(&oldest);
+            self.forgotten = self.forgotten.max(Stamp(at.0.saturating_add(1)));
+        }
+        self.by_time.insert((now, name.to_owned()));
     }
 
     /// Returns those who may not have got to `version` yet, by name.
     pub(crate) fn behind(&self, version: Version) -> Vec<Consumer> {
         let is_behind = |it: &Version| it.epoch != version.epoch || it.serial < version.serial;
-        let behind = self.0.iter().filter(|(_, (it, _))| is_behind(it));
+        let behind = self.by_name.iter().filter(|(_, (it, _))| is_behind(it));
         let consumer = |(name, (version, at)): (&String, &(Version, Stamp))| Consumer {
             name: name.clone(),
             version: version.to_string(),
@@ -132,5 +143,20 @@ mod tests {
         let all = consumers.behind(version(1, 1));
         assert_eq!(all.len(), CONSUMERS_MAX);
         assert!(all.iter().all(|it| it.asked_ms != 0 && it.name.len() <= NAME_BYTES_MAX));
+        assert_eq!(consumers.by_time.len(), CONSUMERS_MAX);
+    }
+
+    #[test]
+    fn a_report_does_not_claim_to_know_who_was_forgotten() {
+        let since = Stamp(5);
+        let readers = Readers { since, known: Mutex::default() };
+        for n in 0..CONSUMERS_MAX as u64 {
+            readers.known().note(&n.to_string(), version(1, 9), Stamp(10 + n));
+        }
+        assert_eq!(readers.behind(version(1, 9)), (Vec::new(), 5));
+        readers.known().note("0", version(1, 9), Stamp(20_000));
+        readers.known().note("another", version(1, 9), Stamp(20_001));
+        // The second was forgotten, who asked at 11.
+        assert_eq!(readers.behind(version(1, 9)), (Vec::new(), 12));
     }
 }
