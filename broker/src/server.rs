@@ -177,8 +177,8 @@ struct Opened {
 fn open(config: Config, place: Place) -> Result<Opened, Error> {
     let data = config.data.as_path();
     fs::create_dir_all(data).map_err(|source| io_error("create", data, source))?;
-    let id = load_or_create_id(&data.join(ID))?;
-    let author = Author { id, identity: Identity::load_or_create(data)? };
+    let identity = Identity::load_or_create(data)?;
+    let author = Author { id: load_or_create_id(&data.join(ID), &identity)?, identity };
     let token = AdminToken::load_or_create(data)?;
     let pages = page::pages(&config.name, config.base_url.as_ref(), config.templates.clone())?;
     let now_ms = clock::now_ms();
@@ -186,6 +186,7 @@ fn open(config: Config, place: Place) -> Result<Opened, Error> {
     let options = Options { suppressed: Some(data.join(SUPPRESSED_FILE)), ..Options::default() };
     let (collection, recovery) = Collection::open(&folder, options, Stamp(now_ms))?;
     collection.trust_takedowns(config.trusted());
+    collection.own_key(author.identity.key());
     for cut in &recovery.cut {
         let (file, offset, bytes) = (cut.file.display(), cut.offset, cut.bytes);
         tracing::warn!(%file, offset, bytes, lost = cut.lost, "cut from the collection");
@@ -229,8 +230,8 @@ async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), Error>
     Ok((listener, bound))
 }
 
-/// Reads the id in `path`, or makes one: 16 hex digits, kept for good. Blocks.
-fn load_or_create_id(path: &Path) -> Result<String, Error> {
+/// Reads the id in `path`, or writes that of `identity` there: 16 hex digits, kept for good. Blocks.
+fn load_or_create_id(path: &Path, identity: &Identity) -> Result<String, Error> {
     match fs::read_to_string(path) {
         Ok(text) => {
             let id = text.trim();
@@ -238,9 +239,7 @@ fn load_or_create_id(path: &Path) -> Result<String, Error> {
             valid.then(|| id.to_owned()).ok_or_else(|| Error::Id { path: path.to_owned() })
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            // Seeded by the system for each process: random enough for a name.
-            let random = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), path);
-            let id = format!("{random:016x}");
+            let id = identity.id();
             // Whole or not at all: a disk may be full, a process killed.
             let new = path.with_extension("new");
             let write = || {

@@ -35,6 +35,7 @@ use crate::report::{Extents, Recovery, Stats};
 use crate::room;
 use crate::scan::{Pinned, Scan};
 use crate::segment::Entry;
+use crate::suppress::Doubt;
 use crate::suppressed::{self, Suppressed};
 use crate::verify;
 
@@ -153,7 +154,12 @@ impl Collection {
         if lost {
             collection.forget_cursors(now)?;
         }
-        collection.suppress_again(now)?;
+        let doubt = match () {
+            () if lost || thorough => Doubt::All,
+            () if recovery.keys_rebuilt.is_some() => Doubt::Live,
+            () => Doubt::None,
+        };
+        collection.suppress_again(doubt, now)?;
         Ok((collection, recovery))
     }
 
@@ -211,7 +217,7 @@ impl Collection {
         let notes: Vec<Note> = batch.notes.iter().map(own).collect();
         let packed = self.inner.pack(&kept, &notes)?;
         let mut tail = self.inner.tail();
-        if self.inner.suppressed().end != seen {
+        if self.inner.suppressed().revision != seen {
             // More has been suppressed meanwhile.
             let (kept, _) = self.inner.without_suppressed(&kept);
             return self.inner.commit(&mut tail, &kept, &notes, now);

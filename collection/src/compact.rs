@@ -399,7 +399,11 @@ impl<'a> Rewrite<'a> {
                 object.serial < serial && object.seen == scanned.stamp.0
             }
             // New consumers must hear of it whenever they come.
-            (Change::Suppress(_, notice), _) if inner.suppressed().is_last_word(notice) => true,
+            (Change::Suppress(oid, notice), _)
+                if *oid == notice.carrier() && inner.suppressed().is_last_word(notice) =>
+            {
+                true
+            }
             (Change::Delete(_) | Change::Suppress(..), None) => {
                 let forgotten = self.first && scanned.stamp < self.forgotten;
                 if forgotten {

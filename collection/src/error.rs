@@ -180,6 +180,15 @@ pub enum Error {
         /// What was to be lifted.
         subject: String,
     },
+    /// What is on the list of the subject is dated as late as can be: nothing later can be said. See what
+    /// the clock was, and take that part out of `suppressed.soif`.
+    #[error(
+        "nothing later can be said of `{subject}`: its notice in suppressed.soif is dated at the end of time"
+    )]
+    Outdated {
+        /// What it was to be said of.
+        subject: String,
+    },
     /// What a source sends unpacks to far more than summaries do. What came before is kept; tell the
     /// source's admin.
     #[error(

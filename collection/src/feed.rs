@@ -72,8 +72,8 @@ pub struct FeedOptions {
     pub snapshots_max: usize,
     /// Ends all waiting when it starts.
     pub shutdown: Shutdown,
-    /// Whose feed it is: id and public key, as `ID KEY`. Consumers keep the key to know by it who has
-    /// signed. Default: none is told.
+    /// Whose feed it is: id and public key, as `ID KEY`. Consumers that trust this source know by the
+    /// key what it has signed itself. Default: none is told.
     pub owner: Option<String>,
 }
 

@@ -242,7 +242,7 @@ impl Puller {
         if let Some(have) = cursor.as_ref().filter(|it| answer.to.epoch < it.epoch) {
             return self.go_back(&response.url, have.epoch, answer.to.epoch).await;
         }
-        self.see_key(&response).await?;
+        self.note_key(&response);
         let mut intake = match (answer.kind, &known) {
             (Kind::Delta, Some(have)) => self.delta(&response, answer, have)?,
             (Kind::Delta, None) => {

@@ -5,7 +5,7 @@
 //!
 //! Source: DESIGN.md, "Cursors" and "Holders".
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use soif::{Limits, Record};
 
@@ -17,7 +17,8 @@ use crate::holders::{CURSOR, Cursor, HOLDERS, Holder, Holders, Pulled, note_key}
 use crate::log::Tail;
 use crate::notice::Notice;
 use crate::report::{Applied, SourceStats};
-use crate::suppressed::{Scope, Suppression, Verdict};
+use crate::suppress::Doubt;
+use crate::suppressed::{Suppression, Verdict};
 
 /// Most holds released in one commit.
 const RELEASES_MAX: usize = 4096;
@@ -44,8 +45,17 @@ impl Collection {
     /// are ignored and counted, not refused.
     pub fn apply(&self, pulled: Pulled, now: Stamp) -> Result<Applied, Error> {
         let mut tail = self.inner.tail();
+        let applied = self.apply_to(&mut tail, pulled, now);
+        if applied.is_err() {
+            self.inner.suppressed().withdraw();
+        }
+        applied
+    }
+
+    fn apply_to(&self, tail: &mut Tail, pulled: Pulled, now: Stamp) -> Result<Applied, Error> {
         let before = self.cursor(&pulled.source)?;
         let mut merge = Merge::new(&self.inner, &pulled.source);
+        merge.now = now;
         let snapshot = pulled.cursor.snapshot.as_ref().map(|it| it.generation);
         let generation = pulled.end_of_snapshot.or(snapshot);
         let passed = match before {
@@ -60,18 +70,18 @@ impl Collection {
             let version = Version { epoch: pulled.epoch, serial };
             merge.change(version, change, generation.unwrap_or(0))?;
         }
+        // First the list: what is on it is taken down at the next opening at the latest.
+        self.inner.write_list()?;
         let mut before = 0;
         if let Some(generation) = pulled.end_of_snapshot {
-            before = merge.release_unnamed(&mut tail, generation, now)?;
+            before = merge.release_unnamed(tail, generation, now)?;
         }
         let key = note_key(CURSOR, pulled.source.as_bytes());
         let cursor = Note { key, value: Some(pulled.cursor.encode()) };
-        let (noticed, wide) = (merge.noticed, merge.wide);
-        let mut applied = merge.commit(&mut tail, vec![cursor], now)?;
-        if noticed {
-            before += self.inner.settle(&mut tail, wide, now)?;
-            applied.version = tail.version();
-        }
+        let told = std::mem::take(&mut merge.told);
+        let mut applied = merge.commit(tail, vec![cursor], now)?;
+        before += self.inner.settle(tail, &told, Doubt::None, now)?;
+        applied.version = tail.version();
         applied.deleted += before;
         self.inner.suppressed().counts.refused += applied.refused;
         Ok(applied)
@@ -169,10 +179,9 @@ struct Merge<'a> {
     /// What is damaged is taken again as it was.
     unreadable: Unreadable,
     applied: Applied,
-    /// Whether a notice was put on the list.
-    noticed: bool,
-    /// Whether one of those may be about further objects.
-    wide: bool,
+    now: Stamp,
+    /// Signatures of the notices that a carrier among the changes brings.
+    told: HashSet<String>,
 }
 
 impl<'a> Merge<'a> {
@@ -185,8 +194,8 @@ impl<'a> Merge<'a> {
             stored: HashMap::new(),
             unreadable: Unreadable::of(&inner.log.view()),
             applied: Applied::default(),
-            noticed: false,
-            wide: false,
+            now: Stamp(0),
+            told: HashSet::new(),
         }
     }
 
@@ -249,7 +258,7 @@ impl<'a> Merge<'a> {
 
     /// Does what a notice says, if that counts here, and passes it on as it is.
     fn suppress(&mut self, version: Version, oid: Oid, notice: Box<Notice>) -> Result<(), Error> {
-        let verdict = self.inner.suppressed().judge(self.source, &notice, &oid)?;
+        let verdict = self.inner.suppressed().judge(self.source, &notice, &oid, self.now);
         let scope = match verdict {
             Verdict::Plain => return self.delete(version, oid),
             Verdict::Known => None,
@@ -260,16 +269,15 @@ impl<'a> Merge<'a> {
         let key = oid.key();
         let lives = self.inner.read_keys(|keys| keys.object(&key))?.is_some();
         if let Some(scope) = scope {
-            // First the list: what is on it is taken down at the next opening at the latest.
-            let itself = scope == Scope::Own && notice.subject.url == oid.url;
-            self.wide |= !notice.lifted && !itself;
             let active = !notice.lifted;
-            let new = Suppression { notice: (*notice).clone(), scope, held_by, active };
-            self.inner.suppressed().add(new)?;
-            self.noticed = true;
+            let (notice, from) = ((*notice).clone(), self.source.to_owned());
+            self.inner.suppressed().stage(Suppression { notice, scope, from, held_by, active });
         } else if !lives && held_by.is_empty() {
             self.applied.ignored += 1;
             return Ok(());
+        }
+        if oid == notice.carrier() {
+            self.told.insert(notice.signature.clone());
         }
         self.applied.deleted += u64::from(lives);
         self.changes.push(Change::Suppress(oid, notice));

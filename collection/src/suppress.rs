@@ -1,14 +1,16 @@
 //! Suppressing: what an administrator takes down is deleted, refused from then on, and named to
 //! consumers in signed tombstones.
 //!
-//! First the notice goes to the list (suppressed.rs), then what it covers is deleted from the log. A
-//! note in the log says up to where the list has been done; where it lags behind, after a crash or
-//! when the folder has been put back from a backup, opening does the rest.
+//! First the notice goes to the list (suppressed.rs), then what it covers is deleted from the log, and
+//! the tombstone of an object that does not exist carries it: that one stays for ever. A note in the
+//! log says up to where the list has been done; where it lags behind, after a crash, a full disk, or
+//! when the folder has been put back from a backup, the next pull, word or purge does the rest, and
+//! opening does.
 //!
 //! Source: ours.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::{MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
@@ -18,14 +20,26 @@ use crate::collection::{Collection, Inner};
 use crate::error::Error;
 use crate::holders::{Holders, SUPPRESSED, note_key};
 use crate::log::Tail;
-use crate::member::{get, put};
 use crate::notice::{Author, Notice, REASON_BYTES_MAX, Subject};
-use crate::suppressed::{Scope, Suppressed, Suppression, Takedowns};
+use crate::suppressed::{Mark, Scope, Suppressed, Suppression, Takedowns};
 
 /// Objects deleted in one commit.
 const DELETES_MAX: usize = 4096;
+/// So many parts of the key index are looked through one by one; if there are more, all of it is.
+const PREFIXES_MAX: usize = 10_000;
 /// Objects looked for at a time.
 const FOUND_MAX: usize = 100_000;
+
+/// What of the list is to be done besides what has come to it since it was last done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Doubt {
+    /// Nothing.
+    None,
+    /// What is suppressed may live nevertheless.
+    Live,
+    /// What has been done may be lost, tombstones included.
+    All,
+}
 
 /// What suppressing something did.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,23 +77,22 @@ impl Collection {
         let mut new = Suppression {
             notice: notice.clone(),
             scope: Scope::Here,
+            from: String::new(),
             held_by: Vec::new(),
             active: true,
         };
-        let found = self.inner.live(|oid| new.covers(oid).then(|| notice.clone()))?;
+        let wanted = |oid: &Oid| new.covers(oid).then(|| notice.clone());
+        let found = self.inner.live(&new.keys_from(), wanted)?;
         let holders = self.inner.holders_named(found.keys())?;
         new.held_by.extend(holders.into_iter().take(100));
         let held_by = new.held_by.clone();
-        self.inner.suppressed().add(new)?;
-        let objects = self.inner.settle(&mut tail, true, now)?;
-        if objects == 0 {
-            self.inner.carry(&mut tail, &notice, now)?;
-        }
+        self.inner.add(new)?;
+        let objects = self.inner.settle(&mut tail, &HashSet::new(), Doubt::None, now)?;
         Ok(TakenDown { notice, objects, held_by })
     }
 
     /// Lifts what is said here, or by others, of just `subject`. What was refused meanwhile comes
-    /// again: sources are read from the start.
+    /// again: sources are read from the start. After an error, call it again.
     ///
     /// # Errors
     ///
@@ -88,19 +101,24 @@ impl Collection {
         let mut tail = self.inner.tail();
         tail.go_on(&self.inner.log)?;
         if !self.inner.suppressed().on(&subject).any(|it| it.active) {
-            return Err(Error::NotSuppressed { subject: subject.to_string() });
+            // It may be lifted, and consumers have not been told.
+            let undone = self.inner.undone()?.into_iter().rev();
+            let mut lifts = undone.filter(|it| it.scope == Scope::Here && it.notice.lifted);
+            let Some(lift) = lifts.find(|it| it.notice.subject == subject) else {
+                return Err(Error::NotSuppressed { subject: subject.to_string() });
+            };
+            self.inner.settle(&mut tail, &HashSet::new(), Doubt::None, now)?;
+            return Ok(lift.notice);
         }
         let notice = self.inner.sign(author, subject, true, "", now);
-        let new = Suppression {
+        self.inner.add(Suppression {
             notice: notice.clone(),
             scope: Scope::Here,
+            from: String::new(),
             held_by: Vec::new(),
             active: false,
-        };
-        self.inner.suppressed().add(new)?;
-        self.inner.carry(&mut tail, &notice, now)?;
-        self.inner.settle(&mut tail, false, now)?;
-        self.inner.forget_cursors(&mut tail, now)?;
+        })?;
+        self.inner.settle(&mut tail, &HashSet::new(), Doubt::None, now)?;
         Ok(notice)
     }
 
@@ -125,31 +143,32 @@ impl Collection {
     /// Sets whose takedowns count for the objects of every source; those of others count where they
     /// are signed by the objects' own gatherer.
     pub fn trust_takedowns(&self, sources: BTreeSet<String>) {
-        self.inner.suppressed().trusted = sources;
+        self.inner.suppressed().watched.trusted = sources;
     }
 
-    /// Keeps `key` as that of the gatherer or broker `id`, if it is the first one seen.
-    ///
-    /// # Errors
-    ///
-    /// The file system refused.
-    pub fn see_key(&self, id: &str, key: &str) -> Result<bool, Error> {
-        self.inner.suppressed().see_key(id, key)
+    /// Sets the key that what is said here is signed with: if the list was lost, or put back, and the
+    /// notices come back from others, they count for all.
+    pub fn own_key(&self, key: &str) {
+        self.source_key("", key);
     }
 
-    /// Does what of the list is not done yet in this log.
-    pub(crate) fn suppress_again(&self, now: Stamp) -> Result<(), Error> {
-        let end = self.inner.suppressed().end;
-        let key = note_key(SUPPRESSED, &[]);
-        let done = self.inner.read_keys(|keys| keys.note(&key))?;
-        let done = done.and_then(|it| get(&mut &it[..])).unwrap_or(0);
-        if done == end {
-            return Ok(());
+    /// Notes that `key` is what `source` says it signs with: if its takedowns count for all, these are
+    /// meant, whoever passes them on.
+    pub fn source_key(&self, source: &str, key: &str) {
+        let keys = &mut self.inner.suppressed().watched.keys;
+        if keys.get(source).is_none_or(|it| it != key) {
+            keys.insert(source.to_owned(), key.to_owned());
         }
+    }
+
+    /// Does what of the list is not done yet in this log, or may be undone.
+    pub(crate) fn suppress_again(&self, doubt: Doubt, now: Stamp) -> Result<(), Error> {
         let mut tail = self.inner.tail();
-        let objects = self.inner.settle(&mut tail, true, now)?;
-        let dir = self.inner.dir.display();
-        tracing::warn!(%dir, objects, "what is suppressed was deleted again");
+        let objects = self.inner.settle(&mut tail, &HashSet::new(), doubt, now)?;
+        if objects != 0 {
+            let dir = self.inner.dir.display();
+            tracing::warn!(%dir, objects, "what is suppressed was deleted again");
+        }
         Ok(())
     }
 }
@@ -160,24 +179,24 @@ impl Inner {
         self.suppressed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Leaves out updates of what is suppressed, and counts them. Returns up to where the list was
-    /// read, too.
+    /// Leaves out updates of what is suppressed, and counts them. Returns the list's revision,
+    /// too.
     pub(crate) fn without_suppressed<'a>(&self, changes: &'a [Change]) -> (Cow<'a, [Change]>, u64) {
         let mut suppressed = self.suppressed();
         let refused = |change: &&Change| {
             matches!(change, Change::Update(_))
                 && change.oid().is_some_and(|oid| suppressed.covering(&oid).is_some())
         };
-        let end = suppressed.end;
+        let revision = suppressed.revision;
         if suppressed.list.is_empty() || !changes.iter().any(|it| refused(&it)) {
-            return (Cow::Borrowed(changes), end);
+            return (Cow::Borrowed(changes), revision);
         }
         let kept: Vec<_> = changes.iter().filter(|it| !refused(it)).cloned().collect();
         suppressed.counts.refused += (changes.len() - kept.len()) as u64;
-        (Cow::Owned(kept), end)
+        (Cow::Owned(kept), revision)
     }
 
-    /// Gives notice, later than any before of the same subject.
+    /// Gives notice, later than any before of the same subject by the same signer.
     fn sign(
         &self,
         author: &Author,
@@ -186,27 +205,102 @@ impl Inner {
         reason: &str,
         now: Stamp,
     ) -> Notice {
-        let last = self.suppressed().on(&subject).map(|it| it.notice.at.0).max();
+        let list = self.suppressed();
+        let own = list.on(&subject).filter(|it| it.notice.key == author.identity.key());
+        let last = own.map(|it| it.notice.at.0).max();
         let at = Stamp(now.0.max(last.map_or(0, |it| it.saturating_add(1))));
+        drop(list);
         Notice::sign(author, subject, lifted, reason, at)
     }
 
-    /// Commits a tombstone that carries the notice.
-    fn carry(&self, tail: &mut Tail, notice: &Notice, now: Stamp) -> Result<(), Error> {
-        let change = Change::Suppress(notice.carrier(), Box::new(notice.clone()));
-        self.commit(tail, &[change], &[], now).map(drop)
+    /// Puts what is said here on the list, durably.
+    fn add(&self, new: Suppression) -> Result<(), Error> {
+        let subject = new.notice.subject.to_string();
+        if !self.suppressed().stage(new) {
+            return Err(Error::Outdated { subject });
+        }
+        self.write_list()
     }
 
-    /// Deletes what lives of what is suppressed, if there may be anything, and notes that the list is
-    /// done. Returns how many objects that were.
-    pub(crate) fn settle(&self, tail: &mut Tail, look: bool, now: Stamp) -> Result<u64, Error> {
-        let end = self.suppressed().end;
+    /// Writes to the list's file what has been put on the list; if that fails it is taken off again.
+    /// For who has the writer's lock.
+    pub(crate) fn write_list(&self) -> Result<(), Error> {
+        let Some(writing) = self.suppressed().writing() else { return Ok(()) };
+        let written = writing.run();
+        let mut list = self.suppressed();
+        match written {
+            Ok(file) => list.written(&writing, file, None),
+            Err(error) => {
+                list.withdraw();
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the state of the list's file up to which all is done; `None` if that is not known.
+    fn done(&self) -> Result<Option<Mark>, Error> {
+        let key = note_key(SUPPRESSED, &[]);
+        let value = self.read_keys(|keys| keys.note(&key))?;
+        Ok(value.and_then(|it| Mark::decode(&it)))
+    }
+
+    /// Returns what of the list is not done yet, as it came.
+    fn undone(&self) -> Result<Vec<Suppression>, Error> {
+        let done = self.done()?.unwrap_or_default();
+        let list = self.suppressed();
+        Ok(if done == list.mark() { Vec::new() } else { list.after(done.before(list.mark())) })
+    }
+
+    /// Does what of the list is not done yet: deletes what lives of it, has tombstones carry it (but
+    /// what is `told` already, by signature), reads sources again for what is lifted, and notes that
+    /// it is done. Returns how many objects were deleted.
+    pub(crate) fn settle(
+        &self,
+        tail: &mut Tail,
+        told: &HashSet<String>,
+        doubt: Doubt,
+        now: Stamp,
+    ) -> Result<u64, Error> {
+        let undone = match doubt {
+            Doubt::All => self.suppressed().after(0),
+            Doubt::None | Doubt::Live => self.undone()?,
+        };
+        let suspect = match doubt {
+            Doubt::Live => prefixes(&self.suppressed().list),
+            Doubt::None | Doubt::All => prefixes(&undone),
+        };
         let mut objects = 0;
-        let mut more = look;
-        while more {
-            let found =
-                self.live(|oid| self.suppressed().covering(oid).map(|it| it.notice.clone()))?;
-            let all: Vec<_> = found.into_iter().collect();
+        for prefix in suspect {
+            objects += self.delete_suppressed(tail, &prefix, now)?;
+        }
+        let untold = undone.iter().filter(|it| !told.contains(&it.notice.signature));
+        let carry =
+            |it: &Suppression| Change::Suppress(it.notice.carrier(), Box::new(it.notice.clone()));
+        let carriers: Vec<Change> = untold.map(carry).collect();
+        for part in carriers.chunks(DELETES_MAX) {
+            self.commit(tail, part, &[], now)?;
+        }
+        // Who has lifted what counted for its own objects alone brings those again.
+        if undone.iter().any(|it| it.notice.lifted && it.scope != Scope::Own) {
+            self.forget_cursors(tail, now)?;
+        }
+        self.tidy_list()?;
+        let mark = self.suppressed().mark();
+        if self.done()?.unwrap_or_default() != mark {
+            let note = Note { key: note_key(SUPPRESSED, &[]), value: Some(mark.encode()) };
+            self.commit(tail, &[], &[note], now)?;
+        }
+        Ok(objects)
+    }
+
+    /// Deletes what lives of what is suppressed, of those whose keys begin with `prefix`; returns how
+    /// many objects that were.
+    fn delete_suppressed(&self, tail: &mut Tail, prefix: &[u8], now: Stamp) -> Result<u64, Error> {
+        let mut objects = 0;
+        loop {
+            let by = |oid: &Oid| self.suppressed().covering(oid).map(|it| it.notice.clone());
+            let all: Vec<_> = self.live(prefix, by)?.into_iter().collect();
             for part in all.chunks(DELETES_MAX) {
                 let mut notes = Vec::new();
                 let mut changes = Vec::new();
@@ -220,23 +314,30 @@ impl Inner {
                 self.commit(tail, &changes, &notes, now)?;
             }
             objects += all.len() as u64;
-            more = FOUND_MAX <= all.len();
+            if all.len() < FOUND_MAX {
+                return Ok(objects);
+            }
         }
-        let mut value = Vec::new();
-        put(&mut value, end);
-        let note = Note { key: note_key(SUPPRESSED, &[]), value: Some(value) };
-        self.commit(tail, &[], &[note], now)?;
-        Ok(objects)
     }
 
-    /// Returns live objects that are `wanted`, and why; at most [`FOUND_MAX`].
+    /// Writes the list's file anew if most of it is superseded.
+    fn tidy_list(&self) -> Result<(), Error> {
+        let Some((writing, spans)) = self.suppressed().rewriting() else { return Ok(()) };
+        let file = writing.run()?;
+        self.suppressed().written(&writing, file, Some(spans));
+        Ok(())
+    }
+
+    /// Returns live objects that are `wanted`, and why, of those whose keys begin with `prefix`; at
+    /// most [`FOUND_MAX`].
     fn live(
         &self,
+        prefix: &[u8],
         wanted: impl Fn(&Oid) -> Option<Notice>,
     ) -> Result<BTreeMap<Oid, Notice>, Error> {
         let found = self.read_keys(|keys| {
             let mut found = BTreeMap::new();
-            for item in keys.objects() {
+            for item in keys.objects_from(prefix) {
                 let (key, _) = item?;
                 if FOUND_MAX <= found.len() || self.go_on().is_err() {
                     break;
@@ -272,5 +373,138 @@ impl Inner {
         let notes: Vec<Note> =
             found.into_iter().map(|(key, _)| Note { key, value: None }).collect();
         self.commit(tail, &[], &notes, now).map(drop)
+    }
+}
+
+/// Returns what the keys of objects begin with that are to be looked at: none begins with another.
+fn prefixes(list: &[Suppression]) -> Vec<Vec<u8>> {
+    let active = list.iter().filter(|it| it.active);
+    let mut found: Vec<Vec<u8>> = active.map(Suppression::keys_from).collect();
+    found.sort();
+    found.dedup_by(|next, kept| next.starts_with(kept));
+    if PREFIXES_MAX < found.len() {
+        found = vec![Vec::new()];
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::Arc;
+
+    use net::identity::Identity;
+    use soif::Record;
+
+    use super::*;
+    use crate::change::{Batch, Epoch, GATHERER_ID};
+    use crate::disk::Disk;
+    use crate::disk::faulty::Faulty;
+    use crate::holders::{Cursor, Pulled};
+    use crate::options::Options;
+    use crate::report::Applied;
+
+    fn author() -> Author {
+        let identity = Identity::of(&[1; 32]).unwrap();
+        Author { id: identity.id(), identity }
+    }
+
+    fn subject(text: &str) -> Subject {
+        Subject::parse(text).unwrap()
+    }
+
+    fn update(url: &str) -> Change {
+        let mut record = Record::new("FILE", url);
+        record.push(GATHERER_ID, author().id);
+        Change::Update(record)
+    }
+
+    fn open(dir: &Path) -> (Collection, Arc<Faulty>) {
+        let faulty = Faulty::new(dir, 1);
+        let disk = Disk::Faulty(faulty.clone());
+        let opened = Collection::open_on(&disk, dir, Options::default(), Stamp(1), false);
+        (opened.unwrap().0, faulty)
+    }
+
+    fn apply(
+        collection: &Collection,
+        source: &str,
+        changes: Vec<Change>,
+    ) -> Result<Applied, Error> {
+        let before = collection.cursor(source).unwrap().map_or(0, |it| it.serial);
+        let changes: Vec<_> = (before + 1..).zip(changes).collect();
+        let cursor = Cursor { epoch: Epoch(9), serial: before + 9, snapshot: None };
+        let source = source.to_owned();
+        let pulled = Pulled { source, epoch: Epoch(9), changes, cursor, end_of_snapshot: None };
+        collection.apply(pulled, Stamp(2))
+    }
+
+    fn carried(collection: &Collection) -> Vec<Notice> {
+        let all = collection.scan(0).unwrap().map(|it| it.unwrap().change);
+        all.filter_map(|it| match it {
+            Change::Suppress(oid, notice) if oid == notice.carrier() => Some(*notice),
+            _ => None,
+        })
+        .collect()
+    }
+
+    /// The list is on another disk than the log, or just fits.
+    #[test]
+    fn what_a_full_disk_kept_from_being_done_is_done_by_the_next_pull() {
+        let dir = tempfile::tempdir().unwrap();
+        let (collection, faulty) = open(dir.path());
+        apply(&collection, "other", vec![update("http://h/1"), update("http://h/2")]).unwrap();
+        let notice = Notice::sign(&author(), subject("http://h/*"), false, "", Stamp(2));
+        let carrier = Change::Suppress(notice.carrier(), Box::new(notice.clone()));
+        faulty.leave_free(Some(0));
+        let error = apply(&collection, "direct", vec![carrier.clone()]).unwrap_err();
+        assert!(matches!(error, Error::NoRoom { .. }), "{error}");
+        assert_eq!((collection.len(), collection.takedowns().active), (2, 1));
+        faulty.leave_free(None);
+        apply(&collection, "direct", vec![carrier]).unwrap();
+        assert_eq!(collection.len(), 0);
+        assert_eq!(carried(&collection), [notice], "it is passed on");
+    }
+
+    #[test]
+    fn a_word_that_was_not_carried_out_is_by_the_next_purge_or_by_saying_it_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let (collection, faulty) = open(dir.path());
+        let changes = vec![update("http://h/1"), update("http://h/2")];
+        collection.commit(Batch { changes, notes: Vec::new() }, Stamp(2)).unwrap();
+        apply(&collection, "s", Vec::new()).unwrap();
+        faulty.leave_free(Some(0));
+        collection.suppress(&author(), subject("http://h/1"), "", Stamp(3)).unwrap_err();
+        faulty.leave_free(None);
+        let purged = collection.purge(None, Stamp(4)).unwrap();
+        assert_eq!((collection.len(), purged.left, carried(&collection).len()), (1, 0, 1));
+
+        faulty.leave_free(Some(0));
+        collection.lift(&author(), subject("http://h/1"), Stamp(5)).unwrap_err();
+        faulty.leave_free(None);
+        assert!(collection.cursor("s").unwrap().is_some());
+        let lift = collection.lift(&author(), subject("http://h/1"), Stamp(6)).unwrap();
+        assert_eq!(lift.at, Stamp(5), "it was lifted then");
+        assert_eq!(carried(&collection).last(), Some(&lift));
+        assert_eq!(collection.cursor("s").unwrap(), None);
+        let again = collection.lift(&author(), subject("http://h/1"), Stamp(7));
+        assert!(matches!(again, Err(Error::NotSuppressed { .. })));
+    }
+
+    #[test]
+    fn what_could_not_be_written_is_not_on_the_list() {
+        let dir = tempfile::tempdir().unwrap();
+        let (collection, faulty) = open(dir.path());
+        let changes = vec![update("http://h/1")];
+        collection.commit(Batch { changes, notes: Vec::new() }, Stamp(2)).unwrap();
+        let before = collection.suppress(&author(), subject("http://h/2"), "", Stamp(3)).unwrap();
+        faulty.fail(Some(crate::disk::faulty::Fault::Full));
+        collection.suppress(&author(), subject("http://h/1"), "", Stamp(4)).unwrap_err();
+        collection.lift(&author(), subject("http://h/2"), Stamp(4)).unwrap_err();
+        faulty.fail(None);
+        let list: Vec<_> = collection.suppressions().into_iter().map(|it| it.notice).collect();
+        assert_eq!((list, collection.takedowns().active), (vec![before.notice], 1));
+        collection.suppress(&author(), subject("http://h/1"), "", Stamp(5)).unwrap();
+        assert_eq!(collection.len(), 0);
     }
 }

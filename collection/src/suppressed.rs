@@ -1,51 +1,67 @@
 //! The list of what is suppressed, in a file of its own beside the log.
 //!
-//! The file is append-only SOIF: notices as they were signed, with where they hold, and the keys of
-//! those who sign. It lies outside of the collection's folder, so that a folder put back from a
-//! backup does not bring back what has been taken down since. A record that was torn by a power cut
-//! is passed over, and so is one that no longer matches its signature.
+//! The file is SOIF: notices as they were signed, with where they hold and who brought them. It lies
+//! outside of the collection's folder, so that a folder put back from a backup does not bring back
+//! what has been taken down since. Notices are appended; once most of it is superseded it is written
+//! anew. A record that was torn by a power cut is passed over, and so is one that no longer matches
+//! its signature.
+//!
+//! What is to be written is put on the list first and taken off again if that fails, so that nobody
+//! waits for the disk who only asks. All that change it hold the writer's lock.
 //!
 //! Source: ours.
+
+mod file;
+mod judge;
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use net::identity::{Pins, Seen};
 use serde::{Deserialize, Serialize};
 use soif::{Event, Limits, Mode, Reader, Record, RecordRef};
 
-use crate::change::{GATHERER_ID, Oid};
+use crate::change::Oid;
 use crate::disk::{Disk, File};
 use crate::error::Error;
 use crate::notice::{Notice, Subject};
 
+pub(crate) use file::Mark;
+use file::{ListFile, Writing};
+pub(crate) use judge::Verdict;
+use judge::Watched;
+
 /// The file's usual name, in the data folder of a daemon.
 pub const FILE_NAME: &str = "suppressed.soif";
-/// Most notices that are taken from others; what an administrator says here is always taken.
-const NOTICES_MAX: usize = 100_000;
-/// Most patterns among them: each is compared with every record that comes in.
-const PATTERNS_MAX: usize = 1_000;
 /// Most holders that are named with a notice.
 const HELD_BY_MAX: usize = 100;
+/// A file of so many bytes (1 MiB) is written anew once more than half of it is superseded.
+const REWRITE_BYTES_MIN: u64 = 1 << 20;
 
 const NOTICE: &str = "SUPPRESSION";
+/// Keys of others, which earlier releases kept.
 const PIN: &str = "KEY";
-const KEY: &str = "Key";
+/// Says at the beginning which writing of the list it is, if not the first.
+const LIST: &str = "LIST";
+const WRITING: &str = "Writing";
 const SCOPE: &str = "Scope";
+const FROM: &str = "From-Source";
+const OVERRULED: &str = "Overruled";
+/// Where in the file something lies that is not there yet.
+const NOWHERE: (u64, u64) = (u64::MAX, u64::MAX);
 const HELD_BY: &str = "Held-By";
 
-/// For which objects a notice counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// For which objects a notice counts; the widest last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {
-    /// Given here by an administrator: for all; it overrules what others say of the same subject.
-    Here,
-    /// From a source whose takedowns count for all.
-    All,
     /// From the objects' own gatherer, for its objects.
     Own,
+    /// From a source whose takedowns count for all.
+    All,
+    /// Given here by an administrator: for all; it overrules what others say of the same subject.
+    Here,
 }
 
 impl Scope {
@@ -71,6 +87,8 @@ pub struct Suppression {
     pub notice: Notice,
     /// For which objects it counts.
     pub scope: Scope,
+    /// The source that brought it; empty if it was given here.
+    pub from: String,
     /// Who held objects that it took down, when it did; at most 100.
     pub held_by: Vec<String>,
     /// Whether it is in force: not lifted, and not overruled here.
@@ -86,10 +104,34 @@ impl Suppression {
             && self.notice.subject.covers(oid)
     }
 
+    /// Whether this is to stand where `old` did: it says something later, or the same for more.
+    fn outdoes(&self, old: &Self) -> bool {
+        old.notice.at < self.notice.at || (self.notice == old.notice && old.scope < self.scope)
+    }
+
+    /// What the keys of the objects that this suppresses begin with (see [`Oid::key`]).
+    pub(crate) fn keys_from(&self) -> Vec<u8> {
+        let subject = &self.notice.subject;
+        let mut from = subject.beginning().as_bytes().to_vec();
+        if !subject.is_pattern() {
+            from.push(0);
+            let own = if self.scope == Scope::Own { self.notice.by.as_str() } else { "" };
+            let of = if subject.gatherer.is_empty() { own } else { &subject.gatherer };
+            from.extend_from_slice(of.as_bytes());
+        }
+        from
+    }
+
     fn record(&self) -> Record {
         let mut record = Record::new(NOTICE, soif::NO_URL);
         self.notice.write(&mut record);
         record.push(SCOPE, self.scope.name());
+        if !self.from.is_empty() {
+            record.push(FROM, self.from.as_str());
+        }
+        if !self.active && !self.notice.lifted {
+            record.push(OVERRULED, "yes");
+        }
         for holder in self.held_by.iter().take(HELD_BY_MAX) {
             record.push(HELD_BY, holder.as_str());
         }
@@ -99,9 +141,11 @@ impl Suppression {
     fn read(record: &RecordRef<'_>) -> Option<Self> {
         let notice = Notice::read(record).filter(Notice::is_genuine)?;
         let scope = Scope::named(&record.text(SCOPE)?)?;
+        let from = record.text(FROM).unwrap_or_default().into_owned();
         let holders = record.attributes().filter(|(name, _)| *name == HELD_BY);
         let held_by = holders.map(|(_, it)| String::from_utf8_lossy(it).into_owned()).collect();
-        Some(Self { active: !notice.lifted, notice, scope, held_by })
+        let active = !notice.lifted && record.text(OVERRULED).is_none();
+        Some(Self { notice, scope, from, held_by, active })
     }
 }
 
@@ -112,44 +156,54 @@ pub struct Takedowns {
     pub active: u64,
     /// Records refused since the start, because they are suppressed.
     pub refused: u64,
-    /// Notices since the start that were altered or signed by another than who they name.
+    /// Notices since the start that were altered, signed by another than who they name, or dated ahead.
     pub forged: u64,
     /// The last of those: what it was about and why it was not taken.
     pub last_forged: Option<String>,
+    /// Notices since the start that were not taken because their source brings too many.
+    pub surplus: u64,
+    /// The last of those: which source brought it, and of what there was too much.
+    pub last_surplus: Option<String>,
     /// Parts of the list that could not be read when the collection was opened.
     pub damaged: u64,
 }
 
-/// What is to be done about a notice that a source sends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    /// It is on the list and in force.
-    Known,
-    /// It is to be put on the list.
-    Take(Scope),
-    /// The tombstone is like any other.
-    Plain,
+/// What the list was before a notice was put on it that is not in the file yet.
+#[derive(Debug)]
+struct Staged {
+    place: usize,
+    before: Option<(Suppression, (u64, u64))>,
+    /// What it overruled.
+    overruled: Vec<usize>,
+}
+
+/// How many places of the list are taken by what one source has brought.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Share {
+    pub(crate) notices: usize,
+    /// Those with a pattern that are not lifted.
+    pub(crate) patterns: usize,
 }
 
 /// The list.
 #[derive(Debug)]
 pub(crate) struct Suppressed {
-    disk: Disk,
-    path: PathBuf,
-    /// Open once there is something in it.
-    file: Option<File>,
-    /// How long the file is, in bytes.
-    pub(crate) end: u64,
+    file: ListFile,
     pub(crate) list: Vec<Suppression>,
+    /// Where in the file each of them begins and ends, in bytes.
+    spans: Vec<(u64, u64)>,
+    staged: Vec<Staged>,
+    /// Rises with everything that is put on the list or taken off.
+    pub(crate) revision: u64,
     /// Places in the list by signer's key and subject.
     places: HashMap<(String, Subject), usize>,
     /// Places of those without a pattern, by URL.
     exact: HashMap<String, Vec<usize>>,
     /// Places of those with one.
     patterns: Vec<usize>,
-    pins: Pins,
-    /// Sources whose takedowns count for all.
-    pub(crate) trusted: BTreeSet<String>,
+    /// By source; under no name what was given here.
+    pub(crate) shares: HashMap<String, Share>,
+    pub(crate) watched: Watched,
     pub(crate) counts: Takedowns,
 }
 
@@ -161,40 +215,42 @@ impl Suppressed {
     /// The file system refused: what was taken down must not come back, so nothing may be opened.
     pub(crate) fn open(disk: &Disk, path: PathBuf) -> Result<Self, Error> {
         let mut opened = Self {
-            disk: disk.clone(),
-            path,
-            file: None,
-            end: 0,
+            file: ListFile::new(disk, path),
             list: Vec::new(),
+            spans: Vec::new(),
+            staged: Vec::new(),
+            revision: 0,
             places: HashMap::new(),
             exact: HashMap::new(),
             patterns: Vec::new(),
-            pins: Pins::default(),
-            trusted: BTreeSet::new(),
+            shares: HashMap::new(),
+            watched: Watched::default(),
             counts: Takedowns::default(),
         };
-        match fs::read(&opened.path) {
+        match fs::read(&opened.file.path) {
             Ok(bytes) => opened.take_in(&bytes),
             Err(error) if error.kind() == ErrorKind::NotFound => {}
-            Err(error) => return Err(Error::io("cannot read", &opened.path, error)),
+            Err(error) => return Err(Error::io("cannot read", &opened.file.path, error)),
         }
+        opened.file.is_torn = opened.counts.damaged != 0;
         Ok(opened)
     }
 
     fn take_in(&mut self, bytes: &[u8]) {
-        self.end = bytes.len() as u64;
+        self.file.mark.end = bytes.len() as u64;
         let mut at = 0;
         while let Some(rest) = bytes.get(at..).filter(|it| !it.is_empty()) {
             let mut done = 0;
             let outcome = Reader::over(rest, Mode::Strict, Limits::default(), |event| {
                 if let Event::Record(record) = event {
-                    self.take_record(&record);
                     done = record.offset() + record.source().len() as u64;
+                    let start = at as u64;
+                    self.take_record(&record, (start + record.offset(), start + done));
                 }
             });
             let Err(error) = outcome else { break };
             self.counts.damaged += 1;
-            let (path, byte) = (self.path.display(), at as u64 + done);
+            let (path, byte) = (self.file.path.display(), at as u64 + done);
             tracing::error!(%path, byte, %error, "a part of the list of what is suppressed is lost");
             // A torn record may seem to reach into the next: go on right behind its beginning. Where
             // that is what is damaged, the next beginning is that of a whole one.
@@ -206,118 +262,191 @@ impl Suppressed {
         }
     }
 
-    fn take_record(&mut self, record: &RecordRef<'_>) {
+    fn take_record(&mut self, record: &RecordRef<'_>, span: (u64, u64)) {
         let taken = match record.template() {
-            PIN => (|| {
-                let (id, key) = (record.text(GATHERER_ID)?, record.text(KEY)?);
-                self.pins.see(&id, &key);
-                Some(())
-            })(),
-            NOTICE => Suppression::read(record).map(|it| {
-                self.insert(it);
-            }),
+            PIN => Some(()),
+            LIST => record.number(WRITING).map(|it| self.file.mark.writing = it),
+            NOTICE => Suppression::read(record).map(|it| drop(self.put(it, span))),
             _ => None,
         };
         if taken.is_none() {
             self.counts.damaged += 1;
-            let path = self.path.display();
-            tracing::error!(%path, byte = record.offset(), "a notice is damaged and has no effect");
+            let path = self.file.path.display();
+            tracing::error!(%path, byte = span.0, "a notice is damaged and has no effect");
         }
     }
 
-    /// Puts a notice on the list, in memory; false if it says nothing new.
-    fn insert(&mut self, new: Suppression) -> bool {
-        let place = (new.notice.key.clone(), new.notice.subject.clone());
-        let known = self.places.get(&place).copied();
-        if let Some(old) = known.and_then(|it| self.list.get(it))
-            && new.notice.at <= old.notice.at
-        {
-            return false;
+    /// Puts a notice on the list, in memory; `None` if it says nothing new.
+    fn put(&mut self, mut new: Suppression, span: (u64, u64)) -> Option<Staged> {
+        let subject = new.notice.subject.clone();
+        let key = (new.notice.key.clone(), subject.clone());
+        let known = self.places.get(&key).copied();
+        if let Some(old) = known.and_then(|it| self.list.get(it)) {
+            if !new.outdoes(old) {
+                return None;
+            }
+            // What has once counted for more is not narrowed by who passes it on.
+            new.scope = new.scope.max(old.scope);
+            // Who says the same again does not undo what an administrator has said of it.
+            new.active &= old.active || new.notice != old.notice;
         }
+        self.revision += 1;
+        let mut overruled = Vec::new();
         if new.scope == Scope::Here && new.notice.lifted {
-            for other in self.list.iter_mut().filter(|it| it.notice.subject == place.1) {
-                other.active = false;
+            for (place, other) in self.list.iter_mut().enumerate() {
+                if other.active && other.notice.subject == subject && Some(place) != known {
+                    other.active = false;
+                    overruled.push(place);
+                }
             }
         }
-        let subject = place.1.clone();
-        if let Some(old) = known.and_then(|it| self.list.get_mut(it)) {
-            *old = new;
-        } else {
-            let at = self.list.len();
-            self.list.push(new);
-            self.places.insert(place, at);
-            if subject.is_pattern() {
-                self.patterns.push(at);
-            } else {
-                self.exact.entry(subject.url).or_default().push(at);
+        self.count(&new, true);
+        let place = known.unwrap_or(self.list.len());
+        let before = match (self.list.get_mut(place), self.spans.get_mut(place)) {
+            (Some(old), Some(at)) => {
+                let old = (std::mem::replace(old, new), std::mem::replace(at, span));
+                self.count(&old.0, false);
+                Some(old)
             }
-        }
-        true
-    }
-
-    /// Adds notices durably.
-    ///
-    /// # Errors
-    ///
-    /// The file system refused; the list is as it was.
-    pub(crate) fn add(&mut self, new: Suppression) -> Result<(), Error> {
-        self.append(&new.record())?;
-        self.insert(new);
-        Ok(())
-    }
-
-    fn append(&mut self, record: &Record) -> Result<(), Error> {
-        let failed = |path: &Path, error| Error::io("cannot write", path, error);
-        let path = self.path.clone();
-        let file = match &self.file {
-            Some(file) => file.clone(),
-            None => {
-                let opened = match self.disk.open(&path) {
-                    Err(error) if error.kind() == ErrorKind::NotFound => {
-                        let made = self.disk.create(&path).map_err(|it| failed(&path, it))?;
-                        let above = path.parent().unwrap_or_else(|| Path::new("."));
-                        let above = self.disk.open_to_sync(above);
-                        above.and_then(|it| it.sync_all()).map_err(|it| failed(&path, it))?;
-                        Ok(made)
-                    }
-                    other => other,
-                };
-                opened.map_err(|it| failed(&path, it))?
+            _ => {
+                self.list.push(new);
+                self.spans.push(span);
+                self.places.insert(key, place);
+                if subject.is_pattern() {
+                    self.patterns.push(place);
+                } else {
+                    self.exact.entry(subject.url).or_default().push(place);
+                }
+                None
             }
         };
-        // After a torn record the next one begins on a line of its own.
-        let mut bytes = Vec::new();
-        if self.counts.damaged != 0 && self.file.is_none() {
-            bytes.push(b'\n');
-        }
-        soif::write_record(&mut bytes, record);
-        let written = file.write_all_at(&bytes, self.end).and_then(|()| file.sync_data());
-        if let Err(error) = written {
-            // What is left of it would be passed over, and be called damage.
-            let _ = file.set_len(self.end);
-            return Err(failed(&path, error));
-        }
-        self.end += bytes.len() as u64;
-        self.file = Some(file);
-        Ok(())
+        Some(Staged { place, before, overruled })
     }
 
-    /// Says whether `key` is that of `id`; the first one seen is kept, durably.
-    ///
-    /// # Errors
-    ///
-    /// The file system refused.
-    pub(crate) fn see_key(&mut self, id: &str, key: &str) -> Result<bool, Error> {
-        match self.pins.see(id, key) {
-            Seen::Same => Ok(true),
-            Seen::Other => Ok(false),
-            Seen::First => {
-                let mut record = Record::new(PIN, soif::NO_URL);
-                record.push(GATHERER_ID, id);
-                record.push(KEY, key);
-                self.append(&record).map(|()| true)
+    /// Counts what a source has brought, or that it counts no more.
+    fn count(&mut self, it: &Suppression, more: bool) {
+        let share = self.shares.entry(it.from.clone()).or_default();
+        let pattern = usize::from(it.notice.subject.is_pattern() && !it.notice.lifted);
+        if more {
+            share.notices += 1;
+            share.patterns += pattern;
+        } else {
+            share.notices = share.notices.saturating_sub(1);
+            share.patterns = share.patterns.saturating_sub(pattern);
+        }
+    }
+
+    /// Puts a notice on the list, to be written to the file; false if it says nothing new.
+    pub(crate) fn stage(&mut self, new: Suppression) -> bool {
+        let staged = self.put(new, NOWHERE);
+        let is_new = staged.is_some();
+        self.staged.extend(staged);
+        is_new
+    }
+
+    /// Takes off the list again what could not be written.
+    pub(crate) fn withdraw(&mut self) {
+        while let Some(Staged { place, before, overruled }) = self.staged.pop() {
+            self.revision += 1;
+            for other in overruled {
+                if let Some(other) = self.list.get_mut(other) {
+                    other.active = true;
+                }
+            }
+            if let Some((before, span)) = before {
+                self.count(&before, true);
+                let now = self.list.get_mut(place).map(|it| std::mem::replace(it, before));
+                if let (Some(now), Some(at)) = (now, self.spans.get_mut(place)) {
+                    *at = span;
+                    self.count(&now, false);
+                }
+                continue;
+            }
+            // What was new stands at the end of everything.
+            let Some(new) = self.list.pop() else { continue };
+            self.spans.pop();
+            self.count(&new, false);
+            let subject = new.notice.subject;
+            if subject.is_pattern() {
+                self.patterns.pop();
+            } else if let Some(places) = self.exact.get_mut(&subject.url) {
+                places.pop();
+            }
+            self.places.remove(&(new.notice.key, subject));
+        }
+    }
+
+    /// Returns what is to be written; `None` if nothing is.
+    pub(crate) fn writing(&mut self) -> Option<Writing> {
+        let places: BTreeSet<usize> = self.staged.iter().map(|it| it.place).collect();
+        if places.is_empty() {
+            return None;
+        }
+        let mut bytes = Vec::new();
+        let mut spans = Vec::new();
+        for place in places {
+            let Some(it) = self.list.get(place) else { continue };
+            let start = bytes.len() as u64;
+            soif::write_record(&mut bytes, &it.record());
+            spans.push((place, start, bytes.len() as u64));
+        }
+        let writing = self.file.append(bytes);
+        for (place, start, end) in spans {
+            if let Some(span) = self.spans.get_mut(place) {
+                *span = (writing.at + start, writing.at + end);
             }
         }
+        Some(writing)
+    }
+
+    /// Returns the list as it is to be written anew, and where in the file what is on it will lie;
+    /// `None` while most of the file is of use, or a part that is damaged may yet be mended by hand.
+    pub(crate) fn rewriting(&self) -> Option<(Writing, Vec<(u64, u64)>)> {
+        let live: u64 = self.spans.iter().map(|(start, end)| end - start).sum();
+        let end = self.file.mark.end;
+        if end < REWRITE_BYTES_MIN || end / 2 < live || self.counts.damaged != 0 {
+            return None;
+        }
+        let mut bytes = Vec::new();
+        let mut head = Record::new(LIST, soif::NO_URL);
+        head.push(WRITING, (self.file.mark.writing + 1).to_string());
+        soif::write_record(&mut bytes, &head);
+        // In the same order: a lift overrules what was said before it.
+        let mut order: Vec<usize> = (0..self.list.len()).collect();
+        order.sort_by_key(|it| self.spans.get(*it).copied());
+        let mut spans = self.spans.clone();
+        for place in order {
+            let (Some(it), Some(span)) = (self.list.get(place), spans.get_mut(place)) else {
+                continue;
+            };
+            let start = bytes.len() as u64;
+            soif::write_record(&mut bytes, &it.record());
+            *span = (start, bytes.len() as u64);
+        }
+        Some((self.file.replace(bytes), spans))
+    }
+
+    /// Notes that it has been written; with `spans` where all of it lies now.
+    pub(crate) fn written(
+        &mut self,
+        writing: &Writing,
+        file: File,
+        spans: Option<Vec<(u64, u64)>>,
+    ) {
+        self.file.written(writing, file);
+        self.staged.clear();
+        self.spans = spans.unwrap_or_else(|| std::mem::take(&mut self.spans));
+    }
+
+    /// The state of the file.
+    pub(crate) fn mark(&self) -> Mark {
+        self.file.mark
+    }
+
+    /// Returns what has come after byte `from` of the file.
+    pub(crate) fn after(&self, from: u64) -> Vec<Suppression> {
+        let all = self.list.iter().zip(&self.spans);
+        all.filter(|(_, (start, _))| from <= *start).map(|(it, _)| it.clone()).collect()
     }
 
     /// Returns what suppresses the object, if anything does.
@@ -335,7 +464,8 @@ impl Suppressed {
         self.of(notice).is_some_and(|it| it.notice == *notice)
     }
 
-    fn of(&self, notice: &Notice) -> Option<&Suppression> {
+    /// Returns what the notice's signer has said last of its subject.
+    pub(crate) fn of(&self, notice: &Notice) -> Option<&Suppression> {
         let place = (notice.key.clone(), notice.subject.clone());
         self.places.get(&place).and_then(|it| self.list.get(*it))
     }
@@ -343,50 +473,6 @@ impl Suppressed {
     /// Returns what is said of just this subject, by anybody.
     pub(crate) fn on<'a>(&'a self, subject: &'a Subject) -> impl Iterator<Item = &'a Suppression> {
         self.list.iter().filter(move |it| it.notice.subject == *subject)
-    }
-
-    /// Says what is to be done about a notice that `source` sends on the tombstone of `oid`.
-    ///
-    /// # Errors
-    ///
-    /// The file system refused.
-    pub(crate) fn judge(
-        &mut self,
-        source: &str,
-        notice: &Notice,
-        oid: &Oid,
-    ) -> Result<Verdict, Error> {
-        if let Some(known) = self.of(notice).filter(|it| notice.at <= it.notice.at) {
-            let same = known.notice == *notice && known.active && notice.is_at_home(oid);
-            return Ok(if same { Verdict::Known } else { Verdict::Plain });
-        }
-        if !notice.is_at_home(oid) {
-            return Ok(self.forged(oid, "it is about something else"));
-        }
-        if !notice.is_genuine() {
-            return Ok(self.forged(oid, "its signature is wrong"));
-        }
-        if !self.see_key(&notice.by, &notice.key)? {
-            return Ok(self.forged(oid, "it is signed with another key than before"));
-        }
-        let patterns = usize::from(notice.subject.is_pattern());
-        if NOTICES_MAX <= self.list.len() || PATTERNS_MAX < self.patterns.len() + patterns {
-            tracing::warn!(source, %oid, "there are too many notices; this one is not taken");
-            return Ok(Verdict::Plain);
-        }
-        let is_own = *oid == notice.carrier() || oid.gatherer == notice.by;
-        Ok(match () {
-            () if self.trusted.contains(source) => Verdict::Take(Scope::All),
-            () if is_own => Verdict::Take(Scope::Own),
-            () => Verdict::Plain,
-        })
-    }
-
-    fn forged(&mut self, oid: &Oid, why: &str) -> Verdict {
-        self.counts.forged += 1;
-        self.counts.last_forged = Some(format!("{oid}: {why}"));
-        tracing::warn!(%oid, why, "a notice is not genuine; the object is deleted like any other");
-        Verdict::Plain
     }
 
     pub(crate) fn takedowns(&self) -> Takedowns {
@@ -400,4 +486,107 @@ fn next_record(bytes: &[u8], from: usize) -> usize {
     let rest = bytes.get(from..).unwrap_or_default();
     let found = rest.windows(2).position(|it| it == b"\n@");
     found.map_or(bytes.len(), |it| from + it + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use net::identity::Identity;
+
+    use super::*;
+    use crate::change::Stamp;
+    use crate::notice::Author;
+
+    fn said(url: &str, scope: Scope, lifted: bool, at: u64) -> Suppression {
+        let secret = if scope == Scope::Here { 9 } else { 1 };
+        let identity = Identity::of(&[secret; 32]).unwrap();
+        let author = Author { id: identity.id(), identity };
+        let reason = "because ".repeat(120);
+        let subject = Subject::parse(url).unwrap();
+        let notice = Notice::sign(&author, subject, lifted, &reason, Stamp(at));
+        let from = if scope == Scope::Here { "" } else { "s" }.to_owned();
+        Suppression { notice, scope, from, held_by: vec!["h".to_owned()], active: !lifted }
+    }
+
+    fn write(list: &mut Suppressed) {
+        let writing = list.writing().unwrap();
+        let file = writing.run().unwrap();
+        list.written(&writing, file, None);
+    }
+
+    #[test]
+    fn a_file_of_superseded_words_is_written_anew_and_says_the_same() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(FILE_NAME);
+        let open = || Suppressed::open(&Disk::System, path.clone()).unwrap();
+        let mut list = open();
+        // Overruled; then heard again from one who is trusted, and lifted here before it was said anew.
+        for it in [
+            said("http://h/a", Scope::Own, false, 1),
+            said("http://h/b", Scope::Own, false, 1),
+            said("http://h/a", Scope::Here, true, 1),
+            said("http://h/b", Scope::Here, true, 1),
+            said("http://h/a", Scope::All, false, 1),
+            said("http://h/b", Scope::Own, false, 2),
+        ] {
+            assert!(list.stage(it));
+            write(&mut list);
+        }
+        assert!(!list.stage(said("http://h/a", Scope::Own, false, 1)));
+        let overruled = |it: &Suppressed| -> Vec<bool> {
+            let on = |url| Oid::new(&said(url, Scope::Own, false, 1).notice.by, url);
+            ["http://h/a", "http://h/b"].map(|url| it.covering(&on(url)).is_none()).to_vec()
+        };
+        assert_eq!(overruled(&list), [true, false]);
+        for at in 2..5 {
+            (0..500).for_each(|n| {
+                assert!(list.stage(said(&format!("http://h/{n}*"), Scope::Own, n % 2 == 0, at)));
+            });
+            write(&mut list);
+            assert_eq!(list.rewriting().is_some(), at == 4, "{at}");
+        }
+        let before = list.mark();
+        let (writing, spans) = list.rewriting().unwrap();
+        let file = writing.run().unwrap();
+        list.written(&writing, file, Some(spans));
+        assert!(list.mark().end < before.end / 2);
+        assert_eq!((list.mark().writing, list.after(list.mark().end)), (1, Vec::new()));
+        // What is appended goes on from there.
+        list.stage(said("http://h/c", Scope::Own, false, 9));
+        write(&mut list);
+        let after = list.after(writing.at + list.mark().end - 1_500);
+        assert_eq!(after.last().map(|it| it.notice.at), Some(Stamp(9)));
+        let again = open();
+        let sorted = |it: &Suppressed| {
+            let mut all = it.list.clone();
+            all.sort_by_key(|it| it.notice.signature.clone());
+            all
+        };
+        assert_eq!((again.mark(), again.counts.damaged), (list.mark(), 0));
+        assert_eq!(sorted(&again), sorted(&list));
+        assert_eq!(overruled(&again), [true, false]);
+        let patterns = |it: &Suppressed| it.shares.values().map(|it| it.patterns).sum::<usize>();
+        assert_eq!((patterns(&again), patterns(&list)), (250, 250));
+    }
+
+    #[test]
+    fn what_is_withdrawn_leaves_the_list_as_it_was() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut list = Suppressed::open(&Disk::System, dir.path().join(FILE_NAME)).unwrap();
+        list.stage(said("http://h/a", Scope::Own, false, 1));
+        list.stage(said("http://h/*", Scope::Own, false, 1));
+        write(&mut list);
+        let (before, revision) = (list.list.clone(), list.revision);
+        list.stage(said("http://h/a", Scope::Here, true, 2));
+        list.stage(said("http://h/*", Scope::Own, true, 2));
+        list.stage(said("http://h/*", Scope::Own, false, 3));
+        list.stage(said("http://h/b*", Scope::Own, false, 1));
+        assert!(!list.list.first().unwrap().active);
+        list.withdraw();
+        assert_eq!((&list.list, list.patterns.len()), (&before, 1));
+        assert_ne!(list.revision, revision);
+        let share = list.shares.get("s").unwrap();
+        assert_eq!((share.notices, share.patterns), (2, 1));
+        assert!(list.writing().is_none());
+        assert!(list.stage(said("http://h/b*", Scope::Own, false, 1)));
+    }
 }

@@ -142,11 +142,10 @@ impl Model {
         }
     }
 
-    /// One tombstone says it, of the object or of none.
+    /// The object's tombstone says it, and one of none.
     fn suppress(&mut self, n: u8) {
-        self.objects.remove(&n);
+        self.serial += 1 + u64::from(self.objects.remove(&n).is_some());
         self.suppressed.insert(n);
-        self.serial += 1;
         self.stamp = self.stamp.max(self.now);
     }
 

@@ -300,9 +300,9 @@ impl Handle {
 fn open(config: Config, port: u16) -> Result<(Shared, AdminToken, Pages), Error> {
     let data = config.data.clone();
     fs::create_dir_all(&data).map_err(|source| Error::Data { path: data.clone(), source })?;
-    let id = load_or_create_id(&data.join(ID))?;
     let identity =
         Identity::load_or_create(&data).map_err(|error| Error::Spec(error.to_string()))?;
+    let id = load_or_create_id(&data.join(ID), &identity)?;
     let author = Author { id: id.clone(), identity };
     let token =
         AdminToken::load_or_create(&data).map_err(|error| Error::Spec(error.to_string()))?;
@@ -350,8 +350,8 @@ fn open(config: Config, port: u16) -> Result<(Shared, AdminToken, Pages), Error>
     Ok((shared, token, pages))
 }
 
-/// Reads the id in the file at `path`, or makes one that stays. Blocks.
-fn load_or_create_id(path: &Path) -> Result<String, Error> {
+/// Reads the id in the file at `path`, or writes that of `identity` there, which stays. Blocks.
+fn load_or_create_id(path: &Path, identity: &Identity) -> Result<String, Error> {
     let failed = |source| Error::Data { path: path.to_path_buf(), source };
     match fs::read_to_string(path) {
         Ok(text) => {
@@ -362,12 +362,12 @@ fn load_or_create_id(path: &Path) -> Result<String, Error> {
             }
             Err(Error::Spec(format!(
                 "{} does not hold an id (16 lower-case hex digits); restore it from a backup, or \
-                 delete it to begin as a new gatherer",
+                 delete it and identity.key to begin as a new gatherer",
                 path.display()
             )))
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            let id = new_id().map_err(failed)?;
+            let id = identity.id();
             let new: PathBuf = path.with_extension("new");
             fs::write(&new, format!("{id}\n")).map_err(failed)?;
             fs::File::open(&new).and_then(|file| file.sync_all()).map_err(failed)?;
@@ -376,13 +376,6 @@ fn load_or_create_id(path: &Path) -> Result<String, Error> {
         }
         Err(error) => Err(failed(error)),
     }
-}
-
-fn new_id() -> std::io::Result<String> {
-    use std::io::Read as _;
-    let mut bytes = [0; ID_BYTES];
-    fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 /// Returns this machine's name.

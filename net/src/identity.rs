@@ -1,26 +1,28 @@
-//! A daemon's identity: an ed25519 key in a file, what it signs, and the keys of others.
+//! A daemon's identity: an ed25519 key in a file, what it signs, and the id that is made of it.
 //!
 //! The key lies in `DATA/identity.key` (64 hex digits, readable by the daemon's user alone) and is
-//! made once. Whoever has signed keeps the key that was first seen with an id: a later one is
-//! somebody else's ([`Pins`]).
+//! made once. A daemon's id is a digest of its public key ([`id_of`]): whoever has a signature, the key
+//! and the id can tell that they belong together, and nobody need have seen the key before.
 //!
-//! Source: RFC 8032 (ed25519), by ring, which the build has for TLS already.
+//! Source: RFC 8032 (ed25519), by ring, which the build has for TLS already; RFC 3972 for names that
+//! are made of keys.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
 use std::io::{self, Write as _};
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
+use ring::digest::{SHA256, digest};
 use ring::rand::{SecureRandom as _, SystemRandom};
 use ring::signature::{ED25519, Ed25519KeyPair, KeyPair as _, UnparsedPublicKey};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 /// The file in the data directory.
 pub const FILE_NAME: &str = "identity.key";
-/// Most ids whose keys are kept; of further ones no key is known.
-pub const PINS_MAX: usize = 100_000;
+/// Bytes of an id. To sign as somebody else takes about 2^64 attempts at a key, divided by how many
+/// ids would do.
+const ID_BYTES: usize = 8;
 /// Bytes of a secret key, and of a public one.
 const KEY_BYTES: usize = 32;
 /// Bytes of a signature.
@@ -48,8 +50,8 @@ pub enum Error {
         /// Its permission bits.
         mode: u32,
     },
-    /// The file holds no key. Restore it from a backup, or delete it: then what was signed before
-    /// counts as signed by somebody else.
+    /// The file holds no key. Restore it from a backup, or delete it: then what the daemon signs
+    /// counts as signed by somebody else, since its id is made of the old one.
     #[error("{path} holds no key (64 hex digits): restore it from a backup")]
     Text {
         /// The file.
@@ -115,6 +117,12 @@ impl Identity {
         &self.key
     }
 
+    /// Returns the id of who has this key, as [`id_of`].
+    #[must_use]
+    pub fn id(&self) -> String {
+        id_of(&self.key)
+    }
+
     /// Signs `text`; returns the signature as 128 lower-case hex digits.
     #[must_use]
     pub fn sign(&self, text: &[u8]) -> String {
@@ -133,39 +141,11 @@ pub fn verify(key: &str, text: &[u8], signature: &str) -> bool {
     UnparsedPublicKey::new(&ED25519, key).verify(text, &signature).is_ok()
 }
 
-/// Whether `text` can be a public key: 64 lower-case hex digits.
+/// Returns the id of who owns the public key `key`: the first 16 hex digits of the SHA-256 of its
+/// 64 digits.
 #[must_use]
-pub fn is_key(text: &str) -> bool {
-    unhex::<KEY_BYTES>(text).is_some()
-}
-
-/// The keys of others, by their ids: of each the first one seen.
-#[derive(Clone, Debug, Default)]
-pub struct Pins(BTreeMap<String, String>);
-
-/// What is known of a key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Seen {
-    /// It is the first of that id, and is kept.
-    First,
-    /// It is the one that is kept.
-    Same,
-    /// Another one is kept: this is not from who we know, or no more ids are taken.
-    Other,
-}
-
-impl Pins {
-    /// Says whether `key` is that of `id`, which it becomes if none is known.
-    pub fn see(&mut self, id: &str, key: &str) -> Seen {
-        match self.0.get(id) {
-            Some(known) if known == key => Seen::Same,
-            None if self.0.len() < PINS_MAX && is_key(key) => {
-                self.0.insert(id.to_owned(), key.to_owned());
-                Seen::First
-            }
-            Some(_) | None => Seen::Other,
-        }
-    }
+pub fn id_of(key: &str) -> String {
+    hex(digest(&SHA256, key.as_bytes()).as_ref().get(..ID_BYTES).unwrap_or_default())
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -286,13 +266,11 @@ mod tests {
     }
 
     #[test]
-    fn the_first_key_of_an_id_is_kept() {
-        let mut pins = Pins::default();
-        let (one, other) = ("1".repeat(64), "2".repeat(64));
-        assert_eq!(pins.see("a", "no key"), Seen::Other);
-        assert_eq!(pins.see("a", &one), Seen::First);
-        assert_eq!(pins.see("a", &one), Seen::Same);
-        assert_eq!(pins.see("a", &other), Seen::Other);
-        assert_eq!(pins.see("b", &other), Seen::First);
+    fn an_id_is_made_of_the_key() {
+        let identity = Identity::of(&[1; 32]).unwrap();
+        // printf %s KEY | sha256sum
+        assert_eq!(identity.id(), "95bbfbb1f0ef8f23");
+        assert_eq!(identity.id(), id_of(identity.key()));
+        assert_ne!(Identity::of(&[2; 32]).unwrap().id(), identity.id());
     }
 }

@@ -7,7 +7,16 @@ use crate::member::get;
 impl Keys {
     /// Returns the live objects with their keys, by key.
     pub(crate) fn objects(&self) -> impl Iterator<Item = Outcome<(Vec<u8>, Object)>> + use<> {
-        let entries = self.store.scan(&[OBJECT], &[OBJECT]);
+        self.objects_from(&[])
+    }
+
+    /// The same whose keys begin with `prefix`.
+    pub(crate) fn objects_from(
+        &self,
+        prefix: &[u8],
+    ) -> impl Iterator<Item = Outcome<(Vec<u8>, Object)>> + use<> {
+        let prefix = keyed(OBJECT, &[prefix]);
+        let entries = self.store.scan(&prefix, &prefix);
         entries.filter_map(|it| match it {
             Ok((key, value)) => Some(Ok((key[1..].to_vec(), Object::decode(&value)?))),
             Err(error) => Some(Err(error)),

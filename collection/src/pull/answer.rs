@@ -19,19 +19,12 @@ pub(super) struct Answer {
 }
 
 impl Puller {
-    /// Keeps the key that the source says is its own: what it signs is known by it.
-    pub(super) async fn see_key(&self, response: &Response) -> Result<(), Error> {
+    /// Notes which key the source says is its own: what it signs is known by it.
+    pub(super) fn note_key(&self, response: &Response) {
         let owner = response.headers.get(feed::KEY).and_then(|it| it.to_str().ok());
-        let Some((id, key)) = owner.and_then(|it| it.split_once(' ')) else { return Ok(()) };
-        let (id, key) = (id.to_owned(), key.to_owned());
-        let named = id.clone();
-        let seen =
-            self.blocking(move |collection, _source| collection.see_key(&named, &key)).await?;
-        if !seen {
-            let source = &self.source;
-            tracing::warn!(source, id, "another key than before: what it signs does not count");
+        if let Some((_id, key)) = owner.and_then(|it| it.split_once(' ')) {
+            self.collection.source_key(&self.source, key);
         }
-        Ok(())
     }
 
     /// Reads what the head says of the body.

@@ -1,0 +1,170 @@
+//! The file of the list of what is suppressed, as bytes: appended to, or written anew.
+//!
+//! Source: ours.
+
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+use crate::disk::{Disk, File};
+use crate::error::Error;
+use crate::member::{get, put};
+
+/// A state of the file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Mark {
+    /// How often it had been written anew.
+    pub(crate) writing: u64,
+    /// How long it was, in bytes.
+    pub(crate) end: u64,
+}
+
+impl Mark {
+    pub(crate) fn encode(self) -> Vec<u8> {
+        let mut out = Vec::new();
+        put(&mut out, self.end);
+        put(&mut out, self.writing);
+        out
+    }
+
+    /// `None` for what an earlier release noted, too: that did not do all that is done now.
+    pub(crate) fn decode(mut bytes: &[u8]) -> Option<Self> {
+        let rest = &mut bytes;
+        Some(Self { end: get(rest)?, writing: get(rest)? })
+    }
+
+    /// Where what follows this state begins in a file that is in the state `now`: at its beginning if
+    /// it has been written anew since, or put back.
+    pub(crate) fn before(self, now: Self) -> u64 {
+        if self.writing == now.writing && self.end <= now.end { self.end } else { 0 }
+    }
+}
+
+/// The file.
+#[derive(Debug)]
+pub(crate) struct ListFile {
+    disk: Disk,
+    pub(crate) path: PathBuf,
+    /// Open once there is something to write.
+    file: Option<File>,
+    pub(crate) mark: Mark,
+    /// Whether it may end within a record.
+    pub(crate) is_torn: bool,
+}
+
+/// Bytes on their way to the file.
+#[derive(Debug)]
+pub(crate) struct Writing {
+    disk: Disk,
+    path: PathBuf,
+    /// `None`: it is to be opened, or made.
+    file: Option<File>,
+    is_anew: bool,
+    /// Where they begin.
+    pub(crate) at: u64,
+    bytes: Vec<u8>,
+    /// The state after it.
+    mark: Mark,
+}
+
+impl ListFile {
+    pub(crate) fn new(disk: &Disk, path: PathBuf) -> Self {
+        Self { disk: disk.clone(), path, file: None, mark: Mark::default(), is_torn: false }
+    }
+
+    /// Has `bytes`, whole records, follow what is there.
+    pub(crate) fn append(&self, bytes: Vec<u8>) -> Writing {
+        // After a torn record the next one begins on a line of its own.
+        let at = self.mark.end + u64::from(self.is_torn);
+        let bytes = if self.is_torn { [b"\n", &bytes[..]].concat() } else { bytes };
+        let mark = Mark { end: self.mark.end + bytes.len() as u64, ..self.mark };
+        self.writing(false, at, bytes, mark)
+    }
+
+    /// Has `bytes` take the place of what is there.
+    pub(crate) fn replace(&self, bytes: Vec<u8>) -> Writing {
+        let mark = Mark { writing: self.mark.writing + 1, end: bytes.len() as u64 };
+        self.writing(true, 0, bytes, mark)
+    }
+
+    fn writing(&self, is_anew: bool, at: u64, bytes: Vec<u8>, mark: Mark) -> Writing {
+        let (disk, path, file) = (self.disk.clone(), self.path.clone(), self.file.clone());
+        Writing { disk, path, file, is_anew, at, bytes, mark }
+    }
+
+    /// Notes that `writing` has been done, on `file`.
+    pub(crate) fn written(&mut self, writing: &Writing, file: File) {
+        self.file = Some(file);
+        self.mark = writing.mark;
+        self.is_torn = false;
+    }
+}
+
+impl Writing {
+    /// Does it, durably; returns the file, which was as before if this fails. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// The file system refused.
+    pub(crate) fn run(&self) -> Result<File, Error> {
+        let done = if self.is_anew { self.replace() } else { self.append() };
+        done.map_err(|error| Error::io("cannot write", &self.path, error))
+    }
+
+    fn append(&self) -> io::Result<File> {
+        let file = match &self.file {
+            Some(file) => file.clone(),
+            None => match self.disk.open(&self.path) {
+                Err(error) if error.kind() == ErrorKind::NotFound => {
+                    let made = self.disk.create(&self.path)?;
+                    self.sync_folder()?;
+                    made
+                }
+                other => other?,
+            },
+        };
+        let before = self.mark.end - self.bytes.len() as u64;
+        let written = file.write_all_at(&self.bytes, before).and_then(|()| file.sync_data());
+        if let Err(error) = written {
+            // What is left of it would be passed over, and be called damage.
+            let _ = file.set_len(before);
+            return Err(error);
+        }
+        Ok(file)
+    }
+
+    fn replace(&self) -> io::Result<File> {
+        let new = self.path.with_extension("soif.new");
+        let file = self.disk.create(&new)?;
+        file.write_all_at(&self.bytes, 0)?;
+        file.sync_all()?;
+        self.disk.rename(&new, &self.path)?;
+        self.sync_folder()?;
+        Ok(file)
+    }
+
+    fn sync_folder(&self) -> io::Result<()> {
+        let above = self.path.parent().filter(|it| !it.as_os_str().is_empty());
+        self.disk.open_to_sync(above.unwrap_or_else(|| Path::new(".")))?.sync_all()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_follows_a_state_is_known_while_the_file_only_grows() {
+        let mark = |writing, end| Mark { writing, end };
+        for (before, now, expected) in [
+            (mark(0, 0), mark(0, 9), 0),
+            (mark(0, 5), mark(0, 9), 5),
+            (mark(0, 9), mark(0, 5), 0),
+            (mark(0, 5), mark(1, 9), 0),
+            (mark(1, 5), mark(0, 9), 0),
+        ] {
+            assert_eq!(before.before(now), expected, "{before:?} {now:?}");
+            assert_eq!(Mark::decode(&before.encode()), Some(before));
+        }
+        assert_eq!(Mark::decode(&[5]), None, "an earlier release");
+    }
+}
