@@ -2,12 +2,14 @@
 //!
 //! Source: ours.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fs;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use net::clock;
 use serde::{Deserialize, Serialize};
+use tokio::time::sleep;
 
 use crate::change::{Change, Stamp, Version};
 use crate::collection::{Collection, Inner};
@@ -17,7 +19,14 @@ use crate::error::Error;
 use crate::feed::FeedServer;
 use crate::member::{MEMBER_BYTES_MAX, Unpacker};
 use crate::notice::{Notice, Subject};
+use crate::suppress::Doubt;
 use crate::suppressed::Suppression;
+
+/// How often it is looked whether anybody still reads what is no part of the log any more: who was just
+/// about to be answered is done in no time.
+const READERS_TRIES: u32 = 10;
+/// Pause between two looks.
+const READERS_PAUSE: Duration = Duration::from_millis(50);
 
 /// What a purge did, and where copies may remain.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -61,7 +70,17 @@ impl FeedServer {
         let shared = &self.shared;
         shared.snapshots.lock().await.clear();
         shared.hot.clear();
-        let purged = purge(shared.collection.clone(), only).await?;
+        let mut purged = purge(shared.collection.clone(), only).await?;
+        // Who has asked meanwhile was given what was there.
+        shared.snapshots.lock().await.clear();
+        shared.hot.clear();
+        for tries in 0..READERS_TRIES {
+            purged.still_read = shared.collection.inner.retired()?;
+            if purged.still_read.is_empty() || tries + 1 == READERS_TRIES {
+                break;
+            }
+            sleep(READERS_PAUSE).await;
+        }
         let epoch = shared.collection.version().epoch;
         let (consumers, since_ms) =
             shared.consumers.behind(Version { epoch, serial: purged.told_at });
@@ -96,7 +115,14 @@ impl Collection {
         if let (true, Some(only)) = (list.is_empty(), only) {
             return Err(Error::NotSuppressed { subject: only.to_string() });
         }
+        {
+            // What has not been done for want of space, or came back, is done first.
+            let mut tail = inner.tail();
+            tail.go_on(&inner.log)?;
+            inner.settle(&mut tail, &HashSet::new(), Doubt::Live, now)?;
+        }
         let compacted = inner.compact(Due::All, None, now)?;
+        inner.remove_damaged()?;
         let made = inner.keys_made();
         inner.rebuild_keys(made, "what is suppressed is purged")?;
         let mut purged = Purged {
@@ -113,6 +139,21 @@ impl Collection {
 }
 
 impl Inner {
+    /// Removes segments that an opening has put aside because they were damaged: what is good of them
+    /// is in the log.
+    fn remove_damaged(&self) -> Result<(), Error> {
+        let failed = |error| Error::io("cannot list", &self.dir, error);
+        for entry in fs::read_dir(&self.dir).map_err(failed)? {
+            let path = entry.map_err(failed)?.path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            if name.starts_with("segment-") && name.ends_with(".gz.damaged") {
+                let removed = self.log.disk.remove(&path);
+                removed.map_err(|error| Error::io("cannot remove", &path, error))?;
+            }
+        }
+        Ok(())
+    }
+
     /// Returns the segments on disk that are no part of the log any more.
     fn retired(&self) -> Result<Vec<PathBuf>, Error> {
         let failed = |error| Error::io("cannot list", &self.dir, error);
