@@ -334,6 +334,7 @@ fn open(config: Config, port: u16) -> Result<(Shared, AdminToken, Pages), Error>
     for plan in &plans {
         site.tract(&plan.url).map_err(failed)?;
     }
+    site.follow_lifts().map_err(failed)?;
     let shared = Shared {
         site: Arc::new(site),
         author,

@@ -8,7 +8,9 @@ use axum::extract::{Query, State};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
-use collection::{Error, Notice, Oid, PurgeReport, Stamp, Subject, Suppression, TakenDown};
+use collection::{
+    Batch, Error, Note, Notice, Oid, PurgeReport, Stamp, Subject, Suppression, TakenDown,
+};
 use http::StatusCode;
 use net::clock;
 use serde::Deserialize;
@@ -21,6 +23,9 @@ use crate::site::Site;
 
 /// Most files that are named as the places of what is suppressed.
 const FILES_MAX: usize = 100;
+
+/// Key of the note with the signatures of the lifts whose objects are gathered again.
+const FOLLOWED: &[u8] = b"lifts followed";
 
 /// Returns the routes; those that change anything are for who has the token.
 pub(crate) fn routes() -> Router<Admin> {
@@ -54,6 +59,39 @@ impl Site {
     }
 }
 
+impl Site {
+    /// Has what was suppressed, and is no more, gathered again: its files are unchanged. What another
+    /// process has lifted meanwhile is followed up too. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// The collection cannot be read or written.
+    pub(crate) fn follow_lifts(&self) -> Result<(), Error> {
+        let stored = self.collection.note(FOLLOWED)?;
+        let followed: Vec<String> =
+            stored.as_deref().and_then(note::from_bytes).unwrap_or_default();
+        let mut lifts = self.collection.suppressions();
+        lifts.retain(|it| it.notice.lifted);
+        let all: Vec<&String> = lifts.iter().map(|it| &it.notice.signature).collect();
+        let new: Vec<_> =
+            lifts.iter().filter(|it| !followed.contains(&it.notice.signature)).collect();
+        if new.is_empty() {
+            return Ok(());
+        }
+        let mut lost = HashSet::new();
+        let meant = |oid: &Oid| new.iter().any(|it| it.notice.subject.covers(oid));
+        self.gave(&meant, |_file, url| {
+            lost.insert(url);
+        })?;
+        for root in self.known_roots()? {
+            self.doubt(&root, &mut lost)?;
+        }
+        let note = Note { key: FOLLOWED.to_vec(), value: Some(note::to_bytes(&all)) };
+        let batch = Batch { changes: Vec::new(), notes: vec![note] };
+        self.collection.commit(batch, Stamp(clock::now_ms())).map(drop)
+    }
+}
+
 impl Handle {
     /// Suppresses `subject`.
     ///
@@ -80,14 +118,7 @@ impl Handle {
         let lifted = blocking(move || {
             let site = &shared.site;
             let notice = site.collection.lift(&shared.author, subject, Stamp(clock::now_ms()))?;
-            let mut lost = HashSet::new();
-            let meant = |oid: &Oid| notice.subject.covers(oid);
-            site.gave(&meant, |_file, url| {
-                lost.insert(url);
-            })?;
-            for root in site.known_roots()? {
-                site.doubt(&root, &mut lost)?;
-            }
+            site.follow_lifts()?;
             Ok(notice)
         });
         let notice = lifted.await?;
@@ -121,8 +152,10 @@ impl About {
 }
 
 /// `GET /suppressed`: all notices, oldest first.
-async fn suppressed(State(Admin { handle, .. }): State<Admin>) -> Json<Vec<Suppression>> {
-    Json(handle.shared.site.collection.suppressions())
+async fn suppressed(State(Admin { handle, .. }): State<Admin>) -> Response {
+    let listing = blocking(move || Ok(handle.shared.site.collection.suppressions()));
+    let list: Result<Vec<Suppression>, Error> = listing.await;
+    list.map_or_else(|error| failure(&error), |it| Json(it).into_response())
 }
 
 /// `POST /suppress?subject=OID|URL-PATTERN&reason=TEXT`.
