@@ -20,13 +20,16 @@ const ANSWER_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// How long a command may take: a pull that it waits for may be large.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(600);
 
+/// How long a purge may take: it writes all of a collection anew.
+const LONG_COMMAND_TIMEOUT: Duration = Duration::from_secs(24 * 3_600);
+
 /// A client for whatever the user names, this machine included.
 pub(crate) fn client() -> Client {
-    let timeouts = Timeouts {
-        connect: Duration::from_secs(5),
-        header: COMMAND_TIMEOUT,
-        ..Timeouts::default()
-    };
+    patient(COMMAND_TIMEOUT)
+}
+
+fn patient(header: Duration) -> Client {
+    let timeouts = Timeouts { connect: Duration::from_secs(5), header, ..Timeouts::default() };
     Client::new(Settings {
         timeouts,
         allow_private: true,
@@ -43,6 +46,8 @@ pub(crate) struct Admin {
     /// What it is, for messages: `broker`.
     what: &'static str,
     token: Option<AdminToken>,
+    /// What to do if it does not answer.
+    advice: String,
 }
 
 impl Admin {
@@ -63,7 +68,19 @@ impl Admin {
         let base = Url::parse(&format!("http://{}/", SocketAddr::new(ip, listen.port())))?;
         // Without the token, commands are refused with a message of the daemon's own.
         let token = AdminToken::load(&data.join(web::auth::FILE_NAME)).ok();
-        Ok(Self { client: client(), base, what, token })
+        let advice = format!("start it with `harvest {what} run -c FILE`");
+        Ok(Self { client: client(), base, what, token, advice })
+    }
+
+    /// Whichever daemon has the data folder `data` open, at `listen`; it may take its time.
+    ///
+    /// # Errors
+    ///
+    /// As for [`new`](Self::new).
+    pub(crate) fn of_data(listen: SocketAddr, data: &Path) -> anyhow::Result<Self> {
+        let advice = "it may be starting or stopping: try again".to_owned();
+        let client = patient(LONG_COMMAND_TIMEOUT);
+        Ok(Self { client, advice, ..Self::new("daemon", listen, data)? })
     }
 
     /// Asks for `path`; returns the JSON that the daemon answers.
@@ -120,10 +137,7 @@ impl Admin {
             request = request.header(header::AUTHORIZATION, value);
         }
         let response = self.client.send(request).await.with_context(|| {
-            format!(
-                "no {} answers at {}; start it with `harvest {0} run -c FILE`",
-                self.what, self.base
-            )
+            format!("no {} answers at {}; {}", self.what, self.base, self.advice)
         })?;
         let status = response.status;
         let body = response.bytes(ANSWER_BYTES_MAX).await?;

@@ -97,15 +97,18 @@ impl Place {
 
     fn hands(&self) -> anyhow::Result<Hands> {
         let data = self.data()?;
-        match self.open_with(&data) {
-            Ok(collection) => Ok(Hands::Ours(collection)),
-            Err(error) if matches!(error.downcast_ref(), Some(Error::InUse { .. })) => {
-                let found = web::auth::read_address(&data);
-                let at = found.context("a daemon has the collection open, and must do it")?;
-                Ok(Hands::Daemon(Admin::new("daemon", at, &data)?))
-            }
-            Err(error) => Err(error),
+        let error = match self.open_with(&data) {
+            Ok(collection) => return Ok(Hands::Ours(collection)),
+            Err(error) => error,
+        };
+        let Some(Error::InUse { pid, .. }) = error.downcast_ref() else { return Err(error) };
+        let found = web::auth::read_address(&data);
+        let (at, daemon) = found.context("a daemon has the collection open, and must do it")?;
+        // The lock's file may be empty if the disk is full.
+        if pid.parse::<u32>().is_ok_and(|it| it != daemon) {
+            bail!("process {pid} has the collection open, and is no daemon: wait until it ends");
         }
+        Ok(Hands::Daemon(Admin::of_data(at, &data)?))
     }
 
     fn open_with(&self, data: &Path) -> anyhow::Result<Collection> {
@@ -130,7 +133,7 @@ fn now() -> Stamp {
 
 /// What a status says of takedowns; nothing if there are none.
 pub(crate) fn said(takedowns: &Takedowns) -> Option<String> {
-    let Takedowns { active, refused, forged, last_forged, damaged } = takedowns;
+    let Takedowns { active, refused, forged, last_forged, damaged, .. } = takedowns;
     let mut text = (active + refused != 0).then(|| {
         let records = output::counted(*refused, "record");
         format!("{} in force, {records} refused", output::counted(*active, "takedown"))
@@ -139,6 +142,12 @@ pub(crate) fn said(takedowns: &Takedowns) -> Option<String> {
         let notices = output::counted(*forged, "notice");
         let last = last_forged.as_deref().unwrap_or_default();
         let line = format!("PROBLEM: {notices} of takedown not genuine; the last: {last}");
+        text = Some(text.into_iter().chain([line]).collect::<Vec<_>>().join("\n"));
+    }
+    if takedowns.surplus != 0 {
+        let notices = output::counted(takedowns.surplus, "notice");
+        let last = takedowns.last_surplus.as_deref().unwrap_or_default();
+        let line = format!("PROBLEM: {notices} of takedown not taken; the last: {last}");
         text = Some(text.into_iter().chain([line]).collect::<Vec<_>>().join("\n"));
     }
     if *damaged != 0 {
@@ -234,6 +243,18 @@ fn taken_down(done: &TakenDown) -> String {
     if !done.held_by.is_empty() {
         text.push_str(&format!("; held until now by {}", done.held_by.join(", ")));
     }
+    if done.objects == 0 {
+        text.push_str(
+            "\nnothing here has that URL: letters, %XX and ports count just as they are written",
+        );
+    }
+    if !done.notice.is_of_signer() {
+        let by = &done.notice.by;
+        text.push_str(&format!(
+            "\nthe id {by} is not made of this daemon's identity.key: other brokers take down what they \
+             have from others only with `takedowns = \"all\"` for this source"
+        ));
+    }
     text.push_str("\n`harvest collection purge` takes the bytes off the disk");
     text
 }
@@ -315,14 +336,33 @@ mod tests {
             refused: 1_200,
             forged: 1,
             last_forged: Some("http://h/a: its signature is wrong".to_owned()),
+            surplus: 2,
+            last_surplus: Some("source s: too many".to_owned()),
             damaged: 0,
         };
         let text = said(&takedowns).unwrap();
         assert_eq!(
             text,
             "1 takedown in force, 1,200 records refused\nPROBLEM: 1 notice of takedown not genuine; \
-             the last: http://h/a: its signature is wrong"
+             the last: http://h/a: its signature is wrong\nPROBLEM: 2 notices of takedown not \
+             taken; the last: source s: too many"
         );
+    }
+
+    #[test]
+    fn what_a_suppression_does_not_do_is_said() {
+        let identity = Identity::of(&[1; 32]).unwrap();
+        let said = |id: &str, objects| {
+            let author = Author { id: id.to_owned(), identity: Identity::of(&[1; 32]).unwrap() };
+            let subject = Subject::parse("http://h/A").unwrap();
+            let notice = Notice::sign(&author, subject, false, "", Stamp(1));
+            taken_down(&TakenDown { notice, objects, held_by: Vec::new() })
+        };
+        let text = said(&identity.id(), 1);
+        assert_eq!(text.lines().count(), 2, "{text}");
+        let text = said("0123456789abcdef", 0);
+        assert!(text.contains("nothing here has that URL"), "{text}");
+        assert!(text.contains("0123456789abcdef is not made of"), "{text}");
     }
 
     #[test]

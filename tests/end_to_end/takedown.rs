@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::daemons::{broker_settings, gatherer_settings, url_in};
 use crate::harness::{
-    Running, harvest, run, run_ok, small_tree, texts, total, wait_for_total, write,
+    PATIENCE, Running, harvest, run, run_ok, small_tree, texts, total, wait_for_total, write,
 };
 
 /// A word that only the document has that is taken down.
@@ -79,7 +79,10 @@ fn status(folder: &Path) -> serde_json::Value {
 /// Waits until every source of a broker has been pulled.
 fn wait_for_pulls(folder: &Path) {
     let pulled = |it: &serde_json::Value| it["pulls"].as_u64().unwrap() != 0;
-    while !status(folder)["sources"].as_array().unwrap().iter().all(pulled) {}
+    let end = net::clock::monotonic() + PATIENCE;
+    while !status(folder)["sources"].as_array().unwrap().iter().all(pulled) {
+        assert!(net::clock::monotonic() < end, "{}", status(folder));
+    }
 }
 
 /// Purges, and makes sure that the word is gone from all files.
@@ -190,7 +193,8 @@ fn a_folder_put_back_brings_nothing_back_and_an_error_can_be_undone() {
     let collection = first.join("broker-data/collection");
     copy(&collection, &first.join("backup"));
     let (mut running, page) = broker(&first, &follow, as_is);
-    run_ok(["collection", "suppress", &source.data, URL, "--reason", "by mistake"]);
+    // Said here: the source would say it again.
+    run_ok(["collection", "suppress", &data(&first), URL, "--reason", "by mistake"]);
     wait_for_total(&page, WORD, 0);
 
     assert!(running.stop("TERM").success());
@@ -202,7 +206,7 @@ fn a_folder_put_back_brings_nothing_back_and_an_error_can_be_undone() {
     wait_for_total(&page, WORD, 0);
     purge(&data(&first));
 
-    run_ok(["collection", "suppress", &source.data, URL, "--lift"]);
+    run_ok(["collection", "suppress", &data(&first), URL, "--lift"]);
     wait_for_total(&page, WORD, 1);
     assert!(source.gatherer.stop("TERM").success());
 }
@@ -232,6 +236,17 @@ fn a_brokers_word_counts_for_who_trusts_it() {
     add_another(&source);
     wait_for_total(&own_page, "quixotic", 1);
     assert_eq!(total(&own_page, WORD), 1, "the other source still holds it");
+
+    // The token goes to nobody but the daemon that has the collection open.
+    let address = first.join("broker-data/admin.address");
+    let right = fs::read_to_string(&address).unwrap();
+    fs::write(&address, right.replace(&format!(" {}", first_broker.id()), " 1")).unwrap();
+    let (_, err) = texts(&run(["collection", "suppress", &data(&first), "--list"]));
+    assert!(err.contains("and is no daemon"), "{err}");
+    fs::write(&address, right).unwrap();
+    let text = run_ok(["collection", "suppress", &data(&first), "http://no/", "--reason", "none"]);
+    assert!(text.contains("0 objects deleted\nnothing here has that URL"), "{text}");
+    assert!(!text.contains("identity.key"), "{text}");
 
     // No daemon is needed.
     assert!(first_broker.stop("TERM").success());

@@ -93,8 +93,8 @@ impl AdminToken {
     }
 }
 
-/// Writes where the admin listener is to `data_dir/admin.address`, so that commands that are given
-/// the data directory find the daemon. Blocks.
+/// Writes where the admin listener is to `data_dir/admin.address`, and which process has it, so that
+/// commands that are given the data directory find the daemon. Blocks.
 ///
 /// # Errors
 ///
@@ -103,21 +103,24 @@ pub fn write_address(data_dir: &Path, address: SocketAddr) -> Result<(), Error> 
     let path = data_dir.join(ADDRESS_FILE_NAME);
     let failed = |source| Error::AddressFile { path: path.clone(), source };
     let new = path.with_extension("address.new");
-    fs::write(&new, format!("{address}\n")).map_err(failed)?;
+    fs::write(&new, format!("{address} {}\n", std::process::id())).map_err(failed)?;
     fs::rename(&new, &path).map_err(failed)
 }
 
-/// Reads what [`write_address`] wrote. Blocks.
+/// Reads what [`write_address`] wrote: the address, and the id of the process. That may have ended, and
+/// somebody else may listen there now: the token is for who is known to run. Blocks.
 ///
 /// # Errors
 ///
 /// There is no such file, or it holds no address.
-pub fn read_address(data_dir: &Path) -> Result<SocketAddr, Error> {
+pub fn read_address(data_dir: &Path) -> Result<(SocketAddr, u32), Error> {
     let path = data_dir.join(ADDRESS_FILE_NAME);
     let failed = |source| Error::AddressFile { path: path.clone(), source };
     let text = fs::read_to_string(&path).map_err(failed)?;
-    let wrong = |error| failed(io::Error::new(io::ErrorKind::InvalidData, error));
-    text.trim().parse().map_err(wrong)
+    let wrong = || failed(io::Error::new(io::ErrorKind::InvalidData, "it holds no address"));
+    let (address, process) = text.trim().split_once(' ').ok_or_else(wrong)?;
+    let address = address.parse().map_err(|_error| wrong())?;
+    Ok((address, process.parse().map_err(|_error| wrong())?))
 }
 
 /// Splitting at a byte, which the standard library has for text only.
@@ -226,6 +229,17 @@ mod tests {
         check(&"ü".repeat(64), 0o600, "delete the file");
         let missing = AdminToken::load_or_create(&dir.path().join("none")).unwrap_err();
         assert!(missing.to_string().contains("check the folder"), "{missing}");
+    }
+
+    #[test]
+    fn an_address_is_found_with_whose_it_is() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(read_address(dir.path()).is_err());
+        let address = "127.0.0.1:9500".parse().unwrap();
+        write_address(dir.path(), address).unwrap();
+        assert_eq!(read_address(dir.path()).unwrap(), (address, std::process::id()));
+        fs::write(dir.path().join(ADDRESS_FILE_NAME), "127.0.0.1:9500\n").unwrap();
+        assert!(read_address(dir.path()).is_err());
     }
 
     #[test]

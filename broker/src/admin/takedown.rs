@@ -90,8 +90,11 @@ impl About {
 }
 
 /// `GET /suppressed`: all notices, oldest first.
-async fn suppressed(State(handle): State<Handle>) -> Json<Vec<Suppression>> {
-    std::future::ready(Json(handle.inner.collection.suppressions())).await
+async fn suppressed(State(handle): State<Handle>) -> Response {
+    let listing =
+        blocking("listing", move || Ok::<_, Error>(handle.inner.collection.suppressions()));
+    let list: Result<Vec<Suppression>, Error> = listing.await;
+    list.map_or_else(|error| failure(&error), |it| Json(it).into_response())
 }
 
 /// `POST /suppress?subject=OID|URL-PATTERN&reason=TEXT`.
