@@ -53,7 +53,7 @@ impl Handle {
             inner.collection.lift(&inner.author, subject, now)
         });
         let notice = done.await?;
-        self.pull(None)?;
+        self.inner.stages.collector.begin_again()?;
         Ok(notice)
     }
 
