@@ -8,9 +8,9 @@ mod common;
 use std::fs;
 use std::path::Path;
 
-use collection::member::{Decoder, MEMBER_BYTES_MAX};
-use collection::{Collection, Options, Stamp};
-use common::{Origin, Running, config};
+use collection::member::{Decoder, MEMBER_BYTES_MAX, Member};
+use collection::{Batch, Change, Collection, Note, Options, Scanned, Stamp};
+use common::{Origin, PATIENCE, Running, config};
 use net::clock;
 
 const ID: &str = "000000000000000c";
@@ -75,6 +75,65 @@ async fn check(sealed: bool) {
     assert_eq!((status.objects, status.damaged), (OBJECTS, Vec::new()));
     broker.stop().await;
     assert_eq!(look(dir.path(), false), 0);
+}
+
+/// Changes a byte in the header of the member that has the delete of an object, or else of the last
+/// one that has changes, after ending its segment.
+fn lose_header(data: &Path, of_delete: bool) {
+    let folder = data.join("collection");
+    let options = Options { segment_bytes_max: 1, ..Options::default() };
+    let (collection, _) = Collection::open(&folder, options, Stamp(clock::now_ms())).unwrap();
+    let note = Note { key: b"any".to_vec(), value: Some(Vec::new()) };
+    let batch = Batch { changes: Vec::new(), notes: vec![note] };
+    collection.commit(batch, Stamp(clock::now_ms())).unwrap();
+    drop(collection);
+    let segment = folder.join("segment-00000001.gz");
+    let mut bytes = fs::read(&segment).unwrap();
+    let mut decoder = Decoder::new(MEMBER_BYTES_MAX);
+    decoder.feed(&bytes);
+    let members = std::iter::from_fn(|| decoder.next_member().unwrap());
+    let is_it = |it: &Member| {
+        let changes = it.changes().unwrap();
+        let is_delete = |it: &Scanned| matches!(it.change, Change::Delete(_));
+        changes.iter().any(|it| is_delete(it) == of_delete)
+    };
+    let found: Vec<_> = members.filter(is_it).collect();
+    bytes[usize::try_from(found.last().unwrap().offset).unwrap() + 20] ^= 4;
+    fs::write(&segment, bytes).unwrap();
+}
+
+async fn check_header(of_delete: bool) {
+    let origin = Origin::start(ID).await;
+    let dir = tempfile::tempdir().unwrap();
+    origin.update(0..=OBJECTS, "object").await;
+    let start = || Running::start(config(dir.path(), vec![origin.source("a")]));
+    let broker = start().await;
+    broker.caught_up("a", origin.collection.version()).await;
+    let version = origin.delete([OBJECTS]).await;
+    broker.handle.pull(None).unwrap();
+    broker.caught_up("a", version).await;
+    broker.stop().await;
+    lose_header(dir.path(), of_delete);
+
+    let broker = start().await;
+    broker.caught_up("a", version).await;
+    broker.handle.compact().await.unwrap();
+    let end = clock::monotonic() + PATIENCE;
+    while broker.total("object").await != OBJECTS {
+        assert!(clock::monotonic() < end);
+    }
+    broker.stop().await;
+    assert_eq!(look(dir.path(), false), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_opening_gave_up_is_fetched_again() {
+    check_header(false).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_lives_again_since_its_delete_was_lost_goes() {
+    check_header(true).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
 use soif::digest::Md5;
@@ -34,7 +34,7 @@ use crate::replay;
 use crate::report::{Extents, Recovery, Stats};
 use crate::room;
 use crate::scan::{Pinned, Scan};
-use crate::segment::Entry;
+use crate::segment::{Entry, Segment};
 use crate::suppress::Doubt;
 use crate::suppressed::{self, Suppressed};
 use crate::verify;
@@ -63,8 +63,9 @@ pub(crate) struct Inner {
     pub(crate) slot: RwLock<Slot>,
     pub(crate) live: AtomicU64,
     announce: watch::Sender<Version>,
-    /// Held while compacting: one compaction at a time.
-    pub(crate) compacting: Mutex<()>,
+    /// Held while compacting: one compaction at a time. What the last one replaced, if for want of
+    /// space it ended early.
+    pub(crate) compacting: Mutex<Vec<Weak<Segment>>>,
     /// What is known of damage, and what was done about it.
     pub(crate) mending: Mutex<Mending>,
     /// What is suppressed.
@@ -135,7 +136,6 @@ impl Collection {
         let list = list.unwrap_or_else(|| dir.join(suppressed::FILE_NAME));
         let suppressed = Mutex::new(Suppressed::open(disk, list)?);
         let version = opened.tail.version();
-        let lost = opened.tail.manifest.lost;
         let inner = Inner {
             dir: dir.to_owned(),
             options,
@@ -144,32 +144,33 @@ impl Collection {
             live: AtomicU64::new(indexed.live),
             slot: RwLock::new(Slot::new(indexed.keys)),
             announce: watch::Sender::new(version),
-            compacting: Mutex::new(()),
+            compacting: Mutex::default(),
             mending: Mutex::default(),
             suppressed,
             closing: AtomicBool::new(false),
             lock,
         };
         let collection = Self { inner: Arc::new(inner) };
-        if lost {
-            collection.forget_cursors(now)?;
-        }
         let doubt = match () {
-            () if lost || thorough => Doubt::All,
+            () if recovery.lost || thorough => Doubt::All,
             () if recovery.keys_rebuilt.is_some() => Doubt::Live,
             () => Doubt::None,
         };
-        collection.suppress_again(doubt, now)?;
+        match collection.face_loss(doubt, now) {
+            // All that is there is served meanwhile, unless it may be what is suppressed.
+            Err(error) if error.may_pass() && collection.suppressions().is_empty() => {
+                tracing::warn!(dir = %dir.display(), %error, "sources are not read again yet");
+            }
+            done => done?,
+        }
         Ok((collection, recovery))
     }
 
-    /// Does what follows from lost changes: sources are read from the start again.
-    fn forget_cursors(&self, now: Stamp) -> Result<(), Error> {
-        let mut tail = self.inner.tail();
-        self.inner.forget_cursors(&mut tail, now)?;
-        let mut manifest = tail.manifest_now();
-        manifest.lost = false;
-        tail.replace(manifest, &self.inner.log)
+    /// Does what follows from lost changes and from the list of what is suppressed, if that is still
+    /// to be done.
+    pub(crate) fn face_loss(&self, doubt: Doubt, now: Stamp) -> Result<(), Error> {
+        self.inner.begin_aftermath(&mut self.inner.tail(), now)?;
+        self.suppress_again(doubt, now)
     }
 
     /// Returns the version of the last commit.
@@ -341,7 +342,8 @@ impl Collection {
             stats.changes += entries.iter().map(|it| u64::from(it.changes)).sum::<u64>();
             stats.bytes += entries.last().map_or(0, Entry::end);
         }
-        stats.compaction_due = compact::due(&view, stats.objects).is_some();
+        let no_room = self.inner.mending().no_room;
+        stats.compaction_due = compact::due(&view, stats.objects, no_room).is_some();
         stats
     }
 
@@ -430,8 +432,7 @@ impl Inner {
             return Ok(tail.version());
         }
         let taken = self.append(tail, packed, now);
-        let refused = taken.as_ref().err().filter(|it| it.may_pass());
-        self.mending().refusing = refused.map(Error::to_string);
+        self.mending().refused(taken.as_ref().err());
         let appended = taken?;
         self.index(tail, appended, changes, notes);
         self.publish(tail);

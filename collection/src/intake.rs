@@ -297,9 +297,6 @@ impl Intake {
         {
             return Ok(());
         }
-        if self.stored.is_some() && self.collection.cursor(&self.source)? != self.stored {
-            return Err(Error::SetBack { name: self.source.clone() });
-        }
         self.batch_bytes = 0;
         let pulled = Pulled {
             source: self.source.clone(),
@@ -308,7 +305,8 @@ impl Intake {
             cursor: cursor.clone(),
             end_of_snapshot,
         };
-        self.tally.applied += self.collection.apply(pulled, Stamp(clock::now_ms()))?;
+        let now = Stamp(clock::now_ms());
+        self.tally.applied += self.collection.apply_after(pulled, self.stored.as_ref(), now)?;
         self.stored = Some(cursor);
         Ok(())
     }
@@ -481,6 +479,35 @@ mod tests {
         let (outcome, objects, cursor) = take_in(&whole, to, 10);
         assert!(matches!(outcome, Err(Error::OverLimit { setting: "records_max", .. })));
         assert!((11..OBJECTS).contains(&objects) && objects == cursor, "{objects} {cursor}");
+    }
+
+    #[test]
+    fn a_cursor_that_was_set_back_meanwhile_stays_so() {
+        let to = Version { epoch: Epoch(7), serial: 9 };
+        let dir = tempfile::tempdir().unwrap();
+        let collection = open(dir.path());
+        let at = |serial| Cursor { epoch: to.epoch, serial, snapshot: None };
+        let pulled = |serial| Pulled {
+            source: "s".to_owned(),
+            epoch: to.epoch,
+            changes: Vec::new(),
+            cursor: at(serial),
+            end_of_snapshot: None,
+        };
+        collection.apply_after(pulled(5), None, Stamp(2)).unwrap();
+        collection.apply_after(pulled(6), Some(&at(5)), Stamp(2)).unwrap();
+        // What the pull had read is no more what is known.
+        for behind in [at(5), at(7)] {
+            let outcome = collection.apply_after(pulled(8), Some(&behind), Stamp(2));
+            assert!(matches!(outcome, Err(Error::SetBack { .. })), "{outcome:?}");
+            assert_eq!(collection.cursor("s").unwrap(), Some(at(6)));
+        }
+        let mut tail = collection.inner.tail();
+        collection.inner.forget_cursors(&mut tail, Stamp(2)).unwrap();
+        drop(tail);
+        let outcome = collection.apply_after(pulled(8), Some(&at(6)), Stamp(2));
+        assert!(matches!(outcome, Err(Error::SetBack { .. })), "{outcome:?}");
+        assert_eq!(collection.cursor("s").unwrap(), None);
     }
 
     #[test]

@@ -44,7 +44,25 @@ impl Collection {
     /// As for [`commit`](Self::commit); records and roots without identity, and what is too large,
     /// are ignored and counted, not refused.
     pub fn apply(&self, pulled: Pulled, now: Stamp) -> Result<Applied, Error> {
+        self.apply_after(pulled, None, now)
+    }
+
+    /// The same, unless the source's cursor is another than the one that was `known` when these
+    /// changes were asked for: one that was set back meanwhile must stay so.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::SetBack`]: pull again. Otherwise as for [`apply`](Self::apply).
+    pub(crate) fn apply_after(
+        &self,
+        pulled: Pulled,
+        known: Option<&Cursor>,
+        now: Stamp,
+    ) -> Result<Applied, Error> {
         let mut tail = self.inner.tail();
+        if known.is_some() && known != self.cursor(&pulled.source)?.as_ref() {
+            return Err(Error::SetBack { name: pulled.source });
+        }
         let applied = self.apply_to(&mut tail, pulled, now);
         if applied.is_err() {
             self.inner.suppressed().withdraw();
@@ -178,6 +196,8 @@ struct Merge<'a> {
     stored: HashMap<Oid, Option<Vec<u8>>>,
     /// What is damaged is taken again as it was.
     unreadable: Unreadable,
+    /// What has been taken so.
+    regained: HashSet<Oid>,
     applied: Applied,
     now: Stamp,
     /// Signatures of the notices that a carrier among the changes brings.
@@ -193,6 +213,7 @@ impl<'a> Merge<'a> {
             holders: HashMap::new(),
             stored: HashMap::new(),
             unreadable: Unreadable::of(&inner.log.view()),
+            regained: HashSet::new(),
             applied: Applied::default(),
             now: Stamp(0),
             told: HashSet::new(),
@@ -314,7 +335,7 @@ impl<'a> Merge<'a> {
             holders.version = Version::default();
         }
         let same = !fresh && holders.version == origin;
-        if holders.hold(source, origin, generation) || (same && self.is_unreadable(&oid)?) {
+        if holders.hold(source, origin, generation) || self.is_lost(&oid, origin, same)? {
             record.set(ORIGIN_VERSION, origin.to_string());
             self.changes.push(Change::Update(record));
             self.applied.updated += 1;
@@ -324,10 +345,21 @@ impl<'a> Merge<'a> {
         Ok(())
     }
 
-    /// Whether what is stored of an object cannot be read.
-    fn is_unreadable(&self, oid: &Oid) -> Result<bool, Error> {
+    /// Whether an object is to be taken although no newer than what holders brought: its record cannot
+    /// be read, and this is the same, or it is gone with damage, and so any will do.
+    fn is_lost(&mut self, oid: &Oid, origin: Version, same: bool) -> Result<bool, Error> {
+        // What this pull itself has brought is not in the key index yet.
+        let was_held = self.stored.get(oid).is_some_and(Option::is_some);
+        if !was_held || self.regained.contains(oid) {
+            return Ok(false);
+        }
         let object = self.inner.read_keys(|keys| keys.object(&oid.key()))?;
-        Ok(object.is_some_and(|it| self.unreadable.has(it.serial)))
+        let is_lost = object.is_none_or(|it| same && self.unreadable.has(it.serial));
+        if is_lost {
+            self.regained.insert(oid.clone());
+            self.holders(oid)?.version = origin;
+        }
+        Ok(is_lost)
     }
 
     /// Whether a commit takes the record, with room for the attribute that is added.

@@ -3,13 +3,14 @@
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use collection::member::{Decoder, MEMBER_BYTES_MAX};
 use collection::{
-    Batch, Change, Collection, Cursor, Damage, Epoch, Error, Note, Oid, Options, Pulled, Recovery,
-    Stamp,
+    Applied, Batch, Change, Collection, Cursor, Damage, Epoch, Error, Note, Oid, Options, Pulled,
+    Recovery, Stamp,
 };
 use soif::Record;
 
@@ -198,6 +199,82 @@ fn damage_in_a_sealed_segment_is_named_and_a_rebuild_keeps_the_rest() {
     assert_eq!((recovery.cut.len(), recovery.lost), (1, true));
     assert!(before.epoch < collection.version().epoch);
     assert_eq!(collection.len(), 9);
+    assert_eq!(collection.verify().unwrap().problems, []);
+}
+
+/// A collection filled by the source `s`, with each change in a segment of its own: objects 1 and 2,
+/// a delete of the first, and object 3.
+fn pulled(dir: &Path) -> Collection {
+    let options = Options { segment_bytes_max: 1, ..Options::default() };
+    let (collection, _) = Collection::open(dir, options, Stamp(5)).unwrap();
+    let delete = Change::Delete(Oid::new("g", "http://1"));
+    for (serial, change) in (1..).zip([update(1), update(2), delete, update(3)]) {
+        pull(&collection, vec![(serial, change)], None);
+    }
+    assert_eq!(collection.len(), 2);
+    collection
+}
+
+fn pull(collection: &Collection, changes: Vec<(u64, Change)>, end: Option<u64>) -> Applied {
+    let (source, epoch) = ("s".to_owned(), Epoch(1));
+    let serial = changes.last().map_or(0, |it| it.0);
+    let cursor = Cursor { epoch, serial, snapshot: None };
+    let pulled = Pulled { source, epoch, changes, cursor, end_of_snapshot: end };
+    collection.apply(pulled, Stamp(5)).unwrap()
+}
+
+/// Changes a byte in the header of the member that has changes.
+fn break_changes(segment: &Path) {
+    let mut bytes = fs::read(segment).unwrap();
+    let mut decoder = Decoder::new(MEMBER_BYTES_MAX);
+    decoder.feed(&bytes);
+    let mut members = std::iter::from_fn(|| decoder.next_member().unwrap());
+    let member = members.find(|it| !it.header.entries.is_empty()).unwrap();
+    bytes[usize::try_from(member.offset).unwrap() + 20] ^= 4;
+    fs::write(segment, bytes).unwrap();
+}
+
+#[test]
+fn an_object_that_an_opening_gave_up_is_taken_from_its_source_again() {
+    let dir = tempfile::tempdir().unwrap();
+    drop(pulled(dir.path()));
+    break_changes(&dir.path().join("segment-00000002.gz"));
+    let (collection, recovery) = open(dir.path());
+    assert!(recovery.lost);
+    assert_eq!((collection.len(), collection.cursor("s").unwrap()), (1, None));
+    assert_eq!(collection.aftermath().unwrap(), Some(collection.version().epoch));
+    let sources = BTreeSet::from(["s".to_owned()]);
+    assert_eq!(collection.release_unheld(&sources, Stamp(6)).unwrap(), 0);
+    assert!(collection.aftermath().unwrap().is_some(), "the source has not been read again");
+    let applied = pull(&collection, vec![(2, update(2)), (4, update(3))], Some(7));
+    assert_eq!((applied.updated, applied.ignored), (1, 1));
+    assert!(collection.get(&Oid::new("g", "http://2")).unwrap().is_some());
+    let again = pull(&collection, vec![(2, update(2)), (4, update(3))], Some(8));
+    assert_eq!((again.updated, again.ignored), (0, 2));
+    assert_eq!(collection.release_unheld(&sources, Stamp(6)).unwrap(), 0);
+    assert_eq!((collection.len(), collection.aftermath().unwrap()), (2, None));
+    assert_eq!(collection.sources().unwrap()[0].objects, 2);
+    assert_eq!(collection.verify().unwrap().problems, []);
+}
+
+#[test]
+fn what_lives_again_since_its_delete_was_lost_goes_once_its_source_has_been_read() {
+    let dir = tempfile::tempdir().unwrap();
+    drop(pulled(dir.path()));
+    break_changes(&dir.path().join("segment-00000003.gz"));
+    for _ in 0..2 {
+        let (collection, _) = open(dir.path());
+        assert!(collection.get(&Oid::new("g", "http://1")).unwrap().is_some());
+        assert!(collection.aftermath().unwrap().is_some(), "over a restart too");
+    }
+    let (collection, _) = open(dir.path());
+    let sources = BTreeSet::from(["s".to_owned()]);
+    assert_eq!(collection.release_unheld(&sources, Stamp(6)).unwrap(), 0);
+    pull(&collection, vec![(2, update(2)), (4, update(3))], Some(7));
+    assert_eq!(collection.len(), 3);
+    assert_eq!(collection.release_unheld(&sources, Stamp(6)).unwrap(), 1);
+    assert_eq!(collection.get(&Oid::new("g", "http://1")).unwrap(), None);
+    assert_eq!((collection.len(), collection.aftermath().unwrap()), (2, None));
     assert_eq!(collection.verify().unwrap().problems, []);
 }
 

@@ -239,7 +239,8 @@ impl<'a> Committer<'a> {
             after.lost = 0;
         }
         after.confirmed = Some(at);
-        after.regather = false;
+        // A pass that had begun before records were lost has not published everything again.
+        after.regather &= !self.run.regather;
         self.extra.changes.push(Change::Confirm {
             gatherer: self.run.site.id.clone(),
             root: plan.url.clone(),

@@ -1,12 +1,14 @@
 //! Damage in the collection: what lived in it is gathered again, and nothing else is.
 
 use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use collection::{Batch, Change, Compacted, Healing, Note, Oid, Stamp};
 use net::clock;
 use tokio::task::JoinError;
 
 use crate::note::{self, FileNote};
+use crate::progress::Hold;
 use crate::site::{Site, lock, path_bytes};
 
 /// How much of the log is checked at a time, in bytes.
@@ -19,31 +21,83 @@ const DOUBTED: u64 = 0;
 /// What was done for the collection.
 #[derive(Debug)]
 pub(crate) struct Tidied {
-    pub(crate) compacted: Option<Compacted>,
+    compacted: Option<Compacted>,
     /// Whether files are to be gathered again, since what they gave was damaged.
-    pub(crate) again: bool,
+    again: bool,
+    /// Why not all of it could be done.
+    failed: Vec<collection::Error>,
 }
 
 impl Site {
-    /// Sees to damage, and rewrites the collection without what is superseded, if that is worth it.
-    /// Blocks.
+    /// Sees to damage, and rewrites the collection without what is superseded, if that is worth it:
+    /// each whatever becomes of the others, since a full disk needs just what gives space back. Blocks.
+    pub(crate) fn tidy(&self) -> Tidied {
+        let mut failed = Vec::new();
+        let mut done = |outcome: Result<bool, collection::Error>| {
+            outcome.unwrap_or_else(|error| {
+                failed.push(error);
+                false
+            })
+        };
+        done(self.collection.scrub(SCRUB_BYTES).map(|()| false));
+        let again = done(self.heal()) | done(self.face_aftermath());
+        let compacted = self.collection.compact_if_due(now());
+        let compacted = compacted.map_err(|error| failed.push(error)).ok().flatten();
+        Tidied { compacted, again, failed }
+    }
+
+    /// Sees to what follows from lost records: every root is published again, and once that is done,
+    /// what no file has given is deleted. Returns whether a pass is due. Blocks.
     ///
     /// # Errors
     ///
     /// The collection cannot be read or written.
-    pub(crate) fn tidy(&self) -> Result<Tidied, collection::Error> {
-        let again = self.heal()?;
-        Ok(Tidied { compacted: self.collection.compact_if_due(now())?, again })
+    pub(crate) fn face_aftermath(&self) -> Result<bool, collection::Error> {
+        let Some(loss) = self.collection.aftermath()? else { return Ok(false) };
+        let known = *lock(&self.distrusted) == Some(loss);
+        let mut is_whole = true;
+        for url in self.known_roots()? {
+            let tract = self.tract(&url)?;
+            let _still = lock(&tract.finish);
+            let mut note = lock(&tract.note);
+            if !known && !note.regather {
+                note.regather = true;
+                self.remember_root(&url, &note)?;
+            }
+            // What is no longer in the settings is gathered no more.
+            is_whole &= !note.regather || note.hold == Some(Hold::Removed);
+        }
+        *lock(&self.distrusted) = Some(loss);
+        if known && is_whole {
+            let look = || {
+                let given = self.given()?;
+                let is_known =
+                    move |oid: &Oid| oid.gatherer != self.id || given.contains(&print(&oid.url));
+                Ok(move |oid: &Oid| Ok(is_known(oid)))
+            };
+            self.collection.end_aftermath(look, now())?;
+        }
+        Ok(!known)
     }
 
-    /// Looks for damage and sees to what there is; returns whether a pass is due, since files are to
-    /// be gathered again. Blocks.
+    /// Returns the prints of all URLs that files have given.
+    fn given(&self) -> Result<HashSet<u64>, collection::Error> {
+        let mut given = HashSet::new();
+        for entry in self.collection.notes(&note::every_file_prefix()) {
+            let (_key, value) = entry?;
+            let file: Option<FileNote> = note::from_bytes(&value);
+            given.extend(file.iter().flat_map(|it| &it.records).map(|it| print(&it.url)));
+        }
+        Ok(given)
+    }
+
+    /// Sees to what is known to be damaged; returns whether a pass is due, since files are to be
+    /// gathered again. Blocks.
     ///
     /// # Errors
     ///
     /// The collection cannot be read or written.
     fn heal(&self) -> Result<bool, collection::Error> {
-        self.collection.scrub(SCRUB_BYTES)?;
         let lost = match self.collection.heal(now())? {
             None => return Ok(false),
             Some(Healing::Done { .. }) => {
@@ -111,20 +165,31 @@ impl Site {
 }
 
 /// Logs what came of it, and returns whether files are to be gathered again.
-pub(crate) fn report_tidied(tidied: Result<Result<Tidied, collection::Error>, JoinError>) -> bool {
+pub(crate) fn report_tidied(tidied: Result<Tidied, JoinError>) -> bool {
     match tidied {
-        Ok(Ok(Tidied { compacted, again })) => {
+        Ok(Tidied { compacted, again, failed }) => {
             if let Some(done) = compacted {
                 let (before, after) = done.bytes;
                 tracing::info!(before, after, dropped = done.dropped, "collection compacted");
             }
-            return again;
+            // What is not done is tried again the next time.
+            for error in failed {
+                tracing::warn!(%error, "the collection cannot be tidied");
+            }
+            again
         }
-        // The log is as it was; the next one tries again.
-        Ok(Err(error)) => tracing::warn!(%error, "the collection cannot be tidied"),
-        Err(error) => tracing::error!(%error, "a compaction failed"),
+        Err(error) => {
+            tracing::error!(%error, "a compaction failed");
+            false
+        }
     }
-    false
+}
+
+/// A short form of a URL. Two that have the same are taken for one, which is rare and does no harm.
+fn print(url: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    url.hash(&mut hasher);
+    hasher.finish()
 }
 
 fn now() -> Stamp {

@@ -134,6 +134,11 @@ pub fn file_key(root: &str, path: &Path) -> Vec<u8> {
     format!("{FILE}{root} {}", spec::encode(path.as_os_str())).into_bytes()
 }
 
+/// Returns what the keys of all files' notes begin with, whatever their root.
+pub fn every_file_prefix() -> Vec<u8> {
+    FILE.as_bytes().to_vec()
+}
+
 /// Returns what the keys of all files' notes of a root begin with.
 pub fn files_prefix(root: &str) -> Vec<u8> {
     format!("{FILE}{root} ").into_bytes()

@@ -89,7 +89,7 @@ struct Rounds {
     tasks: JoinSet<Done>,
     jobs: HashMap<task::Id, Job>,
     /// Repair and compaction, one at a time.
-    tidying: JoinSet<Result<Tidied, collection::Error>>,
+    tidying: JoinSet<Tidied>,
     tidy_due: Instant,
     passing: bool,
     looking: bool,

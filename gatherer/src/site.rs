@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use collection::{Batch, Collection, Note, Stamp};
+use collection::{Batch, Collection, Epoch, Note, Stamp};
 use net::clock;
 use tokio::sync::watch;
 
@@ -144,6 +144,8 @@ pub(crate) struct Site {
     pub(crate) passes: AtomicU64,
     phase: Mutex<Phase>,
     walks: AtomicU32,
+    /// The loss for which every root is published again: the epoch that began with it.
+    pub(crate) distrusted: Mutex<Option<Epoch>>,
     /// By root URL.
     tracts: Mutex<BTreeMap<String, Arc<Tract>>>,
 }
@@ -161,6 +163,7 @@ impl Site {
             passes: AtomicU64::new(0),
             phase: Mutex::default(),
             walks: AtomicU32::new(0),
+            distrusted: Mutex::default(),
             tracts: Mutex::default(),
         }
     }
@@ -220,21 +223,6 @@ impl Site {
     ) -> Result<(), collection::Error> {
         let batch = Batch { changes: Vec::new(), notes: vec![root_note(url, note)] };
         self.collection.commit(batch, Stamp(clock::now_ms())).map(|_version| ())
-    }
-
-    /// Has every known root published again: the collection has lost records. Blocks.
-    ///
-    /// # Errors
-    ///
-    /// The collection cannot be read or written.
-    pub(crate) fn distrust(&self) -> Result<(), collection::Error> {
-        for url in self.known_roots()? {
-            let tract = self.tract(&url)?;
-            let mut note = lock(&tract.note);
-            note.regather = true;
-            self.remember_root(&url, &note)?;
-        }
-        Ok(())
     }
 
     /// Notes that no walk is under way.

@@ -8,8 +8,8 @@ mod support;
 use std::fs;
 use std::path::Path;
 
-use collection::member::{Decoder, MEMBER_BYTES_MAX};
-use collection::{Collection, Options, Stamp};
+use collection::member::{Decoder, MEMBER_BYTES_MAX, Member};
+use collection::{Batch, Change, Collection, Note, Options, Stamp};
 use net::clock;
 use support::{Bench, PATIENCE, Tree};
 
@@ -78,6 +78,61 @@ async fn check(sealed: bool) {
     bench.assert_conserved();
     let (tree, _) = bench.stop().await;
     assert_eq!(look(&tree.data(), false), 0);
+}
+
+/// Changes a byte in the header of the member that has a delete, after ending its segment.
+fn lose_delete(data: &Path) {
+    let folder = data.join("collection");
+    let options = Options { segment_bytes_max: 1, ..Options::default() };
+    let (collection, _) = Collection::open(&folder, options, Stamp(clock::now_ms())).unwrap();
+    let note = Note { key: b"any".to_vec(), value: Some(Vec::new()) };
+    let batch = Batch { changes: Vec::new(), notes: vec![note] };
+    collection.commit(batch, Stamp(clock::now_ms())).unwrap();
+    drop(collection);
+    let segment = folder.join("segment-00000001.gz");
+    let mut bytes = fs::read(&segment).unwrap();
+    let mut decoder = Decoder::new(MEMBER_BYTES_MAX);
+    decoder.feed(&bytes);
+    let mut members = std::iter::from_fn(|| decoder.next_member().unwrap());
+    let has_delete =
+        |it: &Member| it.changes().unwrap().iter().any(|it| matches!(it.change, Change::Delete(_)));
+    let at = usize::try_from(members.find(has_delete).unwrap().offset).unwrap();
+    bytes[at + 20] ^= 4;
+    fs::write(&segment, bytes).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_whose_deletion_was_lost_goes_again() {
+    let bench = Bench::start(Tree::with(&["a.txt", "b.txt", "c.txt"])).await;
+    bench.passes(1).await;
+    let (tree, _) = bench.stop().await;
+    fs::remove_file(tree.path("b.txt")).unwrap();
+    let bench = Bench::start(tree).await;
+    bench.until("b.txt", false).await;
+    let (tree, _) = bench.stop().await;
+    lose_delete(&tree.data());
+    {
+        // Whoever opens it first: the gatherer learns of it all the same.
+        let folder = tree.data().join("collection");
+        let (collection, recovery) =
+            Collection::open(&folder, Options::default(), Stamp(clock::now_ms())).unwrap();
+        assert!(recovery.lost);
+        assert_eq!(collection.len(), 3, "it lives again");
+    }
+    let bench = Bench::start(tree).await;
+    bench.until("b.txt", false).await;
+    for name in ["a.txt", "c.txt"] {
+        assert!(bench.file(name).await.text("File-Size").is_some());
+    }
+    let (tree, _) = bench.stop().await;
+    let (collection, _) = Collection::open(
+        &tree.data().join("collection"),
+        Options::default(),
+        Stamp(clock::now_ms()),
+    )
+    .unwrap();
+    assert_eq!((collection.len(), collection.aftermath().unwrap()), (2, None));
+    assert_eq!(collection.verify().unwrap().problems, []);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -16,8 +16,23 @@ impl Keys {
         prefix: &[u8],
     ) -> impl Iterator<Item = Outcome<(Vec<u8>, Object)>> + use<> {
         let prefix = keyed(OBJECT, &[prefix]);
-        let entries = self.store.scan(&prefix, &prefix);
-        entries.filter_map(|it| match it {
+        self.scan_objects(&prefix, &prefix)
+    }
+
+    /// The same from the key `key` on.
+    pub(crate) fn objects_onward(
+        &self,
+        key: &[u8],
+    ) -> impl Iterator<Item = Outcome<(Vec<u8>, Object)>> + use<> {
+        self.scan_objects(&[OBJECT], &keyed(OBJECT, &[key]))
+    }
+
+    fn scan_objects(
+        &self,
+        prefix: &[u8],
+        from: &[u8],
+    ) -> impl Iterator<Item = Outcome<(Vec<u8>, Object)>> + use<> {
+        self.store.scan(prefix, from).filter_map(|it| match it {
             Ok((key, value)) => Some(Ok((key[1..].to_vec(), Object::decode(&value)?))),
             Err(error) => Some(Err(error)),
         })
