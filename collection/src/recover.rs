@@ -66,8 +66,9 @@ pub(crate) fn open(disk: &Disk, dir: &Path, now: Stamp, thorough: bool) -> Resul
             Taken::Gone => {}
         }
     }
-    let cut = recovery.cut;
     let before = manifest.clone();
+    recovery.miss_commits(&mut manifest, &segments);
+    let cut = recovery.cut;
     manifest.lost |= !listed || cut.iter().any(|it| it.lost);
     // A thorough opening also follows a restored backup, whose serials others know otherwise.
     if thorough || cut.iter().any(|it| it.lost) {
@@ -253,7 +254,15 @@ impl Recoverer<'_> {
         let mut end = 0;
         let mut moved = Vec::with_capacity(whole.len());
         for entry in whole {
-            let write = fresh.file.write_all_at(&segment.raw(entry)?, end);
+            let bytes = match segment.raw(entry) {
+                Err(Error::Damaged { path: file, offset, what: why }) => {
+                    let bytes = u64::from(entry.bytes);
+                    self.cut.push(Cut { file, offset, bytes, why, lost: true });
+                    continue;
+                }
+                bytes => bytes?,
+            };
+            let write = fresh.file.write_all_at(&bytes, end);
             write.map_err(|error| Error::io("cannot write", &fresh.path, error))?;
             moved.push(Entry { offset: end, ..*entry });
             end += u64::from(entry.bytes);
@@ -264,6 +273,30 @@ impl Recoverer<'_> {
         self.note_gaps(segment, survey);
         self.replaced.push(segment.path.clone());
         Ok(Arc::new(fresh))
+    }
+
+    /// Notes that commits are lost which the log has once had, as the manifest knows.
+    fn miss_commits(&mut self, manifest: &mut Manifest, segments: &[Arc<Segment>]) {
+        let last = |it: &Arc<Segment>| it.entries().iter().map(|entry| entry.commit).max();
+        let reached = segments.iter().filter_map(last).max().unwrap_or(0);
+        // What has been compacted may have been dropped.
+        if manifest.commit <= manifest.compacted.max(reached) {
+            return;
+        }
+        // They are missed once.
+        manifest.compacted = manifest.commit;
+        if self.cut.iter().any(|it| it.lost) {
+            return;
+        }
+        let active = segments.last().map(|it| (it.path.clone(), it.end()));
+        match (self.cut.last_mut(), active) {
+            // They looked like one that was never finished.
+            (Some(cut), _) => cut.lost = true,
+            (None, Some((file, offset))) => {
+                self.cut.push(Cut { file, offset, bytes: 0, why: Damage::Truncated, lost: true });
+            }
+            (None, None) => manifest.lost = true,
+        }
     }
 
     fn note_gaps(&mut self, segment: &Segment, survey: &Survey) {
@@ -374,6 +407,35 @@ mod tests {
             let expected = if rest == 0 { vec![] } else { vec![(end, rest, false)] };
             assert_eq!(cut, expected, "at byte {length}");
             assert_eq!(fs::metadata(&path).unwrap().len(), end);
+        }
+    }
+
+    #[test]
+    fn commits_that_the_manifest_knows_are_missed_once() {
+        let (dir, bytes) = sample();
+        let (collection, _) = Collection::open(dir.path(), Options::default(), NOW).unwrap();
+        // It writes the manifest.
+        collection.sweep(NOW, 1.0).unwrap();
+        drop(collection);
+        let path = Segment::path_in(dir.path(), 1);
+        let manifest = fs::read(Manifest::path_in(dir.path())).unwrap();
+        let opened = open(&Disk::System, dir.path(), NOW, false).unwrap();
+        let entries = opened.tail.active.entries().clone();
+        let ends = entries.iter().filter(|it| it.end_of_commit).map(Entry::end);
+        let before = opened.tail.manifest.epoch;
+        drop(opened);
+        // Cut within the last commit, and at the end of the one before.
+        for length in [bytes.len() as u64 - 1, ends.rev().nth(1).unwrap()] {
+            fs::write(&path, &bytes[..usize::try_from(length).unwrap()]).unwrap();
+            fs::write(Manifest::path_in(dir.path()), &manifest).unwrap();
+            let opened = open(&Disk::System, dir.path(), NOW, false).unwrap();
+            assert_eq!(opened.cut.iter().filter(|it| it.lost).count(), 1, "{:?}", opened.cut);
+            assert!(opened.tail.manifest.lost && before < opened.tail.manifest.epoch);
+            assert_eq!((opened.tail.serial, opened.tail.commit), (6, 3), "never used again");
+            let epoch = opened.tail.manifest.epoch;
+            drop(opened);
+            let again = open(&Disk::System, dir.path(), NOW, false).unwrap();
+            assert_eq!((again.cut, again.tail.manifest.epoch), (vec![], epoch));
         }
     }
 
