@@ -126,6 +126,8 @@ impl Catalog {
     ///
     /// The collection cannot be written; it is as it was.
     pub(crate) async fn compact(&self, pull: &impl Fn(&str)) -> Result<Compacted, Error> {
+        self.release().await?;
+        self.scrub().await?;
         self.heal(pull).await?;
         let _turn = self.turn.lock().await;
         let collection = self.collection.clone();
@@ -136,16 +138,19 @@ impl Catalog {
         Ok(compacted)
     }
 
-    /// Looks for damage, and sees to what there is.
+    /// Looks for damage.
+    async fn scrub(&self) -> Result<(), Error> {
+        let _turn = self.turn.lock().await;
+        let collection = self.collection.clone();
+        blocking("search for damage", move || collection.scrub(SCRUB_BYTES)).await
+    }
+
+    /// Sees to what is known to be damaged.
     async fn heal(&self, pull: &impl Fn(&str)) -> Result<(), Error> {
         let _turn = self.turn.lock().await;
         let collection = self.collection.clone();
         let now = Stamp(clock::now_ms());
-        let healing = blocking("healing", move || {
-            collection.scrub(SCRUB_BYTES)?;
-            collection.heal(now)
-        });
-        match healing.await? {
+        match blocking("healing", move || collection.heal(now)).await? {
             None => {}
             Some(Healing::Done { members }) => tracing::info!(members, "damage is made good"),
             Some(Healing::Waiting { lost, sources }) => {
@@ -156,11 +161,17 @@ impl Catalog {
         Ok(())
     }
 
-    /// Compacts if that is worth its while, and releases what a pull that was given up too late
-    /// may still have brought for a source that is gone.
+    /// Releases what a pull that was given up too late may still have brought for a source that is
+    /// gone, sees to damage, and compacts if that is worth its while: each whatever becomes of the
+    /// others, since a full disk needs just what gives space back. The first error is returned.
     async fn upkeep(&self, pull: &impl Fn(&str)) -> Result<(), Error> {
-        self.release().await?;
-        self.heal(pull).await?;
+        let (released, searched) = (self.release().await, self.scrub().await);
+        let (healed, compacted) = (self.heal(pull).await, self.compact_if_due().await);
+        released.and(searched).and(healed).and(compacted)
+    }
+
+    /// Compacts if that is worth its while.
+    async fn compact_if_due(&self) -> Result<(), Error> {
         let _turn = self.turn.lock().await;
         let collection = self.collection.clone();
         let now = Stamp(clock::now_ms());
@@ -184,7 +195,8 @@ impl Catalog {
         self.release().await
     }
 
-    /// Releases what is held by sources that the settings do not name.
+    /// Releases what is held by sources that the settings do not name; and by nobody, where changes
+    /// were lost.
     async fn release(&self) -> Result<(), Error> {
         let _turn = self.turn.lock().await;
         let named = self.named.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -200,6 +212,7 @@ impl Catalog {
                 collection.commit(Batch { changes: Vec::new(), notes: vec![forget] }, now)?;
                 tracing::info!(source = it.source, deleted = applied.deleted, "source released");
             }
+            collection.release_unheld(&named, Stamp(clock::now_ms()))?;
             Ok::<_, Error>(())
         })
         .await

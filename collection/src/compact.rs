@@ -51,8 +51,9 @@ pub(crate) enum Due {
     Tail,
 }
 
-/// Says whether compaction is worth its while.
-pub(crate) fn due(view: &View, objects: u64) -> Option<Due> {
+/// Says whether compaction is worth its while; where there is `no_room`, anything that it gives back
+/// is. What is damaged cannot be compacted before it is healed.
+pub(crate) fn due(view: &View, objects: u64, no_room: bool) -> Option<Due> {
     let (mut changes, mut members, mut bytes) = (0_u64, 0_u64, 0_u64);
     let (mut notes_bytes, mut other_bytes) = (0_u64, 0_u64);
     for segment in &view.segments {
@@ -69,11 +70,14 @@ pub(crate) fn due(view: &View, objects: u64) -> Option<Due> {
     }
     let garbage = changes.saturating_sub(objects).saturating_sub(view.residue);
     let much_of_notes = NOTES_BYTES_MIN.max(other_bytes / 2) <= notes_bytes;
-    if GARBAGE_MIN.max(objects / 3) <= garbage || much_of_notes {
+    let is_much = GARBAGE_MIN.max(objects / 3) <= garbage || much_of_notes;
+    let is_any = no_room && (garbage != 0 || notes_bytes != 0);
+    let is_sound = |part: &[Arc<Segment>]| part.iter().all(|it| it.damaged().is_empty());
+    if (is_much || is_any) && is_sound(&view.segments) {
         return Some(Due::All);
     }
     let small = TAIL_MEMBERS_MIN <= members && bytes < members * TAIL_MEMBER_BYTES;
-    small.then_some(Due::Tail)
+    (small && is_sound(&view.segments[tail_start(&view.segments)..])).then_some(Due::Tail)
 }
 
 impl Collection {
@@ -101,7 +105,10 @@ impl Collection {
     ///
     /// As for [`compact`](Self::compact).
     pub fn compact_if_due(&self, now: Stamp) -> Result<Option<Compacted>, Error> {
-        match due(&self.inner.log.view(), self.len()) {
+        let no_room = self.inner.mending().no_room;
+        match due(&self.inner.log.view(), self.len(), no_room) {
+            // It could end no better than the last one, and would rewrite all that it did.
+            Some(Due::All) if self.inner.is_space_held() => Ok(None),
             None => Ok(None),
             Some(due) => self.inner.compact(due, None, now).map(Some),
         }
@@ -117,9 +124,9 @@ impl Inner {
         damaged: Option<&HashSet<Member>>,
         now: Stamp,
     ) -> Result<Compacted, Error> {
-        let _one = self.compacting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = self.compacting.lock().unwrap_or_else(PoisonError::into_inner);
         self.go_on()?;
-        let (mut inputs, mut start, commit, free) = {
+        let (mut inputs, mut start, commit) = {
             let mut tail = self.tail();
             tail.go_on(&self.log)?;
             if tail.end != 0 {
@@ -128,26 +135,47 @@ impl Inner {
             let mut segments = self.log.view().segments;
             segments.pop();
             let start = if due == Due::All { 0 } else { tail_start(&segments) };
-            let free = self.room(&tail).map_or(u64::MAX, |(free, _)| free);
-            (segments.split_off(start), start, tail.commit, free)
+            (segments.split_off(start), start, tail.commit)
         };
+        held.clear();
         let forgotten = Stamp(now.0.saturating_sub(millis(self.options.horizon)));
         let mut total = Compacted::default();
-        // What is replaced gives its space back before the next part is written.
+        // What is replaced gives its space back before the next part is written, unless it is read.
         while !inputs.is_empty() {
-            let rest = inputs.split_off(affordable(&inputs, free));
+            let free = self.room(&self.tail(), 0).map_or(u64::MAX, |(free, _)| free);
+            let is_first = total.segments.0 == 0;
+            let count = affordable(&inputs, free);
+            if count == 0 && !is_first {
+                // The next compaction goes on, once they are read no more.
+                return Ok(total);
+            }
+            // For one, commits leave room.
+            let rest = inputs.split_off(count.max(1));
             let mut rewrite = Rewrite::new(self, due, start == 0, forgotten);
             rewrite.damaged = damaged;
             rewrite.read(&inputs)?;
-            if damaged.is_some() && rest.is_empty() {
+            if damaged.is_some() && is_first {
+                // First, since the other parts are without theirs: none may be missing if it ends here.
                 rewrite.all_notes()?;
             }
             let done = self.compact_run(&inputs, start, commit, rewrite)?;
+            held.extend(inputs.iter().map(Arc::downgrade));
             start += usize::try_from(done.segments.1).unwrap_or(0);
             total += done;
             inputs = rest;
         }
+        held.clear();
         Ok(total)
+    }
+
+    /// Whether the last compaction ended early, and what it replaced still takes space since it is
+    /// being read.
+    pub(crate) fn is_space_held(&self) -> bool {
+        match self.compacting.try_lock() {
+            Ok(held) => held.iter().any(|it| it.strong_count() != 0),
+            // One is under way.
+            Err(_) => false,
+        }
     }
 
     /// Ends the rewriting of a run of segments, which begins with the segment `start`.
@@ -217,8 +245,7 @@ impl Inner {
     }
 }
 
-/// Returns how many of the segments can be rewritten at once with so much space free: all, if it
-/// allows; at least one, for which commits leave room.
+/// Returns how many of the segments can be rewritten at once with so much space free.
 fn affordable(segments: &[Arc<Segment>], free: u64) -> usize {
     let mut left = free;
     let fits = |it: &&Arc<Segment>| {
@@ -226,7 +253,7 @@ fn affordable(segments: &[Arc<Segment>], free: u64) -> usize {
         left = left.saturating_sub(it.end());
         it.end() <= before
     };
-    segments.iter().take_while(fits).count().max(1)
+    segments.iter().take_while(fits).count()
 }
 
 /// Returns where the tail begins: back from the end, segments not much larger than those after.

@@ -10,6 +10,10 @@
 //!
 //! Source: ours.
 
+mod aftermath;
+#[cfg(test)]
+mod unreadable;
+
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -24,6 +28,7 @@ use crate::holders::{CURSOR, Cursor, Holder, Holders, note_key};
 use crate::log::View;
 use crate::report::{Health, Problem};
 use crate::segment::{Entry, Segment};
+use crate::suppress::Doubt;
 
 /// Most lost objects that are named at once; the others are named once these are back.
 const LOST_MAX: usize = 100_000;
@@ -62,7 +67,9 @@ pub(crate) struct Mending {
     /// When sources were last asked for what was in these members.
     asked: HashMap<Member, Instant>,
     /// Why the last commit was refused.
-    pub(crate) refusing: Option<String>,
+    refusing: Option<String>,
+    /// Whether that was for want of space.
+    pub(crate) no_room: bool,
 }
 
 /// Objects and roots that live in damaged members.
@@ -144,24 +151,39 @@ impl Collection {
         Ok(())
     }
 
-    /// Sees to what is known to be damaged; to be called from time to time. `None`: nothing is.
+    /// Sees to what is known to be damaged; to be called from time to time. `None`: nothing is, or
+    /// there is no space to leave it out before those who read what was replaced are done.
     ///
     /// # Errors
     ///
     /// As for [`commit`](Self::commit) and [`compact`](Self::compact).
     pub fn heal(&self, now: Stamp) -> Result<Option<Healing>, Error> {
+        match self.heal_known(now) {
+            Err(_) if self.inner.is_damage_in_the_way() => self.give_up_damaged(now).map(Some),
+            healed => healed,
+        }
+    }
+
+    fn heal_known(&self, now: Stamp) -> Result<Option<Healing>, Error> {
         let inner = &self.inner;
+        // Where the opening could not; healing may give back the space that this lacks.
+        let faced = self.face_lost(now);
         let view = inner.log.view();
         let damaged: HashSet<Member> =
             view.damaged().iter().map(|(it, entry, _)| (it.number, entry.offset)).collect();
         if damaged.is_empty() {
-            return Ok(None);
+            return faced.map(|()| None);
         }
         let _counted = self.health();
         let lost = inner.lost(&view)?;
         if lost.oids.is_empty() && lost.roots.is_empty() {
-            return self.leave_out(&damaged, now).map(Some);
+            if inner.is_space_held() {
+                return faced.map(|()| None);
+            }
+            let healed = self.leave_out(&damaged, now)?;
+            return faced.map(|()| Some(healed));
         }
+        faced?;
         let mut sources = Vec::new();
         if inner.mending().is_to_ask(&damaged) {
             sources.extend(lost.sources.keys().cloned());
@@ -214,18 +236,57 @@ impl Collection {
         Ok(self.inner.lost(&view)?.oids)
     }
 
+    /// Does what follows from lost changes where that could not be done when they were lost.
+    fn face_lost(&self, now: Stamp) -> Result<(), Error> {
+        let lost = self.inner.tail().manifest.lost;
+        if lost { self.face_loss(Doubt::All, now) } else { Ok(()) }
+    }
+
+    /// Gives up what lives in damaged members, which nobody can tell without a key index, and none can
+    /// be made with them: does what an opening does.
+    fn give_up_damaged(&self, now: Stamp) -> Result<Healing, Error> {
+        let inner = &self.inner;
+        {
+            let mut tail = inner.tail();
+            tail.go_on(&inner.log)?;
+            // First it is noted: the next opening goes on from there.
+            if !tail.manifest.lost {
+                tail.lose(&inner.log, now)?;
+            }
+            inner.rebuild_keys_without_damaged()?;
+            inner.publish(&tail);
+        }
+        // The next call tries it again, if need be.
+        let faced = self.face_lost(now);
+        let damaged = inner.log.view().damaged();
+        let damaged = damaged.iter().map(|(it, entry, _)| (it.number, entry.offset)).collect();
+        let healed = self.leave_out(&damaged, now)?;
+        faced.map(|()| healed)
+    }
+
     /// Writes the log anew without `damaged` members, in which nothing lives.
     fn leave_out(&self, damaged: &HashSet<Member>, now: Stamp) -> Result<Healing, Error> {
         let made = self.inner.keys_made();
         self.inner.compact(Due::All, Some(damaged), now)?;
         // Of a refresh that was in there nothing is left in the log.
         self.inner.rebuild_keys(made, "a damaged part of the log was left out")?;
-        tracing::warn!(members = damaged.len(), "what was damaged is made good");
-        Ok(Healing::Done { members: damaged.len() as u64 })
+        let left = self.inner.log.view().damaged();
+        let left =
+            left.iter().filter(|(it, entry, _)| damaged.contains(&(it.number, entry.offset)));
+        let members = (damaged.len() - left.count()) as u64;
+        tracing::warn!(members, "what was damaged is made good");
+        Ok(Healing::Done { members })
     }
 }
 
 impl Mending {
+    /// Remembers how the last commit went.
+    pub(crate) fn refused(&mut self, error: Option<&Error>) {
+        let refused = error.filter(|it| it.may_pass());
+        self.refusing = refused.map(Error::to_string);
+        self.no_room = matches!(refused, Some(Error::NoRoom { .. } | Error::Full { .. }));
+    }
+
     fn is_to_ask(&self, damaged: &HashSet<Member>) -> bool {
         let now = clock::monotonic();
         let is_old = |at: &Instant| ASK_AGAIN <= now.saturating_duration_since(*at);
@@ -249,9 +310,11 @@ impl Inner {
             let confirmed = keys.confirmations()?.into_iter();
             lost.roots.extend(confirmed.filter(|it| unreadable.has(it.1)).map(|it| it.0));
             let mut roots = lost.roots.clone();
+            let mut is_all = true;
             for item in keys.objects() {
                 let (key, object) = item?;
                 if self.go_on().is_err() || LOST_MAX <= lost.oids.len() {
+                    is_all = false;
                     break;
                 }
                 let Some(oid) = Oid::from_key(&key) else { continue };
@@ -271,6 +334,10 @@ impl Inner {
                 if is_lost {
                     lost.oids.push(oid);
                 }
+            }
+            if is_all {
+                // A root that nothing is left of is confirmed no more.
+                lost.roots.retain(|it| !roots.contains(it));
             }
             Ok(lost)
         })

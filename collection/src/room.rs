@@ -20,11 +20,12 @@ pub(crate) const RESERVE_SHARE: u64 = 120;
 const MEMBER_OVERHEAD: u64 = 512;
 
 impl Inner {
-    /// Returns how much is free, and how much a compaction may need, in bytes; `None` where the
-    /// system does not say.
-    pub(crate) fn room(&self, tail: &Tail) -> Option<(u64, u64)> {
+    /// Returns how much is free, and how much a compaction may need once `more` bytes are committed,
+    /// in bytes; `None` where the system does not say.
+    pub(crate) fn room(&self, tail: &Tail, more: u64) -> Option<(u64, u64)> {
         let free = self.log.disk.free_bytes(&tail.active.file).ok()?;
         let largest = self.log.view().segments.iter().map(|it| it.end()).max().unwrap_or(0);
+        let largest = largest.max(tail.end.saturating_add(more));
         Some((free, largest.saturating_mul(RESERVE_SHARE) / 100))
     }
 }
@@ -35,8 +36,8 @@ impl Inner {
 ///
 /// [`Error::NoRoom`].
 pub(crate) fn check(inner: &Inner, tail: &Tail, packed: &[Packed]) -> Result<(), Error> {
-    let Some((free, reserve)) = inner.room(tail) else { return Ok(()) };
     let bytes: u64 = packed.iter().map(|it| it.bytes.len() as u64 + MEMBER_OVERHEAD).sum();
+    let Some((free, reserve)) = inner.room(tail, bytes) else { return Ok(()) };
     let keys = inner.read_keys(|keys: &Keys| Ok(keys.unwritten_bytes()))?;
     let needed = reserve + bytes + keys;
     if free < needed {
@@ -47,21 +48,28 @@ pub(crate) fn check(inner: &Inner, tail: &Tail, packed: &[Packed]) -> Result<(),
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::path::Path;
     use std::sync::Arc;
 
     use soif::Record;
 
-    use crate::change::{Batch, Change, GATHERER_ID, Oid, Stamp};
+    use super::*;
+    use crate::change::{Batch, Change, GATHERER_ID, Note, Oid, Stamp};
     use crate::collection::Collection;
     use crate::disk::Disk;
     use crate::disk::faulty::{Fault, Faulty};
+    use crate::heal::Healing;
     use crate::options::Options;
 
     fn open(dir: &Path) -> (Collection, Arc<Faulty>) {
         let faulty = Faulty::new(dir, 1);
-        let options =
-            Options { segment_bytes_max: 8 << 10, member_bytes_max: 1 << 10, ..Options::default() };
+        let options = Options {
+            segment_bytes_max: 8 << 10,
+            member_bytes_max: 1 << 10,
+            keys_table_bytes_max: 16 << 10,
+            ..Options::default()
+        };
         let disk = Disk::Faulty(faulty.clone());
         let opened = Collection::open_on(&disk, dir, options, Stamp(1), false);
         (opened.unwrap().0, faulty)
@@ -139,6 +147,11 @@ mod tests {
     }
 
     #[test]
+    fn a_full_disk_that_says_so_late_refuses_and_recovers() {
+        check(Fault::FullLate);
+    }
+
+    #[test]
     fn a_read_only_disk_refuses_and_recovers() {
         check(Fault::ReadOnly);
     }
@@ -154,26 +167,119 @@ mod tests {
     }
 
     #[test]
+    fn what_was_acknowledged_is_written_again_where_a_sync_has_failed() {
+        for seed in 0..10 {
+            let dir = tempfile::tempdir().unwrap();
+            let (collection, faulty) = open(dir.path());
+            collection.commit(update(seed), Stamp(2)).unwrap();
+            faulty.fail(Some(Fault::Unsynced));
+            collection.commit(update(100), Stamp(2)).unwrap_err();
+            faulty.fail(None);
+            // The first write after it, and no commit.
+            collection.new_epoch(Stamp(3)).unwrap();
+            faulty.cut();
+            drop(collection);
+            let after = tempfile::tempdir().unwrap();
+            crate::disk::faulty::restore(&faulty.left().1, after.path());
+            let (collection, recovery) =
+                Collection::open(after.path(), Options::default(), Stamp(3)).unwrap();
+            assert!(!recovery.lost, "{recovery:?}");
+            assert!(collection.get(&oid(seed)).unwrap().is_some());
+            assert_eq!(collection.len(), 1);
+        }
+    }
+
+    #[test]
+    fn a_commit_that_makes_the_largest_segment_larger_leaves_room_for_that() {
+        let dir = tempfile::tempdir().unwrap();
+        let (collection, faulty) = open(dir.path());
+        let mut batch = Batch::default();
+        (0..100).for_each(|n| batch.changes.extend(update(n).changes));
+        // It takes about 130 KiB at most, and its compaction as much again.
+        faulty.leave_free(Some(160 << 10));
+        let error = collection.commit(&batch, Stamp(2)).unwrap_err();
+        assert!(matches!(error, Error::NoRoom { .. }), "{error}");
+        faulty.leave_free(Some(320 << 10));
+        collection.commit(&batch, Stamp(2)).unwrap();
+        collection.compact(Stamp(2)).unwrap();
+        assert_eq!(collection.verify().unwrap().problems, []);
+    }
+
+    /// Copies a collection without its key index, and opens that.
+    fn anew(dir: &Path) -> (tempfile::TempDir, Collection) {
+        let mut world = crate::disk::faulty::world(dir);
+        world.retain(|path, _| !path.starts_with("keys"));
+        let copy = tempfile::tempdir().unwrap();
+        crate::disk::faulty::restore(&world, copy.path());
+        let (collection, recovery) =
+            Collection::open(copy.path(), Options::default(), Stamp(3)).unwrap();
+        assert!(!recovery.lost, "{recovery:?}");
+        (copy, collection)
+    }
+
+    #[test]
+    fn a_compaction_in_parts_ends_where_space_does_and_loses_no_note() {
+        let dir = tempfile::tempdir().unwrap();
+        let (collection, faulty) = open(dir.path());
+        for n in 0..40_u8 {
+            let mut batch = update(u64::from(n % 10));
+            batch.notes.push(Note { key: vec![n], value: Some(vec![1]) });
+            collection.commit(batch, Stamp(2)).unwrap();
+        }
+        let first = collection.inner.log.view().segments[0].clone();
+        let damaged = first.entries().iter().find(|it| !it.local).copied().unwrap();
+        let mut bytes = fs::read(&first.path).unwrap();
+        bytes[usize::try_from(damaged.end()).unwrap() - 20] ^= 1;
+        fs::write(&first.path, bytes).unwrap();
+        drop(first);
+        collection.scrub(u64::MAX).unwrap();
+        assert_eq!(collection.health().damaged.len(), 1);
+        // Somebody reads the old ones, so that nothing comes back of what the first part takes.
+        let pinned = collection.pin().unwrap();
+        collection.inner.read_keys(Keys::flush).unwrap();
+        let before = collection.stats();
+        faulty.leave_free(Some(8 << 10));
+        assert_eq!(collection.heal(Stamp(2)).unwrap(), Some(Healing::Done { members: 1 }));
+        let after = collection.stats();
+        assert!(before.bytes / 2 < after.bytes, "{before:?} {after:?}");
+        assert_eq!(collection.health().damaged, []);
+        let (_copy, opened) = anew(dir.path());
+        assert_eq!(opened.notes(&[]).count(), 40);
+        drop(opened);
+        drop(pinned);
+        faulty.leave_free(None);
+        collection.compact(Stamp(2)).unwrap();
+        assert!(collection.stats().bytes < after.bytes);
+        let (_copy, opened) = anew(dir.path());
+        assert_eq!((opened.len(), opened.notes(&[]).count()), (10, 40));
+        assert_eq!(collection.verify().unwrap().problems, []);
+    }
+
+    #[test]
     fn commits_stop_while_a_compaction_can_still_run() {
         let dir = tempfile::tempdir().unwrap();
         let (collection, faulty) = open(dir.path());
         for n in 0..40 {
             collection.commit(update(n % 10), Stamp(2)).unwrap();
         }
-        let (_, reserve) = collection.inner.room(&collection.inner.tail()).unwrap();
+        let (_, reserve) = collection.inner.room(&collection.inner.tail(), 0).unwrap();
         let largest = collection.inner.log.view().segments.iter().map(|it| it.end()).max();
         assert_eq!(reserve, largest.unwrap() * 6 / 5);
         assert!((8 << 10) < reserve && reserve < (12 << 10), "{reserve}");
-        faulty.leave_free(Some(reserve));
+        assert_eq!(collection.compact_if_due(Stamp(2)).unwrap(), None);
+        let unwritten = collection.inner.read_keys(|keys| Ok(keys.unwritten_bytes())).unwrap();
+        let free = reserve + unwritten;
+        faulty.leave_free(Some(free));
         let error = collection.commit(update(1), Stamp(2)).unwrap_err();
-        let expected = format!("not accepting changes: free {reserve} of ");
+        let expected = format!("not accepting changes: free {free} of ");
         assert!(error.may_pass() && error.to_string().starts_with(&expected), "{error}");
         assert!(collection.get(&oid(1)).unwrap().is_some());
         // A part at a time: there is no room for the whole log twice.
         assert!(reserve < collection.stats().bytes / 2);
-        let done = collection.compact(Stamp(2)).unwrap();
+        let done = collection.compact_if_due(Stamp(2)).unwrap().unwrap();
         assert!(1 < done.segments.0 && done.kept == 10, "{done:?}");
         assert_eq!(collection.verify().unwrap().problems, []);
+        assert_eq!(collection.compact_if_due(Stamp(2)).unwrap(), None, "no more to be had");
         faulty.leave_free(None);
         collection.commit(update(1), Stamp(2)).unwrap();
         assert_eq!(collection.len(), 10);
