@@ -7,6 +7,7 @@
 //!
 //! Source: DESIGN.md, "Keys".
 
+use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{PoisonError, RwLockReadGuard, RwLockWriteGuard};
@@ -19,7 +20,7 @@ use crate::collection::Inner;
 use crate::error::Error;
 use crate::keys::Keys;
 use crate::log::{Appended, Tail};
-use crate::replay;
+use crate::replay::{self, OnDamage};
 
 /// The key index, or why there is none.
 #[derive(Debug)]
@@ -34,6 +35,8 @@ pub(crate) struct Slot {
 #[derive(Debug)]
 struct Failure {
     error: sled::Error,
+    /// Whether a damaged member was in the way.
+    is_damage: bool,
     /// When to try again.
     until: Instant,
 }
@@ -91,38 +94,63 @@ impl Inner {
         if slot.made != made && slot.keys.is_some() {
             return Ok(());
         }
-        let began = clock::monotonic();
-        if let Some(failure) = slot.failure.as_ref().filter(|it| began < it.until) {
+        let now = clock::monotonic();
+        if let Some(failure) = slot.failure.as_ref().filter(|it| now < it.until) {
             return Err(Error::keys(self.keys_dir(), failure.error.clone()));
         }
         tracing::warn!(dir = %self.dir.display(), why, "rebuilding the key index");
+        self.make_keys(&mut slot, OnDamage::Fail)
+    }
+
+    /// Makes the key index anew of all members that are not damaged.
+    pub(crate) fn rebuild_keys_without_damaged(&self) -> Result<(), Error> {
+        let mut slot = self.slot_mut();
+        self.go_on()?;
+        self.make_keys(&mut slot, OnDamage::LeaveOut)
+    }
+
+    /// Whether there is no key index since a damaged member is in its way.
+    pub(crate) fn is_damage_in_the_way(&self) -> bool {
+        let slot = self.slot();
+        slot.keys.is_none() && slot.failure.as_ref().is_some_and(|it| it.is_damage)
+    }
+
+    fn make_keys(&self, slot: &mut Slot, on_damage: OnDamage) -> Result<(), Error> {
+        let began = clock::monotonic();
         drop(slot.keys.take());
         slot.made += 1;
-        let view = self.log.view();
-        match replay::fresh_keys(&self.log.disk, &self.dir, &self.options, &view, &|| self.go_on())
-        {
+        let (log, view) = (&self.log, self.log.view());
+        let go_on = || self.go_on();
+        match replay::fresh_keys(&log.disk, &self.dir, &self.options, &view, on_damage, &go_on) {
             Ok((keys, live)) => {
                 self.live.store(live, Ordering::Release);
                 (slot.keys, slot.failure) = (Some(keys), None);
                 Ok(())
             }
+            Err(stopped @ Error::Stopped { .. }) => Err(stopped),
             Err(error) => {
                 let now = clock::monotonic();
-                slot.failure = error.of_keys().map(|error| Failure {
-                    error,
-                    until: now + now.saturating_duration_since(began),
-                });
-                Err(error)
+                let until = now + now.saturating_duration_since(began);
+                let is_damage = matches!(error, Error::Damaged { .. });
+                let why = || sled::Error::Io(io::Error::other(error.to_string()));
+                let error = error.of_keys().unwrap_or_else(why);
+                slot.failure = Some(Failure { error: error.clone(), is_damage, until });
+                Err(Error::keys(self.keys_dir(), error))
             }
         }
     }
 
     /// Makes the key index durable and closes it.
     pub(crate) fn drop_keys(&self) {
-        let keys = self.slot_mut().keys.take();
+        let Some(keys) = self.slot_mut().keys.take() else { return };
         // The index can be rebuilt: a failure here costs time at the next opening, nothing else.
-        if let Some(Err(error)) = keys.map(|keys| keys.flush()) {
+        if let Err(error) = keys.flush() {
             tracing::warn!(dir = %self.dir.display(), %error, "key index not flushed");
+        }
+        if keys.is_holed() {
+            drop(keys);
+            // What stays of it after a power failure could be taken for whole.
+            let _ = Keys::remove(&self.keys_dir());
         }
     }
 
@@ -172,6 +200,7 @@ mod tests {
     use super::*;
     use crate::change::{Batch, GATHERER_ID, Oid, Stamp};
     use crate::collection::Collection;
+    use crate::heal::Healing;
     use crate::options::Options;
 
     fn update(n: u64) -> Batch {
@@ -250,6 +279,42 @@ mod tests {
     }
 
     #[test]
+    fn a_damaged_member_that_no_index_can_be_made_with_is_given_up() {
+        let dir = tempfile::tempdir().unwrap();
+        let options = Options { segment_bytes_max: 1, ..Options::default() };
+        let (collection, _) = Collection::open(dir.path(), options, Stamp(1)).unwrap();
+        for n in 1..4 {
+            collection.commit(update(n), Stamp(2)).unwrap();
+        }
+        let before = collection.version();
+        let path = dir.path().join("segment-00000002.gz");
+        let mut bytes = fs::read(&path).unwrap();
+        let at = bytes.len() - 10;
+        bytes[at] ^= 1;
+        fs::write(path, bytes).unwrap();
+        collection.inner.drop_keys();
+        let get = |n: u64| collection.get(&Oid::new("g", &format!("http://h/{n}")));
+        for _ in 0..2 {
+            assert!(matches!(get(1), Err(Error::Keys { .. })));
+            assert!(collection.commit(update(4), Stamp(3)).unwrap_err().may_pass());
+            let health = collection.health();
+            assert!(health.refusing.is_some_and(|it| it.contains("segment-00000002.gz")));
+        }
+        assert_eq!(collection.heal(Stamp(4)).unwrap(), Some(Healing::Done { members: 1 }));
+        let after = collection.version();
+        assert_eq!((after.serial, before.epoch < after.epoch), (3, true));
+        assert_eq!(collection.aftermath().unwrap(), Some(after.epoch));
+        assert!(get(1).unwrap().is_some() && get(2).unwrap().is_none());
+        collection.commit(update(4), Stamp(5)).unwrap();
+        assert_eq!((collection.health().refusing, collection.health().damaged), (None, vec![]));
+        assert_eq!(collection.verify().unwrap().problems, []);
+        drop(collection);
+        let (collection, recovery) =
+            Collection::open(dir.path(), Options::default(), Stamp(6)).unwrap();
+        assert_eq!((recovery.lost, collection.len()), (false, 3));
+    }
+
+    #[test]
     fn a_rebuild_ends_when_it_is_to_and_the_next_opening_goes_on_from_there() {
         let dir = tempfile::tempdir().unwrap();
         let (collection, _) = Collection::open(dir.path(), Options::default(), Stamp(1)).unwrap();
@@ -271,8 +336,14 @@ mod tests {
             Err(Error::Stopped { dir: dir.path().to_owned() })
         };
         let view = inner.log.view();
-        let outcome =
-            replay::fresh_keys(&inner.log.disk, dir.path(), &inner.options, &view, &go_on);
+        let outcome = replay::fresh_keys(
+            &inner.log.disk,
+            dir.path(),
+            &inner.options,
+            &view,
+            OnDamage::Fail,
+            &go_on,
+        );
         assert!(matches!(outcome, Err(Error::Stopped { .. })), "{outcome:?}");
         assert_eq!(steps.get(), members, "it is asked at every member");
         collection.close();

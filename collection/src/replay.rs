@@ -5,7 +5,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
-use crate::change::Stamp;
+use crate::change::{Note, Scanned, Stamp};
 use crate::collection::millis;
 use crate::disk::Disk;
 use crate::error::Error;
@@ -67,8 +67,17 @@ pub(crate) fn open_keys(
         tail.lose(log, now)?;
         view = log.view();
     }
-    let (keys, live) = fresh_keys(&log.disk, dir, options, &view, &|| Ok(()))?;
+    let (keys, live) = fresh_keys(&log.disk, dir, options, &view, OnDamage::Fail, &|| Ok(()))?;
     Ok(Indexed { keys, live, replayed: 0, rebuilt: why })
+}
+
+/// What becomes of a replay that meets a damaged member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OnDamage {
+    /// It fails.
+    Fail,
+    /// It goes on as if the member were not there.
+    LeaveOut,
 }
 
 /// Asked at every step whether to go on; its error ends the work.
@@ -110,7 +119,8 @@ fn catch_up(
     if watermark.commit < tail.manifest.compacted {
         return Err(useless("the log has been compacted since"));
     }
-    match catch_unwind(AssertUnwindSafe(|| replay(&keys, dir, view, watermark, &|| Ok(())))) {
+    let caught_up = || replay(&keys, dir, view, watermark, OnDamage::Fail, &|| Ok(()));
+    match catch_unwind(AssertUnwindSafe(caught_up)) {
         Ok(Ok(replayed)) => Ok((keys, replayed)),
         Ok(Err(error)) => match error.of_keys() {
             Some(source) => Err(useless(&source.to_string())),
@@ -130,19 +140,20 @@ pub(crate) fn fresh_keys(
     dir: &Path,
     options: &Options,
     view: &View,
+    on_damage: OnDamage,
     go_on: GoOn<'_>,
 ) -> Result<(Keys, u64), Error> {
-    fresh_keys_in(disk, dir, KEYS, options, view, go_on)
+    fresh_keys_in(disk, (dir, KEYS), options, view, on_damage, go_on)
 }
 
-/// Makes a key index anew under a name of its own. Where that fails, nothing of it stays; where it
+/// Makes a key index anew in a directory under a name of its own. Where that fails, nothing of it stays; where it
 /// is stopped, what is there stays as it is, for the next opening to go on from.
 pub(crate) fn fresh_keys_in(
     disk: &Disk,
-    dir: &Path,
-    name: &str,
+    (dir, name): (&Path, &str),
     options: &Options,
     view: &View,
+    on_damage: OnDamage,
     go_on: GoOn<'_>,
 ) -> Result<(Keys, u64), Error> {
     let path = dir.join(name);
@@ -152,7 +163,7 @@ pub(crate) fn fresh_keys_in(
         let (table, ttl) = (options.keys_table_bytes_max, millis(options.ttl_default));
         let keys = Keys::open(disk, &path, table, ttl).map_err(failed)?;
         let start = Watermark { epoch: view.version.epoch, ..Watermark::default() };
-        replay(&keys, dir, view, start, go_on)?;
+        replay(&keys, dir, view, start, on_damage, go_on)?;
         keys.flush().map_err(failed)?;
         let live = keys.watermark().unwrap_or_default().live;
         Ok((keys, live))
@@ -172,7 +183,8 @@ pub(crate) fn fresh_keys_in(
 ///
 /// As for [`open_keys`].
 pub(crate) fn follow(keys: &Keys, dir: &Path, view: &View, go_on: GoOn<'_>) -> Result<u64, Error> {
-    replay(keys, dir, view, keys.watermark().unwrap_or_default(), go_on)?;
+    let from = keys.watermark().unwrap_or_default();
+    replay(keys, dir, view, from, OnDamage::Fail, go_on)?;
     Ok(keys.watermark().unwrap_or_default().live)
 }
 
@@ -182,6 +194,7 @@ fn replay(
     dir: &Path,
     view: &View,
     from: Watermark,
+    on_damage: OnDamage,
     go_on: GoOn<'_>,
 ) -> Result<u64, Error> {
     let failed = |source| Error::keys(dir.join(KEYS), source);
@@ -202,14 +215,15 @@ fn replay(
                 keys.tend(&|| go_on().is_ok()).map_err(failed)?;
                 writes = keys.writes();
             }
-            let damaged =
-                |what| Error::Damaged { path: segment.path.clone(), offset: entry.offset, what };
-            let member = segment.read(&entry, &mut unpacker)?;
-            for scanned in member.changes().map_err(damaged)? {
+            let (changes, notes) = match content(segment, &entry, &mut unpacker) {
+                Err(Error::Damaged { .. }) if on_damage == OnDamage::LeaveOut => Default::default(),
+                content => content?,
+            };
+            for scanned in changes {
                 writes.change(scanned.serial, scanned.stamp, &scanned.change).map_err(failed)?;
                 replayed += 1;
             }
-            for note in member.notes().map_err(damaged)? {
+            for note in notes {
                 writes.note(&note).map_err(failed)?;
             }
             done.commit = entry.commit;
@@ -221,6 +235,16 @@ fn replay(
     writes.commit(epoch, commit, serial);
     keys.tend(&|| go_on().is_ok()).map_err(failed)?;
     Ok(replayed)
+}
+
+fn content(
+    segment: &Segment,
+    entry: &Entry,
+    unpacker: &mut Unpacker,
+) -> Result<(Vec<Scanned>, Vec<Note>), Error> {
+    let member = segment.read(entry, unpacker)?;
+    let damaged = |what| Error::Damaged { path: segment.path.clone(), offset: entry.offset, what };
+    Ok((member.changes().map_err(damaged)?, member.notes().map_err(damaged)?))
 }
 
 fn after(segment: &Segment, commit: u64) -> Vec<Entry> {

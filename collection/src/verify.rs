@@ -12,7 +12,7 @@ use crate::collection::{Collection, Inner};
 use crate::error::{Damage, Error};
 use crate::keys::{self, Keys};
 use crate::member::{MEMBER_BYTES_MAX, Member, Unpacker};
-use crate::replay;
+use crate::replay::{self, OnDamage};
 use crate::report::{Problem, Report};
 use crate::segment::Segment;
 
@@ -53,8 +53,14 @@ impl Inner {
     fn compare_keys(&self, check: &mut Check) -> Result<(), Error> {
         let go_on = || self.go_on();
         let view = self.log.view();
-        let (model, _) =
-            replay::fresh_keys_in(&self.log.disk, &self.dir, MODEL, &self.options, &view, &go_on)?;
+        let (model, _) = replay::fresh_keys_in(
+            &self.log.disk,
+            (&self.dir, MODEL),
+            &self.options,
+            &view,
+            OnDamage::Fail,
+            &go_on,
+        )?;
         let compared = self.compare_with(&model, check);
         drop(model);
         if matches!(compared, Err(Error::Stopped { .. })) {
