@@ -7,7 +7,7 @@
 //!
 //! Source: TR §4.3 (the collector); Adly §4.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -441,7 +441,7 @@ impl Collector {
     }
 
     fn write_notes(&self) -> Result<(), Error> {
-        let mut notes = Vec::new();
+        let (mut notes, mut written) = (Vec::new(), BTreeSet::new());
         {
             let mut state = self.state();
             let State { schedule, live, .. } = &mut *state;
@@ -450,13 +450,21 @@ impl Collector {
                 let memory = Memory { schedule, last_pull: it.last_pull.clone() };
                 notes.push(Note { key: memory::key(name), value: Some(memory.written()) });
                 it.unwritten = false;
+                written.insert(name.clone());
             }
         }
-        if !notes.is_empty() {
-            let batch = Batch { changes: Vec::new(), notes };
-            self.inner.collection.commit(batch, Stamp(clock::now_ms()))?;
+        if notes.is_empty() {
+            return Ok(());
         }
-        Ok(())
+        let batch = Batch { changes: Vec::new(), notes };
+        let refused = self.inner.collection.commit(batch, Stamp(clock::now_ms()));
+        if refused.is_err() {
+            // The next time, with what is known by then.
+            for (name, it) in &mut self.state().live {
+                it.unwritten |= written.contains(name);
+            }
+        }
+        refused.map(drop).map_err(Error::from)
     }
 
     /// Waits until `holds`; looked at whenever a pull ends.
