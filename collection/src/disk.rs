@@ -1,7 +1,7 @@
 //! The file system, as a collection writes to it: one thin layer, so that tests can stand in for
 //! the disk and drop what was not made durable, or fail as a disk does.
 //!
-//! Reads are the system's own. `sled` writes past this layer, but its file is made durable through
+//! `sled` writes past this layer, but its file is made durable through
 //! it (see keys/store.rs), and all that it holds can be made anew.
 //!
 //! Source: ours; Pillai et al., "All file systems are not created equal" (OSDI 2014), for what a
@@ -42,16 +42,25 @@ impl Disk {
     pub(crate) fn open(&self, path: &Path) -> io::Result<File> {
         #[cfg(test)]
         if let Self::Faulty(faulty) = self {
-            return faulty.open(path, OpenOptions::new().read(true).write(true));
+            return faulty.open(path, true);
         }
         Ok(File::of(OpenOptions::new().read(true).write(true).open(path)?))
+    }
+
+    /// Opens a file to read.
+    pub(crate) fn open_to_read(&self, path: &Path) -> io::Result<File> {
+        #[cfg(test)]
+        if let Self::Faulty(faulty) = self {
+            return faulty.open(path, false);
+        }
+        Ok(File::of(fs::File::open(path)?))
     }
 
     /// Opens a directory, or a file that somebody else writes, to make it durable.
     pub(crate) fn open_to_sync(&self, path: &Path) -> io::Result<File> {
         #[cfg(test)]
         if let Self::Faulty(faulty) = self {
-            return faulty.open(path, OpenOptions::new().read(true));
+            return faulty.open(path, false);
         }
         Ok(File::of(fs::File::open(path)?))
     }
@@ -114,23 +123,60 @@ impl File {
         }
     }
 
-    /// Returns the file to read from.
+    /// Returns the file itself, to be read from.
     pub(crate) fn real(&self) -> &Arc<fs::File> {
         &self.real
     }
 
-    pub(crate) fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+    /// Reads some of the bytes, as many as there are, and can be read; 0 at the end of the file.
+    pub(crate) fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
         #[cfg(test)]
         if let Some((faulty, _)) = &self.faulty {
-            return faulty.write(&self.real, bytes, offset);
+            return faulty.read(&self.real, bytes, offset);
+        }
+        self.real.read_at(bytes, offset)
+    }
+
+    /// Reads as many of the bytes as are there; returns how many, and what kept it from reading the
+    /// others, unless the file ends there.
+    pub(crate) fn read_up_to(&self, bytes: &mut [u8], offset: u64) -> (usize, Option<io::Error>) {
+        let mut read = 0;
+        while read < bytes.len() {
+            match self.read_at(&mut bytes[read..], offset + read as u64) {
+                Ok(0) => break,
+                Ok(more) => read += more,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return (read, Some(error)),
+            }
+        }
+        (read, None)
+    }
+
+    pub(crate) fn read_exact_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<()> {
+        match self.read_up_to(bytes, offset) {
+            (_, Some(error)) => Err(error),
+            (read, None) if read < bytes.len() => Err(io::ErrorKind::UnexpectedEof.into()),
+            (_, None) => Ok(()),
+        }
+    }
+
+    /// Returns how long the file is, in bytes.
+    pub(crate) fn length(&self) -> io::Result<u64> {
+        Ok(self.real.metadata()?.len())
+    }
+
+    pub(crate) fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        #[cfg(test)]
+        if let Some((faulty, id)) = &self.faulty {
+            return faulty.write((&self.real, *id), bytes, offset);
         }
         self.real.write_all_at(bytes, offset)
     }
 
     pub(crate) fn set_len(&self, bytes: u64) -> io::Result<()> {
         #[cfg(test)]
-        if let Some((faulty, _)) = &self.faulty {
-            return faulty.set_len(&self.real, bytes);
+        if let Some((faulty, id)) = &self.faulty {
+            return faulty.set_len((&self.real, *id), bytes);
         }
         self.real.set_len(bytes)
     }

@@ -167,6 +167,11 @@ impl Keys {
         self.store.unwritten_bytes()
     }
 
+    /// Whether its files may lack what it holds, whatever is written yet: it is to be made anew.
+    pub(crate) fn is_holed(&self) -> bool {
+        self.store.is_holed()
+    }
+
     pub(crate) fn watermark(&self) -> Option<Watermark> {
         self.store.watermark()
     }

@@ -5,7 +5,6 @@
 //!
 //! Source: DESIGN.md, "The one idea".
 
-use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -177,7 +176,12 @@ impl Log {
         let mut manifest = tail.manifest_now();
         manifest.segments.push(number);
         manifest.sealed.insert(tail.active.number, tail.end);
-        tail.replace(manifest, self)?;
+        let replaced = tail.replace(manifest, self);
+        if replaced.is_err() && tail.halt.is_none() {
+            // No list names it.
+            fresh.retire();
+        }
+        replaced?;
         tail.active = Arc::clone(&fresh);
         tail.end = 0;
         self.change_view(|view| view.segments.push(fresh));
@@ -242,7 +246,7 @@ impl Tail {
         }
         let start = self.end / BLOCK_BYTES * BLOCK_BYTES;
         let mut block = vec![0; usize::try_from(self.end - start).unwrap_or(0)];
-        file.real().read_exact_at(&mut block, start).map_err(failed)?;
+        file.read_exact_at(&mut block, start).map_err(failed)?;
         file.write_all_at(&block, start).map_err(failed)?;
         file.sync_all().map_err(failed)?;
         // A list that was not put in force may stand there.

@@ -7,7 +7,6 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
@@ -24,6 +23,8 @@ const PROBE_BYTES: usize = 4096;
 const SECTOR_BYTES: u64 = 512;
 /// So many zeros in a row are no chance, in bytes: a member may end with two and hold some more.
 const ZEROS_MIN: usize = 8;
+/// What a disk gives as a whole, or not at all, in bytes.
+const BLOCK_BYTES: u64 = 4096;
 /// How much is read at a time when looking for the next sound member, in bytes.
 const WINDOW_BYTES: usize = 1 << 20;
 
@@ -161,12 +162,7 @@ impl Segment {
     ///
     /// [`Error::Damaged`] or the system's.
     pub(crate) fn read(&self, entry: &Entry, unpacker: &mut Unpacker) -> Result<Member, Error> {
-        let bytes = match self.raw(entry) {
-            Err(Error::Io { source, .. }) if unreadable(&source).is_some() => {
-                return Err(self.damage(entry, unreadable(&source).unwrap_or(Damage::Unreadable)));
-            }
-            bytes => bytes?,
-        };
+        let bytes = self.raw(entry)?;
         let damaged = |what| self.damage(entry, what);
         match Header::read(&bytes).map_err(damaged)? {
             Frame::Whole(place) if place.member_bytes() == bytes.len() => {
@@ -182,10 +178,19 @@ impl Segment {
     ///
     /// [`Error::Damaged`]; the system's.
     pub(crate) fn header(&self, entry: &Entry) -> Result<Header, Error> {
-        let head = self.window(entry.offset, HEADER_BYTES_MAX.min(entry.bytes as usize))?;
+        Ok(self.head(entry)?.header)
+    }
+
+    /// Reads where the parts of a member are.
+    fn head(&self, entry: &Entry) -> Result<Place, Error> {
+        let wanted = HEADER_BYTES_MAX.min(entry.bytes as usize);
+        let head = self.readable(entry.offset, wanted)?;
+        let is_there = entry.end() <= self.file_bytes()?;
+        let missing =
+            if is_there && head.len() < wanted { Damage::Unreadable } else { Damage::Truncated };
         match Header::read(&head) {
-            Ok(Frame::Whole(place)) => Ok(place.header),
-            Ok(Frame::More(_)) => Err(self.damage(entry, Damage::Truncated)),
+            Ok(Frame::Whole(place)) => Ok(place),
+            Ok(Frame::More(_)) => Err(self.damage(entry, missing)),
             Err(what) => Err(self.damage(entry, what)),
         }
     }
@@ -214,15 +219,12 @@ impl Segment {
             Some(what) => self.damage(entry, what),
             None => Error::io("cannot read", &self.path, error),
         };
-        let head = self.window(entry.offset, HEADER_BYTES_MAX.min(entry.bytes as usize))?;
-        let place = match Header::read(&head) {
-            Ok(Frame::Whole(place)) if place.member_bytes() == entry.bytes as usize => place,
-            Ok(_) => return Err(self.damage(entry, Damage::Truncated)),
-            Err(what) => return Err(self.damage(entry, what)),
-        };
-        let read = |part: &mut [u8], at: usize| {
-            self.file.real().read_exact_at(part, entry.offset + at as u64)
-        };
+        let place = self.head(entry)?;
+        if place.member_bytes() != entry.bytes as usize {
+            return Err(self.damage(entry, Damage::Truncated));
+        }
+        let read =
+            |part: &mut [u8], at: usize| self.file.read_exact_at(part, entry.offset + at as u64);
         place.check_read(read).map_err(failed)?.map_err(|what| self.damage(entry, what))
     }
 
@@ -254,19 +256,23 @@ impl Segment {
     }
 
     /// Reads a member's bytes as they are.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Damaged`]: the disk does not give them. The system's.
     pub(crate) fn raw(&self, entry: &Entry) -> Result<Vec<u8>, Error> {
         let mut bytes = vec![0; entry.bytes as usize];
-        self.file
-            .real()
-            .read_exact_at(&mut bytes, entry.offset)
-            .map_err(|error| Error::io("cannot read", &self.path, error))?;
+        let read = self.file.read_exact_at(&mut bytes, entry.offset);
+        read.map_err(|error| match unreadable(&error) {
+            Some(what) => self.damage(entry, what),
+            None => Error::io("cannot read", &self.path, error),
+        })?;
         Ok(bytes)
     }
 
     /// Returns the length of the file, in bytes.
     pub(crate) fn file_bytes(&self) -> Result<u64, Error> {
-        let meta = self.file.real().metadata();
-        Ok(meta.map_err(|error| Error::io("cannot read", &self.path, error))?.len())
+        self.file.length().map_err(|error| Error::io("cannot read", &self.path, error))
     }
 
     /// Goes through the first `length` bytes, member by member, and over what is damaged to the next
@@ -305,9 +311,11 @@ impl Segment {
         let rest = usize::try_from(length - offset).unwrap_or(usize::MAX);
         let mut wanted = PROBE_BYTES;
         loop {
-            let head = self.window(offset, wanted.min(rest))?;
+            let size = wanted.min(rest);
+            let head = self.readable(offset, size)?;
             match Header::read(&head) {
                 Err(damage) => return Ok(Err(damage)),
+                Ok(Frame::More(_)) if head.len() < size => return Ok(Err(Damage::Unreadable)),
                 Ok(Frame::More(bytes)) if rest < bytes => return Ok(Err(Damage::Truncated)),
                 Ok(Frame::More(bytes)) => wanted = bytes,
                 Ok(Frame::Whole(place)) => return self.weigh(&place, offset, rest, bodies),
@@ -329,8 +337,13 @@ impl Segment {
         if rest < bytes {
             return Ok(Err(Damage::Truncated));
         }
-        if bodies && let Err(damage) = place.check(&self.window(offset, bytes)?) {
-            return Ok(Err(damage));
+        if bodies {
+            let member = self.readable(offset, bytes)?;
+            let what =
+                if member.len() < bytes { Err(Damage::Unreadable) } else { place.check(&member) };
+            if let Err(damage) = what {
+                return Ok(Err(damage));
+            }
         }
         Ok(Ok(Entry::new(&place.header, offset, bytes)))
     }
@@ -339,10 +352,11 @@ impl Segment {
     fn resync(&self, from: u64, length: u64, last: u64) -> Result<u64, Error> {
         const MAGIC: [u8; 4] = [0x1f, 0x8b, 8, 4];
         let mut start = from;
+        let mut step = BLOCK_BYTES;
         while start < length {
             let bytes =
                 usize::try_from(length - start).map_or(WINDOW_BYTES, |it| it.min(WINDOW_BYTES));
-            let window = self.window(start, bytes)?;
+            let window = self.readable(start, bytes)?;
             for (at, _) in window.windows(MAGIC.len()).enumerate().filter(|(_, it)| *it == MAGIC) {
                 let candidate = start + at as u64;
                 if let Ok(entry) = self.look(candidate, length, true)?
@@ -350,6 +364,16 @@ impl Segment {
                 {
                     return Ok(candidate);
                 }
+            }
+            if window.len() < bytes {
+                // Over what cannot be read, in ever longer steps: each may take a disk seconds.
+                step = if window.is_empty() {
+                    (2 * step).min(WINDOW_BYTES as u64)
+                } else {
+                    BLOCK_BYTES
+                };
+                start = ((start + window.len() as u64) / BLOCK_BYTES) * BLOCK_BYTES + step;
+                continue;
             }
             // The magic may straddle two windows.
             start += (bytes.saturating_sub(MAGIC.len() - 1)).max(1) as u64;
@@ -365,7 +389,9 @@ impl Segment {
         while start < end {
             let next = end.min((start / SECTOR_BYTES + 1) * SECTOR_BYTES);
             let count = usize::try_from(next - start).unwrap_or(0);
-            if ZEROS_MIN <= count && self.window(start, count)?.iter().all(|it| *it == 0) {
+            let sector = self.readable(start, count)?;
+            let is_whole = ZEROS_MIN <= count && sector.len() == count;
+            if is_whole && sector.iter().all(|it| *it == 0) {
                 return Ok(true);
             }
             start = next;
@@ -378,7 +404,8 @@ impl Segment {
         while start < length {
             let bytes =
                 usize::try_from(length - start).map_or(WINDOW_BYTES, |it| it.min(WINDOW_BYTES));
-            if self.window(start, bytes)?.iter().any(|byte| *byte != 0) {
+            let window = self.readable(start, bytes)?;
+            if window.len() < bytes || window.iter().any(|byte| *byte != 0) {
                 return Ok(false);
             }
             start += bytes as u64;
@@ -386,12 +413,14 @@ impl Segment {
         Ok(true)
     }
 
-    fn window(&self, offset: u64, bytes: usize) -> Result<Vec<u8>, Error> {
+    /// Reads these bytes, or those of them before the first that the disk does not give.
+    fn readable(&self, offset: u64, bytes: usize) -> Result<Vec<u8>, Error> {
         let mut window = vec![0; bytes];
-        self.file
-            .real()
-            .read_exact_at(&mut window, offset)
-            .map_err(|error| Error::io("cannot read", &self.path, error))?;
+        let (read, error) = self.file.read_up_to(&mut window, offset);
+        if let Some(error) = error.filter(|it| unreadable(it).is_none()) {
+            return Err(Error::io("cannot read", &self.path, error));
+        }
+        window.truncate(read);
         Ok(window)
     }
 }

@@ -7,13 +7,11 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use net::body::{self, Body};
 
-use crate::error::Damage;
 use crate::segment::{Entry, Segment};
 
 /// Most bytes that are read and sent at once, unless one member is larger. One such piece is read
@@ -101,10 +99,9 @@ impl Left {
             return self.next();
         }
         let bytes =
-            read(segment, first.offset, last.end() - first.offset).inspect_err(|error| {
-                if error.kind() == io::ErrorKind::UnexpectedEof {
-                    segment.mark(last.offset, Damage::Truncated);
-                }
+            read(segment, first.offset, last.end() - first.offset).inspect_err(|_error| {
+                // Which of them it is: it is remembered.
+                members.iter().for_each(|it| drop(segment.raw(it)));
             })?;
         for entry in &members {
             let at = usize::try_from(entry.offset - first.offset).unwrap_or(usize::MAX);
@@ -133,6 +130,6 @@ fn members_at(segment: &Segment, start: u64, end: u64) -> Vec<Entry> {
 
 fn read(segment: &Segment, offset: u64, bytes: u64) -> io::Result<Vec<u8>> {
     let mut piece = vec![0; usize::try_from(bytes).unwrap_or(0)];
-    segment.file.real().read_exact_at(&mut piece, offset)?;
+    segment.file.read_exact_at(&mut piece, offset)?;
     Ok(piece)
 }

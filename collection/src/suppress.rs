@@ -448,7 +448,9 @@ mod tests {
         .collect()
     }
 
-    /// The list is on another disk than the log, or just fits.
+    /// So much space, in bytes, takes the list and no commit.
+    const LIST_FITS: u64 = 1 << 10;
+
     #[test]
     fn what_a_full_disk_kept_from_being_done_is_done_by_the_next_pull() {
         let dir = tempfile::tempdir().unwrap();
@@ -456,7 +458,7 @@ mod tests {
         apply(&collection, "other", vec![update("http://h/1"), update("http://h/2")]).unwrap();
         let notice = Notice::sign(&author(), subject("http://h/*"), false, "", Stamp(2));
         let carrier = Change::Suppress(notice.carrier(), Box::new(notice.clone()));
-        faulty.leave_free(Some(0));
+        faulty.leave_free(Some(LIST_FITS));
         let error = apply(&collection, "direct", vec![carrier.clone()]).unwrap_err();
         assert!(matches!(error, Error::NoRoom { .. }), "{error}");
         assert_eq!((collection.len(), collection.takedowns().active), (2, 1));
@@ -473,13 +475,13 @@ mod tests {
         let changes = vec![update("http://h/1"), update("http://h/2")];
         collection.commit(Batch { changes, notes: Vec::new() }, Stamp(2)).unwrap();
         apply(&collection, "s", Vec::new()).unwrap();
-        faulty.leave_free(Some(0));
+        faulty.leave_free(Some(LIST_FITS));
         collection.suppress(&author(), subject("http://h/1"), "", Stamp(3)).unwrap_err();
         faulty.leave_free(None);
         let purged = collection.purge(None, Stamp(4)).unwrap();
         assert_eq!((collection.len(), purged.left, carried(&collection).len()), (1, 0, 1));
 
-        faulty.leave_free(Some(0));
+        faulty.leave_free(Some(LIST_FITS));
         collection.lift(&author(), subject("http://h/1"), Stamp(5)).unwrap_err();
         faulty.leave_free(None);
         assert!(collection.cursor("s").unwrap().is_some());

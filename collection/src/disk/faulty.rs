@@ -3,22 +3,26 @@
 //!
 //! It works on real files, so that what was written can be read before it is durable. What a power
 //! cut leaves of the rest is drawn by lot: all or nothing of a file's bytes, those up to some
-//! place, or some of its sectors; of names none, all, the first few, or some.
+//! place, or some of its sectors; of names none, all, the first few, or some. What could not be
+//! synced once is not written by a later sync, and what the disk had in its place may be gone, until
+//! it is written again: so do Linux and the disks (Rebello et al., "Can applications recover from
+//! fsync failures?", USENIX ATC 2020).
+
+mod platter;
 
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::File;
+use platter::{Naming, State, apply, contents, page_of, put_page};
 
 /// Names what a path stood for, whatever it is called since.
 pub(crate) type Id = usize;
-
-/// What a disk writes as a whole, in bytes.
-const SECTOR: usize = 512;
 
 /// Files by path, relative to the directory.
 pub(crate) type World = BTreeMap<PathBuf, Vec<u8>>;
@@ -28,6 +32,8 @@ pub(crate) type World = BTreeMap<PathBuf, Vec<u8>>;
 pub(crate) enum Fault {
     /// There is no space.
     Full,
+    /// There is none, which shows only when what was written is to be made durable.
+    FullLate,
     /// Nothing may be written.
     ReadOnly,
     /// No file can be opened.
@@ -42,34 +48,6 @@ pub(crate) struct Target {
     pub(crate) phase: &'static str,
     pub(crate) word: &'static str,
     pub(crate) acts: u64,
-}
-
-#[derive(Debug, Default)]
-struct State {
-    phase: &'static str,
-    target: Option<Target>,
-    fault: Option<Fault>,
-    free_bytes: Option<u64>,
-    random: u64,
-    /// What each file has for certain.
-    durable: Vec<Vec<u8>>,
-    /// What removed files had.
-    removed: BTreeMap<Id, Vec<u8>>,
-    /// Names as they are now, and as they are for certain.
-    names: BTreeMap<PathBuf, Id>,
-    kept: BTreeMap<PathBuf, Id>,
-    renamings: Vec<Naming>,
-    /// Opened directories.
-    directories: BTreeMap<Id, PathBuf>,
-    /// Where the power was cut, and what that left.
-    left: Option<(String, World)>,
-}
-
-#[derive(Clone, Debug)]
-enum Naming {
-    Put(PathBuf, Id),
-    Move(PathBuf, PathBuf, Id),
-    Remove(PathBuf),
 }
 
 /// A disk with faults.
@@ -111,7 +89,13 @@ impl Faulty {
         self.state().fault = fault;
     }
 
-    /// Says how much space there is, whatever the system says.
+    /// Lets reading these bytes fail from now on.
+    pub(crate) fn fail_reading(&self, path: &Path, bytes: Range<u64>) {
+        self.state().unreadable.push((path.to_owned(), bytes));
+    }
+
+    /// Says how much space there is, whatever the system says; from then on, what is written takes of
+    /// it, and what is removed gives back.
     pub(crate) fn leave_free(&self, bytes: Option<u64>) {
         self.state().free_bytes = bytes;
     }
@@ -151,7 +135,7 @@ impl Faulty {
         }
         if let Some(fault) = state.fault.filter(|it| fails.contains(it)) {
             return Err(match fault {
-                Fault::Full => io::ErrorKind::StorageFull.into(),
+                Fault::Full | Fault::FullLate => io::ErrorKind::StorageFull.into(),
                 Fault::ReadOnly => io::ErrorKind::ReadOnlyFilesystem.into(),
                 Fault::NoFiles => io::Error::from_raw_os_error(24),
                 Fault::Unsynced => io::Error::from_raw_os_error(5),
@@ -196,11 +180,16 @@ impl Faulty {
         Ok(self.file(real, id))
     }
 
-    pub(super) fn open(&self, path: &Path, options: &OpenOptions) -> io::Result<File> {
-        let real = options.open(path)?;
+    /// Opens a file to read, and if it is `to_write`, to write.
+    pub(super) fn open(&self, path: &Path, to_write: bool) -> io::Result<File> {
+        let real = OpenOptions::new().read(true).write(to_write).open(path)?;
         let mut state = self.state();
-        if state.fault == Some(Fault::NoFiles) {
-            return Err(io::Error::from_raw_os_error(24));
+        match state.fault {
+            Some(Fault::NoFiles) => return Err(io::Error::from_raw_os_error(24)),
+            Some(Fault::ReadOnly) if to_write => {
+                return Err(io::ErrorKind::ReadOnlyFilesystem.into());
+            }
+            _ => {}
         }
         let known = state.names.get(path).copied();
         let id = known.unwrap_or(state.durable.len());
@@ -219,6 +208,7 @@ impl Faulty {
 
     pub(super) fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         self.act("rename", from, &[Fault::ReadOnly], |state| {
+            state.give_back(fs::metadata(to).map_or(0, |it| it.len()));
             fs::rename(from, to)?;
             if let Some(id) = state.names.remove(from) {
                 state.names.insert(to.to_owned(), id);
@@ -232,6 +222,7 @@ impl Faulty {
         self.act("remove", path, &[Fault::ReadOnly], |state| {
             let bytes = fs::read(path)?;
             fs::remove_file(path)?;
+            state.give_back(bytes.len() as u64);
             if let Some(id) = state.names.remove(path) {
                 state.removed.insert(id, bytes);
                 state.renamings.push(Naming::Remove(path.to_owned()));
@@ -246,28 +237,68 @@ impl Faulty {
         fs::read_link(link).unwrap_or_else(|_gone| self.dir.clone())
     }
 
-    pub(super) fn write(&self, real: &fs::File, bytes: &[u8], offset: u64) -> io::Result<()> {
-        let (path, fails) = (self.path_of(real), [Fault::Full, Fault::ReadOnly]);
-        self.act("write", &path, &fails, |_state| real.write_all_at(bytes, offset)).inspect_err(
-            |error| {
-                // A full disk takes what still fits.
-                if error.kind() == io::ErrorKind::StorageFull {
-                    let _ = real.write_all_at(&bytes[..bytes.len() / 2], offset);
+    pub(super) fn read(&self, real: &fs::File, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+        let state = self.state();
+        let mut end = offset + bytes.len() as u64;
+        if !state.unreadable.is_empty() {
+            let path = self.path_of(real);
+            let of_it = state.unreadable.iter().filter(|(at, _)| *at == path);
+            for (_, bad) in of_it.filter(|(_, bad)| offset < bad.end) {
+                if bad.start <= offset {
+                    return Err(io::Error::from_raw_os_error(5));
                 }
-            },
-        )
+                end = end.min(bad.start);
+            }
+        }
+        drop(state);
+        real.read_at(&mut bytes[..usize::try_from(end - offset).unwrap_or(0)], offset)
     }
 
-    pub(super) fn set_len(&self, real: &fs::File, bytes: u64) -> io::Result<()> {
+    pub(super) fn write(
+        &self,
+        (real, id): (&fs::File, Id),
+        bytes: &[u8],
+        offset: u64,
+    ) -> io::Result<()> {
+        let (path, fails) = (self.path_of(real), [Fault::Full, Fault::ReadOnly]);
+        let written = self.act("write", &path, &fails, |state| {
+            let growth = (offset + bytes.len() as u64).saturating_sub(real.metadata()?.len());
+            state.take(growth)?;
+            real.write_all_at(bytes, offset)?;
+            state.written_again(id, offset, bytes.len());
+            Ok(())
+        });
+        written.inspect_err(|error| {
+            // A full disk takes what still fits.
+            if error.kind() == io::ErrorKind::StorageFull {
+                let _ = real.write_all_at(&bytes[..bytes.len() / 2], offset);
+                self.state().written_again(id, offset, bytes.len() / 2);
+            }
+        })
+    }
+
+    pub(super) fn set_len(&self, (real, id): (&fs::File, Id), bytes: u64) -> io::Result<()> {
         let path = self.path_of(real);
-        self.act("cut", &path, &[Fault::ReadOnly], |_state| real.set_len(bytes))
+        self.act("cut", &path, &[Fault::ReadOnly], |state| {
+            let before = real.metadata()?.len();
+            real.set_len(bytes)?;
+            state.give_back(before.saturating_sub(bytes));
+            state.shortened(id, bytes);
+            Ok(())
+        })
     }
 
     pub(super) fn sync(&self, real: &fs::File, id: Id) -> io::Result<()> {
         let path = self.path_of(real);
-        self.act("sync", &path, &[Fault::Unsynced], |state| {
+        let fails = [Fault::Unsynced, Fault::FullLate, Fault::ReadOnly];
+        let synced = self.act("sync", &path, &fails, |state| {
             let Some(dir) = state.directories.get(&id).cloned() else {
-                state.durable[id] = contents(real)?;
+                let now = contents(real)?;
+                state.forget_rewritten(id, &now);
+                let known = std::mem::replace(&mut state.durable[id], now);
+                for page in state.ruined.get(&id).into_iter().flat_map(BTreeMap::keys) {
+                    put_page(&mut state.durable[id], *page, page_of(&known, *page));
+                }
                 return Ok(());
             };
             let (here, rest) = std::mem::take(&mut state.renamings).into_iter().partition(|it| {
@@ -277,96 +308,12 @@ impl Faulty {
             state.renamings = rest;
             apply(&mut state.kept, here);
             Ok(())
-        })
-    }
-}
-
-impl State {
-    fn random(&mut self, below: usize) -> usize {
-        self.random ^= self.random << 13;
-        self.random ^= self.random >> 7;
-        self.random ^= self.random << 17;
-        usize::try_from(self.random >> 11).unwrap_or(0) % below.max(1)
-    }
-
-    fn cut(&mut self, dir: &Path, point: String) {
-        let mut names = self.kept.clone();
-        let renamings = self.renamings.clone();
-        let (how, first) = (self.random(4), self.random(renamings.len() + 1));
-        let renamings: Vec<Naming> = match how {
-            0 => Vec::new(),
-            1 => renamings,
-            2 => renamings[..first].to_vec(),
-            _ => renamings.into_iter().filter(|_| self.random(2) == 0).collect(),
-        };
-        apply(&mut names, renamings);
-        let mut left = World::new();
-        for (path, id) in names {
-            let now = match self.names.iter().find(|(_, it)| **it == id) {
-                Some((path, _)) => fs::read(path).ok(),
-                None => self.removed.get(&id).cloned(),
-            };
-            let durable = self.durable[id].clone();
-            let bytes = self.torn(&durable, &now.unwrap_or_else(|| durable.clone()));
-            let path = path.strip_prefix(dir).unwrap_or(&path).to_owned();
-            left.insert(path, bytes);
+        });
+        if synced.is_err() && !self.is_cut() {
+            self.state().ruin(id, real)?;
         }
-        // What others write without telling us.
-        for (path, bytes) in world(dir) {
-            let is_known = self.names.contains_key(&dir.join(&path)) || left.contains_key(&path);
-            if !is_known && self.random(8) != 0 {
-                left.insert(path, bytes);
-            }
-        }
-        self.left = Some((point, left));
+        synced
     }
-
-    /// Returns what is left of `now`, of which only `durable` is certain.
-    fn torn(&mut self, durable: &[u8], now: &[u8]) -> Vec<u8> {
-        let how = if durable == now { 1 } else { self.random(4) };
-        let sectors = durable.len().max(now.len()).div_ceil(SECTOR);
-        let until = self.random(sectors * SECTOR + 1);
-        match how {
-            0 => durable.to_vec(),
-            1 => now.to_vec(),
-            2 => {
-                let mut bytes = now[..until.min(now.len())].to_vec();
-                bytes.extend(durable.iter().skip(bytes.len()));
-                bytes
-            }
-            _ => {
-                // A sector that was never written is zeros where a later one was.
-                let mut bytes = durable.to_vec();
-                for (at, sector) in now.chunks(SECTOR).enumerate() {
-                    if self.random(2) == 0 {
-                        let (start, end) = (at * SECTOR, at * SECTOR + sector.len());
-                        bytes.resize(bytes.len().max(end), 0);
-                        bytes[start..end].copy_from_slice(sector);
-                    }
-                }
-                bytes
-            }
-        }
-    }
-}
-
-fn apply(names: &mut BTreeMap<PathBuf, Id>, renamings: Vec<Naming>) {
-    for naming in renamings {
-        match naming {
-            Naming::Put(path, id) => drop(names.insert(path, id)),
-            Naming::Move(from, to, id) => {
-                names.remove(&from);
-                names.insert(to, id);
-            }
-            Naming::Remove(path) => drop(names.remove(&path)),
-        }
-    }
-}
-
-fn contents(file: &fs::File) -> io::Result<Vec<u8>> {
-    let mut bytes = vec![0; usize::try_from(file.metadata()?.len()).unwrap_or(0)];
-    file.read_exact_at(&mut bytes, 0)?;
-    Ok(bytes)
 }
 
 /// Reads all files below a directory but the lock.

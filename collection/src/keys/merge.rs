@@ -151,7 +151,10 @@ impl Shelf {
                 let _ = self.disk.remove(&run::path(&self.dir, number));
             });
             let Some(merged) = merged? else { return Ok(()) };
-            self.replace(inputs, (level, Arc::new(merged)))?;
+            self.replace(inputs, (level, Arc::new(merged))).inspect_err(|_error| {
+                // If the list names it all the same, the next opening makes the index anew.
+                let _ = self.disk.remove(&run::path(&self.dir, number));
+            })?;
             for (_, input) in inputs {
                 input.remove(&self.disk)?;
             }

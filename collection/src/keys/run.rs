@@ -12,16 +12,14 @@
 //!
 //! Source: the sorted tables of O'Neil et al., "The log-structured merge-tree" (1996).
 
-use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::bloom::Bloom;
-use crate::disk::{Disk, Output};
+use crate::disk::{Disk, File, Output};
 use crate::member::{get, put};
 
 /// A block is closed once it has so many bytes.
@@ -198,7 +196,7 @@ impl Writer {
         // It is read from now on.
         drop(out);
         Ok(Run {
-            file: File::open(&self.path)?,
+            file: self.disk.open_to_read(&self.path)?,
             path: self.path,
             number: self.number,
             index: self.index,
@@ -231,10 +229,10 @@ pub(super) struct Run {
 
 impl Run {
     /// Opens the run `number`, and reads its index and filter.
-    pub(super) fn open(dir: &Path, number: u64) -> io::Result<Self> {
+    pub(super) fn open(disk: &Disk, dir: &Path, number: u64) -> io::Result<Self> {
         let path = path(dir, number);
-        let file = File::open(&path)?;
-        let length = file.metadata()?.len();
+        let file = disk.open_to_read(&path)?;
+        let length = file.length()?;
         let damaged = |what: &str| damaged(&path, length, what);
         let mut end = [0; END_BYTES];
         let end_at = length.checked_sub(END_BYTES as u64).ok_or_else(|| damaged("is cut short"))?;
@@ -427,7 +425,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let entries = many();
         drop(write(dir.path(), &entries));
-        let run = Arc::new(Run::open(dir.path(), 7).unwrap());
+        let run = Arc::new(Run::open(&Disk::System, dir.path(), 7).unwrap());
         assert_eq!(run.entries, 3000);
         assert!(4 < run.index.key_ends.len());
         for (key, value) in &entries {
@@ -454,7 +452,7 @@ mod tests {
         let good = fs::read(&path).unwrap();
         let whole = |bytes: &[u8]| {
             fs::write(&path, bytes).unwrap();
-            let run = Arc::new(Run::open(dir.path(), 7)?);
+            let run = Arc::new(Run::open(&Disk::System, dir.path(), 7)?);
             let mut cursor = Cursor::seek(run, &[])?;
             while cursor.key().is_some() {
                 cursor.advance()?;

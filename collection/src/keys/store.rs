@@ -17,7 +17,7 @@ use std::fs;
 use std::io;
 use std::mem;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::thread;
 use std::time::Duration;
@@ -71,8 +71,9 @@ struct State {
     table_bytes: usize,
     /// Plain bytes of the log since `durable`.
     replay_bytes: u64,
-    /// What is being spilled.
+    /// What is being spilled, and what it takes, about, in bytes.
     frozen: Arc<Table>,
+    frozen_bytes: usize,
     /// The newest first.
     runs: Arc<Runs>,
     watermark: Option<Watermark>,
@@ -100,6 +101,9 @@ pub(super) struct Shelf {
     durable: Mutex<Option<Watermark>>,
     /// The next run's number.
     next: AtomicU64,
+    /// What sled wrote could not be made durable once: no later sync would write it, so the file may
+    /// have holes.
+    holed: AtomicBool,
 }
 
 impl Store {
@@ -111,7 +115,7 @@ impl Store {
         if let Some(list) = db.get(RUNS)? {
             let list = decode_runs(&list).ok_or_else(|| damaged("the list of runs"))?;
             for (level, number) in list {
-                runs.push((level, Arc::new(Run::open(dir, number)?)));
+                runs.push((level, Arc::new(Run::open(disk, dir, number)?)));
             }
         }
         let known = |number| runs.iter().any(|(_, run)| run.number == number);
@@ -132,6 +136,7 @@ impl Store {
             state: Arc::new(RwLock::new(state)),
             durable: Mutex::new(watermark),
             next: AtomicU64::new(next),
+            holed: AtomicBool::new(false),
         });
         let merger = Merger::start(shelf.clone())?;
         Ok(Self { shelf, merger, table_bytes_max })
@@ -149,7 +154,13 @@ impl Store {
 
     /// Returns about how much is still to be written to the disk, in bytes.
     pub(super) fn unwritten_bytes(&self) -> u64 {
-        self.shelf.state().table_bytes as u64
+        let state = self.shelf.state();
+        (state.table_bytes + state.frozen_bytes) as u64
+    }
+
+    /// Whether its files may lack what it holds, whatever is written yet.
+    pub(super) fn is_holed(&self) -> bool {
+        self.shelf.is_holed()
     }
 
     pub(super) fn watermark(&self) -> Option<Watermark> {
@@ -283,6 +294,7 @@ impl Shelf {
             }
             state.frozen = Arc::new(mem::take(&mut state.table));
             let bytes = mem::take(&mut state.table_bytes);
+            state.frozen_bytes = bytes;
             let replay_bytes = mem::take(&mut state.replay_bytes);
             (state.frozen.clone(), state.watermark, bytes, replay_bytes)
         };
@@ -290,6 +302,7 @@ impl Shelf {
         let spilled = self.spill(number, &frozen, watermark);
         drop(frozen);
         let mut state = self.state_mut();
+        state.frozen_bytes = 0;
         match spilled {
             Ok(run) => {
                 state.frozen = Arc::default();
@@ -351,10 +364,19 @@ impl Shelf {
     /// Puts a batch in sled, and makes it durable with the runs that it names.
     fn commit(&self, batch: Batch) -> Outcome<()> {
         let [dir, db] = &self.files;
+        if self.is_holed() {
+            return Err(io::Error::other("the disk has not taken what it was given before").into());
+        }
         dir.sync_all()?;
         self.db.apply_batch(batch)?;
         self.db.flush()?;
-        Ok(db.sync_all()?)
+        let synced = db.sync_all();
+        self.holed.fetch_or(synced.is_err(), Ordering::Relaxed);
+        Ok(synced?)
+    }
+
+    fn is_holed(&self) -> bool {
+        self.holed.load(Ordering::Relaxed)
     }
 
     /// Puts a run in the place of those that it was merged from.
