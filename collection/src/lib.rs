@@ -15,6 +15,8 @@ mod content;
 mod disk;
 mod error;
 pub mod feed;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod heal;
 mod holders;
 mod hot;

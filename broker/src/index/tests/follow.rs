@@ -90,7 +90,7 @@ fn a_log_put_back_from_a_copy_builds_the_index_anew_however_far_it_gets() {
 fn damage_met_while_changes_are_applied_is_not_forgotten_over_them() {
     let site = corpus();
     site.put("http://a.org/four", &[("Title", "Four")]);
-    let met = std::cell::Cell::new(false);
+    let met = Cell::new(false);
     let search = || {
         if !met.replace(true) {
             site.index().handle_damage("a search has met it");

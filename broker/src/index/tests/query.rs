@@ -53,9 +53,9 @@ fn all_forms_of_a_word_count_as_one_word() {
     // Frequencies add up, and no form is rarer than another.
     let answer = site.ask("relating -title:relate", |_| ());
     assert_eq!(names(&answer)[0], "most");
-    let scores: Vec<f32> = answer.hits[1..].iter().map(|hit| hit.score).collect();
-    assert_eq!(scores[0], scores[1]);
-    assert!(scores[0] < answer.hits[0].score);
+    let scores: Vec<f32> = answer.hits.iter().map(|hit| hit.score).collect();
+    assert!(scores[1] < scores[0]);
+    assert!((scores[1] - scores[2]).abs() < 1e-6, "{scores:?}");
 }
 
 #[test]
