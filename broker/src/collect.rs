@@ -356,16 +356,12 @@ impl Collector {
         Ok(names.len())
     }
 
-    /// Has every source pulled anew: their cursors are forgotten, and a long poll would not hear of it.
-    ///
-    /// # Errors
-    ///
-    /// None at present.
-    pub(crate) fn begin_again(&self) -> Result<usize, Error> {
+    /// Has every source pulled anew: a long poll would not hear that its cursor is forgotten.
+    pub(crate) fn begin_again(&self) -> Result<(), Error> {
         for live in self.state().live.values_mut() {
             std::mem::replace(&mut live.cancel, Shutdown::new()).start();
         }
-        self.request(None)
+        self.request(None).map(drop)
     }
 
     /// Lets a source lose what it is held for, and makes it due now.

@@ -10,6 +10,8 @@
 //!
 //! Source: DESIGN.md, "On disk".
 
+mod due;
+
 use std::collections::HashSet;
 use std::sync::{Arc, PoisonError};
 
@@ -19,66 +21,18 @@ use crate::content::Drafter;
 use crate::error::Error;
 use crate::heal::Member;
 use crate::keys::Keys;
-use crate::log::View;
 use crate::member::{Header, MEMBER_BYTES_MAX, Unpacker};
 use crate::pack;
 use crate::report::Compacted;
 use crate::segment::{Entry, Segment};
 
+use due::tail_start;
+pub(crate) use due::{Due, due};
+
 /// Compression of compacted members: small.
 const LEVEL_COMPACT: u32 = 9;
-/// So many superseded changes are worth a full compaction, if they are a third as many as the
-/// objects: packed less well, they take half as much room as those.
-const GARBAGE_MIN: u64 = 10_000;
-/// So many bytes of notes since the last compaction are worth a full one, if all else is not twice as
-/// much: which of them are superseded shows only then.
-const NOTES_BYTES_MIN: u64 = 16 << 20;
-/// So many members since the last compaction are worth packing together, if they are small.
-const TAIL_MEMBERS_MIN: u64 = 512;
-/// Members are small below this mean, in bytes.
-const TAIL_MEMBER_BYTES: u64 = 8 << 10;
-/// Segments below this size are always packed together with the tail, in bytes.
-const TAIL_BYTES_MIN: u64 = 1 << 20;
 /// Drafts are compressed together once there are so many.
 const DRAFTS_MAX: usize = 16;
-
-/// Which part of the log is worth compacting.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Due {
-    /// All of it: much is superseded.
-    All,
-    /// Its end: many small members.
-    Tail,
-}
-
-/// Says whether compaction is worth its while; where there is `no_room`, anything that it gives back
-/// is. What is damaged cannot be compacted before it is healed.
-pub(crate) fn due(view: &View, objects: u64, no_room: bool) -> Option<Due> {
-    let (mut changes, mut members, mut bytes) = (0_u64, 0_u64, 0_u64);
-    let (mut notes_bytes, mut other_bytes) = (0_u64, 0_u64);
-    for segment in &view.segments {
-        for entry in segment.entries().iter() {
-            changes += u64::from(entry.changes);
-            let is_new_notes = entry.local && view.compacted < entry.commit;
-            *(if is_new_notes { &mut notes_bytes } else { &mut other_bytes }) +=
-                u64::from(entry.bytes);
-            if view.compacted < entry.commit {
-                members += 1;
-                bytes += u64::from(entry.bytes);
-            }
-        }
-    }
-    let garbage = changes.saturating_sub(objects).saturating_sub(view.residue);
-    let much_of_notes = NOTES_BYTES_MIN.max(other_bytes / 2) <= notes_bytes;
-    let is_much = GARBAGE_MIN.max(objects / 3) <= garbage || much_of_notes;
-    let is_any = no_room && (garbage != 0 || notes_bytes != 0);
-    let is_sound = |part: &[Arc<Segment>]| part.iter().all(|it| it.damaged().is_empty());
-    if (is_much || is_any) && is_sound(&view.segments) {
-        return Some(Due::All);
-    }
-    let small = TAIL_MEMBERS_MIN <= members && bytes < members * TAIL_MEMBER_BYTES;
-    (small && is_sound(&view.segments[tail_start(&view.segments)..])).then_some(Due::Tail)
-}
 
 impl Collection {
     /// Rewrites the whole log without what is superseded. Commits go on meanwhile.
@@ -256,20 +210,6 @@ fn affordable(segments: &[Arc<Segment>], free: u64) -> usize {
     segments.iter().take_while(fits).count()
 }
 
-/// Returns where the tail begins: back from the end, segments not much larger than those after.
-fn tail_start(segments: &[Arc<Segment>]) -> usize {
-    let mut bytes = 0;
-    let mut start = segments.len();
-    for segment in segments.iter().rev() {
-        if (2 * bytes).max(TAIL_BYTES_MIN) < segment.end() {
-            break;
-        }
-        bytes += segment.end();
-        start -= 1;
-    }
-    start
-}
-
 /// New segments in the making. Dropped before they are installed, they go.
 struct Rewrite<'a> {
     inner: &'a Inner,
@@ -283,6 +223,8 @@ struct Rewrite<'a> {
     /// Serials and stamps of the drafts, and of the draft that is open.
     entries: Vec<Vec<(u64, Stamp)>>,
     open: Vec<(u64, Stamp)>,
+    /// Signatures of the notices whose carriers are kept: of each one is enough.
+    carried: HashSet<String>,
     /// Members to leave out.
     damaged: Option<&'a HashSet<Member>>,
     /// The newest commit read.
@@ -320,6 +262,7 @@ impl<'a> Rewrite<'a> {
             notes: drafter(),
             entries: Vec::new(),
             open: Vec::new(),
+            carried: HashSet::new(),
             damaged: None,
             commit: 0,
             base: 0,
@@ -429,7 +372,8 @@ impl<'a> Rewrite<'a> {
             (Change::Suppress(oid, notice), _)
                 if *oid == notice.carrier() && inner.suppressed().is_last_word(notice) =>
             {
-                true
+                // Who has come past the first has heard of it.
+                self.carried.insert(notice.signature.clone())
             }
             (Change::Delete(_) | Change::Suppress(..), None) => {
                 let forgotten = self.first && scanned.stamp < self.forgotten;

@@ -270,6 +270,8 @@ impl Collection {
         self.inner.compact(Due::All, Some(damaged), now)?;
         // Of a refresh that was in there nothing is left in the log.
         self.inner.rebuild_keys(made, "a damaged part of the log was left out")?;
+        // Tombstones that are kept for ever may have been in there.
+        self.suppress_again(Doubt::Told, now)?;
         let left = self.inner.log.view().damaged();
         let left =
             left.iter().filter(|(it, entry, _)| damaged.contains(&(it.number, entry.offset)));

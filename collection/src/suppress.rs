@@ -37,6 +37,8 @@ pub(crate) enum Doubt {
     None,
     /// What is suppressed may live nevertheless.
     Live,
+    /// Tombstones may be lost.
+    Told,
     /// What has been done may be lost, tombstones included.
     All,
 }
@@ -264,17 +266,21 @@ impl Inner {
     ) -> Result<u64, Error> {
         let undone = match doubt {
             Doubt::All => self.suppressed().after(0),
-            Doubt::None | Doubt::Live => self.undone()?,
+            Doubt::None | Doubt::Live | Doubt::Told => self.undone()?,
         };
         let suspect = match doubt {
             Doubt::Live => prefixes(&self.suppressed().list),
-            Doubt::None | Doubt::All => prefixes(&undone),
+            Doubt::None | Doubt::Told | Doubt::All => prefixes(&undone),
+        };
+        let untold = match doubt {
+            Doubt::Told => self.suppressed().after(0),
+            Doubt::None | Doubt::Live | Doubt::All => undone.clone(),
         };
         let mut objects = 0;
         for prefix in suspect {
             objects += self.delete_suppressed(tail, &prefix, now)?;
         }
-        let untold = undone.iter().filter(|it| !told.contains(&it.notice.signature));
+        let untold = untold.iter().filter(|it| !told.contains(&it.notice.signature));
         let carry =
             |it: &Suppression| Change::Suppress(it.notice.carrier(), Box::new(it.notice.clone()));
         let carriers: Vec<Change> = untold.map(carry).collect();

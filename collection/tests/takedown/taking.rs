@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use collection::{Change, Collection, Error, Notice, Oid, Scope, Stamp};
+use collection::{Change, Collection, Error, Healing, Notice, Oid, Scope, Stamp};
 
 use crate::support::*;
 
@@ -81,6 +81,33 @@ fn a_byte_lost_anywhere_does_not_bring_it_back() {
         assert!(collection.get(&Oid::new(G, "http://h/a")).unwrap().is_none(), "byte {at}");
         assert_ne!(carried(&collection), [], "byte {at}: consumers hear of it");
     }
+}
+
+#[test]
+fn a_byte_lost_while_it_is_open_does_not_keep_newcomers_from_hearing_of_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let collection = open(dir.path());
+    commit(&collection, vec![update(G, "http://h/a"), update(G, "http://h/b")]);
+    let notice = collection.suppress(&author(G, 1), subject("http://h/a"), "", Stamp(7)).unwrap();
+    drop(collection);
+    let segment = "collection/segment-00000001.gz";
+    let whole = fs::read(dir.path().join(segment)).unwrap();
+    let mut healed = 0;
+    for at in (0..whole.len()).step_by(101) {
+        let place = tempfile::tempdir().unwrap();
+        copy(dir.path(), place.path());
+        let collection = open(place.path());
+        let mut bytes = whole.clone();
+        bytes[at] ^= 1;
+        fs::write(place.path().join(segment), bytes).unwrap();
+        collection.scrub(u64::MAX).unwrap();
+        if let Some(Healing::Done { .. }) = collection.heal(Stamp(8)).unwrap() {
+            healed += 1;
+            collection.compact(Stamp(9)).unwrap();
+            assert_eq!(carried(&collection), std::slice::from_ref(&notice.notice), "byte {at}");
+        }
+    }
+    assert!(2 < healed, "{healed}");
 }
 
 #[test]

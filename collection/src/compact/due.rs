@@ -1,0 +1,73 @@
+//! Whether compaction is worth its while, and of which part of the log.
+//!
+//! Sans-I/O.
+
+use std::sync::Arc;
+
+use crate::log::View;
+use crate::segment::Segment;
+
+/// So many superseded changes are worth a full compaction, if they are a third as many as the
+/// objects: packed less well, they take half as much room as those.
+const GARBAGE_MIN: u64 = 10_000;
+/// So many bytes of notes since the last compaction are worth a full one, if all else is not twice as
+/// much: which of them are superseded shows only then.
+const NOTES_BYTES_MIN: u64 = 16 << 20;
+/// So many members since the last compaction are worth packing together, if they are small.
+const TAIL_MEMBERS_MIN: u64 = 512;
+/// Members are small below this mean, in bytes.
+const TAIL_MEMBER_BYTES: u64 = 8 << 10;
+/// Segments below this size are always packed together with the tail, in bytes.
+const TAIL_BYTES_MIN: u64 = 1 << 20;
+
+/// Which part of the log is worth compacting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Due {
+    /// All of it: much is superseded.
+    All,
+    /// Its end: many small members.
+    Tail,
+}
+
+/// Says whether compaction is worth its while; where there is `no_room`, anything that it gives back
+/// is. What is damaged cannot be compacted before it is healed.
+pub(crate) fn due(view: &View, objects: u64, no_room: bool) -> Option<Due> {
+    let (mut changes, mut members, mut bytes) = (0_u64, 0_u64, 0_u64);
+    let (mut notes_bytes, mut other_bytes) = (0_u64, 0_u64);
+    for segment in &view.segments {
+        for entry in segment.entries().iter() {
+            changes += u64::from(entry.changes);
+            let is_new_notes = entry.local && view.compacted < entry.commit;
+            *(if is_new_notes { &mut notes_bytes } else { &mut other_bytes }) +=
+                u64::from(entry.bytes);
+            if view.compacted < entry.commit {
+                members += 1;
+                bytes += u64::from(entry.bytes);
+            }
+        }
+    }
+    let garbage = changes.saturating_sub(objects).saturating_sub(view.residue);
+    let much_of_notes = NOTES_BYTES_MIN.max(other_bytes / 2) <= notes_bytes;
+    let is_much = GARBAGE_MIN.max(objects / 3) <= garbage || much_of_notes;
+    let is_any = no_room && (garbage != 0 || notes_bytes != 0);
+    let is_sound = |part: &[Arc<Segment>]| part.iter().all(|it| it.damaged().is_empty());
+    if (is_much || is_any) && is_sound(&view.segments) {
+        return Some(Due::All);
+    }
+    let small = TAIL_MEMBERS_MIN <= members && bytes < members * TAIL_MEMBER_BYTES;
+    (small && is_sound(&view.segments[tail_start(&view.segments)..])).then_some(Due::Tail)
+}
+
+/// Returns where the tail begins: back from the end, segments not much larger than those after.
+pub(super) fn tail_start(segments: &[Arc<Segment>]) -> usize {
+    let mut bytes = 0;
+    let mut start = segments.len();
+    for segment in segments.iter().rev() {
+        if (2 * bytes).max(TAIL_BYTES_MIN) < segment.end() {
+            break;
+        }
+        bytes += segment.end();
+        start -= 1;
+    }
+    start
+}
