@@ -13,6 +13,8 @@
 //! time of a commit. Its `flush` does not sync the file (after a power loss batches are missing), so
 //! we do; its timer is off.
 
+mod scan;
+
 use std::fs;
 use std::io;
 use std::mem;
@@ -21,16 +23,16 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::thread;
 use std::time::Duration;
-use std::vec;
 
 use sled::{Batch, Db};
 
-use super::layers::{Layer, Layers, Table};
+use super::layers::Table;
 use super::merge::Merger;
-use super::run::{self, Cursor, Run, Writer};
+use super::run::{self, Run, Writer};
 use super::{Outcome, Watermark};
 use crate::disk::{Disk, File};
 use crate::member::{get, put};
+use scan::Scan;
 
 /// Memory for what sled keeps, in bytes.
 const SLED_CACHE_BYTES: u64 = 4 << 20;
@@ -447,60 +449,6 @@ fn decode_runs(mut bytes: &[u8]) -> Option<Vec<(u8, u64)>> {
 
 fn damaged(what: &str) -> sled::Error {
     io::Error::new(io::ErrorKind::InvalidData, format!("{what} is damaged")).into()
-}
-
-/// Entries that are many, in order.
-#[derive(Debug)]
-pub(super) struct Scan {
-    state: Arc<RwLock<State>>,
-    prefix: Vec<u8>,
-    /// Where to go on; `None` at the end.
-    from: Option<Vec<u8>>,
-    chunk: vec::IntoIter<Entry>,
-}
-
-impl Scan {
-    /// Reads the next entries; all of those it looks at may be removals.
-    fn refill(&mut self, from: &[u8]) -> Outcome<()> {
-        let mut chunk = Vec::new();
-        let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
-        let mut layers =
-            Layers(vec![Layer::table(&state.table, from), Layer::table(&state.frozen, from)]);
-        for (_, run) in state.runs.iter() {
-            layers.0.push(Layer::Run(Cursor::seek(run.clone(), from)?));
-        }
-        for looked_at in 0.. {
-            let Some(at) = layers.least() else { break };
-            let is_ours = |key: &&[u8]| key.starts_with(&self.prefix) && is_many(key);
-            let Some(key) = layers.0[at].key().filter(is_ours) else { break };
-            if looked_at == CHUNK_ENTRIES {
-                self.from = Some(key.to_vec());
-                break;
-            }
-            if let Some(value) = layers.0[at].value() {
-                chunk.push((key.to_vec(), value.to_vec()));
-            }
-            layers.pass(at)?;
-        }
-        self.chunk = chunk.into_iter();
-        Ok(())
-    }
-}
-
-impl Iterator for Scan {
-    type Item = Outcome<Entry>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        loop {
-            if let Some(entry) = self.chunk.next() {
-                return Some(Ok(entry));
-            }
-            let from = self.from.take()?;
-            if let Err(error) = self.refill(&from) {
-                return Some(Err(error));
-            }
-        }
-    }
 }
 
 #[cfg(test)]
