@@ -133,6 +133,18 @@ fn a_trusted_source_passes_on_the_words_of_others_for_what_they_are() {
 }
 
 #[test]
+fn ones_own_words_that_come_back_count_for_all() {
+    let dir = tempfile::tempdir().unwrap();
+    let consumer = consumer(dir.path(), Vec::new());
+    let me = owner(9);
+    consumer.own_key(me.identity.key());
+    // The list was put back as it was before this was said.
+    let lost = Notice::sign(&me, subject("http://h/a"), false, "", Stamp(7));
+    apply(&consumer, "cascade", vec![carrier(&lost)]);
+    assert_eq!((consumer.len(), consumer.suppressions()[0].scope), (1, Scope::All));
+}
+
+#[test]
 fn a_lift_of_what_counted_for_all_has_sources_read_again() {
     let dir = tempfile::tempdir().unwrap();
     let consumer = consumer(dir.path(), Vec::new());
