@@ -331,8 +331,7 @@ fn open(config: Config, port: u16) -> Result<(Shared, AdminToken, Pages), Error>
     for plan in &plans {
         site.tract(&plan.url).map_err(failed)?;
     }
-    site.follow_lifts().map_err(failed)?;
-    match site.face_aftermath() {
+    match site.follow_lifts().and_then(|()| site.face_aftermath()) {
         // A disk that is full, say; it is tried again with every tidying.
         Err(error) if error.may_pass() => tracing::warn!(%error, "not all is gathered again yet"),
         faced => drop(faced.map_err(failed)?),
