@@ -110,21 +110,27 @@ impl Walk<'_> {
 
     /// Looks at everything in a directory.
     fn read(&self, directory: Directory, room: &mut [MaybeUninit<u8>]) -> Go {
-        let Directory { path: mut at, is_link } = directory;
+        let Directory { path, is_link } = directory;
         let mut flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         // What takes a directory's place meanwhile may lead anywhere.
         flags.set(OFlags::NOFOLLOW, !is_link);
-        let opened = match rustix::fs::open(&at, flags, Mode::empty()) {
+        let opened = match rustix::fs::open(&path, flags, Mode::empty()) {
             Ok(opened) => opened,
-            Err(errno) => return self.fail(&at, errno),
+            Err(errno) => return self.fail(&path, errno),
         };
+        // To take a name off a path, `PathBuf` looks where the name starts.
+        let mut at = path.as_os_str().as_bytes().to_vec();
+        if at.last() != Some(&b'/') {
+            at.push(b'/');
+        }
+        let name_start = at.len();
         let mut found = Vec::new();
         let mut names = RawDir::new(&opened, room);
         while let Some(entry) = names.next() {
             let entry = match entry {
                 Ok(entry) => entry,
                 Err(errno) => {
-                    if self.fail(&at, errno) == Go::Stop {
+                    if self.fail(&path, errno) == Go::Stop {
                         return Go::Stop;
                     }
                     break;
@@ -134,14 +140,15 @@ impl Walk<'_> {
             if matches!(name.to_bytes(), b"." | b"..") {
                 continue;
             }
-            at.push(OsStr::from_bytes(name.to_bytes()));
-            let place = Place { directory: opened.as_fd(), name, path: &at };
+            at.truncate(name_start);
+            at.extend_from_slice(name.to_bytes());
+            let path = Path::new(OsStr::from_bytes(&at));
+            let place = Place { directory: opened.as_fd(), name, path };
             match self.come_to(place, entry.file_type(), false) {
-                (Next::Into, is_link) => found.push(Directory { path: at.clone(), is_link }),
+                (Next::Into, is_link) => found.push(Directory { path: path.into(), is_link }),
                 (Next::Past, _) => {}
                 (Next::Stop, _) => return Go::Stop,
             }
-            at.pop();
         }
         self.queue.add(&mut found);
         Go::On
