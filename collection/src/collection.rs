@@ -275,7 +275,10 @@ impl Collection {
             Err(error) => (None, Some(Err(error))),
         };
         let bare = move |item: Result<(Vec<u8>, Vec<u8>), sled::Error>| match item {
-            Ok((key, value)) => Ok((key.get(1..).unwrap_or_default().to_vec(), value)),
+            Ok((mut key, value)) => {
+                key.drain(..key.len().min(1));
+                Ok((key, value))
+            }
             Err(source) => Err(Error::keys(path.clone(), source)),
         };
         failed.into_iter().chain(notes.into_iter().flatten().map(bare))

@@ -200,7 +200,12 @@ impl Keys {
         from: &[u8],
     ) -> impl Iterator<Item = Outcome<(Vec<u8>, Vec<u8>)>> + use<> {
         let entries = self.store.scan(&keyed(NOTE, &[prefix]), &keyed(NOTE, &[from]));
-        entries.map(|it| it.map(|(key, value)| (key[1..].to_vec(), value)))
+        entries.map(|it| {
+            it.map(|(mut key, value)| {
+                key.remove(0);
+                (key, value)
+            })
+        })
     }
 
     /// Returns the sources' cursors: their notes' keys and values, by key.

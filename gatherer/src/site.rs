@@ -4,7 +4,9 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
 
 use collection::{Batch, Collection, Epoch, Note, Stamp};
 use net::clock;
@@ -23,6 +25,10 @@ use crate::spec::{self, Map, Root};
 
 /// Form of our records: a new number makes every gatherer publish everything again.
 const RECORD_FORM: &str = "1";
+
+/// Notes that are read at once when a root's are loaded, and how often that before they are looked at.
+const CHUNK_NOTES: usize = 1_024;
+const CHUNKS_MAX: usize = 16;
 
 /// Locks, whatever became of the thread that held the lock before: what these locks guard is whole
 /// between any two statements.
@@ -184,14 +190,7 @@ impl Site {
         }
         let stored = self.collection.note(&note::root_key(url))?;
         let root: Option<RootNote> = stored.as_deref().and_then(note::from_bytes);
-        let mut known = Known::default();
-        for entry in self.collection.notes(&note::files_prefix(url)) {
-            let (key, value) = entry?;
-            let file: Option<Brief> = note::from_bytes(&value);
-            if let (Some(path), Some(file)) = (note::path_of(url, &key), file) {
-                known.learn(path_bytes(&path), file.stat(), file.settings, 0);
-            }
-        }
+        let known = self.known(url)?;
         if root.is_none() {
             // So that the root is known by name should its first pass never finish.
             self.remember_root(url, &RootNote::default())?;
@@ -204,6 +203,33 @@ impl Site {
         });
         lock(&self.tracts).insert(url.to_owned(), tract.clone());
         Ok(tract)
+    }
+
+    /// Reads what the notes of a root's files say: one thread reads them, another makes sense of them,
+    /// since a new gatherer of many files waits for this.
+    fn known(&self, url: &str) -> Result<Known, collection::Error> {
+        let mut known = Known::default();
+        let (sender, chunks) = sync_channel(CHUNKS_MAX);
+        let mut notes = self.collection.notes(&note::files_prefix(url)).fuse();
+        let read = move || -> Result<(), collection::Error> {
+            loop {
+                let chunk = notes.by_ref().take(CHUNK_NOTES).collect::<Result<Vec<_>, _>>()?;
+                if chunk.is_empty() || sender.send(chunk).is_err() {
+                    return Ok(());
+                }
+            }
+        };
+        thread::scope(|scope| {
+            let reader = scope.spawn(read);
+            for (key, value) in chunks.iter().flatten() {
+                let path = note::path_bytes_of(url, &key);
+                if let (Some(path), Some(file)) = (path, Brief::of(&value)) {
+                    known.learn(&path, file.stat(), file.settings, 0);
+                }
+            }
+            reader.join().unwrap_or_else(|fault| std::panic::resume_unwind(fault))
+        })?;
+        Ok(known)
     }
 
     /// Forgets a root that was removed.

@@ -11,6 +11,7 @@
 //!
 //! Sans-I/O.
 
+use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
@@ -104,13 +105,15 @@ pub fn encode(path: &OsStr) -> String {
 
 /// Returns the path that [`encode`] was given.
 pub fn decode(encoded: &str) -> PathBuf {
-    let plain = memchr::memchr(b'%', encoded.as_bytes()).is_none();
-    let bytes = if plain {
-        encoded.as_bytes().to_vec()
-    } else {
-        percent_decode(encoded.as_bytes()).collect()
-    };
-    PathBuf::from(std::ffi::OsString::from_vec(bytes))
+    PathBuf::from(std::ffi::OsString::from_vec(decode_bytes(encoded).into_owned()))
+}
+
+/// As [`decode`], as bytes.
+pub(crate) fn decode_bytes(encoded: &str) -> Cow<'_, [u8]> {
+    match memchr::memchr(b'%', encoded.as_bytes()) {
+        None => Cow::Borrowed(encoded.as_bytes()),
+        Some(_) => Cow::Owned(percent_decode(encoded.as_bytes()).collect()),
+    }
 }
 
 /// Returns the absolute path of a `file://` URL with no host (or `localhost`), or why there is none.
