@@ -268,14 +268,16 @@ impl Collection {
     fn leave_out(&self, damaged: &HashSet<Member>, now: Stamp) -> Result<Healing, Error> {
         let made = self.inner.keys_made();
         self.inner.compact(Due::All, Some(damaged), now)?;
-        // Of a refresh that was in there nothing is left in the log.
-        self.inner.rebuild_keys(made, "a damaged part of the log was left out")?;
+        let view = self.inner.log.view().damaged();
+        let left =
+            view.iter().filter(|(it, entry, _)| damaged.contains(&(it.number, entry.offset)));
+        let members = (damaged.len() - left.count()) as u64;
+        if view.is_empty() {
+            // Of a refresh that was in there nothing is left in the log.
+            self.inner.rebuild_keys(made, "a damaged part of the log was left out")?;
+        }
         // Tombstones that are kept for ever may have been in there.
         self.suppress_again(Doubt::Told, now)?;
-        let left = self.inner.log.view().damaged();
-        let left =
-            left.iter().filter(|(it, entry, _)| damaged.contains(&(it.number, entry.offset)));
-        let members = (damaged.len() - left.count()) as u64;
         tracing::warn!(members, "what was damaged is made good");
         Ok(Healing::Done { members })
     }

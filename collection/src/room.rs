@@ -210,14 +210,14 @@ mod tests {
     }
 
     /// Copies a collection without its key index, and opens that.
-    fn anew(dir: &Path) -> (tempfile::TempDir, Collection) {
+    fn anew(dir: &Path, lost: bool) -> (tempfile::TempDir, Collection) {
         let mut world = crate::disk::faulty::world(dir);
         world.retain(|path, _| !path.starts_with("keys"));
         let copy = tempfile::tempdir().unwrap();
         crate::disk::faulty::restore(&world, copy.path());
         let (collection, recovery) =
             Collection::open(copy.path(), Options::default(), Stamp(3)).unwrap();
-        assert!(!recovery.lost, "{recovery:?}");
+        assert_eq!(recovery.lost, lost, "{recovery:?}");
         (copy, collection)
     }
 
@@ -230,14 +230,16 @@ mod tests {
             batch.notes.push(Note { key: vec![n], value: Some(vec![1]) });
             collection.commit(batch, Stamp(2)).unwrap();
         }
-        let first = collection.inner.log.view().segments[0].clone();
-        let damaged = first.entries().iter().find(|it| !it.local).copied().unwrap();
-        let mut bytes = fs::read(&first.path).unwrap();
-        bytes[usize::try_from(damaged.end()).unwrap() - 20] ^= 1;
-        fs::write(&first.path, bytes).unwrap();
-        drop(first);
+        let epoch = collection.version().epoch;
+        for at in [0, 2] {
+            let segment = collection.inner.log.view().segments[at].clone();
+            let damaged = segment.entries().iter().find(|it| !it.local).copied().unwrap();
+            let mut bytes = fs::read(&segment.path).unwrap();
+            bytes[usize::try_from(damaged.end()).unwrap() - 20] ^= 1;
+            fs::write(&segment.path, bytes).unwrap();
+        }
         collection.scrub(u64::MAX).unwrap();
-        assert_eq!(collection.health().damaged.len(), 1);
+        assert_eq!(collection.health().damaged.len(), 2);
         // Somebody reads the old ones, so that nothing comes back of what the first part takes.
         let pinned = collection.pin().unwrap();
         collection.inner.read_keys(Keys::flush).unwrap();
@@ -246,15 +248,17 @@ mod tests {
         assert_eq!(collection.heal(Stamp(2)).unwrap(), Some(Healing::Done { members: 1 }));
         let after = collection.stats();
         assert!(before.bytes / 2 < after.bytes, "{before:?} {after:?}");
-        assert_eq!(collection.health().damaged, []);
-        let (_copy, opened) = anew(dir.path());
+        assert_eq!(collection.health().damaged.len(), 1);
+        assert_eq!(collection.heal(Stamp(2)).unwrap(), None, "no space for more");
+        let (_copy, opened) = anew(dir.path(), true);
         assert_eq!(opened.notes(&[]).count(), 40);
         drop(opened);
         drop(pinned);
         faulty.leave_free(None);
-        collection.compact(Stamp(2)).unwrap();
+        assert_eq!(collection.heal(Stamp(2)).unwrap(), Some(Healing::Done { members: 1 }));
+        assert_eq!((collection.health().damaged, collection.version().epoch), (vec![], epoch));
         assert!(collection.stats().bytes < after.bytes);
-        let (_copy, opened) = anew(dir.path());
+        let (_copy, opened) = anew(dir.path(), false);
         assert_eq!((opened.len(), opened.notes(&[]).count()), (10, 40));
         assert_eq!(collection.verify().unwrap().problems, []);
     }
