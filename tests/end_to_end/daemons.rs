@@ -2,7 +2,9 @@
 //! settings files, signals, status, administration.
 
 use std::fs;
+use std::net::TcpListener;
 use std::path::Path;
+use std::sync::atomic::{AtomicU16, Ordering};
 
 use crate::harness::{
     PATIENCE, Running, ask, harvest, run, run_ok, small_tree, texts, total, wait_for_total, write,
@@ -53,9 +55,18 @@ pub(crate) fn broker_settings(folder: &Path, sources: &[(&str, bool)]) -> String
 }
 
 /// A port that was free a moment ago: the commands find a daemon by its settings file, so its
-/// administration needs a port that stands there.
+/// administration needs a port that stands there. It is below those that the system gives to
+/// connections and to who asks for any, and no other test of this run gets it.
 fn free_port() -> u16 {
-    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    // Runs beside this one begin elsewhere.
+    let first = 10_000 + std::process::id() % 20_000;
+    loop {
+        let port = u16::try_from(first).unwrap() + NEXT.fetch_add(1, Ordering::Relaxed) % 2_000;
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
 }
 
 pub(crate) fn url_in(line: &str) -> String {
