@@ -492,6 +492,20 @@ mod tests {
     }
 
     #[test]
+    fn rules_that_are_a_pipe_stop_no_walk() {
+        let (folder, mut root) = tree(&["a/f", "b/g"]);
+        root.gitignore = true;
+        let pipe = |at: &str| {
+            let (kind, mode) = (FileType::Fifo, rustix::fs::Mode::RWXU);
+            rustix::fs::mknodat(rustix::fs::CWD, folder.path().join(at), kind, mode, 0).unwrap();
+        };
+        pipe("a/.gitignore");
+        check(&root, folder.path(), &["! unreadable a", "b/g"]);
+        pipe(".ignore");
+        check(&root, folder.path(), &["! unreadable "]);
+    }
+
+    #[test]
     fn many_places_are_walked_at_once_each_entry_once() {
         let (folder, mut root) = tree(&["a/b/f", "a/b/g", "a/b-c", "a/x/y", "d/e", "h", "o/p.o"]);
         fs::write(folder.path().join(".gitignore"), "*.o\n").unwrap();

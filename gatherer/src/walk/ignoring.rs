@@ -4,6 +4,7 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use ignore::{DirEntry, WalkBuilder, WalkState};
 use rustix::fs::FileType;
@@ -11,6 +12,12 @@ use rustix::fs::FileType;
 use super::{Entry, Go, Ground, Met, Next, Real, Trouble, is_within, link_loop, trouble};
 use crate::fetch::file::stat_of;
 use crate::spec::Symlinks;
+
+/// Where rules may stand in a directory.
+const RULES: [&str; 3] = [".gitignore", ".ignore", ".git/info/exclude"];
+
+/// Directories with rules that cannot be read that are named one by one.
+const SHUT_MAX: usize = 1_000;
 
 /// As [`Ground::walk`].
 pub(super) fn walk(
@@ -23,8 +30,11 @@ pub(super) fn walk(
     // out what is not on the way.
     let top_only = [ground.root.directory.clone()];
     let from = if ground.root.gitignore && !starts.is_empty() { &top_only } else { starts };
-    let mut found = from.iter().filter_map(|from| ground.find(from));
-    let Some(first) = found.next() else { return };
+    // The crate reads a directory's rules before it asks whether to go there.
+    let shut = Shut::default();
+    let opens = |from: &PathBuf| !ground.root.gitignore || shut.opens(from);
+    let mut found = from.iter().filter_map(|from| ground.find(from)).filter(opens);
+    let Some(first) = found.next() else { return shut.report(ground, meet) };
     let narrowed = (ground.root.gitignore && starts != top_only).then_some(starts);
     let mut builder = WalkBuilder::new(first);
     for from in found {
@@ -36,6 +46,10 @@ pub(super) fn walk(
         .threads(ground.threads);
     if ground.root.gitignore {
         builder.git_ignore(true).ignore(true).git_exclude(true).require_git(false);
+        let shut = shut.clone();
+        builder.filter_entry(move |entry| {
+            !entry.file_type().is_some_and(|it| it.is_dir()) || shut.opens(entry.path())
+        });
     }
     builder.build_parallel().run(|| {
         Box::new(|entry| {
@@ -56,6 +70,44 @@ pub(super) fn walk(
             }
         })
     });
+    shut.report(ground, meet);
+}
+
+/// Directories that are not gone into, since reading their rules might never end: a pipe or a device
+/// is under their name.
+#[derive(Clone, Default)]
+struct Shut(Arc<Mutex<Vec<(PathBuf, &'static str)>>>);
+
+impl Shut {
+    /// Whether to go into a directory; it is noted if not.
+    fn opens(&self, directory: &Path) -> bool {
+        let endless = |name: &&&str| {
+            let at = fs::metadata(directory.join(name));
+            at.is_ok_and(|it| !it.is_file() && !it.is_dir())
+        };
+        let Some(name) = RULES.iter().find(endless) else { return true };
+        let mut shut = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if shut.len() <= SHUT_MAX {
+            shut.push((directory.to_path_buf(), name));
+        }
+        false
+    }
+
+    fn report(&self, ground: &Ground<'_>, meet: &(dyn Fn(Met<'_>) -> Go + Sync)) {
+        let mut shut = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        if let Some((last, _)) = shut.get_mut(SHUT_MAX) {
+            // There may be more of them anywhere.
+            last.clone_from(&ground.root.directory);
+        }
+        for (directory, name) in shut {
+            let message = format!("{name} is no file; remove it, or put a file in its place");
+            let path = Some(directory);
+            let trouble = Trouble { path, kind: "unreadable", message, unseen: true };
+            if ground.report(trouble, meet) == Go::Stop {
+                return;
+            }
+        }
+    }
 }
 
 /// Looks at an entry; with `starts`, at one that may be elsewhere.
