@@ -497,7 +497,7 @@ mod tests {
         root.gitignore = true;
         let pipe = |at: &str| {
             let (kind, mode) = (FileType::Fifo, rustix::fs::Mode::RWXU);
-            rustix::fs::mknodat(rustix::fs::CWD, folder.path().join(at), kind, mode, 0).unwrap();
+            rustix::fs::mknodat(CWD, folder.path().join(at), kind, mode, 0).unwrap();
         };
         pipe("a/.gitignore");
         check(&root, folder.path(), &["! unreadable a", "b/g"]);
