@@ -9,9 +9,8 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use gatherer::{Config, Server};
-use net::clock;
 use net::shutdown::Shutdown;
-use support::{Bench, PATIENCE, Tree};
+use support::{Bench, Tree};
 
 /// Says to the test binary, started again with little space, which folder to use.
 const VICTIM: &str = "HARVEST_TEST_VICTIM";
@@ -71,19 +70,11 @@ fn fill(path: &std::path::Path) {
 
 /// Waits until the gatherer's status says that it takes changes, or why it does not.
 async fn until_accepting(bench: &Bench, accepting: bool) -> Option<String> {
-    let end = clock::monotonic() + PATIENCE;
-    let mut tick = tokio::time::interval(std::time::Duration::from_millis(20));
-    loop {
-        tick.tick().await;
-        let status = bench.handle.status();
-        assert!(clock::monotonic() < end, "{status:?}");
-        if status.collection_problem.is_none() == accepting {
-            let (_, text) = bench.get_admin("metrics").await;
-            let line = format!("harvest_gatherer_accepting {}\n", u8::from(accepting));
-            assert!(text.contains(&line), "{text}");
-            return status.collection_problem;
-        }
-    }
+    let status = bench.status(|it| it.collection_problem.is_none() == accepting).await;
+    let (_, text) = bench.get_admin("metrics").await;
+    let line = format!("harvest_gatherer_accepting {}\n", u8::from(accepting));
+    assert!(text.contains(&line), "{text}");
+    status.collection_problem
 }
 
 /// The child process, on a small disk.

@@ -11,7 +11,7 @@ use std::path::Path;
 use collection::member::{Decoder, MEMBER_BYTES_MAX, Member};
 use collection::{Batch, Change, Collection, Note, Options, Stamp};
 use net::clock;
-use support::{Bench, PATIENCE, Tree};
+use support::{Bench, Tree};
 
 const FILES: u64 = 400;
 
@@ -57,17 +57,8 @@ async fn check(sealed: bool) {
     bench.passes(1).await;
     if sealed {
         // What was damaged is named, gathered again, and left out of the log.
-        let end = clock::monotonic() + PATIENCE;
-        let mut tick = tokio::time::interval(std::time::Duration::from_millis(20));
-        loop {
-            tick.tick().await;
-            let status = bench.handle.status();
-            assert!(clock::monotonic() < end, "{status:?}");
-            if status.damaged_total == 1 && status.damaged.is_empty() {
-                assert_eq!(status.problems["damaged"], 1);
-                break;
-            }
-        }
+        let status = bench.status(|it| it.damaged_total == 1 && it.damaged.is_empty()).await;
+        assert_eq!(status.problems["damaged"], 1);
         let gathered =
             bench.handle.stages().iter().find(|it| it.stage == "summarize").unwrap().left;
         assert!(0 < gathered && gathered < FILES, "{gathered} of {FILES}");

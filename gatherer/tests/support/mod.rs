@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
 use gatherer::metrics::StageCount;
-use gatherer::progress::{Phase, Progress, RootStatus};
+use gatherer::progress::{Phase, Progress, RootStatus, Status};
 use gatherer::{Config, Error, Handle, Server, spec};
 use net::client::{Client, Request, Settings};
 use net::clock;
@@ -121,6 +121,21 @@ impl Bench {
         let mut progress = self.handle.progress();
         let found = tokio::time::timeout(PATIENCE, progress.wait_for(|it| wanted(it))).await;
         found.unwrap_or_else(|_| panic!("{:#?}", self.handle.status())).unwrap().clone()
+    }
+
+    /// Waits for a status that `wanted` accepts.
+    pub(crate) async fn status(&self, wanted: impl Fn(&Status) -> bool) -> Status {
+        let end = clock::monotonic() + PATIENCE;
+        // Nothing tells of a change of status.
+        let mut tick = tokio::time::interval(Duration::from_millis(20));
+        loop {
+            tick.tick().await;
+            let status = self.handle.status();
+            if wanted(&status) {
+                return status;
+            }
+            assert!(clock::monotonic() < end, "{status:#?}");
+        }
     }
 
     /// Asks for a pass and waits until it is over.
