@@ -1,8 +1,8 @@
 //! A plain word in all its forms: `gathering` finds `gathered` too.
 //!
 //! The index keeps every word once, as it is. A search looks for the other forms of its words among
-//! those of each segment ([`Inflected`]). Indexing stems beside the words would find the same objects
-//! and rank them alike, but takes almost three times as long.
+//! those of each segment ([`Inflected`]). Indexing stems beside the words finds the same objects,
+//! but takes almost three times as long.
 //!
 //! All forms count as one word: how often they are in a document is added up, and how rare the word
 //! is, is how rare its most frequent form is (as in Lucene's `SynonymQuery`).
