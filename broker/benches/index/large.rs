@@ -56,7 +56,8 @@ pub(crate) fn child() {
         let running = tokio::spawn(server.run(until));
         let peak = tokio::spawn(peak_anonymous(shutdown.clone()));
         handle.caught_up("source", version).await.unwrap();
-        println!("{address} {} {}", began.elapsed().as_secs_f64(), cpu_secs());
+        let collected = status("VmHWM");
+        println!("{address} {} {} {collected}", began.elapsed().as_secs_f64(), cpu_secs());
         drop(handle);
         let mut line = String::new();
         let ended = move || std::io::stdin().read_line(&mut line);
@@ -102,7 +103,7 @@ pub(crate) fn large(dir: &Path) {
         };
         let (next, line) = tokio::task::spawn_blocking(first).await.unwrap();
         let told: Vec<&str> = line.split(' ').collect();
-        let (wall, cpu): (f64, f64) = (told[1].parse().unwrap(), told[2].parse().unwrap());
+        let [wall, cpu, collected]: [f64; 3] = [1, 2, 3].map(|it| told[it].parse().unwrap());
         println!("\n{records} generated records, collected over HTTP and indexed by one broker");
         println!(
             "  {:.0} records/s wall, {:.0} a CPU-second of the broker ({wall:.0} s, {cpu:.0} CPU s)",
@@ -115,8 +116,9 @@ pub(crate) fn large(dir: &Path) {
         assert!(child.wait().unwrap().success());
         let told: Vec<f64> = line.split(' ').map(|it| it.parse().unwrap()).collect();
         println!(
-            "  peak resident memory {:.0} MB, of it at most {:.0} MB its own (the rest is pages of the index's files) (at most 1,000)",
+            "  peak resident memory {:.0} MB ({:.0} MB before the clients came), of it at most {:.0} MB its own (the rest is pages of the index's files) (at most 1,000)",
             told[0] / 1e3,
+            collected / 1e3,
             told[1] / 1e3
         );
         shutdown.start();

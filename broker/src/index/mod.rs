@@ -4,7 +4,7 @@
 //! an (epoch, serial), is kept in its commits, so that the two cannot disagree: when the collection
 //! has another epoch, or ends before that serial, the index is built anew.
 //!
-//! Compaction is the engine's: small segments are merged in the background as they come.
+//! Compaction is the engine's: small segments are merged in the background as they come (merging.rs).
 
 mod compile;
 mod deadline;
@@ -15,6 +15,7 @@ mod forms;
 mod highlight;
 mod inflection;
 mod lookup;
+mod merging;
 mod purge;
 mod schema;
 mod search;
@@ -34,7 +35,7 @@ use std::time::Duration;
 
 use collection::{Collection, Oid, Scanned, Version};
 use soif::Record;
-use tantivy::indexer::{IndexWriterOptions, LogMergePolicy, UserOperation};
+use tantivy::indexer::{IndexWriterOptions, UserOperation};
 use tantivy::{IndexReader, IndexWriter, ReloadPolicy, TantivyError};
 use tokio::sync::watch;
 
@@ -43,6 +44,7 @@ use crate::error::Error;
 use crate::query::QueryError;
 use deadline::Deadline;
 use fault::{is_corruption, is_damage, is_lock_of_disk, is_suspicious};
+use merging::Merging;
 use schema::Fields;
 use search::Refusal;
 use writer::{Applier, Chunk, Written, read_payload};
@@ -51,11 +53,6 @@ pub(crate) use fault::said;
 pub(crate) use folder::Place;
 /// What the engine says when it fails.
 pub use tantivy::TantivyError as EngineError;
-
-/// Segments below this many documents are merged as if they were of one size.
-const SMALL_SEGMENT_DOCS: u32 = 1_000;
-/// Share of deleted documents above which a segment is merged.
-const DELETED_SHARE_MAX: f32 = 0.3;
 
 /// How the index is built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -464,10 +461,7 @@ fn make_writer(engine: &tantivy::Index, options: IndexOptions) -> tantivy::Resul
     // A new writer numbers its first operation like the last commit. A merge that begins before the next
     // one takes that operation for a part of the last, and may lose it: no delete may be the first.
     writer.run(Vec::<UserOperation>::new())?;
-    let mut merging = LogMergePolicy::default();
-    merging.set_min_layer_size(SMALL_SEGMENT_DOCS);
-    merging.set_del_docs_ratio_before_merge(DELETED_SHARE_MAX);
-    writer.set_merge_policy(Box::new(merging));
+    writer.set_merge_policy(Box::new(Merging::default()));
     Ok(writer)
 }
 
