@@ -14,7 +14,7 @@ pub mod metrics;
 pub mod queue;
 pub mod rate;
 
-pub use interval::{Limits, Workload, oap};
+pub use interval::{Bounds, Model, Plan, Policy, Source, Workload, plan};
 pub use metrics::Costs;
 pub use queue::DueQueue;
 pub use rate::Estimator;

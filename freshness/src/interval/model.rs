@@ -1,0 +1,171 @@
+//! How stale a source gets between two pulls: the paper's straight line, and Poisson's curve.
+//!
+//! Everything here is a function of x = λI/N, the changes of an interval per element. Sources: Adly
+//! eq. 1 for the line, Cho and Garcia-Molina for the curve: with changes that come at random, and hit
+//! elements at random, the share of stale elements, averaged over the interval, is 1 − (1 − e⁻ˣ)/x.
+//!
+//! # Differences from the paper
+//!
+//! * Eq. 1 counts a second change of an element as a second stale element, so that beyond x = 2 more is
+//!   stale than there is. [`Model::Linear`] goes no further than x = 1, where each element has changed
+//!   once on average (a source that must not be pulled as often is taken to change its elements one
+//!   after the other); [`Model::Printed`] is eq. 1 as it stands, for the paper's figures.
+//!
+//! Sans-I/O.
+
+/// How the share of stale elements grows between pulls.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Model {
+    /// Eq. 1, whatever comes of it: below 0 is possible.
+    Printed,
+    /// Eq. 1 with intervals held to N/λ.
+    Linear,
+    /// Changes at random, each of an element at random.
+    #[default]
+    Poisson,
+}
+
+/// Below this, the first terms of a series are closer than the formula.
+const SMALL: f64 = 1e-3;
+/// Steps of Halley's method that make [`x_of_marginal`] exact to rounding from where it starts.
+const HALLEY_STEPS: usize = 3;
+
+impl Model {
+    /// Share of stale elements, averaged over an interval of `x` changes an element (0 to infinity).
+    pub fn staleness(self, x: f64) -> f64 {
+        match self {
+            Self::Linear if 1.0 < x => 1.0 - 0.5 / x,
+            Self::Printed | Self::Linear => x / 2.0,
+            Self::Poisson if x < SMALL => x / 2.0 - x * x / 6.0 + x * x * x / 24.0,
+            Self::Poisson => 1.0 + (-x).exp_m1() / x,
+        }
+    }
+
+    /// How fast [`staleness`](Self::staleness) grows with `x`.
+    pub fn slope(self, x: f64) -> f64 {
+        match self {
+            Self::Linear if 1.0 < x => 0.5 / (x * x),
+            Self::Printed | Self::Linear => 0.5,
+            Self::Poisson if x < SMALL => 0.5 - x / 3.0 + x * x / 8.0,
+            Self::Poisson if x.is_infinite() => 0.0,
+            Self::Poisson => (1.0 - (1.0 + x) * (-x).exp()) / (x * x),
+        }
+    }
+
+    /// The largest x that the model means anything for.
+    pub fn x_max(self) -> f64 {
+        if self == Self::Linear { 1.0 } else { f64::INFINITY }
+    }
+
+    /// The x at which `share` of the elements is stale on average; infinite when that is never.
+    pub fn x_of_staleness(self, share: f64) -> f64 {
+        if self != Self::Poisson || share <= 0.0 {
+            return (2.0 * share.max(0.0)).min(self.x_max());
+        }
+        if 1.0 <= share {
+            return f64::INFINITY;
+        }
+        // The curve is concave: from the left, Newton's steps never leave the left.
+        let mut x = 2.0 * share;
+        for _ in 0..100 {
+            let step = (share - self.staleness(x)) / self.slope(x);
+            x += step.max(0.0);
+            if step <= x * f64::EPSILON {
+                break;
+            }
+        }
+        x
+    }
+}
+
+/// The x of the Poisson curve at which x² times the slope is `marginal`, 0 to 1; infinite from 1 on.
+///
+/// That product, 1 − (1+x)e⁻ˣ, is what a little more time costs a source that is pulled every x: the
+/// optimum has it in proportion to cλ/(aN²). Its inverse is a branch of Lambert's W.
+pub(super) fn x_of_marginal(marginal: f64) -> f64 {
+    if 1.0 <= marginal {
+        return f64::INFINITY;
+    }
+    let p = (2.0 * marginal.max(0.0)).sqrt();
+    let series = p * (1.0 + p * (1.0 / 3.0 + p * (11.0 / 72.0 + p * 43.0 / 540.0)));
+    if p < SMALL {
+        return series;
+    }
+    // x − ln(1+x) = −ln(1−marginal), which has no cancellation where the product nears 1.
+    let target = -(-marginal).ln_1p();
+    let far = target + 1.0;
+    let mut x = if marginal < 0.7 { series } else { far + far.ln() - 1.0 + far.ln() / far };
+    for _ in 0..HALLEY_STEPS {
+        let off = x - x.ln_1p() - target;
+        let (slope, bend) = (x / (1.0 + x), 1.0 / ((1.0 + x) * (1.0 + x)));
+        x -= 2.0 * off * slope / (2.0 * slope * slope - off * bend);
+    }
+    x
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(found: f64, expected: f64, tolerance: f64) {
+        assert!((found - expected).abs() <= tolerance, "{found} against {expected}");
+    }
+
+    /// Ids `model.linear.*`, `model.saturating.*` and `model.poisson.*`.
+    #[test]
+    fn freshness_at_x_is_as_expected() {
+        for (model, x, expected) in [
+            (Model::Printed, 0.02, 0.99),
+            (Model::Printed, 5.0, -1.5),
+            (Model::Linear, 0.1, 0.95),
+            (Model::Linear, 2.0, 0.25),
+            (Model::Linear, 5.0, 0.1),
+            (Model::Poisson, 0.1, 0.951_626),
+            (Model::Poisson, 1.0, 0.632_121),
+            (Model::Poisson, 2.0, 0.432_332),
+        ] {
+            check(1.0 - model.staleness(x), expected, 1e-6);
+        }
+    }
+
+    #[test]
+    fn series_and_formulas_meet() {
+        for model in [Model::Linear, Model::Poisson] {
+            let (below, above) = (SMALL * (1.0 - 1e-9), SMALL * (1.0 + 1e-9));
+            check(model.staleness(below) / model.staleness(above), 1.0, 1e-8);
+            check(model.slope(below) / model.slope(above), 1.0, 1e-8);
+        }
+        let (below, above) =
+            (SMALL * SMALL / 2.0 * (1.0 - 1e-9), SMALL * SMALL / 2.0 * (1.0 + 1e-9));
+        check(x_of_marginal(below) / x_of_marginal(above), 1.0, 1e-8);
+    }
+
+    #[test]
+    fn the_slope_is_that_of_the_staleness() {
+        for x in [1e-4, 0.01, 0.5, 1.0, 3.0, 20.0] {
+            let step = x * 1e-5;
+            let model = Model::Poisson;
+            let found = (model.staleness(x + step) - model.staleness(x - step)) / (2.0 * step);
+            check(found / model.slope(x), 1.0, 1e-5);
+        }
+    }
+
+    #[test]
+    fn inverses_are_inverse() {
+        for x in [1e-9, 1e-6, 9e-4, 0.01, 0.3, 1.0, 2.0, 3.0, 8.0, 30.0] {
+            let marginal = if x < SMALL {
+                x * x * Model::Poisson.slope(x)
+            } else {
+                1.0 - (1.0 + x) * (-x).exp()
+            };
+            // Where the product is nearly 1, its last digits hold little of x.
+            let tolerance = 1e-11 + 1e-15 / (1.0 - marginal).max(1e-300);
+            check(x_of_marginal(marginal) / x, 1.0, tolerance.max(1e-9));
+            let share = Model::Poisson.staleness(x);
+            check(Model::Poisson.x_of_staleness(share) / x, 1.0, 1e-7);
+        }
+        assert_eq!(x_of_marginal(1.0), f64::INFINITY);
+        assert_eq!(Model::Poisson.x_of_staleness(1.0), f64::INFINITY);
+        assert_eq!(x_of_marginal(0.0), 0.0);
+    }
+}

@@ -1,0 +1,203 @@
+//! The bounded problem by hand, and what must hold of every plan.
+
+use super::*;
+
+const DAY: Bounds = Bounds { interval_min: 0.01, interval_max: 7.0 };
+
+fn source(rate: f64, elements: u64) -> Source {
+    Source::new(rate, elements, Bounds::FREE)
+}
+
+fn optimal(sources: &[Source], theta: f64) -> Plan {
+    plan(sources, Policy::Optimal { theta }, Model::Printed)
+}
+
+fn check(found: &[f64], expected: &[f64]) {
+    assert_eq!(found.len(), expected.len(), "{found:?}");
+    for (found, expected) in found.iter().zip(expected) {
+        let equal = found.total_cmp(expected).is_eq();
+        let close = equal || (found - expected).abs() <= 1e-6 * expected.abs();
+        assert!(close, "{found} against {expected}");
+    }
+}
+
+/// Table 1 of the paper, in days, and a source that never changes.
+fn table_1(bounds: Bounds) -> [Source; 5] {
+    [(100.0, 1_000), (500.0, 1_000), (1_000.0, 10_000), (5_000.0, 10_000), (0.0, 5_000)]
+        .map(|(rate, elements)| Source { pull_cost: 50.0, ..Source::new(rate, elements, bounds) })
+}
+
+#[test]
+fn no_sources_no_intervals() {
+    for policy in POLICIES {
+        let found = plan(&[], policy, Model::Poisson);
+        assert_eq!((found.intervals.len(), found.freshness.to_bits()), (0, 1.0_f64.to_bits()));
+    }
+}
+
+#[test]
+fn intervals_go_with_the_inverse_root_of_the_rate() {
+    let found = optimal(&[source(1.0, 100), source(4.0, 100)], 0.9);
+    assert!((found.intervals[0] / found.intervals[1] - 2.0).abs() < 1e-12);
+    assert!((found.freshness - 0.9).abs() < 1e-12);
+}
+
+#[test]
+fn a_source_that_never_changes_gets_the_longest_interval() {
+    let still = Source { bounds: Bounds { interval_max: 30.0, ..Bounds::FREE }, ..source(0.0, 10) };
+    check(&optimal(&[still], 0.95).intervals, &[30.0]);
+    check(&optimal(&[source(0.0, 10)], 0.95).intervals, &[f64::INFINITY]);
+}
+
+/// Ids `kkt.hetC.*`: pulls of different cost.
+#[test]
+fn dear_pulls_are_made_less_often() {
+    let mut sources = table_1(DAY);
+    for (source, cost) in sources.iter_mut().zip([50.0, 50.0, 200.0, 800.0, 50.0]) {
+        source.pull_cost = cost;
+    }
+    let found = optimal(&sources, 0.9);
+    check(
+        &[found.intervals[1], found.intervals[3], found.intervals[4]],
+        &[0.638_119, 0.807_163, 7.0],
+    );
+    assert_eq!(found.outcome, Outcome::Met);
+}
+
+/// Ids `kkt.prio.*`: the first source counts four times. The file does not say how; this is the one
+/// reading that gives its numbers.
+#[test]
+fn weights_make_a_source_count_more() {
+    let mut sources = table_1(DAY);
+    sources[0].weight = 4.0;
+    let found = optimal(&sources, 0.9);
+    check(&found.intervals[2..], &[1.311_295, 0.586_429, 7.0]);
+    assert!((found.freshness - 0.9).abs() < 1e-12);
+}
+
+/// Ids `kkt.boundL.*`, `kkt.slack.*`, `kkt.infeasible.*` and `kkt.infeasible2.*`.
+#[test]
+fn what_the_bounds_forbid_is_said() {
+    let within = |interval_min, interval_max| table_1(Bounds { interval_min, interval_max });
+    let found = optimal(&within(0.6, 7.0), 0.9);
+    check(&[found.intervals[0], found.intervals[3]], &[3.750_97, 0.6]);
+    check(&[found.pull_cost], &[175.765_413]);
+
+    let found = optimal(&within(0.01, 2.0), 0.5);
+    check(&found.intervals, &[2.0; 5]);
+    check(&[found.pull_cost], &[125.0]);
+    assert_eq!(found.outcome, Outcome::AllLongest);
+    assert!(0.5 < found.freshness);
+
+    let found = optimal(&within(1.0, 7.0), 0.99);
+    check(&found.intervals, &[1.0, 1.0, 1.0, 1.0, 7.0]);
+    assert_eq!(found.outcome, Outcome::AllShortest);
+    let attainable = 1.0 - 6_600.0 / (2.0 * 27_000.0);
+    assert!((found.freshness - attainable).abs() < 1e-12);
+
+    let found = optimal(&within(1.2, 1.2), 0.9);
+    check(&found.intervals, &[1.2; 5]);
+    check(&[found.pull_cost], &[208.333_333]);
+}
+
+#[test]
+fn contradictory_bounds_are_settled_for_the_shortest_interval() {
+    let bounds = Bounds { interval_min: 5.0, interval_max: 2.0 };
+    assert!(bounds.contradict());
+    for policy in POLICIES {
+        check(&plan(&table_1(bounds), policy, Model::Poisson).intervals, &[5.0; 5]);
+    }
+}
+
+/// Id `dual.F.even.B=1e+06`: a thousand sources of table 1, C_P = 50.
+#[test]
+fn a_budget_buys_the_freshness_that_would_cost_as_much() {
+    let sources: Vec<Source> = (0..250).flat_map(|_| table_1(Bounds::FREE)[..4].to_vec()).collect();
+    let bought = plan(&sources, Policy::Budget { pulls: 1e6 / 50.0 }, Model::Printed);
+    check(&[bought.freshness], &[0.994_846]);
+    check(&[bought.pull_cost], &[1e6]);
+    check(&optimal(&sources, bought.freshness).intervals, &bought.intervals);
+}
+
+/// Ids `fig8.*`: 70 % T4, a = 10⁶; and the price at which the combined cost is OAP(θ)'s.
+#[test]
+fn the_combined_cost_has_its_least_at_a_freshness() {
+    let table = table_1(Bounds::FREE);
+    let count = [100, 100, 100, 700];
+    let sources: Vec<Source> =
+        table[..4].iter().zip(count).flat_map(|(it, n)| std::iter::repeat_n(*it, n)).collect();
+    for (price, expected) in
+        [(1e5, 0.691_367), (5e5, 0.861_975), (2e6, 0.930_988), (1e7, 0.969_137)]
+    {
+        let found = plan(&sources, Policy::CombinedCost { price }, Model::Printed);
+        assert!((found.freshness - expected).abs() < 1e-6, "{}", found.freshness);
+        let same = optimal(&sources, found.freshness);
+        check(&[same.pull_cost], &[found.pull_cost]);
+        let worse = |theta| {
+            let other = optimal(&sources, theta);
+            other.pull_cost + price * (1.0 - other.freshness)
+        };
+        let least = found.pull_cost + price * (1.0 - found.freshness);
+        for theta in [found.freshness - 0.01, found.freshness + 0.01] {
+            assert!(least < worse(theta), "{least} at {}", found.freshness);
+        }
+    }
+}
+
+/// Ids `poisson.*` for the T2 and the even mix, with the pulls of the printed model as the yardstick.
+#[test]
+fn the_poisson_optimum_needs_fewer_pulls() {
+    let mix = |count: [usize; 4]| -> Vec<Source> {
+        let table = table_1(Bounds::FREE);
+        table[..4].iter().zip(count).flat_map(|(it, n)| std::iter::repeat_n(*it, n)).collect()
+    };
+    let (t2, even) = (mix([100, 700, 100, 100]), mix([250; 4]));
+    for (sources, theta, expected) in [
+        (&t2, 0.7, 0.615_129),
+        (&t2, 0.9, 0.887_284),
+        (&even, 0.5, 0.426_928),
+        (&even, 0.95, 0.950_535),
+        (&even, 0.98, 0.980_452),
+    ] {
+        let found = plan(sources, Policy::Optimal { theta }, Model::Poisson);
+        let share = found.pulls / optimal(sources, theta).pulls;
+        assert!((share - expected).abs() < 0.0005, "{theta}: {share} against {expected}");
+        assert!((found.freshness - theta).abs() < 1e-9);
+    }
+}
+
+#[test]
+fn on_the_straight_line_no_interval_is_longer_than_all_elements_take_to_change() {
+    let sources = table_1(Bounds::FREE);
+    let found = plan(&sources, Policy::Optimal { theta: 0.4 }, Model::Linear);
+    assert_eq!(found.outcome, Outcome::AllLongest);
+    check(&found.intervals[..4], &[10.0, 2.0, 10.0, 2.0]);
+}
+
+#[test]
+fn the_other_policies_do_what_they_say() {
+    let sources = table_1(Bounds::FREE);
+    let policies = [Policy::Uniform { theta: 0.9 }, Policy::Individual { theta: 0.9 }];
+    for model in [Model::Linear, Model::Poisson] {
+        for policy in policies {
+            let found = plan(&sources, policy, model);
+            assert!((found.freshness - 0.9).abs() < 1e-9 || policy == policies[1]);
+            let alone = plan(&sources[1..2], policy, model);
+            assert!((alone.freshness - 0.9).abs() < 1e-9, "{policy:?} {}", alone.freshness);
+        }
+        let found = plan(&sources, Policy::Fixed { interval: 3.0 }, model);
+        let longest = if model == Model::Linear { 2.0 } else { 3.0 };
+        check(&found.intervals, &[3.0, longest, 3.0, longest, 3.0]);
+    }
+    let uniform = plan(&sources[..4], Policy::Uniform { theta: 0.9 }, Model::Printed);
+    check(&uniform.intervals, &[0.2 * 22_000.0 / 6_600.0; 4]);
+}
+
+pub(super) const POLICIES: [Policy; 6] = [
+    Policy::Optimal { theta: 0.9 },
+    Policy::Uniform { theta: 0.9 },
+    Policy::Individual { theta: 0.9 },
+    Policy::Fixed { interval: 3.0 },
+    Policy::CombinedCost { price: 1e6 },
+    Policy::Budget { pulls: 100.0 },
+];
