@@ -28,7 +28,7 @@ pub enum Model {
 /// Below this, the first terms of a series are closer than the formula.
 const SMALL: f64 = 1e-3;
 /// Steps of Halley's method that make [`x_of_marginal`] exact to rounding from where it starts.
-const HALLEY_STEPS: usize = 3;
+const HALLEY_STEPS: usize = 2;
 
 impl Model {
     /// Share of stale elements, averaged over an interval of `x` changes an element (0 to infinity).

@@ -25,7 +25,7 @@ const INTERVAL_LEAST_SECS: f64 = 1e-9;
 /// Most steps of a search; each halves what is left, or does better.
 const STEPS_MAX: usize = 200;
 /// Relative error at which a search ends.
-const TOLERANCE: f64 = 1e-12;
+const TOLERANCE: f64 = 1e-11;
 
 /// A source as the equation sees it: sane numbers only.
 #[derive(Clone, Copy, Debug)]
@@ -54,10 +54,31 @@ pub(super) enum Shape {
     Uniform,
 }
 
-/// A sum over all sources, with its slope by the unknown.
+/// What a scale makes of one source.
+#[derive(Clone, Copy, Debug)]
+struct Point {
+    /// In seconds.
+    interval: f64,
+    /// d ln I / d ln scale; 0 at a bound.
+    growth: f64,
+    /// [`Term::staleness`], where it is known already.
+    stale: Option<(f64, f64)>,
+}
+
+impl Point {
+    fn new(interval: f64, growth: f64) -> Self {
+        Self { interval, growth, stale: None }
+    }
+}
+
+/// A sum over all sources.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sum {
+    /// How far it is from the target; below 0 where intervals should be longer.
+    off: f64,
+    /// The sum itself.
     value: f64,
+    /// Its derivative by the logarithm of the scale.
     slope: f64,
 }
 
@@ -132,59 +153,67 @@ impl Term {
 
     /// The interval at `scale`, in seconds.
     pub(super) fn interval(&self, shape: Shape, scale: Scale) -> f64 {
-        let (low, _) = self.interval_at(shape, scale.low);
+        let low = self.at(shape, scale.low).interval;
         if scale.low.total_cmp(&scale.high).is_eq() {
             return low;
         }
-        let (high, _) = self.interval_at(shape, scale.high);
+        let high = self.at(shape, scale.high).interval;
         ((1.0 - scale.share) / low + scale.share / high).recip().clamp(self.lower, self.upper)
     }
 
-    /// The interval at a scale, in seconds, and how fast it grows with it (0 at a bound).
-    fn interval_at(&self, shape: Shape, scale: f64) -> (f64, f64) {
-        let (free, slope) = match shape {
-            Shape::Uniform => (scale, 1.0),
-            Shape::Optimal if !self.reach.is_finite() => (f64::INFINITY, 0.0),
+    /// What a scale makes of the source.
+    fn at(&self, shape: Shape, scale: f64) -> Point {
+        let free = match shape {
+            Shape::Uniform => Point::new(scale, 1.0),
+            Shape::Optimal if !self.reach.is_finite() => Point::new(f64::INFINITY, 0.0),
             Shape::Optimal if self.model == Model::Poisson => self.poisson(scale),
-            Shape::Optimal => (scale * self.reach, self.reach),
+            Shape::Optimal => Point::new(scale * self.reach, 1.0),
         };
-        if free <= self.lower {
-            (self.lower, 0.0)
-        } else if self.upper <= free {
-            (self.upper, 0.0)
+        if free.interval <= self.lower {
+            Point::new(self.lower, 0.0)
+        } else if self.upper <= free.interval {
+            Point::new(self.upper, 0.0)
         } else {
-            (free, slope)
+            free
         }
     }
 
-    fn poisson(&self, scale: f64) -> (f64, f64) {
-        // At scale 1 a straight line would have x = pace · reach there, and half its square.
+    fn poisson(&self, scale: f64) -> Point {
+        // At this scale a straight line would have that x, and half its square for a marginal.
         let line = scale * self.pace * self.reach;
-        let x = x_of_marginal(line * line / 2.0);
-        if x.is_infinite() {
-            return (x, 0.0);
+        let marginal = line * line / 2.0;
+        let x = x_of_marginal(marginal);
+        if x.is_infinite() || x < 1e-3 {
+            return Point::new(x / self.pace, 1.0);
         }
-        let fall = (-x).exp();
-        let slope = if x < 1e-6 { line } else { line * line / (x * fall) };
-        (x / self.pace, slope / (scale * self.pace))
+        // e⁻ˣ is known from the marginal, and with it all else: no need to compute it again.
+        let fall = (1.0 - marginal) / (1.0 + x);
+        Point {
+            interval: x / self.pace,
+            growth: line * line / (x * x * fall),
+            stale: Some((
+                self.mass * (x * x - marginal) / (x * (1.0 + x)),
+                self.mass * marginal / x,
+            )),
+        }
     }
 
-    /// aN s at an interval, in elements, and how fast it grows with it.
-    fn staleness(&self, interval: f64) -> Sum {
+    /// aN s at a point, in elements, and its derivative by the logarithm of the interval.
+    fn staleness(&self, point: &Point) -> (f64, f64) {
         // Nothing times an endless interval is nothing.
         if self.pace <= 0.0 || self.mass <= 0.0 {
-            return Sum::default();
+            return (0.0, 0.0);
         }
-        let x = self.pace * interval;
-        Sum {
-            value: self.mass * self.model.staleness(x),
-            slope: self.mass * self.pace * self.model.slope(x),
-        }
+        point.stale.unwrap_or_else(|| {
+            let x = self.pace * point.interval;
+            let slope = if 0.0 < point.growth { x * self.model.slope(x) } else { 0.0 };
+            (self.mass * self.model.staleness(x), self.mass * slope)
+        })
     }
 
     /// Expected stale elements, weighted.
     pub(super) fn stale(&self, interval: f64) -> f64 {
-        self.staleness(interval).value
+        self.staleness(&Point::new(interval, 0.0)).0
     }
 
     /// The interval at which `share` of this source's elements is stale by itself.
@@ -208,8 +237,8 @@ impl Scale {
     /// Finds the scale at which the goal is reached; the search starts at `guess`.
     pub(super) fn find(terms: &[Term], shape: Shape, goal: Goal, guess: Self) -> (Self, Reached) {
         let slack = TOLERANCE * goal.target().abs();
-        let at = |scale| goal.sum(terms, |term| term.interval_at(shape, scale));
-        let (least, most) = (at(0.0).value, at(f64::INFINITY).value);
+        let at = |scale| goal.sum(terms, |term| term.at(shape, scale));
+        let (least, most) = (at(0.0).off, at(f64::INFINITY).off);
         if most <= slack {
             let reached = if most < -slack { Reached::AllLongest } else { Reached::Exactly };
             return (Self::exactly(f64::INFINITY), reached);
@@ -218,16 +247,18 @@ impl Scale {
             let reached = if slack < least { Reached::AllShortest } else { Reached::Exactly };
             return (Self::exactly(0.0), reached);
         }
-        let (low, high) = root(at, guess.low, slack);
+        let guess = if guess.low.is_normal() { guess.low } else { goal.guess(terms, shape) };
+        let (low, high) = root(at, goal.target(), guess, slack);
         let mut found = Self { low, high, share: 0.0 };
         let (mut least, mut most) = (0.0, 1.0);
         while low < high && least < most {
             found.share = f64::midpoint(least, most);
-            let value = goal.sum(terms, |term| (term.interval(shape, found), 0.0)).value;
-            if value.abs() <= slack || most - least <= f64::EPSILON {
+            let mixed = |term: &Term| Point::new(term.interval(shape, found), 0.0);
+            let off = goal.sum(terms, mixed).off;
+            if off.abs() <= slack || most - least <= f64::EPSILON {
                 break;
             }
-            if value < 0.0 { least = found.share } else { most = found.share }
+            if off < 0.0 { least = found.share } else { most = found.share }
         }
         (found, Reached::Exactly)
     }
@@ -240,47 +271,62 @@ impl Goal {
         }
     }
 
-    /// How far the sum is from the target, below 0 where intervals should be longer; `interval` gives a
-    /// term's interval and how fast it grows.
-    fn sum(self, terms: &[Term], interval: impl Fn(&Term) -> (f64, f64)) -> Sum {
-        let mut sum = Sum::default();
-        for term in terms {
-            let (interval, growth) = interval(term);
-            let part = match self {
-                Self::Staleness(_) => term.staleness(interval),
-                Self::Pulls(_) => Sum { value: interval.recip(), slope: interval.powi(2).recip() },
-            };
-            sum.value += part.value;
-            // Nothing times an endless growth is nothing.
-            sum.slope += if 0.0 < growth { part.slope * growth } else { 0.0 };
+    /// The scale at which the goal would be reached on straight lines without bounds.
+    fn guess(self, terms: &[Term], shape: Shape) -> f64 {
+        let (mut stale, mut pulls) = (0.0, 0.0);
+        for term in terms.iter().filter(|it| it.reach.is_finite()) {
+            let reach = if shape == Shape::Uniform { 1.0 } else { term.reach };
+            stale += term.mass * term.pace * reach / 2.0;
+            pulls += reach.recip();
         }
         match self {
-            Self::Staleness(target) => Sum { value: sum.value - target, ..sum },
-            Self::Pulls(target) => Sum { value: target - sum.value, ..sum },
+            Self::Staleness(target) => target / stale,
+            Self::Pulls(target) => pulls / target,
         }
+    }
+
+    /// The sum that the goal is about, when each term is at its `point`.
+    fn sum(self, terms: &[Term], point: impl Fn(&Term) -> Point) -> Sum {
+        let mut sum = Sum::default();
+        for term in terms {
+            let point = point(term);
+            let (value, slope) = match self {
+                Self::Staleness(_) => term.staleness(&point),
+                Self::Pulls(_) => (point.interval.recip(), -point.interval.recip()),
+            };
+            sum.value += value;
+            // Nothing times an endless growth is nothing.
+            sum.slope += if 0.0 < point.growth { slope * point.growth } else { 0.0 };
+        }
+        sum.off = match self {
+            Self::Staleness(target) => sum.value - target,
+            Self::Pulls(target) => target - sum.value,
+        };
+        sum
     }
 }
 
 /// Where a sum grows from below 0 to above 0: a point twice, or two neighbors, in order.
 ///
-/// Newton's steps while they stay in the bracket and get on, halves of it otherwise.
-fn root(sum: impl Fn(f64) -> Sum, guess: f64, slack: f64) -> (f64, f64) {
+/// Newton's steps, of logarithms, since the sums are all but powers of the scale, as long as they stay in
+/// the bracket and get on; halves of it otherwise.
+fn root(sum: impl Fn(f64) -> Sum, target: f64, guess: f64, slack: f64) -> (f64, f64) {
     let (mut low, mut high) = (0.0, f64::INFINITY);
     let mut at = if guess.is_normal() && 0.0 < guess { guess } else { 1.0 };
     let (mut stride, mut before) = (4.0, f64::INFINITY);
     for _ in 0..STEPS_MAX {
-        let Sum { value, slope } = sum(at);
-        if value.abs() <= slack {
+        let Sum { off, value, slope } = sum(at);
+        if off.abs() <= slack {
             return (at, at);
         }
-        if value < 0.0 {
+        if off < 0.0 {
             low = at
         } else {
             high = at
         }
-        let newton = at - value / slope;
-        let gets_on = value.abs() <= 0.5 * before;
-        before = value.abs();
+        let newton = at * ((target / value).ln() * value / slope).exp();
+        let gets_on = off.abs() <= 0.5 * before;
+        before = off.abs();
         at = if low < newton && newton < high && newton.is_finite() && gets_on {
             newton
         } else if high.is_infinite() {
