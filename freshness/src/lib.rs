@@ -13,6 +13,7 @@ pub mod interval;
 pub mod metrics;
 pub mod queue;
 pub mod rate;
+pub mod simulate;
 
 pub use interval::{Bounds, Model, Plan, Policy, Source, Workload, plan};
 pub use metrics::Costs;

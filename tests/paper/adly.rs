@@ -3,7 +3,7 @@
 //! Expected values: the paper's text where it prints a number, and otherwise an independent
 //! evaluation of its formulas (`oap_expected.json`, ids as given at each list). Units are days.
 
-use freshness::interval::{Limits, Workload, individual, oap, uniform};
+use freshness::interval::{Bounds, Model, Plan, Policy, Source, Workload, plan};
 use freshness::metrics::{Costs, cost, cost_minimal, freshness, freshness_of};
 
 /// Table 1: (λ a day, N).
@@ -13,8 +13,6 @@ const TYPES: [(f64, u64); 4] =
 const COSTS: Costs = Costs { update: 0.1, pull: 50.0 };
 /// §5: T, in days.
 const PERIOD: f64 = 1.0;
-const FREE: Limits = Limits { rate_min: 0.0, interval_min: 1e-9, interval_max: 1e9 };
-
 /// A thousand repositories, so many of each type.
 fn mix(counts: [usize; 4]) -> Vec<Workload> {
     let of = |(rate, elements), count| std::iter::repeat_n(Workload { rate, elements }, count);
@@ -39,17 +37,34 @@ fn check(what: &str, found: f64, expected: f64, tolerance: f64) {
     assert!((found - expected).abs() <= tolerance, "{what}: {found} against {expected}");
 }
 
+/// The plan by the paper's equations, for pulls that cost 50.
+fn printed(workloads: &[Workload], policy: Policy, bounds: Bounds) -> Plan {
+    let source = |it: &Workload| Source {
+        pull_cost: COSTS.pull,
+        ..Source::new(it.rate, it.elements, bounds)
+    };
+    plan(&workloads.iter().map(source).collect::<Vec<_>>(), policy, Model::Printed)
+}
+
+fn oap(workloads: &[Workload], theta: f64) -> Vec<f64> {
+    printed(workloads, Policy::Optimal { theta }, Bounds::FREE).intervals
+}
+
+fn uniform(workloads: &[Workload], theta: f64) -> f64 {
+    printed(workloads, Policy::Uniform { theta }, Bounds::FREE).intervals[0]
+}
+
 /// Cost of `intervals` over the cost of OAP(θ).
 fn over_oap(workloads: &[Workload], intervals: &[f64], theta: f64) -> f64 {
     cost(workloads, intervals, COSTS, PERIOD)
-        / cost(workloads, &oap(workloads, theta, FREE), COSTS, PERIOD)
+        / cost(workloads, &oap(workloads, theta), COSTS, PERIOD)
 }
 
 #[test]
 fn eq_3_reaches_theta_at_the_cost_of_eq_4() {
     for workloads in [t1_and_t4(750), majority(0), majority(2)] {
         for theta in [0.5, 0.9, 0.95, 0.98] {
-            let intervals = oap(&workloads, theta, FREE);
+            let intervals = oap(&workloads, theta);
             check("freshness", freshness(&workloads, &intervals), theta, 1e-9);
             let least = cost_minimal(&workloads, theta, COSTS, PERIOD);
             check("cost", cost(&workloads, &intervals, COSTS, PERIOD) / least, 1.0, 1e-9);
@@ -133,7 +148,11 @@ fn figure_6_each_source_for_itself_costs_up_to_36_percent_more() {
         (0.95, 4, 1.035_024),
     ] {
         let workloads = majority(of);
-        let found = over_oap(&workloads, &individual(&workloads, theta), theta);
+        let found = over_oap(
+            &workloads,
+            &printed(&workloads, Policy::Individual { theta }, Bounds::FREE).intervals,
+            theta,
+        );
         check("fig. 6", found, expected, 0.0005);
     }
 }
@@ -144,7 +163,7 @@ fn the_freshness_of_one_source_may_fall_below_0() {
     let workloads = majority(2);
     let t2 = Workload { rate: 500.0, elements: 1_000 };
     for (theta, expected) in [(0.5, -0.164_367), (0.6, 0.068_507), (0.7, 0.301_38)] {
-        let intervals = oap(&workloads, theta, FREE);
+        let intervals = oap(&workloads, theta);
         // The first hundred are T1.
         check("F of a T2", freshness_of(t2, intervals[100]), expected, 0.0005);
     }
@@ -158,7 +177,8 @@ fn bounded_intervals_solve_the_bounded_problem() {
     let mut workloads = mix([1, 1, 1, 1]);
     workloads.push(Workload { rate: 0.0, elements: 5_000 });
     let solve = |theta, interval_min, interval_max| {
-        oap(&workloads, theta, Limits { rate_min: 0.0, interval_min, interval_max })
+        let bounds = Bounds { interval_min, interval_max };
+        printed(&workloads, Policy::Optimal { theta }, bounds).intervals
     };
     let pulls = |intervals: &[f64]| intervals.iter().map(|it| 50.0 / it).sum::<f64>();
 
