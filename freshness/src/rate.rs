@@ -326,7 +326,7 @@ impl State {
         const SUM_SECS_MAX: f64 = 1e18;
         /// Above every rate that pulls can make.
         const RATE_MAX: f64 = 1e24;
-        let sum = |secs: f64| secs.max(0.0).min(SUM_SECS_MAX);
+        let sum = |secs| held(secs, SUM_SECS_MAX);
         let pending_secs = sum(self.pending_secs);
         let exposure_min = pending_secs / CHANGES_PER_RECORD_MAX;
         Self {
@@ -336,7 +336,9 @@ impl State {
             memory_secs: sum(self.memory_secs),
             pending_secs,
             pending_exposure_secs: self.pending_exposure_secs.max(exposure_min).min(pending_secs),
-            dispersion: self.dispersion.max(0.0).min(DISPERSION_MAX),
+            dispersion: Some(self.dispersion)
+                .filter(|it| !it.is_nan())
+                .map_or(0.0, |it| it.clamp(0.0, DISPERSION_MAX)),
             ..self
         }
     }
@@ -383,7 +385,12 @@ pub fn prior(known: &[Workload], elements: u64) -> f64 {
 
 /// A time that a pull may have taken, in seconds; 0 for what is no number.
 fn seconds(secs: f64) -> f64 {
-    secs.max(0.0).min(ELAPSED_SECS_MAX)
+    held(secs, ELAPSED_SECS_MAX)
+}
+
+/// The nearest number from 0 to `max`; 0 for what is no number.
+fn held(number: f64, max: f64) -> f64 {
+    if number.is_nan() { 0.0 } else { number.clamp(0.0, max) }
 }
 
 #[cfg(test)]
