@@ -17,4 +17,4 @@ pub mod rate;
 pub use interval::{Limits, Workload, oap};
 pub use metrics::Costs;
 pub use queue::DueQueue;
-pub use rate::Estimator;
+pub use rate::{Estimator, Gain, Method};
