@@ -156,6 +156,21 @@ fn a_source_that_changed_altogether_has_a_finite_rate() {
     check("datestamps", one(Method::Datestamps, dated), 800.0, 1e-9);
 }
 
+/// Changes and times are each remembered by 1 − g, so that a long pull counts for more.
+#[test]
+fn datestamps_are_put_together_in_decayed_sums() {
+    let mut estimator = started(Method::Datestamps, Gain::Fixed(0.25));
+    let (mut changes, mut exposure) = (0.0, 0.0);
+    for (updates, secs, ages) in [(10, 1.0, 4.0), (0, 2.0, 0.0), (400, 30.0, 5_000.0)] {
+        let (elements, ages_secs) = (Some(ELEMENTS), Some(ages));
+        estimator.handle(Pull { updates, elements, elapsed_secs: secs, ages_secs });
+        changes = 0.75 * changes + updates as f64;
+        exposure = 0.75 * exposure + ages + (ELEMENTS - updates) as f64 * secs;
+        let expected = ELEMENTS as f64 * changes / exposure;
+        check("rate", estimator.rate().unwrap(), expected, 1e-9 * expected);
+    }
+}
+
 /// Ids `est.sim.ratio.naive.*`, and that the others are not off.
 #[test]
 fn records_that_change_twice_are_missed_by_the_paper_s_sample_alone() {
