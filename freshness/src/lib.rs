@@ -18,4 +18,4 @@ pub mod simulate;
 pub use interval::{Bounds, Model, Plan, Policy, Source, Workload, plan};
 pub use metrics::Costs;
 pub use queue::DueQueue;
-pub use rate::Estimator;
+pub use rate::{Estimator, Gain, Method};

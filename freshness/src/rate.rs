@@ -1,7 +1,8 @@
 //! How fast a source changes, from what its pulls bring.
 //!
 //! Source: Adly §4, after Jacobson: `λ = (1 − g) λ_before + g λ_sample`, where the sample is the
-//! updates that a pull brought over the time in which they gathered.
+//! updates that a pull brought over the time in which they gathered. Cho and Garcia-Molina,
+//! "Estimating frequency of change", for the two better samples of [`Method`].
 //!
 //! # Differences from the paper
 //!
@@ -13,58 +14,210 @@
 //! * The first pull brings everything there is, not updates: it starts the clock and gives no sample.
 //! * The first sample is the first estimate, there being none to move from.
 //! * Pulls that follow each other within a fraction of a second (a followed source) are put together
-//!   until they make a sample of [`SAMPLE_SECS_MIN`].
+//!   until they make a sample of [`SAMPLE_SECS_MIN`]; [`Gain::Settling`] also puts together pulls of
+//!   few changes, of which each alone would make the rate jump.
+//! * A record that changed twice between two pulls is one update. The paper's sample misses the first
+//!   change and is low by (1 − e^−x)/x when the average record changes x times; the other methods make
+//!   up for it.
+//! * The estimate says how sure it is. A rate without doubt makes a source of one lucky day wait as
+//!   long as one that was quiet for a year.
+//!
+//! Every method divides the updates of a pull by a time, its exposure: the time that went by, less
+//! what could not be seen of it. All that follows, pooling, gain and doubt, is the same for each.
+//!
+//! Numbers from outside may be anything. What is not a number, negative or endless is taken for the
+//! nearest that makes sense, and every answer is finite.
 //!
 //! Sans-I/O.
+
+mod exposure;
+
+pub use exposure::CHANGES_PER_RECORD_MAX;
 
 use crate::interval::Workload;
 
 /// Gain that Jacobson and the paper suggest.
 pub const GAIN_DEFAULT: f64 = 0.25;
 
+/// Least gain: an estimate that remembers some thousand samples.
+pub const GAIN_MIN: f64 = 0.001;
+
 /// Shortest time that makes a sample, in seconds.
 pub const SAMPLE_SECS_MIN: f64 = 0.5;
+
+/// Changes, found or expected, that make a sample of [`Gain::Settling`].
+pub const SAMPLE_CHANGES_MIN: f64 = 8.0;
+
+/// Longest time between two pulls that is believed, in seconds (30 years): a clock that jumps must
+/// not make a rate vanish.
+pub const ELAPSED_SECS_MAX: f64 = 1e9;
+
+/// Most changes that are taken to come at once.
+const DISPERSION_MAX: f32 = 1e18;
 
 /// Updates a second and element that a source is taken to have when nothing is known of any source:
 /// a tenth of its elements a day, as the slower types of Adly's table 1.
 pub const PRIOR_PER_ELEMENT: f64 = 0.1 / 86_400.0;
 
+/// How the updates of a pull become a rate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Method {
+    /// The paper's: updates over time. Right for sources that count every change, low for those
+    /// that show a record once however often it changed.
+    #[default]
+    Ewma,
+    /// From how many records did *not* change: `−N ln((N − U + 0.5) / (N + 0.5)) / I`, finite even
+    /// when all did. Moved by the gain as [`Ewma`](Self::Ewma). Needs N.
+    BiasReduced,
+    /// From when each changed record changed last, the maximum of likelihood:
+    /// `N U / (Σ ages + (N − U) I)`, over decayed sums of the changes and of the times below them, so
+    /// that a longer pull counts for more. Needs N and ages; a pull without ages is taken as
+    /// [`BiasReduced`](Self::BiasReduced).
+    Datestamps,
+}
+
+/// How far a sample moves the estimate, and what is a sample. The number lies above 0 and at most at
+/// 1; others are brought to the nearest, what is no number to [`GAIN_DEFAULT`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Gain {
+    /// As the paper has it: each pull is a sample, and each but the first moves the estimate by this.
+    Fixed(f64),
+    /// Pulls are put together until they hold [`SAMPLE_CHANGES_MIN`] changes, found or expected. A
+    /// sample moves the estimate by its share of the time remembered, and at least by this: at first
+    /// the estimate is about the plain mean, then it forgets. Before there is a sample, what the
+    /// pulls have brought so far is the estimate.
+    Settling(f64),
+}
+
+impl Default for Gain {
+    fn default() -> Self {
+        Self::Fixed(GAIN_DEFAULT)
+    }
+}
+
+impl Gain {
+    fn value(self) -> f64 {
+        let (Self::Fixed(gain) | Self::Settling(gain)) = self;
+        if gain.is_nan() { GAIN_DEFAULT } else { gain.clamp(GAIN_MIN, 1.0) }
+    }
+
+    /// Changes that make a sample.
+    fn changes_min(self) -> f64 {
+        match self {
+            Self::Fixed(_) => 0.0,
+            Self::Settling(_) => SAMPLE_CHANGES_MIN,
+        }
+    }
+}
+
+/// What an [`Estimator`] goes by.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rules {
+    /// How updates become a rate.
+    pub method: Method,
+    /// How far a sample moves the estimate.
+    pub gain: Gain,
+    /// Shortest time that makes a sample, in seconds; [`SAMPLE_SECS_MIN`] if that is longer.
+    pub sample_secs_min: f64,
+}
+
+impl Default for Rules {
+    /// The paper's method and gain.
+    fn default() -> Self {
+        Self { method: Method::default(), gain: Gain::default(), sample_secs_min: SAMPLE_SECS_MIN }
+    }
+}
+
+/// What one pull tells of the time since the pull before.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Pull {
+    /// Records that changed, each counted once if the source does so: U.
+    pub updates: u64,
+    /// Records at the source now, N, if it says.
+    pub elements: Option<u64>,
+    /// Time since the pull before, in seconds: I.
+    pub elapsed_secs: f64,
+    /// Sum of the ages of the changed records at the moment of the pull, in seconds, if the source
+    /// gives datestamps. An age lies between 0 and I, and the sum is held to that.
+    pub ages_secs: Option<f64>,
+}
+
 /// The state of an [`Estimator`], as plain numbers to store.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct State {
-    /// The estimate, in updates a second.
+    /// The estimate, in updates a second; `None` before the first sample. 0 is a rate.
     pub rate: Option<f64>,
-    /// Pulls so far, the first one included.
-    pub pulls: u64,
+    /// Time of a plain count that would be as good, if changes came one by one, in seconds; 0 if
+    /// nothing is known of it.
+    pub sure_secs: f64,
+    /// Decayed sum of the times by which the samples were divided, in seconds.
+    pub memory_secs: f64,
     /// Updates of pulls that do not yet make a sample.
     pub pending_updates: u64,
     /// Time over which those gathered, in seconds.
     pub pending_secs: f64,
+    /// Time by which they are to be divided, in seconds; not above `pending_secs`.
+    pub pending_exposure_secs: f64,
+    /// Pulls so far, the first one included.
+    pub pulls: u32,
+    /// How many changes come at once: decayed mean of the squared error of a sample, over what it
+    /// were if changes came one by one.
+    pub dispersion: f32,
 }
 
-/// Estimates one source's update rate.
+/// A rate, and how sure it is.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Estimator {
-    gain: f64,
-    state: State,
+pub struct Estimate {
+    /// The rate λ, in updates a second; finite, not negative.
+    pub rate: f64,
+    /// The rate is as sure as that of a source whose changes come one by one and were counted for
+    /// this time, in seconds; 0 when nothing is known of how the rate was found.
+    pub secs: f64,
 }
 
-impl Default for Estimator {
-    fn default() -> Self {
-        Self::new(GAIN_DEFAULT)
+impl Estimate {
+    /// Number of independent changes behind the rate: its relative error is about one over the root
+    /// of it. Beyond two changes a record and pull [`Method::BiasReduced`] claims too many (at
+    /// N = U = 1,000 thirty times as many as there are).
+    pub fn changes(&self) -> f64 {
+        self.rate * self.secs
+    }
+
+    /// Standard deviation of the rate, in updates a second; finite and above 0 even if nothing
+    /// changed yet. `None` when nothing is known of how the rate was found.
+    pub fn deviation(&self) -> Option<f64> {
+        (self.secs > 0.0).then(|| (self.changes() + 0.5).sqrt() / self.secs)
+    }
+
+    /// The rate to reckon with, in updates a second: half a change more than were found. Not 0, as
+    /// long as anything is known of how the rate was found: a source without a change in T seconds is
+    /// taken to change at 1 / 2T.
+    pub fn careful(&self) -> f64 {
+        if self.secs > 0.0 { self.rate + 0.5 / self.secs } else { self.rate }
     }
 }
 
+/// Estimates one source's update rate.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Estimator {
+    rules: Rules,
+    state: State,
+}
+
 impl Estimator {
-    /// An estimator that has seen no pull. `gain` lies above 0 and at most at 1.
+    /// An estimator by the paper's rules that has seen no pull; for `gain` see [`Gain`].
     pub fn new(gain: f64) -> Self {
         Self::with_state(gain, State::default())
     }
 
-    /// An estimator that goes on from a stored state.
+    /// An estimator by the paper's rules that goes on from a stored state.
     pub fn with_state(gain: f64, state: State) -> Self {
-        debug_assert!(gain > 0.0 && gain <= 1.0, "gain {gain} is not in 0..=1");
-        Self { gain, state }
+        Self::with_rules(Rules { gain: Gain::Fixed(gain), ..Rules::default() }, state)
+    }
+
+    /// An estimator that goes on from a stored state; the rules may be others than before.
+    pub fn with_rules(rules: Rules, state: State) -> Self {
+        Self { rules, state: state.checked() }
     }
 
     /// What to store.
@@ -72,39 +225,151 @@ impl Estimator {
         self.state
     }
 
-    /// Takes in a pull that brought `updates` and came `elapsed_secs` after the one before.
-    ///
-    /// Of the first pull, both numbers are ignored. A pull that failed is not handed in: its updates
-    /// come with the next one that succeeds, and so does its time.
+    /// Takes in a pull of which no more is known than that it brought `updates` and came
+    /// `elapsed_secs` after the one before; see [`handle`](Self::handle).
     pub fn handle_pull(&mut self, updates: u64, elapsed_secs: f64) {
+        self.handle(Pull { updates, elapsed_secs, ..Pull::default() });
+    }
+
+    /// Takes in a pull.
+    ///
+    /// Of the first pull, all numbers are ignored. A pull that failed is not handed in: its updates
+    /// come with the next one that succeeds, and so does its time.
+    pub fn handle(&mut self, pull: Pull) {
+        self.state.pulls = self.state.pulls.saturating_add(1);
+        if self.state.pulls == 1 {
+            return;
+        }
+        let secs = seconds(pull.elapsed_secs);
+        let exposure = exposure::secs(self.rules.method, Pull { elapsed_secs: secs, ..pull });
         let state = &mut self.state;
-        state.pulls += 1;
-        if state.pulls == 1 {
-            return;
+        state.pending_updates = state.pending_updates.saturating_add(pull.updates);
+        state.pending_secs += secs;
+        state.pending_exposure_secs += exposure;
+        if self.is_sample() {
+            self.take_sample();
         }
-        state.pending_updates += updates;
-        state.pending_secs += elapsed_secs.max(0.0);
-        if state.pending_secs < SAMPLE_SECS_MIN {
-            return;
-        }
-        let sample = state.pending_updates as f64 / state.pending_secs;
-        state.rate = Some(match state.rate {
-            None => sample,
-            Some(before) => (1.0 - self.gain) * before + self.gain * sample,
-        });
-        (state.pending_updates, state.pending_secs) = (0, 0.0);
     }
 
     /// Forgets that there was a pull before: the next one brings everything there is (the source
     /// answered with a snapshot). The estimate stays.
     pub fn handle_restart(&mut self) {
         self.state.pulls = 0;
-        (self.state.pending_updates, self.state.pending_secs) = (0, 0.0);
+        self.state.clear_pending();
     }
 
-    /// The rate, in updates a second; `None` before the first sample.
+    /// The rate, in updates a second; `None` before the first sample. 0 is a rate: the source was
+    /// watched and did not change.
     pub fn rate(&self) -> Option<f64> {
-        self.state.rate
+        self.estimate().map(|it| it.rate)
+    }
+
+    /// The rate and how sure it is; `None` before the first sample.
+    pub fn estimate(&self) -> Option<Estimate> {
+        let state = &self.state;
+        match state.rate {
+            Some(rate) => Some(Estimate {
+                rate,
+                secs: state.sure_secs / f64::from(state.dispersion).max(1.0),
+            }),
+            None if self.is_long_enough() => {
+                Some(Estimate { rate: state.pending_rate(), secs: state.pending_exposure_secs })
+            }
+            None => None,
+        }
+    }
+
+    /// Whether the pending pulls cover the time that a sample has to.
+    fn is_long_enough(&self) -> bool {
+        seconds(self.rules.sample_secs_min).max(SAMPLE_SECS_MIN) <= self.state.pending_secs
+    }
+
+    fn is_sample(&self) -> bool {
+        let state = &self.state;
+        let expected = state.rate.unwrap_or_default() * state.pending_exposure_secs;
+        let changes = expected.max(state.pending_updates as f64);
+        self.is_long_enough() && self.rules.gain.changes_min() <= changes
+    }
+
+    /// Moves the estimate by the pending pulls.
+    fn take_sample(&mut self) {
+        let gain = self.rules.gain.value();
+        let state = &mut self.state;
+        let (sample, exposure) = (state.pending_rate(), state.pending_exposure_secs);
+        let decayed = state.rate.map_or(0.0, |_| (1.0 - gain) * state.memory_secs);
+        let share = exposure / (decayed + exposure);
+        let weight = match (self.rules.method, self.rules.gain) {
+            _ if state.rate.is_none() => 1.0,
+            (Method::Datestamps, _) => share,
+            (Method::Ewma | Method::BiasReduced, Gain::Fixed(_)) => gain,
+            (Method::Ewma | Method::BiasReduced, Gain::Settling(_)) => share.max(gain),
+        };
+        state.disperse(weight);
+        state.memory_secs = decayed + exposure;
+        // Of independent samples, each with the variance λ over its time, weighted.
+        let doubt = weight * weight / exposure;
+        state.sure_secs = if state.sure_secs > 0.0 {
+            ((1.0 - weight) * (1.0 - weight) / state.sure_secs + doubt).recip()
+        } else {
+            exposure
+        };
+        let before = state.rate.unwrap_or_default();
+        state.rate = Some((1.0 - weight) * before + weight * sample);
+        state.clear_pending();
+    }
+}
+
+impl State {
+    /// The nearest state that makes sense: stored numbers are foreign ones.
+    fn checked(self) -> Self {
+        /// Above every sum of times that pulls can make.
+        const SUM_SECS_MAX: f64 = 1e18;
+        /// Above every rate that pulls can make.
+        const RATE_MAX: f64 = 1e24;
+        let sum = |secs| held(secs, SUM_SECS_MAX);
+        let pending_secs = sum(self.pending_secs);
+        let exposure_min = pending_secs / CHANGES_PER_RECORD_MAX;
+        Self {
+            rate: self.rate.filter(|it| !it.is_nan()).map(|it| it.clamp(0.0, RATE_MAX)),
+            // What is sure of next to no time is not known to be sure of anything.
+            sure_secs: Some(sum(self.sure_secs)).filter(|it| *it > 1e-9).unwrap_or_default(),
+            memory_secs: sum(self.memory_secs),
+            pending_secs,
+            pending_exposure_secs: self.pending_exposure_secs.max(exposure_min).min(pending_secs),
+            dispersion: Some(self.dispersion)
+                .filter(|it| !it.is_nan())
+                .map_or(0.0, |it| it.clamp(0.0, DISPERSION_MAX)),
+            ..self
+        }
+    }
+
+    /// The sample that the pending pulls make, in updates a second.
+    fn pending_rate(&self) -> f64 {
+        self.pending_updates as f64 / self.pending_exposure_secs
+    }
+
+    fn clear_pending(&mut self) {
+        (self.pending_updates, self.pending_secs, self.pending_exposure_secs) = (0, 0.0, 0.0);
+    }
+
+    /// Compares the pending pulls with what the estimate expected of them. Changes that come one by
+    /// one miss it by the root of their number, changes that come B at once by √B times as much.
+    fn disperse(&mut self, weight: f64) {
+        let (Some(rate), true) = (self.rate, self.sure_secs > 0.0) else {
+            self.dispersion = 1.0;
+            return;
+        };
+        let (found, secs) = (self.pending_updates as f64, self.pending_exposure_secs);
+        let expected = rate * secs;
+        // Half a change more, as in `Estimate::careful`; the estimate itself is off, too.
+        let variance = (rate + 0.5 / self.sure_secs) * secs * (1.0 + secs / self.sure_secs);
+        let error = found - expected;
+        // They cannot have come in larger pieces than in one.
+        let squared = (error * error / variance).min(found.max(expected).max(1.0));
+        let mean = (1.0 - weight) * f64::from(self.dispersion) + weight * squared;
+        #[expect(clippy::cast_possible_truncation, reason = "a rough number, held to its bound")]
+        let mean = mean.min(f64::from(DISPERSION_MAX)) as f32;
+        self.dispersion = mean;
     }
 }
 
@@ -113,75 +378,20 @@ impl Estimator {
 pub fn prior(known: &[Workload], elements: u64) -> f64 {
     let rates: f64 = known.iter().map(|it| it.rate).sum();
     let all: f64 = known.iter().map(|it| it.elements as f64).sum();
-    let each = if rates > 0.0 && all > 0.0 { rates / all } else { PRIOR_PER_ELEMENT };
+    let each =
+        if rates > 0.0 && rates.is_finite() && all > 0.0 { rates / all } else { PRIOR_PER_ELEMENT };
     each * elements.max(1) as f64
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Hands in pulls and compares the estimates, `-` for none.
-    fn check(gain: f64, pulls: &[(u64, f64)], expected: &str) {
-        let mut estimator = Estimator::new(gain);
-        let seen: Vec<String> = pulls
-            .iter()
-            .map(|(updates, secs)| {
-                estimator.handle_pull(*updates, *secs);
-                estimator.rate().map_or_else(|| "-".to_owned(), |rate| format!("{rate}"))
-            })
-            .collect();
-        assert_eq!(seen.join(" "), expected);
-    }
-
-    #[test]
-    fn the_first_full_harvest_is_no_sample() {
-        check(0.25, &[(1_000_000, 1.0), (8, 4.0)], "- 2");
-    }
-
-    #[test]
-    fn the_estimate_moves_by_the_gain() {
-        check(0.25, &[(9, 0.0), (4, 1.0), (8, 1.0), (0, 1.0)], "- 4 5 3.75");
-    }
-
-    #[test]
-    fn the_time_that_went_by_counts() {
-        check(0.5, &[(0, 0.0), (10, 10.0), (30, 10.0)], "- 1 2");
-    }
-
-    #[test]
-    fn empty_pulls_never_reach_0() {
-        let mut estimator = Estimator::default();
-        estimator.handle_pull(0, 0.0);
-        estimator.handle_pull(100, 1.0);
-        for _ in 0..20 {
-            estimator.handle_pull(0, 1.0);
-        }
-        assert!(estimator.rate() > Some(0.0));
-    }
-
-    #[test]
-    fn pulls_close_together_make_one_sample() {
-        check(0.25, &[(0, 0.0), (1, 0.25), (1, 0.25), (1, 0.25)], "- - 4 4");
-        check(0.25, &[(0, 0.0), (1, -5.0), (1, 1.0)], "- - 2");
-    }
-
-    #[test]
-    fn a_restart_keeps_the_estimate() {
-        let mut estimator = Estimator::default();
-        estimator.handle_pull(7, 1.0);
-        estimator.handle_pull(7, 1.0);
-        estimator.handle_restart();
-        estimator.handle_pull(1_000, 1.0);
-        assert_eq!(estimator.rate(), Some(7.0));
-        assert_eq!(Estimator::with_state(0.25, estimator.state()), estimator);
-    }
-
-    #[test]
-    fn a_new_source_is_taken_to_be_like_the_others() {
-        let known = [Workload { rate: 1.0, elements: 50 }, Workload { rate: 3.0, elements: 50 }];
-        assert!((prior(&known, 200) - 8.0).abs() < 1e-12);
-        assert!((prior(&[], 864_000) - 1.0).abs() < 1e-12);
-        assert!(prior(&[], 0) > 0.0);
-    }
+/// A time that a pull may have taken, in seconds; 0 for what is no number.
+fn seconds(secs: f64) -> f64 {
+    held(secs, ELAPSED_SECS_MAX)
 }
+
+/// The nearest number from 0 to `max`; 0 for what is no number.
+fn held(number: f64, max: f64) -> f64 {
+    if number.is_nan() { 0.0 } else { number.clamp(0.0, max) }
+}
+
+#[cfg(test)]
+mod tests;
