@@ -7,7 +7,7 @@
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 #![allow(clippy::print_stdout, reason = "theirs beside ours, for who asks with --nocapture")]
 
-use freshness::interval::{Limits, Workload, oap, uniform};
+use freshness::interval::{Bounds, Model, Policy, Source, Workload, plan};
 use freshness::metrics::{Costs, cost, cost_minimal, freshness};
 use freshness::queue::DueQueue;
 use freshness::rate::Estimator;
@@ -41,9 +41,20 @@ fn majority(of: usize) -> Vec<Workload> {
     mix(counts)
 }
 
+/// The intervals of the paper's equations, without bounds.
+fn planned(workloads: &[Workload], policy: Policy) -> Vec<f64> {
+    let source = |it: &Workload| Source::new(it.rate, it.elements, Bounds::FREE);
+    plan(&workloads.iter().map(source).collect::<Vec<_>>(), policy, Model::Printed).intervals
+}
+
+/// UAP.
+fn uniform(workloads: &[Workload], theta: f64) -> f64 {
+    planned(workloads, Policy::Uniform { theta })[0]
+}
+
 /// OAP(θ) without bounds.
 fn optimal(workloads: &[Workload], theta: f64) -> Vec<f64> {
-    oap(workloads, theta, Limits { rate_min: 0.0, interval_min: 0.0, interval_max: f64::INFINITY })
+    planned(workloads, Policy::Optimal { theta })
 }
 
 /// C_H over a day.
