@@ -13,8 +13,10 @@ pub mod interval;
 pub mod metrics;
 pub mod queue;
 pub mod rate;
+pub mod study;
 
 pub use interval::{Limits, Workload, oap};
 pub use metrics::Costs;
 pub use queue::DueQueue;
 pub use rate::Estimator;
+pub use study::Study;
