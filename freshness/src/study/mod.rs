@@ -19,14 +19,17 @@
 //!
 //! Sans-I/O.
 
+pub mod csv;
 mod date;
 pub mod history;
 pub mod log;
 pub mod model;
+pub mod report;
 pub mod synchrony;
 
 pub use date::{AT_SECS_MAX, AT_SECS_MIN, Month};
 pub use history::{Cost, History, Log, Moments, Settings, Status};
 pub use log::{Refused, Study};
 pub use model::{Bounds, Demand, Model, Prediction, predict};
+pub use report::{Class, ClassRow, MonthRow, Overall, Report, SourceMonth, SourceRow};
 pub use synchrony::Synchrony;
