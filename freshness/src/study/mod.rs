@@ -21,6 +21,7 @@
 
 pub mod csv;
 mod date;
+pub mod expect;
 pub mod history;
 pub mod log;
 pub mod model;
@@ -28,6 +29,7 @@ pub mod report;
 pub mod synchrony;
 
 pub use date::{AT_SECS_MAX, AT_SECS_MIN, Month};
+pub use expect::{Estimate, interval_until};
 pub use history::{Cost, History, Log, Moments, Settings, Status};
 pub use log::{Refused, Study};
 pub use model::{Bounds, Demand, Model, Prediction, predict};
