@@ -27,6 +27,7 @@ pub mod log;
 pub mod model;
 pub mod report;
 pub mod synchrony;
+pub mod syndication;
 
 pub use date::{AT_SECS_MAX, AT_SECS_MIN, Month};
 pub use expect::{Estimate, interval_until};
@@ -35,3 +36,4 @@ pub use log::{Refused, Study};
 pub use model::{Bounds, Demand, Model, Prediction, predict};
 pub use report::{Class, ClassRow, MonthRow, Overall, Report, SourceMonth, SourceRow};
 pub use synchrony::Synchrony;
+pub use syndication::{Period, Syndication, SyndicationError};
