@@ -1,4 +1,5 @@
 //! What the papers print, computed again: one module a paper or figure.
 
 mod adly;
+mod liu;
 mod tr_figure3;
