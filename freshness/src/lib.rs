@@ -14,8 +14,10 @@ pub mod metrics;
 pub mod queue;
 pub mod rate;
 pub mod simulate;
+pub mod study;
 
 pub use interval::{Bounds, Model, Plan, Policy, Source, Workload, plan};
 pub use metrics::Costs;
 pub use queue::DueQueue;
 pub use rate::{Estimator, Gain, Method};
+pub use study::Study;

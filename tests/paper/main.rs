@@ -2,4 +2,5 @@
 
 mod adly;
 mod adly_errors;
+mod liu;
 mod tr_figure3;

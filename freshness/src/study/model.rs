@@ -1,0 +1,201 @@
+//! What it costs to stay within an acceptable latency: the uniform and the adaptive model.
+//!
+//! Source: Liu §3, the formula of the update cost and its two examples. Over a period P, with n data
+//! providers, the acceptable latency L and the update frequency f of a provider, we take it to be:
+//!
+//! * uniform model: every provider is asked at the same interval, the latency: `P / L` requests on
+//!   each provider's side and `n P / L` on the harvester's;
+//! * adaptive model: the harvester knows when a provider changes and asks right after it, but no
+//!   more than once in a latency: `P min(f, 1 / L)` on each provider's side, and their sum on the
+//!   harvester's.
+//!
+//! # Differences from the paper
+//!
+//! * The formula itself is not in our copy; this one is the simplest in which latency, number of
+//!   providers and update frequency are what counts, and which gives the examples their sense: with
+//!   a latency of a day, either model makes about a request a day and provider; with a latency of a
+//!   minute and hourly updates, the uniform one makes 60 times as many as the adaptive one.
+//! * Every source may have a latency of its own. The uniform model's one interval is then the least
+//!   of them; [`Model::Latency`] asks each source at its own.
+//! * [`Model::Cycle`] is the paper's harvester as it ran: one after the other, and again.
+//! * No interval is below a floor (politeness), whatever the latency says; a source whose latency is
+//!   below the floor is not kept within it.
+//!
+//! Sans-I/O.
+
+/// Shortest interval that counts, in seconds: what is asked for below it becomes it.
+pub const INTERVAL_SECS_MIN: f64 = 0.001;
+
+/// Longest interval, latency or period that counts, in seconds: some 30,000 years.
+pub const INTERVAL_SECS_MAX: f64 = 1e12;
+
+/// What the models need of a source.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Demand {
+    /// Acceptable latency L, in seconds: how long after an update the copy may still lack it.
+    pub latency: f64,
+    /// Update frequency f, in updates a second; 0 for a source that never changes.
+    pub frequency: f64,
+}
+
+/// Bounds of one source's interval.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bounds {
+    /// Shortest interval, in seconds (politeness).
+    pub interval_min: f64,
+    /// Acceptable latency, in seconds: the longest interval, unless `interval_min` is longer.
+    pub latency: f64,
+}
+
+impl Bounds {
+    /// Brings an interval in seconds within the bounds. What is no number becomes the latency; a
+    /// latency that is none is [`INTERVAL_SECS_MAX`]. The answer is finite and above 0.
+    pub fn bring(self, interval: f64) -> f64 {
+        let floor = seconds(self.interval_min, INTERVAL_SECS_MIN);
+        let latency = seconds(self.latency, INTERVAL_SECS_MAX).max(floor);
+        if interval.is_nan() { latency } else { interval.clamp(floor, latency) }
+    }
+}
+
+/// A synchronization policy.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Model {
+    /// Every source at the least acceptable latency of all.
+    Uniform,
+    /// Every source at its own acceptable latency.
+    Latency,
+    /// Every source once in so many seconds.
+    Cycle(f64),
+    /// Every source right after its updates, but no more than once in its acceptable latency.
+    Adaptive,
+}
+
+impl Model {
+    /// Its name, as in the tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Uniform => "uniform",
+            Self::Latency => "latency",
+            Self::Cycle(_) => "cycle",
+            Self::Adaptive => "adaptive",
+        }
+    }
+}
+
+/// What a model would cost.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Prediction {
+    /// The model.
+    pub model: Model,
+    /// Requests in the period on each data provider's side, in the order of the demands.
+    pub requests: Vec<f64>,
+    /// Requests in the period on the harvester's side: their sum.
+    pub total: f64,
+    /// The largest share of a source's updates that reach the copy later than is acceptable, taking
+    /// them as evenly spread: 0 when every latency is kept, below 1.
+    pub late_share_max: f64,
+}
+
+/// Predicts the requests that `model` makes in `period` seconds, with no interval below
+/// `interval_min` seconds. No demands make no requests.
+///
+/// Every answer is finite: a latency that is not above 0 counts as the floor, one that is no number
+/// as [`INTERVAL_SECS_MAX`], a frequency or period below 0 or without a value as 0.
+pub fn predict(demands: &[Demand], model: Model, period: f64, interval_min: f64) -> Prediction {
+    let period = if period > 0.0 { period.min(INTERVAL_SECS_MAX) } else { 0.0 };
+    let own = |it: &Demand| Bounds { interval_min, latency: it.latency }.bring(it.latency);
+    let least = demands.iter().map(own).fold(INTERVAL_SECS_MAX, f64::min);
+    let interval = |it: &Demand| match model {
+        Model::Uniform => least,
+        Model::Latency | Model::Adaptive => own(it),
+        Model::Cycle(secs) => Bounds { interval_min, latency: f64::NAN }.bring(secs),
+    };
+    // Right after each update, when there is time enough between two of them.
+    let follows = |it: &Demand| model == Model::Adaptive && it.frequency.max(0.0) * own(it) <= 1.0;
+
+    let mut requests = Vec::with_capacity(demands.len());
+    let mut late_share_max = 0.0_f64;
+    for it in demands {
+        if follows(it) {
+            requests.push(period * it.frequency.max(0.0));
+            continue;
+        }
+        requests.push(period / interval(it));
+        if it.frequency > 0.0 {
+            late_share_max =
+                late_share_max.max(1.0 - seconds(it.latency, INTERVAL_SECS_MAX) / interval(it));
+        }
+    }
+    Prediction { model, total: requests.iter().sum(), requests, late_share_max }
+}
+
+/// A number of seconds within what counts; `otherwise` for what is no number.
+fn seconds(secs: f64, otherwise: f64) -> f64 {
+    if secs.is_nan() { otherwise } else { secs.clamp(INTERVAL_SECS_MIN, INTERVAL_SECS_MAX) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOUR: f64 = 3_600.0;
+
+    fn demand(latency: f64, frequency: f64) -> Demand {
+        Demand { latency, frequency }
+    }
+
+    /// Requests in an hour with a floor of 10 seconds, and the share that comes late.
+    #[track_caller]
+    fn check(demands: &[Demand], model: Model, expected: &[f64], late: f64) {
+        let found = predict(demands, model, HOUR, 10.0);
+        assert_eq!(found.requests.len(), expected.len());
+        for (found, expected) in found.requests.iter().zip(expected) {
+            assert!((found - expected).abs() < 1e-9, "{found} against {expected}");
+        }
+        assert!((found.total - expected.iter().sum::<f64>()).abs() < 1e-9);
+        assert!((found.late_share_max - late).abs() < 1e-9, "{}", found.late_share_max);
+    }
+
+    #[test]
+    fn each_model_asks_as_often_as_it_must() {
+        let two = [demand(60.0, 2.0 / HOUR), demand(600.0, 1.0)];
+        check(&two, Model::Uniform, &[60.0, 60.0], 0.0);
+        check(&two, Model::Latency, &[60.0, 6.0], 0.0);
+        check(&two, Model::Cycle(1_200.0), &[3.0, 3.0], 0.95);
+        check(&two, Model::Adaptive, &[2.0, 6.0], 0.0);
+    }
+
+    #[test]
+    fn the_floor_comes_before_the_latency() {
+        let hasty = [demand(1.0, 1.0)];
+        for model in [Model::Uniform, Model::Latency, Model::Cycle(0.0), Model::Adaptive] {
+            check(&hasty, model, &[360.0], 0.9);
+        }
+        // Updates are further apart than the floor: each is fetched at once.
+        check(&[demand(1.0, 0.01)], Model::Adaptive, &[36.0], 0.0);
+    }
+
+    #[test]
+    fn a_still_source_costs_the_adaptive_model_nothing() {
+        check(&[demand(60.0, 0.0)], Model::Adaptive, &[0.0], 0.0);
+        check(&[demand(60.0, f64::NAN)], Model::Adaptive, &[0.0], 0.0);
+        check(&[demand(60.0, 0.0)], Model::Uniform, &[60.0], 0.0);
+        check(&[], Model::Uniform, &[], 0.0);
+    }
+
+    #[test]
+    fn bounds_that_contradict_each_other_keep_the_floor() {
+        for (bounds, interval, expected) in [
+            ((10.0, 60.0), 30.0, 30.0),
+            ((10.0, 60.0), 5.0, 10.0),
+            ((10.0, 60.0), f64::INFINITY, 60.0),
+            ((10.0, 60.0), f64::NAN, 60.0),
+            ((60.0, 10.0), 30.0, 60.0),
+            ((f64::NAN, 60.0), -1.0, INTERVAL_SECS_MIN),
+            ((0.0, f64::NAN), f64::NAN, INTERVAL_SECS_MAX),
+        ] {
+            let found = Bounds { interval_min: bounds.0, latency: bounds.1 }.bring(interval);
+            assert!((found - expected).abs() < 1e-12, "{bounds:?} {interval}: {found}");
+        }
+    }
+}

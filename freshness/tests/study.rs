@@ -1,0 +1,197 @@
+//! What holds of every log, schedule and prediction, whatever the numbers.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::collections::BTreeSet;
+
+use freshness::study::{
+    AT_SECS_MAX, AT_SECS_MIN, Bounds, Demand, Estimate, Log, Model, Period, Settings, Study,
+    Syndication, csv, interval_until, predict,
+};
+use proptest::prelude::*;
+
+/// Times of every size, the ends included.
+fn times() -> impl Strategy<Value = i64> {
+    prop_oneof![
+        AT_SECS_MIN..=AT_SECS_MAX,
+        -1_000_000..1_000_000_i64,
+        any::<i64>(),
+        Just(i64::MIN),
+        Just(i64::MAX)
+    ]
+}
+
+/// Numbers of every kind.
+fn numbers() -> impl Strategy<Value = f64> {
+    prop_oneof![
+        any::<f64>(),
+        0.0..1e6_f64,
+        Just(0.0),
+        Just(f64::NAN),
+        Just(f64::INFINITY),
+        Just(f64::NEG_INFINITY),
+        Just(f64::MAX),
+        Just(f64::MIN_POSITIVE)
+    ]
+}
+
+fn schedules() -> impl Strategy<Value = Syndication> {
+    let period = prop::sample::select(Period::ALL.to_vec());
+    let frequency = prop_oneof![1..50_u32, 1..=u32::MAX];
+    let base = prop_oneof![AT_SECS_MIN..=AT_SECS_MAX, 0..2_000_000_000_i64];
+    (period, frequency, base)
+        .prop_map(|(period, frequency, base)| Syndication::new(period, frequency, base).unwrap())
+}
+
+proptest! {
+    /// Later, and no update lies in between: what comes next after any time before it is the same.
+    #[test]
+    fn the_next_update_is_the_first_one_after(
+        schedule in schedules(), after in times(), per_mille in 0..1_000_i64,
+    ) {
+        let next = schedule.next_update(after);
+        prop_assert!(next > after || next == i64::MAX);
+        if next < i64::MAX {
+            let between = after + (next - 1 - after) * per_mille / 1_000;
+            prop_assert_eq!(schedule.next_update(between), next);
+            prop_assert_eq!(schedule.next_update(next - 1), next);
+            // From one update to the next, never more than the longest period.
+            let longest = f64::from(schedule.period().secs()) * 1.05 / f64::from(schedule.frequency());
+            prop_assert!((next - after) as f64 <= longest + 1.0);
+        }
+    }
+
+    /// On the grid: after as many updates as a period has, the base comes round again.
+    #[test]
+    fn a_period_has_its_updates(
+        period in prop::sample::select(Period::ALL.to_vec()), frequency in 1..200_u32,
+        base in 0..2_000_000_000_i64,
+    ) {
+        // A day of the month that every month has.
+        let base = base - base % 86_400;
+        let schedule = Syndication::new(period, frequency, base).unwrap();
+        let mut at = base;
+        for _ in 0..frequency {
+            at = schedule.next_update(at);
+        }
+        let whole = Syndication::new(period, 1, base).unwrap();
+        prop_assert_eq!(at, whole.next_update(base));
+        prop_assert_eq!(schedule.next_update(base - 1), base);
+    }
+
+    /// What is written is read.
+    #[test]
+    fn a_schedule_survives_its_text(schedule in schedules()) {
+        let frequency = schedule.frequency().to_string();
+        let read = Syndication::parse(
+            Some(schedule.period().name()), Some(&frequency), Some(&schedule.base()),
+        );
+        prop_assert_eq!(read, Ok(schedule));
+    }
+
+    /// Any text is read or refused.
+    #[test]
+    fn no_text_is_too_much(period in ".{0,20}", frequency in ".{0,20}", base in "[0-9TZ:+.é-]{0,30}") {
+        if let Ok(read) = Syndication::parse(None, None, Some(&base)) {
+            prop_assert!((AT_SECS_MIN..=AT_SECS_MAX).contains(&read.base_secs()));
+        }
+        let _ = Syndication::parse(Some(&period), Some(&frequency), None);
+    }
+
+    /// Every log gives finite numbers, and the parts make the whole.
+    #[test]
+    fn every_log_gives_a_report(
+        log in prop::collection::vec((0..4_u8, times(), prop_oneof![0..9_u64, any::<u64>()]), 0..60),
+        changes in any::<bool>(), granularity_secs in prop_oneof![Just(0), Just(86_400), any::<u32>()],
+        until in times(),
+    ) {
+        let kind = if changes { Log::Changes } else { Log::Pulls };
+        let settings = Settings { log: kind, granularity_secs, source_months_max: 3 };
+        let mut study = Study::new(settings);
+        let mut taken = BTreeSet::new();
+        for (source, at, records) in log {
+            let inside = (AT_SECS_MIN..=AT_SECS_MAX).contains(&at);
+            prop_assert_eq!(study.handle(source, at, records).is_ok(), inside);
+            if inside {
+                taken.insert(source);
+            }
+        }
+        let report = study.report(until);
+        prop_assert_eq!(report.sources.len(), taken.len());
+        prop_assert_eq!(report.classes.iter().map(|it| it.sources).sum::<u64>(), report.overall.sources);
+        let updates: u64 = report.months.iter().map(|it| it.updates).sum();
+        prop_assert_eq!(updates, report.overall.updates);
+        prop_assert!(report.months.iter().all(|it| it.record_rate.is_finite()));
+        for row in &report.sources {
+            let numbers = [
+                row.interval_secs, row.frequency, row.record_rate, row.freshness,
+                row.intervals.mean(), row.intervals.deviation(), row.intervals.variation(),
+            ];
+            prop_assert!(numbers.into_iter().flatten().all(|it| it.is_finite() && it >= 0.0), "{row:?}");
+            prop_assert!(row.freshness.is_none_or(|it| it <= 1.0));
+            let history = study.history(&row.source).unwrap();
+            let learned = Estimate::new(history, kind, until);
+            prop_assert!(learned.is_none_or(|it| it.interval.is_finite() && it.interval > 0.0));
+        }
+        for text in [csv::sources(&report.sources), csv::overall(&report.overall)] {
+            prop_assert!(text.lines().all(|line| line.split(',').count() == 16));
+        }
+    }
+
+    /// An evenly spaced log is measured for what it is.
+    #[test]
+    fn a_steady_source_is_known(every in 1..1_000_000_u32, count in 2..40_u32, start in 0..10_i64) {
+        let mut study = Study::new(Settings { granularity_secs: 1, ..Settings::default() });
+        for nth in 0..=count {
+            study.handle((), start + i64::from(nth * every), 1).unwrap();
+        }
+        let report = study.report(0);
+        let row = &report.sources[0];
+        let close = |found: Option<f64>, expected: f64| {
+            found.is_some_and(|found| (found - expected).abs() <= 1e-6 * f64::from(every))
+        };
+        prop_assert!(close(row.interval_secs, f64::from(every)));
+        prop_assert!(close(row.intervals.mean(), f64::from(every)));
+        prop_assert!(count == 2 || close(row.intervals.deviation(), 0.0));
+    }
+
+    /// Predictions are finite, and nobody asks less than who knows the updates and keeps the latency.
+    #[test]
+    fn predictions_are_finite(
+        demands in prop::collection::vec((numbers(), numbers()), 0..20),
+        cycle in numbers(), period in numbers(), floor in numbers(),
+    ) {
+        let demands: Vec<Demand> = demands
+            .into_iter()
+            .map(|(latency, frequency)| Demand { latency, frequency })
+            .collect();
+        let total = |model| {
+            let found = predict(&demands, model, period, floor);
+            assert!(found.requests.iter().all(|it| it.is_finite() && *it >= 0.0), "{found:?}");
+            assert!((0.0..=1.0).contains(&found.late_share_max), "{found:?}");
+            found.total
+        };
+        let (uniform, latency, adaptive) =
+            (total(Model::Uniform), total(Model::Latency), total(Model::Adaptive));
+        prop_assert!(total(Model::Cycle(cycle)).is_finite());
+        prop_assert!(adaptive <= latency * (1.0 + 1e-9) && latency <= uniform * (1.0 + 1e-9));
+    }
+
+    /// No expectation leads to a pull before its time, or later than is acceptable.
+    #[test]
+    fn intervals_stay_within_their_bounds(
+        interval in numbers(), interval_min in numbers(), latency in numbers(),
+        updated_secs in times(), now in times(), next in times(),
+    ) {
+        let bounds = Bounds { interval_min, latency };
+        let estimate = Estimate { interval, deviation: None, updated_secs };
+        let expected = estimate.next_update(now);
+        prop_assert!(expected > now || expected == i64::MAX);
+        for found in [estimate.interval(bounds), interval_until(next, now, bounds)] {
+            prop_assert!(found.is_finite() && found > 0.0);
+            prop_assert!(!(1e-3..=1e12).contains(&interval_min) || found >= interval_min);
+            let capped = latency >= interval_min && (1e-3..=1e12).contains(&latency);
+            prop_assert!(!capped || found <= latency);
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! The examples of Liu, Maly, Zubair and Nelson's paper: two costs, the update intervals, RSS.
+//!
+//! Expected values: the paper's text where it says how often something happens, and otherwise a
+//! count, second by second, in the test.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use freshness::study::{
+    Class, Demand, Log, Model, Period, Settings, Study, Synchrony, Syndication, predict,
+};
+
+const MINUTE: i64 = 60;
+const HOUR: i64 = 3_600;
+const DAY: i64 = 86_400;
+
+fn check(what: &str, found: f64, expected: f64) {
+    assert!((found - expected).abs() <= 1e-9 * expected.abs(), "{what}: {found} for {expected}");
+}
+
+/// Providers that are all updated so many times a day.
+fn providers(count: usize, latency: i64, updates_a_day: f64) -> Vec<Demand> {
+    let one = Demand { latency: latency as f64, frequency: updates_a_day / DAY as f64 };
+    vec![one; count]
+}
+
+/// Requests of each model in a day: on one provider's side, and on the harvester's.
+fn costs(providers: &[Demand], model: Model) -> (f64, f64) {
+    let found = predict(providers, model, DAY as f64, 1.0);
+    check("nothing is late", found.late_share_max, 0.0);
+    (found.requests[0], found.total)
+}
+
+/// §3, first example: scholarly publications, for which a latency of a day will do.
+#[test]
+fn a_digital_library_asks_each_repository_once_a_day() {
+    let busy = providers(100, DAY, 3.0);
+    for model in [Model::Uniform, Model::Latency, Model::Cycle(DAY as f64), Model::Adaptive] {
+        let (provider, harvester) = costs(&busy, model);
+        check("provider", provider, 1.0);
+        check("harvester", harvester, 100.0);
+    }
+    // What changes once a month is asked once a month, if the harvester knows.
+    check("steady", costs(&providers(100, DAY, 1.0 / 30.0), Model::Adaptive).1, 100.0 / 30.0);
+}
+
+/// §3, second example: minutes count, and each agency is updated about once an hour.
+#[test]
+fn a_news_aggregator_asks_sixty_times_too_often() {
+    for agencies in [1, 10, 1_000] {
+        let news = providers(agencies, MINUTE, 24.0);
+        let (provider, harvester) = costs(&news, Model::Uniform);
+        check("uniform, provider", provider, 1_440.0);
+        check("uniform, harvester", harvester, 1_440.0 * agencies as f64);
+        let (provider, harvester) = costs(&news, Model::Adaptive);
+        check("adaptive, provider", provider, 24.0);
+        check("adaptive, harvester", harvester, 24.0 * agencies as f64);
+    }
+}
+
+/// One day of an agency that is updated every hour at a quarter past and 20 seconds, second by
+/// second, harvested whenever `pulls` says so of (second, whether the source is stale). Returns the
+/// requests, those that brought nothing, the longest time that an update waited, and the freshness.
+fn one_day(pulls: impl Fn(i64, bool) -> bool) -> (f64, u64, i64, f64) {
+    let mut copy = Synchrony::default();
+    let mut study = Study::new(Settings::default());
+    study.handle("agency", 0, 500).unwrap();
+    copy.handle_harvest(0);
+    let (mut requests, mut waiting, mut longest) = (0.0, None, 0);
+    for at in 1..=DAY {
+        if pulls(at, waiting.is_some()) {
+            requests += 1.0;
+            study.handle("agency", at, u64::from(waiting.is_some())).unwrap();
+            copy.handle_harvest(at);
+            longest = longest.max(waiting.take().map_or(0, |since| at - since));
+        }
+        if at % HOUR == 15 * MINUTE + 20 {
+            copy.handle_update(at);
+            waiting = Some(at);
+        }
+    }
+    let cost = study.history(&"agency").unwrap().cost;
+    assert!((cost.requests as f64 - requests - 1.0).abs() < 1e-12, "{cost:?}");
+    (requests, cost.requests_empty, longest, copy.share(DAY))
+}
+
+#[test]
+fn the_news_aggregator_second_by_second() {
+    let news = providers(1, MINUTE, 24.0);
+    let (requests, empty, longest, freshness) = one_day(|at, _| at % MINUTE == 0);
+    check("uniform", requests, costs(&news, Model::Uniform).0);
+    assert_eq!((empty, longest), (1_440 - 24, 40));
+    check("uniform, freshness", freshness, 1.0 - 40.0 / HOUR as f64);
+
+    let (requests, empty, longest, freshness) = one_day(|_, stale| stale);
+    check("adaptive", requests, costs(&news, Model::Adaptive).0);
+    assert_eq!((empty, longest), (0, 1));
+    check("adaptive, freshness", freshness, 1.0 - 1.0 / HOUR as f64);
+}
+
+/// §4: what changed so many times in so many months has an average update interval of months over
+/// times. Harvested daily; a day is the granularity; every archive has a steady pace of its own.
+#[test]
+fn steady_archives_differ_from_each_other() {
+    let paces = [
+        ("daily", 1, Class::Daily),
+        ("weekly", 7, Class::Weekly),
+        ("monthly", 30, Class::Monthly),
+        ("quarterly", 90, Class::Quarterly),
+        ("yearly", 360, Class::Yearly),
+    ];
+    let mut study = Study::new(Settings { log: Log::Pulls, ..Settings::default() });
+    let days = 1_260_i64;
+    for day in 0..=days {
+        for (archive, pace, _) in paces {
+            // The harvester comes by at another hour each day.
+            let at = day * DAY + (day * 7 % 24) * HOUR;
+            let changed = day % pace == 0;
+            study.handle(archive, at, if changed { 2 } else { 0 }).unwrap();
+        }
+        study.handle("closed", day * DAY, if day == 0 { 10_000 } else { 0 }).unwrap();
+    }
+    let report = study.report(days * DAY);
+    for (row, (archive, pace, class)) in report.sources.iter().zip(paces) {
+        assert_eq!((row.source, row.class), (archive, class));
+        check(archive, row.intervals.mean().unwrap(), (pace * DAY) as f64);
+        check(archive, row.intervals.variation().unwrap(), 0.0);
+        assert_eq!(row.updates, u64::try_from(days / pace).unwrap());
+        assert_eq!(row.records, 2 * row.updates);
+    }
+    assert_eq!(report.sources.last().map(|row| row.class), Some(Class::Never));
+    let shares: Vec<u64> = report.classes.iter().map(|row| row.sources).collect();
+    assert_eq!(shares, [1, 1, 1, 1, 1, 0, 1]);
+    // Each is steady; together they are not.
+    assert!(report.overall.intervals.variation() > Some(1.0));
+
+    // Table 1: rates hardly differ from one whole month to another.
+    let (first, last) = (report.months[0], report.months[report.months.len() - 1]);
+    assert_eq!(
+        (first.month.to_string(), last.month.to_string()),
+        ("1970-01".into(), "1973-06".into())
+    );
+    for month in &report.months[..report.months.len() - 1] {
+        let a_day = month.record_rate * DAY as f64;
+        assert!((2.2..2.6).contains(&a_day), "{}: {a_day}", month.month);
+    }
+}
+
+/// §6, as in the RSS module: a file that is updated twice an hour.
+#[test]
+fn a_source_that_says_twice_an_hour_is_due_twice_an_hour() {
+    let published =
+        Syndication::parse(Some("hourly"), Some("2"), Some("2000-01-01T12:00+00:00")).unwrap();
+    assert_eq!((published.period(), published.frequency()), (Period::Hourly, 2));
+    check("interval", published.interval_secs(), 1_800.0);
+    let noon = 946_728_000;
+    let mut at = noon - 1;
+    let mut day = 0;
+    while at < noon + DAY - 1_800 {
+        at = published.next_update(at);
+        assert_eq!((at - noon) % 1_800, 0);
+        day += 1;
+    }
+    assert_eq!(day, 48);
+}
