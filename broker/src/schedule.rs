@@ -36,7 +36,7 @@ mod jump;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use freshness::interval::{self, Limits, Workload};
+use freshness::interval::{self, Bounds, Model, Policy};
 use freshness::queue::DueQueue;
 use freshness::rate::{Estimator, State};
 use serde::{Deserialize, Serialize};
@@ -329,9 +329,12 @@ impl Schedule {
     /// Computes every interval and due time anew.
     fn replan(&mut self, now_ms: u64) {
         let interval_min = self.settings.interval_min;
-        let workloads: Vec<Workload> =
-            self.entries.values().filter_map(|it| it.workload(interval_min)).collect();
-        let mut intervals = interval::oap(&workloads, self.theta(), self.limits()).into_iter();
+        let bounds = self.bounds();
+        let workloads = self.entries.values().filter_map(|it| it.workload(interval_min));
+        let sources: Vec<interval::Source> =
+            workloads.map(|it| interval::Source::new(it.rate, it.elements, bounds)).collect();
+        let policy = Policy::Optimal { theta: self.theta() };
+        let mut intervals = interval::plan(&sources, policy, Model::Printed).intervals.into_iter();
         for (name, entry) in &mut self.entries {
             entry.interval_secs = match entry.workload(interval_min) {
                 Some(_) => {
@@ -366,12 +369,9 @@ impl Schedule {
         }
     }
 
-    fn limits(&self) -> Limits {
-        Limits {
-            rate_min: RATE_MIN,
-            interval_min: self.settings.interval_min,
-            interval_max: self.settings.interval_max,
-        }
+    fn bounds(&self) -> Bounds {
+        let Freshness { interval_min, interval_max, .. } = self.settings;
+        Bounds { interval_min, interval_max }
     }
 }
 
@@ -431,10 +431,10 @@ impl Entry {
     }
 
     /// Returns λ and N for eq. 3, once there is a rate.
-    fn workload(&self, interval_min: f64) -> Option<Workload> {
+    fn workload(&self, interval_min: f64) -> Option<interval::Workload> {
         let quiet = 1.0 / (2.0 * self.known.watched_secs.max(f64::MIN_POSITIVE));
-        let rate = self.known.rate(interval_min)?.max(quiet);
-        Some(Workload { rate, elements: self.known.elements.unwrap_or_default().max(1) })
+        let rate = self.known.rate(interval_min)?.max(quiet).max(RATE_MIN);
+        Some(interval::Workload { rate, elements: self.known.elements.unwrap_or_default().max(1) })
     }
 
     /// Updates what is known of the source.
