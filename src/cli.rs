@@ -42,6 +42,8 @@ enum Command {
     Collection(commands::collection::Command),
     #[command(subcommand)]
     Soif(commands::soif::Command),
+    #[command(subcommand)]
+    Freshness(commands::freshness::Command),
     Completions(commands::pages::Completions),
     Man(commands::pages::Man),
 }
@@ -105,6 +107,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             block_on(commands::collection::run(command))
         }
         Command::Soif(command) => commands::soif::run(command),
+        Command::Freshness(command) => commands::freshness::run(command),
         Command::Completions(args) => commands::pages::completions(&args),
         Command::Man(args) => commands::pages::man(&args),
     }

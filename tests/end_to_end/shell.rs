@@ -135,3 +135,35 @@ fn largest_segment(folder: &std::path::Path) -> std::path::PathBuf {
         .max_by_key(|path| path.metadata().unwrap().len())
         .unwrap()
 }
+
+#[test]
+fn the_figures_of_the_paper_are_computed() {
+    let csv = run_ok(["freshness", "simulate", "--figure", "adly3", "--csv"]);
+    assert!(csv.starts_with("theta,t1_share,ratio\n0.95,0.75,"), "{csv}");
+    let row = csv.lines().find_map(|it| it.strip_prefix("0.98,0.75,")).unwrap();
+    assert!((row.parse::<f64>().unwrap() - 1.706_331).abs() < 0.0005, "{row}");
+
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("adly6.svg");
+    let asked = ["--mix", "T2,50:0:0:50", "--theta", "0.42", "--repos", "7", "--svg"];
+    let mut args = vec!["freshness", "simulate", "--figure", "adly6"];
+    args.extend(asked);
+    args.push(file.to_str().unwrap());
+    assert_eq!(run_ok(&args), "");
+    assert!(std::fs::read_to_string(&file).unwrap().contains("</svg>"));
+
+    for (flag, value, said) in [
+        ("--figure", "adly2", "adly3 to adly9"),
+        ("--theta", "1", "not including 1"),
+        ("--mix", "T9", "75:0:0:25"),
+        ("--repos", "0", "from 1 to"),
+    ] {
+        let mut args = vec!["freshness", "simulate", flag, value];
+        if flag != "--figure" {
+            args.extend(["--figure", "adly3"]);
+        }
+        let output = run(&args);
+        let (_, err) = texts(&output);
+        assert!(!output.status.success() && err.contains(said), "{flag} {value}: {err}");
+    }
+}

@@ -1,0 +1,228 @@
+//! `harvest freshness`: the experiments on when to pull whom.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use clap::Subcommand;
+use freshness::Costs;
+use freshness::simulate::{Cell, Figure, Mix, REPOSITORIES_MAX, Settings, Table};
+use web::chart::{Axis, Chart, Series};
+
+use crate::output;
+
+/// Where a FILE stands for standard output.
+const STANDARD_OUTPUT: &str = "-";
+
+/// Compute how fresh sources can be kept, and at what cost.
+#[derive(Debug, Subcommand)]
+#[command(after_help = "Examples:
+  harvest freshness simulate --figure adly3
+  harvest freshness simulate --figure adly6 --svg adly6.svg
+  harvest freshness simulate --figure adly3 --mix 90:0:0:10 --theta 0.9,0.99 --cp 10 --csv")]
+pub(crate) enum Command {
+    /// Compute a figure of Adly's paper from its equations.
+    Simulate(Simulate),
+}
+
+/// Which figure, and of what.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Simulate {
+    /// adly3 to adly9: figures 3 to 9 of the paper.
+    #[arg(long, value_name = "FIGURE")]
+    figure: Figure,
+    /// Write CSV to this file, or to standard output.
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = STANDARD_OUTPUT)]
+    csv: Option<PathBuf>,
+    /// Draw it to this file, or to standard output.
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = STANDARD_OUTPUT)]
+    svg: Option<PathBuf>,
+    /// Cost C_P of a pull.
+    #[arg(long, value_name = "COST", default_value_t = 50.0, value_parser = cost)]
+    cp: f64,
+    /// Cost C_U of an update.
+    #[arg(long, value_name = "COST", default_value_t = 0.1, value_parser = cost)]
+    cu: f64,
+    /// How many repositories there are.
+    #[arg(long, value_name = "NUMBER", default_value_t = 1_000, value_parser = repositories)]
+    repos: usize,
+    /// Values of θ, 0 up to but not including 1, instead of the figure's own.
+    #[arg(long, value_name = "THETA", value_delimiter = ',', value_parser = theta)]
+    theta: Option<Vec<f64>>,
+    /// Mixes of the types T1 to T4 instead of the figure's own: even, T1 to T4 for 70 % of one, or shares
+    /// as in 75:0:0:25.
+    #[arg(long, value_name = "MIX", value_delimiter = ',')]
+    mix: Option<Vec<Mix>>,
+    /// Values of a, what staleness costs a day, instead of the figure's own (adly7 to adly9).
+    #[arg(long, value_name = "COST", value_delimiter = ',', value_parser = cost)]
+    a: Option<Vec<f64>>,
+}
+
+/// Does what the command says.
+pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
+    let Command::Simulate(asked) = command;
+    let settings = Settings {
+        costs: Costs { update: asked.cu, pull: asked.cp },
+        repositories: asked.repos,
+        thetas: asked.theta,
+        mixes: asked.mix,
+        prices: asked.a,
+    };
+    let table = asked.figure.table(&settings);
+    if let Some(file) = &asked.csv {
+        write(file, &table.to_csv())?;
+    }
+    if let Some(file) = &asked.svg {
+        write(file, &chart(asked.figure, &table).standalone())?;
+    }
+    if asked.csv.is_none() && asked.svg.is_none() {
+        output::line(&format!("{}\n\n{}", asked.figure.title(), aligned(&table)))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn cost(text: &str) -> Result<f64, String> {
+    let cost = text.parse().map_err(|_| "a cost is a number".to_owned())?;
+    if (0.0..=1e12).contains(&cost) { Ok(cost) } else { Err("a cost is from 0 to 1e12".to_owned()) }
+}
+
+fn theta(text: &str) -> Result<f64, String> {
+    let theta = text.parse().map_err(|_| "θ is a number".to_owned())?;
+    let message = "θ is from 0 up to but not including 1";
+    if (0.0..1.0).contains(&theta) { Ok(theta) } else { Err(message.to_owned()) }
+}
+
+fn repositories(text: &str) -> Result<usize, String> {
+    let count = text.parse().unwrap_or_default();
+    let message = format!("the number of repositories is from 1 to {REPOSITORIES_MAX}");
+    if (1..=REPOSITORIES_MAX).contains(&count) { Ok(count) } else { Err(message) }
+}
+
+fn write(file: &Path, text: &str) -> anyhow::Result<()> {
+    if file == Path::new(STANDARD_OUTPUT) {
+        io::stdout().lock().write_all(text.as_bytes())?;
+        return Ok(());
+    }
+    fs::write(file, text).with_context(|| format!("{} cannot be written", file.display()))
+}
+
+/// The table for a terminal: columns as wide as what is in them.
+fn aligned(table: &Table) -> String {
+    let said = |cell: &Cell| match cell {
+        Cell::Number(number) => format!("{}", (number * 1e6).round() / 1e6),
+        Cell::Name(name) => name.clone(),
+    };
+    let head = table.columns.iter().map(|it| (*it).to_owned()).collect();
+    let rows = table.rows.iter().map(|row| row.iter().map(said).collect());
+    let lines: Vec<Vec<String>> = std::iter::once(head).chain(rows).collect();
+    let width = |column: usize| lines.iter().map(|it| it[column].len()).max().unwrap_or_default();
+    let widths: Vec<usize> = (0..table.columns.len()).map(width).collect();
+    let mut text = String::new();
+    for line in &lines {
+        for (cell, width) in line.iter().zip(&widths) {
+            let _ = write!(text, "{cell:>width$}  ");
+        }
+        text.truncate(text.trim_end().len());
+        text.push('\n');
+    }
+    text
+}
+
+/// The figure as the paper draws it.
+fn chart(figure: Figure, table: &Table) -> Chart {
+    let (x, y, split) = match figure {
+        Figure::Adly3 | Figure::Adly5 => {
+            (Axis::new("share of T1").percent(), Axis::new("cost, of OAP(θ)'s"), "theta")
+        }
+        Figure::Adly4 => {
+            (Axis::new("share of T1").percent(), Axis::new("freshness").percent(), "theta")
+        }
+        Figure::Adly6 => {
+            (Axis::new("freshness θ").percent(), Axis::new("cost, of OAP(θ)'s"), "majority")
+        }
+        Figure::Adly7 => {
+            (Axis::new("freshness θ").percent(), Axis::new("combined cost"), "majority")
+        }
+        Figure::Adly8 | Figure::Adly9 => {
+            return costs_by_price(figure, table);
+        }
+    };
+    let x_column = if split == "theta" { "t1_share" } else { "theta" };
+    let mut series: Vec<Series> = Vec::new();
+    let mut names = Vec::new();
+    for name in table.rows.iter().map(|row| series_name(table, row, split)) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    for name in names {
+        let of = table.rows.iter().filter(|row| series_name(table, row, split) == name);
+        let y_column = table.columns.last().copied().unwrap_or_default();
+        let points = of.map(|row| (number(table, row, x_column), number(table, row, y_column)));
+        let points = points.collect();
+        series.push(Series::line(name, points));
+    }
+    let description = format!("{} points, computed from the paper's equations.", table.rows.len());
+    Chart { title: figure.title().to_owned(), description, x, y, series }
+}
+
+/// Figures 8 and 9: what is paid in all and for harvesting, by the price of staleness.
+fn costs_by_price(figure: Figure, table: &Table) -> Chart {
+    let line = |name: &str, column| {
+        let point = |row: &Vec<Cell>| (number(table, row, "a"), number(table, row, column));
+        Series::line(name, table.rows.iter().map(point).collect())
+    };
+    let mut description = String::from("Freshness at the least combined cost:");
+    for row in &table.rows {
+        let (price, fresh) = (number(table, row, "a"), number(table, row, "freshness"));
+        let _ = write!(description, " {:.1} % at a = {price};", fresh * 100.0);
+    }
+    Chart {
+        title: figure.title().to_owned(),
+        description,
+        x: Axis::new("price of staleness a").logarithmic(),
+        y: Axis::new("cost a day"),
+        series: vec![line("combined", "min_combined_cost"), line("harvesting", "cost")],
+    }
+}
+
+/// What the series of a row is called.
+fn series_name(table: &Table, row: &[Cell], split: &str) -> String {
+    let at = table.columns.iter().position(|it| *it == split);
+    match at.and_then(|at| row.get(at)) {
+        Some(Cell::Number(number)) => format!("θ = {number}"),
+        Some(Cell::Name(name)) => name.clone(),
+        None => String::new(),
+    }
+}
+
+fn number(table: &Table, row: &[Cell], column: &str) -> f64 {
+    let at = table.columns.iter().position(|it| *it == column);
+    at.and_then(|at| row.get(at)).and_then(Cell::number).unwrap_or(f64::NAN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_figure_has_a_table_and_a_chart() {
+        for figure in Figure::ALL {
+            let table = figure.table(&Settings::paper());
+            let text = aligned(&table);
+            assert_eq!(text.lines().count(), table.rows.len() + 1);
+            assert!(text.lines().all(|it| it == it.trim_end()), "{text}");
+            let drawn = chart(figure, &table);
+            let series = match figure {
+                Figure::Adly8 | Figure::Adly9 => 2,
+                Figure::Adly6 | Figure::Adly7 => 5,
+                Figure::Adly3 | Figure::Adly4 | Figure::Adly5 => 4,
+            };
+            assert_eq!(drawn.series.len(), series, "{figure}");
+            assert!(drawn.standalone().contains(figure.title()));
+        }
+    }
+}
