@@ -21,9 +21,10 @@ fn foreign_source() -> impl Strategy<Value = Source> {
     let elements = prop_oneof![Just(0), Just(1), Just(u64::MAX), 1..1_000_000_u64];
     let bounds = (foreign(), foreign())
         .prop_map(|(interval_min, interval_max)| Bounds { interval_min, interval_max });
-    (foreign(), elements, foreign(), foreign(), bounds).prop_map(
-        |(rate, elements, pull_cost, weight, bounds)| Source {
+    (foreign(), elements, foreign(), foreign(), foreign(), bounds).prop_map(
+        |(rate, elements, pull_cost, pull_secs, weight, bounds)| Source {
             pull_cost,
+            pull_secs,
             weight,
             ..Source::new(rate, elements, bounds)
         },
@@ -87,7 +88,7 @@ proptest! {
             for (source, interval) in sources.iter().zip(&intervals) {
                 prop_assert!(within(source.bounds, *interval), "{interval} of {source:?}");
             }
-            prop_assert!((-1e-9..=1.0).contains(&freshness), "freshness {freshness}");
+            prop_assert!((-1.0 - 1e-9..=1.0).contains(&freshness), "freshness {freshness}");
             prop_assert!(0.0 <= pulls && 0.0 <= pull_cost, "{pulls} pulls, {pull_cost}");
         }
     }

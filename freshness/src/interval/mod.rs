@@ -13,6 +13,8 @@
 //!   weights, θ is the weighted mean Σ aNF / Σ aN. The paper has weights in its combined cost only.
 //! * The straight line of eq. 1 is one [`Model`] of three; with the Poisson curve fewer pulls are needed
 //!   for the same true freshness, and freshness stays between 0 and 1.
+//! * Pulls take time. What changes while they run is put by from the staleness that θ leaves room for,
+//!   up to half of it, before the intervals get the rest.
 //! * The dual problem, the freshest that so many pulls can buy, is solved too ([`Policy::Budget`]).
 //! * A source that never changes gets its longest interval, where eq. 3 divides by zero. Rates count as
 //!   10⁹ a second at most, N as 1 at least, what is no number as 0 (a rate) or 1 (a cost, a weight).
@@ -79,6 +81,8 @@ pub struct Source {
     pub workload: Workload,
     /// Cost C_P of a pull, in any unit; above 0.
     pub pull_cost: f64,
+    /// How long a pull takes, in seconds: what changes meanwhile is stale until it has ended.
+    pub pull_secs: f64,
     /// Weight a of its freshness beside the others'; not negative.
     pub weight: f64,
     /// Between which intervals it may be pulled.
@@ -86,9 +90,10 @@ pub struct Source {
 }
 
 impl Source {
-    /// A source whose pulls cost 1 and that counts as it is large.
+    /// A source whose pulls cost 1 and take no time, and that counts as it is large.
     pub fn new(rate: f64, elements: u64, bounds: Bounds) -> Self {
-        Self { workload: Workload { rate, elements }, pull_cost: 1.0, weight: 1.0, bounds }
+        let workload = Workload { rate, elements };
+        Self { workload, pull_cost: 1.0, pull_secs: 0.0, weight: 1.0, bounds }
     }
 }
 
@@ -175,7 +180,8 @@ pub fn plan(sources: &[Source], policy: Policy, model: Model) -> Plan {
         pulls += interval.recip();
         pull_cost += term.cost / interval;
     }
-    let stale: f64 = terms.iter().zip(&intervals).map(|(term, it)| term.stale(*it)).sum();
+    let stale = |(term, interval): (&Term, &f64)| term.stale(*interval) + term.reserve;
+    let stale: f64 = terms.iter().zip(&intervals).map(stale).sum();
     let mass: f64 = terms.iter().map(|it| it.mass).sum();
     let freshness = if 0.0 < mass { 1.0 - stale / mass } else { 1.0 };
     Plan { intervals, outcome, freshness, pulls, pull_cost }
@@ -193,8 +199,8 @@ fn solve(terms: &[Term], policy: Policy, guess: Scale) -> (Scale, Outcome) {
             let price = if 0.0 < price { price } else { 0.0 };
             return (Scale::exactly((elements / price).sqrt()), Outcome::Met);
         }
-        Policy::Optimal { theta } => (Shape::Optimal, Goal::Staleness(room(terms, theta))),
-        Policy::Uniform { theta } => (Shape::Uniform, Goal::Staleness(room(terms, theta))),
+        Policy::Optimal { theta } => (Shape::Optimal, Goal::Staleness(room_of(terms, theta))),
+        Policy::Uniform { theta } => (Shape::Uniform, Goal::Staleness(room_of(terms, theta))),
         Policy::Budget { pulls } => {
             (Shape::Optimal, Goal::Pulls(if 0.0 < pulls { pulls.min(f64::MAX) } else { 0.0 }))
         }
@@ -223,9 +229,19 @@ fn interval(term: &Term, policy: Policy, scale: Scale) -> f64 {
     }
 }
 
-/// The stale elements that θ leaves room for, weighted.
-fn room(terms: &[Term], theta: f64) -> f64 {
-    (1.0 - within(theta)) * terms.iter().map(|it| it.mass).sum::<f64>()
+/// Most of the staleness that θ leaves room for that is put by for the time that pulls take.
+const RESERVE_SHARE_MAX: f64 = 0.5;
+
+/// The stale elements that θ leaves room for between pulls, weighted, when there are `mass` of which
+/// `reserve` are stale while pulls run.
+fn room(mass: f64, reserve: f64, theta: f64) -> f64 {
+    let room = (1.0 - within(theta)) * mass;
+    room - reserve.min(RESERVE_SHARE_MAX * room)
+}
+
+fn room_of(terms: &[Term], theta: f64) -> f64 {
+    let sum = |part: fn(&Term) -> f64| terms.iter().map(part).sum();
+    room(sum(|it| it.mass), sum(|it| it.reserve), theta)
 }
 
 /// θ within 0 and 1; what is no number asks for nothing.

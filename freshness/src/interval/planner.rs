@@ -14,7 +14,7 @@
 
 use super::model::Model;
 use super::solve::{Scale, Term};
-use super::{Outcome, Policy, Source, interval, solve, within};
+use super::{Outcome, Policy, Source, interval, room, solve};
 
 /// How far the sums may be off before all intervals are computed anew, as a share of what is asked for.
 pub(super) const DRIFT_SHARE_MAX: f64 = 0.01;
@@ -66,6 +66,8 @@ struct Sums {
     stale: f64,
     /// Σ aN, elements.
     mass: f64,
+    /// Stale elements while pulls run, weighted.
+    reserve: f64,
     /// ΣN, elements.
     elements: f64,
     /// Σ 1/I, pulls a second.
@@ -76,6 +78,7 @@ impl Sums {
     fn add(&mut self, term: &Term, interval: f64, sign: f64) {
         self.stale += sign * term.stale(interval);
         self.mass += sign * term.mass;
+        self.reserve += sign * term.reserve;
         self.elements += sign * term.elements;
         self.pulls += sign * interval.recip();
     }
@@ -85,7 +88,7 @@ impl Sums {
         match policy {
             Policy::Individual { .. } | Policy::Fixed { .. } => (0.0, 0.0),
             Policy::Optimal { theta } | Policy::Uniform { theta } => {
-                let room = self.mass * (1.0 - within(theta));
+                let room = room(self.mass, self.reserve, theta);
                 (self.stale - room, room)
             }
             Policy::Budget { pulls } => (self.pulls - pulls, pulls),
@@ -174,7 +177,8 @@ impl Planner {
 
     /// Expected freshness of the whole, weighted; 1 when there is nothing.
     pub fn freshness(&self) -> f64 {
-        if 0.0 < self.sums.mass { 1.0 - self.sums.stale / self.sums.mass } else { 1.0 }
+        let Sums { stale, reserve, mass, .. } = self.sums;
+        if 0.0 < mass { 1.0 - (stale + reserve) / mass } else { 1.0 }
     }
 
     /// Pulls a second of all sources together.

@@ -18,6 +18,8 @@ use super::{Bounds, Source};
 const RATE_MAX: f64 = 1e9;
 /// Rates below this, in updates a second, count as none: one in thirty million years.
 const RATE_LEAST: f64 = 1e-15;
+/// Pulls that take longer than this, in seconds, count as this.
+const PULL_SECS_MAX: f64 = 1e9;
 /// Weights and costs are held within this and its inverse; a weight of 0 stays.
 const WEIGHT_MAX: f64 = 1e12;
 /// Intervals below this, in seconds, count as this: no pull is as quick, and 1/I stays finite.
@@ -37,6 +39,8 @@ pub(super) struct Term {
     pub(super) mass: f64,
     /// N.
     pub(super) elements: f64,
+    /// Stale elements while pulls run, weighted.
+    pub(super) reserve: f64,
     /// Cost of a pull.
     pub(super) cost: f64,
     /// √(2c/(aλ)): the interval at scale 1, on a straight line.
@@ -117,6 +121,7 @@ impl Term {
         pace: 0.0,
         mass: 0.0,
         elements: 0.0,
+        reserve: 0.0,
         cost: 0.0,
         reach: f64::INFINITY,
         lower: f64::INFINITY,
@@ -144,6 +149,8 @@ impl Term {
             pace,
             mass: weight * elements,
             elements,
+            // As long as a pull takes, and no more than all.
+            reserve: weight * (rate * source.pull_secs.max(0.0).min(PULL_SECS_MAX)).min(elements),
             cost,
             reach: (2.0 * if alike { 1.0 } else { cost } / (weight * rate)).sqrt(),
             lower,

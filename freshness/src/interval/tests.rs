@@ -101,6 +101,19 @@ fn what_the_bounds_forbid_is_said() {
 }
 
 #[test]
+fn what_changes_while_pulls_run_is_put_by() {
+    // Of 20 elements that may be stale, 5 are while a pull runs: 30 seconds instead of 40.
+    let slow = Source { pull_secs: 5.0, ..source(1.0, 200) };
+    let found = optimal(&[slow], 0.9);
+    check(&found.intervals, &[30.0]);
+    check(&[found.freshness], &[0.9]);
+    // Half of them at most.
+    let found = optimal(&[Source { pull_secs: 50.0, ..slow }], 0.9);
+    check(&found.intervals, &[20.0]);
+    check(&[found.freshness], &[0.7]);
+}
+
+#[test]
 fn contradictory_bounds_are_settled_for_the_shortest_interval() {
     let bounds = Bounds { interval_min: 5.0, interval_max: 2.0 };
     assert!(bounds.contradict());
