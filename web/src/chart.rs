@@ -38,6 +38,9 @@ pub const LABEL_CHARS_MAX: usize = 40;
 /// Length of the label of one category, in characters; the rest is cut.
 pub const CATEGORY_CHARS_MAX: usize = 24;
 
+/// Length of what the ids of a chart begin with, in characters; the rest is cut.
+pub const PREFIX_CHARS_MAX: usize = 60;
+
 /// A point: x and y. One that is not finite, or that its axis cannot show, is a gap.
 ///
 /// Values further from 0 than 10¹⁵⁰ are drawn there, and values nearer to it than 10⁻¹⁵⁰ as 0.
@@ -188,10 +191,14 @@ impl Chart {
     /// Its colors are the page's custom properties `--text`, `--muted`, `--line`, `--ground` and, if
     /// there are such, `--series-1` to `--series-8`. It has no style of its own, which the policy of
     /// our pages would forbid. `prefix` begins its ids: ASCII letters, digits, `-` and `_`, another
-    /// for each chart of a page; other characters count as `-`.
+    /// for each chart of a page; other characters count as `-`, and those beyond
+    /// [`PREFIX_CHARS_MAX`] not at all.
     pub fn inline(&self, prefix: &str) -> String {
         let clean = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' };
-        svg::write(self, &svg::Place::Inside(prefix.chars().map(clean).collect()))
+        svg::write(
+            self,
+            &svg::Place::Inside(prefix.chars().take(PREFIX_CHARS_MAX).map(clean).collect()),
+        )
     }
 
     /// The series that are drawn.

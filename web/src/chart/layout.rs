@@ -16,6 +16,9 @@ const PLOT_HEIGHT: f64 = 300.0;
 /// Room at the edges of the chart.
 pub(super) const EDGE: f64 = 16.0;
 
+/// Room to the right of a plot without names there: for half the label of a tick at its end.
+const RIGHT: f64 = 36.0;
+
 /// Between the plot and the labels of its ticks.
 const TICK_ROOM: f64 = 8.0;
 
@@ -26,16 +29,16 @@ const LABEL_ROOM: f64 = 10.0;
 const NAMES_MAX: f64 = 160.0;
 
 /// Room for the labels of the y axis, at most; no number is so long.
-const Y_LABELS_MAX: f64 = 220.0;
+const Y_LABELS_MAX: f64 = 225.0;
 
 /// Between a point and its name.
 const NAME_ROOM: f64 = 10.0;
 
 /// Half the height that a name needs.
-const NAME_HALF: f64 = 9.0;
+const NAME_HALF: f64 = 10.0;
 
 /// Width of the sample of a series in the legend, with its room.
-pub(super) const SAMPLE: f64 = 40.0;
+pub(super) const SAMPLE: f64 = 52.0;
 
 /// Between two entries of the legend.
 const ENTRY_ROOM: f64 = 20.0;
@@ -148,12 +151,12 @@ impl Layout {
         };
         self.zero = self.zero.map(|it| (1.0 - it) * PLOT_HEIGHT);
 
-        let width = f64::from(WIDTH_UNITS) - self.left - EDGE;
+        let width = f64::from(WIDTH_UNITS) - self.left - RIGHT;
         let lines =
             chart.drawn().iter().zip(names).filter(|(it, _)| matches!(it.marks, Marks::Line(_)));
         let room = lines.map(|(_, name)| text::width(name, SIZE)).fold(0.0, f64::max);
         if 0.0 < room && room <= NAMES_MAX {
-            self.width = width - room - NAME_ROOM + EDGE / 2.0;
+            self.width = f64::from(WIDTH_UNITS) - self.left - NAME_ROOM - room - EDGE / 2.0;
             self.traces = traces(chart, plot, self.width);
             if let Some(names) = ends(&self.traces, names, self.width + NAME_ROOM + room) {
                 self.names = names;

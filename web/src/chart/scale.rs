@@ -91,6 +91,14 @@ impl<'a> Range<'a> {
         }
     }
 
+    /// Room that a bar has if it is alone: that of its category, or all of the axis.
+    pub(super) fn band(&self) -> f64 {
+        match &self.axis.scale {
+            Scale::Categories(labels) => 1.0 / labels.len() as f64,
+            Scale::Linear | Scale::Logarithmic => 1.0,
+        }
+    }
+
     /// At most about `count` ticks, in ascending order.
     pub(super) fn ticks(&self, count: usize) -> Vec<Tick> {
         match &self.axis.scale {
@@ -101,7 +109,7 @@ impl<'a> Range<'a> {
             }
             Scale::Logarithmic => self.decades(count),
             Scale::Categories(labels) => {
-                let every = labels.len().div_ceil(count.max(1)).max(1);
+                let every = every(labels.len().div_ceil(count.max(1)));
                 let tick = |(index, label): (usize, &String)| Tick {
                     at: self.share(index as f64),
                     label: text::clip(label, CATEGORY_CHARS_MAX),
@@ -177,8 +185,8 @@ impl<'a> Range<'a> {
                 }
                 self.widen();
                 let fine = self.high - self.low < 2.0;
-                self.low = round_log(self.low, f64::floor, fine);
-                self.high = round_log(self.high, f64::ceil, fine);
+                self.low = round_log(self.low, false, fine);
+                self.high = round_log(self.high, true, fine);
             }
             _ => {
                 if zero {
@@ -216,6 +224,13 @@ fn lay(axis: &Axis, value: f64) -> Option<f64> {
     }
 }
 
+/// How many categories to go on from one that is labelled, `least` or more. Categories are often
+/// months: whole years, or parts that a year is a multiple of.
+fn every(least: usize) -> usize {
+    let part = [1, 2, 3, 4, 6].into_iter().find(|part| least <= *part);
+    part.unwrap_or_else(|| least.next_multiple_of(12))
+}
+
 /// The least distance between two of `sorted`; 0 if all are equal.
 fn gap(sorted: &[f64]) -> f64 {
     let gaps = sorted.windows(2).map(|pair| pair[1] - pair[0]).filter(|gap| *gap > 0.0);
@@ -239,22 +254,15 @@ fn multiples(low: f64, high: f64, step: f64) -> impl Iterator<Item = f64> {
     many.take_while(move |index| *index <= last).map(move |index| (index * step).clamp(low, high))
 }
 
-/// Rounds a logarithm to that of a power of ten; if `fine`, of one, two or five times one.
-fn round_log(laid: f64, round: fn(f64) -> f64, fine: bool) -> f64 {
-    let toward = if round(0.5) < 0.5 { SLACK } else { -SLACK };
-    let whole = round(laid + toward);
-    if !fine {
-        return whole;
-    }
-    let marks = [-1.0, 0.0].into_iter().flat_map(|decade| {
-        [1.0_f64, 2.0, 5.0, 10.0]
-            .map(|mantissa| (laid + toward).floor() + decade + mantissa.log10())
-    });
-    if toward > 0.0 {
-        marks.filter(|mark| *mark <= laid + toward).fold(whole, f64::max)
-    } else {
-        marks.filter(|mark| laid + toward <= *mark).fold(whole, f64::min)
-    }
+/// Rounds a logarithm `up` or down to that of a power of ten; if `fine`, of one, two or five of one.
+fn round_log(laid: f64, up: bool, fine: bool) -> f64 {
+    let mantissas: &[f64] = if fine { &[1.0, 2.0, 5.0, 10.0] } else { &[1.0, 10.0] };
+    let mut marks = mantissas.iter().map(|mantissa| laid.floor() + mantissa.log10());
+    let mark = match up {
+        true => marks.find(|mark| laid - SLACK <= *mark),
+        false => marks.rfind(|mark| *mark <= laid + SLACK),
+    };
+    mark.unwrap_or(laid)
 }
 
 #[cfg(test)]
@@ -315,6 +323,7 @@ mod tests {
     fn categories_are_thinned() {
         let axis = Axis::new("").categories((0..10).map(|it| format!("c{it}")));
         assert_eq!(labels(&axis, &[0.0], Fit::Exact, 4), "c0 c3 c6 c9");
+        assert_eq!(labels(&axis, &[0.0], Fit::Exact, 1), "c0", "every twelfth");
         let range = Range::new(&axis, [0.0].into_iter(), Fit::Exact).unwrap();
         assert_eq!(range.place(4.5), Some(0.5));
         assert_eq!(range.place(9.6), None);

@@ -110,7 +110,7 @@ impl Pen<'_> {
         let _ = write!(
             self.out,
             "<style>\n.chart {{ color-scheme: light dark; background: {light}; display: block; \
-             max-width: 60rem; margin: 0 auto }}\n\
+             max-width: 48rem; margin: 0 auto }}\n\
              @media (prefers-color-scheme: dark) {{\n.chart {{ background: {dark} }}\n",
         );
         for role in SHADED {
@@ -269,7 +269,7 @@ impl Pen<'_> {
         }
         self.put("<path");
         self.paint("chart-line", Fill::None, Some(Role::Series(index)));
-        self.put(" stroke-width=\"2.5\" stroke-linejoin=\"round\"");
+        self.put(" stroke-width=\"3\" stroke-linejoin=\"round\"");
         if !DASHES[index].is_empty() {
             let _ = write!(self.out, " stroke-dasharray=\"{}\"", DASHES[index]);
         }

@@ -1,13 +1,14 @@
 //! Text in a chart: made safe, cut to length, and how wide it will be.
 
-/// Size of all text but the title, in units: 9 pixels on a phone that is 360 wide.
-pub(super) const SIZE: f64 = 16.0;
+/// Size of all text but the title, in units: 10 pixels on a phone that is 360 wide, 7 points in a
+/// column of a paper.
+pub(super) const SIZE: f64 = 18.0;
 
 /// Size of the title.
-pub(super) const TITLE_SIZE: f64 = 19.0;
+pub(super) const TITLE_SIZE: f64 = 21.0;
 
 /// Height of a line of text of [`SIZE`].
-pub(super) const LINE: f64 = 20.0;
+pub(super) const LINE: f64 = 22.0;
 
 /// Returns `text` in one line of at most `chars_max` characters, all of them allowed in XML.
 pub(super) fn clip(text: &str, chars_max: usize) -> String {

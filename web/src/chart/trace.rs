@@ -1,8 +1,8 @@
 //! What is left of a series on paper: its points in units of the plot, as many as can be told apart.
 //!
 //! A line keeps in each column of one unit its first, least, largest and last point, which draws the
-//! same as all of them. Points keep one in each square of [`CELL`] units. Bars keep the longest up and
-//! the longest down in each column.
+//! same as all of them. Points keep one in each square of [`CELL`] units. Bars of one column become one,
+//! as long as the longest of them.
 
 use std::collections::BTreeSet;
 
@@ -148,7 +148,7 @@ impl Plot<'_> {
         let mut spots: Vec<Spot> = points.iter().filter_map(|it| self.spot(*it)).collect();
         spots.sort_by(|a, b| a.x.total_cmp(&b.x));
         let gaps = spots.windows(2).map(|pair| pair[1].x - pair[0].x).filter(|gap| *gap > 0.0);
-        let room = gaps.fold(self.width, f64::min);
+        let room = gaps.fold(self.x.band() * self.width, f64::min);
         let many = turn.of.max(1) as f64;
         let width = (room * BAR_SHARE / many).clamp(1.0, BAR_MAX);
         let shift = (turn.index as f64 - many / 2.0) * width;
