@@ -1,7 +1,8 @@
 //! Where everything in a chart stands: margins, ticks, names.
 //!
-//! Whatever has a name gets it beside itself, where it covers nothing; else all lines, or the point
-//! that has no room, are in the legend.
+//! Lines and highlighted points have their names beside them, where those cover nothing. Points and
+//! bars are in the legend, and so are all lines if there is no room for one, and a highlighted point
+//! that has none.
 
 use super::scale::{self, CATEGORIES_SHOWN_MAX, Fit, Range, TICKS_MAX, Tick};
 use super::text::{self, LINE, SIZE, TITLE_SIZE};
@@ -184,15 +185,14 @@ impl Layout {
             });
             let taken: Vec<Area> =
                 marks.chain(self.names.iter().map(|(_, it)| it.area())).collect();
-            let free = |label: &Label| {
+            let is_free = |label: &Label| {
                 let area = label.area();
-                plot.holds(&area) && !taken.iter().any(|it| it.meets(&area))
+                plot.holds(&area)
+                    && !taken.iter().any(|it| it.meets(&area))
+                    && !self.traces.iter().any(|it| it.touches(&area))
             };
-            let choices: Vec<Label> =
-                beside(*spot, &names[index]).into_iter().filter(free).collect();
-            let is_clear = |label: &&Label| !self.traces.iter().any(|it| it.touches(&label.area()));
-            if let Some(best) = choices.iter().find(is_clear).or_else(|| choices.first()) {
-                self.names.push((index, best.clone()));
+            if let Some(label) = beside(*spot, &names[index]).into_iter().find(is_free) {
+                self.names.push((index, label));
             }
         }
     }
