@@ -2,12 +2,14 @@
 //!
 //! - [`settings`] reads settings files and names every mistake in them.
 //! - [`auth`] guards state-changing requests with a bearer token.
+//! - [`chart`] draws charts as SVG text.
 //! - [`metrics`] renders samples for Prometheus; [`health`] answers `/healthz` and `/metrics`.
 //! - [`layout`] renders pages from [`templates`], with the style and icon of `/assets/`, and frames a
 //!   daemon's routes with what all answer alike: [`failure`] and [`headers`].
 
 mod assets;
 pub mod auth;
+pub mod chart;
 pub mod error;
 pub mod failure;
 pub mod headers;

@@ -1,0 +1,160 @@
+//! Numbers as a person reads them, with as few digits as tell them apart.
+
+use std::fmt::Write as _;
+
+use super::Format;
+
+/// Least absolute value that may be written with an exponent, where that is shorter.
+const LARGE: f64 = 1e6;
+
+/// Values below this are written with an exponent, where that is shorter.
+const SMALL: f64 = 1e-3;
+
+/// Adds a coordinate to `out`: one decimal at most.
+pub(super) fn coordinate(out: &mut String, value: f64) {
+    let start = out.len();
+    let _ = write!(out, "{value:.1}");
+    if out.ends_with(".0") {
+        out.truncate(out.len() - 2);
+    }
+    if &out[start..] == "-0" {
+        out.replace_range(start.., "0");
+    }
+}
+
+/// Returns `value`, one of several that are multiples of `step`, which is above 0.
+pub(super) fn show(value: f64, step: f64, format: Format) -> String {
+    let (value, step, unit) = match format {
+        Format::Plain => (value, step, ""),
+        // A no-break space.
+        Format::Percent => (value * 100.0, step * 100.0, "\u{a0}%"),
+    };
+    let mut shown = plain(value, step);
+    let size = value.abs();
+    if size >= LARGE || (size < SMALL && shown != "0") {
+        let other = scientific(size, step);
+        if other.chars().count() < shown.chars().count() {
+            shown = other;
+        }
+    }
+    let sign = if value < 0.0 && shown != "0" { "−" } else { "" };
+    format!("{sign}{shown}{unit}")
+}
+
+/// The size of `value`, with the decimals that `step` needs.
+fn plain(value: f64, step: f64) -> String {
+    let digits = trimmed(&format!("{:.*}", decimals(step), value.abs()));
+    let (whole, rest) = digits.split_at(digits.find('.').unwrap_or(digits.len()));
+    // A year stays as it is.
+    if whole.len() < 5 {
+        return digits;
+    }
+    let mut shown = String::new();
+    for (index, digit) in whole.chars().enumerate() {
+        if 0 < index && (whole.len() - index).is_multiple_of(3) {
+            shown.push(',');
+        }
+        shown.push(digit);
+    }
+    shown + rest
+}
+
+/// `size`, which is above 0, as a mantissa and a power of ten.
+fn scientific(size: f64, step: f64) -> String {
+    let digits = decimals(step / 10f64.powf(size.log10().floor()));
+    let shown = format!("{size:.digits$e}");
+    let (mantissa, exponent) = shown.split_once('e').unwrap_or((&shown, "0"));
+    let power: String = exponent.chars().map(raised).collect();
+    match trimmed(mantissa).as_str() {
+        "1" => format!("10{power}"),
+        mantissa => format!("{mantissa}×10{power}"),
+    }
+}
+
+/// How many decimals tell multiples of `step` apart.
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "within 0 and 400 by the line itself"
+)]
+fn decimals(step: f64) -> usize {
+    // The logarithm of 0.001 may be a little below -3.
+    (-step.log10() - 1e-9).ceil().clamp(0.0, 400.0) as usize
+}
+
+fn trimmed(digits: &str) -> String {
+    let kept = if digits.contains('.') { digits.trim_end_matches('0') } else { digits };
+    kept.trim_end_matches('.').to_owned()
+}
+
+fn raised(digit: char) -> char {
+    match digit {
+        '-' => '⁻',
+        '1' => '¹',
+        '2' => '²',
+        '3' => '³',
+        '4' => '⁴',
+        '5' => '⁵',
+        '6' => '⁶',
+        '7' => '⁷',
+        '8' => '⁸',
+        '9' => '⁹',
+        _ => '⁰',
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_no_digit_too_many() {
+        let check = |value: f64, step: f64, expected: &str| {
+            assert_eq!(show(value, step, Format::Plain), expected, "{value} by {step}");
+        };
+        check(0.0, 0.2, "0");
+        check(-0.0, 0.2, "0");
+        check(0.1 + 0.2, 0.1, "0.3");
+        check(1.0, 0.5, "1");
+        check(0.001, 0.001, "0.001");
+        check(-2.5, 0.5, "−2.5");
+        check(2024.0, 1.0, "2024");
+        check(10_000.0, 1000.0, "10,000");
+        check(123_456.5, 0.5, "123,456.5");
+        check(1e6, 1e6, "10⁶");
+        check(2_500_000.0, 500_000.0, "2.5×10⁶");
+        check(1_000_001.0, 1.0, "1,000,001");
+        check(0.0005, 0.0001, "0.0005");
+        check(0.0001, 0.0001, "10⁻⁴");
+        check(0.00025, 0.00005, "0.00025");
+        check(0.000_005, 0.000_001, "5×10⁻⁶");
+        check(-3e120, 1e120, "−3×10¹²⁰");
+        check(4.5e-149, 5e-150, "4.5×10⁻¹⁴⁹");
+    }
+
+    #[test]
+    fn shares_are_per_cent() {
+        let check = |value: f64, step: f64, expected: &str| {
+            assert_eq!(show(value, step, Format::Percent), expected, "{value} by {step}");
+        };
+        check(0.0, 0.2, "0\u{a0}%");
+        check(0.95, 0.05, "95\u{a0}%");
+        check(0.07, 0.01, "7\u{a0}%");
+        check(0.995, 0.005, "99.5\u{a0}%");
+        check(-0.16, 0.02, "−16\u{a0}%");
+    }
+
+    #[test]
+    fn coordinates_have_one_decimal_at_most() {
+        let check = |value: f64, expected: &str| {
+            let mut out = "x".to_owned();
+            coordinate(&mut out, value);
+            assert_eq!(out, format!("x{expected}"));
+        };
+        check(0.0, "0");
+        check(-0.04, "0");
+        check(12.34, "12.3");
+        check(12.98, "13");
+        check(-3.5, "-3.5");
+    }
+}

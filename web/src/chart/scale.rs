@@ -1,0 +1,343 @@
+//! Where values lie on an axis, and its ticks.
+
+use super::number;
+use super::text;
+use super::{Axis, CATEGORY_CHARS_MAX, Format, Scale};
+
+/// Values further from 0 are drawn here.
+const VALUE_MAX: f64 = 1e150;
+
+/// Values nearer to 0 count as 0.
+const VALUE_MIN: f64 = 1e-150;
+
+/// Spans below this share of the values are no span: ticks would need too many digits.
+const SPAN_MIN: f64 = 1e-12;
+
+/// Share of a whole step by which a value may miss it, for rounding.
+const SLACK: f64 = 1e-9;
+
+/// Most ticks on an axis of numbers, apart from the one at its start.
+pub(super) const TICKS_MAX: usize = 8;
+
+/// Most ticks on an axis of categories.
+pub(super) const CATEGORIES_SHOWN_MAX: usize = 40;
+
+/// How the range of an axis follows from its data.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Fit {
+    /// From the least to the largest value.
+    Exact,
+    /// With room at both ends, as a share of the whole.
+    Padded(f64),
+    /// With room for half the least distance between values at both ends.
+    Bars,
+    /// Out to the next tick; with 0 if so said.
+    Nice { zero: bool },
+}
+
+/// An axis with its range; positions are shares of its length, from 0 to 1.
+#[derive(Clone, Debug)]
+pub(super) struct Range<'a> {
+    axis: &'a Axis,
+    /// Ends: values, logarithms to 10 or indices, by the axis' scale.
+    low: f64,
+    high: f64,
+}
+
+/// A mark on an axis.
+#[derive(Clone, Debug)]
+pub(super) struct Tick {
+    /// Its position.
+    pub at: f64,
+    /// What stands there.
+    pub label: String,
+}
+
+impl<'a> Range<'a> {
+    /// The range of `axis` that shows all of `values` that can be shown; none if none can.
+    pub(super) fn new(axis: &'a Axis, values: impl Iterator<Item = f64>, fit: Fit) -> Option<Self> {
+        let mut laid: Vec<f64> = values.filter_map(|value| lay(axis, value)).collect();
+        laid.sort_unstable_by(f64::total_cmp);
+        let (low, high) = (*laid.first()?, *laid.last()?);
+        let mut range = Self { axis, low, high };
+        match (&axis.scale, fit) {
+            (Scale::Categories(labels), _) => {
+                (range.low, range.high) = (-0.5, labels.len() as f64 - 0.5);
+            }
+            (_, Fit::Exact) => range.widen(),
+            (_, Fit::Padded(share)) => {
+                range.widen();
+                range.pad(share * (range.high - range.low));
+            }
+            (_, Fit::Bars) => {
+                range.pad(gap(&laid) / 2.0);
+                range.widen();
+            }
+            (_, Fit::Nice { zero }) => range.round(zero),
+        }
+        Some(range)
+    }
+
+    /// Where `value` lies; none for a gap.
+    pub(super) fn place(&self, value: f64) -> Option<f64> {
+        lay(self.axis, value).map(|laid| self.share(laid))
+    }
+
+    /// Where a bar begins: at 0, or as near to it as the axis goes.
+    pub(super) fn base(&self) -> f64 {
+        match self.axis.scale {
+            Scale::Linear => self.share(0.0),
+            Scale::Logarithmic | Scale::Categories(_) => 0.0,
+        }
+    }
+
+    /// Room that a bar has if it is alone: that of its category, or all of the axis.
+    pub(super) fn band(&self) -> f64 {
+        match &self.axis.scale {
+            Scale::Categories(labels) => 1.0 / labels.len() as f64,
+            Scale::Linear | Scale::Logarithmic => 1.0,
+        }
+    }
+
+    /// At most about `count` ticks, in ascending order.
+    pub(super) fn ticks(&self, count: usize) -> Vec<Tick> {
+        match &self.axis.scale {
+            Scale::Linear => {
+                let step = step(self.high - self.low, count);
+                let tick = |at: f64| self.tick(at, at, step);
+                multiples(self.low, self.high, step).map(tick).collect()
+            }
+            Scale::Logarithmic => self.decades(count),
+            Scale::Categories(labels) => {
+                let every = every(labels.len().div_ceil(count.max(1)));
+                let tick = |(index, label): (usize, &String)| Tick {
+                    at: self.share(index as f64),
+                    label: text::clip(label, CATEGORY_CHARS_MAX),
+                };
+                labels.iter().enumerate().step_by(every).map(tick).collect()
+            }
+        }
+    }
+
+    fn decades(&self, count: usize) -> Vec<Tick> {
+        let span = self.high - self.low;
+        let every = [1.0, 2.0, 5.0, 10.0, 20.0, 50.0].into_iter();
+        let every = every.clone().find(|every| span / every <= count as f64).unwrap_or(100.0);
+        let mantissas: &[f64] = if span * 3.0 <= count as f64 { &[1.0, 2.0, 5.0] } else { &[1.0] };
+        let (low, high) = (self.low - SLACK, self.high + SLACK);
+        let ticks: Vec<Tick> = multiples(self.low - 1.0, self.high, every)
+            .flat_map(|decade| {
+                let size = 10f64.powf(decade);
+                mantissas
+                    .iter()
+                    .map(move |mantissa| (decade + mantissa.log10(), mantissa * size, size))
+            })
+            .filter(|(laid, _, _)| (low..=high).contains(laid))
+            .map(|(laid, value, size)| self.tick(laid, value, size))
+            .collect();
+        if 1 < ticks.len() {
+            return ticks;
+        }
+        // Less than a decade: even steps tell more.
+        let (least, largest) = (10f64.powf(self.low), 10f64.powf(self.high));
+        let step = step(largest - least, count);
+        multiples(least, largest, step).map(|it| self.tick(it.log10(), it, step)).collect()
+    }
+
+    fn tick(&self, laid: f64, value: f64, step: f64) -> Tick {
+        Tick { at: self.share(laid), label: number::show(value, step, self.axis.format) }
+    }
+
+    fn share(&self, laid: f64) -> f64 {
+        ((laid - self.low) / (self.high - self.low)).clamp(0.0, 1.0)
+    }
+
+    /// Makes room around what is one value.
+    fn widen(&mut self) {
+        let size = self.low.abs().max(self.high.abs());
+        if self.high - self.low > size * SPAN_MIN {
+            return;
+        }
+        let is_share = self.axis.format == Format::Percent && 0.0 <= self.low && self.high <= 1.0;
+        let room = match self.axis.scale {
+            Scale::Logarithmic => 0.5,
+            _ if size > 0.0 => size / 5.0,
+            _ => 1.0,
+        };
+        self.pad(room);
+        if is_share && self.axis.scale == Scale::Linear {
+            (self.low, self.high) = (self.low.max(0.0), self.high.min(1.0));
+        }
+    }
+
+    fn pad(&mut self, room: f64) {
+        self.low -= room;
+        self.high += room;
+    }
+
+    /// Extends the range to ticks.
+    fn round(&mut self, zero: bool) {
+        match self.axis.scale {
+            Scale::Logarithmic => {
+                if zero {
+                    // The least bar is to be seen, too.
+                    self.low -= 0.3;
+                }
+                self.widen();
+                let fine = self.high - self.low < 2.0;
+                self.low = round_log(self.low, false, fine);
+                self.high = round_log(self.high, true, fine);
+            }
+            _ => {
+                if zero {
+                    (self.low, self.high) = (self.low.min(0.0), self.high.max(0.0));
+                }
+                self.widen();
+                // A longer range may take a larger step.
+                for _ in 0..2 {
+                    let step = step(self.high - self.low, TICKS_MAX - 2);
+                    self.low = self.low.min((self.low / step + SLACK).floor() * step);
+                    self.high = self.high.max((self.high / step - SLACK).ceil() * step);
+                }
+            }
+        }
+    }
+}
+
+/// Whether `axis` can show `value`.
+pub(super) fn shows(axis: &Axis, value: f64) -> bool {
+    lay(axis, value).is_some()
+}
+
+/// What `axis` makes of `value`: itself, or its logarithm; none for a gap.
+fn lay(axis: &Axis, value: f64) -> Option<f64> {
+    if !value.is_finite() {
+        return None;
+    }
+    match &axis.scale {
+        Scale::Linear if value.abs() < VALUE_MIN => Some(0.0),
+        Scale::Linear => Some(value.clamp(-VALUE_MAX, VALUE_MAX)),
+        Scale::Logarithmic => (value > 0.0).then(|| value.clamp(VALUE_MIN, VALUE_MAX).log10()),
+        Scale::Categories(labels) => {
+            (-0.5..=labels.len() as f64 - 0.5).contains(&value).then_some(value)
+        }
+    }
+}
+
+/// How many categories to go on from one that is labelled, `least` or more. Categories are often
+/// months: whole years, or parts that a year is a multiple of.
+fn every(least: usize) -> usize {
+    let part = [1, 2, 3, 4, 6].into_iter().find(|part| least <= *part);
+    part.unwrap_or_else(|| least.next_multiple_of(12))
+}
+
+/// The least distance between two of `sorted`; 0 if all are equal.
+fn gap(sorted: &[f64]) -> f64 {
+    let gaps = sorted.windows(2).map(|pair| pair[1] - pair[0]).filter(|gap| *gap > 0.0);
+    let least = gaps.fold(f64::INFINITY, f64::min);
+    if least.is_finite() { least } else { 0.0 }
+}
+
+/// The least of 1, 2 and 5 times a power of ten that divides `span` into at most `count` parts.
+fn step(span: f64, count: usize) -> f64 {
+    let least = span / count.max(1) as f64;
+    let power = 10f64.powf(least.log10().floor());
+    let factor = [1.0, 2.0, 5.0].into_iter().find(|it| least <= it * power * (1.0 + SLACK));
+    factor.unwrap_or(10.0) * power
+}
+
+/// The multiples of `step` within a range, at most 1,000.
+fn multiples(low: f64, high: f64, step: f64) -> impl Iterator<Item = f64> {
+    let first = (low / step - SLACK).ceil();
+    let last = (high / step + SLACK).floor();
+    let many = (0..1000_u32).map(move |index| first + f64::from(index));
+    many.take_while(move |index| *index <= last).map(move |index| (index * step).clamp(low, high))
+}
+
+/// Rounds a logarithm `up` or down to that of a power of ten; if `fine`, of one, two or five of one.
+fn round_log(laid: f64, up: bool, fine: bool) -> f64 {
+    let mantissas: &[f64] = if fine { &[1.0, 2.0, 5.0, 10.0] } else { &[1.0, 10.0] };
+    let mut marks = mantissas.iter().map(|mantissa| laid.floor() + mantissa.log10());
+    let mark = match up {
+        true => marks.find(|mark| laid - SLACK <= *mark),
+        false => marks.rfind(|mark| *mark <= laid + SLACK),
+    };
+    mark.unwrap_or(laid)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn labels(axis: &Axis, values: &[f64], fit: Fit, count: usize) -> String {
+        let range = Range::new(axis, values.iter().copied(), fit).unwrap();
+        let labels: Vec<String> = range.ticks(count).into_iter().map(|tick| tick.label).collect();
+        labels.join(" ").replace('\u{a0}', "")
+    }
+
+    #[test]
+    fn even_ticks_are_round_numbers() {
+        let check = |values: &[f64], fit, expected: &str| {
+            assert_eq!(labels(&Axis::new(""), values, fit, 6), expected, "{values:?}");
+        };
+        let nice = Fit::Nice { zero: false };
+        check(&[0.0, 1.0], nice, "0 0.2 0.4 0.6 0.8 1");
+        check(&[0.13, 0.94], nice, "0 0.2 0.4 0.6 0.8 1");
+        check(&[13.0, 1217.0], nice, "0 500 1000 1500");
+        check(&[13.0, 1217.0], Fit::Exact, "500 1000");
+        check(&[1013.0, 1017.0], nice, "1013 1014 1015 1016 1017");
+        check(&[1013.0, 1017.0], Fit::Nice { zero: true }, "0 200 400 600 800 1000 1200");
+        check(&[-7.0, -3.0], Fit::Nice { zero: true }, "−8 −6 −4 −2 0");
+        check(&[5.0], nice, "4 4.5 5 5.5 6");
+        check(&[0.0], nice, "−1 −0.5 0 0.5 1");
+        check(&[f64::MAX, -f64::MAX, f64::NAN], nice, "−10¹⁵⁰ −5×10¹⁴⁹ 0 5×10¹⁴⁹ 10¹⁵⁰");
+        check(&[1.0, 2.0, 4.0], Fit::Bars, "1 2 3 4");
+    }
+
+    #[test]
+    fn shares_stay_below_all() {
+        let axis = Axis::new("").percent();
+        assert_eq!(labels(&axis, &[1.0], Fit::Nice { zero: false }, 6), "80% 85% 90% 95% 100%");
+        assert_eq!(
+            labels(&axis, &[0.93, 1.0], Fit::Nice { zero: false }, 4),
+            "92% 94% 96% 98% 100%"
+        );
+    }
+
+    #[test]
+    fn logarithmic_ticks_are_decades() {
+        let check = |values: &[f64], fit, count, expected: &str| {
+            assert_eq!(labels(&Axis::new("").logarithmic(), values, fit, count), expected);
+        };
+        let nice = Fit::Nice { zero: false };
+        check(&[1.0, 1e4], Fit::Exact, 8, "1 10 100 1000 10,000");
+        check(&[3.0, 70.0], nice, 8, "2 5 10 20 50 100");
+        check(&[3.0, 700.0, 0.0, -5.0], nice, 8, "1 10 100 1000");
+        check(&[1e-3, 1e12], nice, 8, "0.01 1 100 10,000 10⁶ 10⁸ 10¹⁰ 10¹²");
+        check(&[32.0, 38.0], Fit::Exact, 8, "32 33 34 35 36 37 38");
+        check(&[10.0], Fit::Exact, 8, "5 10 20");
+        check(&[10.0, 100.0], Fit::Nice { zero: true }, 8, "5 10 20 50 100");
+    }
+
+    #[test]
+    fn categories_are_thinned() {
+        let axis = Axis::new("").categories((0..10).map(|it| format!("c{it}")));
+        assert_eq!(labels(&axis, &[0.0], Fit::Exact, 4), "c0 c3 c6 c9");
+        assert_eq!(labels(&axis, &[0.0], Fit::Exact, 1), "c0", "every twelfth");
+        let range = Range::new(&axis, [0.0].into_iter(), Fit::Exact).unwrap();
+        assert_eq!(range.place(4.5), Some(0.5));
+        assert_eq!(range.place(9.6), None);
+    }
+
+    #[test]
+    fn bars_begin_at_zero() {
+        let check = |axis: &Axis, values: &[f64], expected: f64| {
+            let fit = Fit::Nice { zero: true };
+            let range = Range::new(axis, values.iter().copied(), fit).unwrap();
+            assert!((range.base() - expected).abs() < 1e-12, "{values:?}");
+        };
+        check(&Axis::new(""), &[3.0, 10.0], 0.0);
+        check(&Axis::new(""), &[-5.0, 5.0], 0.5);
+        check(&Axis::new("").logarithmic(), &[3.0, 10.0], 0.0);
+    }
+}
