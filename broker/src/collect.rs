@@ -27,7 +27,7 @@ use crate::live::Live;
 use crate::memory::{self, Memory};
 use crate::metrics::Counters;
 use crate::pipeline::blocking;
-use crate::schedule::{Due, Found, Remembered, Schedule};
+use crate::schedule::{Due, Found, Known, Schedule};
 use crate::source::Source;
 use crate::status::{LastPull, SourceStatus};
 use crate::under_way::UnderWay;
@@ -304,7 +304,7 @@ impl Collector {
                 match wanted.get(name) {
                     Some(source) if *source == it.source => {}
                     Some(source) => {
-                        changed.push((source.clone(), Remembered::default()));
+                        changed.push((source.clone(), Known::default()));
                         it.source = source.clone();
                         std::mem::replace(&mut it.cancel, Shutdown::new()).start();
                     }

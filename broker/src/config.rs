@@ -25,11 +25,12 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use freshness::schedule::Window;
 use net::client::Timeouts;
 use url::Url;
 use web::settings::{Document, Mistake, Table};
 
-use crate::source::{Kind, Source, Token, Window};
+use crate::source::{Kind, Source, Token};
 
 /// Where the public listener listens, unless the settings say otherwise.
 pub const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 8501);

@@ -14,7 +14,6 @@ mod failure;
 pub mod index;
 mod indexer;
 mod live;
-pub mod measure;
 mod memory;
 pub mod metrics;
 pub mod page;

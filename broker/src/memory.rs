@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::schedule::Remembered;
+use crate::schedule::Known;
 use crate::status::LastPull;
 
 /// What starts a note's key; the source's name follows.
@@ -16,7 +16,7 @@ const PREFIX: &str = "schedule/";
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Memory {
     /// What the schedule knows.
-    pub(crate) schedule: Remembered,
+    pub(crate) schedule: Known,
     /// What status shows.
     pub(crate) last_pull: Option<LastPull>,
 }

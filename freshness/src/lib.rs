@@ -13,6 +13,7 @@ pub mod interval;
 pub mod metrics;
 pub mod queue;
 pub mod rate;
+pub mod schedule;
 pub mod simulate;
 pub mod study;
 

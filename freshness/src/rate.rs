@@ -34,6 +34,8 @@ mod exposure;
 
 pub use exposure::CHANGES_PER_RECORD_MAX;
 
+use serde::{Deserialize, Serialize};
+
 use crate::interval::Workload;
 
 /// Gain that Jacobson and the paper suggest.
@@ -143,7 +145,7 @@ pub struct Pull {
 }
 
 /// The state of an [`Estimator`], as plain numbers to store.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct State {
     /// The estimate, in updates a second; `None` before the first sample. 0 is a rate.
     pub rate: Option<f64>,

@@ -126,7 +126,7 @@ fn the_least_interval_is_not_the_next_to_be_due() {
 
     let intervals = optimal(&workloads, 0.9);
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a few days")]
-    let after = |now: u64, source: usize| now + (intervals[source] * DAY_MS).round() as u64;
+    let after = |now: u64, source: u32| now + (intervals[source as usize] * DAY_MS).round() as u64;
     let (mut queue, mut ours, mut now) = (DueQueue::new(), [0_u32; 4], 0);
     for source in 0..4 {
         queue.schedule(source, after(now, source));
@@ -134,7 +134,7 @@ fn the_least_interval_is_not_the_next_to_be_due() {
     for _ in 0..PULLS {
         now = queue.next_due().unwrap();
         let source = queue.poll_due(now).unwrap();
-        ours[source] += 1;
+        ours[source as usize] += 1;
         queue.schedule(source, after(now, source));
     }
     println!("pulls of T1 to T4: the paper {theirs:?}, ours {ours:?}");

@@ -2,14 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use url::Url;
-
 use super::back_off::BACK_OFF_MAX_MS;
 use super::*;
-use crate::source::Window;
 
 /// One simulated source.
 struct Feed {
+    id: SourceId,
     /// Changes per second; their times are drawn, or even when `seed` is 0.
     rate: f64,
     elements: u64,
@@ -33,18 +31,18 @@ struct World {
     now_ms: u64,
 }
 
-/// Adds a source that nothing is remembered of, or changes its settings.
-fn add(schedule: &mut Schedule, source: Source, now_ms: u64) {
-    schedule.handle_sources([(source, Remembered::default())], now_ms);
+/// Adds a source that nothing is known of.
+fn add(schedule: &mut Schedule, rules: Rules, now_ms: u64) -> SourceId {
+    schedule.add([(rules, Known::default())], now_ms)[0]
 }
 
 /// An arbitrary midnight (UTC).
 const START_MS: u64 = 20_000 * 86_400_000;
 
 impl World {
-    fn new(settings: Freshness, seed: u64) -> Self {
+    fn new(seed: u64) -> Self {
         Self {
-            schedule: Schedule::new(settings),
+            schedule: Schedule::new(settings()),
             feeds: BTreeMap::new(),
             running: Vec::new(),
             slots: 2,
@@ -55,8 +53,12 @@ impl World {
     }
 
     fn add(&mut self, name: &str, rate: f64, elements: u64) -> &mut Feed {
-        add(&mut self.schedule, source(name), self.now_ms);
+        self.add_ruled(name, Rules::new(BOUNDS), rate, elements)
+    }
+
+    fn add_ruled(&mut self, name: &str, rules: Rules, rate: f64, elements: u64) -> &mut Feed {
         let feed = Feed {
+            id: add(&mut self.schedule, rules, self.now_ms),
             rate,
             elements,
             pending: Vec::new(),
@@ -85,7 +87,7 @@ impl World {
                 let slot = self.running.len() < self.slots;
                 let Some(due) = self.schedule.poll_due(slot, self.now_ms) else { break };
                 let running = self.running.iter().all(|(_, _, it)| it.source != due.source);
-                assert!(running, "{} is pulled twice at once", due.source);
+                assert!(running, "{:?} is pulled twice at once", due.source);
                 self.running.push((self.now_ms + self.latency_ms, self.now_ms, due));
             }
             let slot = self.running.len() < self.slots;
@@ -119,9 +121,9 @@ impl World {
             std::mem::take(&mut self.running).into_iter().partition(|(end, _, _)| *end <= now_ms);
         self.running = running;
         for (_, asked_ms, due) in ended {
-            let feed = self.feeds.get_mut(&due.source).unwrap();
+            let feed = self.feeds.values_mut().find(|it| it.id == due.source).unwrap();
             if feed.down.0 <= now_ms && now_ms < feed.down.1 {
-                self.schedule.handle_failure(&due.source, None, now_ms);
+                self.schedule.handle_failure(due.source, None, now_ms);
                 continue;
             }
             let found: Vec<u64> = feed.pending.extract_if(.., |at| *at <= asked_ms).collect();
@@ -135,12 +137,12 @@ impl World {
                 early: false,
             };
             feed.pulls.push(asked_ms);
-            self.schedule.handle_pull(&due.source, report, now_ms);
+            self.schedule.handle_pull(due.source, report, now_ms);
         }
     }
 
     fn view(&self, name: &str) -> View {
-        self.schedule.view(name).unwrap()
+        self.schedule.view(self.feeds[name].id).unwrap()
     }
 
     fn pulls(&self, name: &str) -> &[u64] {
@@ -148,17 +150,22 @@ impl World {
     }
 }
 
-fn source(name: &str) -> Source {
-    Source::gatherer(name, Url::parse("http://host/").unwrap())
-}
+pub(super) const BOUNDS: Bounds = Bounds { interval_min: 10.0, interval_max: 86_400.0 };
 
-fn settings() -> Freshness {
-    Freshness { theta: 0.9, gain: 0.25, interval_min: 10.0, interval_max: 86_400.0 }
+/// The paper's model and policy.
+pub(super) fn settings() -> Settings {
+    Settings {
+        policy: Policy::Optimal { theta: 0.9 },
+        model: Model::Printed,
+        method: Method::Ewma,
+        gain: 0.25,
+        pulls_per_minute_max: 600,
+    }
 }
 
 /// Runs four sources at rates 1 : 5 : 10 : 50 and holds the schedule to eq. 3.
 fn check(seed: u64, tolerance: f64) {
-    let mut world = World::new(settings(), seed);
+    let mut world = World::new(seed);
     let rates = [("a", 0.02), ("b", 0.1), ("c", 0.2), ("d", 1.0)];
     for (name, rate) in rates {
         world.add(name, rate, 1_000);
@@ -195,7 +202,7 @@ fn intervals_go_with_the_inverse_root_of_the_rates() {
 
 #[test]
 fn the_next_due_goes_first_and_the_slow_do_not_starve() {
-    let mut world = World::new(settings(), 0);
+    let mut world = World::new(0);
     world.slots = 1;
     world.add("busy", 50.0, 100);
     world.add("calm", 0.001, 100);
@@ -208,8 +215,9 @@ fn the_next_due_goes_first_and_the_slow_do_not_starve() {
 
 #[test]
 fn a_source_without_changes_is_pulled_ever_more_rarely() {
-    let mut world = World::new(Freshness { interval_max: 3_600.0, ..settings() }, 0);
-    world.add("still", 0.0, 100);
+    let mut world = World::new(0);
+    let rules = Rules::new(Bounds { interval_max: 3_600.0, ..BOUNDS });
+    world.add_ruled("still", rules, 0.0, 100);
     world.run(40_000.0);
     let pulls = world.pulls("still");
     assert_eq!(pulls[0], START_MS, "pulled at once");
@@ -222,9 +230,9 @@ fn a_source_without_changes_is_pulled_ever_more_rarely() {
 
 #[test]
 fn slow_pulls_do_not_cost_freshness() {
-    let mut world = World::new(Freshness { interval_min: 1.0, ..settings() }, 0);
+    let mut world = World::new(0);
     world.latency_ms = 5_000;
-    world.add("a", 1.0, 200);
+    world.add_ruled("a", Rules::new(Bounds { interval_min: 1.0, ..BOUNDS }), 1.0, 200);
     world.run(5_000.0);
     // Of the 20 elements that may be stale, 5 are while a pull runs; eq. 3 alone would say 40 s.
     let interval = world.view("a").interval_secs.unwrap();
@@ -235,7 +243,7 @@ fn slow_pulls_do_not_cost_freshness() {
 
 #[test]
 fn a_few_quiet_seconds_are_no_reason_to_look_away_for_long() {
-    let mut world = World::new(settings(), 0);
+    let mut world = World::new(0);
     world.add("a", 0.5, 1_000_000).next_ms += 60_000.0;
     // Ten quiet seconds and a million objects: eq. 3 alone would come back after a day.
     world.run(11.0);
@@ -247,7 +255,7 @@ fn a_few_quiet_seconds_are_no_reason_to_look_away_for_long() {
 
 #[test]
 fn an_empty_source_does_not_upset_the_others() {
-    let mut world = World::new(settings(), 0);
+    let mut world = World::new(0);
     world.add("a", 1.0, 1_000);
     world.add("empty", 0.0, 0);
     world.run(20_000.0);
@@ -258,7 +266,7 @@ fn an_empty_source_does_not_upset_the_others() {
 
 #[test]
 fn failures_back_off_alone_and_end_with_a_success() {
-    let mut world = World::new(settings(), 0);
+    let mut world = World::new(0);
     world.slots = 1;
     world.add("good", 1.0, 100);
     world.add("bad", 1.0, 100).down = (START_MS, START_MS + 600_000);
@@ -276,20 +284,19 @@ fn failures_back_off_alone_and_end_with_a_success() {
 #[test]
 fn a_wait_that_the_source_asks_for_is_kept_within_reason() {
     let mut schedule = Schedule::new(settings());
-    add(&mut schedule, source("a"), 0);
+    let a = add(&mut schedule, Rules::new(BOUNDS), 0);
     for (asked_secs, expected_ms) in [(500, 500_000), (10_000_000, RETRY_AFTER_MAX_MS)] {
         assert!(schedule.poll_due(true, u64::MAX).is_some());
-        schedule.handle_failure("a", Some(Duration::from_secs(asked_secs)), 0);
-        assert_eq!(schedule.view("a").unwrap().due_ms, Some(expected_ms));
+        schedule.handle_failure(a, Some(Duration::from_secs(asked_secs)), 0);
+        assert_eq!(schedule.view(a).unwrap().due_ms, Some(expected_ms));
     }
 }
 
 #[test]
 fn closed_hours_are_kept_by_the_schedule_but_not_by_an_admin() {
-    let mut world = World::new(settings(), 0);
-    let night = Source { window: Window::parse("2-4"), ..source("night") };
-    world.add("night", 10.0, 100);
-    add(&mut world.schedule, night, START_MS);
+    let mut world = World::new(0);
+    let night = Rules { window: Window::parse("2-4"), ..Rules::new(BOUNDS) };
+    let id = world.add_ruled("night", night, 10.0, 100).id;
     world.run(86_400.0);
     let hour = |at: &u64| (at - START_MS) / 3_600_000;
     assert!(world.pulls("night").iter().all(|at| (2..4).contains(&hour(at))));
@@ -297,37 +304,37 @@ fn closed_hours_are_kept_by_the_schedule_but_not_by_an_admin() {
     assert!(100 < pulls, "{pulls}");
     let noon = START_MS + 86_400_000;
     assert_eq!(world.view("night").due_ms, Some(noon + 2 * 3_600_000));
-    assert!(world.schedule.handle_request("night", noon));
+    assert!(world.schedule.handle_request(id, noon));
     world.run(1.0);
     assert_eq!(world.pulls("night").len(), pulls + 1);
-    assert!(!world.schedule.handle_request("nobody", noon));
+    assert!(!world.schedule.handle_request(SourceId(9), noon));
 }
 
 #[test]
 fn a_followed_source_is_asked_again_at_once_and_takes_no_slot() {
     let mut schedule = Schedule::new(settings());
-    add(&mut schedule, Source { follow: true, ..source("f") }, 0);
-    add(&mut schedule, source("s"), 0);
-    let first = Due { source: "f".to_owned(), wait: false, slot: false };
+    let f = add(&mut schedule, Rules { follow: true, ..Rules::new(BOUNDS) }, 0);
+    add(&mut schedule, Rules::new(BOUNDS), 0);
+    let first = Due { source: f, wait: false, slot: false };
     assert_eq!(schedule.poll_due(false, 0), Some(first), "the first pull does not wait");
     assert_eq!(schedule.poll_due(false, 0), None, "the other needs a slot");
     let found =
         Found { full: true, changes: 9, age_secs: 0.0, elements: 9, as_of_ms: 5, early: false };
-    schedule.handle_pull("f", found, 5);
-    let next = Due { source: "f".to_owned(), wait: true, slot: false };
+    schedule.handle_pull(f, found, 5);
+    let next = Due { source: f, wait: true, slot: false };
     assert_eq!(schedule.poll_due(false, 5 + FOLLOW_PAUSE_MS), Some(next));
-    assert!(schedule.handle_request("f", 60), "nothing to do: the long poll hears of everything");
-    schedule.handle_pull("f", Found { full: false, early: true, as_of_ms: 100, ..found }, 100);
-    assert_eq!(schedule.view("f").unwrap().due_ms, Some(100 + FOLLOW_IDLE_MS));
-    schedule.remove([&"f".to_owned()], 200);
-    schedule.handle_pull("f", found, 300);
-    assert_eq!(schedule.view("f"), None);
+    assert!(schedule.handle_request(f, 60), "nothing to do: the long poll hears of everything");
+    schedule.handle_pull(f, Found { full: false, early: true, as_of_ms: 100, ..found }, 100);
+    assert_eq!(schedule.view(f).unwrap().due_ms, Some(100 + FOLLOW_IDLE_MS));
+    schedule.remove(f, 200);
+    schedule.handle_pull(f, found, 300);
+    assert_eq!(schedule.view(f), None);
 }
 
 #[test]
 fn long_polls_are_pooled_into_samples_of_the_rate() {
     let mut schedule = Schedule::new(settings());
-    add(&mut schedule, Source { follow: true, ..source("f") }, 0);
+    let f = add(&mut schedule, Rules { follow: true, ..Rules::new(BOUNDS) }, 0);
     let (mut now_ms, mut full) = (0, true);
     // One change a second, heard of at once: 1 / (time since the last) would be nonsense.
     for _ in 0..100 {
@@ -335,33 +342,35 @@ fn long_polls_are_pooled_into_samples_of_the_rate() {
         assert!(schedule.poll_due(true, now_ms).is_some());
         let found =
             Found { full, changes: 1, age_secs: 0.0, elements: 50, as_of_ms: now_ms, early: false };
-        schedule.handle_pull("f", found, now_ms);
+        schedule.handle_pull(f, found, now_ms);
         full = false;
     }
-    let view = schedule.view("f").unwrap();
+    let view = schedule.view(f).unwrap();
     assert!((view.rate.unwrap() - 1.0).abs() < 1e-9, "{view:?}");
     assert_eq!(view.freshness, Some(1.0));
 }
 
 #[test]
 fn a_restart_goes_on_where_it_was() {
-    let mut world = World::new(settings(), 0);
+    let mut world = World::new(0);
     world.add("a", 1.0, 1_000);
     world.run(5_000.0);
-    let (before, known) = (world.view("a"), world.schedule.remembered("a").unwrap());
+    let (before, known) = (world.view("a"), world.schedule.known(world.feeds["a"].id).unwrap());
     let text = serde_json::to_string(&known).unwrap();
     let mut again = Schedule::new(settings());
     let known = serde_json::from_str(&text).unwrap();
-    again.handle_sources([(source("a"), known)], world.now_ms);
-    let after = again.view("a").unwrap();
-    assert_eq!(after.due_ms, before.due_ms);
+    let id = again.add([(Rules::new(BOUNDS), known)], world.now_ms)[0];
+    let after = again.view(id).unwrap();
+    // Between two plans of everything, intervals are off by up to a hundredth.
+    let (after_ms, before_ms) = (after.due_ms.unwrap(), before.due_ms.unwrap());
+    assert!(after_ms.abs_diff(before_ms) < 2_000, "{after_ms} and {before_ms}");
     assert_eq!((after.elements, after.freshness), (before.elements, before.freshness));
     assert!((after.rate.unwrap() - before.rate.unwrap()).abs() < 1e-9);
 }
 
 #[test]
 fn a_clock_set_back_puts_nothing_off() {
-    let mut world = World::new(settings(), 0);
+    let mut world = World::new(0);
     world.add("a", 1.0, 1_000);
     world.run(5_000.0);
     let interval = world.view("a").interval_secs.unwrap();
@@ -372,11 +381,12 @@ fn a_clock_set_back_puts_nothing_off() {
 
 #[test]
 fn new_settings_move_the_dues() {
-    let mut world = World::new(settings(), 0);
+    let mut world = World::new(0);
     world.add("a", 1.0, 1_000);
     world.run(5_000.0);
     let before = world.view("a").interval_secs.unwrap();
-    world.schedule.handle_settings(Freshness { theta: 0.95, ..settings() }, world.now_ms);
+    let policy = Policy::Optimal { theta: 0.95 };
+    world.schedule.handle_settings(Settings { policy, ..settings() }, world.now_ms);
     let after = world.view("a").interval_secs.unwrap();
-    assert!((before / after - 2.0).abs() < 1e-3, "{before} and {after}");
+    assert!((before / after - 2.0).abs() < 0.02, "{before} and {after}");
 }

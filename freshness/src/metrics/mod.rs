@@ -5,12 +5,16 @@
 //! # Differences from the paper
 //!
 //! * Eq. 1 falls below 0 when a source changes more than twice over in an interval. It is returned as
-//!   the paper has it; [`measured`] is what a broker shows of pulls that really took place, and that
+//!   the paper has it; [`Measured`] is what a broker shows of pulls that really took place, and that
 //!   cannot fall below 0.
 //!
 //! Sans-I/O.
 
+mod measure;
+
 use crate::interval::Workload;
+
+pub use measure::{Measured, Span, overall};
 
 /// What harvesting costs, in any unit.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -50,15 +54,6 @@ pub fn cost_minimal(workloads: &[Workload], theta: f64, costs: Costs, period: f6
     updates(workloads, period) * costs.update + pulls * costs.pull
 }
 
-/// Freshness of one source over the `elapsed` seconds between two pulls, of which the second brought
-/// `updates` of `elements`: stale items grow evenly from 0, as in the paper's fig. 2. In `0.0..=1.0`.
-pub fn measured(updates: u64, elements: u64) -> f64 {
-    if elements == 0 {
-        return if updates == 0 { 1.0 } else { 0.0 };
-    }
-    (1.0 - updates as f64 / (2.0 * elements as f64)).clamp(0.0, 1.0)
-}
-
 /// Average number of stale items of one source.
 fn stale(workload: Workload, interval: f64) -> f64 {
     if workload.rate > 0.0 { workload.rate * interval / 2.0 } else { 0.0 }
@@ -77,15 +72,5 @@ mod tests {
         let still = Workload { rate: 0.0, elements: 10 };
         assert!((freshness_of(still, f64::INFINITY) - 1.0).abs() < 1e-12);
         assert!((freshness(&[], &[]) - 1.0).abs() < 1e-12);
-    }
-
-    #[test]
-    fn measured_freshness_stays_between_0_and_1() {
-        for (updates, elements, expected) in
-            [(0, 0, 1.0), (3, 0, 0.0), (0, 10, 1.0), (10, 10, 0.5), (90, 10, 0.0)]
-        {
-            let found = measured(updates, elements);
-            assert!((found - expected).abs() < 1e-12, "{updates} of {elements}: {found}");
-        }
     }
 }

@@ -12,77 +12,74 @@ impl Schedule {
     /// finds says nothing about rates.
     pub fn handle_jump(&mut self, by_ms: i64, now_ms: u64) {
         let moved = |at: u64| at.saturating_add_signed(by_ms);
-        for entry in self.entries.values_mut() {
-            entry.known.last_ms = entry.known.last_ms.map(moved);
+        for entry in self.entries.iter_mut().flatten() {
+            entry.known.handle_jump(moved);
             entry.added_ms = moved(entry.added_ms);
             entry.rest_until_ms = moved(entry.rest_until_ms);
             entry.retry_ms = moved(entry.retry_ms);
             entry.untimed = entry.pulling;
         }
+        self.cap.handle_past(now_ms);
         self.seen_ms = now_ms;
-        self.replan(now_ms);
+        self.enqueue_all(now_ms);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use url::Url;
-
     use super::*;
-    use crate::config::Freshness;
-    use crate::schedule::{Found, Remembered};
-    use crate::source::Source;
+    use crate::schedule::tests::{BOUNDS, settings};
+    use crate::schedule::{Found, Known, Rules, SourceId};
 
     const MINUTE_MS: u64 = 60_000;
     const DAY_MS: u64 = 86_400_000;
     const START_MS: u64 = 20_000 * DAY_MS;
 
     /// Pulls a source that changes once a second every minute, whatever is due when.
-    fn pull(schedule: &mut Schedule, from_ms: u64, times: u64) -> u64 {
+    fn pull(schedule: &mut Schedule, id: SourceId, from_ms: u64, times: u64) -> u64 {
         for minute in 1..=times {
             let now_ms = from_ms + minute * MINUTE_MS;
-            schedule.handle_request("a", now_ms);
+            schedule.handle_request(id, now_ms);
             schedule.poll_due(true, now_ms).unwrap();
-            report(schedule, now_ms, now_ms + 20);
+            report(schedule, id, now_ms, now_ms + 20);
         }
         from_ms + times * MINUTE_MS
     }
 
-    fn report(schedule: &mut Schedule, as_of_ms: u64, now_ms: u64) {
+    fn report(schedule: &mut Schedule, id: SourceId, as_of_ms: u64, now_ms: u64) {
         let found = Found {
-            full: schedule.remembered("a").unwrap().last_ms.is_none(),
+            full: !schedule.known(id).unwrap().was_pulled(),
             changes: 60,
             age_secs: 30.0,
             elements: 1000,
             as_of_ms,
             early: false,
         };
-        schedule.handle_pull("a", found, now_ms);
+        schedule.handle_pull(id, found, now_ms);
     }
 
     fn check(by_ms: i64, pulling: bool) {
-        let mut schedule = Schedule::new(Freshness::default());
-        let source = Source::gatherer("a", Url::parse("http://h/").unwrap());
-        schedule.handle_sources([(source, Remembered::default())], START_MS);
-        let mut now_ms = pull(&mut schedule, START_MS, 30);
-        let before = schedule.view("a").unwrap();
+        let mut schedule = Schedule::new(settings());
+        let id = schedule.add([(Rules::new(BOUNDS), Known::default())], START_MS)[0];
+        let mut now_ms = pull(&mut schedule, id, START_MS, 30);
+        let before = schedule.view(id).unwrap();
         let asked_ms = now_ms + MINUTE_MS;
         if pulling {
-            schedule.handle_request("a", asked_ms);
+            schedule.handle_request(id, asked_ms);
             schedule.poll_due(true, asked_ms).unwrap();
         }
         now_ms = now_ms.saturating_add_signed(by_ms);
         schedule.handle_jump(by_ms, now_ms);
         if pulling {
             now_ms = asked_ms.saturating_add_signed(by_ms);
-            report(&mut schedule, asked_ms, now_ms + 20);
+            report(&mut schedule, id, asked_ms, now_ms + 20);
         } else {
-            let after = schedule.view("a").unwrap();
+            let after = schedule.view(id).unwrap();
             assert_eq!(after.interval_secs, before.interval_secs);
             assert_eq!(after.due_ms, before.due_ms.map(|it| it.saturating_add_signed(by_ms)));
         }
-        pull(&mut schedule, now_ms, 3);
-        let after = schedule.view("a").unwrap().interval_secs.unwrap();
+        pull(&mut schedule, id, now_ms, 3);
+        let after = schedule.view(id).unwrap().interval_secs.unwrap();
         let ratio = after / before.interval_secs.unwrap();
         assert!((0.5..=2.0).contains(&ratio), "{by_ms} ms, {pulling}: {ratio}");
     }

@@ -6,7 +6,7 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use super::{millis, seconds};
+use super::{SourceId, millis, seconds};
 
 /// First wait after a failure, milliseconds; doubled with every further one.
 const BACK_OFF_MIN_MS: u64 = 1_000;
@@ -19,11 +19,11 @@ pub(super) const BACK_OFF_MAX_MS: u64 = 3_600_000;
 const JITTER_SHARE: f64 = 0.25;
 
 /// Returns the wait after the `failures`-th failure in a row, milliseconds, jitter included.
-pub(super) fn wait_ms(name: &str, failures: u32, now_ms: u64) -> u64 {
+pub(super) fn wait_ms(id: SourceId, failures: u32, now_ms: u64) -> u64 {
     let doublings = failures.saturating_sub(1).min(32);
     let base = BACK_OFF_MIN_MS.saturating_mul(1 << doublings).min(BACK_OFF_MAX_MS);
     let mut hasher = DefaultHasher::new();
-    (name, failures, now_ms).hash(&mut hasher);
+    (id, failures, now_ms).hash(&mut hasher);
     let draw = (hasher.finish() >> 32) as f64 / f64::from(u32::MAX);
     base + millis(seconds(base) * JITTER_SHARE * draw)
 }
