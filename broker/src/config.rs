@@ -19,18 +19,21 @@
 //!
 //! Sans-I/O.
 
+mod freshness;
+
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use freshness::schedule::Window;
+use ::freshness::schedule::Window;
 use net::client::Timeouts;
 use url::Url;
 use web::settings::{Document, Mistake, Table};
 
 use crate::source::{Kind, Source, Token};
+
+pub use self::freshness::{Freshness, PolicyName};
 
 /// Where the public listener listens, unless the settings say otherwise.
 pub const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 8501);
@@ -46,6 +49,12 @@ pub const FOLLOWS_MAX: usize = 256;
 
 /// Most bytes of a source's name: it is part of every key that belongs to the source.
 pub const NAME_BYTES_MAX: usize = 200;
+
+/// Longest latency that a source may be given, seconds (a year).
+const LATENCY_SECS_MAX: f64 = 365.0 * 86_400.0;
+
+/// Largest weight that a source may be given.
+const WEIGHT_MAX: f64 = 1e6;
 
 /// The settings of a broker.
 #[derive(Clone, Debug, PartialEq)]
@@ -172,6 +181,10 @@ fn read_source(table: &Table<'_>) -> Option<Source> {
     let bytes_max = table.bytes("bytes_max");
     let takedowns = table.choice("takedowns", &["own", "all"]);
     let window = table.string("window");
+    let seconds = |key| Some(table.duration_within(key, Freshness::INTERVALS)?.as_secs_f64());
+    let (interval_min, interval_max) = (seconds("interval_min"), seconds("interval_max"));
+    let latency = table.float("latency_seconds", 0.1..=LATENCY_SECS_MAX);
+    let weight = table.float("weight", 0.0..=WEIGHT_MAX);
     let url = table.base_url("url");
     if !table.require("url", "\"http://host:8500/\"") {
         return None;
@@ -185,6 +198,9 @@ fn read_source(table: &Table<'_>) -> Option<Source> {
     let mut source = Source::gatherer(name, url);
     source.kind = kind.and_then(Kind::named).unwrap_or(source.kind);
     (source.follow, source.allow_private) = (follow, allow_private);
+    (source.interval_min, source.interval_max) = (interval_min, interval_max);
+    source.latency_secs = latency;
+    source.weight = weight.unwrap_or(source.weight);
     source.trusted_takedowns = takedowns == Some("all");
     source.records_max = records_max.unwrap_or(source.records_max);
     source.bytes_max = bytes_max.unwrap_or(source.bytes_max);
@@ -211,68 +227,10 @@ fn name_of(url: &Url) -> String {
     format!("{host}{port}{}", url.path().trim_end_matches('/'))
 }
 
-/// How the intervals between pulls are chosen: policy OAP(θ), the only one so far.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Freshness {
-    /// The freshness to keep at the least cost, 0 up to but not including 1.
-    pub theta: f64,
-    /// Gain of the rate estimator, above 0 and up to 1.
-    pub gain: f64,
-    /// Shortest interval between scheduled pulls of one source, seconds, above 0.
-    pub interval_min: f64,
-    /// Longest interval between pulls of one source, seconds.
-    pub interval_max: f64,
-}
-
-impl Freshness {
-    /// Freshness aimed at by default.
-    pub const THETA: f64 = 0.9;
-    /// Gain by default (the value that Adly §4 suggests).
-    pub const GAIN: f64 = 0.25;
-    /// Shortest interval by default, seconds.
-    pub const INTERVAL_MIN: f64 = 10.0;
-    /// Longest interval by default, seconds (a day).
-    pub const INTERVAL_MAX: f64 = 86_400.0;
-    /// Highest θ that the settings accept: the cost goes with 1 / (1 − θ).
-    pub const THETA_MAX: f64 = 0.9999;
-    /// Lowest gain that the settings accept: below it the estimate hardly moves.
-    pub const GAIN_MIN: f64 = 0.01;
-    /// The intervals that the settings accept: 100 milliseconds to a year.
-    pub const INTERVALS: RangeInclusive<Duration> =
-        Duration::from_millis(100)..=Duration::from_secs(365 * 86_400);
-
-    /// Reads `[freshness]`.
-    fn read(table: &Table<'_>) -> Self {
-        table.choice("policy", &["oap"]);
-        let seconds = |key| Some(table.duration_within(key, Self::INTERVALS)?.as_secs_f64());
-        let read = Self {
-            theta: table.float("theta", 0.0..=Self::THETA_MAX).unwrap_or(Self::THETA),
-            gain: table.float("gain", Self::GAIN_MIN..=1.0).unwrap_or(Self::GAIN),
-            interval_min: seconds("interval_min").unwrap_or(Self::INTERVAL_MIN),
-            interval_max: seconds("interval_max").unwrap_or(Self::INTERVAL_MAX),
-        };
-        if read.interval_max < read.interval_min {
-            let (min, max) = (read.interval_min, read.interval_max);
-            let message = format!("interval_max ({max} s) is below interval_min ({min} s)");
-            table.mistake("interval_max", message, "the longer of the two");
-        }
-        read
-    }
-}
-
-impl Default for Freshness {
-    fn default() -> Self {
-        Self {
-            theta: Self::THETA,
-            gain: Self::GAIN,
-            interval_min: Self::INTERVAL_MIN,
-            interval_max: Self::INTERVAL_MAX,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use ::freshness::interval::{Model, Policy};
+
     use super::*;
 
     /// Reads `text` and compares the mistakes, one a line.
@@ -308,9 +266,11 @@ mod tests {
             [freshness]
             policy = "oap"
             theta = 0.98
+            model = "poisson"
             gain = 0.5
             interval_min = "500 ms"
             interval_max = "2 h"
+            pulls_per_minute_max = 7
             [[source]]
             kind = "broker"
             name = "other"
@@ -321,18 +281,60 @@ mod tests {
             records_max = 10
             bytes_max = "1 MiB"
             window = "22-6"
+            interval_min = "1 min"
+            interval_max = "3 h"
+            latency_seconds = 900
+            weight = 2.5
         "#;
         let config = Config::parse(text).unwrap();
         assert_eq!(config.listen.port(), 1);
         assert_eq!(config.base_url.unwrap().path(), "/search/");
-        let expected =
-            Freshness { theta: 0.98, gain: 0.5, interval_min: 0.5, interval_max: 7_200.0 };
+        let expected = Freshness {
+            theta: 0.98,
+            model: Model::Poisson,
+            gain: 0.5,
+            interval_min: 0.5,
+            interval_max: 7_200.0,
+            pulls_per_minute_max: 7,
+            ..Freshness::default()
+        };
         assert_eq!(config.freshness, expected);
         let source = &config.sources[0];
         assert_eq!((source.kind, source.follow, source.allow_private), (Kind::Broker, true, false));
         assert_eq!((source.records_max, source.bytes_max), (10, 1 << 20));
         assert_eq!(source.token.as_ref().unwrap().secret(), "abc");
         assert_eq!(source.window, Window::parse("22-6"));
+        assert_eq!((source.interval_min, source.interval_max), (Some(60.0), Some(10_800.0)));
+        assert_eq!((source.latency_secs, source.weight), (Some(900.0), 2.5));
+    }
+
+    /// The policy that `[freshness]` with these lines makes.
+    fn policy(lines: &str) -> Policy {
+        let text = format!("name = 'n'\ndata = 'd'\n[freshness]\n{lines}");
+        Config::parse(&text).unwrap().freshness.settings().policy
+    }
+
+    #[test]
+    fn every_policy_can_be_chosen() {
+        for (lines, expected) in [
+            ("", Policy::Optimal { theta: 0.9 }),
+            ("policy = 'uap'\ntheta = 0.5", Policy::Uniform { theta: 0.5 }),
+            ("policy = 'ioap'", Policy::Individual { theta: 0.9 }),
+            ("policy = 'fixed'\ninterval = '2 h'", Policy::Fixed { interval: 7_200.0 }),
+            ("policy = 'combined_cost'\nprice = 7200.0", Policy::CombinedCost { price: 2.0 }),
+            ("policy = 'budget'\npulls_per_hour = 1800.0", Policy::Budget { pulls: 0.5 }),
+        ] {
+            assert_eq!(policy(lines), expected, "{lines}");
+        }
+        for (name, policy) in PolicyName::NAMES.iter().map(|it| (it, PolicyName::named(it))) {
+            assert_eq!(policy.map(PolicyName::name), Some(*name));
+        }
+    }
+
+    #[test]
+    fn what_a_policy_does_not_use_is_a_mistake() {
+        let text = "name = 'n'\ndata = 'd'\n[freshness]\npolicy = 'fixed'\ntheta = 0.9\n";
+        check(text, r#"5:9: policy "fixed" has no "theta"; expected "interval" or nothing"#);
     }
 
     #[test]
@@ -353,9 +355,9 @@ mod tests {
                 r#"13:8: two sources are named "b"; expected a name of its own for each source"#,
                 "15:9: the token is not one word; expected visible ASCII without spaces",
                 "16:1: interval_max (86400 s) is below interval_min (172800 s); expected the longer of the two",
-                r#"17:10: "policy" is "none"; expected one of "oap""#,
+                r#"17:10: "policy" is "none"; expected one of "oap", "uap", "ioap", "fixed", "combined_cost", "budget""#,
                 r#"18:9: "theta" is 1.0; expected a number from 0 to 0.9999"#,
-                r#"20:1: unknown key "folow" in [freshness]; expected one of gain, interval_max, interval_min, policy, theta"#,
+                r#"20:1: unknown key "folow" in [freshness]; expected one of gain, interval, interval_max, interval_min, model, policy, price, pulls_per_hour, pulls_per_minute_max, theta"#,
             ]
             .join("\n"),
         );

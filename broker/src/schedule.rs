@@ -7,16 +7,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use freshness::interval::{Bounds, Model, Policy};
-use freshness::rate::Method;
-use freshness::schedule::{self, Rules, Settings, SourceId};
+use freshness::interval::Bounds;
+use freshness::schedule::{self, Rules, SourceId};
 pub use freshness::schedule::{Found, Known, View};
 
 use crate::config::Freshness;
 use crate::source::Source;
-
-/// Pulls that may begin in any minute.
-pub const PULLS_PER_MINUTE_MAX: u32 = 600;
 
 /// Who is pulled when.
 #[derive(Debug)]
@@ -43,7 +39,7 @@ impl Schedule {
     pub fn new(freshness: Freshness) -> Self {
         Self {
             freshness,
-            inner: schedule::Schedule::new(settings(freshness)),
+            inner: schedule::Schedule::new(freshness.settings()),
             ids: BTreeMap::new(),
             sources: BTreeMap::new(),
         }
@@ -55,7 +51,7 @@ impl Schedule {
         for (id, source) in &self.sources {
             self.inner.handle_rules(*id, rules(source, freshness), now_ms);
         }
-        self.inner.handle_settings(settings(freshness), now_ms);
+        self.inner.handle_settings(freshness.settings(), now_ms);
     }
 
     /// Adds sources, or changes the settings of those that are there. A new one is due at once, one
@@ -155,21 +151,63 @@ impl Schedule {
     }
 }
 
-/// The policy of the settings.
-fn settings(freshness: Freshness) -> Settings {
-    Settings {
-        policy: Policy::Optimal { theta: freshness.theta },
-        model: Model::Printed,
-        // A feed tells of every change.
-        method: Method::Ewma,
-        gain: freshness.gain,
-        pulls_per_minute_max: PULLS_PER_MINUTE_MAX,
-    }
-}
-
 /// What the settings say of one source.
 fn rules(source: &Source, freshness: Freshness) -> Rules {
-    let Freshness { interval_min, interval_max, .. } = freshness;
-    let bounds = Bounds { interval_min, interval_max };
-    Rules { follow: source.follow, window: source.window, ..Rules::new(bounds) }
+    let own = freshness.bounds();
+    let longest = source.interval_max.unwrap_or(own.interval_max);
+    let bounds = Bounds {
+        interval_min: source.interval_min.unwrap_or(own.interval_min),
+        interval_max: longest.min(source.latency_secs.unwrap_or(f64::INFINITY)),
+    };
+    let (weight, follow, window) = (source.weight, source.follow, source.window);
+    Rules { bounds, weight, follow, window }
+}
+
+#[cfg(test)]
+mod tests {
+    use url::Url;
+
+    use super::*;
+
+    fn source(name: &str) -> Source {
+        Source::gatherer(name, Url::parse("http://host/").unwrap())
+    }
+
+    fn check(source: &Source, interval_min: f64, interval_max: f64) {
+        let found = rules(source, Freshness::default()).bounds;
+        assert_eq!(found, Bounds { interval_min, interval_max });
+    }
+
+    #[test]
+    fn a_source_s_own_bounds_come_first_and_its_latency_caps_them() {
+        check(&source("a"), 10.0, 86_400.0);
+        let own = Source { interval_min: Some(60.0), interval_max: Some(3_600.0), ..source("a") };
+        check(&own, 60.0, 3_600.0);
+        check(&Source { latency_secs: Some(900.0), ..own }, 60.0, 900.0);
+        check(&Source { latency_secs: Some(900.0), ..source("a") }, 10.0, 900.0);
+    }
+
+    #[test]
+    fn sources_go_by_their_names() {
+        let mut schedule = Schedule::new(Freshness::default());
+        let sources = ["a", "b"].map(|name| (source(name), Known::default()));
+        schedule.handle_sources(sources, 5);
+        let mut due: Vec<String> =
+            std::iter::from_fn(|| schedule.poll_due(true, 5)).map(|it| it.source).collect();
+        due.sort();
+        assert_eq!(due, ["a", "b"]);
+        assert_eq!(schedule.poll_timeout(true), None, "both are being pulled");
+        let found =
+            Found { full: true, changes: 9, age_secs: 0.0, elements: 9, as_of_ms: 5, early: false };
+        schedule.handle_pull("a", found, 6);
+        assert_eq!(schedule.view("a").unwrap().due_ms, Some(10_005));
+        assert!(schedule.handle_request("a", 7) && !schedule.handle_request("c", 7));
+        assert_eq!(schedule.poll_due(true, 7).unwrap().source, "a");
+        schedule.remove([&"b".to_owned()], 8);
+        schedule.handle_pull("b", found, 9);
+        assert_eq!((schedule.view("b"), schedule.remembered("b")), (None, None));
+        // The number is given out again, the name is not.
+        schedule.handle_sources([(source("c"), Known::default())], 10);
+        assert_eq!(schedule.poll_due(true, 10).unwrap().source, "c");
+    }
 }

@@ -322,7 +322,7 @@ impl Handle {
             damaged_total: health.damaged_total,
             takedowns: inner.collection.takedowns(),
             held: upkeep.held,
-            policy: "oap".to_owned(),
+            policy: config.freshness.policy.name().to_owned(),
             theta: config.freshness.theta,
             freshness: collector.freshness(),
             pulls: collector.counters().pulls,

@@ -73,6 +73,14 @@ pub struct Source {
     pub trusted_takedowns: bool,
     /// Hours of the day (UTC) in which scheduled pulls are allowed; `None`: any.
     pub window: Option<Window>,
+    /// Shortest interval between scheduled pulls, seconds; `None`: that of the broker.
+    pub interval_min: Option<f64>,
+    /// Longest interval between pulls, seconds; `None`: that of the broker.
+    pub interval_max: Option<f64>,
+    /// How old its changes may get before they are found, seconds (Liu's acceptable latency).
+    pub latency_secs: Option<f64>,
+    /// Weight of its freshness beside the others'.
+    pub weight: f64,
 }
 
 impl Source {
@@ -89,6 +97,10 @@ impl Source {
             bytes_max: BYTES_MAX,
             trusted_takedowns: false,
             window: None,
+            interval_min: None,
+            interval_max: None,
+            latency_secs: None,
+            weight: 1.0,
         }
     }
 }

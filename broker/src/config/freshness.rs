@@ -1,0 +1,195 @@
+//! `[freshness]`: how the intervals between pulls are chosen.
+//!
+//! Sans-I/O.
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use freshness::interval::{Bounds, Model, Policy};
+use freshness::rate::Method;
+use freshness::schedule::Settings;
+use web::settings::Table;
+
+/// Seconds of an hour.
+const HOUR_SECS: f64 = 3_600.0;
+
+/// The policies by the names that settings and status use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PolicyName {
+    /// The intervals that reach `theta` at the least cost (Adly eq. 3).
+    Oap,
+    /// One interval for all, that reaches `theta` (Adly §5.1).
+    Uap,
+    /// Each source at `theta` by itself (Adly §5.3).
+    Ioap,
+    /// One interval for all, whatever they do (Liu's uniform model; Adly §5.2).
+    Fixed,
+    /// The least of what pulls cost and staleness loses (Adly §6).
+    CombinedCost,
+    /// The freshest that so many pulls an hour allow.
+    Budget,
+}
+
+impl PolicyName {
+    /// All names, in the order in which they are shown.
+    pub const NAMES: [&str; 6] = ["oap", "uap", "ioap", "fixed", "combined_cost", "budget"];
+    const ALL: [Self; 6] =
+        [Self::Oap, Self::Uap, Self::Ioap, Self::Fixed, Self::CombinedCost, Self::Budget];
+
+    /// The policy of that name.
+    pub fn named(name: &str) -> Option<Self> {
+        let at = Self::NAMES.iter().position(|it| *it == name)?;
+        Self::ALL.get(at).copied()
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        let at = Self::ALL.iter().position(|it| *it == self).unwrap_or_default();
+        Self::NAMES[at]
+    }
+
+    /// The setting that says what it aims at.
+    fn setting(self) -> &'static str {
+        match self {
+            Self::Oap | Self::Uap | Self::Ioap => "theta",
+            Self::Fixed => "interval",
+            Self::CombinedCost => "price",
+            Self::Budget => "pulls_per_hour",
+        }
+    }
+}
+
+/// How the intervals between pulls are chosen.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Freshness {
+    /// Which policy; it says which of the next four counts.
+    pub policy: PolicyName,
+    /// The freshness to keep, 0 up to but not including 1.
+    pub theta: f64,
+    /// The interval of all sources, seconds.
+    pub interval: f64,
+    /// What an hour in which everything is stale is worth, in pulls.
+    pub price: f64,
+    /// Pulls of all sources together.
+    pub pulls_per_hour: f64,
+    /// How the share of stale elements grows between pulls.
+    pub model: Model,
+    /// Gain of the rate estimator, above 0 and up to 1.
+    pub gain: f64,
+    /// Shortest interval between scheduled pulls of one source, seconds, above 0.
+    pub interval_min: f64,
+    /// Longest interval between pulls of one source, seconds.
+    pub interval_max: f64,
+    /// Pulls that may begin in any minute.
+    pub pulls_per_minute_max: u32,
+}
+
+impl Freshness {
+    /// Freshness aimed at by default.
+    pub const THETA: f64 = 0.9;
+    /// Interval of the fixed policy by default, seconds (a day, as harvesters of OAI-PMH have it).
+    pub const INTERVAL: f64 = 86_400.0;
+    /// Price of staleness by default, pulls an hour.
+    pub const PRICE: f64 = 1_000.0;
+    /// Budget by default, pulls an hour.
+    pub const PULLS_PER_HOUR: f64 = 60.0;
+    /// Gain by default (the value that Adly §4 suggests).
+    pub const GAIN: f64 = 0.25;
+    /// Shortest interval by default, seconds.
+    pub const INTERVAL_MIN: f64 = 10.0;
+    /// Longest interval by default, seconds (a day).
+    pub const INTERVAL_MAX: f64 = 86_400.0;
+    /// Cap by default, pulls a minute.
+    pub const PULLS_PER_MINUTE_MAX: u32 = 600;
+    /// Highest θ that the settings accept: the cost goes with 1 / (1 − θ).
+    pub const THETA_MAX: f64 = 0.9999;
+    /// Lowest gain that the settings accept: below it the estimate hardly moves.
+    pub const GAIN_MIN: f64 = 0.01;
+    /// Highest price and budget that the settings accept.
+    pub const PULLS_MAX: f64 = 1e9;
+    /// The intervals that the settings accept: 100 milliseconds to a year.
+    pub const INTERVALS: RangeInclusive<Duration> =
+        Duration::from_millis(100)..=Duration::from_secs(365 * 86_400);
+
+    /// Reads `[freshness]`.
+    pub(super) fn read(table: &Table<'_>) -> Self {
+        let own = Self::default();
+        let seconds = |key| Some(table.duration_within(key, Self::INTERVALS)?.as_secs_f64());
+        let policy = table.choice("policy", &PolicyName::NAMES).and_then(PolicyName::named);
+        let model = match table.choice("model", &["linear", "poisson"]) {
+            Some("poisson") => Model::Poisson,
+            _ => own.model,
+        };
+        let cap = table.integer("pulls_per_minute_max", 1..=1_000_000);
+        let read = Self {
+            policy: policy.unwrap_or(own.policy),
+            theta: table.float("theta", 0.0..=Self::THETA_MAX).unwrap_or(own.theta),
+            interval: seconds("interval").unwrap_or(own.interval),
+            price: table.float("price", 0.0..=Self::PULLS_MAX).unwrap_or(own.price),
+            pulls_per_hour: table
+                .float("pulls_per_hour", 0.0..=Self::PULLS_MAX)
+                .unwrap_or(own.pulls_per_hour),
+            model,
+            gain: table.float("gain", Self::GAIN_MIN..=1.0).unwrap_or(own.gain),
+            interval_min: seconds("interval_min").unwrap_or(own.interval_min),
+            interval_max: seconds("interval_max").unwrap_or(own.interval_max),
+            pulls_per_minute_max: cap
+                .and_then(|it| u32::try_from(it).ok())
+                .unwrap_or(own.pulls_per_minute_max),
+        };
+        for key in ["theta", "interval", "price", "pulls_per_hour"] {
+            if table.has(key) && key != read.policy.setting() {
+                let message = format!("policy {:?} has no {key:?}", read.policy.name());
+                table.mistake(key, message, format!("{:?} or nothing", read.policy.setting()));
+            }
+        }
+        if read.interval_max < read.interval_min {
+            let (min, max) = (read.interval_min, read.interval_max);
+            let message = format!("interval_max ({max} s) is below interval_min ({min} s)");
+            table.mistake("interval_max", message, "the longer of the two");
+        }
+        read
+    }
+
+    /// What the schedule goes by.
+    pub fn settings(self) -> Settings {
+        let Self { theta, interval, .. } = self;
+        Settings {
+            policy: match self.policy {
+                PolicyName::Oap => Policy::Optimal { theta },
+                PolicyName::Uap => Policy::Uniform { theta },
+                PolicyName::Ioap => Policy::Individual { theta },
+                PolicyName::Fixed => Policy::Fixed { interval },
+                PolicyName::CombinedCost => Policy::CombinedCost { price: self.price / HOUR_SECS },
+                PolicyName::Budget => Policy::Budget { pulls: self.pulls_per_hour / HOUR_SECS },
+            },
+            model: self.model,
+            // A feed tells of every change.
+            method: Method::Ewma,
+            gain: self.gain,
+            pulls_per_minute_max: self.pulls_per_minute_max,
+        }
+    }
+
+    /// Between which intervals a source is pulled, unless its own settings say otherwise.
+    pub fn bounds(self) -> Bounds {
+        Bounds { interval_min: self.interval_min, interval_max: self.interval_max }
+    }
+}
+
+impl Default for Freshness {
+    fn default() -> Self {
+        Self {
+            policy: PolicyName::Oap,
+            theta: Self::THETA,
+            interval: Self::INTERVAL,
+            price: Self::PRICE,
+            pulls_per_hour: Self::PULLS_PER_HOUR,
+            model: Model::Linear,
+            gain: Self::GAIN,
+            interval_min: Self::INTERVAL_MIN,
+            interval_max: Self::INTERVAL_MAX,
+            pulls_per_minute_max: Self::PULLS_PER_MINUTE_MAX,
+        }
+    }
+}
