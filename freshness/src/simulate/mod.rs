@@ -15,6 +15,7 @@
 
 mod figures;
 mod table;
+pub mod world;
 
 use std::fmt;
 use std::str::FromStr;
