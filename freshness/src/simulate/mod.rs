@@ -15,6 +15,7 @@
 
 mod figures;
 mod table;
+pub mod trace;
 pub mod world;
 
 use std::fmt;
