@@ -15,6 +15,8 @@
 
 mod figures;
 mod table;
+pub mod trace;
+pub mod world;
 
 use std::fmt;
 use std::str::FromStr;

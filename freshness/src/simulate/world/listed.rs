@@ -1,0 +1,179 @@
+//! Repositories whose changes are not drawn: one that changes evenly, and one that is replayed.
+//!
+//! Source: Adly §3.1, fig. 2, for the even one: distinct elements change one after another, so that
+//! eq. 1 is no approximation.
+//!
+//! # Differences from the paper
+//!
+//! * When more elements than there are have changed, all are stale, and no more.
+//!
+//! Sans-I/O.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::changes::{Change, RATE_MAX, held};
+use super::measure::{Found, Totals};
+
+/// Changes evenly; see [`Process::Even`](super::Process::Even).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Even {
+    pub(super) rate: f64,
+    pub(super) elements: u64,
+    pub(super) start: f64,
+    pub(super) silent_from: f64,
+    /// Whether staleness grows as a straight line instead of by whole elements.
+    pub(super) fluid: bool,
+}
+
+impl Even {
+    pub(super) fn new(elements: u64, rate: f64, start: f64, silent_from: f64) -> Self {
+        let silent_from = if silent_from.is_nan() { f64::INFINITY } else { silent_from };
+        let rate = if elements == 0 { 0.0 } else { held(rate, 0.0, RATE_MAX) };
+        Self { rate, elements, start, silent_from: silent_from.max(start), fluid: false }
+    }
+
+    /// Lets time go by, where the last pull was at `since`.
+    pub(super) fn advance(&self, since: f64, from: f64, to: f64, totals: &mut Totals) {
+        totals.element_secs += self.elements as f64 * (to - from);
+        let stop = to.min(self.silent_from).max(from);
+        let [stale, counted] =
+            if self.fluid { self.line(since, from, stop) } else { self.steps(since, from, stop) };
+        totals.stale_secs += stale;
+        totals.counted_secs += counted;
+        // Whatever was stale when it fell silent stays so.
+        let counted = if self.fluid {
+            self.rate * (stop - since).max(0.0)
+        } else {
+            self.count(stop) - self.count(since)
+        };
+        totals.stale_secs += counted.min(self.elements as f64) * (to - stop);
+        totals.counted_secs += counted * (to - stop);
+    }
+
+    /// What changed since `since`.
+    pub(super) fn pull(&self, since: f64, at: f64) -> Found {
+        let (before, now) = (self.count(since), self.count(at));
+        let changes = now - before;
+        let updates = changes.min(self.elements as f64);
+        // The changes now, now − 1 … are at distances of 1/λ; nothing is divided by a rate of 0.
+        let ages_secs = if 0.0 < updates {
+            updates * (at - self.start - now / self.rate) + updates * updates / (2.0 * self.rate)
+        } else {
+            0.0
+        };
+        Found {
+            updates: super::draw::count(updates),
+            changes: super::draw::count(changes),
+            elements: self.elements,
+            ages_secs: ages_secs.max(0.0),
+            elapsed_secs: at - since,
+        }
+    }
+
+    /// Changes up to `at`.
+    fn count(&self, at: f64) -> f64 {
+        (self.rate * (at.min(self.silent_from) - self.start) + 0.5).floor().max(0.0)
+    }
+
+    /// Stale elements and changes not yet pulled, integrated, by whole elements.
+    fn steps(&self, since: f64, from: f64, to: f64) -> [f64; 2] {
+        let (then, secs) = (self.count(from), to - from);
+        let (counted, new) = (then - self.count(since), self.count(to) - then);
+        let stale = counted.min(self.elements as f64);
+        // The j-th of the first m new changes is (j + ½)/λ after `first`: ∑ (to − when) over them.
+        let since_first = to - self.start - if 0.0 < new { then / self.rate } else { 0.0 };
+        let sum = |m: f64| if 0.0 < m { m * since_first - m * m / (2.0 * self.rate) } else { 0.0 };
+        let new_stale = new.min(self.elements as f64 - stale);
+        [stale * secs + sum(new_stale), counted * secs + sum(new)]
+    }
+
+    /// The same as straight lines.
+    fn line(&self, since: f64, from: f64, to: f64) -> [f64; 2] {
+        let (from, to) = (from - since, to - since);
+        let counted = |secs: f64| self.rate * secs * secs / 2.0;
+        let full = if 0.0 < self.rate { self.elements as f64 / self.rate } else { f64::INFINITY };
+        let stale =
+            |secs: f64| counted(secs.min(full)) + self.elements as f64 * (secs - full).max(0.0);
+        [stale(to) - stale(from), counted(to) - counted(from)]
+    }
+}
+
+/// Changes as a list says. Takes memory for each element that changed since the last pull.
+#[derive(Clone, Debug)]
+pub(super) struct Replay {
+    changes: Arc<[Change]>,
+    next: usize,
+    /// Changes since the last pull, and when each of the changed elements changed last.
+    changed: u64,
+    lasts: BTreeMap<u32, f64>,
+    elements: u64,
+    silent_from: f64,
+}
+
+impl Replay {
+    /// What is listed before `start` has happened, and has been pulled.
+    pub(super) fn new(elements: u64, changes: &Arc<[Change]>, start: f64, silent: f64) -> Self {
+        let sound = |it: &Change| it.at.is_finite();
+        let changes = if changes.is_sorted_by(|a, b| a.at <= b.at) && changes.iter().all(sound) {
+            Arc::clone(changes)
+        } else {
+            let mut sorted: Vec<Change> = changes.iter().copied().filter(sound).collect();
+            sorted.sort_by(|a, b| a.at.total_cmp(&b.at));
+            sorted.into()
+        };
+        let silent_from = if silent.is_nan() { f64::INFINITY } else { silent };
+        let (lasts, changed, next) = (BTreeMap::new(), 0, 0);
+        let mut replay = Self { changes, next, changed, lasts, elements, silent_from };
+        while replay.due(start).is_some_and(|it| it.at < start) {
+            replay.take();
+        }
+        replay.lasts.clear();
+        replay.changed = 0;
+        replay
+    }
+
+    /// Lets time go by.
+    pub(super) fn advance(&mut self, from: f64, to: f64, totals: &mut Totals) {
+        let mut at = from;
+        while let Some(change) = self.due(to) {
+            totals.pass(change.at - at, self.counts());
+            at = change.at;
+            self.take();
+        }
+        totals.pass(to - at, self.counts());
+    }
+
+    /// Makes everything fresh, and returns what changed.
+    pub(super) fn pull(&mut self, at: f64, elapsed_secs: f64) -> Found {
+        let found = Found {
+            updates: self.lasts.len() as u64,
+            changes: self.changed,
+            elements: self.elements,
+            ages_secs: self.lasts.values().fold(0.0, |sum, last| sum + (at - last)),
+            elapsed_secs,
+        };
+        self.lasts.clear();
+        self.changed = 0;
+        found
+    }
+
+    /// The next change, if it is due at `at`.
+    fn due(&self, at: f64) -> Option<Change> {
+        let next = self.changes.get(self.next).copied();
+        next.filter(|it| it.at <= at && it.at < self.silent_from)
+    }
+
+    fn take(&mut self) {
+        if let Some(Change { at, element }) = self.changes.get(self.next) {
+            self.elements = self.elements.max(u64::from(*element) + 1);
+            self.lasts.insert(*element, *at);
+            self.changed += 1;
+            self.next += 1;
+        }
+    }
+
+    fn counts(&self) -> [u64; 3] {
+        [self.elements, self.lasts.len() as u64, self.changed]
+    }
+}
