@@ -97,7 +97,8 @@ impl Rules {
 pub struct SourceId(u32);
 
 impl SourceId {
-    fn index(self) -> usize {
+    /// The number; numbers are dense, from 0.
+    pub fn index(self) -> usize {
         self.0 as usize
     }
 }

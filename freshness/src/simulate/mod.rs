@@ -13,6 +13,7 @@
 //!
 //! Sans-I/O.
 
+mod event;
 mod figures;
 mod table;
 pub mod trace;
@@ -24,6 +25,7 @@ use std::str::FromStr;
 use crate::interval::{Bounds, Source};
 use crate::metrics::Costs;
 
+pub use event::{PULLS_MAX, Played, Run, play};
 pub use figures::{Figure, Settings};
 pub use table::{Cell, Table};
 
