@@ -1,0 +1,92 @@
+//! The scheduler that brokers run, over simulated sources of all kinds.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test may panic, and shows its figures"
+)]
+
+use freshness::interval::{Bounds, Model, Policy};
+use freshness::rate::Method;
+use freshness::schedule::{Rules, Settings};
+use freshness::simulate::world::{Burst, Detail, Process, Repository};
+use freshness::simulate::{KINDS, Mix, Played, Run, play};
+
+const DAY_SECS: f64 = 86_400.0;
+const THETA: f64 = 0.95;
+/// Repositories of a mix.
+const COUNT: usize = 30;
+
+/// Sources that change in one way, by their mean rate.
+type Way = (&'static str, fn(f64) -> Process);
+
+const WAYS: [Way; 5] = [
+    ("stationary", |rate| Process::Poisson { rate }),
+    ("bursty", |rate| Process::Bursty { rate, burst: Burst::Geometric(20.0) }),
+    ("daily", |rate| Process::Daily { rate, share: 0.9, hours: 10.0, begin_secs: 28_800.0 }),
+    ("faster", |rate| Process::Drifting {
+        rate,
+        factor: 3.0,
+        from: 10.0 * DAY_SECS,
+        over_secs: 20.0 * DAY_SECS,
+    }),
+    ("slower", |rate| Process::Drifting {
+        rate,
+        factor: 1.0 / 3.0,
+        from: 10.0 * DAY_SECS,
+        over_secs: 20.0 * DAY_SECS,
+    }),
+];
+
+fn world(mix: Mix, way: Way) -> Vec<Repository> {
+    let of = |((rate, elements), count): (&(f64, u64), usize)| {
+        std::iter::repeat_n(Repository::new(*elements, way.1(rate / DAY_SECS)), count)
+    };
+    KINDS.iter().zip(mix.counts(COUNT)).flat_map(of).collect()
+}
+
+fn played(mix: Mix, way: Way, model: Model) -> Played {
+    let bounds = Bounds { interval_min: 60.0, interval_max: 365.0 * DAY_SECS };
+    let settings = Settings {
+        policy: Policy::Optimal { theta: THETA },
+        model,
+        method: Method::Datestamps,
+        gain: 0.25,
+        pulls_per_minute_max: 6_000,
+    };
+    play(
+        &world(mix, way),
+        &Run {
+            settings,
+            rules: Rules::new(bounds),
+            seed: 11,
+            detail: Detail::Expected,
+            warm_secs: 10.0 * DAY_SECS,
+            secs: 30.0 * DAY_SECS,
+        },
+    )
+}
+
+/// θ within a hundredth, at no more pulls than OAP as printed, and at fewer where
+/// sources change so much between pulls that the straight line is far from what happens (T2).
+#[test]
+fn theta_is_reached_over_sources_of_every_kind_with_fewer_pulls() {
+    for mix in (0..4).map(Mix::majority).chain([Mix::EVEN]) {
+        for way in WAYS {
+            let ours = played(mix, way, Model::Poisson);
+            let printed = played(mix, way, Model::Printed);
+            let fresh = ours.totals.freshness();
+            let share = ours.totals.pulls as f64 / printed.totals.pulls as f64;
+            let what = format!("{mix} {}", way.0);
+            println!("{what}: {fresh:.4} with {share:.3} of the pulls");
+            assert!((fresh - THETA).abs() <= 0.01, "{what}: {fresh}");
+            assert!(share <= 1.0, "{what}: {share} of the pulls");
+            assert!(
+                mix != Mix::majority(1) || share <= 0.95 + 0.01,
+                "{what}: {share} of the pulls"
+            );
+            let measured = ours.measured.unwrap();
+            assert!((measured - fresh).abs() < 0.01, "{what}: measured {measured}, was {fresh}");
+        }
+    }
+}
