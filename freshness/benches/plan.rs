@@ -11,6 +11,7 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a bench may panic and prints")]
 #![allow(missing_docs, reason = "a program")]
+#![allow(clippy::disallowed_methods, reason = "a bench reads the clock")]
 
 use std::env;
 use std::hint::black_box;

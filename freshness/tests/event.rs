@@ -38,15 +38,16 @@ const WAYS: [Way; 5] = [
     }),
 ];
 
-fn world(mix: Mix, way: Way) -> Vec<Repository> {
+fn world(mix: Mix, way: Way) -> Vec<(Repository, Rules)> {
+    let bounds = Bounds { interval_min: 60.0, interval_max: 365.0 * DAY_SECS };
     let of = |((rate, elements), count): (&(f64, u64), usize)| {
-        std::iter::repeat_n(Repository::new(*elements, way.1(rate / DAY_SECS)), count)
+        let repository = Repository::new(*elements, way.1(rate / DAY_SECS));
+        std::iter::repeat_n((repository, Rules::new(bounds)), count)
     };
     KINDS.iter().zip(mix.counts(COUNT)).flat_map(of).collect()
 }
 
 fn played(mix: Mix, way: Way, model: Model) -> Played {
-    let bounds = Bounds { interval_min: 60.0, interval_max: 365.0 * DAY_SECS };
     let settings = Settings {
         policy: Policy::Optimal { theta: THETA },
         model,
@@ -58,7 +59,6 @@ fn played(mix: Mix, way: Way, model: Model) -> Played {
         &world(mix, way),
         &Run {
             settings,
-            rules: Rules::new(bounds),
             seed: 11,
             detail: Detail::Expected,
             warm_secs: 10.0 * DAY_SECS,

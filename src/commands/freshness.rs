@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use clap::Subcommand;
+use clap::{Subcommand, ValueEnum};
 use freshness::Costs;
-use freshness::simulate::{Cell, Figure, Mix, REPOSITORIES_MAX, Settings, Table};
+use freshness::simulate::{Cell, Engine, Figure, Mix, REPOSITORIES_MAX, Settings, Table};
 use web::chart::{Axis, Chart, Series};
 
 use crate::output;
@@ -22,9 +22,10 @@ const STANDARD_OUTPUT: &str = "-";
 #[command(after_help = "Examples:
   harvest freshness simulate --figure adly3
   harvest freshness simulate --figure adly6 --svg adly6.svg
+  harvest freshness simulate --figure adly6 --engine event --repos 100 --theta 0.9
   harvest freshness simulate --figure adly3 --mix 90:0:0:10 --theta 0.9,0.99 --cp 10 --csv")]
 pub(crate) enum Command {
-    /// Compute a figure of Adly's paper from its equations.
+    /// Compute a figure of Adly's paper from its equations, or play it.
     Simulate(Simulate),
 }
 
@@ -59,12 +60,36 @@ pub(crate) struct Simulate {
     /// Values of a, what staleness costs a day, instead of the figure's own (adly7 to adly9).
     #[arg(long, value_name = "COST", value_delimiter = ',', value_parser = cost)]
     a: Option<Vec<f64>>,
+    /// How it is found out: computed from the paper's equations, or played by the scheduler that brokers
+    /// run, over simulated repositories whose rates it has to learn.
+    #[arg(long, value_name = "ENGINE", default_value = "equation")]
+    engine: EngineName,
+    /// Days that are played (with --engine event).
+    #[arg(long, value_name = "DAYS", default_value_t = 30.0, value_parser = days)]
+    days: f64,
+    /// Seed of the simulated repositories (with --engine event).
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    seed: u64,
+}
+
+/// What finds out what comes of a policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum EngineName {
+    /// The paper's equations.
+    Equation,
+    /// The scheduler.
+    Event,
 }
 
 /// Does what the command says.
 pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
     let Command::Simulate(asked) = command;
+    let engine = match asked.engine {
+        EngineName::Equation => Engine::Equation,
+        EngineName::Event => Engine::Event { days: asked.days, seed: asked.seed },
+    };
     let settings = Settings {
+        engine,
         costs: Costs { update: asked.cu, pull: asked.cp },
         repositories: asked.repos,
         thetas: asked.theta,
@@ -85,14 +110,18 @@ pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
 }
 
 fn cost(text: &str) -> Result<f64, String> {
-    let cost = text.parse().map_err(|_| "a cost is a number".to_owned())?;
-    if (0.0..=1e12).contains(&cost) { Ok(cost) } else { Err("a cost is from 0 to 1e12".to_owned()) }
+    let found = text.parse().ok().filter(|it| (0.0..=1e12).contains(it));
+    found.ok_or_else(|| "a cost is a number from 0 to 1e12".to_owned())
+}
+
+fn days(text: &str) -> Result<f64, String> {
+    let found = text.parse().ok().filter(|it| (0.1..=1e4).contains(it));
+    found.ok_or_else(|| "days are a number from 0.1 to 10000".to_owned())
 }
 
 fn theta(text: &str) -> Result<f64, String> {
-    let theta = text.parse().map_err(|_| "θ is a number".to_owned())?;
-    let message = "θ is from 0 up to but not including 1";
-    if (0.0..1.0).contains(&theta) { Ok(theta) } else { Err(message.to_owned()) }
+    let found = text.parse().ok().filter(|it| (0.0..1.0).contains(it));
+    found.ok_or_else(|| "θ is a number from 0 up to but not including 1".to_owned())
 }
 
 fn repositories(text: &str) -> Result<usize, String> {

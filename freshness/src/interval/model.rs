@@ -164,8 +164,9 @@ mod tests {
             let share = Model::Poisson.staleness(x);
             check(Model::Poisson.x_of_staleness(share) / x, 1.0, 1e-7);
         }
-        assert_eq!(x_of_marginal(1.0), f64::INFINITY);
-        assert_eq!(Model::Poisson.x_of_staleness(1.0), f64::INFINITY);
-        assert_eq!(x_of_marginal(0.0), 0.0);
+        assert!(
+            x_of_marginal(1.0).is_infinite() && Model::Poisson.x_of_staleness(1.0).is_infinite()
+        );
+        assert!(x_of_marginal(0.0).abs() < f64::MIN_POSITIVE);
     }
 }

@@ -140,6 +140,8 @@ impl Term {
         let elements = source.workload.elements.max(1) as f64;
         let weight = if source.weight <= 0.0 { 0.0 } else { sane(source.weight) };
         let cost = sane(source.pull_cost);
+        let pull_secs =
+            if 0.0 < source.pull_secs { source.pull_secs.min(PULL_SECS_MAX) } else { 0.0 };
         let Bounds { interval_min, interval_max: upper } = source.bounds.settled();
         let lower = interval_min.max(INTERVAL_LEAST_SECS);
         let pace = rate / elements;
@@ -150,7 +152,7 @@ impl Term {
             mass: weight * elements,
             elements,
             // As long as a pull takes, and no more than all.
-            reserve: weight * (rate * source.pull_secs.max(0.0).min(PULL_SECS_MAX)).min(elements),
+            reserve: weight * (rate * pull_secs).min(elements),
             cost,
             reach: (2.0 * if alike { 1.0 } else { cost } / (weight * rate)).sqrt(),
             lower,
@@ -327,9 +329,9 @@ fn root(sum: impl Fn(f64) -> Sum, target: f64, guess: f64, slack: f64) -> (f64, 
             return (at, at);
         }
         if off < 0.0 {
-            low = at
+            low = at;
         } else {
-            high = at
+            high = at;
         }
         let newton = at * ((target / value).ln() * value / slope).exp();
         let gets_on = off.abs() <= 0.5 * before;

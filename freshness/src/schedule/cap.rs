@@ -10,7 +10,7 @@ const MINUTE_MS: u64 = 60_000;
 /// Lets so many through in any minute, and no more.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Cap {
-    /// When the last ones went through, oldest first; at most as many as may.
+    /// When those of the last minute went through, oldest first; at most as many as may.
     times_ms: VecDeque<u64>,
     most: usize,
 }
@@ -39,7 +39,8 @@ impl Cap {
 
     /// Takes in that one goes through.
     pub(super) fn pass(&mut self, now_ms: u64) {
-        if self.most <= self.times_ms.len() {
+        let is_past = |it: &u64| it.saturating_add(MINUTE_MS) <= now_ms;
+        while self.times_ms.front().is_some_and(is_past) || self.most <= self.times_ms.len() {
             self.times_ms.pop_front();
         }
         self.times_ms.push_back(now_ms);

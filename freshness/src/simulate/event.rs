@@ -22,8 +22,6 @@ pub const PULLS_MAX: u64 = 100_000_000;
 pub struct Run {
     /// The scheduler's settings.
     pub settings: Settings,
-    /// What the scheduler is told of every repository.
-    pub rules: Rules,
     /// Seed of the world.
     pub seed: u64,
     /// How closely the world is simulated.
@@ -35,10 +33,12 @@ pub struct Run {
 }
 
 /// What came of it, over the seconds that count.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Played {
     /// Freshness, pulls and updates as they were.
     pub totals: Totals,
+    /// The same of each repository, in their order.
+    pub each: Vec<Totals>,
     /// Freshness as the scheduler itself measures it, at the end; `None` before it has.
     pub measured: Option<f64>,
     /// Most pulls that began in a minute of the clock.
@@ -47,12 +47,14 @@ pub struct Played {
     pub cut: bool,
 }
 
-/// Plays the scheduler against the repositories.
-pub fn play(repositories: &[Repository], run: &Run) -> Played {
+/// Plays the scheduler against the repositories, of each of which it is told the rules; at most
+/// [`REPOSITORIES_MAX`](super::REPOSITORIES_MAX).
+pub fn play(repositories: &[(Repository, Rules)], run: &Run) -> Played {
     let mut world = World::new(run.seed, 0.0, run.detail);
-    let which: Vec<usize> = repositories.iter().filter_map(|it| world.add(it)).collect();
+    let there = repositories.iter().filter(|(repository, _)| world.add(repository).is_some());
+    let rules: Vec<_> = there.map(|(_, rules)| (*rules, Known::default())).collect();
     let mut schedule = Schedule::new(run.settings);
-    let ids = schedule.add(which.iter().map(|_| (run.rules, Known::default())), 0);
+    let ids = schedule.add(rules, 0);
     let mut is_first = vec![true; ids.len()];
     let (warm, end) = (run.warm_secs.max(0.0), run.warm_secs.max(0.0) + run.secs.max(0.0));
     let mut before = None;
@@ -60,7 +62,7 @@ pub fn play(repositories: &[Repository], run: &Run) -> Played {
     while let Some(now_ms) = schedule.poll_timeout(true) {
         let now = now_ms as f64 / 1_000.0;
         if warm <= now && before.is_none() {
-            before = Some(world.measure(warm));
+            before = Some(each(&mut world, warm));
         }
         if end < now || PULLS_MAX <= pulls {
             break;
@@ -82,13 +84,22 @@ pub fn play(repositories: &[Repository], run: &Run) -> Played {
             busiest = busiest.max(in_minute);
         }
     }
-    let before = before.unwrap_or_else(|| world.measure(warm));
+    let before = before.unwrap_or_else(|| each(&mut world, warm));
+    let after = each(&mut world, end);
+    let each: Vec<Totals> =
+        after.iter().zip(&before).map(|(it, before)| it.since(before)).collect();
     Played {
-        totals: world.measure(end).since(&before),
+        totals: each.iter().fold(Totals::default(), |sum, it| sum.plus(it)),
+        each,
         measured: schedule.freshness(),
         pulls_per_minute_max: busiest,
         cut: PULLS_MAX <= pulls,
     }
+}
+
+/// The sums of each repository up to `at`.
+fn each(world: &mut World, at: f64) -> Vec<Totals> {
+    (0..world.len()).filter_map(|which| world.measure_of(which, at)).collect()
 }
 
 #[cfg(test)]
@@ -110,7 +121,6 @@ mod tests {
                 gain: 0.25,
                 pulls_per_minute_max: 6_000,
             },
-            rules: Rules::new(BOUNDS),
             seed: 7,
             detail: Detail::Expected,
             warm_secs: 10.0 * DAY_SECS,
@@ -119,9 +129,12 @@ mod tests {
     }
 
     /// Ten of each type of the paper's table 1.
-    fn table_1(process: fn(f64) -> Process) -> Vec<Repository> {
+    fn table_1(process: fn(f64) -> Process) -> Vec<(Repository, Rules)> {
         let kinds = crate::simulate::KINDS.iter().cycle().take(40);
-        kinds.map(|(rate, elements)| Repository::new(*elements, process(rate / DAY_SECS))).collect()
+        let of = |(rate, elements): &(f64, u64)| {
+            (Repository::new(*elements, process(rate / DAY_SECS)), Rules::new(BOUNDS))
+        };
+        kinds.map(of).collect()
     }
 
     fn sources() -> Vec<Source> {

@@ -13,6 +13,7 @@
 //!
 //! Sans-I/O.
 
+mod engine;
 mod event;
 mod figures;
 mod table;
@@ -25,6 +26,7 @@ use std::str::FromStr;
 use crate::interval::{Bounds, Source};
 use crate::metrics::Costs;
 
+pub use engine::{Engine, Outcome};
 pub use event::{PULLS_MAX, Played, Run, play};
 pub use figures::{Figure, Settings};
 pub use table::{Cell, Table};
@@ -114,25 +116,25 @@ impl FromStr for Mix {
         if let Some(of) = ["T1", "T2", "T3", "T4"].into_iter().position(named) {
             return Ok(Self::majority(of));
         }
-        let parts: Vec<f64> =
-            text.split(':').map(str::parse).collect::<Result<_, _>>().map_err(|_| wrong())?;
-        let parts: [f64; 4] = parts.try_into().map_err(|_| wrong())?;
-        Self::new(parts).ok_or_else(wrong)
+        let parts: Option<Vec<f64>> = text.split(':').map(|it| it.parse().ok()).collect();
+        let parts = parts.and_then(|it| <[f64; 4]>::try_from(it).ok());
+        parts.and_then(Self::new).ok_or_else(wrong)
     }
 }
 
 /// As [`FromStr`] reads it; shares in percent.
 impl fmt::Display for Mix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let percent = |mix: &Self| mix.shares.map(|it| (it * 1e6).round() / 1e4);
-        let own = percent(self);
-        if own == percent(&Self::EVEN) {
+        let is = |other: Self| {
+            self.shares.iter().zip(other.shares).all(|(one, other)| (one - other).abs() < 5e-7)
+        };
+        if is(Self::EVEN) {
             return f.write_str("even");
         }
-        if let Some(of) = (0..4).find(|of| own == percent(&Self::majority(*of))) {
+        if let Some(of) = (0..4).find(|of| is(Self::majority(*of))) {
             return write!(f, "T{}", of + 1);
         }
-        let [t1, t2, t3, t4] = own;
+        let [t1, t2, t3, t4] = self.shares.map(|it| (it * 1e6).round() / 1e4);
         write!(f, "{t1}:{t2}:{t3}:{t4}")
     }
 }
@@ -141,7 +143,8 @@ impl Settings {
     /// The paper's: C_P = 50, C_U = 0.1, 1,000 repositories, and each figure's own mixes and values.
     pub fn paper() -> Self {
         let costs = Costs { update: 0.1, pull: 50.0 };
-        Self { costs, repositories: 1_000, thetas: None, mixes: None, prices: None }
+        let engine = Engine::Equation;
+        Self { engine, costs, repositories: 1_000, thetas: None, mixes: None, prices: None }
     }
 }
 
