@@ -9,7 +9,9 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use clap::{Subcommand, ValueEnum};
 use freshness::Costs;
-use freshness::simulate::{Cell, Engine, Figure, Mix, REPOSITORIES_MAX, Settings, Table};
+use freshness::simulate::{
+    Cell, Engine, Experiment, Figure, Mix, REPOSITORIES_MAX, Settings, Table,
+};
 use web::chart::{Axis, Chart, Series};
 
 use crate::output;
@@ -64,6 +66,9 @@ pub(crate) struct Simulate {
     /// run, over simulated repositories whose rates it has to learn.
     #[arg(long, value_name = "ENGINE", default_value = "equation")]
     engine: EngineName,
+    /// Least gain of the scheduler's rate estimator, above 0 and up to 1 (with --engine event).
+    #[arg(long, value_name = "GAIN", default_value_t = 0.25, value_parser = gain)]
+    g: f64,
     /// Days that are played (with --engine event).
     #[arg(long, value_name = "DAYS", default_value_t = 30.0, value_parser = days)]
     days: f64,
@@ -86,7 +91,9 @@ pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
     let Command::Simulate(asked) = command;
     let engine = match asked.engine {
         EngineName::Equation => Engine::Equation,
-        EngineName::Event => Engine::Event { days: asked.days, seed: asked.seed },
+        EngineName::Event => {
+            Engine::Event(Experiment { days: asked.days, seed: asked.seed, gain: asked.g })
+        }
     };
     let settings = Settings {
         engine,
@@ -112,6 +119,11 @@ pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
 fn cost(text: &str) -> Result<f64, String> {
     let found = text.parse().ok().filter(|it| (0.0..=1e12).contains(it));
     found.ok_or_else(|| "a cost is a number from 0 to 1e12".to_owned())
+}
+
+fn gain(text: &str) -> Result<f64, String> {
+    let found = text.parse().ok().filter(|it| (0.001..=1.0).contains(it));
+    found.ok_or_else(|| "a gain is a number from 0.001 to 1".to_owned())
 }
 
 fn days(text: &str) -> Result<f64, String> {

@@ -152,7 +152,16 @@ fn the_figures_of_the_paper_are_computed() {
     assert_eq!(run_ok(&args), "");
     assert!(std::fs::read_to_string(&file).unwrap().contains("</svg>"));
 
+    let mut args = vec!["freshness", "simulate", "--figure", "adly5", "--csv"];
+    args.extend(["--engine", "event", "--g", "0.5", "--days", "40", "--seed", "9"]);
+    args.extend(["--repos", "10", "--theta", "0.9", "--mix", "60:0:0:40"]);
+    let row = run_ok(&args).lines().find_map(|it| it.strip_prefix("0.9,0.6,").map(str::to_owned));
+    // Id `fig5.unap_over_oap.theta=0.9.T1=0.6`, of a thousand repositories and a longer time.
+    let ratio: f64 = row.unwrap().parse().unwrap();
+    assert!((ratio - 1.156_365).abs() < 0.06, "{ratio}");
+
     for (flag, value, said) in [
+        ("--g", "0", "0.001 to 1"),
         ("--figure", "adly2", "adly3 to adly9"),
         ("--theta", "1", "not including 1"),
         ("--mix", "T9", "75:0:0:25"),

@@ -6,7 +6,7 @@ use super::event::{Run, play};
 use super::world::{Detail, Process, Repository};
 use crate::interval::{Bounds, Model, Policy, Source, Workload, plan};
 use crate::metrics::{Costs, cost, freshness};
-use crate::rate::{GAIN_DEFAULT, Method};
+use crate::rate::Method;
 use crate::schedule::{Rules, Settings};
 
 const DAY_SECS: f64 = 86_400.0;
@@ -21,12 +21,18 @@ pub enum Engine {
     /// Eq. 1 to 4, of known rates.
     Equation,
     /// The scheduler, of rates that it has to learn, over sources that change evenly.
-    Event {
-        /// Days that count.
-        days: f64,
-        /// Seed of the simulated world.
-        seed: u64,
-    },
+    Event(Experiment),
+}
+
+/// What the scheduler is tried on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Experiment {
+    /// Days that count.
+    pub days: f64,
+    /// Seed of the simulated world.
+    pub seed: u64,
+    /// Least gain g of the rate estimator, above 0 and up to 1.
+    pub gain: f64,
 }
 
 /// What comes of a policy.
@@ -45,7 +51,7 @@ impl Engine {
     pub fn run(self, sources: &[Source], policy: Policy, costs: Costs) -> Outcome {
         match self {
             Self::Equation => compute(sources, policy, costs),
-            Self::Event { days, seed } => event(sources, policy, costs, days, seed),
+            Self::Event(experiment) => event(sources, policy, costs, experiment),
         }
     }
 }
@@ -62,7 +68,8 @@ fn compute(sources: &[Source], policy: Policy, costs: Costs) -> Outcome {
     }
 }
 
-fn event(sources: &[Source], policy: Policy, costs: Costs, days: f64, seed: u64) -> Outcome {
+fn event(sources: &[Source], policy: Policy, costs: Costs, experiment: Experiment) -> Outcome {
+    let Experiment { days, seed, gain } = experiment;
     let bounds = Bounds { interval_min: INTERVAL_MIN_SECS, ..Bounds::FREE };
     let repository = |source: &Source| {
         let Workload { rate, elements } = source.workload;
@@ -82,7 +89,7 @@ fn event(sources: &[Source], policy: Policy, costs: Costs, days: f64, seed: u64)
         },
         model: Model::Printed,
         method: Method::Ewma,
-        gain: GAIN_DEFAULT,
+        gain,
         pulls_per_minute_max: u32::MAX,
     };
     let (warm_secs, secs) = (WARM_DAYS * DAY_SECS, days * DAY_SECS);

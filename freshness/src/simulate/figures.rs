@@ -224,6 +224,7 @@ fn figures_8_and_9(figure: Figure, settings: &Settings) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::simulate::Experiment;
 
     /// The last cell of the row that begins so.
     fn at(figure: Figure, begins: &str) -> f64 {
@@ -281,7 +282,8 @@ mod tests {
             mixes: Some(vec!["40:5:10:45".parse().unwrap()]),
             prices: Some(vec![70_000.0]),
         };
-        let played = Settings { engine: Engine::Event { days: 1_000.0, seed: 3 }, ..free.clone() };
+        let experiment = Experiment { days: 1_000.0, seed: 3, gain: 0.25 };
+        let played = Settings { engine: Engine::Event(experiment), ..free.clone() };
         for figure in Figure::ALL {
             let (computed, played) = (figure.table(&free), figure.table(&played));
             for (one, other) in computed.rows.iter().flatten().zip(played.rows.iter().flatten()) {

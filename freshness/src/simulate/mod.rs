@@ -26,7 +26,7 @@ use std::str::FromStr;
 use crate::interval::{Bounds, Source};
 use crate::metrics::Costs;
 
-pub use engine::{Engine, Outcome};
+pub use engine::{Engine, Experiment, Outcome};
 pub use event::{PULLS_MAX, Played, Run, play};
 pub use figures::{Figure, Settings};
 pub use table::{Cell, Table};

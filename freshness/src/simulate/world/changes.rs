@@ -21,6 +21,8 @@ pub const RATE_MAX: f64 = 1e6;
 pub const BURST_MAX: f64 = 1e6;
 /// Steps of equal length and equal ratio that a drift is made of.
 pub const DRIFT_STEPS: f64 = 64.0;
+/// Shortest time over which a rate stays, in seconds.
+const PIECE_SECS_MIN: f64 = 1e-6;
 /// The latest moment, in seconds; later ones are taken for it.
 pub const SECS_MAX: f64 = 1e10;
 /// A day, in seconds.
@@ -209,8 +211,10 @@ impl Epochs {
             }
             Process::Even { .. } | Process::Replay(_) => Piece { rate: 0.0, until: f64::INFINITY },
         };
-        // Rounding must not make a piece of no length, which would never end.
-        Piece { rate: rate.min(RATE_MAX), until: until.min(self.silent_from).max(at.next_up()) }
+        // Rounding must make no piece of no length, nor one of next to none: near 0 there are more
+        // numbers than anybody can count.
+        let least = (at + PIECE_SECS_MIN).max(at.next_up());
+        Piece { rate: rate.min(RATE_MAX), until: until.min(self.silent_from).max(least) }
     }
 
     /// The moment after `at` by which `expected` more epochs are expected; infinite when that is
@@ -270,6 +274,17 @@ pub(super) fn held(number: f64, min: f64, max: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_day_that_begins_next_to_nothing_after_midnight_goes_by() {
+        let process = Process::Daily { rate: 1.0, share: 0.9, hours: 10.0, begin_secs: 1e-310 };
+        let (epochs, mut at, mut pieces) = (epochs(process), 0.0, 0);
+        while at < DAY_SECS {
+            at = epochs.piece(at).until;
+            pieces += 1;
+        }
+        assert!(pieces < 10, "{pieces}");
+    }
 
     fn epochs(process: Process) -> Epochs {
         Epochs::new(&Repository::new(10, process))
