@@ -4,38 +4,12 @@
 //! evaluation of its formulas (`oap_expected.json`, ids as given at each list). Units are days.
 
 use freshness::interval::{Bounds, Model, Plan, Policy, Source, Workload, plan};
-use freshness::metrics::{Costs, cost, cost_minimal, freshness, freshness_of};
+use freshness::metrics::{cost, cost_minimal, freshness, freshness_of};
 
-/// Table 1: (λ a day, N).
-const TYPES: [(f64, u64); 4] =
-    [(100.0, 1_000), (500.0, 1_000), (1_000.0, 10_000), (5_000.0, 10_000)];
-/// §5: C_U and C_P.
-const COSTS: Costs = Costs { update: 0.1, pull: 50.0 };
+use crate::adly_mixes::{COSTS, check, majority, mix, t1_and_t4};
+
 /// §5: T, in days.
 const PERIOD: f64 = 1.0;
-/// A thousand repositories, so many of each type.
-fn mix(counts: [usize; 4]) -> Vec<Workload> {
-    let of = |(rate, elements), count| std::iter::repeat_n(Workload { rate, elements }, count);
-    TYPES.into_iter().zip(counts).flat_map(|(kind, count)| of(kind, count)).collect()
-}
-
-/// A share of T1, the rest T4.
-fn t1_and_t4(per_mille: usize) -> Vec<Workload> {
-    mix([per_mille, 0, 0, 1_000 - per_mille])
-}
-
-/// 70 % of one type and 10 % of each other; an even mix for 0.
-fn majority(of: usize) -> Vec<Workload> {
-    let mut counts = [if of == 0 { 250 } else { 100 }; 4];
-    if let Some(count) = of.checked_sub(1).and_then(|at| counts.get_mut(at)) {
-        *count = 700;
-    }
-    mix(counts)
-}
-
-fn check(what: &str, found: f64, expected: f64, tolerance: f64) {
-    assert!((found - expected).abs() <= tolerance, "{what}: {found} against {expected}");
-}
 
 /// The plan by the paper's equations, for pulls that cost 50.
 fn printed(workloads: &[Workload], policy: Policy, bounds: Bounds) -> Plan {

@@ -8,38 +8,15 @@
 #![allow(clippy::print_stdout, reason = "theirs beside ours, for who asks with --nocapture")]
 
 use freshness::interval::{Bounds, Model, Policy, Source, Workload, plan};
-use freshness::metrics::{Costs, cost, cost_minimal, freshness};
+use freshness::metrics::{cost, cost_minimal, freshness};
 use freshness::queue::DueQueue;
 use freshness::rate::Estimator;
 
-/// Table 1: (λ a day, N).
-const TYPES: [(f64, u64); 4] =
-    [(100.0, 1_000), (500.0, 1_000), (1_000.0, 10_000), (5_000.0, 10_000)];
-/// §5: C_U and C_P.
-const COSTS: Costs = Costs { update: 0.1, pull: 50.0 };
+use crate::adly_mixes::{COSTS, check, majority, mix, t1_and_t4};
+
 /// §4: g.
 const GAIN: f64 = 0.25;
 const DAY_MS: f64 = 86_400_000.0;
-
-/// A thousand repositories, so many of each type.
-fn mix(counts: [usize; 4]) -> Vec<Workload> {
-    let of = |(rate, elements), count| std::iter::repeat_n(Workload { rate, elements }, count);
-    TYPES.into_iter().zip(counts).flat_map(|(kind, count)| of(kind, count)).collect()
-}
-
-/// So many T1 in a thousand, the rest T4.
-fn t1_and_t4(per_mille: usize) -> Vec<Workload> {
-    mix([per_mille, 0, 0, 1_000 - per_mille])
-}
-
-/// 70 % of one type and 10 % of each other; an even mix for 0.
-fn majority(of: usize) -> Vec<Workload> {
-    let mut counts = [if of == 0 { 250 } else { 100 }; 4];
-    if let Some(count) = of.checked_sub(1).and_then(|at| counts.get_mut(at)) {
-        *count = 700;
-    }
-    mix(counts)
-}
 
 /// The intervals of the paper's equations, without bounds.
 fn planned(workloads: &[Workload], policy: Policy) -> Vec<f64> {
@@ -60,10 +37,6 @@ fn optimal(workloads: &[Workload], theta: f64) -> Vec<f64> {
 /// C_H over a day.
 fn daily(workloads: &[Workload], intervals: &[f64]) -> f64 {
     cost(workloads, intervals, COSTS, 1.0)
-}
-
-fn check(what: &str, found: f64, expected: f64, tolerance: f64) {
-    assert!((found - expected).abs() <= tolerance, "{what}: {found} against {expected}");
 }
 
 /// Shows both, and that theirs is not ours.

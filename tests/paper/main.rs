@@ -2,5 +2,6 @@
 
 mod adly;
 mod adly_errors;
+mod adly_mixes;
 mod liu;
 mod tr_figure3;

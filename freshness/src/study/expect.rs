@@ -57,7 +57,7 @@ impl Estimate {
         let steps = (since / self.interval).floor() + 1.0;
         let wait = (steps * self.interval - since).clamp(1.0, INTERVAL_SECS_MAX);
         // At most 10¹², so that nothing is cut but the fraction; what is no number becomes 0.
-        #[allow(clippy::cast_possible_truncation, reason = "bounded in the line above")]
+        #[expect(clippy::cast_possible_truncation, reason = "bounded in the line above")]
         let wait = (wait.ceil() as i64).max(1);
         now_secs.max(self.updated_secs).saturating_add(wait)
     }

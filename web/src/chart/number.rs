@@ -72,7 +72,7 @@ fn scientific(size: f64, step: f64) -> String {
 }
 
 /// How many decimals tell multiples of `step` apart.
-#[allow(
+#[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
     reason = "within 0 and 400 by the line itself"

@@ -11,6 +11,7 @@ use super::palette::{Role, SHADED};
 use super::text::{self, SIZE, TITLE_SIZE};
 use super::trace::{Spot, Trace};
 use super::{Chart, DESCRIPTION_CHARS_MAX, SERIES_MAX, TITLE_CHARS_MAX, WIDTH_UNITS};
+use crate::templates::escape;
 
 /// Where a chart stands.
 #[derive(Clone, Debug)]
@@ -90,10 +91,10 @@ impl Pen<'_> {
         }
         let title = text::clip(&self.chart.title, TITLE_CHARS_MAX);
         let _ = write!(self.out, ">\n<title id=\"{prefix}-title\">");
-        text::escape(&mut self.out, &title);
+        self.out.push_str(&escape(&title));
         let _ = write!(self.out, "</title>\n<desc id=\"{prefix}-desc\">");
         let description = text::clip(&self.chart.description, DESCRIPTION_CHARS_MAX);
-        text::escape(&mut self.out, &description);
+        self.out.push_str(&escape(&description));
         self.put("</desc>\n");
         if is_alone {
             self.style();
@@ -363,7 +364,7 @@ impl Pen<'_> {
         }
         self.put(more);
         self.put(">");
-        text::escape(&mut self.out, &label.text);
+        self.out.push_str(&escape(&label.text));
         self.put("</text>\n");
     }
 

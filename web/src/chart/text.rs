@@ -25,20 +25,6 @@ pub(super) fn clip(text: &str, chars_max: usize) -> String {
     kept
 }
 
-/// Adds `text` to `out`, escaped for content and attributes alike.
-pub(super) fn escape(out: &mut String, text: &str) {
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            c => out.push(c),
-        }
-    }
-}
-
 /// Returns about how wide `text` is at `size`; the reader's font is not known, so rather too wide.
 pub(super) fn width(text: &str, size: f64) -> f64 {
     let em = |c: char| match c {
@@ -83,13 +69,12 @@ pub(super) fn wrap(text: &str, size: f64, width_max: f64) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::templates::escape;
 
     #[test]
     fn text_is_one_safe_line() {
         let check = |text: &str, expected: &str| {
-            let mut out = String::new();
-            escape(&mut out, &clip(text, 9));
-            assert_eq!(out, expected, "{text:?}");
+            assert_eq!(escape(&clip(text, 9)), expected, "{text:?}");
         };
         check("", "");
         check(" a\n\tb ", "a  b");

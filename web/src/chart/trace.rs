@@ -189,7 +189,7 @@ impl Trace {
     }
 }
 
-#[allow(clippy::cast_possible_truncation, reason = "places in a plot are small numbers")]
+#[expect(clippy::cast_possible_truncation, reason = "places in a plot are small numbers")]
 fn column(place: f64) -> i32 {
     place.floor() as i32
 }
