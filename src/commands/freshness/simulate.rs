@@ -1,35 +1,18 @@
-//! `harvest freshness`: the experiments on when to pull whom.
+//! `harvest freshness simulate`: the experiments of Adly's paper.
 
 use std::fmt::Write as _;
-use std::fs;
-use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Context as _;
-use clap::{Subcommand, ValueEnum};
+use clap::ValueEnum;
 use freshness::Costs;
 use freshness::simulate::{
     Cell, Engine, Experiment, Figure, Mix, REPOSITORIES_MAX, Settings, Table,
 };
 use web::chart::{Axis, Chart, Series};
 
+use super::{STANDARD_OUTPUT, write};
 use crate::output;
-
-/// Where a FILE stands for standard output.
-const STANDARD_OUTPUT: &str = "-";
-
-/// Compute how fresh sources can be kept, and at what cost.
-#[derive(Debug, Subcommand)]
-#[command(after_help = "Examples:
-  harvest freshness simulate --figure adly3
-  harvest freshness simulate --figure adly6 --svg adly6.svg
-  harvest freshness simulate --figure adly6 --engine event --repos 100 --theta 0.9
-  harvest freshness simulate --figure adly3 --mix 90:0:0:10 --theta 0.9,0.99 --cp 10 --csv")]
-pub(crate) enum Command {
-    /// Compute a figure of Adly's paper from its equations, or play it.
-    Simulate(Simulate),
-}
 
 /// Which figure, and of what.
 #[derive(Debug, clap::Args)]
@@ -87,8 +70,7 @@ pub(crate) enum EngineName {
 }
 
 /// Does what the command says.
-pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
-    let Command::Simulate(asked) = command;
+pub(super) fn run(asked: &Simulate) -> anyhow::Result<ExitCode> {
     let engine = match asked.engine {
         EngineName::Equation => Engine::Equation,
         EngineName::Event => {
@@ -99,9 +81,9 @@ pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
         engine,
         costs: Costs { update: asked.cu, pull: asked.cp },
         repositories: asked.repos,
-        thetas: asked.theta,
-        mixes: asked.mix,
-        prices: asked.a,
+        thetas: asked.theta.clone(),
+        mixes: asked.mix.clone(),
+        prices: asked.a.clone(),
     };
     let table = asked.figure.table(&settings);
     if let Some(file) = &asked.csv {
@@ -140,14 +122,6 @@ fn repositories(text: &str) -> Result<usize, String> {
     let count = text.parse().unwrap_or_default();
     let message = format!("the number of repositories is from 1 to {REPOSITORIES_MAX}");
     if (1..=REPOSITORIES_MAX).contains(&count) { Ok(count) } else { Err(message) }
-}
-
-fn write(file: &Path, text: &str) -> anyhow::Result<()> {
-    if file == Path::new(STANDARD_OUTPUT) {
-        io::stdout().lock().write_all(text.as_bytes())?;
-        return Ok(());
-    }
-    fs::write(file, text).with_context(|| format!("{} cannot be written", file.display()))
 }
 
 /// The table for a terminal: columns as wide as what is in them.

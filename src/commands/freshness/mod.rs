@@ -1,0 +1,44 @@
+//! `harvest freshness`: the experiments on when to pull whom.
+
+mod simulate;
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use clap::Subcommand;
+
+use simulate::Simulate;
+
+/// Where a FILE stands for standard output.
+const STANDARD_OUTPUT: &str = "-";
+
+/// Compute how fresh sources can be kept, and at what cost.
+#[derive(Debug, Subcommand)]
+#[command(after_help = "Examples:
+  harvest freshness simulate --figure adly3
+  harvest freshness simulate --figure adly6 --svg adly6.svg
+  harvest freshness simulate --figure adly6 --engine event --repos 100 --theta 0.9
+  harvest freshness simulate --figure adly3 --mix 90:0:0:10 --theta 0.9,0.99 --cp 10 --csv")]
+pub(crate) enum Command {
+    /// Compute a figure of Adly's paper from its equations, or play it.
+    Simulate(Simulate),
+}
+
+/// Does what the command says.
+pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Simulate(asked) => simulate::run(&asked),
+    }
+}
+
+/// Writes a text to the file that an option names.
+fn write(file: &Path, text: &str) -> anyhow::Result<()> {
+    if file == Path::new(STANDARD_OUTPUT) {
+        io::stdout().lock().write_all(text.as_bytes())?;
+        return Ok(());
+    }
+    fs::write(file, text).with_context(|| format!("{} cannot be written", file.display()))
+}
