@@ -1,0 +1,67 @@
+//! What the collector remembers over a restart: notes of the collection.
+
+use std::collections::BTreeSet;
+
+use collection::{Batch, Note, Stamp};
+use net::clock;
+
+use super::{Collector, State};
+use crate::error::Error;
+use crate::live::Live;
+use crate::memory::{self, Memory};
+use crate::pipeline::blocking;
+use crate::source::Source;
+
+impl Collector {
+    /// Takes up sources with what the notes remember of them. Blocks.
+    pub(super) fn add(&self, sources: &[Source], now_ms: u64) -> Result<(), Error> {
+        let mut remembered = Vec::with_capacity(sources.len());
+        for source in sources {
+            let memory = self.inner.collection.note(&memory::key(&source.name))?;
+            remembered.push(memory.map(|bytes| Memory::read(&bytes)).unwrap_or_default());
+        }
+        let mut state = self.state();
+        let known = remembered.iter().map(|it| it.schedule);
+        state.schedule.handle_sources(sources.iter().cloned().zip(known), now_ms);
+        for (source, memory) in sources.iter().zip(remembered) {
+            let live = Live::new(source.clone(), memory.last_pull);
+            state.live.insert(source.name.clone(), live);
+        }
+        Ok(())
+    }
+
+    /// Writes down what the schedule knows of the sources that were pulled since the last time.
+    pub(super) async fn remember(&self) {
+        let collector = self.clone();
+        if let Err(error) = blocking("schedule's notes", move || collector.write_notes()).await {
+            tracing::warn!(%error, "the schedule's memory was not written down");
+        }
+    }
+
+    fn write_notes(&self) -> Result<(), Error> {
+        let (mut notes, mut written) = (Vec::new(), BTreeSet::new());
+        {
+            let mut state = self.state();
+            let State { schedule, live, .. } = &mut *state;
+            for (name, it) in live.iter_mut().filter(|(_, it)| it.unwritten) {
+                let Some(schedule) = schedule.remembered(name) else { continue };
+                let memory = Memory { schedule, last_pull: it.last_pull.clone() };
+                notes.push(Note { key: memory::key(name), value: Some(memory.written()) });
+                it.unwritten = false;
+                written.insert(name.clone());
+            }
+        }
+        if notes.is_empty() {
+            return Ok(());
+        }
+        let batch = Batch { changes: Vec::new(), notes };
+        let refused = self.inner.collection.commit(batch, Stamp(clock::now_ms()));
+        if refused.is_err() {
+            // The next time, with what is known by then.
+            for (name, it) in &mut self.state().live {
+                it.unwritten |= written.contains(name);
+            }
+        }
+        refused.map(drop).map_err(Error::from)
+    }
+}
