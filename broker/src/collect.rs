@@ -16,6 +16,8 @@ use std::time::Duration;
 
 use collection::pull::{Kind, PullLimits, Puller, Summary};
 use collection::Collection;
+use freshness::schedule::Expected;
+use freshness::study::Cost;
 use net::client::Client;
 use net::clock;
 use net::shutdown::Shutdown;
@@ -239,17 +241,14 @@ impl Collector {
         state.schedule.handle_pull(name, found, now_ms);
         state.counters.handle_pull(pulled);
         let Some(live) = state.live.get_mut(name) else { return };
-        (live.pulling, live.unwritten) = (false, true);
-        live.pulls += 1;
-        (live.confirmed, live.held) = (false, None);
-        (live.errors.in_a_row, live.errors.back_off_seconds) = (0, 0.0);
-        live.last_pull = Some(LastPull {
+        let pull = LastPull {
             at_ms: now_ms,
             kind: kind.to_owned(),
             changes: pulled.changes,
             bytes: pulled.bytes,
             took_seconds: ended.took.as_secs_f64(),
-        });
+        };
+        live.handle_pull(pull, full);
     }
 
     fn handle_failure(
@@ -288,6 +287,16 @@ impl Collector {
     /// Returns measured freshness over all sources.
     pub(crate) fn freshness(&self) -> Option<f64> {
         self.state().schedule.freshness()
+    }
+
+    /// Returns what is expected of the schedule.
+    pub(crate) fn expected(&self) -> Expected {
+        self.state().schedule.expected()
+    }
+
+    /// Returns what all sources together were asked for, and brought.
+    pub(crate) fn cost(&self) -> Cost {
+        self.state().live.values().fold(Cost::default(), |sum, it| sum.plus(it.history.cost))
     }
 
     /// Returns what all pulls of this process came to.

@@ -1,13 +1,19 @@
 //! A source as it fares in this process: what the collector knows of it beside its schedule.
 
+use freshness::study::{self, History};
 use net::shutdown::Shutdown;
 
+use crate::memory::Memory;
 use crate::schedule::View;
 use crate::source::Source;
-use crate::status::{Errors, LastPull, SourceStatus};
+use crate::status::{Errors, LastPull, SourceStatus, Updates};
 
 /// Seconds of a day.
 const DAY_SECS: f64 = 86_400.0;
+
+/// How the study takes a source's pulls: each second may have an update of its own.
+const STUDY: study::Settings =
+    study::Settings { log: study::Log::Pulls, granularity_secs: 1, source_months_max: 0 };
 
 /// A source as it fares in this process.
 #[derive(Debug)]
@@ -18,6 +24,10 @@ pub(crate) struct Live {
     pub(crate) pulling: bool,
     pub(crate) last_pull: Option<LastPull>,
     pub(crate) pulls: u64,
+    /// How it changes.
+    pub(crate) history: History,
+    /// Whether it had changed at the last pull of this process.
+    pub(crate) update: Option<study::Status>,
     pub(crate) errors: Errors,
     /// Why it waits for an administrator.
     pub(crate) held: Option<String>,
@@ -28,19 +38,36 @@ pub(crate) struct Live {
 }
 
 impl Live {
-    /// Returns a source that has not been pulled yet by this process.
-    pub(crate) fn new(source: Source, last_pull: Option<LastPull>) -> Self {
+    /// Returns a source that has not been pulled yet by this process, with what is remembered of it.
+    pub(crate) fn new(source: Source, memory: Memory) -> Self {
+        let Memory { last_pull, history, .. } = memory;
         Self {
             source,
             cancel: Shutdown::new(),
             pulling: false,
             last_pull,
             pulls: 0,
+            history,
+            update: None,
             errors: Errors::default(),
             held: None,
             confirmed: false,
             unwritten: false,
         }
+    }
+
+    /// Takes in a pull that has ended.
+    pub(crate) fn handle_pull(&mut self, pull: LastPull, full: bool) {
+        if full {
+            self.history.handle_restart();
+        }
+        let at_secs = i64::try_from(pull.at_ms / 1_000).unwrap_or(i64::MAX);
+        self.update = Some(self.history.handle(at_secs, pull.changes, STUDY));
+        (self.pulling, self.unwritten) = (false, true);
+        self.pulls += 1;
+        (self.confirmed, self.held) = (false, None);
+        (self.errors.in_a_row, self.errors.back_off_seconds) = (0, 0.0);
+        self.last_pull = Some(pull);
     }
 
     /// Returns what status says of it, with its schedule and the number of objects that it holds.
@@ -58,6 +85,7 @@ impl Live {
             last_pull: self.last_pull.clone(),
             pulls: self.pulls,
             freshness: view.freshness,
+            updates: Updates::new(&self.history, self.update),
             follow: self.source.follow,
             errors: self.errors.clone(),
             held: self.held.clone(),

@@ -4,6 +4,7 @@
 //!
 //! Sans-I/O.
 
+use freshness::study::History;
 use serde::{Deserialize, Serialize};
 
 use crate::schedule::Known;
@@ -19,6 +20,9 @@ pub(crate) struct Memory {
     pub(crate) schedule: Known,
     /// What status shows.
     pub(crate) last_pull: Option<LastPull>,
+    /// How the source changes.
+    #[serde(default)]
+    pub(crate) history: History,
 }
 
 impl Memory {
@@ -57,8 +61,20 @@ mod tests {
             bytes: 200,
             took_seconds: 0.25,
         };
-        check(&Memory { last_pull: Some(last_pull), ..Memory::default() });
+        let mut history = History::default();
+        for (at_secs, records) in [(7, 90), (10, 3), (12, 0), (31, 1)] {
+            history.handle(at_secs, records, freshness::study::Settings::default());
+        }
+        check(&Memory { last_pull: Some(last_pull), history, ..Memory::default() });
         check(&Memory::default());
+    }
+
+    #[test]
+    fn a_note_of_the_release_before_is_read() {
+        let last_pull = r#"{"at_ms":5,"kind":"delta","changes":3,"bytes":200,"took_seconds":0.25}"#;
+        let schedule = serde_json::to_string(&Known::default()).unwrap();
+        let note = format!(r#"{{"schedule":{schedule},"last_pull":{last_pull}}}"#);
+        assert_eq!(Memory::read(note.as_bytes()).last_pull.unwrap().bytes, 200);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use collection::pull::Summary;
 use collection::{Applied, feed};
 use web::metrics::Sample;
 
-use crate::status::{SourceStatus, Status};
+use crate::status::{SourceStatus, Status, Updates};
 
 /// Counters that status does not carry: since the start of the process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -49,7 +49,6 @@ pub fn samples(status: &Status, counters: &Counters) -> Vec<Sample> {
             "Serials that the index does not cover yet.",
             status.serial.saturating_sub(status.index_covered.unwrap_or_default()) as f64,
         ),
-        Sample::gauge("harvest_broker_theta", "Freshness aimed at.", status.theta),
         Sample::gauge("harvest_broker_sources", "Sources.", status.sources.len() as f64),
         Sample::gauge(
             "harvest_broker_expiry_held",
@@ -91,10 +90,59 @@ pub fn samples(status: &Status, counters: &Counters) -> Vec<Sample> {
     samples.extend(applied(&counters.applied));
     samples.extend(served(&counters.feed));
     samples.extend(web::metrics::http_events(&status.listener));
-    let freshness = ("harvest_broker_freshness", "Measured freshness, all sources.");
-    samples.extend(status.freshness.map(|it| Sample::gauge(freshness.0, freshness.1, it)));
+    samples.extend(schedule(status));
     status.sources.iter().for_each(|it| sample_source(it, &mut samples));
     samples
+}
+
+/// What the schedule measures, and what is to be expected of it.
+fn schedule(status: &Status) -> Vec<Sample> {
+    let mut samples = vec![
+        Sample::gauge("harvest_broker_theta", "Freshness aimed at.", status.theta),
+        Sample::gauge(
+            "harvest_broker_freshness_expected",
+            "Freshness to be expected of the schedule.",
+            status.expected.freshness,
+        ),
+        Sample::gauge(
+            "harvest_broker_pulls_expected_per_hour",
+            "Pulls to be expected of the schedule.",
+            status.expected.pulls_per_hour,
+        ),
+        Sample::gauge(
+            "harvest_broker_aim_met",
+            "1 while the policy's aim can be met within the bounds of the intervals.",
+            f64::from(u8::from(status.expected.aim == "met")),
+        ),
+    ];
+    let freshness = ("harvest_broker_freshness", "Measured freshness, all sources.");
+    samples.extend(status.freshness.map(|it| Sample::gauge(freshness.0, freshness.1, it)));
+    samples
+}
+
+/// How a source changes, and what it was asked for (Liu §3).
+fn sample_updates(source: &SourceStatus, samples: &mut Vec<Sample>) {
+    let Updates { count, interval_mean_seconds, interval_deviation_seconds, cost, .. } =
+        source.updates;
+    let mut add = |sample: Option<Sample>| {
+        samples.extend(sample.map(|it| it.with("source", &source.name)));
+    };
+    let gauge = |name, help, value: Option<f64>| Some(Sample::gauge(name, help, value?));
+    add(Some(total("harvest_source_updates_total", "Pulls that found changes.", count)));
+    add(gauge(
+        "harvest_source_update_interval_seconds",
+        "Mean interval between updates.",
+        interval_mean_seconds,
+    ));
+    add(gauge(
+        "harvest_source_update_interval_deviation_seconds",
+        "Standard deviation of the intervals between updates.",
+        interval_deviation_seconds,
+    ));
+    add(Some(total("harvest_source_requests_total", "Pulls that succeeded.", cost.requests)));
+    let empty = "Pulls that brought nothing.";
+    add(Some(total("harvest_source_requests_empty_total", empty, cost.requests_empty)));
+    add(Some(total("harvest_source_records_total", "Changes that pulls brought.", cost.records)));
 }
 
 fn sample_source(source: &SourceStatus, samples: &mut Vec<Sample>) {
@@ -114,6 +162,7 @@ fn sample_source(source: &SourceStatus, samples: &mut Vec<Sample>) {
     );
     let held = f64::from(u8::from(source.held.is_some()));
     add("harvest_source_held", "1 while a source waits for an admin.", Some(held));
+    sample_updates(source, samples);
     for (kind, count) in &source.errors.by_kind {
         let help = "Pulls that failed, by source and kind.";
         let sample = total("harvest_source_errors_total", help, *count);
@@ -155,6 +204,7 @@ fn total(name: &'static str, help: &'static str, value: u64) -> Sample {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::status::{Cost, Expected};
 
     /// Renders the metrics of `status` and looks for one line.
     fn check(status: &Status, expected: &str) {
@@ -170,12 +220,20 @@ mod tests {
             name: "a \"b\"".to_owned(),
             rate_per_second: Some(0.5),
             objects: 3,
+            updates: Updates {
+                count: 6,
+                interval_mean_seconds: Some(40.0),
+                cost: Cost { requests: 11, requests_empty: 5, records: 90 },
+                ..Updates::default()
+            },
             ..SourceStatus::default()
         };
+        let expected = Expected { aim: "met".to_owned(), freshness: 0.9, pulls_per_hour: 12.0 };
         let status = Status {
             serial: 9,
             index_covered: Some(7),
             freshness: Some(0.91),
+            expected,
             listener: [("slow".to_owned(), 2)].into(),
             sources: vec![source],
             ..Status::default()
@@ -188,5 +246,11 @@ mod tests {
         check(&status, r#"harvest_http_events_total{event="slow"} 2"#);
         check(&status, r#"harvest_source_objects{source="a \"b\""} 3"#);
         check(&status, r#"harvest_source_rate_per_second{source="a \"b\""} 0.5"#);
+        check(&status, "harvest_broker_freshness_expected 0.9");
+        check(&status, "harvest_broker_pulls_expected_per_hour 12");
+        check(&status, "harvest_broker_aim_met 1");
+        check(&status, r#"harvest_source_update_interval_seconds{source="a \"b\""} 40"#);
+        check(&status, r#"harvest_source_updates_total{source="a \"b\""} 6"#);
+        check(&status, r#"harvest_source_requests_empty_total{source="a \"b\""} 5"#);
     }
 }

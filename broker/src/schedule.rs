@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use freshness::interval::Bounds;
 use freshness::schedule::{self, Rules, SourceId};
-pub use freshness::schedule::{Found, Known, View};
+pub use freshness::schedule::{Expected, Found, Known, View};
 
 use crate::config::Freshness;
 use crate::source::Source;
@@ -143,6 +143,11 @@ impl Schedule {
     /// Returns what status says of a source.
     pub fn view(&self, name: &str) -> Option<View> {
         self.inner.view(*self.ids.get(name)?)
+    }
+
+    /// Returns what is expected of the plan.
+    pub fn expected(&self) -> Expected {
+        self.inner.expected()
     }
 
     /// Returns the measured freshness over all sources (Adly §3.1).

@@ -324,7 +324,9 @@ impl Handle {
             held: upkeep.held,
             policy: config.freshness.policy.name().to_owned(),
             theta: config.freshness.theta,
+            expected: collector.expected().into(),
             freshness: collector.freshness(),
+            cost: collector.cost().into(),
             pulls: collector.counters().pulls,
             sources: collector.status(&config, &held_by_source),
         }

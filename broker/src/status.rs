@@ -8,7 +8,15 @@
 use std::collections::BTreeMap;
 
 use collection::Takedowns;
+use freshness::interval::Outcome;
+use freshness::study::{self, History, Log};
 use serde::{Deserialize, Serialize};
+
+/// Seconds of an hour.
+const HOUR_SECS: f64 = 3_600.0;
+
+/// Seconds of a day.
+const DAY_SECS: f64 = 86_400.0;
 
 /// The broker as a whole.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -55,12 +63,108 @@ pub struct Status {
     pub policy: String,
     /// The freshness that the schedule aims at.
     pub theta: f64,
+    /// What is to be expected of the schedule as it is now.
+    pub expected: Expected,
     /// Measured freshness over all sources, weighted by their size; `None` before a second pull.
     pub freshness: Option<f64>,
+    /// What all sources together were asked for, and brought: update cost on the broker's side.
+    pub cost: Cost,
     /// Pulls finished since the start, of all sources.
     pub pulls: u64,
     /// The sources, in the order of the settings.
     pub sources: Vec<SourceStatus>,
+}
+
+/// What is to be expected of a schedule, of the sources whose rate is known.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Expected {
+    /// `met`, or how the bounds keep the policy from its aim: `all_longest` (every source is at its
+    /// longest interval, and fresher than was asked for), `all_shortest` (every source is at its shortest
+    /// interval, and `freshness` is what can be attained).
+    pub aim: String,
+    /// Freshness of the whole, weighted.
+    pub freshness: f64,
+    /// Pulls of all sources together.
+    pub pulls_per_hour: f64,
+}
+
+impl From<freshness::schedule::Expected> for Expected {
+    fn from(expected: freshness::schedule::Expected) -> Self {
+        let aim = match expected.outcome {
+            Outcome::Met => "met",
+            Outcome::AllLongest => "all_longest",
+            Outcome::AllShortest => "all_shortest",
+        };
+        Self {
+            aim: aim.to_owned(),
+            freshness: expected.freshness,
+            pulls_per_hour: expected.pulls * HOUR_SECS,
+        }
+    }
+}
+
+/// Update cost (Liu §3), over restarts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cost {
+    /// Pulls that succeeded.
+    pub requests: u64,
+    /// Of those, pulls that brought nothing.
+    pub requests_empty: u64,
+    /// Changes that they brought, those of the first pull included.
+    pub records: u64,
+}
+
+impl From<study::Cost> for Cost {
+    fn from(cost: study::Cost) -> Self {
+        let study::Cost { requests, requests_empty, records } = cost;
+        Self { requests, requests_empty, records }
+    }
+}
+
+/// How a source changes (Liu §3), as its pulls have found over restarts. An update is a pull that
+/// brought changes: what happens between two pulls is one.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Updates {
+    /// Update status, by the last pull: `changed`, `unchanged`, or `started` when it was the first, or
+    /// brought everything anew.
+    pub status: Option<String>,
+    /// Updates.
+    pub count: u64,
+    /// Changes that they brought.
+    pub records: u64,
+    /// Update frequency.
+    pub per_day: Option<f64>,
+    /// Record update rate.
+    pub records_per_day: Option<f64>,
+    /// Mean of the intervals between updates; `None` before two.
+    pub interval_mean_seconds: Option<f64>,
+    /// Their standard deviation; `None` before three updates.
+    pub interval_deviation_seconds: Option<f64>,
+    /// What the source was asked for, and sent: update cost on its side.
+    pub cost: Cost,
+}
+
+impl Updates {
+    /// What is known of a source, its last observation having been `status`.
+    pub(crate) fn new(history: &History, status: Option<study::Status>) -> Self {
+        let status = status.map(|it| match it {
+            study::Status::Started => "started",
+            study::Status::Unchanged => "unchanged",
+            study::Status::Changed => "changed",
+        });
+        let a_day = |rate: Option<f64>| rate.map(|it| it * DAY_SECS);
+        let until = history.last_secs;
+        Self {
+            status: status.map(str::to_owned),
+            count: history.updates,
+            records: history.records,
+            per_day: a_day(history.frequency(Log::Pulls, until)),
+            records_per_day: a_day(history.record_rate(Log::Pulls, until)),
+            interval_mean_seconds: history.intervals.mean(),
+            interval_deviation_seconds: history.intervals.deviation(),
+            cost: history.cost.into(),
+        }
+    }
 }
 
 /// An expiry sweep that would take more than its share and therefore waits.
@@ -99,6 +203,8 @@ pub struct SourceStatus {
     pub pulls: u64,
     /// Measured freshness; `None` before a second pull.
     pub freshness: Option<f64>,
+    /// How it changes, as its pulls have found.
+    pub updates: Updates,
     /// Whether a long poll is held open.
     pub follow: bool,
     /// What went wrong.

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use broker::status::SourceStatus;
 use common::{Origin, Running, config};
+use freshness::interval::Model;
 use net::clock;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior};
@@ -50,6 +51,8 @@ async fn intervals_and_freshness_are_what_the_paper_says() {
     let sources = origins.iter().enumerate().map(|(n, it)| it.source(&format!("s{n}"))).collect();
     let mut config = config(dir.path(), sources);
     config.freshness.theta = THETA;
+    // Eq. 3 is that of the straight line.
+    config.freshness.model = Model::Linear;
     (config.freshness.interval_min, config.freshness.interval_max) = (0.1, 60.0);
 
     let end = Instant::now() + Duration::from_secs(seconds);

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use broker::config::Config;
 use broker::server::{Handle, Server};
-use broker::status::{SourceStatus, Status};
+use broker::status::{Expected, SourceStatus, Status};
 use clap::Subcommand;
 use comfy_table::{Table, presets};
 use indicatif::{HumanBytes, HumanCount};
@@ -193,14 +193,9 @@ fn render(status: &Status, now_ms: u64) -> String {
             status.serial,
             status.index_covered.map_or_else(|| "nothing".to_owned(), |it| it.to_string()),
         ),
-        format!(
-            "{} for freshness {}: measured {}, {}",
-            status.policy,
-            status.theta,
-            status.freshness.map_or_else(|| "not yet".to_owned(), |it| format!("{it:.3}")),
-            output::counted(status.pulls, "pull"),
-        ),
+        schedule(status),
     ];
+    lines.extend(unmet(&status.expected));
     let problems = [&status.collection_problem, &status.index_problem, &status.catalog_problem];
     let damaged = status.damaged.iter().map(|it| format!("damaged, to be fetched again: {it}"));
     let problems = problems.into_iter().flatten().cloned().chain(damaged);
@@ -223,6 +218,7 @@ fn render(status: &Status, now_ms: u64) -> String {
         "source",
         "objects",
         "per day",
+        "updated every",
         "interval",
         "due in",
         "fresh",
@@ -237,14 +233,50 @@ fn render(status: &Status, now_ms: u64) -> String {
     lines.join("\n")
 }
 
+/// How fresh the broker is, and what that takes.
+fn schedule(status: &Status) -> String {
+    let policy = match status.policy.as_str() {
+        policy @ ("oap" | "uap" | "ioap") => format!("{policy} for freshness {}", status.theta),
+        policy => policy.to_owned(),
+    };
+    let expected = &status.expected;
+    format!(
+        "{policy}: measured {}, expected {:.3} at {:.1} pulls an hour; {}",
+        status.freshness.map_or_else(|| "not yet".to_owned(), |it| format!("{it:.3}")),
+        expected.freshness,
+        expected.pulls_per_hour,
+        output::counted(status.pulls, "pull"),
+    )
+}
+
+/// What to do when the bounds keep the policy from its aim.
+fn unmet(expected: &Expected) -> Option<String> {
+    let advice = match expected.aim.as_str() {
+        "all_shortest" => {
+            "every source is at its shortest interval; a lower interval_min would make it fresher"
+        }
+        "all_longest" => {
+            "every source is at its longest interval, and fresher than that; a higher interval_max \
+             would save pulls"
+        }
+        _ => return None,
+    };
+    Some(format!("the aim is not met, but {:.3}: {advice}", expected.freshness))
+}
+
 /// A source's line of the table.
-fn row(source: &SourceStatus, now_ms: u64) -> [String; 8] {
+fn row(source: &SourceStatus, now_ms: u64) -> [String; 9] {
     let none = || "–".to_owned();
     let due = match source.next_due_ms {
         _ if source.pulling => "now".to_owned(),
         Some(due) => seconds(due.saturating_sub(now_ms) as f64 / 1000.0),
         None => none(),
     };
+    let updated = source.updates.interval_mean_seconds.map_or_else(none, |mean| {
+        let deviation = source.updates.interval_deviation_seconds;
+        let deviation = deviation.map(|it| format!(" ± {}", seconds(it))).unwrap_or_default();
+        format!("{}{deviation}", seconds(mean))
+    });
     let last = source.last_pull.as_ref().map_or_else(none, |it| {
         let ago = seconds(now_ms.saturating_sub(it.at_ms) as f64 / 1000.0);
         format!("{ago} ago: {} {}, {}", it.changes, it.kind, HumanBytes(it.bytes))
@@ -257,6 +289,7 @@ fn row(source: &SourceStatus, now_ms: u64) -> [String; 8] {
         source.name.clone(),
         HumanCount(source.objects).to_string(),
         source.rate_per_day.map_or_else(none, |it| format!("{it:.1}")),
+        updated,
         source.interval_seconds.map_or_else(none, seconds),
         due,
         source.freshness.map_or_else(none, |it| format!("{it:.3}")),
@@ -277,7 +310,7 @@ fn seconds(secs: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use broker::status::{Errors, Held, LastPull};
+    use broker::status::{Errors, Held, LastPull, Updates};
 
     use super::*;
 
@@ -309,6 +342,11 @@ mod tests {
             name: "docs".to_owned(),
             rate_per_day: Some(86.4),
             interval_seconds: Some(30.0),
+            updates: Updates {
+                interval_mean_seconds: Some(90.0),
+                interval_deviation_seconds: Some(600.0),
+                ..Updates::default()
+            },
             next_due_ms: Some(11_000),
             last_pull: Some(LastPull {
                 at_ms: 5_000,
@@ -329,6 +367,14 @@ mod tests {
             name: "Library".to_owned(),
             held: Some(Held { would_expire: 20, of: 100 }),
             index_problem: Some("disk full".to_owned()),
+            policy: "oap".to_owned(),
+            theta: 0.9,
+            freshness: Some(0.75),
+            expected: Expected {
+                aim: "all_shortest".to_owned(),
+                freshness: 0.8,
+                pulls_per_hour: 360.0,
+            },
             sources: vec![source],
             ..Status::default()
         };
@@ -343,6 +389,9 @@ mod tests {
             "1.0 s",
             "5.0 s ago: 3 delta, 2.00 KiB",
             "2: refused",
+            "90.0 s ± 10 min",
+            "oap for freshness 0.9: measured 0.750, expected 0.800 at 360.0 pulls an hour",
+            "the aim is not met, but 0.800: every source is at its shortest interval",
         ] {
             assert!(text.contains(part), "{part} is not in\n{text}");
         }

@@ -24,7 +24,7 @@ impl Collector {
         let known = remembered.iter().map(|it| it.schedule);
         state.schedule.handle_sources(sources.iter().cloned().zip(known), now_ms);
         for (source, memory) in sources.iter().zip(remembered) {
-            let live = Live::new(source.clone(), memory.last_pull);
+            let live = Live::new(source.clone(), memory);
             state.live.insert(source.name.clone(), live);
         }
         Ok(())
@@ -45,7 +45,7 @@ impl Collector {
             let State { schedule, live, .. } = &mut *state;
             for (name, it) in live.iter_mut().filter(|(_, it)| it.unwritten) {
                 let Some(schedule) = schedule.remembered(name) else { continue };
-                let memory = Memory { schedule, last_pull: it.last_pull.clone() };
+                let memory = Memory { schedule, last_pull: it.last_pull.clone(), history: it.history };
                 notes.push(Note { key: memory::key(name), value: Some(memory.written()) });
                 it.unwritten = false;
                 written.insert(name.clone());

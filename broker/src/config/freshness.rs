@@ -117,7 +117,7 @@ impl Freshness {
         let seconds = |key| Some(table.duration_within(key, Self::INTERVALS)?.as_secs_f64());
         let policy = table.choice("policy", &PolicyName::NAMES).and_then(PolicyName::named);
         let model = match table.choice("model", &["linear", "poisson"]) {
-            Some("poisson") => Model::Poisson,
+            Some("linear") => Model::Linear,
             _ => own.model,
         };
         let cap = table.integer("pulls_per_minute_max", 1..=1_000_000);
@@ -185,7 +185,7 @@ impl Default for Freshness {
             interval: Self::INTERVAL,
             price: Self::PRICE,
             pulls_per_hour: Self::PULLS_PER_HOUR,
-            model: Model::Linear,
+            model: Model::Poisson,
             gain: Self::GAIN,
             interval_min: Self::INTERVAL_MIN,
             interval_max: Self::INTERVAL_MAX,

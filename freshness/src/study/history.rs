@@ -28,6 +28,8 @@
 //!
 //! Sans-I/O.
 
+use serde::{Deserialize, Serialize};
+
 use super::date::{AT_SECS_MAX, AT_SECS_MIN};
 
 /// What a log is a log of.
@@ -71,7 +73,7 @@ pub enum Status {
 }
 
 /// Update cost, in numbers of requests and records.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cost {
     /// Requests made.
     pub requests: u64,
@@ -93,7 +95,7 @@ impl Cost {
 }
 
 /// Count, mean and deviation of numbers that are not kept (Welford's method).
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Moments {
     /// How many there were.
     pub count: u64,
@@ -146,7 +148,7 @@ impl Moments {
 }
 
 /// All that is kept of one source, as plain numbers to store: at most [`HISTORY_BYTES_MAX`] bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct History {
     /// True once the clock runs: the next observation measures something.
     pub started: bool,
