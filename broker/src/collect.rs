@@ -14,8 +14,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use collection::pull::{Kind, PullLimits, Puller, Summary};
 use collection::Collection;
+use collection::pull::{Kind, PullLimits, Puller, Summary};
 use freshness::schedule::Expected;
 use freshness::study::Cost;
 use net::client::Client;

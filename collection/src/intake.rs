@@ -17,6 +17,7 @@ use tokio::sync::mpsc;
 use crate::change::{Change, Epoch, Stamp};
 use crate::collection::Collection;
 use crate::error::{Damage, Error};
+use crate::firsts::Firsts;
 use crate::holders::{Cursor, Progress, Pulled};
 use crate::member::{Decoder, MEMBER_BYTES_MAX, Member};
 use crate::report::Applied;
@@ -56,6 +57,10 @@ pub(crate) struct Tally {
     pub(crate) changes: u64,
     /// Their stamps together, in milliseconds since 1970.
     pub(crate) stamps_ms: u128,
+    /// Of those, changes that were their object's first.
+    pub(crate) firsts: u64,
+    /// Their stamps together.
+    pub(crate) first_stamps_ms: u128,
     /// Changes of any kind.
     pub(crate) records: u64,
     pub(crate) applied: Applied,
@@ -92,6 +97,7 @@ pub(crate) struct Intake {
     batch_bytes: usize,
     ended: bool,
     tally: Tally,
+    firsts: Firsts,
 }
 
 impl Intake {
@@ -114,6 +120,7 @@ impl Intake {
             batch_bytes: 0,
             ended: false,
             tally: Tally::default(),
+            firsts: Firsts::default(),
         }
     }
 
@@ -231,13 +238,7 @@ impl Intake {
             }
             self.serial = scanned.serial;
             self.tally.records += 1;
-            if matches!(
-                scanned.change,
-                Change::Update(_) | Change::Delete(_) | Change::Suppress(..)
-            ) {
-                self.tally.changes += 1;
-                self.tally.stamps_ms += u128::from(scanned.stamp.0);
-            }
+            self.count(scanned.stamp, &scanned.change);
             self.batch.push((scanned.serial, scanned.change));
         }
         self.batch_bytes += member.plain.len();
@@ -255,6 +256,21 @@ impl Intake {
             });
         }
         Ok(())
+    }
+
+    /// Counts what says how fast the source changes, and how stale that left us.
+    fn count(&mut self, stamp: Stamp, change: &Change) {
+        if matches!(change, Change::Refresh(_) | Change::Confirm { .. }) {
+            return;
+        }
+        let stamp_ms = u128::from(stamp.0);
+        self.tally.changes += 1;
+        self.tally.stamps_ms += stamp_ms;
+        // What a snapshot brings may have been there for long.
+        if self.stream == Stream::Delta && self.firsts.is_first(change) {
+            self.tally.firsts += 1;
+            self.tally.first_stamps_ms += stamp_ms;
+        }
     }
 
     /// Keeps a snapshot that ends at byte `at` from releasing most of what the source brought before.

@@ -15,6 +15,7 @@ mod content;
 mod disk;
 mod error;
 pub mod feed;
+mod firsts;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod heal;

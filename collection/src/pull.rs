@@ -90,6 +90,10 @@ pub struct Summary {
     /// Their mean age when the pull ended, in seconds, by the source's stamps and our clock; 0 if
     /// there were none, below 0 if the clocks differ.
     pub age_secs: f64,
+    /// Objects that changed: of several changes of one, the first counts. 0 of a snapshot.
+    pub changed: u64,
+    /// The mean time since then, in seconds, as `age_secs`.
+    pub changed_age_secs: f64,
     /// Bytes of the bodies, compressed as they are.
     pub bytes: u64,
     /// Live objects at the source, as it says; at most as many as it may bring.
@@ -450,6 +454,8 @@ fn range_start(response: &Response) -> Option<u64> {
 fn add(sum: &mut Tally, found: &Tally) {
     sum.changes += found.changes;
     sum.stamps_ms += found.stamps_ms;
+    sum.firsts += found.firsts;
+    sum.first_stamps_ms += found.first_stamps_ms;
     sum.records += found.records;
     sum.applied += found.applied;
     sum.swell = found.swell;
@@ -458,10 +464,13 @@ fn add(sum: &mut Tally, found: &Tally) {
 fn sum_up(mut summary: Summary, tally: &Tally, now_ms: u64) -> Summary {
     summary.changes = tally.changes;
     summary.applied = tally.applied;
-    if tally.changes != 0 {
-        let mean_ms = tally.stamps_ms as f64 / tally.changes as f64;
-        summary.age_secs = (now_ms as f64 - mean_ms) / 1_000.0;
-    }
+    let age_secs = |stamps_ms: u128, count: u64| match count {
+        0 => 0.0,
+        count => (now_ms as f64 - stamps_ms as f64 / count as f64) / 1_000.0,
+    };
+    summary.age_secs = age_secs(tally.stamps_ms, tally.changes);
+    summary.changed = tally.firsts;
+    summary.changed_age_secs = age_secs(tally.first_stamps_ms, tally.firsts);
     summary
 }
 
@@ -476,5 +485,9 @@ mod tests {
         assert!((age(tally(2, 4_000 + 8_000)) - 4.0).abs() < 1e-9);
         assert!((age(tally(1, 11_000)) + 1.0).abs() < 1e-9);
         assert!(age(tally(0, 0)).abs() < 1e-9);
+        let firsts = Tally { firsts: 2, first_stamps_ms: 2_000 + 4_000, ..tally(3, 15_000) };
+        let summary = sum_up(Summary::default(), &firsts, 10_000);
+        assert_eq!((summary.changed, summary.changes), (2, 3));
+        assert!((summary.changed_age_secs - 7.0).abs() < 1e-9);
     }
 }

@@ -45,7 +45,8 @@ impl Collector {
             let State { schedule, live, .. } = &mut *state;
             for (name, it) in live.iter_mut().filter(|(_, it)| it.unwritten) {
                 let Some(schedule) = schedule.remembered(name) else { continue };
-                let memory = Memory { schedule, last_pull: it.last_pull.clone(), history: it.history };
+                let memory =
+                    Memory { schedule, last_pull: it.last_pull.clone(), history: it.history };
                 notes.push(Note { key: memory::key(name), value: Some(memory.written()) });
                 it.unwritten = false;
                 written.insert(name.clone());

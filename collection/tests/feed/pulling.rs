@@ -27,17 +27,24 @@ async fn the_first_pull_is_a_snapshot_and_the_next_are_deltas() {
     source.commit(vec![Change::Delete(oid(5)), Change::Refresh(oid(6))]);
     let second = pull(server.address, &broker).await;
     assert_eq!((second.kind, second.changes, second.objects), (Kind::Delta, 21, 309));
+    assert_eq!((first.changed, second.changed), (0, 21), "each for the first time");
     assert_eq!((second.applied.updated, second.applied.deleted), (20, 1));
     assert!(second.bytes < first.bytes / 4, "{second:?}");
     assert!((0.0..30.0).contains(&second.age_secs), "{second:?}");
     assert_eq!(broker.titles(), source.titles());
+
+    source.fill(290..300, "again", 7);
+    source.fill(295..305, "and again", 7);
+    let again = pull(server.address, &broker).await;
+    assert_eq!((again.changes, again.changed), (20, 15));
+    assert!(again.age_secs <= again.changed_age_secs, "the first came first: {again:?}");
 
     let before = broker.collection.version();
     let third = pull(server.address, &broker).await;
     assert_eq!((third.kind, third.changes, third.resumed), (Kind::Delta, 0, 0));
     assert_eq!(broker.collection.version(), before, "nothing new, nothing written");
     let counters = server.feed().counters();
-    assert_eq!((counters.snapshots, counters.redirects, counters.deltas), (1, 1, 3));
+    assert_eq!((counters.snapshots, counters.redirects, counters.deltas), (1, 1, 4));
 }
 
 #[tokio::test]
