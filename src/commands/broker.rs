@@ -1,5 +1,8 @@
 //! `harvest broker`: the daemon that collects, indexes and answers, and what is asked of it.
 
+mod edit;
+mod tune;
+
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -55,6 +58,13 @@ pub(crate) enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Show what another policy would make of a running broker's sources, and apply it.
+    Tune {
+        #[command(flatten)]
+        file: File,
+        #[command(flatten)]
+        asked: tune::Tune,
+    },
     /// Let an expiry that is held go ahead, or what a source that is held wants to delete.
     Confirm {
         #[command(flatten)]
@@ -91,6 +101,7 @@ pub(crate) async fn run(command: Command) -> anyhow::Result<ExitCode> {
             let answer = admin.post("pull", &query).await?;
             admin.tell(&answer, json, |answer: &Pulling| answer.said(source.as_deref()))
         }
+        Command::Tune { file, asked } => tune::run(&file, &asked).await,
         Command::Confirm { file, source, json } => {
             let admin = admin(&file)?;
             let query: Vec<_> = source.iter().map(|name| ("source", name.as_str())).collect();

@@ -1,0 +1,333 @@
+//! `harvest broker tune`: what another policy would make of a running broker's sources, and applying it.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use broker::config::PolicyName;
+use comfy_table::{Table, presets};
+use rustix::process::{Pid, Signal, kill_process};
+use serde::Deserialize;
+
+use super::edit::{self, Aim, Choice};
+use super::{load, seconds};
+use crate::admin::Admin;
+use crate::output;
+use crate::settings::File;
+
+/// How long a broker may take until it has taken over changed settings.
+const RELOAD_MAX: Duration = Duration::from_secs(30);
+
+/// How often it is looked at meanwhile.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+/// Sources whose intervals are shown.
+const ROWS_MAX: usize = 20;
+
+/// How fresh the broker is to be; one of the four values, or a policy.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  harvest broker tune -c broker.toml --theta 0.95           what that would take
+  harvest broker tune -c broker.toml --theta 0.95 --apply   write it down, and have it taken over
+  harvest broker tune -c broker.toml --pulls-per-hour 500
+  harvest broker tune -c broker.toml --policy uap --theta 0.95
+
+The admin listener shows the same as a page, at /freshness.")]
+#[group(id = "choice", required = true, multiple = true)]
+pub(crate) struct Tune {
+    /// Freshness to keep, from 0 up to 0.9999 (policies oap, uap, ioap).
+    #[arg(long, value_name = "THETA", group = "choice")]
+    theta: Option<f64>,
+    /// What an hour in which everything is stale is worth, in pulls (policy combined_cost).
+    #[arg(long, value_name = "PULLS", group = "choice", conflicts_with = "theta")]
+    price: Option<f64>,
+    /// Pulls of all sources together (policy budget).
+    #[arg(long, value_name = "PULLS", group = "choice", conflicts_with_all = ["theta", "price"])]
+    pulls_per_hour: Option<f64>,
+    /// Time between pulls of every source, such as "2 h" (policy fixed).
+    #[arg(long, value_name = "TIME", group = "choice",
+          conflicts_with_all = ["theta", "price", "pulls_per_hour"])]
+    interval: Option<String>,
+    /// The policy; without one, that of the settings, or the one that has such a value.
+    #[arg(long, value_name = "POLICY", group = "choice", value_parser = PolicyName::NAMES)]
+    policy: Option<String>,
+    /// Write it into the settings file, and have the broker read that again.
+    #[arg(long)]
+    apply: bool,
+    /// Print the broker's answer as JSON.
+    #[arg(long, conflicts_with = "apply")]
+    json: bool,
+}
+
+/// What the broker answers, as far as it is shown here.
+#[derive(Debug, Deserialize)]
+struct Answer {
+    policy: String,
+    aim: (String, f64),
+    measured_freshness: Option<f64>,
+    expected_freshness: f64,
+    pulls_per_hour: f64,
+    preview: Option<Preview>,
+}
+
+/// What another policy would make of the sources.
+#[derive(Debug, Deserialize)]
+struct Preview {
+    policy: String,
+    aim: (String, f64),
+    outcome: String,
+    expected_freshness: f64,
+    pulls_per_hour: f64,
+    sooner: u64,
+    later: u64,
+    same: u64,
+    sources: Vec<Change>,
+}
+
+/// One source.
+#[derive(Debug, Deserialize)]
+struct Change {
+    name: String,
+    interval_seconds: Option<f64>,
+    new_interval_seconds: Option<f64>,
+}
+
+/// Does what the command says.
+pub(super) async fn run(file: &File, asked: &Tune) -> anyhow::Result<ExitCode> {
+    let config = load(&file.config)?;
+    let admin = Admin::new("broker", config.admin_listen, &config.data)?;
+    let answer = admin.get(&asked.path()).await?;
+    admin.tell(&answer, asked.json, said)?;
+    if !asked.apply {
+        return Ok(ExitCode::SUCCESS);
+    }
+    let answer: Answer = serde_json::from_slice(&answer)?;
+    let preview = answer.preview.context("the broker shows no preview")?;
+    let text = fs::read_to_string(&file.config)?;
+    let edited = edit::with_policy(&text, &asked.choice(&preview))
+        .with_context(|| format!("{} stays as it is", file.config.display()))?;
+    replace(&file.config, &edited)?;
+    hang_up(&config.data)?;
+    taken_over(&admin, &preview).await?;
+    output::line(&format!("{} is changed, and taken over", file.config.display()))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+impl Tune {
+    /// What to ask the broker for.
+    fn path(&self) -> String {
+        let number = |it: Option<f64>| it.map(|it| it.to_string());
+        let fields = [
+            ("policy", self.policy.clone()),
+            ("theta", number(self.theta)),
+            ("price", number(self.price)),
+            ("pulls_per_hour", number(self.pulls_per_hour)),
+            ("interval", self.interval.clone()),
+        ];
+        let page = String::from("freshness?");
+        let begin = page.len();
+        let mut query = url::form_urlencoded::Serializer::for_suffix(page, begin);
+        query.append_pair("format", "json");
+        for (name, value) in fields {
+            if let Some(value) = value {
+                query.append_pair(name, &value);
+            }
+        }
+        query.finish()
+    }
+
+    /// The same for the settings file: the broker has said which policy that is, and its aim.
+    fn choice(&self, preview: &Preview) -> Choice {
+        let (aim, value) = &preview.aim;
+        let aim = match (aim.as_str(), &self.interval) {
+            ("theta", _) => Some(("theta", Aim::Number(*value))),
+            ("price", _) => Some(("price", Aim::Number(*value))),
+            ("pulls_per_hour", _) => Some(("pulls_per_hour", Aim::Number(*value))),
+            ("interval", Some(text)) => Some(("interval", Aim::Duration(text.clone()))),
+            ("interval", None) => Some(("interval", Aim::Duration(format!("{value} s")))),
+            _ => None,
+        };
+        Choice { policy: preview.policy.clone(), aim }
+    }
+}
+
+/// Now and then, as a person reads it.
+fn said(answer: &Answer) -> String {
+    let Some(then) = &answer.preview else { return String::from("the broker shows no preview") };
+    let share = |share: f64| format!("{:.2} %", share * 100.0);
+    let interval = |it: Option<f64>| it.map_or_else(|| "never".to_owned(), seconds);
+    let aim = |(name, value): &(String, f64)| format!("{name} = {value}");
+    let measured = answer.measured_freshness.map_or_else(|| "–".to_owned(), share);
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_header(["", "now", "then"]);
+    table.add_row(["policy", &answer.policy, &then.policy]);
+    table.add_row(["aim", &aim(&answer.aim), &aim(&then.aim)]);
+    table.add_row(["freshness, measured", &measured, ""]);
+    let expected = [answer.expected_freshness, then.expected_freshness].map(share);
+    table.add_row(["freshness, expected", &expected[0], &expected[1]]);
+    let pulls = [answer.pulls_per_hour, then.pulls_per_hour].map(|it| format!("{it:.1}"));
+    table.add_row(["pulls an hour", &pulls[0], &pulls[1]]);
+    let mut lines = vec![table.to_string()];
+    match then.outcome.as_str() {
+        "all_shortest" => lines.push(format!(
+            "The aim cannot be met: with every source at its shortest interval, freshness is {}.",
+            share(then.expected_freshness)
+        )),
+        "all_longest" => lines.push(
+            "Every source is at its longest interval: fewer pulls would do if that were longer."
+                .to_owned(),
+        ),
+        _ => {}
+    }
+    lines.push(format!(
+        "\n{} pulled more often, {} less often, {} as often as now",
+        then.sooner, then.later, then.same
+    ));
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_header(["source", "interval now", "then"]);
+    for it in then.sources.iter().take(ROWS_MAX) {
+        table.add_row([
+            it.name.clone(),
+            interval(it.interval_seconds),
+            interval(it.new_interval_seconds),
+        ]);
+    }
+    lines.push(table.to_string());
+    let all = then.sooner + then.later + then.same;
+    if u64::try_from(ROWS_MAX).is_ok_and(|shown| shown < all) {
+        lines.push(format!("… the {ROWS_MAX} of {all} that change most"));
+    }
+    lines.join("\n")
+}
+
+/// Puts another text into a settings file: whole or not at all, under the same permissions.
+fn replace(path: &Path, text: &str) -> anyhow::Result<()> {
+    // A link stays one.
+    let path = fs::canonicalize(path)?;
+    let failed = || format!("{} cannot be changed", path.display());
+    let folder = path.parent().with_context(failed)?;
+    let permissions = fs::metadata(&path).with_context(failed)?.permissions();
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let new = folder.join(format!(".{name}.new"));
+    let write = || {
+        let mut file = fs::File::create(&new)?;
+        file.set_permissions(permissions)?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        fs::rename(&new, &path)
+    };
+    write().with_context(failed)
+}
+
+/// Has the process that answers for `data` read its settings again.
+fn hang_up(data: &Path) -> anyhow::Result<()> {
+    let advice = "the settings are changed: send the broker SIGHUP for it to read them";
+    let (_, process) = web::auth::read_address(data).context(advice)?;
+    let process = i32::try_from(process).ok().and_then(Pid::from_raw).context(advice)?;
+    kill_process(process, Signal::HUP).with_context(|| format!("no SIGHUP; {advice}"))
+}
+
+/// Waits until the broker goes by what was chosen.
+async fn taken_over(admin: &Admin, chosen: &Preview) -> anyhow::Result<()> {
+    let wait = async {
+        loop {
+            let now: Answer = serde_json::from_slice(&admin.get("freshness?format=json").await?)?;
+            if (&now.policy, &now.aim) == (&chosen.policy, &chosen.aim) {
+                return Ok(());
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    };
+    match tokio::time::timeout(RELOAD_MAX, wait).await {
+        Ok(outcome) => outcome,
+        Err(_late) => bail!("the broker has not taken the settings over yet: see its log"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    fn preview(policy: &str, aim: (&str, f64)) -> Preview {
+        let change = Change {
+            name: "docs".to_owned(),
+            interval_seconds: Some(600.0),
+            new_interval_seconds: None,
+        };
+        Preview {
+            policy: policy.to_owned(),
+            aim: (aim.0.to_owned(), aim.1),
+            outcome: "all_shortest".to_owned(),
+            expected_freshness: 0.875,
+            pulls_per_hour: 12.5,
+            sooner: 1,
+            later: 0,
+            same: 30,
+            sources: vec![change],
+        }
+    }
+
+    fn tune(interval: Option<&str>) -> Tune {
+        Tune {
+            theta: interval.is_none().then_some(0.95),
+            price: None,
+            pulls_per_hour: None,
+            interval: interval.map(str::to_owned),
+            policy: None,
+            apply: false,
+            json: false,
+        }
+    }
+
+    #[test]
+    fn the_broker_is_asked_for_what_was_said() {
+        assert_eq!(tune(None).path(), "freshness?format=json&theta=0.95");
+        assert_eq!(tune(Some("2 h")).path(), "freshness?format=json&interval=2+h");
+    }
+
+    #[test]
+    fn the_settings_say_what_the_broker_showed() {
+        let choice = tune(None).choice(&preview("uap", ("theta", 0.95)));
+        let expected = Choice { policy: "uap".to_owned(), aim: Some(("theta", Aim::Number(0.95))) };
+        assert_eq!(choice, expected);
+        let choice = tune(Some("2 h")).choice(&preview("fixed", ("interval", 7_200.0)));
+        assert_eq!(choice.aim, Some(("interval", Aim::Duration("2 h".to_owned()))));
+    }
+
+    #[test]
+    fn now_and_then_stand_side_by_side() {
+        let answer = Answer {
+            policy: "oap".to_owned(),
+            aim: ("theta".to_owned(), 0.9),
+            measured_freshness: None,
+            expected_freshness: 0.9,
+            pulls_per_hour: 6.0,
+            preview: Some(preview("oap", ("theta", 0.95))),
+        };
+        let text = said(&answer);
+        for part in ["theta = 0.9 ", "theta = 0.95", "87.50 %", "12.5", "never", "10 min", "of 31"]
+        {
+            assert!(text.contains(part), "{part} is not in\n{text}");
+        }
+        assert!(text.contains("cannot be met"), "{text}");
+    }
+
+    #[test]
+    fn a_file_is_replaced_with_its_permissions_and_links_stay() {
+        let dir = tempfile::tempdir().unwrap();
+        let (file, link) = (dir.path().join("b.toml"), dir.path().join("link.toml"));
+        fs::write(&file, "old").unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        replace(&link, "new").unwrap();
+        assert_eq!(fs::read_to_string(&file).unwrap(), "new");
+        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o640);
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2, "nothing is left behind");
+    }
+}
