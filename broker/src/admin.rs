@@ -1,5 +1,7 @@
-//! The admin listener: status, metrics, health, and commands that need the admin's token.
+//! The admin listener: the page Freshness, status, metrics, health, and commands that need the admin's
+//! token.
 
+pub(crate) mod freshness;
 mod takedown;
 
 use axum::Router;
@@ -20,7 +22,7 @@ use crate::status::Status;
 
 /// Returns the admin listener's routes.
 pub(crate) fn routes(handle: Handle, token: AdminToken) -> Router {
-    Router::new()
+    let router = Router::new()
         .route("/status", get(status))
         .route("/metrics", get(samples))
         .route("/healthz", get(healthz))
@@ -29,8 +31,11 @@ pub(crate) fn routes(handle: Handle, token: AdminToken) -> Router {
         .route("/compact", post(compact))
         .route("/verify", post(verify))
         .merge(takedown::routes())
-        .layer(axum::middleware::from_fn_with_state(token, auth::guard))
-        .with_state(handle)
+        .merge(freshness::routes())
+        .with_state(handle.clone());
+    // The guard stands in front of the frame: what changes state is refused before it is looked for.
+    let guard = axum::middleware::from_fn_with_state(token, auth::guard);
+    handle.inner.admin_pages.frame(router).layer(guard)
 }
 
 async fn status(State(handle): State<Handle>) -> axum::Json<Status> {

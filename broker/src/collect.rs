@@ -284,6 +284,9 @@ impl Collector {
         config.sources.iter().filter_map(one).collect()
     }
 
+    pub(crate) fn with_schedule<T>(&self, read: impl FnOnce(&Schedule) -> T) -> T {
+        read(&self.state().schedule)
+    }
     /// Returns measured freshness over all sources.
     pub(crate) fn freshness(&self) -> Option<f64> {
         self.state().schedule.freshness()

@@ -32,6 +32,7 @@ use crate::index::Index;
 use crate::query;
 use asked::{Asked, Unknown};
 use object::{AskedObject, Format, ObjectPage};
+pub(crate) use results::shortened;
 use results::{Found, Home, SearchPage, Wrong};
 
 /// The broker's templates; files of these names in the admin's folder replace them.

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use freshness::interval::Bounds;
+use freshness::interval::{self, Bounds};
 use freshness::schedule::{self, Rules, SourceId};
 pub use freshness::schedule::{Expected, Found, Known, View};
 
@@ -32,6 +32,17 @@ pub struct Due {
     pub wait: bool,
     /// Whether it takes a slot, to be free again when the pull has ended.
     pub slot: bool,
+}
+
+/// A source whose rate is known.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Planned {
+    /// Its name.
+    pub name: String,
+    /// What the policy weighs.
+    pub source: interval::Source,
+    /// The interval that it has now, seconds.
+    pub interval_secs: f64,
 }
 
 impl Schedule {
@@ -145,7 +156,17 @@ impl Schedule {
         self.inner.view(*self.ids.get(name)?)
     }
 
-    /// Returns what is expected of the plan.
+    /// Returns the sources whose rate is known: what another policy would make of them is
+    /// [`interval::plan`]'s to say.
+    pub fn planned(&self) -> Vec<Planned> {
+        let planned = self.inner.sources().filter_map(|(id, source)| {
+            let interval_secs = self.inner.view(id)?.interval_secs?;
+            Some(Planned { name: self.sources.get(&id)?.name.clone(), source, interval_secs })
+        });
+        planned.collect()
+    }
+
+    /// Returns what is expected of the plan, of those sources.
     pub fn expected(&self) -> Expected {
         self.inner.expected()
     }

@@ -23,8 +23,8 @@ use net::identity::Identity;
 use net::shutdown::Shutdown;
 use net::tally::Tally;
 use tokio::net::TcpListener;
-use web::Pages;
 use web::auth::AdminToken;
+use web::{Pages, Site};
 
 use crate::admin;
 use crate::catalog::Catalog;
@@ -79,7 +79,8 @@ impl Server {
         let (public, local_addr) = listen(config.listen).await?;
         let (admin, admin_addr) = listen(config.admin_listen).await?;
         let opened = blocking("opening", move || open(config, place)).await?;
-        let Opened { config, author, token, pages, collection, index, stages } = opened;
+        let Opened { config, author, token, pages, admin_pages, collection, index, stages } =
+            opened;
         web::auth::write_address(&config.data, admin_addr)?;
         // A source may have gone from the settings while the broker was down.
         stages.catalog.handle_sources(&config).await?;
@@ -94,6 +95,7 @@ impl Server {
             index,
             stages,
             pages: pages.clone(),
+            admin_pages,
             feed: OnceLock::new(),
             tally: Tally::default(),
         };
@@ -168,6 +170,7 @@ struct Opened {
     author: Author,
     token: AdminToken,
     pages: Pages,
+    admin_pages: Pages,
     collection: Collection,
     index: Index,
     stages: Stages,
@@ -181,6 +184,9 @@ fn open(config: Config, place: Place) -> Result<Opened, Error> {
     let author = Author { id: load_or_create_id(&data.join(ID), &identity)?, identity };
     let token = AdminToken::load_or_create(data)?;
     let pages = page::pages(&config.name, config.base_url.as_ref(), config.templates.clone())?;
+    // The admin listener is not what `base_url` names.
+    let (site, templates) = (Site::new(&*config.name), config.templates.clone());
+    let admin_pages = Pages::new(site, admin::freshness::TEMPLATES, templates)?;
     let now_ms = clock::now_ms();
     let folder = data.join(COLLECTION);
     let options = Options { suppressed: Some(data.join(SUPPRESSED_FILE)), ..Options::default() };
@@ -201,7 +207,7 @@ fn open(config: Config, place: Place) -> Result<Opened, Error> {
         catalog: Catalog::new(collection.clone()),
         indexer: Indexer::new(collection.clone(), index.clone()),
     };
-    Ok(Opened { author, token, pages, collection, index, stages, config })
+    Ok(Opened { author, token, pages, admin_pages, collection, index, stages, config })
 }
 
 /// Returns the public listener's routes.
@@ -279,6 +285,8 @@ pub(crate) struct Inner {
     pub(crate) index: Index,
     pub(crate) stages: Stages,
     pages: Pages,
+    /// Those of the admin listener.
+    pub(crate) admin_pages: Pages,
     /// Set once the server runs: it ends with the server's shutdown.
     pub(crate) feed: OnceLock<FeedServer>,
     /// What peers of the public listener do.
@@ -292,7 +300,7 @@ impl Handle {
         tokio::task::spawn_blocking(move || handle.status_now()).await.unwrap_or_default()
     }
 
-    fn status_now(&self) -> Status {
+    pub(crate) fn status_now(&self) -> Status {
         let inner = &self.inner;
         let Stages { collector, catalog, indexer } = &inner.stages;
         let config = self.config().clone();
@@ -345,8 +353,8 @@ impl Handle {
         let Stages { collector, catalog, .. } = &self.inner.stages;
         let fixed = fixed_differences(&self.config(), &config);
         // First what can be wrong: nothing has been taken over then.
-        let pages = self.inner.pages.clone();
-        blocking("templates", move || pages.reload()).await?;
+        let (pages, admin_pages) = (self.inner.pages.clone(), self.inner.admin_pages.clone());
+        blocking("templates", move || pages.reload().and_then(|()| admin_pages.reload())).await?;
         {
             let mut current = self.config();
             current.sources.clone_from(&config.sources);
@@ -456,7 +464,7 @@ impl Handle {
         (self.inner.stages.indexer.problem(), self.inner.stages.catalog.view().problem)
     }
 
-    fn config(&self) -> MutexGuard<'_, Config> {
+    pub(crate) fn config(&self) -> MutexGuard<'_, Config> {
         self.inner.config.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,0 +1,89 @@
+//! The page **Freshness**: how fresh the sources are kept, at which cost, and what another setting
+//! would make of them.
+//!
+//! Source: Adly §6 asks for a tool with which an administrator weighs freshness against cost; the figures
+//! are Adly's and Liu's. It works without script, and changes nothing: what it finds is applied by
+//! the settings file.
+
+mod asked;
+mod curve;
+mod shown;
+mod table;
+mod told;
+mod view;
+mod words;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::State;
+use axum::response::{IntoResponse as _, Redirect, Response};
+use axum::routing::get;
+use http::{HeaderMap, StatusCode, Uri};
+use net::clock;
+use tokio::sync::Semaphore;
+use web::failure::{Failure, Wants};
+use web::templates::Source;
+
+use crate::error::Error;
+use crate::pipeline::blocking;
+use crate::server::Handle;
+use asked::Asked;
+use shown::Shown;
+use view::{Present, View};
+
+/// The templates of the admin listener; files of these names in the admin's folder replace them.
+pub(crate) const TEMPLATES: &[Source] =
+    &[Source { name: "freshness.html", text: include_str!("../../templates/freshness.html") }];
+
+/// Most pages that are made at once; further ones wait. Each computes some 40 plans.
+const PAGES_MAX: usize = 2;
+
+/// Returns the routes: the page, and `/`, which leads to it.
+pub(crate) fn routes() -> Router<Handle> {
+    let turns = Arc::new(Semaphore::new(PAGES_MAX));
+    let page = async move |State(handle): State<Handle>, uri: Uri, headers: HeaderMap| {
+        answer(handle, turns, &uri, &headers).await
+    };
+    // Relative: a proxy may show this listener below a path.
+    Router::new().route("/", get(async || Redirect::to("freshness"))).route("/freshness", get(page))
+}
+
+/// `GET /freshness`: a page, or JSON.
+async fn answer(handle: Handle, turns: Arc<Semaphore>, uri: &Uri, headers: &HeaderMap) -> Response {
+    let asked = Asked::parse(uri.query());
+    let wants = asked.wants(Wants::of(uri.path(), headers));
+    let pages = handle.inner.admin_pages.clone();
+    if let (Wants::Json, [mistake, ..]) = (wants, &*asked.mistakes) {
+        return pages.fail(wants, &Failure::bad_request(&mistake.message));
+    }
+    let wrong = !asked.mistakes.is_empty();
+    let status = if wrong { StatusCode::BAD_REQUEST } else { StatusCode::OK };
+    // The permit moves into the work: a client that goes away does not let another one in early.
+    let permit = turns.acquire_owned().await;
+    let work = move || {
+        let view = View::new(present(&handle), &asked);
+        drop(permit);
+        Ok::<_, Error>((view, asked))
+    };
+    match (blocking("page of freshness", work).await, wants) {
+        (Ok((view, _)), Wants::Json) => (status, axum::Json(view)).into_response(),
+        (Ok((view, asked)), Wants::Html) => {
+            let shown = Shown::new(&view, &asked, clock::now_ms(), std::process::id());
+            pages.respond(status, "freshness.html", &shown)
+        }
+        (Err(error), _) => {
+            tracing::error!(%error, "request failed");
+            pages.fail(wants, &Failure::internal())
+        }
+    }
+}
+
+/// The sources as they are. Blocks.
+fn present(handle: &Handle) -> Present {
+    let status = handle.status_now();
+    let settings = handle.config().freshness;
+    let read = |schedule: &crate::schedule::Schedule| (schedule.expected(), schedule.planned());
+    let (expected, planned) = handle.inner.stages.collector.with_schedule(read);
+    Present { settings, expected, measured: status.freshness, planned, sources: status.sources }
+}

@@ -1,0 +1,430 @@
+//! What a request for the page asks for: its parameters, and addresses made of them.
+//!
+//! | parameter | is | default |
+//! |---|---|---|
+//! | `policy` | the policy to preview, by its name in the settings | that which the aim belongs to |
+//! | `theta`, `price`, `pulls_per_hour`, `interval` | what it is to aim at, as in `[freshness]`; one of them | that of the settings |
+//! | `price_power` | `price` as a power of ten, as the slider has it | none |
+//! | `sort` | the order of the preview: `change` (the largest first) or `name` | `change` |
+//! | `page`, `list` | which page of the preview, and of the sources, from 1 | 1 |
+//! | `format` | `html` or `json` | what the client would rather read |
+//!
+//! Without a policy and an aim there is no preview. What cannot be read is named beside its field.
+//!
+//! Sans-I/O.
+
+use url::form_urlencoded;
+use web::failure::Wants;
+use web::settings::parse_duration;
+
+use crate::config::{Freshness, PolicyName};
+
+/// Longest value of a parameter, in characters.
+const VALUE_CHARS_MAX: usize = 64;
+/// Highest power of ten that `price_power` takes.
+pub(super) const POWER_MAX: f64 = 9.0;
+/// Highest number of a page.
+const PAGE_MAX: usize = 1_000_000;
+
+/// A field of the page's forms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Field {
+    Policy,
+    Theta,
+    Price,
+    PricePower,
+    PullsPerHour,
+    Interval,
+    Sort,
+    Page,
+    List,
+    Format,
+}
+
+impl Field {
+    const ALL: [Self; 10] = [
+        Self::Policy,
+        Self::Theta,
+        Self::Price,
+        Self::PricePower,
+        Self::PullsPerHour,
+        Self::Interval,
+        Self::Sort,
+        Self::Page,
+        Self::List,
+        Self::Format,
+    ];
+
+    /// Its name in the address.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Policy => "policy",
+            Self::Theta => "theta",
+            Self::Price => "price",
+            Self::PricePower => "price_power",
+            Self::PullsPerHour => "pulls_per_hour",
+            Self::Interval => "interval",
+            Self::Sort => "sort",
+            Self::Page => "page",
+            Self::List => "list",
+            Self::Format => "format",
+        }
+    }
+}
+
+/// What a policy is to aim at, in the settings' units.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Aim {
+    /// Freshness.
+    Theta(f64),
+    /// Pulls that an hour in which everything is stale is worth.
+    Price(f64),
+    /// Pulls an hour.
+    PullsPerHour(f64),
+    /// Seconds.
+    Interval(f64),
+}
+
+impl Aim {
+    /// What the settings aim at.
+    pub(super) fn of(settings: Freshness) -> Self {
+        match settings.policy {
+            PolicyName::Oap | PolicyName::Uap | PolicyName::Ioap => Self::Theta(settings.theta),
+            PolicyName::Fixed => Self::Interval(settings.interval),
+            PolicyName::CombinedCost => Self::Price(settings.price),
+            PolicyName::Budget => Self::PullsPerHour(settings.pulls_per_hour),
+        }
+    }
+
+    /// Its setting.
+    pub(super) fn field(self) -> Field {
+        match self {
+            Self::Theta(_) => Field::Theta,
+            Self::Price(_) => Field::Price,
+            Self::PullsPerHour(_) => Field::PullsPerHour,
+            Self::Interval(_) => Field::Interval,
+        }
+    }
+
+    /// Its value as the settings file and an address have it.
+    pub(super) fn written(self) -> String {
+        match self {
+            Self::Theta(value) | Self::Price(value) | Self::PullsPerHour(value) => {
+                value.to_string()
+            }
+            Self::Interval(secs) => duration_written(secs),
+        }
+    }
+
+    /// Whether `policy` aims at such a thing.
+    fn suits(self, policy: PolicyName) -> bool {
+        Self::of(Freshness { policy, ..Freshness::default() }).field() == self.field()
+    }
+
+    /// The policy that aims at it, `now` if that does.
+    fn policy(self, now: PolicyName) -> PolicyName {
+        match self {
+            _ if self.suits(now) => now,
+            Self::Theta(_) => PolicyName::Oap,
+            Self::Price(_) => PolicyName::CombinedCost,
+            Self::PullsPerHour(_) => PolicyName::Budget,
+            Self::Interval(_) => PolicyName::Fixed,
+        }
+    }
+}
+
+/// A length of time as settings have it, in the largest unit that makes it a whole number.
+fn duration_written(secs: f64) -> String {
+    let units = [(86_400.0, "days"), (3_600.0, "h"), (60.0, "min")];
+    let whole = units.iter().find(|(unit, _)| *unit <= secs && secs % unit == 0.0);
+    match whole {
+        Some((unit, name)) => format!("{} {name}", secs / unit),
+        None => format!("{secs} s"),
+    }
+}
+
+/// The order of the preview.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Sort {
+    /// The largest change first.
+    #[default]
+    Change,
+    /// By name.
+    Name,
+}
+
+impl Sort {
+    pub(super) const ALL: [Self; 2] = [Self::Change, Self::Name];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Change => "change",
+            Self::Name => "name",
+        }
+    }
+}
+
+/// What a request asks for.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Asked {
+    policy: Option<PolicyName>,
+    aim: Option<Aim>,
+    pub(super) sort: Sort,
+    /// Page of the preview, from 1; 0 counts as 1.
+    pub(super) page: usize,
+    /// Page of the sources, from 1; 0 counts as 1.
+    pub(super) list: usize,
+    format: Option<Wants>,
+    /// What was typed into fields that cannot be read, and why not; at most one a field.
+    pub(super) mistakes: Vec<Mistake>,
+}
+
+/// A field that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Mistake {
+    pub(super) field: Field,
+    /// The beginning of what was typed.
+    pub(super) typed: String,
+    /// A sentence without its full stop.
+    pub(super) message: String,
+}
+
+impl Asked {
+    /// Reads the part of an address after `?`. Parameters of other names are ignored.
+    pub(super) fn parse(query: Option<&str>) -> Self {
+        let mut asked = Self::default();
+        let mut seen = Vec::new();
+        for (name, value) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
+            let Some(field) = Field::ALL.into_iter().find(|it| it.name() == name) else { continue };
+            let outcome = if seen.contains(&field) {
+                Err(format!("{name} is given twice"))
+            } else if value.chars().nth(VALUE_CHARS_MAX).is_some() {
+                Err(format!("{name} is longer than {VALUE_CHARS_MAX} characters"))
+            } else {
+                asked.take(field, value.trim())
+            };
+            seen.push(field);
+            if let Err(message) = outcome {
+                asked.mistake(field, &value, message);
+            }
+        }
+        if let (Some(policy), Some(aim)) = (asked.policy, asked.aim)
+            && !aim.suits(policy)
+        {
+            let (policy, field) = (policy.name(), aim.field());
+            let message = format!("the policy {policy} has no {}", field.name());
+            asked.mistake(field, &aim.written(), message);
+        }
+        asked
+    }
+
+    fn take(&mut self, field: Field, value: &str) -> Result<(), String> {
+        let aim = match field {
+            // What a form sends of a field that was left empty.
+            _ if value.is_empty() => return Ok(()),
+            Field::Policy => {
+                let names = PolicyName::NAMES.join(", ");
+                let policy = PolicyName::named(value);
+                self.policy = Some(policy.ok_or_else(|| format!("policy is one of {names}"))?);
+                return Ok(());
+            }
+            Field::Sort => {
+                let sort = Sort::ALL.into_iter().find(|it| it.name() == value);
+                self.sort = sort.ok_or("sort is change or name")?;
+                return Ok(());
+            }
+            Field::Page => return page(field, value).map(|it| self.page = it),
+            Field::List => return page(field, value).map(|it| self.list = it),
+            Field::Format => {
+                self.format = Some(match value {
+                    "html" => Wants::Html,
+                    "json" => Wants::Json,
+                    _ => return Err("format is html or json".to_owned()),
+                });
+                return Ok(());
+            }
+            Field::Theta => {
+                let note = "; 0.95 means 95 %";
+                Aim::Theta(number(field, value, Freshness::THETA_MAX, note)?)
+            }
+            Field::Price => Aim::Price(number(field, value, Freshness::PULLS_MAX, "")?),
+            Field::PricePower => Aim::Price(power(number(field, value, POWER_MAX, "")?)),
+            Field::PullsPerHour => {
+                Aim::PullsPerHour(number(field, value, Freshness::PULLS_MAX, "")?)
+            }
+            Field::Interval => {
+                let interval = parse_duration(value).filter(|it| Freshness::INTERVALS.contains(it));
+                let expected =
+                    "interval is a time from 100 ms to 365 days, such as 90 min or 1 day";
+                Aim::Interval(interval.ok_or(expected)?.as_secs_f64())
+            }
+        };
+        match self.aim.replace(aim) {
+            None => Ok(()),
+            Some(_) => Err("only one aim can be previewed at a time".to_owned()),
+        }
+    }
+
+    fn mistake(&mut self, field: Field, typed: &str, message: String) {
+        if self.mistakes.iter().all(|it| it.field != field) {
+            let typed = typed.chars().take(VALUE_CHARS_MAX).collect();
+            self.mistakes.push(Mistake { field, typed, message });
+        }
+    }
+
+    /// What is wrong with `field`.
+    pub(super) fn mistake_in(&self, field: Field) -> Option<&Mistake> {
+        self.mistakes.iter().find(|it| it.field == field)
+    }
+
+    /// The settings to preview; `None` if none are asked for, or if anything cannot be read.
+    pub(super) fn settings(&self, now: Freshness) -> Option<Freshness> {
+        if !self.mistakes.is_empty() || (self.policy.is_none() && self.aim.is_none()) {
+            return None;
+        }
+        let policy =
+            self.policy.or_else(|| Some(self.aim?.policy(now.policy))).unwrap_or(now.policy);
+        let mut then = Freshness { policy, ..now };
+        match self.aim {
+            Some(Aim::Theta(theta)) => then.theta = theta,
+            Some(Aim::Price(price)) => then.price = price,
+            Some(Aim::PullsPerHour(pulls)) => then.pulls_per_hour = pulls,
+            Some(Aim::Interval(interval)) => then.interval = interval,
+            None => {}
+        }
+        Some(then)
+    }
+
+    /// What the client is to be given.
+    pub(super) fn wants(&self, accepted: Wants) -> Wants {
+        self.format.unwrap_or(accepted)
+    }
+
+    /// The part of an address that asks for the same with other pages and order: `?…`.
+    pub(super) fn address(&self, sort: Sort, page: usize, list: usize) -> String {
+        let mut all = form_urlencoded::Serializer::new(String::new());
+        if let Some(policy) = self.policy {
+            all.append_pair("policy", policy.name());
+        }
+        if let Some(aim) = self.aim {
+            all.append_pair(aim.field().name(), &aim.written());
+        }
+        if sort != Sort::default() {
+            all.append_pair("sort", sort.name());
+        }
+        for (field, number) in [(Field::Page, page), (Field::List, list)] {
+            if 1 < number {
+                all.append_pair(field.name(), &number.to_string());
+            }
+        }
+        format!("?{}", all.finish())
+    }
+}
+
+fn page(field: Field, value: &str) -> Result<usize, String> {
+    let number = value.parse().ok().filter(|it| (1..=PAGE_MAX).contains(it));
+    number.ok_or_else(|| format!("{} is a whole number from 1 to {PAGE_MAX}", field.name()))
+}
+
+fn number(field: Field, value: &str, max: f64, note: &str) -> Result<f64, String> {
+    let number = value.parse::<f64>().ok().filter(|it| (0.0..=max).contains(it));
+    // A minus before a zero would be written on.
+    let expected = || format!("{} is a number from 0 to {max}{note}", field.name());
+    number.map(|it| it + 0.0).ok_or_else(expected)
+}
+
+/// Ten to the power of `exponent`, with three digits that count.
+fn power(exponent: f64) -> f64 {
+    let unit = 10_f64.powf(exponent.floor() - 2.0);
+    let digits = (10_f64.powf(exponent) / unit).round();
+    // Dividing by a power of ten is exact where multiplying by its inverse is not.
+    if unit < 1.0 { digits / unit.recip().round() } else { digits * unit }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn preview(query: &str) -> Option<Freshness> {
+        Asked::parse(Some(query)).settings(Freshness::default())
+    }
+
+    fn check(query: &str, policy: PolicyName, aim: Aim) {
+        let found = preview(query).unwrap();
+        assert_eq!((found.policy, Aim::of(found)), (policy, aim), "{query}");
+        // What links ask for is the same.
+        let asked = Asked::parse(Some(query));
+        let address = asked.address(asked.sort, asked.page, asked.list);
+        assert_eq!(preview(&address[1..]), Some(found), "{address}");
+    }
+
+    #[test]
+    fn an_aim_brings_its_policy() {
+        check("theta=0.95", PolicyName::Oap, Aim::Theta(0.95));
+        check("policy=ioap&theta=0", PolicyName::Ioap, Aim::Theta(0.0));
+        check("policy=uap", PolicyName::Uap, Aim::Theta(Freshness::THETA));
+        check("price=1e3", PolicyName::CombinedCost, Aim::Price(1_000.0));
+        check("price_power=3", PolicyName::CombinedCost, Aim::Price(1_000.0));
+        check("price_power=0.3", PolicyName::CombinedCost, Aim::Price(2.0));
+        check("pulls_per_hour=60&theta=", PolicyName::Budget, Aim::PullsPerHour(60.0));
+        check("interval=90+min&utm=x", PolicyName::Fixed, Aim::Interval(5_400.0));
+        let uap = Freshness { policy: PolicyName::Uap, ..Freshness::default() };
+        let asked = Asked::parse(Some("theta=0.5")).settings(uap).unwrap();
+        assert_eq!((asked.policy, asked.theta), (PolicyName::Uap, 0.5));
+        assert_eq!(preview(""), None, "nothing asked for, nothing previewed");
+        assert_eq!(preview("sort=name&page=2&list=3"), None);
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_named() {
+        for (query, field, said) in [
+            ("theta=1", Field::Theta, "0 to 0.9999"),
+            ("theta=-0.1", Field::Theta, "95 %"),
+            ("theta=NaN", Field::Theta, "number"),
+            ("theta=inf", Field::Theta, "number"),
+            ("theta=0.9&theta=0.8", Field::Theta, "twice"),
+            ("price=1e400", Field::Price, "number"),
+            ("price_power=10", Field::PricePower, "0 to 9"),
+            ("pulls_per_hour=%F0%9F%92%A9", Field::PullsPerHour, "number"),
+            ("interval=0+s", Field::Interval, "365 days"),
+            ("interval=5", Field::Interval, "such as"),
+            ("policy=best", Field::Policy, "combined_cost"),
+            ("policy=budget&theta=0.9", Field::Theta, "budget has no theta"),
+            ("theta=0.9&price=5", Field::Price, "one aim"),
+            ("sort=%3Cscript%3E", Field::Sort, "change or name"),
+            ("page=0", Field::Page, "from 1"),
+            ("list=99999999999999999999", Field::List, "from 1"),
+            ("format=xml", Field::Format, "json"),
+        ] {
+            let asked = Asked::parse(Some(query));
+            let mistake = asked.mistake_in(field).unwrap_or_else(|| panic!("{query}: {asked:?}"));
+            assert!(mistake.message.contains(said), "{query}: {}", mistake.message);
+            assert_eq!(asked.settings(Freshness::default()), None, "{query}");
+        }
+        let long = Asked::parse(Some(&format!("theta={}", "9".repeat(100_000))));
+        assert!(long.mistakes[0].typed.len() <= VALUE_CHARS_MAX, "{long:?}");
+    }
+
+    #[test]
+    fn lengths_of_time_are_written_as_settings_have_them() {
+        for secs in [0.1, 1.0, 59.5, 60.0, 90.0, 5_400.0, 86_400.0, 129_600.0, 7.0 * 86_400.0] {
+            let written = duration_written(secs);
+            assert_eq!(parse_duration(&written).unwrap().as_secs_f64(), secs, "{written}");
+        }
+        assert_eq!(duration_written(129_600.0), "36 h");
+    }
+
+    proptest! {
+        #[test]
+        fn anything_is_read_or_named(query in "\\PC{0,80}|((theta|price|interval|page|policy)=[-0-9a-z.+ %]{0,12}&?){0,4}") {
+            let asked = Asked::parse(Some(&query));
+            if let Some(then) = asked.settings(Freshness::default()) {
+                prop_assert!((0.0..=Freshness::THETA_MAX).contains(&then.theta));
+                prop_assert!(0.0 < then.interval && then.interval.is_finite());
+                prop_assert!((0.0..=Freshness::PULLS_MAX).contains(&then.price));
+            }
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! The page in words: everything is decided here, the template only lays out.
+//!
+//! Sans-I/O.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use web::templates::grouped;
+
+use super::asked::{Aim, Asked, Field, POWER_MAX, Sort};
+use super::curve::Spot;
+use super::table::{self, NAME_CHARS_MAX, Row};
+use super::told::{self, Card};
+use super::view::{Change, Pages, Preview, View};
+use super::words::{factor, number, percent, span};
+use crate::config::Freshness;
+use crate::page::shortened;
+
+/// Where the slider for θ begins and ends.
+const THETA_SLIDER: (f64, f64) = (0.5, 0.999);
+/// Freshness that is often asked for.
+const THETAS: [f64; 7] = [0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 0.999];
+/// Prices to choose from; the slider goes from the first to the last.
+const PRICES: [f64; 7] = [1.0, 10.0, 100.0, 1e3, 1e4, 1e5, 1e6];
+/// The policies that aim at θ, and how a choice is named.
+const THETA_POLICIES: [(&str, &str); 3] = [
+    ("oap", "fewest pulls (oap)"),
+    ("uap", "one interval for all (uap)"),
+    ("ioap", "each source by itself (ioap)"),
+];
+
+/// All that `freshness.html` is given.
+#[derive(Debug, Serialize)]
+pub(super) struct Shown {
+    lead: String,
+    cards: Vec<Card>,
+    notes: Vec<String>,
+    /// SVG text of our own making; it names no source.
+    chart: Option<String>,
+    chart_note: Option<String>,
+    /// The curve in numbers.
+    points: Vec<[String; 2]>,
+    forms: Forms,
+    /// What is wrong with the request, by field.
+    wrong: BTreeMap<&'static str, String>,
+    preview: Option<PreviewShown>,
+    columns: Vec<&'static str>,
+    sources: Vec<Row>,
+    list: Vec<PageLink>,
+    sources_total: usize,
+    /// The parameters of the same page as JSON.
+    json: String,
+}
+
+#[derive(Debug, Serialize)]
+struct Forms {
+    theta: String,
+    theta_words: String,
+    thetas: Vec<Choice>,
+    policies: Vec<Choice>,
+    power: String,
+    price_words: String,
+    prices: Vec<Choice>,
+    pulls_per_hour: String,
+    interval: String,
+    /// Whether one of the forms behind the first is in use.
+    others: bool,
+}
+
+/// A value to choose: an option or a link.
+#[derive(Debug, Serialize)]
+struct Choice {
+    value: String,
+    label: String,
+    /// Parameters that choose it.
+    address: String,
+    chosen: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct PreviewShown {
+    lead: String,
+    cards: Vec<Card>,
+    notes: Vec<String>,
+    sorts: Vec<Choice>,
+    rows: Vec<ChangeShown>,
+    pages: Vec<PageLink>,
+    settings: String,
+    /// Who runs the broker, to be told of new settings.
+    process: u32,
+}
+
+#[derive(Debug, Serialize)]
+struct ChangeShown {
+    name: String,
+    interval: String,
+    new_interval: String,
+    factor: String,
+    hourly: String,
+    new_hourly: String,
+    freshness: String,
+    new_freshness: String,
+}
+
+#[derive(Debug, Serialize)]
+struct PageLink {
+    label: String,
+    address: String,
+    current: bool,
+}
+
+impl Shown {
+    /// Puts `view` into words. `process` is who runs the broker.
+    pub(super) fn new(view: &View, asked: &Asked, now_ms: u64, process: u32) -> Self {
+        let at = |list| asked.address(asked.sort, asked.page, list);
+        let address = at(asked.list);
+        let joint = if address.len() <= 1 { "" } else { "&" };
+        let mistakes = asked.mistakes.iter();
+        let in_numbers = |it: &Spot| [number(it.pulls_per_hour), percent(it.freshness)];
+        Self {
+            lead: told::lead(view),
+            cards: told::cards(view),
+            notes: told::notes(view),
+            chart: view.curve.as_ref().map(|it| told::chart(view, it).inline("curve")),
+            chart_note: view.curve.as_ref().and_then(told::sampled),
+            points: view.curve.iter().flat_map(|it| &it.points).map(in_numbers).collect(),
+            forms: Forms::new(view, asked),
+            wrong: mistakes.map(|it| (it.field.name(), it.message.clone())).collect(),
+            preview: view.preview.as_ref().map(|it| PreviewShown::new(view, it, asked, process)),
+            columns: table::columns(),
+            sources: view.sources.iter().map(|it| Row::new(it, now_ms)).collect(),
+            list: links(view.list, at),
+            sources_total: view.sources_total,
+            json: format!("{address}{joint}format=json"),
+        }
+    }
+}
+
+impl Forms {
+    fn new(view: &View, asked: &Asked) -> Self {
+        let now = (view.policy, view.aim);
+        let (policy, aim) = view.preview.as_ref().map_or(now, |it| (it.policy, it.aim));
+        let of = |field: Field| if aim.0 == field.name() { aim.1 } else { default_of(field) };
+        let (theta, price) = (of(Field::Theta), of(Field::Price));
+        let typed = |field: Field, otherwise: String| {
+            asked.mistake_in(field).map_or(otherwise, |it| it.typed.clone())
+        };
+        let choices = |field: Field, values: &[f64], label: fn(f64) -> String| {
+            let choice = |value: &f64| Choice {
+                value: value.to_string(),
+                label: label(*value),
+                address: format!("?{}={value}", field.name()),
+                chosen: aim.0 == field.name() && (value - aim.1).abs() <= 1e-9 * value,
+            };
+            values.iter().map(choice).collect()
+        };
+        let named = |(name, label): (&str, &str)| Choice {
+            value: name.to_owned(),
+            label: label.to_owned(),
+            address: String::new(),
+            chosen: name == policy,
+        };
+        let others = [Field::Price, Field::PricePower, Field::PullsPerHour, Field::Interval];
+        Self {
+            theta: theta.clamp(THETA_SLIDER.0, THETA_SLIDER.1).to_string(),
+            theta_words: format!("θ = {theta}: {} fresh", percent(theta)),
+            thetas: choices(Field::Theta, &THETAS, percent),
+            policies: THETA_POLICIES.into_iter().map(named).collect(),
+            power: format!("{:.2}", price.max(1.0).log10().min(POWER_MAX)),
+            price_words: format!("a = {} pulls", number(price)),
+            prices: choices(Field::Price, &PRICES, number),
+            pulls_per_hour: typed(Field::PullsPerHour, of(Field::PullsPerHour).to_string()),
+            interval: typed(Field::Interval, Aim::Interval(of(Field::Interval)).written()),
+            others: aim.0 != Field::Theta.name()
+                || others.iter().any(|it| asked.mistake_in(*it).is_some()),
+        }
+    }
+}
+
+/// What the settings have by default.
+fn default_of(field: Field) -> f64 {
+    match field {
+        Field::Price => Freshness::PRICE,
+        Field::PullsPerHour => Freshness::PULLS_PER_HOUR,
+        Field::Interval => Freshness::INTERVAL,
+        _ => Freshness::THETA,
+    }
+}
+
+impl PreviewShown {
+    fn new(view: &View, preview: &Preview, asked: &Asked, process: u32) -> Self {
+        let sorts = Sort::ALL.map(|sort| Choice {
+            value: sort.name().to_owned(),
+            label: if sort == Sort::Name { "By name" } else { "Largest change first" }.to_owned(),
+            address: asked.address(sort, 1, asked.list),
+            chosen: sort == asked.sort,
+        });
+        Self {
+            lead: told::preview_lead(view, preview),
+            cards: told::preview_cards(view, preview),
+            notes: told::preview_notes(view, preview),
+            sorts: sorts.into(),
+            rows: preview.sources.iter().map(ChangeShown::new).collect(),
+            pages: links(preview.pages, |page| asked.address(asked.sort, page, asked.list)),
+            settings: preview.settings.clone(),
+            process,
+        }
+    }
+}
+
+impl ChangeShown {
+    fn new(change: &Change) -> Self {
+        Self {
+            name: shortened(&change.name, NAME_CHARS_MAX),
+            interval: span(change.interval_seconds),
+            new_interval: span(change.new_interval_seconds),
+            factor: factor(change.interval_seconds, change.new_interval_seconds),
+            hourly: number(change.pulls_per_hour),
+            new_hourly: number(change.new_pulls_per_hour),
+            freshness: percent(change.expected_freshness),
+            new_freshness: percent(change.new_expected_freshness),
+        }
+    }
+}
+
+/// The page, those beside it, the first and the last; nothing where there is but one.
+fn links(pages: Pages, address: impl Fn(usize) -> String) -> Vec<PageLink> {
+    let Pages { page, of, .. } = pages;
+    if of == 1 {
+        return Vec::new();
+    }
+    let mut numbers = vec![1, page.saturating_sub(1).max(1), page, (page + 1).min(of), of];
+    numbers.dedup();
+    let link = |number: usize| PageLink {
+        label: grouped(number as u64),
+        address: address(number),
+        current: number == page,
+    };
+    numbers.into_iter().map(link).collect()
+}

@@ -1,0 +1,107 @@
+//! The list of sources: what `harvest broker status` says of each, one column a fact.
+//!
+//! Sans-I/O.
+
+use serde::Serialize;
+use web::templates::{grouped, size};
+
+use super::words::{instant, moment, number, percent, span};
+use crate::page::shortened;
+use crate::status::SourceStatus;
+
+/// Longest message of a source that is shown, in characters.
+const MESSAGE_CHARS_MAX: usize = 300;
+/// Longest name of a source that is shown, in characters.
+pub(super) const NAME_CHARS_MAX: usize = 200;
+
+/// One source; its cells stand below [`COLUMNS`].
+#[derive(Debug, Serialize)]
+pub(super) struct Row {
+    name: String,
+    cells: Vec<Cell>,
+}
+
+#[derive(Debug, Default, Serialize)]
+struct Cell {
+    label: &'static str,
+    text: String,
+    /// The moment that it is about, RFC 3339.
+    time: Option<String>,
+    /// What is wrong, beneath the text.
+    wrong: String,
+    /// Further facts beneath the text.
+    more: String,
+}
+
+type Column = (&'static str, fn(&SourceStatus, u64) -> Cell);
+
+/// What is said of each source.
+const COLUMNS: [Column; 8] = [
+    ("Changes a day", |it, _| plain(it.rate_per_day.map(number))),
+    ("Objects", |it, _| plain(it.elements.map(grouped))),
+    ("Interval", interval),
+    ("Next due", next_due),
+    ("Freshness", |it, _| plain(it.freshness.map(percent))),
+    ("Pulls", |it, _| plain(Some(grouped(it.pulls)))),
+    ("Trouble", trouble),
+    ("Last pull", last_pull),
+];
+
+/// The names of the columns.
+pub(super) fn columns() -> Vec<&'static str> {
+    COLUMNS.iter().map(|(label, _)| *label).collect()
+}
+
+impl Row {
+    pub(super) fn new(source: &SourceStatus, now_ms: u64) -> Self {
+        let cell = |(label, cell): &Column| Cell { label, ..cell(source, now_ms) };
+        Self {
+            name: shortened(&source.name, NAME_CHARS_MAX),
+            cells: COLUMNS.iter().map(cell).collect(),
+        }
+    }
+}
+
+fn plain(text: Option<String>) -> Cell {
+    Cell { text: text.unwrap_or_else(|| "–".to_owned()), ..Cell::default() }
+}
+
+fn time(at_ms: Option<u64>, now_ms: u64) -> Cell {
+    Cell { time: at_ms.and_then(instant), ..plain(at_ms.map(|at_ms| moment(at_ms, now_ms))) }
+}
+
+fn interval(source: &SourceStatus, _now_ms: u64) -> Cell {
+    let more = if source.follow { "followed" } else { "" }.to_owned();
+    Cell { more, ..plain(source.interval_seconds.map(span)) }
+}
+
+fn next_due(source: &SourceStatus, now_ms: u64) -> Cell {
+    if source.pulling {
+        return plain(Some("being pulled".to_owned()));
+    }
+    time(source.next_due_ms, now_ms)
+}
+
+fn trouble(source: &SourceStatus, _now_ms: u64) -> Cell {
+    let errors = &source.errors;
+    let failed = || errors.last.as_ref().filter(|_| 0 < errors.in_a_row);
+    let message = source.held.as_ref().or_else(failed);
+    let text = match (&source.held, errors.in_a_row) {
+        (Some(_), _) => "held".to_owned(),
+        (None, 0) => "none".to_owned(),
+        (None, 1) => "1 failure".to_owned(),
+        (None, many) => format!("{} failures in a row", grouped(u64::from(many))),
+    };
+    let wrong = message.map(|it| shortened(it, MESSAGE_CHARS_MAX)).unwrap_or_default();
+    Cell { text, wrong, ..Cell::default() }
+}
+
+fn last_pull(source: &SourceStatus, now_ms: u64) -> Cell {
+    let Some(last) = &source.last_pull else { return plain(None) };
+    let changes = if last.changes == 1 { "change" } else { "changes" };
+    let (count, bytes, took) = (grouped(last.changes), size(last.bytes), span(last.took_seconds));
+    Cell {
+        more: format!("{count} {changes}, {bytes}, took {took}"),
+        ..time(Some(last.at_ms), now_ms)
+    }
+}

@@ -1,0 +1,216 @@
+//! The sentences, the cards and the chart of the page.
+//!
+//! Sans-I/O.
+
+use serde::Serialize;
+use web::chart::{Axis, Chart, Series};
+use web::templates::grouped;
+
+use super::curve::{Curve, Spot};
+use super::view::{Preview, View};
+use super::words::{number, percent, span};
+
+/// A figure, with what it is above it and its unit beneath.
+#[derive(Debug, Serialize)]
+pub(super) struct Card {
+    label: &'static str,
+    value: String,
+    note: String,
+}
+
+impl Card {
+    fn new(label: &'static str, value: String, note: impl Into<String>) -> Self {
+        Self { label, value, note: note.into() }
+    }
+}
+
+/// What a policy aims at.
+fn aim(policy: &str, (_, value): (&str, f64)) -> String {
+    let (share, pulls) = (percent(value), number(value));
+    match policy {
+        "oap" => format!("{share} fresh with as few pulls as possible (policy oap, θ = {value})"),
+        "uap" => format!("{share} fresh with one interval for all (policy uap, θ = {value})"),
+        "ioap" => format!("{share} fresh for each source by itself (policy ioap, θ = {value})"),
+        "fixed" => format!("a pull of every source each {} (policy fixed)", span(value)),
+        "combined_cost" => format!(
+            "the least of pulls and staleness, an hour in which all is stale being worth {pulls} pulls \
+             (policy combined_cost, price a = {value})"
+        ),
+        _ => format!("the freshest that {pulls} pulls an hour buy (policy budget)"),
+    }
+}
+
+/// Where things stand.
+pub(super) fn lead(view: &View) -> String {
+    let aim = aim(view.policy, view.aim);
+    if view.sources_planned == 0 {
+        return format!(
+            "The settings ask for {aim}. Nothing can be planned yet: how fast a source changes is \
+             known from its second pull on."
+        );
+    }
+    let measured = match view.measured_freshness {
+        Some(measured) => format!("measured, it is {} fresh", percent(measured)),
+        None => "nothing has been measured yet".to_owned(),
+    };
+    format!(
+        "The settings ask for {aim}; {measured}. The present intervals take {} pulls an hour, and are \
+         expected to keep everything {} fresh.",
+        number(view.pulls_per_hour),
+        percent(view.expected_freshness),
+    )
+}
+
+/// What would come of a preview.
+pub(super) fn preview_lead(view: &View, preview: &Preview) -> String {
+    format!(
+        "For {}: {} pulls an hour instead of {}, and {} fresh is to be expected instead of {}.",
+        aim(preview.policy, preview.aim),
+        number(preview.pulls_per_hour),
+        number(view.pulls_per_hour),
+        percent(preview.expected_freshness),
+        percent(view.expected_freshness),
+    )
+}
+
+pub(super) fn cards(view: &View) -> Vec<Card> {
+    let (setting, value) = view.aim;
+    let aim = match setting {
+        "theta" => Card::new("Aimed at", percent(value), "freshness θ"),
+        "interval" => Card::new("Aimed at", span(value), "between pulls"),
+        "price" => Card::new("Aimed at", number(value), "pulls for a stale hour"),
+        _ => Card::new("Aimed at", number(value), "pulls an hour"),
+    };
+    let if_planned = |text: String| if 0 < view.sources_planned { text } else { "–".to_owned() };
+    let measured = view.measured_freshness.map_or_else(|| "–".to_owned(), percent);
+    let known = format!("{} with a known rate", grouped(view.sources_planned as u64));
+    vec![
+        aim,
+        Card::new("Measured", measured, "freshness"),
+        Card::new("Expected", if_planned(percent(view.expected_freshness)), "freshness"),
+        Card::new("Load", if_planned(number(view.pulls_per_hour)), "pulls an hour"),
+        Card::new("Sources", grouped(view.sources_total as u64), known),
+    ]
+}
+
+pub(super) fn preview_cards(view: &View, preview: &Preview) -> Vec<Card> {
+    let to =
+        |now: f64, then: f64, word: fn(f64) -> String| format!("{} → {}", word(now), word(then));
+    let fresh = to(view.expected_freshness, preview.expected_freshness, percent);
+    let load = to(view.pulls_per_hour, preview.pulls_per_hour, number);
+    let count = |label, count: usize| Card::new(label, grouped(count as u64), "sources");
+    vec![
+        Card::new("Expected", fresh, "freshness"),
+        Card::new("Load", load, "pulls an hour"),
+        count("More often", preview.sooner),
+        count("Less often", preview.later),
+        count("As now", preview.same),
+    ]
+}
+
+/// What is in the way of the present aim, or worth knowing.
+pub(super) fn notes(view: &View) -> Vec<String> {
+    let mut notes = Vec::new();
+    let total = grouped(view.sources_total as u64);
+    if 0 < view.sources_planned {
+        let (fresh, load) = (view.expected_freshness, view.pulls_per_hour);
+        notes.extend(obstacle(view.outcome, view.policy, fresh, load));
+        notes.extend(too_many(load, view.pulls_per_hour_max));
+        let unplanned = view.sources_total.saturating_sub(view.sources_planned);
+        if 0 < unplanned {
+            notes.push(format!(
+                "Of {total} sources, {} have no known rate yet: they are pulled, but are in no figure \
+                 of a plan.",
+                grouped(unplanned as u64)
+            ));
+        }
+    }
+    if 0 < view.sources_followed {
+        notes.push(format!(
+            "Of {total} sources, {} followed: a long poll hears of their changes at once, whatever the \
+             interval says.",
+            match view.sources_followed {
+                1 => "1 is".to_owned(),
+                many => format!("{} are", grouped(many as u64)),
+            }
+        ));
+    }
+    notes
+}
+
+/// What is in the way of a preview.
+pub(super) fn preview_notes(view: &View, preview: &Preview) -> Vec<String> {
+    let (fresh, load) = (preview.expected_freshness, preview.pulls_per_hour);
+    let obstacle = obstacle(preview.outcome, preview.policy, fresh, load);
+    obstacle.into_iter().chain(too_many(load, view.pulls_per_hour_max)).collect()
+}
+
+/// What keeps a plan from its aim, and what is attained in its stead.
+fn obstacle(outcome: &str, policy: &str, freshness: f64, hourly: f64) -> Option<String> {
+    let (fresh, hourly) = (percent(freshness), number(hourly));
+    let shortest = "every source is at its shortest interval (interval_min)";
+    let longest = "every source is at its longest interval (interval_max)";
+    match (outcome, policy) {
+        ("all_shortest", "budget") => Some(format!(
+            "Within the bounds the budget cannot be spent: {shortest}, which takes {hourly} pulls an \
+             hour and keeps {fresh} fresh."
+        )),
+        ("all_shortest", _) => Some(format!(
+            "The aim cannot be met within the bounds: {shortest}; {fresh} is what can be attained."
+        )),
+        ("all_longest", "budget") => Some(format!(
+            "The bounds ask for more than the budget: {longest}, which takes {hourly} pulls an hour."
+        )),
+        ("all_longest", _) => Some(format!(
+            "The bounds give more than is asked for: {longest}, which keeps {fresh} fresh."
+        )),
+        _ => None,
+    }
+}
+
+fn too_many(hourly: f64, max: f64) -> Option<String> {
+    let most = number(max);
+    (max < hourly).then(|| {
+        format!(
+            "That is more than pulls_per_minute_max lets begin, {most} pulls an hour: sources are \
+             pulled later than planned."
+        )
+    })
+}
+
+/// What the curve was not computed from.
+pub(super) fn sampled(curve: &Curve) -> Option<String> {
+    let (taken, of) = (grouped(curve.sources as u64), grouped(curve.of as u64));
+    let sampled = curve.sources < curve.of;
+    sampled.then(|| format!("Drawn from {taken} of the {of} sources, fast and slow as among all."))
+}
+
+/// The curve, with now and the preview on it.
+pub(super) fn chart(view: &View, curve: &Curve) -> Chart {
+    let place = |it: &Spot| (it.pulls_per_hour, it.freshness);
+    let (now, fresh) = (&view.today, percent(view.today.freshness));
+    let mut series = vec![
+        Series::line("attainable", curve.points.iter().map(place).collect()),
+        Series::highlight(format!("now: {fresh}"), place(now)),
+    ];
+    let mut description = format!(
+        "Freshness that the cheapest intervals attain, from {} pulls an hour on. Now: {} pulls an hour, \
+         {fresh} fresh.",
+        number(curve.points.first().map_or(0.0, |it| it.pulls_per_hour)),
+        number(now.pulls_per_hour),
+    );
+    if let Some(preview) = &view.preview {
+        let (pulls_per_hour, freshness) = (preview.pulls_per_hour, preview.expected_freshness);
+        let (load, fresh) = (number(pulls_per_hour), percent(freshness));
+        let then = Spot { pulls_per_hour, freshness };
+        series.push(Series::highlight(format!("preview: {fresh}"), place(&then)));
+        description += &format!(" Preview: {load} pulls an hour, {fresh} fresh.");
+    }
+    Chart {
+        title: "Freshness against cost".to_owned(),
+        description,
+        x: Axis::new("Cost").unit("pulls an hour"),
+        y: Axis::new("Freshness").percent(),
+        series,
+    }
+}

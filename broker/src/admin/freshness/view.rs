@@ -1,0 +1,258 @@
+//! What the page says, in numbers: the JSON of `GET /freshness`, and what [`super::shown`] puts into words.
+//!
+//! Source: Adly §3.1 (measured freshness), eq. 3 (intervals), §6 (the tool for administrators).
+//!
+//! # Differences from the paper
+//!
+//! * Every policy can be tried, not the combined cost alone, against the sources as they are now.
+//!
+//! Sans-I/O.
+
+use freshness::interval::{self, Model, Outcome};
+use freshness::schedule::Expected;
+use serde::Serialize;
+
+use super::asked::{Aim, Asked, Sort};
+use super::curve::{Curve, Spot};
+use crate::config::Freshness;
+use crate::schedule::Planned;
+use crate::status::SourceStatus;
+
+/// Sources on one page, of the preview and of the list.
+pub(super) const ROWS_MAX: usize = 100;
+/// Seconds of an hour.
+const HOUR_SECS: f64 = 3_600.0;
+/// How much an interval has to change to count as changed, as a share of it.
+const CHANGE_SHARE_MIN: f64 = 0.01;
+
+/// The sources at one moment, and what they are pulled by.
+#[derive(Clone, Debug)]
+pub(super) struct Present {
+    pub(super) settings: Freshness,
+    pub(super) expected: Expected,
+    pub(super) measured: Option<f64>,
+    /// Those whose rate is known.
+    pub(super) planned: Vec<Planned>,
+    /// All.
+    pub(super) sources: Vec<SourceStatus>,
+}
+
+/// All that the page says. Shares are from 0 to 1; an interval of `null` is that of a source that would
+/// not be pulled again.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct View {
+    pub(super) policy: &'static str,
+    /// The setting that the policy aims with, and its value there (seconds, if it is a time).
+    pub(super) aim: (&'static str, f64),
+    pub(super) model: &'static str,
+    /// What all sources were measured to be; `None` before a second pull.
+    pub(super) measured_freshness: Option<f64>,
+    /// What the present intervals are expected to keep.
+    pub(super) expected_freshness: f64,
+    /// `met`, `all_longest` or `all_shortest`: whether the aim can be met within the bounds.
+    pub(super) outcome: &'static str,
+    /// By the present intervals, of the sources whose rate is known.
+    pub(super) pulls_per_hour: f64,
+    /// The most that the cap lets begin.
+    pub(super) pulls_per_hour_max: f64,
+    pub(super) sources_total: usize,
+    /// Sources whose rate is known: the others are in no plan yet.
+    pub(super) sources_planned: usize,
+    pub(super) sources_followed: usize,
+    pub(super) curve: Option<Curve>,
+    /// On the curve: what is measured, or else expected, at the present load.
+    pub(super) today: Spot,
+    pub(super) preview: Option<Preview>,
+    /// Which page of the sources follows, from 1, of how many.
+    pub(super) list: Pages,
+    /// In the order of the settings.
+    pub(super) sources: Vec<SourceStatus>,
+}
+
+/// What another setting would make of the sources.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Preview {
+    pub(super) policy: &'static str,
+    pub(super) aim: (&'static str, f64),
+    pub(super) outcome: &'static str,
+    pub(super) expected_freshness: f64,
+    pub(super) pulls_per_hour: f64,
+    /// Sources that would be pulled more often, less often, and as often as now.
+    pub(super) sooner: usize,
+    pub(super) later: usize,
+    pub(super) same: usize,
+    /// Lines for the settings file.
+    pub(super) settings: String,
+    pub(super) pages: Pages,
+    pub(super) sources: Vec<Change>,
+}
+
+/// One source under another setting.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct Change {
+    pub(super) name: String,
+    pub(super) interval_seconds: f64,
+    pub(super) new_interval_seconds: f64,
+    pub(super) pulls_per_hour: f64,
+    pub(super) new_pulls_per_hour: f64,
+    pub(super) expected_freshness: f64,
+    pub(super) new_expected_freshness: f64,
+}
+
+/// A page of a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Pages {
+    /// From 1.
+    pub(super) page: usize,
+    /// At least 1.
+    pub(super) of: usize,
+    /// Rows of all pages.
+    pub(super) rows: usize,
+}
+
+impl Pages {
+    /// The page asked for, or the last one.
+    fn new(asked: usize, rows: usize) -> Self {
+        let of = rows.div_ceil(ROWS_MAX).max(1);
+        Self { page: asked.clamp(1, of), of, rows }
+    }
+
+    /// What is on it.
+    fn cut<T>(self, mut all: Vec<T>) -> Vec<T> {
+        all.truncate(self.page * ROWS_MAX);
+        all.split_off(((self.page - 1) * ROWS_MAX).min(all.len()))
+    }
+}
+
+impl View {
+    /// Looks at the sources, and at what is asked for. Computes some 40 plans.
+    pub(super) fn new(present: Present, asked: &Asked) -> Self {
+        let Present { settings, expected, measured, planned, sources } = present;
+        let weighed: Vec<interval::Source> = planned.iter().map(|it| it.source).collect();
+        let pulls_per_hour = planned.iter().map(|it| hourly(it.interval_secs)).sum();
+        let preview =
+            asked.settings(settings).map(|then| Preview::new(settings, then, &planned, asked));
+        let then = preview.as_ref().map_or(0.0, |it| it.expected_freshness);
+        let model = settings.model;
+        let list = Pages::new(asked.list, sources.len());
+        Self {
+            policy: settings.policy.name(),
+            aim: aim(settings),
+            model: if model == Model::Poisson { "poisson" } else { "linear" },
+            measured_freshness: measured,
+            expected_freshness: expected.freshness,
+            outcome: outcome(expected.outcome),
+            pulls_per_hour,
+            pulls_per_hour_max: f64::from(settings.pulls_per_minute_max) * 60.0,
+            sources_total: sources.len(),
+            sources_planned: planned.len(),
+            sources_followed: sources.iter().filter(|it| it.follow).count(),
+            curve: Curve::new(&weighed, model, expected.freshness.max(then)),
+            today: Spot { pulls_per_hour, freshness: measured.unwrap_or(expected.freshness) },
+            preview,
+            list,
+            sources: list.cut(sources),
+        }
+    }
+}
+
+impl Preview {
+    fn new(now: Freshness, then: Freshness, planned: &[Planned], asked: &Asked) -> Self {
+        let weighed: Vec<interval::Source> = planned.iter().map(|it| it.source).collect();
+        let plan = interval::plan(&weighed, then.settings().policy, then.model);
+        let mut changes: Vec<Change> = planned
+            .iter()
+            .zip(&plan.intervals)
+            .map(|(it, interval)| Change::new(it, *interval, then.model))
+            .collect();
+        let count =
+            |counted: fn(f64) -> bool| changes.iter().filter(|it| counted(it.log())).count();
+        let sooner = count(|log| log < -CHANGE_SHARE_MIN);
+        let later = count(|log| CHANGE_SHARE_MIN < log);
+        let by_name = |a: &Change, b: &Change| a.name.cmp(&b.name);
+        match asked.sort {
+            Sort::Name => changes.sort_by(by_name),
+            Sort::Change => changes.sort_by(|a, b| {
+                b.log().abs().total_cmp(&a.log().abs()).then_with(|| by_name(a, b))
+            }),
+        }
+        let pages = Pages::new(asked.page, changes.len());
+        Self {
+            policy: then.policy.name(),
+            aim: aim(then),
+            outcome: outcome(plan.outcome),
+            expected_freshness: plan.freshness,
+            pulls_per_hour: plan.pulls * HOUR_SECS,
+            sooner,
+            later,
+            same: changes.len() - sooner - later,
+            settings: lines(now, then),
+            pages,
+            sources: pages.cut(changes),
+        }
+    }
+}
+
+impl Change {
+    fn new(planned: &Planned, new_interval: f64, model: Model) -> Self {
+        let interval = planned.interval_secs;
+        Self {
+            name: planned.name.clone(),
+            interval_seconds: interval,
+            new_interval_seconds: new_interval,
+            pulls_per_hour: hourly(interval),
+            new_pulls_per_hour: hourly(new_interval),
+            expected_freshness: kept(&planned.source, interval, model),
+            new_expected_freshness: kept(&planned.source, new_interval, model),
+        }
+    }
+
+    /// The logarithm of new interval / interval.
+    fn log(&self) -> f64 {
+        let log = (self.new_interval_seconds / self.interval_seconds).ln();
+        if log.is_nan() { 0.0 } else { log }
+    }
+}
+
+fn hourly(interval_secs: f64) -> f64 {
+    if 0.0 < interval_secs { HOUR_SECS / interval_secs } else { 0.0 }
+}
+
+/// How fresh a source is kept by an interval, 0 to 1.
+fn kept(source: &interval::Source, interval_secs: f64, model: Model) -> f64 {
+    let elements = source.workload.elements.max(1) as f64;
+    let pace = source.workload.rate / elements;
+    let stale = model.staleness(pace * interval_secs) + (pace * source.pull_secs).min(1.0);
+    (1.0 - stale).clamp(0.0, 1.0)
+}
+
+fn outcome(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Met => "met",
+        Outcome::AllLongest => "all_longest",
+        Outcome::AllShortest => "all_shortest",
+    }
+}
+
+fn aim(settings: Freshness) -> (&'static str, f64) {
+    let aim = Aim::of(settings);
+    let (Aim::Theta(value) | Aim::Price(value) | Aim::PullsPerHour(value) | Aim::Interval(value)) =
+        aim;
+    (aim.field().name(), value)
+}
+
+/// What `[freshness]` has to say, and what it must no longer say.
+fn lines(now: Freshness, then: Freshness) -> String {
+    let aim = Aim::of(then);
+    let value = match aim {
+        Aim::Theta(value) | Aim::Price(value) | Aim::PullsPerHour(value) => format!("{value:?}"),
+        Aim::Interval(_) => format!("\"{}\"", aim.written()),
+    };
+    let (old, new) = (Aim::of(now).field().name(), aim.field().name());
+    let policy = then.policy.name();
+    let remove = if old == new { String::new() } else { format!("# without {old}\n") };
+    format!("[freshness]\npolicy = \"{policy}\"\n{new} = {value}\n{remove}")
+}
+
+#[cfg(test)]
+mod tests;
