@@ -81,10 +81,12 @@ impl DueQueue {
         self.schedule_all(dues);
     }
 
-    /// Makes room for `keys` in all, numbered from 0, and no more.
-    pub fn reserve_exact(&mut self, keys: usize) {
+    /// Makes room for `keys` in all, numbered below `end`, and no more.
+    pub fn reserve_exact(&mut self, keys: usize, end: usize) {
         self.heap.reserve_exact(keys.saturating_sub(self.heap.len()));
-        self.places.reserve_exact(keys.saturating_sub(self.places.len()));
+        if 0 < keys {
+            self.places.reserve_exact(end.saturating_sub(self.places.len()));
+        }
     }
 
     /// Takes `key` out; false when it was not in.

@@ -138,7 +138,6 @@ impl Schedule {
         let new = count.saturating_sub(self.free.len());
         self.entries.reserve_exact(new);
         self.planner.reserve_exact(new);
-        self.due.reserve_exact(self.entries.len() + new);
         let mut ids = Vec::with_capacity(count);
         for (rules, known) in sources {
             let entry = Entry::new(rules, &known, now_ms);
@@ -152,6 +151,9 @@ impl Schedule {
             }
             ids.push(SourceId(id));
         }
+        let followed = self.entries.iter().flatten().filter(|it| it.is_followed()).count();
+        self.follows.reserve_exact(followed, self.entries.len());
+        self.due.reserve_exact(self.entries.len() - followed, self.entries.len());
         self.plan_new(&ids);
         self.enqueue_all(now_ms);
         ids
@@ -303,14 +305,12 @@ impl Schedule {
 
     /// Tells the planner of sources that are new, as far as there is something to tell.
     fn plan_new(&mut self, ids: &[SourceId]) {
-        let known = |id: &SourceId| {
-            let source = self.entry(*id)?.source(self.settings, &self.line)?;
-            Some((*id, source))
-        };
-        let (known, sources): (Vec<SourceId>, Vec<Source>) = ids.iter().filter_map(known).unzip();
-        for (id, slot) in known.into_iter().zip(self.planner.extend(&sources)) {
-            if let Some(entry) = self.entry_mut(id) {
-                entry.slot = Some(slot);
+        let (settings, line, entries) = (self.settings, &self.line, &self.entries);
+        let source = |id: &SourceId| entries.get(id.index())?.as_ref()?.source(settings, line);
+        let mut slots = self.planner.extend(ids.iter().filter_map(source)).into_iter();
+        for id in ids {
+            if let Some(entry) = self.entry_mut(*id).filter(|it| it.estimate(settings).is_some()) {
+                entry.slot = slots.next();
             }
         }
     }
