@@ -17,6 +17,10 @@ const NOWHERE: u32 = u32::MAX;
 /// Children of a node: four lie in one cache line.
 const CHILDREN: usize = 4;
 
+/// What a number takes that is in one of two queues, bytes: a place in both, and a node.
+#[cfg(test)]
+pub(crate) const KEY_BYTES: usize = 2 * size_of::<u32>() + size_of::<Due>();
+
 /// A queue of numbers, each due once, ordered by due time and then by number.
 ///
 /// The numbers are indices: what it takes of memory goes with the largest.
@@ -67,6 +71,21 @@ impl DueQueue {
         }
         for place in (0..self.heap.len().div_ceil(CHILDREN)).rev() {
             self.sink(place);
+        }
+    }
+
+    /// Makes these keys due and no others. What memory there is, is used again.
+    pub fn replace(&mut self, dues: impl IntoIterator<Item = (u32, u64)>) {
+        self.heap.clear();
+        self.places.fill(NOWHERE);
+        self.schedule_all(dues);
+    }
+
+    /// Makes room for `keys` in all, numbered below `end`, and no more.
+    pub fn reserve_exact(&mut self, keys: usize, end: usize) {
+        self.heap.reserve_exact(keys.saturating_sub(self.heap.len()));
+        if 0 < keys {
+            self.places.reserve_exact(end.saturating_sub(self.places.len()));
         }
     }
 
@@ -238,6 +257,10 @@ mod tests {
                     1 => {
                         queue.schedule_all(dues.iter().copied());
                         model.extend(dues);
+                    }
+                    2 if at_ms == 0 => {
+                        queue.replace(dues.iter().copied());
+                        model = dues.into_iter().collect();
                     }
                     2 => prop_assert_eq!(queue.remove(key), model.remove(&key).is_some()),
                     _ => {

@@ -98,7 +98,8 @@ impl Default for Gain {
 }
 
 impl Gain {
-    fn value(self) -> f64 {
+    /// The number, within its range.
+    pub(crate) fn value(self) -> f64 {
         let (Self::Fixed(gain) | Self::Settling(gain)) = self;
         if gain.is_nan() { GAIN_DEFAULT } else { gain.clamp(GAIN_MIN, 1.0) }
     }
@@ -323,7 +324,7 @@ impl Estimator {
 
 impl State {
     /// The nearest state that makes sense: stored numbers are foreign ones.
-    fn checked(self) -> Self {
+    pub(crate) fn checked(self) -> Self {
         /// Above every sum of times that pulls can make.
         const SUM_SECS_MAX: f64 = 1e18;
         /// Above every rate that pulls can make.

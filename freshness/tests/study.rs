@@ -4,8 +4,9 @@
 
 use std::collections::BTreeSet;
 
+use freshness::interval::Bounds;
 use freshness::study::{
-    AT_SECS_MAX, AT_SECS_MIN, Bounds, Demand, Estimate, Log, Model, Period, Settings, Study,
+    AT_SECS_MAX, AT_SECS_MIN, Demand, Estimate, Log, Period, Settings, Study, Synchronization,
     Syndication, csv, interval_until, predict,
 };
 use proptest::prelude::*;
@@ -172,8 +173,8 @@ proptest! {
             found.total
         };
         let (uniform, latency, adaptive) =
-            (total(Model::Uniform), total(Model::Latency), total(Model::Adaptive));
-        prop_assert!(total(Model::Cycle(cycle)).is_finite());
+            (total(Synchronization::Uniform), total(Synchronization::Latency), total(Synchronization::Adaptive));
+        prop_assert!(total(Synchronization::Cycle(cycle)).is_finite());
         prop_assert!(adaptive <= latency * (1.0 + 1e-9) && latency <= uniform * (1.0 + 1e-9));
     }
 
@@ -183,7 +184,7 @@ proptest! {
         interval in numbers(), interval_min in numbers(), latency in numbers(),
         updated_secs in times(), now in times(), next in times(),
     ) {
-        let bounds = Bounds { interval_min, latency };
+        let bounds = Bounds { interval_min, interval_max: latency };
         let estimate = Estimate { interval, deviation: None, updated_secs };
         let expected = estimate.next_update(now);
         prop_assert!(expected > now || expected == i64::MAX);

@@ -6,7 +6,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use freshness::study::{
-    Class, Demand, Log, Model, Period, Settings, Study, Synchrony, Syndication, predict,
+    Class, Demand, Log, Period, Settings, Study, Synchronization, Synchrony, Syndication, predict,
 };
 
 const MINUTE: i64 = 60;
@@ -24,7 +24,7 @@ fn providers(count: usize, latency: i64, updates_a_day: f64) -> Vec<Demand> {
 }
 
 /// Requests of each model in a day: on one provider's side, and on the harvester's.
-fn costs(providers: &[Demand], model: Model) -> (f64, f64) {
+fn costs(providers: &[Demand], model: Synchronization) -> (f64, f64) {
     let found = predict(providers, model, DAY as f64, 1.0);
     check("nothing is late", found.late_share_max, 0.0);
     (found.requests[0], found.total)
@@ -34,13 +34,22 @@ fn costs(providers: &[Demand], model: Model) -> (f64, f64) {
 #[test]
 fn a_digital_library_asks_each_repository_once_a_day() {
     let busy = providers(100, DAY, 3.0);
-    for model in [Model::Uniform, Model::Latency, Model::Cycle(DAY as f64), Model::Adaptive] {
+    for model in [
+        Synchronization::Uniform,
+        Synchronization::Latency,
+        Synchronization::Cycle(DAY as f64),
+        Synchronization::Adaptive,
+    ] {
         let (provider, harvester) = costs(&busy, model);
         check("provider", provider, 1.0);
         check("harvester", harvester, 100.0);
     }
     // What changes once a month is asked once a month, if the harvester knows.
-    check("steady", costs(&providers(100, DAY, 1.0 / 30.0), Model::Adaptive).1, 100.0 / 30.0);
+    check(
+        "steady",
+        costs(&providers(100, DAY, 1.0 / 30.0), Synchronization::Adaptive).1,
+        100.0 / 30.0,
+    );
 }
 
 /// §3, second example: minutes count, and each agency is updated about once an hour.
@@ -48,10 +57,10 @@ fn a_digital_library_asks_each_repository_once_a_day() {
 fn a_news_aggregator_asks_sixty_times_too_often() {
     for agencies in [1, 10, 1_000] {
         let news = providers(agencies, MINUTE, 24.0);
-        let (provider, harvester) = costs(&news, Model::Uniform);
+        let (provider, harvester) = costs(&news, Synchronization::Uniform);
         check("uniform, provider", provider, 1_440.0);
         check("uniform, harvester", harvester, 1_440.0 * agencies as f64);
-        let (provider, harvester) = costs(&news, Model::Adaptive);
+        let (provider, harvester) = costs(&news, Synchronization::Adaptive);
         check("adaptive, provider", provider, 24.0);
         check("adaptive, harvester", harvester, 24.0 * agencies as f64);
     }
@@ -87,12 +96,12 @@ fn one_day(pulls: impl Fn(i64, bool) -> bool) -> (f64, u64, i64, f64) {
 fn the_news_aggregator_second_by_second() {
     let news = providers(1, MINUTE, 24.0);
     let (requests, empty, longest, freshness) = one_day(|at, _| at % MINUTE == 0);
-    check("uniform", requests, costs(&news, Model::Uniform).0);
+    check("uniform", requests, costs(&news, Synchronization::Uniform).0);
     assert_eq!((empty, longest), (1_440 - 24, 40));
     check("uniform, freshness", freshness, 1.0 - 40.0 / HOUR as f64);
 
     let (requests, empty, longest, freshness) = one_day(|_, stale| stale);
-    check("adaptive", requests, costs(&news, Model::Adaptive).0);
+    check("adaptive", requests, costs(&news, Synchronization::Adaptive).0);
     assert_eq!((empty, longest), (0, 1));
     check("adaptive, freshness", freshness, 1.0 - 1.0 / HOUR as f64);
 }

@@ -28,7 +28,9 @@ mod solve;
 
 pub use model::Model;
 pub use planner::{Planner, Replanned, Slot};
-use solve::{Goal, Reached, Scale, Shape, Term};
+#[cfg(test)]
+pub(crate) use solve::TERM_BYTES;
+use solve::{Goal, Reached, Scale, Shape, Term, cost};
 
 /// What a harvester knows of one source.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -173,28 +175,29 @@ pub struct Plan {
 /// Every input gives a plan: see "Differences from the paper" for what is no sensible number.
 pub fn plan(sources: &[Source], policy: Policy, model: Model) -> Plan {
     let terms: Vec<Term> = sources.iter().map(|it| policy.term(it, model)).collect();
-    let (scale, outcome) = solve(&terms, policy, Scale::exactly(0.0));
-    let intervals: Vec<f64> = terms.iter().map(|it| interval(it, policy, scale)).collect();
-    let (mut pulls, mut pull_cost) = (0.0, 0.0);
-    for (term, interval) in terms.iter().zip(&intervals) {
+    let (scale, outcome) = solve(&terms, policy, model, Scale::exactly(0.0));
+    let mut intervals = Vec::with_capacity(terms.len());
+    let (mut pulls, mut pull_cost, mut stale, mut mass) = (0.0, 0.0, 0.0, 0.0);
+    for (term, source) in terms.iter().zip(sources) {
+        let interval = interval(term, policy, model, scale);
+        intervals.push(interval);
         pulls += interval.recip();
-        pull_cost += term.cost / interval;
+        pull_cost += cost(source) / interval;
+        stale += term.stale(model, interval) + term.reserve();
+        mass += term.mass;
     }
-    let stale = |(term, interval): (&Term, &f64)| term.stale(*interval) + term.reserve;
-    let stale: f64 = terms.iter().zip(&intervals).map(stale).sum();
-    let mass: f64 = terms.iter().map(|it| it.mass).sum();
     let freshness = if 0.0 < mass { 1.0 - stale / mass } else { 1.0 };
     Plan { intervals, outcome, freshness, pulls, pull_cost }
 }
 
 /// The one unknown of a policy; `guess` is where the search for it starts.
-fn solve(terms: &[Term], policy: Policy, guess: Scale) -> (Scale, Outcome) {
+fn solve(terms: &[Term], policy: Policy, model: Model, guess: Scale) -> (Scale, Outcome) {
     let (shape, goal) = match policy {
         Policy::Individual { .. } | Policy::Fixed { .. } => {
             return (Scale::exactly(0.0), Outcome::Met);
         }
         Policy::CombinedCost { price } => {
-            let elements: f64 = terms.iter().map(|it| it.elements).sum();
+            let elements: f64 = terms.iter().map(Term::elements).sum();
             // A price of 0 lets everything grow old, and so does one that is no number.
             let price = if 0.0 < price { price } else { 0.0 };
             return (Scale::exactly((elements / price).sqrt()), Outcome::Met);
@@ -205,7 +208,7 @@ fn solve(terms: &[Term], policy: Policy, guess: Scale) -> (Scale, Outcome) {
             (Shape::Optimal, Goal::Pulls(if 0.0 < pulls { pulls.min(f64::MAX) } else { 0.0 }))
         }
     };
-    let (scale, reached) = Scale::find(terms, shape, goal, guess);
+    let (scale, reached) = Scale::find(terms, shape, model, goal, guess);
     let outcome = match reached {
         Reached::Exactly => Outcome::Met,
         Reached::AllLongest => Outcome::AllLongest,
@@ -215,16 +218,16 @@ fn solve(terms: &[Term], policy: Policy, guess: Scale) -> (Scale, Outcome) {
 }
 
 /// The interval of one source under a policy whose unknown is `scale`, in seconds.
-fn interval(term: &Term, policy: Policy, scale: Scale) -> f64 {
+fn interval(term: &Term, policy: Policy, model: Model, scale: Scale) -> f64 {
     match policy {
         Policy::Fixed { interval } => {
             let interval = if interval.is_nan() { f64::INFINITY } else { interval };
-            term.interval(Shape::Uniform, Scale::exactly(interval.max(0.0)))
+            term.interval(Shape::Uniform, model, Scale::exactly(interval.max(0.0)))
         }
-        Policy::Individual { theta } => term.interval_of_staleness(1.0 - within(theta)),
-        Policy::Uniform { .. } => term.interval(Shape::Uniform, scale),
+        Policy::Individual { theta } => term.interval_of_staleness(model, 1.0 - within(theta)),
+        Policy::Uniform { .. } => term.interval(Shape::Uniform, model, scale),
         Policy::Optimal { .. } | Policy::CombinedCost { .. } | Policy::Budget { .. } => {
-            term.interval(Shape::Optimal, scale)
+            term.interval(Shape::Optimal, model, scale)
         }
     }
 }
@@ -241,7 +244,7 @@ fn room(mass: f64, reserve: f64, theta: f64) -> f64 {
 
 fn room_of(terms: &[Term], theta: f64) -> f64 {
     let sum = |part: fn(&Term) -> f64| terms.iter().map(part).sum();
-    room(sum(|it| it.mass), sum(|it| it.reserve), theta)
+    room(sum(|it| it.mass), sum(Term::reserve), theta)
 }
 
 /// θ within 0 and 1; what is no number asks for nothing.

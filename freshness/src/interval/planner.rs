@@ -12,6 +12,9 @@
 //!
 //! Sans-I/O.
 
+use std::borrow::Borrow;
+use std::num::NonZeroU32;
+
 use super::model::Model;
 use super::solve::{Scale, Term};
 use super::{Outcome, Policy, Source, interval, room, solve};
@@ -21,12 +24,18 @@ pub(super) const DRIFT_SHARE_MAX: f64 = 0.01;
 
 /// Names a source in its planner. Slots of removed sources are given out again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Slot(u32);
+pub struct Slot(NonZeroU32);
 
 impl Slot {
+    /// From 0; of more than there are numbers, the last.
+    fn new(index: usize) -> Self {
+        let number = u32::try_from(index).unwrap_or(u32::MAX).saturating_add(1);
+        Self(NonZeroU32::new(number).unwrap_or(NonZeroU32::MAX))
+    }
+
     /// The slot as an index; slots are dense.
     pub fn index(self) -> usize {
-        self.0 as usize
+        self.0.get() as usize - 1
     }
 }
 
@@ -47,7 +56,7 @@ pub struct Planner {
     model: Model,
     /// By slot; sources that are not there are [`Term::NONE`].
     terms: Vec<Term>,
-    free: Vec<u32>,
+    free: Vec<Slot>,
     scale: Scale,
     outcome: Outcome,
     sums: Sums,
@@ -75,11 +84,11 @@ struct Sums {
 }
 
 impl Sums {
-    fn add(&mut self, term: &Term, interval: f64, sign: f64) {
-        self.stale += sign * term.stale(interval);
+    fn add(&mut self, term: &Term, model: Model, interval: f64, sign: f64) {
+        self.stale += sign * term.stale(model, interval);
         self.mass += sign * term.mass;
-        self.reserve += sign * term.reserve;
-        self.elements += sign * term.elements;
+        self.reserve += sign * term.reserve();
+        self.elements += sign * term.elements();
         self.pulls += sign * interval.recip();
     }
 
@@ -115,24 +124,29 @@ impl Planner {
     }
 
     /// Changes the policy. `sources` are all there are, by slot, since terms depend on the model.
-    pub fn handle_policy<'a>(
+    pub fn handle_policy(
         &mut self,
         policy: Policy,
         model: Model,
-        sources: impl IntoIterator<Item = (Slot, &'a Source)>,
+        sources: impl IntoIterator<Item = (Slot, impl Borrow<Source>)>,
     ) {
         (self.policy, self.model) = (policy, model);
         for (slot, source) in sources {
             if let Some(term) = self.terms.get_mut(slot.index()) {
-                *term = policy.term(source, model);
+                *term = policy.term(source.borrow(), model);
             }
         }
         self.replan();
     }
 
+    /// Makes room for so many sources more, and no other.
+    pub fn reserve_exact(&mut self, sources: usize) {
+        self.terms.reserve_exact(sources);
+    }
+
     /// Adds sources, and computes all intervals anew.
-    pub fn extend<'a>(&mut self, sources: impl IntoIterator<Item = &'a Source>) -> Vec<Slot> {
-        let slots = sources.into_iter().map(|source| self.place(source)).collect();
+    pub fn extend(&mut self, sources: impl IntoIterator<Item = impl Borrow<Source>>) -> Vec<Slot> {
+        let slots = sources.into_iter().map(|source| self.place(source.borrow())).collect();
         self.replan();
         slots
     }
@@ -159,15 +173,13 @@ impl Planner {
         if before.is_none() {
             return Replanned::One;
         }
-        self.free.push(slot.0);
+        self.free.push(slot);
         self.change(before, Term::NONE)
     }
 
     /// The interval of a source, in seconds; infinite for one that is not there.
     pub fn interval(&self, slot: Slot) -> f64 {
-        self.terms
-            .get(slot.index())
-            .map_or(f64::INFINITY, |term| interval(term, self.policy, self.scale))
+        self.terms.get(slot.index()).map_or(f64::INFINITY, |term| self.interval_of(term))
     }
 
     /// Whether the policy's aim could be met when all intervals were last computed.
@@ -186,40 +198,68 @@ impl Planner {
         self.sums.pulls
     }
 
+    /// How many sources are at their shortest interval, and how many at their longest, of those that have
+    /// both.
+    pub fn at_bounds(&self) -> (usize, usize) {
+        let (mut shortest, mut longest) = (0, 0);
+        for term in self.terms.iter().filter(|it| it.lower < it.upper) {
+            let interval = self.interval_of(term);
+            shortest += usize::from(interval <= term.lower);
+            longest += usize::from(term.upper <= interval);
+        }
+        (shortest, longest)
+    }
+
     /// Computes all intervals anew.
     pub fn replan(&mut self) {
-        (self.scale, self.outcome) = solve(&self.terms, self.policy, self.scale);
+        (self.scale, self.outcome) = solve(&self.terms, self.policy, self.model, self.scale);
         self.sums = Sums::default();
         for term in &self.terms {
-            self.sums.add(term, interval(term, self.policy, self.scale), 1.0);
+            let interval = interval(term, self.policy, self.model, self.scale);
+            self.sums.add(term, self.model, interval, 1.0);
         }
         (self.off, _) = self.sums.off(self.policy);
         self.mass_max = self.sums.mass;
         self.changes = 0;
     }
 
+    /// Whether all are at a bound, and have to stay there.
+    fn is_still_off(&self, off: f64) -> bool {
+        // Fewer pulls are what more staleness is.
+        let off = if matches!(self.policy, Policy::Budget { .. }) { -off } else { off };
+        match self.outcome {
+            Outcome::Met => false,
+            Outcome::AllLongest => off < 0.0,
+            Outcome::AllShortest => 0.0 < off,
+        }
+    }
+
     fn place(&mut self, source: &Source) -> Slot {
         let term = self.policy.term(source, self.model);
         if let Some(free) = self.free.pop()
-            && let Some(place) = self.terms.get_mut(free as usize)
+            && let Some(place) = self.terms.get_mut(free.index())
         {
             *place = term;
-            return Slot(free);
+            return free;
         }
-        let next = u32::try_from(self.terms.len()).unwrap_or(u32::MAX);
         self.terms.push(term);
-        Slot(next)
+        Slot::new(self.terms.len() - 1)
+    }
+
+    fn interval_of(&self, term: &Term) -> f64 {
+        interval(term, self.policy, self.model, self.scale)
     }
 
     /// Takes a source's part in the sums from what it was to what it is.
     fn change(&mut self, before: Term, now: Term) -> Replanned {
         for (term, sign) in [(before, -1.0), (now, 1.0)] {
-            self.sums.add(&term, interval(&term, self.policy, self.scale), sign);
+            let interval = self.interval_of(&term);
+            self.sums.add(&term, self.model, interval, sign);
         }
         self.changes += 1;
         self.mass_max = self.mass_max.max(self.sums.mass);
         let (off, asked) = self.sums.off(self.policy);
-        let close = (off - self.off).abs() <= DRIFT_SHARE_MAX * asked;
+        let close = (off - self.off).abs() <= DRIFT_SHARE_MAX * asked || self.is_still_off(off);
         // Rounding errors must not add up without end, nor be all that is left.
         let exact =
             self.changes < self.terms.len().max(1_000) && self.mass_max < 2.0 * self.sums.mass;

@@ -29,24 +29,26 @@ const STEPS_MAX: usize = 200;
 /// Relative error at which a search ends.
 const TOLERANCE: f64 = 1e-11;
 
-/// A source as the equation sees it: sane numbers only.
+/// What a planner keeps of a source, bytes.
+#[cfg(test)]
+pub(crate) const TERM_BYTES: usize = size_of::<Term>();
+
+/// A source as the equation sees it: sane numbers only. There may be a million of them: what only ever
+/// stands in sums has seven digits.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Term {
-    model: Model,
     /// λ/N, changes a second of one element.
     pace: f64,
     /// aN, what the source counts for.
     pub(super) mass: f64,
-    /// N.
-    pub(super) elements: f64,
-    /// Stale elements while pulls run, weighted.
-    pub(super) reserve: f64,
-    /// Cost of a pull.
-    pub(super) cost: f64,
     /// √(2c/(aλ)): the interval at scale 1, on a straight line.
     reach: f64,
     pub(super) lower: f64,
     pub(super) upper: f64,
+    /// N, at least 1; 0 of a source that is not there.
+    elements: f32,
+    /// What of them is stale while pulls run, 0 to 1.
+    reserve_share: f32,
 }
 
 /// How intervals follow from the one unknown.
@@ -117,19 +119,17 @@ pub(super) enum Reached {
 impl Term {
     /// A source that is not there: nothing that is summed up hears of it.
     pub(super) const NONE: Self = Self {
-        model: Model::Printed,
         pace: 0.0,
         mass: 0.0,
-        elements: 0.0,
-        reserve: 0.0,
-        cost: 0.0,
         reach: f64::INFINITY,
         lower: f64::INFINITY,
         upper: f64::INFINITY,
+        elements: 0.0,
+        reserve_share: 0.0,
     };
 
     pub(super) fn is_none(&self) -> bool {
-        self.lower.is_infinite() && self.cost <= 0.0
+        self.elements <= 0.0
     }
 
     /// `alike`: pulls count the same whatever they cost.
@@ -139,43 +139,54 @@ impl Term {
         let rate = if RATE_LEAST <= rate { rate.min(RATE_MAX) } else { 0.0 };
         let elements = source.workload.elements.max(1) as f64;
         let weight = if source.weight <= 0.0 { 0.0 } else { sane(source.weight) };
-        let cost = sane(source.pull_cost);
+        let cost = cost(source);
         let pull_secs =
             if 0.0 < source.pull_secs { source.pull_secs.min(PULL_SECS_MAX) } else { 0.0 };
         let Bounds { interval_min, interval_max: upper } = source.bounds.settled();
         let lower = interval_min.max(INTERVAL_LEAST_SECS);
         let pace = rate / elements;
         let longest = if 0.0 < pace { model.x_max() / pace } else { f64::INFINITY };
+        // As long as a pull takes, and no more than all.
+        let reserve = (pace * pull_secs).min(1.0);
+        #[expect(clippy::cast_possible_truncation, reason = "seven digits will do")]
+        let (few, reserve) = (elements as f32, reserve as f32);
         Self {
-            model,
             pace,
             mass: weight * elements,
-            elements,
-            // As long as a pull takes, and no more than all.
-            reserve: weight * (rate * pull_secs).min(elements),
-            cost,
             reach: (2.0 * if alike { 1.0 } else { cost } / (weight * rate)).sqrt(),
             lower,
             upper: upper.min(longest).max(lower),
+            elements: few,
+            reserve_share: reserve,
         }
     }
 
+    /// N.
+    pub(super) fn elements(&self) -> f64 {
+        self.elements.into()
+    }
+
+    /// Stale elements while pulls run, weighted.
+    pub(super) fn reserve(&self) -> f64 {
+        self.mass * f64::from(self.reserve_share)
+    }
+
     /// The interval at `scale`, in seconds.
-    pub(super) fn interval(&self, shape: Shape, scale: Scale) -> f64 {
-        let low = self.at(shape, scale.low).interval;
+    pub(super) fn interval(&self, shape: Shape, model: Model, scale: Scale) -> f64 {
+        let low = self.at(shape, model, scale.low).interval;
         if scale.low.total_cmp(&scale.high).is_eq() {
             return low;
         }
-        let high = self.at(shape, scale.high).interval;
+        let high = self.at(shape, model, scale.high).interval;
         ((1.0 - scale.share) / low + scale.share / high).recip().clamp(self.lower, self.upper)
     }
 
     /// What a scale makes of the source.
-    fn at(&self, shape: Shape, scale: f64) -> Point {
+    fn at(&self, shape: Shape, model: Model, scale: f64) -> Point {
         let free = match shape {
             Shape::Uniform => Point::new(scale, 1.0),
             Shape::Optimal if !self.reach.is_finite() => Point::new(f64::INFINITY, 0.0),
-            Shape::Optimal if self.model == Model::Poisson => self.poisson(scale),
+            Shape::Optimal if model == Model::Poisson => self.poisson(scale),
             Shape::Optimal => Point::new(scale * self.reach, 1.0),
         };
         if free.interval <= self.lower {
@@ -208,29 +219,34 @@ impl Term {
     }
 
     /// aN s at a point, in elements, and its derivative by the logarithm of the interval.
-    fn staleness(&self, point: &Point) -> (f64, f64) {
+    fn staleness(&self, model: Model, point: &Point) -> (f64, f64) {
         // Nothing times an endless interval is nothing.
         if self.pace <= 0.0 || self.mass <= 0.0 {
             return (0.0, 0.0);
         }
         point.stale.unwrap_or_else(|| {
             let x = self.pace * point.interval;
-            let slope = if 0.0 < point.growth { x * self.model.slope(x) } else { 0.0 };
-            (self.mass * self.model.staleness(x), self.mass * slope)
+            let slope = if 0.0 < point.growth { x * model.slope(x) } else { 0.0 };
+            (self.mass * model.staleness(x), self.mass * slope)
         })
     }
 
     /// Expected stale elements, weighted.
-    pub(super) fn stale(&self, interval: f64) -> f64 {
-        self.staleness(&Point::new(interval, 0.0)).0
+    pub(super) fn stale(&self, model: Model, interval: f64) -> f64 {
+        self.staleness(model, &Point::new(interval, 0.0)).0
     }
 
     /// The interval at which `share` of this source's elements is stale by itself.
-    pub(super) fn interval_of_staleness(&self, share: f64) -> f64 {
-        let free = self.model.x_of_staleness(share) / self.pace;
+    pub(super) fn interval_of_staleness(&self, model: Model, share: f64) -> f64 {
+        let free = model.x_of_staleness(share) / self.pace;
         // Nothing stale of a source that never changes, in no time: any interval will do.
         if free.is_nan() { self.upper } else { free.clamp(self.lower, self.upper) }
     }
+}
+
+/// Cost of a pull.
+pub(super) fn cost(source: &Source) -> f64 {
+    sane(source.pull_cost)
 }
 
 /// `value` within what can be reckoned with; 1 for what is no number.
@@ -244,9 +260,15 @@ impl Scale {
     }
 
     /// Finds the scale at which the goal is reached; the search starts at `guess`.
-    pub(super) fn find(terms: &[Term], shape: Shape, goal: Goal, guess: Self) -> (Self, Reached) {
+    pub(super) fn find(
+        terms: &[Term],
+        shape: Shape,
+        model: Model,
+        goal: Goal,
+        guess: Self,
+    ) -> (Self, Reached) {
         let slack = TOLERANCE * goal.target().abs();
-        let at = |scale| goal.sum(terms, |term| term.at(shape, scale));
+        let at = |scale| goal.sum(terms, model, |term| term.at(shape, model, scale));
         let (least, most) = (at(0.0).off, at(f64::INFINITY).off);
         if most <= slack {
             let reached = if most < -slack { Reached::AllLongest } else { Reached::Exactly };
@@ -262,8 +284,8 @@ impl Scale {
         let (mut least, mut most) = (0.0, 1.0);
         while low < high && least < most {
             found.share = f64::midpoint(least, most);
-            let mixed = |term: &Term| Point::new(term.interval(shape, found), 0.0);
-            let off = goal.sum(terms, mixed).off;
+            let mixed = |term: &Term| Point::new(term.interval(shape, model, found), 0.0);
+            let off = goal.sum(terms, model, mixed).off;
             if off.abs() <= slack || most - least <= f64::EPSILON {
                 break;
             }
@@ -295,12 +317,12 @@ impl Goal {
     }
 
     /// The sum that the goal is about, when each term is at its `point`.
-    fn sum(self, terms: &[Term], point: impl Fn(&Term) -> Point) -> Sum {
+    fn sum(self, terms: &[Term], model: Model, point: impl Fn(&Term) -> Point) -> Sum {
         let mut sum = Sum::default();
         for term in terms {
             let point = point(term);
             let (value, slope) = match self {
-                Self::Staleness(_) => term.staleness(&point),
+                Self::Staleness(_) => term.staleness(model, &point),
                 Self::Pulls(_) => (point.interval.recip(), -point.interval.recip()),
             };
             sum.value += value;

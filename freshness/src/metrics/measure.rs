@@ -26,13 +26,16 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Decayed sums of one source's pulls.
+/// Most element-seconds of one pull that count: sums of them stay finite.
+const SPAN_MAX: f64 = 1e30;
+
+/// Decayed sums of one source's pulls, to seven digits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
     /// Element-seconds stale.
-    stale: f64,
+    stale: f32,
     /// Element-seconds in all.
-    all: f64,
+    all: f32,
 }
 
 /// What one pull says about the time since the pull before.
@@ -54,19 +57,27 @@ impl Measured {
     /// Takes the next pull into the average; `gain` lies above 0 and up to 1.
     pub fn handle_span(&mut self, span: Span, gain: f64) {
         let all = span.secs * span.elements.max(1) as f64;
-        if !(all.is_finite() && 0.0 < all) {
+        if !(0.0 < all && all <= SPAN_MAX) {
             return;
         }
         // In this order, NaN becomes 0.
         let age = span.age_secs.max(0.0).min(span.age_secs_max);
         let stale = (span.changes as f64 * age).min(all);
-        self.stale = (1.0 - gain) * self.stale + stale;
-        self.all = (1.0 - gain) * self.all + all;
+        #[expect(clippy::cast_possible_truncation, reason = "seven digits of a mean will do")]
+        let add = |sum: f32, now: f64| ((1.0 - gain) * f64::from(sum) + now) as f32;
+        (self.stale, self.all) = (add(self.stale, stale), add(self.all, all));
+    }
+
+    /// The nearest sums that make sense: stored numbers are foreign ones.
+    pub(crate) fn checked(self) -> Self {
+        let (stale, all) = (self.stale.max(0.0), self.all);
+        if stale <= all && all.is_finite() { Self { stale, all } } else { Self::default() }
     }
 
     /// Returns freshness, 0 to 1; `None` before the first span.
     pub fn freshness(&self) -> Option<f64> {
-        (0.0 < self.all).then(|| (1.0 - self.stale / self.all).clamp(0.0, 1.0))
+        let stale = || f64::from(self.stale) / f64::from(self.all);
+        (0.0 < self.all).then(|| (1.0 - stale()).clamp(0.0, 1.0))
     }
 }
 

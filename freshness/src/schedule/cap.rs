@@ -46,6 +46,13 @@ impl Cap {
         self.times_ms.push_back(now_ms);
     }
 
+    /// Takes in that the clock was set.
+    pub(super) fn handle_jump(&mut self, moved: impl Fn(u64) -> u64) {
+        for time in &mut self.times_ms {
+            *time = moved(*time);
+        }
+    }
+
     /// Takes in that the clock was set back to `now_ms`: what was later is now.
     pub(super) fn handle_past(&mut self, now_ms: u64) {
         for time in &mut self.times_ms {
@@ -72,6 +79,8 @@ mod tests {
         assert!(27 <= times.len(), "and no less: {}", times.len());
         cap.handle_past(5);
         assert_eq!(cap.next_ms(), 5 + MINUTE_MS);
+        cap.handle_jump(|at| at + 1_000);
+        assert_eq!(cap.next_ms(), 1_005 + MINUTE_MS, "a minute is as long as before");
         cap.set(1);
         cap.pass(9);
         assert_eq!(cap.next_ms(), 9 + MINUTE_MS);

@@ -1,13 +1,24 @@
 //! One source of a schedule.
 //!
+//! There may be a million: an entry takes 128 bytes, and with its term in the planner (48) and its places in
+//! the queues (24) a source takes 200. What comes from outside is made small
+//! here, and wide again where it leaves.
+//!
 //! Sans-I/O.
 
-use serde::{Deserialize, Serialize};
+use std::time::Duration;
 
-use super::{FOLLOW_IDLE_MS, Found, Rules, Settings, millis, seconds};
-use crate::interval::{Slot, Source, Workload};
-use crate::metrics::{Measured, Span};
-use crate::rate::{self, Estimate, Estimator, Gain, Pull, State};
+use super::cost::Line;
+use super::flags::{Flag, Flags};
+use super::learned::{Known, Learned};
+use super::{
+    FOLLOW_IDLE_MS, FOLLOW_PAUSE_MS, Found, Pace, RETRY_AFTER_MAX_MS, Rules,
+    SYNDICATION_PAUSE_SECS, Settings, SourceId, Window, back_off, millis, narrowed, seconds,
+};
+use crate::interval::{Bounds, Slot, Source, Workload};
+use crate::metrics::Span;
+use crate::rate::{self, Estimate, Estimator, Gain, Pull};
+use crate::study::expect::{interval_of_pulls, interval_until, within};
 
 /// Share of the shortest interval that a sample of the rate has to cover: a little slack, for timers
 /// and rounding must not make a scheduled pull wait for the next.
@@ -16,110 +27,213 @@ const POOL_SHARE: f64 = 0.9;
 /// Lowest rate that the policy sees, changes a second (about one in 30 years).
 const RATE_MIN: f64 = 1e-9;
 
-/// What is known of a source over a restart.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Known {
-    /// The estimate of the rate.
-    rate: State,
-    /// How long the source has been watched in all, seconds.
-    watched_secs: f64,
-    /// N, as the source last said.
-    elements: Option<u64>,
-    /// When the last successful pull asked.
-    last_ms: Option<u64>,
-    /// Measured freshness.
-    measured: Measured,
-    /// How long pulls take, from asking to the end, seconds; decayed mean.
-    took_secs: f64,
-}
-
-impl Known {
-    pub(super) fn was_pulled(&self) -> bool {
-        self.last_ms.is_some()
-    }
-
-    pub(super) fn elements(&self) -> Option<u64> {
-        self.elements
-    }
-
-    pub(super) fn freshness(&self) -> Option<f64> {
-        self.measured.freshness()
-    }
-
-    pub(super) fn watched_secs(&self) -> f64 {
-        self.watched_secs
-    }
-
-    /// Moves what is remembered of the wall clock.
-    pub(super) fn handle_jump(&mut self, moved: impl Fn(u64) -> u64) {
-        self.last_ms = self.last_ms.map(moved);
-    }
-}
-
 #[derive(Debug)]
 pub(super) struct Entry {
-    pub(super) rules: Rules,
-    pub(super) known: Known,
+    pub(super) learned: Learned,
+    /// What the source waits for, unless it is its interval: when it was added, before the first pull;
+    /// the next try, after a failure; the end of the pause between two long polls.
+    wait_ms: u64,
+    pace: Pace,
+    /// Shortest and longest interval, seconds.
+    interval_min: f32,
+    interval_max: f32,
+    weight: f32,
     /// In the planner, once there is a rate.
     pub(super) slot: Option<Slot>,
-    pub(super) added_ms: u64,
-    /// A followed source rests until then.
-    pub(super) rest_until_ms: u64,
-    pub(super) failures: u32,
-    pub(super) back_off_ms: u64,
-    pub(super) retry_ms: u64,
-    pub(super) pulling: bool,
-    /// The clock was set while it is being pulled.
-    pub(super) untimed: bool,
-    pub(super) asked: bool,
-    pub(super) due_ms: Option<u64>,
+    back_off_ms: u32,
+    failures: u8,
+    flags: Flags,
+    window: Option<Window>,
 }
 
 impl Entry {
-    pub(super) fn new(rules: Rules, known: Known, now_ms: u64) -> Self {
-        Self {
-            rules,
-            known,
+    pub(super) fn new(rules: Rules, known: &Known, now_ms: u64) -> Self {
+        let mut entry = Self {
+            learned: Learned::new(known),
+            wait_ms: now_ms,
+            pace: rules.pace,
+            interval_min: 0.0,
+            interval_max: 0.0,
+            weight: 0.0,
             slot: None,
-            added_ms: now_ms,
-            rest_until_ms: now_ms,
-            failures: 0,
             back_off_ms: 0,
-            retry_ms: 0,
-            pulling: false,
-            untimed: false,
-            asked: false,
-            due_ms: None,
+            failures: 0,
+            flags: Flags::default(),
+            window: None,
+        };
+        entry.handle_rules(rules);
+        entry
+    }
+
+    pub(super) fn handle_rules(&mut self, rules: Rules) {
+        let Rules { bounds, weight, follow, window, pace } = rules;
+        self.interval_min = narrowed(bounds.interval_min);
+        self.interval_max = narrowed(bounds.interval_max);
+        self.weight = narrowed(weight);
+        (self.window, self.pace) = (window, pace);
+        self.flags.set(Flag::Follow, follow);
+    }
+
+    /// As the rules have them: they may contradict each other.
+    pub(super) fn bounds(&self) -> Bounds {
+        Bounds { interval_min: self.interval_min.into(), interval_max: self.interval_max.into() }
+    }
+
+    pub(super) fn is_followed(&self) -> bool {
+        self.flags.has(Flag::Follow)
+    }
+
+    pub(super) fn is_pulling(&self) -> bool {
+        self.flags.has(Flag::Pulling)
+    }
+
+    pub(super) fn failures(&self) -> u32 {
+        self.failures.into()
+    }
+
+    pub(super) fn back_off_ms(&self) -> u64 {
+        self.back_off_ms.into()
+    }
+
+    /// A pull begins; true when it is a long poll.
+    pub(super) fn begin(&mut self) -> bool {
+        let asked = self.flags.has(Flag::Asked);
+        for (flag, on) in [(Flag::Pulling, true), (Flag::Untimed, false), (Flag::Asked, false)] {
+            self.flags.set(flag, on);
         }
+        self.is_followed() && self.learned.last_ms().is_some() && !asked
+    }
+
+    /// Somebody asks for a pull.
+    pub(super) fn handle_request(&mut self) {
+        let hears = self.is_pulling() && self.is_followed();
+        self.flags.set(Flag::Asked, !hears);
+    }
+
+    /// A pull was given up.
+    pub(super) fn handle_cancel(&mut self) {
+        self.flags.set(Flag::Pulling, false);
+    }
+
+    /// A pull failed.
+    pub(super) fn handle_failure(
+        &mut self,
+        id: SourceId,
+        retry_after: Option<Duration>,
+        now_ms: u64,
+    ) {
+        self.flags.set(Flag::Pulling, false);
+        self.failures = self.failures.saturating_add(1);
+        let asked = retry_after.map_or(0, |it| u64::try_from(it.as_millis()).unwrap_or(u64::MAX));
+        let own = back_off::wait_ms(id, self.failures(), now_ms);
+        let wait_ms = own.max(asked.min(RETRY_AFTER_MAX_MS));
+        self.back_off_ms = u32::try_from(wait_ms).unwrap_or(u32::MAX);
+        self.wait_ms = now_ms.saturating_add(self.back_off_ms());
+    }
+
+    /// A pull succeeded.
+    pub(super) fn handle_pull(
+        &mut self,
+        found: Found,
+        settings: Settings,
+        line: &mut Line,
+        now_ms: u64,
+    ) {
+        self.learn(found, settings, line, now_ms);
+        self.flags.set(Flag::Pulling, false);
+        (self.failures, self.back_off_ms) = (0, 0);
+        let pause_ms = if found.early { FOLLOW_IDLE_MS } else { FOLLOW_PAUSE_MS };
+        self.wait_ms = now_ms.saturating_add(pause_ms);
+    }
+
+    /// The wall clock was set.
+    pub(super) fn handle_jump(&mut self, moved: impl Fn(u64) -> u64) {
+        if let Some(last_ms) = self.learned.last_ms() {
+            self.learned.set_last_ms(moved(last_ms));
+        }
+        self.wait_ms = moved(self.wait_ms);
+        self.flags.set(Flag::Untimed, self.is_pulling());
+    }
+
+    /// It is `now_ms` again.
+    pub(super) fn handle_past(&mut self, now_ms: u64) {
+        if let Some(last_ms) = self.learned.last_ms() {
+            self.learned.set_last_ms(last_ms.min(now_ms));
+        }
+        self.wait_ms = self.wait_until(now_ms);
+    }
+
+    /// Until when the source waits. A clock that was set back must not put it off by as much.
+    fn wait_until(&self, now_ms: u64) -> u64 {
+        let longest_ms = match self.failures {
+            0 if self.learned.last_ms().is_some() => FOLLOW_IDLE_MS,
+            0 => 0,
+            _ => self.back_off_ms(),
+        };
+        self.wait_ms.min(now_ms.saturating_add(longest_ms))
     }
 
     /// When the source is due: by request, after a failure, or by its interval; `None` while it is
     /// being pulled.
     pub(super) fn due(&self, interval_secs: Option<f64>, now_ms: u64) -> Option<u64> {
-        if self.pulling {
+        if self.is_pulling() {
             return None;
         }
-        if self.asked {
-            return Some(now_ms);
+        let last_ms = self.learned.last_ms();
+        if self.flags.has(Flag::Asked) {
+            // Of several that are asked for, first the one that was not pulled for longest.
+            return Some(last_ms.unwrap_or(self.wait_ms).min(now_ms));
         }
-        // A clock that was set back must not put off what is due by as much.
-        let at = if 0 < self.failures {
-            self.retry_ms.min(now_ms + self.back_off_ms)
-        } else if let (Some(last_ms), Some(interval)) = (self.known.last_ms, interval_secs) {
-            if self.rules.follow {
-                self.rest_until_ms.min(now_ms + FOLLOW_IDLE_MS)
-            } else {
+        let at = match (last_ms, interval_secs) {
+            (Some(last_ms), Some(interval)) if self.failures == 0 && !self.is_followed() => {
                 last_ms.min(now_ms).saturating_add(millis(interval))
             }
-        } else {
-            self.added_ms.min(now_ms)
+            _ => self.wait_until(now_ms),
         };
-        Some(match self.rules.window {
+        Some(match self.window {
             // Overdue inside the hours: keep the due time, it says who has waited longest.
             Some(window) if at < now_ms && window.admit(now_ms) == now_ms => at,
             Some(window) => window.admit(at.max(now_ms)),
             None => at,
         })
+    }
+
+    /// The interval from the last pull to the next, in seconds, where `planned` is the policy's; `None`
+    /// before the first pull.
+    pub(super) fn interval(&self, planned: impl FnOnce(Slot) -> f64) -> Option<f64> {
+        let last_ms = self.learned.last_ms()?;
+        let shortest = self.bounds().settled().interval_min;
+        let watched_secs = self.learned.watched_secs.max(shortest);
+        Some(match self.pace {
+            Pace::Planned => match self.slot {
+                Some(slot) => planned(slot).min(watched_secs),
+                None => shortest,
+            },
+            Pace::BestEstimation => self.expected_interval().min(watched_secs),
+            Pace::Syndication(announced) => {
+                let last_secs = i64::try_from(last_ms / 1_000).unwrap_or(i64::MAX);
+                let next_secs = announced.next_update(last_secs);
+                let next_secs = next_secs.saturating_add(SYNDICATION_PAUSE_SECS);
+                interval_until(next_secs, last_secs, self.bounds())
+            }
+        })
+    }
+
+    /// The mean update interval, as far as it is learned, within the bounds, in seconds.
+    fn expected_interval(&self) -> f64 {
+        let Learned { watched_secs, pulls, pulls_changed, .. } = self.learned;
+        let learned = interval_of_pulls(watched_secs, pulls.into(), pulls_changed.into());
+        within(learned.unwrap_or(f64::INFINITY), self.bounds())
+    }
+
+    /// The bounds within which the policy may choose.
+    fn choice(&self) -> Bounds {
+        let interval = match self.pace {
+            Pace::Planned => return self.bounds(),
+            Pace::BestEstimation => self.expected_interval(),
+            Pace::Syndication(announced) => within(announced.interval_secs(), self.bounds()),
+        };
+        Bounds { interval_min: interval, interval_max: interval }
     }
 
     /// The rate as far as it is known.
@@ -128,44 +242,53 @@ impl Entry {
     }
 
     /// The source as the policy weighs it, once there is a rate.
-    pub(super) fn source(&self, settings: Settings) -> Option<Source> {
+    pub(super) fn source(&self, settings: Settings, line: &Line) -> Option<Source> {
         let rate = self.estimate(settings)?.careful().max(RATE_MIN);
-        let elements = self.known.elements.unwrap_or_default().max(1);
+        let elements = self.learned.elements().unwrap_or_default().max(1);
         Some(Source {
             workload: Workload { rate, elements },
-            pull_secs: self.known.took_secs,
-            weight: self.rules.weight,
-            ..Source::new(rate, elements, self.rules.bounds)
+            pull_cost: self.learned.took.pull_cost(line),
+            pull_secs: self.learned.took.secs(),
+            weight: self.weight.into(),
+            bounds: self.choice(),
         })
     }
 
     /// Updates what is known of the source.
-    pub(super) fn learn(&mut self, found: Found, settings: Settings, now_ms: u64) {
+    fn learn(&mut self, found: Found, settings: Settings, line: &mut Line, now_ms: u64) {
         let mut estimator = self.estimator(settings);
-        let known = &mut self.known;
-        known.elements = Some(found.elements);
-        let untimed = std::mem::take(&mut self.untimed);
-        let last = known.last_ms.replace(if untimed { now_ms } else { found.as_of_ms });
-        let Some(last) = last.filter(|_| !found.full && !untimed) else {
+        let (untimed, follow) = (self.flags.has(Flag::Untimed), self.is_followed());
+        self.flags.set(Flag::Untimed, false);
+        let learned = &mut self.learned;
+        learned.set_elements(found.elements);
+        let last_ms = learned.last_ms();
+        // No pull has seen the future, or less than the one before.
+        let as_of_ms = if untimed { now_ms } else { found.as_of_ms };
+        let as_of_ms = as_of_ms.max(last_ms.unwrap_or_default()).min(now_ms);
+        learned.set_last_ms(as_of_ms);
+        let Some(last_ms) = last_ms.filter(|_| !found.full && !untimed) else {
             // Whatever happened meanwhile came in one lump: nothing to learn but N.
             estimator.handle_restart();
-            known.rate = estimator.state();
+            learned.set_state(estimator.state());
             return;
         };
-        let secs = seconds(found.as_of_ms.saturating_sub(last));
-        let took_secs = seconds(now_ms.saturating_sub(found.as_of_ms));
-        known.took_secs += settings.gain * (took_secs - known.took_secs);
-        known.measured.handle_span(
+        let secs = seconds(as_of_ms.saturating_sub(last_ms));
+        let took_secs = seconds(now_ms.saturating_sub(as_of_ms));
+        if !follow {
+            // A long poll takes as long as nothing happens.
+            learned.took.handle(took_secs, found.changes, settings.gain(), line);
+        }
+        learned.measured.handle_span(
             Span {
                 secs,
                 elements: found.elements,
                 changes: found.changes,
                 age_secs: found.age_secs,
-                age_secs_max: seconds(now_ms.saturating_sub(last)),
+                age_secs_max: seconds(now_ms.saturating_sub(last_ms)),
             },
-            settings.gain,
+            settings.gain(),
         );
-        known.watched_secs += secs;
+        learned.count(secs, found.changes);
         // Ages count to the end of the pull, the estimator's to when it asked.
         let age_secs = (found.age_secs - took_secs).max(0.0);
         estimator.handle(Pull {
@@ -174,19 +297,28 @@ impl Entry {
             elapsed_secs: secs,
             ages_secs: Some(age_secs * found.changes as f64),
         });
-        known.rate = estimator.state();
+        learned.set_state(estimator.state());
     }
 
     fn estimator(&self, settings: Settings) -> Estimator {
         let rules = rate::Rules {
             method: settings.method,
             gain: Gain::Settling(settings.gain),
-            sample_secs_min: self.rules.bounds.settled().interval_min * POOL_SHARE,
+            sample_secs_min: self.bounds().settled().interval_min * POOL_SHARE,
         };
-        // The clock of the first pull is `last_ms`: no pull is the first to the estimator.
-        Estimator::with_rules(
-            rules,
-            State { pulls: self.known.rate.pulls.max(1), ..self.known.rate },
-        )
+        Estimator::with_rules(rules, self.learned.state())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::interval::TERM_BYTES;
+    use crate::queue::KEY_BYTES;
+
+    #[test]
+    fn a_source_takes_at_most_200_bytes() {
+        let bytes = [size_of::<Option<Entry>>(), TERM_BYTES, KEY_BYTES];
+        assert!(bytes.iter().sum::<usize>() <= 200, "{bytes:?}");
     }
 }

@@ -13,14 +13,19 @@ impl Schedule {
     pub fn handle_jump(&mut self, by_ms: i64, now_ms: u64) {
         let moved = |at: u64| at.saturating_add_signed(by_ms);
         for entry in self.entries.iter_mut().flatten() {
-            entry.known.handle_jump(moved);
-            entry.added_ms = moved(entry.added_ms);
-            entry.rest_until_ms = moved(entry.rest_until_ms);
-            entry.retry_ms = moved(entry.retry_ms);
-            entry.untimed = entry.pulling;
+            entry.handle_jump(moved);
+        }
+        self.cap.handle_jump(moved);
+        self.handle_past(now_ms);
+        self.seen_ms = now_ms;
+    }
+
+    /// Takes in that it is `now_ms` again: what was later is now.
+    pub(super) fn handle_past(&mut self, now_ms: u64) {
+        for entry in self.entries.iter_mut().flatten() {
+            entry.handle_past(now_ms);
         }
         self.cap.handle_past(now_ms);
-        self.seen_ms = now_ms;
         self.enqueue_all(now_ms);
     }
 }
@@ -48,7 +53,7 @@ mod tests {
 
     fn report(schedule: &mut Schedule, id: SourceId, as_of_ms: u64, now_ms: u64) {
         let found = Found {
-            full: !schedule.known(id).unwrap().was_pulled(),
+            full: schedule.view(id).unwrap().elements.is_none(),
             changes: 60,
             age_secs: 30.0,
             elements: 1000,

@@ -30,20 +30,28 @@
 
 mod back_off;
 mod cap;
+mod cost;
 mod entry;
+mod flags;
 mod jump;
+mod learned;
+mod rules;
+mod view;
 mod window;
 
 use std::time::Duration;
 
-use crate::interval::{Bounds, Model, Outcome, Planner, Policy, Replanned, Source};
+use crate::interval::{Planner, Replanned, Source};
 use crate::metrics;
 use crate::queue::DueQueue;
-use crate::rate::Method;
 
 use cap::Cap;
+pub use cost::PULL_COST_SECS;
+use cost::{Line, Took};
 use entry::Entry;
-pub use entry::Known;
+pub use learned::Known;
+pub use rules::{Pace, Rules, Settings};
+pub use view::{Due, Expected, Found, View};
 pub use window::Window;
 
 /// Longest wait that a source may ask for, milliseconds (a day).
@@ -57,40 +65,9 @@ pub const FOLLOW_PAUSE_MS: u64 = 50;
 /// hold the answer must not be asked in a tight loop.
 pub const FOLLOW_IDLE_MS: u64 = 1_000;
 
-/// What the schedule goes by.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Settings {
-    /// How intervals follow from workloads.
-    pub policy: Policy,
-    /// How the share of stale elements grows between pulls.
-    pub model: Model,
-    /// How updates become a rate.
-    pub method: Method,
-    /// Least gain g of the rate estimator, above 0 and up to 1.
-    pub gain: f64,
-    /// Pulls that may begin in any minute, long polls of followed sources not counted; at least 1.
-    pub pulls_per_minute_max: u32,
-}
-
-/// What is particular to one source.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Rules {
-    /// Between which intervals it is pulled.
-    pub bounds: Bounds,
-    /// Weight of its freshness beside the others'.
-    pub weight: f64,
-    /// Kept in step by long polls.
-    pub follow: bool,
-    /// Hours in which it may be pulled; `None` for all.
-    pub window: Option<Window>,
-}
-
-impl Rules {
-    /// A source that is pulled by its interval, at any hour, and counts as it is large.
-    pub fn new(bounds: Bounds) -> Self {
-        Self { bounds, weight: 1.0, follow: false, window: None }
-    }
-}
+/// Time from an announced update to the pull that fetches it, seconds: announced times are whole seconds,
+/// and what is announced should have happened.
+pub const SYNDICATION_PAUSE_SECS: i64 = 1;
 
 /// Names a source. The numbers of removed sources are given out again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -108,6 +85,8 @@ impl SourceId {
 pub struct Schedule {
     settings: Settings,
     planner: Planner,
+    /// What the changes of a pull take of its time.
+    line: Line,
     /// By number.
     entries: Vec<Option<Entry>>,
     free: Vec<u32>,
@@ -120,72 +99,13 @@ pub struct Schedule {
     seen_ms: u64,
 }
 
-/// A pull to perform now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Due {
-    /// The source.
-    pub source: SourceId,
-    /// Whether to hold a long poll (a followed source).
-    pub wait: bool,
-    /// Whether it takes a slot, to be free again when the pull has ended.
-    pub slot: bool,
-}
-
-/// What a successful pull found.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Found {
-    /// Everything was transferred anew: says nothing about how fast the source changes.
-    pub full: bool,
-    /// Updates and deletes found.
-    pub changes: u64,
-    /// Their mean age when the pull ended, seconds; any value if there are none.
-    pub age_secs: f64,
-    /// Live objects at the source, N.
-    pub elements: u64,
-    /// How far the pull can have seen: when it asked, or when a long poll was answered.
-    pub as_of_ms: u64,
-    /// Whether a long poll came back before its time without anything new.
-    pub early: bool,
-}
-
-/// What status says of one source.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct View {
-    /// λ, changes per second.
-    pub rate: Option<f64>,
-    /// N.
-    pub elements: Option<u64>,
-    /// Interval of the policy, seconds.
-    pub interval_secs: Option<f64>,
-    /// Next due; `None` while a pull is under way.
-    pub due_ms: Option<u64>,
-    /// Whether a pull is under way.
-    pub pulling: bool,
-    /// Measured freshness.
-    pub freshness: Option<f64>,
-    /// Failures since the last success.
-    pub failures: u32,
-    /// Wait after the last failure, milliseconds; 0 when there was none.
-    pub back_off_ms: u64,
-}
-
-/// What is expected of the plan.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Expected {
-    /// Whether the policy's aim is met within the bounds.
-    pub outcome: Outcome,
-    /// Freshness of the whole, weighted.
-    pub freshness: f64,
-    /// Pulls a second of all sources together.
-    pub pulls: f64,
-}
-
 impl Schedule {
     /// Returns a schedule without sources.
     pub fn new(settings: Settings) -> Self {
         Self {
             settings,
             planner: Planner::new(settings.policy, settings.model),
+            line: Line::default(),
             entries: Vec::new(),
             free: Vec::new(),
             due: DueQueue::new(),
@@ -199,10 +119,9 @@ impl Schedule {
     pub fn handle_settings(&mut self, settings: Settings, now_ms: u64) {
         self.settings = settings;
         self.cap.set(settings.pulls_per_minute_max);
+        let line = &self.line;
         let planned = self.entries.iter().flatten();
-        let sources: Vec<_> =
-            planned.filter_map(|it| Some((it.slot?, it.source(settings)?))).collect();
-        let sources = sources.iter().map(|(slot, source)| (*slot, source));
+        let sources = planned.filter_map(|it| Some((it.slot?, it.source(settings, line)?)));
         self.planner.handle_policy(settings.policy, settings.model, sources);
         self.enqueue_all(now_ms);
     }
@@ -214,9 +133,15 @@ impl Schedule {
         sources: impl IntoIterator<Item = (Rules, Known)>,
         now_ms: u64,
     ) -> Vec<SourceId> {
-        let mut ids = Vec::new();
+        let sources = sources.into_iter();
+        let (count, _) = sources.size_hint();
+        let new = count.saturating_sub(self.free.len());
+        self.entries.reserve_exact(new);
+        self.planner.reserve_exact(new);
+        let mut ids = Vec::with_capacity(count);
         for (rules, known) in sources {
-            let entry = Entry::new(rules, known, now_ms);
+            let entry = Entry::new(rules, &known, now_ms);
+            self.line.handle_known(entry.learned.took, known.overhead_secs());
             let id = self.free.pop().unwrap_or_else(|| {
                 self.entries.push(None);
                 u32::try_from(self.entries.len() - 1).unwrap_or(u32::MAX)
@@ -226,14 +151,10 @@ impl Schedule {
             }
             ids.push(SourceId(id));
         }
-        let settings = self.settings;
-        let known = |id: &SourceId| Some((*id, self.entry(*id)?.source(settings)?));
-        let (known, sources): (Vec<SourceId>, Vec<Source>) = ids.iter().filter_map(known).unzip();
-        for (id, slot) in known.into_iter().zip(self.planner.extend(&sources)) {
-            if let Some(entry) = self.entry_mut(id) {
-                entry.slot = Some(slot);
-            }
-        }
+        let followed = self.entries.iter().flatten().filter(|it| it.is_followed()).count();
+        self.follows.reserve_exact(followed, self.entries.len());
+        self.due.reserve_exact(self.entries.len() - followed, self.entries.len());
+        self.plan_new(&ids);
         self.enqueue_all(now_ms);
         ids
     }
@@ -241,7 +162,7 @@ impl Schedule {
     /// Changes what is particular to a source.
     pub fn handle_rules(&mut self, id: SourceId, rules: Rules, now_ms: u64) {
         let Some(entry) = self.entry_mut(id) else { return };
-        entry.rules = rules;
+        entry.handle_rules(rules);
         self.replan(id, now_ms);
     }
 
@@ -263,8 +184,7 @@ impl Schedule {
     /// followed sources do not need one.
     pub fn poll_due(&mut self, slot: bool, now_ms: u64) -> Option<Due> {
         if now_ms < std::mem::replace(&mut self.seen_ms, now_ms) {
-            self.cap.handle_past(now_ms);
-            self.enqueue_all(now_ms);
+            self.handle_past(now_ms);
         }
         let id = match self.follows.poll_due(now_ms) {
             Some(id) => id,
@@ -276,10 +196,7 @@ impl Schedule {
             None => return None,
         };
         let entry = self.entry_mut(SourceId(id))?;
-        let wait = entry.rules.follow && entry.known.was_pulled() && !entry.asked;
-        (entry.pulling, entry.untimed) = (true, false);
-        (entry.asked, entry.due_ms) = (false, None);
-        let slot = !entry.rules.follow;
+        let (wait, slot) = (entry.begin(), !entry.is_followed());
         Some(Due { source: SourceId(id), wait, slot })
     }
 
@@ -295,79 +212,77 @@ impl Schedule {
     /// there is no such source.
     pub fn handle_request(&mut self, id: SourceId, now_ms: u64) -> bool {
         let Some(entry) = self.entry_mut(id) else { return false };
-        entry.asked = !(entry.pulling && entry.rules.follow);
+        entry.handle_request();
         self.enqueue(id, now_ms);
         true
     }
 
     /// Takes in what a pull found; `now_ms` is when it ended.
     pub fn handle_pull(&mut self, id: SourceId, found: Found, now_ms: u64) {
-        let settings = self.settings;
-        let Some(entry) = self.entry_mut(id) else { return };
-        entry.learn(found, settings, now_ms);
-        entry.pulling = false;
-        (entry.failures, entry.back_off_ms) = (0, 0);
-        entry.rest_until_ms = now_ms + if found.early { FOLLOW_IDLE_MS } else { FOLLOW_PAUSE_MS };
+        let Some(entry) = self.entries.get_mut(id.index()).and_then(Option::as_mut) else { return };
+        entry.handle_pull(found, self.settings, &mut self.line, now_ms);
         self.replan(id, now_ms);
     }
 
     /// Takes in that a pull failed; `retry_after` is what the source asked for, if it did.
     pub fn handle_failure(&mut self, id: SourceId, retry_after: Option<Duration>, now_ms: u64) {
         let Some(entry) = self.entry_mut(id) else { return };
-        entry.pulling = false;
-        entry.failures = entry.failures.saturating_add(1);
-        let asked = retry_after.map_or(0, |it| u64::try_from(it.as_millis()).unwrap_or(u64::MAX));
-        entry.back_off_ms =
-            back_off::wait_ms(id, entry.failures, now_ms).max(asked.min(RETRY_AFTER_MAX_MS));
-        entry.retry_ms = now_ms + entry.back_off_ms;
+        entry.handle_failure(id, retry_after, now_ms);
         self.enqueue(id, now_ms);
     }
 
     /// Takes in that a pull was given up for our own reasons: the source is due again as before.
     pub fn handle_cancel(&mut self, id: SourceId, now_ms: u64) {
         if let Some(entry) = self.entry_mut(id) {
-            entry.pulling = false;
+            entry.handle_cancel();
             self.enqueue(id, now_ms);
         }
     }
 
     /// Returns what is to be remembered of a source over a restart.
     pub fn known(&self, id: SourceId) -> Option<Known> {
-        self.entry(id).map(|entry| entry.known)
+        self.entry(id).map(|entry| entry.learned.known(&self.line))
     }
 
     /// Returns what status says of a source.
     pub fn view(&self, id: SourceId) -> Option<View> {
         let entry = self.entry(id)?;
         let estimate = entry.estimate(self.settings);
+        let learned = &entry.learned;
+        let took = Some(learned.took).filter(|it| it.changes().is_some());
         Some(View {
             rate: estimate.map(|it| it.rate),
-            elements: entry.known.elements(),
-            interval_secs: self.interval(entry),
-            due_ms: entry.due_ms,
-            pulling: entry.pulling,
-            freshness: entry.known.freshness(),
-            failures: entry.failures,
-            back_off_ms: entry.back_off_ms,
+            elements: learned.elements(),
+            interval_secs: interval(&self.planner, entry),
+            due_ms: self.due.due(id.0).or_else(|| self.follows.due(id.0)),
+            pulling: entry.is_pulling(),
+            freshness: learned.measured.freshness(),
+            took_secs: took.map(Took::secs),
+            pull_cost: took.map(|it| it.pull_cost(&self.line)),
+            failures: entry.failures(),
+            back_off_ms: entry.back_off_ms(),
         })
     }
 
     /// Returns the measured freshness over all sources (Adly §3.1).
     pub fn freshness(&self) -> Option<f64> {
+        let learned = self.entries.iter().flatten().map(|entry| &entry.learned);
         metrics::overall(
-            self.entries
-                .iter()
-                .flatten()
-                .map(|entry| (entry.known.freshness(), entry.known.elements().unwrap_or_default())),
+            learned.map(|it| (it.measured.freshness(), it.elements().unwrap_or_default())),
         )
     }
 
     /// Returns what is expected of the plan, of those sources whose rate is known.
     pub fn expected(&self) -> Expected {
+        let (shortest, longest) = self.planner.at_bounds();
+        let contradictory = |entry: &&Entry| entry.bounds().contradict();
         Expected {
             outcome: self.planner.outcome(),
             freshness: self.planner.freshness(),
             pulls: self.planner.pulls(),
+            shortest,
+            longest,
+            contradictory: self.entries.iter().flatten().filter(contradictory).count(),
         }
     }
 
@@ -375,7 +290,7 @@ impl Schedule {
     /// would make of them is [`plan`](crate::interval::plan)'s to say.
     pub fn sources(&self) -> impl Iterator<Item = (SourceId, Source)> {
         self.entries.iter().enumerate().filter_map(|(id, entry)| {
-            let source = entry.as_ref()?.source(self.settings)?;
+            let source = entry.as_ref()?.source(self.settings, &self.line)?;
             Some((SourceId(u32::try_from(id).ok()?), source))
         })
     }
@@ -388,13 +303,25 @@ impl Schedule {
         self.entries.get_mut(id.index())?.as_mut()
     }
 
+    /// Tells the planner of sources that are new, as far as there is something to tell.
+    fn plan_new(&mut self, ids: &[SourceId]) {
+        let (settings, line, entries) = (self.settings, &self.line, &self.entries);
+        let source = |id: &SourceId| entries.get(id.index())?.as_ref()?.source(settings, line);
+        let mut slots = self.planner.extend(ids.iter().filter_map(source)).into_iter();
+        for id in ids {
+            if let Some(entry) = self.entry_mut(*id).filter(|it| it.estimate(settings).is_some()) {
+                entry.slot = slots.next();
+            }
+        }
+    }
+
     /// Tells the planner what is known of a source now.
     fn plan(&mut self, id: SourceId) -> Replanned {
         let settings = self.settings;
         let Some(entry) = self.entries.get_mut(id.index()).and_then(Option::as_mut) else {
             return Replanned::One;
         };
-        let Some(source) = entry.source(settings) else { return Replanned::One };
+        let Some(source) = entry.source(settings, &self.line) else { return Replanned::One };
         if let Some(slot) = entry.slot {
             return self.planner.update(slot, &source);
         }
@@ -411,26 +338,11 @@ impl Schedule {
         }
     }
 
-    /// The interval of a source that was pulled, in seconds.
-    fn interval(&self, entry: &Entry) -> Option<f64> {
-        let shortest = entry.rules.bounds.settled().interval_min;
-        match entry.slot {
-            Some(slot) => {
-                let watched_secs = entry.known.watched_secs().max(shortest);
-                Some(self.planner.interval(slot).min(watched_secs))
-            }
-            None => entry.known.was_pulled().then_some(shortest),
-        }
-    }
-
     /// Puts a source into the queue that it belongs to, unless it is being pulled.
     fn enqueue(&mut self, id: SourceId, now_ms: u64) {
         let Some(entry) = self.entry(id) else { return };
-        let due_ms = entry.due(self.interval(entry), now_ms);
-        let follow = entry.rules.follow;
-        let Some(entry) = self.entry_mut(id) else { return };
-        entry.due_ms = due_ms;
-        let (queue, other) = if follow {
+        let due_ms = entry.due(interval(&self.planner, entry), now_ms);
+        let (queue, other) = if entry.is_followed() {
             (&mut self.follows, &mut self.due)
         } else {
             (&mut self.due, &mut self.follows)
@@ -446,25 +358,27 @@ impl Schedule {
 
     /// Computes every due time anew.
     fn enqueue_all(&mut self, now_ms: u64) {
-        let (mut due, mut follows) = (Vec::new(), Vec::new());
-        for (id, entry) in (0..).zip(&self.entries) {
-            let Some(entry) = entry else { continue };
-            if let Some(at_ms) = entry.due(self.interval(entry), now_ms) {
-                if entry.rules.follow { &mut follows } else { &mut due }.push((id, at_ms));
-            }
+        let (entries, planner) = (&self.entries, &self.planner);
+        for (queue, follow) in [(&mut self.due, false), (&mut self.follows, true)] {
+            let dues = (0..).zip(entries).filter_map(|(id, entry)| {
+                let entry = entry.as_ref().filter(|it| it.is_followed() == follow)?;
+                Some((id, entry.due(interval(planner, entry), now_ms)?))
+            });
+            queue.replace(dues);
         }
-        for entry in self.entries.iter_mut().flatten() {
-            entry.due_ms = None;
-        }
-        for (id, at_ms) in due.iter().chain(&follows) {
-            if let Some(entry) = self.entry_mut(SourceId(*id)) {
-                entry.due_ms = Some(*at_ms);
-            }
-        }
-        (self.due, self.follows) = (DueQueue::new(), DueQueue::new());
-        self.due.schedule_all(due);
-        self.follows.schedule_all(follows);
     }
+}
+
+/// The interval of a source from its last pull to the next, in seconds; `None` before the first.
+fn interval(planner: &Planner, entry: &Entry) -> Option<f64> {
+    entry.interval(|slot| planner.interval(slot))
+}
+
+/// A number to seven digits.
+fn narrowed(number: f64) -> f32 {
+    #[expect(clippy::cast_possible_truncation, reason = "that is what it is for")]
+    let narrowed = number as f32;
+    narrowed
 }
 
 fn seconds(ms: u64) -> f64 {

@@ -4,6 +4,10 @@ use std::collections::BTreeMap;
 
 use super::back_off::BACK_OFF_MAX_MS;
 use super::*;
+use crate::interval::{Bounds, Model, Policy};
+use crate::rate::Method;
+
+mod paces;
 
 /// One simulated source.
 struct Feed {
@@ -16,6 +20,9 @@ struct Feed {
     next_ms: f64,
     /// From when until when the source does not answer.
     down: (u64, u64),
+    /// What its pulls take beside the latency, and each change of them, milliseconds.
+    slow_ms: u64,
+    change_ms: u64,
     pulls: Vec<u64>,
 }
 
@@ -64,6 +71,8 @@ impl World {
             pending: Vec::new(),
             next_ms: self.now_ms as f64,
             down: (0, 0),
+            slow_ms: 0,
+            change_ms: 0,
             pulls: Vec::new(),
         };
         self.feeds.entry(name.to_owned()).or_insert(feed)
@@ -88,7 +97,10 @@ impl World {
                 let Some(due) = self.schedule.poll_due(slot, self.now_ms) else { break };
                 let running = self.running.iter().all(|(_, _, it)| it.source != due.source);
                 assert!(running, "{:?} is pulled twice at once", due.source);
-                self.running.push((self.now_ms + self.latency_ms, self.now_ms, due));
+                let feed = self.feeds.values().find(|it| it.id == due.source).unwrap();
+                let changes_ms = feed.change_ms * feed.pending.len() as u64;
+                let took_ms = self.latency_ms + feed.slow_ms + changes_ms;
+                self.running.push((self.now_ms + took_ms, self.now_ms, due));
             }
             let slot = self.running.len() < self.slots;
             let timer = self.schedule.poll_timeout(slot).unwrap_or(end_ms);

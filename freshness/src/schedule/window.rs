@@ -2,6 +2,8 @@
 //!
 //! Sans-I/O.
 
+use std::num::NonZeroU8;
+
 /// Milliseconds of an hour.
 const HOUR_MS: u64 = 3_600_000;
 
@@ -13,30 +15,31 @@ const DAY_HOURS: u64 = 24;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
     start: u8,
-    end: u8,
+    end: NonZeroU8,
 }
 
 impl Window {
     /// Reads `START-END`, hours 0 to 24, not equal.
     pub fn parse(text: &str) -> Option<Self> {
         let (start, end) = text.split_once('-')?;
-        let (start, end) = (start.trim().parse().ok()?, end.trim().parse().ok()?);
-        (start < 24 && 0 < end && end <= 24 && start != end).then_some(Self { start, end })
+        let (start, end): (u8, NonZeroU8) = (start.trim().parse().ok()?, end.trim().parse().ok()?);
+        (start < 24 && end.get() <= 24 && start != end.get()).then_some(Self { start, end })
     }
 
-    /// Returns the earliest time not before `at_ms` (Unix milliseconds) that lies in the window.
+    /// Returns the earliest time not before `at_ms` (Unix milliseconds) that lies in the window; at the
+    /// end of time, that.
     pub fn admit(self, at_ms: u64) -> u64 {
         if self.contains(at_ms) {
             return at_ms;
         }
         let hours = at_ms / HOUR_MS;
         let ahead = (u64::from(self.start) + DAY_HOURS - hours % DAY_HOURS) % DAY_HOURS;
-        (hours + ahead) * HOUR_MS
+        (hours + ahead).saturating_mul(HOUR_MS)
     }
 
     fn contains(self, at_ms: u64) -> bool {
         let hour = at_ms / HOUR_MS % DAY_HOURS;
-        let (start, end) = (u64::from(self.start), u64::from(self.end));
+        let (start, end) = (u64::from(self.start), u64::from(self.end.get()));
         if start < end { start <= hour && hour < end } else { start <= hour || hour < end }
     }
 }

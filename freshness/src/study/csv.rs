@@ -151,7 +151,7 @@ impl Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::study::{Demand, Model, Settings, Study, predict};
+    use crate::study::{Demand, Settings, Study, Synchronization, predict};
 
     /// Two sources over eight days, one with a name that needs quotes.
     fn study() -> Study<&'static str> {
@@ -216,7 +216,7 @@ mod tests {
     #[test]
     fn predictions_have_both_sides() {
         let two = [Demand { latency: 60.0, frequency: 0.0 }; 2];
-        let row = predict(&two, Model::Uniform, 3_600.0, 1.0);
+        let row = predict(&two, Synchronization::Uniform, 3_600.0, 1.0);
         check(&predictions(&[row]), &["uniform,120,60,0", ""]);
     }
 }

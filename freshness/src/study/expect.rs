@@ -15,14 +15,16 @@
 //!   that changes is followed by [`rate`](crate::rate).
 //! * A source that never changed has no interval to learn; it is pulled at the acceptable latency.
 //! * An expected time that went by without an update moves on by whole intervals.
-//! * The interval is capped by the acceptable latency. Where that is shorter than the interval
+//! * The interval is capped by the acceptable latency, which is the longest interval. Where that is shorter than the interval
 //!   learned, best estimation asks as often as the uniform model does: only who knows the updates in
 //!   advance, as from [`Syndication`](super::Syndication), may stay away longer.
 //!
 //! Sans-I/O.
 
 use super::history::{History, Log};
-use super::model::{Bounds, INTERVAL_SECS_MAX, INTERVAL_SECS_MIN};
+pub use super::model::within;
+use super::model::{INTERVAL_SECS_MAX, INTERVAL_SECS_MIN};
+use crate::interval::Bounds;
 
 /// What was learned of one source's update interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -41,7 +43,11 @@ impl Estimate {
         let counted = history.interval_secs(log, until_secs)?;
         let interval = match log {
             Log::Changes => counted,
-            Log::Pulls => by_pulls(history).unwrap_or(counted),
+            Log::Pulls => {
+                let watched_secs = history.observed_secs as f64;
+                interval_of_pulls(watched_secs, history.samples, history.samples_changed)
+                    .unwrap_or(counted)
+            }
         };
         Some(Self {
             interval: interval.clamp(INTERVAL_SECS_MIN, INTERVAL_SECS_MAX),
@@ -64,21 +70,22 @@ impl Estimate {
 
     /// The interval to pull at, in seconds: the one learned, within the bounds.
     pub fn interval(&self, bounds: Bounds) -> f64 {
-        bounds.bring(self.interval)
+        within(self.interval, bounds)
     }
 }
 
 /// The interval from `now_secs` to a pull right after `next_secs`, when the next update is expected
 /// (both in Unix seconds), within the bounds, in seconds.
 pub fn interval_until(next_secs: i64, now_secs: i64, bounds: Bounds) -> f64 {
-    bounds.bring(next_secs as f64 - now_secs as f64)
+    within(next_secs as f64 - now_secs as f64, bounds)
 }
 
-/// The mean update interval in seconds by how many pulls brought something.
-fn by_pulls(history: &History) -> Option<f64> {
-    let (pulls, changed) = (history.samples as f64, history.samples_changed as f64);
+/// The mean update interval in seconds of a source that was watched for so many seconds by `pulls`, of
+/// which `changed` brought something; `None` while there is none.
+pub fn interval_of_pulls(watched_secs: f64, pulls: u64, changed: u64) -> Option<f64> {
+    let (pulls, changed) = (pulls as f64, changed.min(pulls) as f64);
     let updates_a_pull = -((pulls - changed + 0.5) / (pulls + 0.5)).ln();
-    let interval = history.observed_secs as f64 / pulls / updates_a_pull;
+    let interval = watched_secs / pulls / updates_a_pull;
     (interval.is_finite() && interval > 0.0).then_some(interval)
 }
 
@@ -131,7 +138,7 @@ mod tests {
     #[test]
     fn the_latency_caps_the_interval() {
         let estimate = Estimate { interval: 900.0, deviation: None, updated_secs: 0 };
-        let bounds = Bounds { interval_min: 10.0, latency: 600.0 };
+        let bounds = Bounds { interval_min: 10.0, interval_max: 600.0 };
         assert!((estimate.interval(bounds) - 600.0).abs() < 1e-12);
         assert!((interval_until(1_300, 1_000, bounds) - 300.0).abs() < 1e-12);
         assert!((interval_until(1_000, 1_300, bounds) - 10.0).abs() < 1e-12);

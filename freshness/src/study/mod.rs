@@ -33,7 +33,7 @@ pub use date::{AT_SECS_MAX, AT_SECS_MIN, Month};
 pub use expect::{Estimate, interval_until};
 pub use history::{Cost, History, Log, Moments, Settings, Status};
 pub use log::{Refused, Study};
-pub use model::{Bounds, Demand, Model, Prediction, predict};
+pub use model::{Demand, Prediction, Synchronization, predict};
 pub use report::{Class, ClassRow, MonthRow, Overall, Report, SourceMonth, SourceRow};
 pub use synchrony::Synchrony;
 pub use syndication::{Period, Syndication, SyndicationError};

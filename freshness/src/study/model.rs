@@ -16,12 +16,14 @@
 //!   a latency of a day, either model makes about a request a day and provider; with a latency of a
 //!   minute and hourly updates, the uniform one makes 60 times as many as the adaptive one.
 //! * Every source may have a latency of its own. The uniform model's one interval is then the least
-//!   of them; [`Model::Latency`] asks each source at its own.
-//! * [`Model::Cycle`] is the paper's harvester as it ran: one after the other, and again.
+//!   of them; [`Synchronization::Latency`] asks each source at its own.
+//! * [`Synchronization::Cycle`] is the paper's harvester as it ran: one after the other, and again.
 //! * No interval is below a floor (politeness), whatever the latency says; a source whose latency is
 //!   below the floor is not kept within it.
 //!
 //! Sans-I/O.
+
+use crate::interval::Bounds;
 
 /// Shortest interval that counts, in seconds: what is asked for below it becomes it.
 pub const INTERVAL_SECS_MIN: f64 = 0.001;
@@ -38,28 +40,17 @@ pub struct Demand {
     pub frequency: f64,
 }
 
-/// Bounds of one source's interval.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Bounds {
-    /// Shortest interval, in seconds (politeness).
-    pub interval_min: f64,
-    /// Acceptable latency, in seconds: the longest interval, unless `interval_min` is longer.
-    pub latency: f64,
-}
-
-impl Bounds {
-    /// Brings an interval in seconds within the bounds. What is no number becomes the latency; a
-    /// latency that is none is [`INTERVAL_SECS_MAX`]. The answer is finite and above 0.
-    pub fn bring(self, interval: f64) -> f64 {
-        let floor = seconds(self.interval_min, INTERVAL_SECS_MIN);
-        let latency = seconds(self.latency, INTERVAL_SECS_MAX).max(floor);
-        if interval.is_nan() { latency } else { interval.clamp(floor, latency) }
-    }
+/// Brings an interval in seconds within bounds. What is no number becomes the longest, and a longest that
+/// is none is [`INTERVAL_SECS_MAX`]. The answer is finite and above 0.
+pub fn within(interval: f64, bounds: Bounds) -> f64 {
+    let floor = seconds(bounds.interval_min, INTERVAL_SECS_MIN);
+    let longest = seconds(bounds.interval_max, INTERVAL_SECS_MAX).max(floor);
+    if interval.is_nan() { longest } else { interval.clamp(floor, longest) }
 }
 
 /// A synchronization policy.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Model {
+pub enum Synchronization {
     /// Every source at the least acceptable latency of all.
     Uniform,
     /// Every source at its own acceptable latency.
@@ -70,7 +61,7 @@ pub enum Model {
     Adaptive,
 }
 
-impl Model {
+impl Synchronization {
     /// Its name, as in the tables.
     pub fn name(self) -> &'static str {
         match self {
@@ -86,7 +77,7 @@ impl Model {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Prediction {
     /// The model.
-    pub model: Model,
+    pub model: Synchronization,
     /// Requests in the period on each data provider's side, in the order of the demands.
     pub requests: Vec<f64>,
     /// Requests in the period on the harvester's side: their sum.
@@ -101,17 +92,25 @@ pub struct Prediction {
 ///
 /// Every answer is finite: a latency that is not above 0 counts as the floor, one that is no number
 /// as [`INTERVAL_SECS_MAX`], a frequency or period below 0 or without a value as 0.
-pub fn predict(demands: &[Demand], model: Model, period: f64, interval_min: f64) -> Prediction {
+pub fn predict(
+    demands: &[Demand],
+    model: Synchronization,
+    period: f64,
+    interval_min: f64,
+) -> Prediction {
     let period = if period > 0.0 { period.min(INTERVAL_SECS_MAX) } else { 0.0 };
-    let own = |it: &Demand| Bounds { interval_min, latency: it.latency }.bring(it.latency);
+    let own = |it: &Demand| within(it.latency, Bounds { interval_min, interval_max: it.latency });
     let least = demands.iter().map(own).fold(INTERVAL_SECS_MAX, f64::min);
     let interval = |it: &Demand| match model {
-        Model::Uniform => least,
-        Model::Latency | Model::Adaptive => own(it),
-        Model::Cycle(secs) => Bounds { interval_min, latency: f64::NAN }.bring(secs),
+        Synchronization::Uniform => least,
+        Synchronization::Latency | Synchronization::Adaptive => own(it),
+        Synchronization::Cycle(secs) => {
+            within(secs, Bounds { interval_min, interval_max: f64::NAN })
+        }
     };
     // Right after each update, when there is time enough between two of them.
-    let follows = |it: &Demand| model == Model::Adaptive && it.frequency.max(0.0) * own(it) <= 1.0;
+    let follows =
+        |it: &Demand| model == Synchronization::Adaptive && it.frequency.max(0.0) * own(it) <= 1.0;
 
     let mut requests = Vec::with_capacity(demands.len());
     let mut late_share_max = 0.0_f64;
@@ -146,7 +145,7 @@ mod tests {
 
     /// Requests in an hour with a floor of 10 seconds, and the share that comes late.
     #[track_caller]
-    fn check(demands: &[Demand], model: Model, expected: &[f64], late: f64) {
+    fn check(demands: &[Demand], model: Synchronization, expected: &[f64], late: f64) {
         let found = predict(demands, model, HOUR, 10.0);
         assert_eq!(found.requests.len(), expected.len());
         for (found, expected) in found.requests.iter().zip(expected) {
@@ -159,28 +158,33 @@ mod tests {
     #[test]
     fn each_model_asks_as_often_as_it_must() {
         let two = [demand(60.0, 2.0 / HOUR), demand(600.0, 1.0)];
-        check(&two, Model::Uniform, &[60.0, 60.0], 0.0);
-        check(&two, Model::Latency, &[60.0, 6.0], 0.0);
-        check(&two, Model::Cycle(1_200.0), &[3.0, 3.0], 0.95);
-        check(&two, Model::Adaptive, &[2.0, 6.0], 0.0);
+        check(&two, Synchronization::Uniform, &[60.0, 60.0], 0.0);
+        check(&two, Synchronization::Latency, &[60.0, 6.0], 0.0);
+        check(&two, Synchronization::Cycle(1_200.0), &[3.0, 3.0], 0.95);
+        check(&two, Synchronization::Adaptive, &[2.0, 6.0], 0.0);
     }
 
     #[test]
     fn the_floor_comes_before_the_latency() {
         let hasty = [demand(1.0, 1.0)];
-        for model in [Model::Uniform, Model::Latency, Model::Cycle(0.0), Model::Adaptive] {
+        for model in [
+            Synchronization::Uniform,
+            Synchronization::Latency,
+            Synchronization::Cycle(0.0),
+            Synchronization::Adaptive,
+        ] {
             check(&hasty, model, &[360.0], 0.9);
         }
         // Updates are further apart than the floor: each is fetched at once.
-        check(&[demand(1.0, 0.01)], Model::Adaptive, &[36.0], 0.0);
+        check(&[demand(1.0, 0.01)], Synchronization::Adaptive, &[36.0], 0.0);
     }
 
     #[test]
     fn a_still_source_costs_the_adaptive_model_nothing() {
-        check(&[demand(60.0, 0.0)], Model::Adaptive, &[0.0], 0.0);
-        check(&[demand(60.0, f64::NAN)], Model::Adaptive, &[0.0], 0.0);
-        check(&[demand(60.0, 0.0)], Model::Uniform, &[60.0], 0.0);
-        check(&[], Model::Uniform, &[], 0.0);
+        check(&[demand(60.0, 0.0)], Synchronization::Adaptive, &[0.0], 0.0);
+        check(&[demand(60.0, f64::NAN)], Synchronization::Adaptive, &[0.0], 0.0);
+        check(&[demand(60.0, 0.0)], Synchronization::Uniform, &[60.0], 0.0);
+        check(&[], Synchronization::Uniform, &[], 0.0);
     }
 
     #[test]
@@ -194,7 +198,8 @@ mod tests {
             ((f64::NAN, 60.0), -1.0, INTERVAL_SECS_MIN),
             ((0.0, f64::NAN), f64::NAN, INTERVAL_SECS_MAX),
         ] {
-            let found = Bounds { interval_min: bounds.0, latency: bounds.1 }.bring(interval);
+            let (interval_min, interval_max) = bounds;
+            let found = within(interval, Bounds { interval_min, interval_max });
             assert!((found - expected).abs() < 1e-12, "{bounds:?} {interval}: {found}");
         }
     }
