@@ -134,7 +134,7 @@ proptest! {
             prop_assert!(learned.is_none_or(|it| it.interval.is_finite() && it.interval > 0.0));
         }
         for text in [csv::sources(&report.sources), csv::overall(&report.overall)] {
-            prop_assert!(text.lines().all(|line| line.split(',').count() == 16));
+            prop_assert!(text.lines().all(|line| line.split(',').count() == 19));
         }
     }
 
