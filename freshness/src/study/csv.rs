@@ -22,8 +22,8 @@ use super::report::{ClassRow, MonthRow, Overall, Report, SourceMonth, SourceRow}
 const DAY_SECS: f64 = 86_400.0;
 const SECOND_MS: f64 = 1_000.0;
 
-/// First column of the table of all.
-const SECTION: &str = "section";
+/// First columns of the table of all: what a line is of.
+const FIRST: [&str; 5] = ["section", "source", "month", "class", "model"];
 
 const SOURCES: &str = "source,class,updates,records,known_secs,last_update,secs_per_update,\
                        interval_mean_secs,interval_deviation_secs,interval_variation,\
@@ -53,7 +53,7 @@ pub fn report<K: Display>(report: &Report<K>, predictions: &[Prediction]) -> Str
             report.source_months.iter().map(source_month_line).collect(),
         ),
     ];
-    let mut columns = vec![SECTION];
+    let mut columns = FIRST.to_vec();
     for name in sections.iter().flat_map(|(_, columns, _)| columns.split(',')) {
         if !columns.contains(&name) {
             columns.push(name);
@@ -320,10 +320,10 @@ mod tests {
         let month = by_column(header, lines[1]);
         let expected = [
             ("section", "month"),
+            ("month", "1970-01"),
             ("updates", "4"),
             ("records", "16"),
             ("records_a_day", "2"),
-            ("month", "1970-01"),
         ];
         assert_eq!(month, expected);
         let model = by_column(header, lines[9]);
