@@ -1,9 +1,22 @@
 //! The log of pulls: who was pulled when, what it brought and what it cost, for studies of it later.
 //!
-//! `DATA/pulls/` holds text files of one line a pull ([`line`](mod@line)), made for `awk` and
-//! spreadsheets as much as for `harvest freshness report`. They are only ever appended to; at
-//! [`FILE_BYTES_MAX`] the next one begins, and of more than [`FILES_MAX`] the oldest goes. Names are
-//! numbered, so that they sort by when they were begun even where the clock was set back.
+//! `DATA/pulls/` holds text files of one line a pull, made for `awk` and spreadsheets as much as for
+//! `harvest freshness report`: fields between tabs, after a first line that names the format, its
+//! version and the columns ([`HEADER`]).
+//!
+//! | column | is |
+//! |---|---|
+//! | `ended_ms` | when the pull ended, in Unix milliseconds |
+//! | `source` | the source's name in the settings |
+//! | `kind` | `delta`, `snapshot` or `failed` |
+//! | `changes` | updates and deletes that it brought |
+//! | `elements` | live objects at the source, as it said; empty if it did not |
+//! | `bytes` | bytes of the bodies, compressed as they came |
+//! | `took_ms` | how long it took, in milliseconds |
+//!
+//! Files are only ever appended to; at [`FILE_BYTES_MAX`] the next one begins, and of more than
+//! [`FILES_MAX`] the oldest goes. Names are numbered, so that they sort by when they were begun even
+//! where the clock was set back.
 //!
 //! Nothing is synced: a power cut may take the last few lines. A line that was cut off is skipped by
 //! the reader and taken away before the next one is written.

@@ -1,15 +1,5 @@
 //! A line of the log of pulls: one pull, its fields between tabs.
 //!
-//! | column | is |
-//! |---|---|
-//! | `ended_ms` | when the pull ended, in Unix milliseconds |
-//! | `source` | the source's name in the settings |
-//! | `kind` | `delta`, `snapshot` or `failed` |
-//! | `changes` | updates and deletes that it brought |
-//! | `elements` | live objects at the source, as it said; empty if it did not |
-//! | `bytes` | bytes of the bodies, compressed as they came |
-//! | `took_ms` | how long it took, in milliseconds |
-//!
 //! Sans-I/O.
 
 use std::fmt;
