@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 
+use freshness::study::history::Traffic;
 use freshness::study::{
     AT_SECS_MAX, AT_SECS_MIN, Bounds, Demand, Estimate, Log, Model, Period, Settings, Study,
     Syndication, csv, interval_until, predict,
@@ -114,6 +115,8 @@ proptest! {
             prop_assert_eq!(study.handle(source, at, records).is_ok(), inside);
             if inside {
                 taken.insert(source);
+                let traffic = Traffic { requests_failed: 1, bytes: records, took_ms: records };
+                prop_assert_eq!(study.handle_traffic(source, traffic), Ok(()));
             }
         }
         let report = study.report(until);
@@ -136,6 +139,12 @@ proptest! {
         for text in [csv::sources(&report.sources), csv::overall(&report.overall)] {
             prop_assert!(text.lines().all(|line| line.split(',').count() == 19));
         }
+        let text = csv::report(&report, &[]);
+        let columns = text.lines().next().unwrap().split(',').count();
+        prop_assert!(text.lines().all(|line| line.split(',').count() == columns));
+        let rows = 1 + report.months.len() + report.classes.len() + report.sources.len()
+            + report.source_months.len();
+        prop_assert_eq!(text.lines().count(), 1 + rows);
     }
 
     /// An evenly spaced log is measured for what it is.

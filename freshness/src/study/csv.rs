@@ -13,6 +13,7 @@
 //! Sans-I/O.
 
 use std::fmt::Display;
+use std::iter;
 
 use super::date::date_time;
 use super::history::{Cost, Traffic};
@@ -41,16 +42,17 @@ const PREDICTIONS: &str = "model,requests_predicted,requests_predicted_per_sourc
 /// All tables as one. The sections are `total`, `month`, `class`, `model` (the predictions), `source`
 /// and `source_month`, in this order; the columns, those of the functions below.
 pub fn report<K: Display>(report: &Report<K>, predictions: &[Prediction]) -> String {
-    let sections = [
-        ("total", OVERALL, vec![overall_line(&report.overall)]),
-        ("month", MONTHS, report.months.iter().map(month_line).collect()),
-        ("class", CLASSES, report.classes.iter().map(class_line).collect()),
-        ("model", PREDICTIONS, predictions.iter().map(prediction_line).collect()),
-        ("source", SOURCES, report.sources.iter().map(source_line).collect()),
+    type Lines<'a> = Box<dyn Iterator<Item = Line> + 'a>;
+    let sections: [(&str, &str, Lines<'_>); 6] = [
+        ("total", OVERALL, Box::new(iter::once_with(|| overall_line(&report.overall)))),
+        ("month", MONTHS, Box::new(report.months.iter().map(month_line))),
+        ("class", CLASSES, Box::new(report.classes.iter().map(class_line))),
+        ("model", PREDICTIONS, Box::new(predictions.iter().map(prediction_line))),
+        ("source", SOURCES, Box::new(report.sources.iter().map(source_line))),
         (
             "source_month",
             SOURCE_MONTHS,
-            report.source_months.iter().map(source_month_line).collect(),
+            Box::new(report.source_months.iter().map(source_month_line)),
         ),
     ];
     let mut columns = FIRST.to_vec();
@@ -60,14 +62,13 @@ pub fn report<K: Display>(report: &Report<K>, predictions: &[Prediction]) -> Str
         }
     }
     let mut text = columns.join(",") + END;
-    let mut fields = vec![""; columns.len()];
-    for (section, names, lines) in &sections {
+    for (section, names, lines) in sections {
         let places: Vec<Option<usize>> =
             names.split(',').map(|name| columns.iter().position(|it| *it == name)).collect();
         for Line(line) in lines {
-            fields.fill("");
+            let mut fields = vec![""; columns.len()];
             fields[0] = section;
-            for (place, field) in places.iter().zip(line) {
+            for (place, field) in places.iter().zip(&line) {
                 if let Some(place) = place {
                     fields[*place] = field;
                 }
