@@ -18,6 +18,7 @@ mod memory;
 pub mod metrics;
 pub mod page;
 mod pipeline;
+pub mod pull_log;
 pub mod query;
 pub mod rank;
 pub mod schedule;

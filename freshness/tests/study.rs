@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 
 use freshness::interval::Bounds;
+use freshness::study::history::Traffic;
 use freshness::study::{
     AT_SECS_MAX, AT_SECS_MIN, Demand, Estimate, Log, Period, Settings, Study, Synchronization,
     Syndication, csv, interval_until, predict,
@@ -115,6 +116,8 @@ proptest! {
             prop_assert_eq!(study.handle(source, at, records).is_ok(), inside);
             if inside {
                 taken.insert(source);
+                let traffic = Traffic { requests_failed: 1, bytes: records, took_ms: records };
+                prop_assert_eq!(study.handle_traffic(source, traffic), Ok(()));
             }
         }
         let report = study.report(until);
@@ -135,8 +138,14 @@ proptest! {
             prop_assert!(learned.is_none_or(|it| it.interval.is_finite() && it.interval > 0.0));
         }
         for text in [csv::sources(&report.sources), csv::overall(&report.overall)] {
-            prop_assert!(text.lines().all(|line| line.split(',').count() == 16));
+            prop_assert!(text.lines().all(|line| line.split(',').count() == 19));
         }
+        let text = csv::report(&report, &[]);
+        let columns = text.lines().next().unwrap().split(',').count();
+        prop_assert!(text.lines().all(|line| line.split(',').count() == columns));
+        let rows = 1 + report.months.len() + report.classes.len() + report.sources.len()
+            + report.source_months.len();
+        prop_assert_eq!(text.lines().count(), 1 + rows);
     }
 
     /// An evenly spaced log is measured for what it is.

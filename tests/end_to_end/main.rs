@@ -4,6 +4,7 @@
 
 mod daemons;
 mod harness;
+mod report;
 mod shell;
 mod soak;
 mod takedown;

@@ -92,8 +92,9 @@ pub(super) fn days_of_month(year: i64, month: i64) -> i64 {
     to_days(next_year, next, 1) - to_days(year, month, 1)
 }
 
-/// `2000-01-01T12:00:00Z`; times outside the range of four-digit years are brought to its ends.
-pub(super) fn date_time(at_secs: i64) -> String {
+/// `2000-01-01T12:00:00Z`, of a time in Unix seconds; one outside the range of four-digit years is
+/// brought to its ends.
+pub fn date_time(at_secs: i64) -> String {
     let at = at_secs.clamp(AT_SECS_MIN, AT_SECS_MAX);
     let (year, month, day) = from_days(at.div_euclid(DAY_SECS));
     let secs = at.rem_euclid(DAY_SECS);
@@ -102,8 +103,8 @@ pub(super) fn date_time(at_secs: i64) -> String {
 }
 
 /// Reads a date, or a date and a time with or without seconds, fraction (dropped) and zone (UTC
-/// when there is none). `None` when it is no such thing, or outside the years 1 to 9999.
-pub(super) fn parse_date_time(text: &str) -> Option<i64> {
+/// when there is none), as Unix seconds. `None` when it is no such thing, or outside the years 1 to 9999.
+pub fn parse_date_time(text: &str) -> Option<i64> {
     let (date, time) = match text.split_once('T') {
         Some((date, time)) => (date, Some(time)),
         None => (text, None),

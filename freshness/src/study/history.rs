@@ -21,7 +21,8 @@
 //! * The first observation brings everything there is. It starts the clock and is no update.
 //! * Of a source that was pulled it is only known that it changed somewhere between two pulls: the
 //!   later one counts as the time of the update, and its freshness in between as a half.
-//! * A pull counts as one request, however many pages it took.
+//! * A pull counts as one request, however many pages it took. What else it cost ([`Traffic`]) is
+//!   counted where it is known; one that failed observes nothing.
 //! * The mean interval of the table is taken between updates, and so does not see that a source has
 //!   been silent since. [`History::interval_secs`] is the paper's other reckoning, "changed so many
 //!   times in so many months", and does.
@@ -90,6 +91,28 @@ impl Cost {
             requests: self.requests.saturating_add(other.requests),
             requests_empty: self.requests_empty.saturating_add(other.requests_empty),
             records: self.records.saturating_add(other.records),
+        }
+    }
+}
+
+/// What pulls cost besides requests and records, as their caller counted it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// Requests that failed; they are not among those of [`Cost`].
+    pub requests_failed: u64,
+    /// Bytes that were sent.
+    pub bytes: u64,
+    /// Time that the requests took, in milliseconds.
+    pub took_ms: u64,
+}
+
+impl Traffic {
+    /// The traffic of both, up to the largest number there is.
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            requests_failed: self.requests_failed.saturating_add(other.requests_failed),
+            bytes: self.bytes.saturating_add(other.bytes),
+            took_ms: self.took_ms.saturating_add(other.took_ms),
         }
     }
 }

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use super::date::{AT_SECS_MAX, AT_SECS_MIN, Month};
-use super::history::{History, Settings, Status};
+use super::history::{History, Settings, Status, Traffic};
 
 /// Most sources of one study; more are refused.
 pub const SOURCES_MAX: usize = 1_000_000;
@@ -28,7 +28,7 @@ pub const MONTHS_MAX: usize = 1_200;
 pub const SOURCE_MONTHS_MAX: usize = 120;
 
 /// Most bytes that a source takes, without its key and its months.
-pub const SOURCE_BYTES_MAX: usize = 176;
+pub const SOURCE_BYTES_MAX: usize = 200;
 
 /// Why an observation was not taken in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +62,7 @@ pub(super) struct MonthCount {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Kept {
     pub(super) history: History,
+    pub(super) traffic: Traffic,
     /// In ascending order.
     pub(super) months: Vec<MonthCount>,
 }
@@ -96,10 +97,7 @@ impl<K: Ord> Study<K> {
         if !(AT_SECS_MIN..=AT_SECS_MAX).contains(&at_secs) {
             return Err(Refused::Time);
         }
-        if self.kept.len() >= SOURCES_MAX && !self.kept.contains_key(&source) {
-            return Err(Refused::Sources);
-        }
-        let kept = self.kept.entry(source).or_default();
+        let kept = kept_of(&mut self.kept, source)?;
         let before = kept.history.updates;
         let status = kept.history.handle(at_secs, records, self.settings);
         if status == Status::Changed {
@@ -109,6 +107,18 @@ impl<K: Ord> Study<K> {
             add(&mut kept.months, one, self.settings.source_months_max.min(SOURCE_MONTHS_MAX));
         }
         Ok(status)
+    }
+
+    /// Counts what a request to `source` cost, whether it failed or is handed to
+    /// [`handle`](Self::handle) too. A source of which nothing else is known has a row all the same.
+    ///
+    /// # Errors
+    ///
+    /// [`Refused::Sources`].
+    pub fn handle_traffic(&mut self, source: K, traffic: Traffic) -> Result<(), Refused> {
+        let kept = kept_of(&mut self.kept, source)?;
+        kept.traffic = kept.traffic.plus(traffic);
+        Ok(())
     }
 
     /// The next observation of `source` brings everything there is.
@@ -132,6 +142,14 @@ impl<K: Ord> Study<K> {
     pub fn histories(&self) -> impl Iterator<Item = (&K, &History)> {
         self.kept.iter().map(|(source, kept)| (source, &kept.history))
     }
+}
+
+/// What is kept of a source, which may be a new one.
+fn kept_of<K: Ord>(kept: &mut BTreeMap<K, Kept>, source: K) -> Result<&mut Kept, Refused> {
+    if kept.len() >= SOURCES_MAX && !kept.contains_key(&source) {
+        return Err(Refused::Sources);
+    }
+    Ok(kept.entry(source).or_default())
 }
 
 /// Adds to the month's count. Of more than `months_max` months, the oldest goes.
@@ -193,6 +211,27 @@ mod tests {
         assert_eq!(study.handle("a", AT_SECS_MIN - 1, 1), Err(Refused::Time));
         assert!(study.history(&"a").is_none());
         assert_eq!(study.handle("a", AT_SECS_MAX, 1), Ok(Status::Started));
+    }
+
+    #[test]
+    fn traffic_is_counted_without_an_observation() {
+        let mut study = Study::new(Settings::default());
+        let failed = Traffic { requests_failed: 1, bytes: 0, took_ms: 30 };
+        let pulled = Traffic { requests_failed: 0, bytes: 500, took_ms: 70 };
+        for traffic in [failed, pulled, failed] {
+            study.handle_traffic("a", traffic).unwrap();
+        }
+        study.handle("b", at(3), 1).unwrap();
+        study.handle("b", at(3) + 10 * 86_400, 20).unwrap();
+        let report = study.report(at(4));
+        let found: Vec<(&str, u64, Traffic)> =
+            report.sources.iter().map(|it| (it.source, it.known_secs, it.traffic)).collect();
+        let sum = Traffic { requests_failed: 2, bytes: 500, took_ms: 130 };
+        assert_eq!(found, [("b", 10 * 86_400, Traffic::default()), ("a", 0, sum)]);
+        assert_eq!(report.overall.traffic, sum);
+        // The log begins with the first observation, not with what failed.
+        let a_day = report.months[0].record_rate * 86_400.0;
+        assert!((a_day - 2.0).abs() < 1e-9, "{a_day}");
     }
 
     #[test]

@@ -20,7 +20,7 @@
 //! Sans-I/O.
 
 pub mod csv;
-mod date;
+pub mod date;
 pub mod expect;
 pub mod history;
 pub mod log;

@@ -15,8 +15,8 @@
 //! Sans-I/O.
 
 use super::date::Month;
-use super::history::{Cost, History, Log, Moments, Settings};
-use super::log::{MonthCount, Study};
+use super::history::{Cost, History, Log, Moments, Settings, Traffic};
+use super::log::{Kept, MonthCount, Study};
 use super::model::Demand;
 use super::synchrony::of_provider;
 
@@ -112,6 +112,8 @@ pub struct SourceRow<K> {
     pub freshness: Option<f64>,
     /// Update cost on the data provider's side.
     pub cost: Cost,
+    /// The rest of what it cost there, where it was counted ([`Study::handle_traffic`]).
+    pub traffic: Traffic,
 }
 
 impl<K> SourceRow<K> {
@@ -131,6 +133,7 @@ impl<K> SourceRow<K> {
             intervals: history.intervals,
             freshness: if log == Log::Pulls { history.freshness() } else { None },
             cost: history.cost,
+            traffic: Traffic::default(),
         }
     }
 }
@@ -195,6 +198,8 @@ pub struct Overall {
     pub freshness: Option<f64>,
     /// Update cost on the harvester's side.
     pub cost: Cost,
+    /// The rest of what it cost there, where it was counted.
+    pub traffic: Traffic,
 }
 
 impl Overall {
@@ -210,6 +215,7 @@ impl Overall {
             all.intervals = all.intervals.plus(row.intervals);
             row.intervals.mean().into_iter().for_each(|mean| all.means.handle(mean));
             all.cost = all.cost.plus(row.cost);
+            all.traffic = all.traffic.plus(row.traffic);
         }
         if all.known_secs > 0 {
             all.frequency = Some(all.updates as f64 / all.known_secs as f64);
@@ -263,18 +269,22 @@ impl<K: Ord + Clone> Study<K> {
 
     fn source_rows(&self, until: i64) -> Vec<SourceRow<K>> {
         let log = self.settings().log;
-        let mut rows: Vec<_> = self
-            .histories()
-            .map(|(source, history)| SourceRow::new(source.clone(), history, log, until))
-            .collect();
+        let row = |(source, kept): (&K, &Kept)| SourceRow {
+            traffic: kept.traffic,
+            ..SourceRow::new(source.clone(), &kept.history, log, until)
+        };
+        let mut rows: Vec<_> = self.kept.iter().map(row).collect();
         let interval = |row: &SourceRow<K>| row.interval_secs.unwrap_or(f64::INFINITY);
         rows.sort_by(|a, b| interval(a).total_cmp(&interval(b)));
         rows
     }
 
     fn month_rows(&self, until: i64) -> Vec<MonthRow> {
-        let first = self.histories().map(|(_, it)| it.first_secs).min().unwrap_or(0);
-        let last = self.histories().map(|(_, it)| end(it, self.settings(), until)).max();
+        // One that is known by its traffic alone was never observed.
+        let observed =
+            || self.histories().map(|(_, it)| it).filter(|it| **it != History::default());
+        let first = observed().map(|it| it.first_secs).min().unwrap_or(0);
+        let last = observed().map(|it| end(it, self.settings(), until)).max();
         let seen = Seen { first, last: last.unwrap_or(0), settings: self.settings() };
         self.months.iter().map(|it| seen.row(*it)).collect()
     }

@@ -1,5 +1,6 @@
-//! `harvest freshness`: the experiments on when to pull whom.
+//! `harvest freshness`: the experiments on when to pull whom, and the study of how sources change.
 
+mod report;
 mod simulate;
 
 use std::fs;
@@ -10,6 +11,7 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use clap::Subcommand;
 
+use report::Report;
 use simulate::Simulate;
 
 /// Where a FILE stands for standard output.
@@ -21,16 +23,34 @@ const STANDARD_OUTPUT: &str = "-";
   harvest freshness simulate --figure adly3
   harvest freshness simulate --figure adly6 --svg adly6.svg
   harvest freshness simulate --figure adly6 --engine event --repos 100 --theta 0.9
-  harvest freshness simulate --figure adly3 --mix 90:0:0:10 --theta 0.9,0.99 --cp 10 --csv")]
+  harvest freshness simulate --figure adly3 --mix 90:0:0:10 --theta 0.9,0.99 --cp 10 --csv
+  harvest freshness report -c broker.toml
+  harvest freshness report --pulls DATA/pulls --csv report.csv --svg report.svg")]
 pub(crate) enum Command {
     /// Compute a figure of Adly's paper from its equations, or play it.
     Simulate(Simulate),
+    /// Study how often sources really change and what it costs to follow them, from the log of pulls that
+    /// a broker keeps, or from a log of changes.
+    #[command(
+        after_help = "Without --csv and --svg, tables for a person are printed. Rates and predicted \
+requests are a day,
+intervals from update to update; models: uniform asks every source at the least latency of all,
+latency each at its own, adaptive right after each update, but no more than once in a latency.
+
+Examples:
+  harvest freshness report -c broker.toml
+  harvest freshness report -c broker.toml --since 2026-01-01 --granularity 86400 --all
+  harvest freshness report --pulls /var/lib/harvest/broker/pulls --csv report.csv --svg report.svg
+  harvest freshness report --trace releases.tsv --latency 3600"
+    )]
+    Report(Report),
 }
 
 /// Does what the command says.
 pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Simulate(asked) => simulate::run(&asked),
+        Command::Report(asked) => report::run(&asked),
     }
 }
 

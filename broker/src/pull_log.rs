@@ -1,0 +1,80 @@
+//! The log of pulls: who was pulled when, what it brought and what it cost, for studies of it later.
+//!
+//! `DATA/pulls/` holds text files of one line a pull, made for `awk` and spreadsheets as much as for
+//! `harvest freshness report`: fields between tabs, after a first line that names the format, its
+//! version and the columns ([`HEADER`]).
+//!
+//! | column | is |
+//! |---|---|
+//! | `ended_ms` | when the pull ended, in Unix milliseconds |
+//! | `source` | the source's name in the settings |
+//! | `kind` | `delta`, `snapshot` or `failed` |
+//! | `changes` | updates and deletes that it brought |
+//! | `elements` | live objects at the source, as it said; empty if it did not |
+//! | `bytes` | bytes of the bodies, compressed as they came |
+//! | `took_ms` | how long it took, in milliseconds |
+//!
+//! Files are only ever appended to; at [`FILE_BYTES_MAX`] the next one begins, and of more than
+//! [`FILES_MAX`] the oldest goes. Names are numbered, so that they sort by when they were begun even
+//! where the clock was set back.
+//!
+//! Nothing is synced: a power cut may take the last few lines. A line that was cut off is skipped by
+//! the reader and taken away before the next one is written.
+//!
+//! Source: Liu §4 (a log of daily harvests, studied afterwards).
+
+mod line;
+mod read;
+mod write;
+
+pub use self::line::{HEADER, LINE_BYTES_MAX, Outcome, Problem, Pull};
+pub use self::read::{Malformed, PullLogReader, Trouble, read};
+pub use self::write::PullLog;
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Name of the log's folder in the broker's.
+pub const FOLDER: &str = "pulls";
+
+/// Length at which a file of the log is ended, in bytes.
+pub const FILE_BYTES_MAX: u64 = 16 << 20;
+
+/// Files of the log; of more than these, the oldest goes.
+pub const FILES_MAX: usize = 8;
+
+/// What a file's name begins and ends with, around its number.
+const AFFIXES: (&str, &str) = ("pulls-", ".tsv");
+
+/// Digits of a file's number: at a million pulls a minute they last for millennia.
+const DIGITS: usize = 10;
+
+/// The path of a numbered file of the log in `folder`.
+fn path(folder: &Path, number: u64) -> PathBuf {
+    let (before, after) = AFFIXES;
+    folder.join(format!("{before}{number:0DIGITS$}{after}"))
+}
+
+/// The numbers of the log's files in `folder`, ascending. What else is there is left alone.
+fn numbers(folder: &Path) -> io::Result<Vec<u64>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).map_err(|error| at(folder, &error))? {
+        let name = entry.map_err(|error| at(folder, &error))?.file_name();
+        let digits =
+            name.to_str().and_then(|it| it.strip_prefix(AFFIXES.0)?.strip_suffix(AFFIXES.1));
+        let digits =
+            digits.filter(|it| it.len() == DIGITS && it.bytes().all(|b| b.is_ascii_digit()));
+        found.extend(digits.and_then(|it| it.parse::<u64>().ok()));
+    }
+    found.sort_unstable();
+    Ok(found)
+}
+
+/// The same error, with the path that it is about.
+fn at(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,224 @@
+//! A line of the log of pulls: one pull, its fields between tabs.
+//!
+//! Sans-I/O.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::config::NAME_BYTES_MAX;
+
+/// First line of every file of the log, without its line break: format, version and columns.
+pub const HEADER: &str =
+    "#harvest-pulls-1 ended_ms\tsource\tkind\tchanges\telements\tbytes\ttook_ms";
+
+/// Longest line, in bytes, without its line break: a name, five numbers, a kind and the tabs.
+pub const LINE_BYTES_MAX: usize = 512;
+
+/// What came of a pull.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The changes since the last one.
+    Delta,
+    /// All that there is.
+    Snapshot,
+    /// Nothing: the source did not answer, or not as it should.
+    Failed,
+}
+
+impl Outcome {
+    const ALL: [Self; 3] = [Self::Delta, Self::Snapshot, Self::Failed];
+
+    /// Its name in the log.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Delta => "delta",
+            Self::Snapshot => "snapshot",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// A pull that has ended. Written and read as a line of the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pull {
+    /// When it ended, in Unix milliseconds.
+    pub ended_ms: u64,
+    /// The source's name: 1 to [`NAME_BYTES_MAX`] bytes without control characters.
+    pub source: String,
+    /// What came of it.
+    pub outcome: Outcome,
+    /// Updates and deletes that it brought.
+    pub changes: u64,
+    /// Live objects at the source, as it said.
+    pub elements: Option<u64>,
+    /// Bytes of the bodies, compressed as they came.
+    pub bytes: u64,
+    /// How long it took, in milliseconds.
+    pub took_ms: u64,
+}
+
+impl Pull {
+    /// Whether its source can be named in a line; the settings accept no other name.
+    pub fn is_sound(&self) -> bool {
+        is_name(&self.source)
+    }
+}
+
+/// What is wrong with a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Problem {
+    /// It has fewer or more than seven fields.
+    Fields,
+    /// The field of this column is no whole number.
+    Number(&'static str),
+    /// This is no name of a source.
+    Source,
+    /// The kind is none of the three.
+    Kind,
+    /// It is longer than [`LINE_BYTES_MAX`].
+    Long,
+    /// It is not UTF-8.
+    Utf8,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Fields => f.write_str("not seven fields between tabs"),
+            Self::Number(column) => write!(f, "no whole number in the column {column}"),
+            Self::Source => f.write_str("no name of a source in the second column"),
+            Self::Kind => f.write_str("neither delta nor snapshot nor failed in the third column"),
+            Self::Long => write!(f, "longer than {LINE_BYTES_MAX} bytes"),
+            Self::Utf8 => f.write_str("not UTF-8"),
+        }
+    }
+}
+
+impl std::error::Error for Problem {}
+
+/// The line, without its line break.
+impl fmt::Display for Pull {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { ended_ms, source, outcome, changes, elements, bytes, took_ms } = self;
+        write!(f, "{ended_ms}\t{source}\t{}\t{changes}\t", outcome.name())?;
+        if let Some(elements) = elements {
+            write!(f, "{elements}")?;
+        }
+        write!(f, "\t{bytes}\t{took_ms}")
+    }
+}
+
+impl FromStr for Pull {
+    type Err = Problem;
+
+    /// Reads a line, without its line break.
+    fn from_str(line: &str) -> Result<Self, Problem> {
+        let mut fields = line.split('\t');
+        let mut next = || fields.next().ok_or(Problem::Fields);
+        let [ended_ms, source, kind, changes, elements, bytes, took_ms] =
+            [next()?, next()?, next()?, next()?, next()?, next()?, next()?];
+        if fields.next().is_some() {
+            return Err(Problem::Fields);
+        }
+        if !is_name(source) {
+            return Err(Problem::Source);
+        }
+        let named = Outcome::ALL.into_iter().find(|it| it.name() == kind);
+        Ok(Self {
+            ended_ms: number(ended_ms, "ended_ms")?,
+            source: source.to_owned(),
+            outcome: named.ok_or(Problem::Kind)?,
+            changes: number(changes, "changes")?,
+            elements: (!elements.is_empty()).then(|| number(elements, "elements")).transpose()?,
+            bytes: number(bytes, "bytes")?,
+            took_ms: number(took_ms, "took_ms")?,
+        })
+    }
+}
+
+fn is_name(text: &str) -> bool {
+    !text.is_empty() && text.len() <= NAME_BYTES_MAX && !text.contains(char::is_control)
+}
+
+fn number(text: &str, column: &'static str) -> Result<u64, Problem> {
+    // `parse` would also take a sign.
+    let digits = text.bytes().all(|byte| byte.is_ascii_digit());
+    digits.then(|| text.parse().ok()).flatten().ok_or(Problem::Number(column))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(line: &str, expected: Problem) {
+        assert_eq!(line.parse::<Pull>(), Err(expected), "{line:?}");
+    }
+
+    #[test]
+    fn a_line_is_a_pull() {
+        let line = "1700000000123\tdocs é\tdelta\t3\t1200\t4096\t250";
+        let pull = Pull {
+            ended_ms: 1_700_000_000_123,
+            source: "docs é".to_owned(),
+            outcome: Outcome::Delta,
+            changes: 3,
+            elements: Some(1_200),
+            bytes: 4_096,
+            took_ms: 250,
+        };
+        assert_eq!(line.parse(), Ok(pull.clone()));
+        assert_eq!(pull.to_string(), line);
+        let failed = Pull { outcome: Outcome::Failed, elements: None, ..pull };
+        assert_eq!(failed.to_string(), "1700000000123\tdocs é\tfailed\t3\t\t4096\t250");
+    }
+
+    #[test]
+    fn what_is_no_pull_is_named() {
+        check("", Problem::Fields);
+        check("1\ta\tdelta\t1\t1\t1", Problem::Fields);
+        check("1\ta\tdelta\t1\t1\t1\t1\t", Problem::Fields);
+        check("+1\ta\tdelta\t1\t1\t1\t1", Problem::Number("ended_ms"));
+        check("1\ta\tdelta\t\t1\t1\t1", Problem::Number("changes"));
+        check("1\ta\tdelta\t1\t-\t1\t1", Problem::Number("elements"));
+        check("1\ta\tdelta\t1\t1\t18446744073709551616\t1", Problem::Number("bytes"));
+        check("1\ta\tdelta\t1\t1\t1\t1\r", Problem::Number("took_ms"));
+        check("1\t\tdelta\t1\t1\t1\t1", Problem::Source);
+        check("1\ta\u{85}\tdelta\t1\t1\t1\t1", Problem::Source);
+        check(&format!("1\t{}\tdelta\t1\t1\t1\t1", "n".repeat(201)), Problem::Source);
+        check("1\ta\tDelta\t1\t1\t1\t1", Problem::Kind);
+        check(HEADER, Problem::Number("ended_ms"));
+    }
+
+    #[test]
+    fn the_header_names_every_column() {
+        let (format, columns) = HEADER.split_once(' ').unwrap();
+        assert_eq!(format, "#harvest-pulls-1");
+        assert_eq!(columns.split('\t').count(), 7);
+    }
+
+    proptest! {
+        #[test]
+        fn a_pull_survives_its_line(
+            (ended_ms, changes, bytes, took_ms) in any::<(u64, u64, u64, u64)>(),
+            elements in any::<Option<u64>>(), source in "\\PC{1,50}|[a-z \\\\\"#]{1,200}",
+            outcome in prop::sample::select(Outcome::ALL.to_vec()),
+        ) {
+            let pull = Pull { ended_ms, source, outcome, changes, elements, bytes, took_ms };
+            prop_assume!(pull.is_sound());
+            let line = pull.to_string();
+            prop_assert!(line.len() <= LINE_BYTES_MAX && !line.contains(['\n', '\r']));
+            prop_assert_eq!(line.parse(), Ok(pull));
+        }
+
+        #[test]
+        fn any_text_is_a_pull_or_a_problem(text in "[0-9a\t\r]{0,40}|([0-9]{0,3}\t|delta\t){0,9}|\\PC{0,60}") {
+            if let Ok(pull) = text.parse::<Pull>() {
+                prop_assert!(pull.is_sound());
+                prop_assert_eq!(pull.to_string().parse(), Ok(pull));
+            }
+        }
+    }
+}

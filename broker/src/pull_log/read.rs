@@ -1,0 +1,214 @@
+//! Reads the log of pulls, also while it is written.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read as _};
+use std::path::{Path, PathBuf};
+
+use super::{HEADER, LINE_BYTES_MAX, Problem, Pull, numbers, path};
+
+/// Bytes read from a file at once.
+const BUFFER_BYTES: usize = 64 * 1024;
+
+/// What in the log cannot be read, and where. The rest can.
+#[derive(Debug)]
+pub struct Malformed {
+    /// The file.
+    pub path: PathBuf,
+    /// The line, from 1.
+    pub line: u64,
+    /// What is wrong.
+    pub trouble: Trouble,
+}
+
+/// What is wrong with a place in the log.
+#[derive(Debug)]
+pub enum Trouble {
+    /// The line is no pull.
+    Line(Problem),
+    /// The file does not begin as one of this version: it is left out.
+    Header,
+    /// The file cannot be read from here on.
+    Read(io::Error),
+}
+
+impl fmt::Display for Malformed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: ", self.path.display(), self.line)?;
+        match &self.trouble {
+            Trouble::Line(problem) => problem.fmt(f),
+            Trouble::Header => {
+                f.write_str("the file does not begin as a log of pulls of this version does")
+            }
+            Trouble::Read(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for Malformed {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match &self.trouble {
+            Trouble::Read(error) => Some(error),
+            Trouble::Line(problem) => Some(problem),
+            Trouble::Header => None,
+        }
+    }
+}
+
+/// Reads the log in `folder`, oldest pull first; holds one buffer in memory, however long the log.
+///
+/// Files that are not the log's are left alone; a last line without its end, which may be being
+/// written, is skipped; so is a file that is dropped meanwhile.
+///
+/// # Errors
+///
+/// The folder cannot be read; of kind `NotFound` while there is no log. The error names it.
+pub fn read(folder: &Path) -> io::Result<PullLogReader> {
+    let paths: VecDeque<_> = numbers(folder)?.into_iter().map(|it| path(folder, it)).collect();
+    let length = |path: &PathBuf| path.metadata().map_or(0, |it| it.len());
+    let bytes = paths.iter().map(length).sum();
+    Ok(PullLogReader { paths, bytes, bytes_read: 0, open: None })
+}
+
+/// Reads the log of pulls; see [`read`].
+#[derive(Debug)]
+pub struct PullLogReader {
+    /// Files to come.
+    paths: VecDeque<PathBuf>,
+    bytes: u64,
+    bytes_read: u64,
+    open: Option<Lines<BufReader<File>>>,
+}
+
+impl PullLogReader {
+    /// Length of the log when its reading began, in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// How much of it has been read, in bytes.
+    pub fn bytes_read(&self) -> u64 {
+        self.bytes_read
+    }
+}
+
+impl Iterator for PullLogReader {
+    type Item = Result<Pull, Malformed>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if let Some(lines) = &mut self.open {
+                let before = lines.bytes_read;
+                let item = lines.next();
+                self.bytes_read += lines.bytes_read - before;
+                if item.is_some() {
+                    return item;
+                }
+                self.open = None;
+            }
+            let path = self.paths.pop_front()?;
+            match File::open(&path) {
+                Ok(file) => {
+                    let file = BufReader::with_capacity(BUFFER_BYTES, file);
+                    self.open = Some(Lines::new(file, path));
+                }
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => {
+                    return Some(Err(Malformed { path, line: 1, trouble: Trouble::Read(error) }));
+                }
+            }
+        }
+    }
+}
+
+/// The pulls of one file.
+#[derive(Debug)]
+pub(super) struct Lines<R> {
+    from: R,
+    path: PathBuf,
+    /// Lines read.
+    line: u64,
+    bytes_read: u64,
+    buffer: Vec<u8>,
+    done: bool,
+}
+
+/// What is in the buffer after a read.
+enum Read {
+    /// A whole line, without its end.
+    Line,
+    /// The beginning of a line that is too long.
+    Long,
+    /// Nothing, or a line without its end.
+    End,
+}
+
+impl<R: BufRead> Lines<R> {
+    pub(super) fn new(from: R, path: PathBuf) -> Self {
+        Self { from, path, line: 0, bytes_read: 0, buffer: Vec::new(), done: false }
+    }
+
+    /// Reads a line into the buffer.
+    fn fill(&mut self) -> io::Result<Read> {
+        let mut is_long = false;
+        loop {
+            self.buffer.clear();
+            // With the line's end, in either form.
+            let room = LINE_BYTES_MAX as u64 + 2;
+            let count = (&mut self.from).take(room).read_until(b'\n', &mut self.buffer)?;
+            self.bytes_read += count as u64;
+            if self.buffer.pop_if(|last| *last == b'\n').is_none() {
+                if (count as u64) < room {
+                    return Ok(Read::End);
+                }
+                is_long = true;
+                continue;
+            }
+            self.line += 1;
+            // From an editor on another system.
+            self.buffer.pop_if(|last| *last == b'\r');
+            let is_long = is_long || LINE_BYTES_MAX < self.buffer.len();
+            return Ok(if is_long { Read::Long } else { Read::Line });
+        }
+    }
+
+    fn malformed(&self, line: u64, trouble: Trouble) -> Option<Result<Pull, Malformed>> {
+        Some(Err(Malformed { path: self.path.clone(), line, trouble }))
+    }
+}
+
+impl<R: BufRead> Iterator for Lines<R> {
+    type Item = Result<Pull, Malformed>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while !self.done {
+            let problem = match self.fill() {
+                Err(error) => {
+                    self.done = true;
+                    return self.malformed(self.line + 1, Trouble::Read(error));
+                }
+                Ok(Read::End) => {
+                    self.done = true;
+                    return None;
+                }
+                Ok(_) if self.line == 1 && self.buffer != HEADER.as_bytes() => {
+                    self.done = true;
+                    return self.malformed(1, Trouble::Header);
+                }
+                Ok(Read::Line) => match std::str::from_utf8(&self.buffer) {
+                    // The header, and what somebody noted down.
+                    Ok(text) if text.starts_with('#') => continue,
+                    Ok(text) => match text.parse() {
+                        Ok(pull) => return Some(Ok(pull)),
+                        Err(problem) => problem,
+                    },
+                    Err(_) => Problem::Utf8,
+                },
+                Ok(Read::Long) => Problem::Long,
+            };
+            return self.malformed(self.line, Trouble::Line(problem));
+        }
+        None
+    }
+}

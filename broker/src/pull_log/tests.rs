@@ -1,0 +1,221 @@
+//! What is in the log after anything that can happen to it.
+
+use std::fs;
+use std::path::Path;
+
+use proptest::prelude::*;
+
+use super::read::Lines;
+use super::*;
+
+fn pull(nth: u64) -> Pull {
+    Pull {
+        ended_ms: 1_700_000_000_000 + nth,
+        source: format!("source {}", nth % 3),
+        outcome: Outcome::Delta,
+        changes: nth,
+        elements: nth.is_multiple_of(2).then_some(nth),
+        bytes: 10 * nth,
+        took_ms: 7,
+    }
+}
+
+fn append(folder: &Path, pulls: impl IntoIterator<Item = u64>) {
+    let mut log = PullLog::open(folder).unwrap();
+    for nth in pulls {
+        log.append(&pull(nth)).unwrap();
+    }
+}
+
+/// Compares the pulls by their number, and what is malformed as text, without the folder.
+#[track_caller]
+fn check(folder: &Path, expected: &[u64], malformed: &[&str]) {
+    let (mut pulls, mut errors) = (Vec::new(), Vec::new());
+    for item in read(folder).unwrap() {
+        match item {
+            Ok(it) => pulls.push(it),
+            Err(it) => errors.push(it.to_string().replace(&format!("{}/", folder.display()), "")),
+        }
+    }
+    let expected: Vec<Pull> = expected.iter().copied().map(pull).collect();
+    assert_eq!((pulls, errors), (expected, malformed.iter().map(ToString::to_string).collect()));
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap();
+    let mut names: Vec<String> =
+        entries.map(|it| it.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn what_is_appended_is_read_after_a_restart_too() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("broker").join(FOLDER);
+    assert_eq!(read(&folder).unwrap_err().kind(), io::ErrorKind::NotFound);
+    PullLog::open(&folder).unwrap();
+    assert!(!folder.exists(), "the first line makes it");
+    append(&folder, 0..3);
+    append(&folder, 3..5);
+    check(&folder, &[0, 1, 2, 3, 4], &[]);
+    let text = fs::read_to_string(folder.join("pulls-0000000001.tsv")).unwrap();
+    let mut lines = text.lines();
+    assert_eq!(lines.next(), Some(HEADER));
+    assert_eq!(lines.next(), Some("1700000000000\tsource 0\tdelta\t0\t0\t0\t7"));
+    assert_eq!(lines.next(), Some("1700000000001\tsource 1\tdelta\t1\t\t10\t7"));
+}
+
+#[test]
+fn a_line_that_is_cut_anywhere_is_gone_and_the_next_one_is_whole() {
+    let dir = tempfile::tempdir().unwrap();
+    append(dir.path(), 0..3);
+    let file = path(dir.path(), 1);
+    let whole = fs::read(&file).unwrap();
+    let last = whole.len() - pull(2).to_string().len() - 1;
+    for length in last..whole.len() {
+        fs::write(&file, &whole[..length]).unwrap();
+        check(dir.path(), &[0, 1], &[]);
+        append(dir.path(), [7]);
+        check(dir.path(), &[0, 1, 7], &[]);
+    }
+}
+
+#[test]
+fn a_file_that_is_cut_in_its_first_line_is_left_for_another() {
+    let dir = tempfile::tempdir().unwrap();
+    for length in 0..=HEADER.len() {
+        fs::write(path(dir.path(), 1), &HEADER[..length]).unwrap();
+        append(dir.path(), [7]);
+        check(dir.path(), &[7], &[]);
+        fs::remove_file(path(dir.path(), 2)).unwrap();
+    }
+}
+
+#[test]
+fn a_long_tail_without_an_end_is_taken_away() {
+    let dir = tempfile::tempdir().unwrap();
+    append(dir.path(), 0..2);
+    let file = path(dir.path(), 1);
+    let mut bytes = fs::read(&file).unwrap();
+    bytes.resize(bytes.len() + 20_000, 0);
+    fs::write(&file, &bytes).unwrap();
+    check(dir.path(), &[0, 1], &[]);
+    append(dir.path(), [2]);
+    check(dir.path(), &[0, 1, 2], &[]);
+}
+
+#[test]
+fn files_are_ended_and_the_oldest_goes() {
+    let dir = tempfile::tempdir().unwrap();
+    let line = pull(10).to_string().len() as u64 + 1;
+    let max = HEADER.len() as u64 + 1 + 3 * line;
+    let mut log = PullLog::with_file_bytes_max(dir.path().to_owned(), max).unwrap();
+    // All lines are equally long: three a file.
+    for nth in 10..10 + 3 * 9 + 1 {
+        log.append(&pull(10 + nth % 2)).unwrap();
+        if nth == 20 {
+            log = PullLog::with_file_bytes_max(dir.path().to_owned(), max).unwrap();
+        }
+    }
+    let files = names(dir.path());
+    assert_eq!(files.len(), FILES_MAX);
+    assert_eq!(files.first().unwrap(), "pulls-0000000003.tsv");
+    assert_eq!(files.last().unwrap(), "pulls-0000000010.tsv");
+    let reader = read(dir.path()).unwrap();
+    let lengths = files.iter().map(|it| fs::metadata(dir.path().join(it)).unwrap().len());
+    assert_eq!(reader.bytes(), lengths.sum::<u64>());
+    assert_eq!(reader.filter(Result::is_ok).count(), 3 * 7 + 1);
+}
+
+#[test]
+fn what_is_not_the_logs_is_left_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    append(dir.path(), 0..2);
+    for name in ["pulls-1.tsv", "pulls-0000000001.tsv~", "notes", "pulls-00000000x2.tsv"] {
+        fs::write(dir.path().join(name), "x\n").unwrap();
+    }
+    append(dir.path(), [2]);
+    check(dir.path(), &[0, 1, 2], &[]);
+    assert_eq!(names(dir.path()).len(), 5);
+}
+
+#[test]
+fn a_bad_line_is_named_and_left_out() {
+    let dir = tempfile::tempdir().unwrap();
+    append(dir.path(), 0..2);
+    let file = path(dir.path(), 1);
+    let mut bytes = fs::read(&file).unwrap();
+    bytes.extend(b"1\ta\n# noted by hand\n\xff\t\n\0\0\n");
+    bytes.extend([b"x".repeat(20_000), format!("\n{}\r\n", pull(2)).into_bytes()].concat());
+    fs::write(&file, bytes).unwrap();
+    append(dir.path(), [3]);
+    let expected = [
+        "pulls-0000000001.tsv:4: not seven fields between tabs",
+        "pulls-0000000001.tsv:6: not UTF-8",
+        "pulls-0000000001.tsv:7: not seven fields between tabs",
+        "pulls-0000000001.tsv:8: longer than 512 bytes",
+    ];
+    check(dir.path(), &[0, 1, 2, 3], &expected);
+}
+
+#[test]
+fn a_file_of_another_version_is_left_out_and_not_written_to() {
+    let dir = tempfile::tempdir().unwrap();
+    append(dir.path(), 0..1);
+    let other = HEADER.replace("pulls-1", "pulls-2") + "\n1\n";
+    fs::write(path(dir.path(), 2), &other).unwrap();
+    append(dir.path(), [1]);
+    assert_eq!(fs::read_to_string(path(dir.path(), 2)).unwrap(), other);
+    let said =
+        "pulls-0000000002.tsv:1: the file does not begin as a log of pulls of this version does";
+    check(dir.path(), &[0, 1], &[said]);
+}
+
+#[test]
+fn who_deletes_the_log_begins_anew() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join(FOLDER);
+    let mut log = PullLog::open(&folder).unwrap();
+    log.append(&pull(0)).unwrap();
+    fs::remove_dir_all(&folder).unwrap();
+    log.append(&pull(1)).unwrap();
+    check(&folder, &[1], &[]);
+}
+
+#[test]
+fn an_error_names_the_file_and_does_not_last() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join(FOLDER);
+    fs::write(&folder, "in the way").unwrap();
+    assert!(PullLog::open(&folder).unwrap_err().to_string().contains(folder.to_str().unwrap()));
+    fs::remove_file(&folder).unwrap();
+    let mut log = PullLog::open(&folder).unwrap();
+    fs::create_dir_all(path(&folder, 1)).unwrap();
+    let error = log.append(&pull(0)).unwrap_err();
+    assert!(error.to_string().contains("pulls-0000000001.tsv"), "{error}");
+    let found: Vec<_> = read(&folder).unwrap().collect();
+    assert!(matches!(found[..], [Err(Malformed { trouble: Trouble::Read(_), .. })]), "{found:?}");
+    fs::remove_dir(path(&folder, 1)).unwrap();
+    log.append(&pull(1)).unwrap();
+    let nameless = Pull { source: "a\tb".to_owned(), ..pull(2) };
+    assert_eq!(log.append(&nameless).unwrap_err().kind(), io::ErrorKind::InvalidInput);
+    log.append(&pull(3)).unwrap();
+    check(&folder, &[1, 3], &[]);
+}
+
+proptest! {
+    /// Whatever is in a file: no more items than lines, and each line that is whole is found.
+    #[test]
+    fn any_bytes_are_read(
+        before in prop::collection::vec(any::<u8>(), 0..700), nth in 0..99_u64,
+        after in prop::collection::vec(any::<u8>(), 0..20),
+    ) {
+        let line = pull(nth).to_string();
+        let bytes = [HEADER.as_bytes(), b"\n", &before, b"\n", line.as_bytes(), b"\n", &after].concat();
+        let lines = bytes.iter().filter(|it| **it == b'\n').count();
+        let found: Vec<_> = Lines::new(&bytes[..], PathBuf::new()).collect();
+        prop_assert!(found.len() < lines);
+        prop_assert!(found.iter().flatten().any(|it| *it == pull(nth)));
+    }
+}

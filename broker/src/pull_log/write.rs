@@ -1,0 +1,167 @@
+//! Writes the log of pulls.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::path::{Path, PathBuf};
+
+use super::{FILE_BYTES_MAX, FILES_MAX, HEADER, Pull, at, numbers, path};
+
+/// Bytes read at once in search of the end of the last whole line.
+const BLOCK_BYTES: u64 = 4_096;
+
+/// Writes the log of pulls. One at a time for each folder.
+///
+/// An error costs the line that was to be written and nothing else: the next one tries again from
+/// what is on the disk.
+#[derive(Debug)]
+pub struct PullLog {
+    folder: PathBuf,
+    file_bytes_max: u64,
+    /// `None` before the first line and after an error.
+    open: Option<Open>,
+}
+
+/// The file that is written to.
+#[derive(Debug)]
+struct Open {
+    file: File,
+    path: PathBuf,
+    number: u64,
+}
+
+impl PullLog {
+    /// Goes on with the log in `folder`, which need not be there yet: the folder and its files are made
+    /// for the first line. A last line that was cut off is taken away.
+    ///
+    /// # Errors
+    ///
+    /// The folder or its newest file cannot be read or written; the error names it.
+    pub fn open(folder: impl Into<PathBuf>) -> io::Result<Self> {
+        Self::with_file_bytes_max(folder.into(), FILE_BYTES_MAX)
+    }
+
+    /// The same with smaller files.
+    pub(super) fn with_file_bytes_max(folder: PathBuf, file_bytes_max: u64) -> io::Result<Self> {
+        let mut log = Self { folder, file_bytes_max, open: None };
+        match log.go_on() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(log),
+            Err(error) => Err(error),
+            Ok(open) => {
+                log.open = open;
+                Ok(log)
+            }
+        }
+    }
+
+    /// Writes a line. A short write to the end of a file, without a sync; what it waits for is the
+    /// system's cache and, each [`FILE_BYTES_MAX`], the making of a file.
+    ///
+    /// # Errors
+    ///
+    /// The name of the source cannot stand in a line ([`Pull::is_sound`]), or the disk is full or gone;
+    /// the error names the file. The line is not in the log then, nor is a part of it, and the next one
+    /// can be handed in.
+    pub fn append(&mut self, pull: &Pull) -> io::Result<()> {
+        if !pull.is_sound() {
+            let message = format!("{:?} is no name for a source", pull.source);
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+        }
+        let line = format!("{pull}\n");
+        let mut open = match self.open.take() {
+            // Whoever deleted the file wants to begin anew.
+            Some(open) if open.path.exists() => Some(open),
+            Some(_) | None => self.go_on().or_else(none_if_not_found)?,
+        };
+        if let Some(full) = open.take_if(|it| it.is_full(line.len(), self.file_bytes_max)) {
+            open = Some(self.begin(full.number.saturating_add(1))?);
+        }
+        let mut open = match open {
+            Some(open) => open,
+            None => self.begin(1)?,
+        };
+        open.write(line.as_bytes())?;
+        self.open = Some(open);
+        Ok(())
+    }
+
+    /// Takes up the newest file, if there is one that can be gone on with.
+    fn go_on(&self) -> io::Result<Option<Open>> {
+        let Some(number) = numbers(&self.folder)?.pop() else { return Ok(None) };
+        let path = path(&self.folder, number);
+        let (file, sound) = cut_to_whole_lines(&path).map_err(|error| at(&path, &error))?;
+        let open = Open { file, path, number };
+        if sound { Ok(Some(open)) } else { self.begin(number.saturating_add(1)).map(Some) }
+    }
+
+    /// Begins a file, and then drops the oldest for it.
+    fn begin(&self, number: u64) -> io::Result<Open> {
+        fs::create_dir_all(&self.folder).map_err(|error| at(&self.folder, &error))?;
+        let path = path(&self.folder, number);
+        let file = OpenOptions::new().append(true).create_new(true).open(&path);
+        let mut open = Open { file: file.map_err(|error| at(&path, &error))?, path, number };
+        if let Err(error) = open.write(format!("{HEADER}\n").as_bytes()) {
+            // Or a full disk would be tried with more and more files.
+            let _ = fs::remove_file(&open.path);
+            return Err(error);
+        }
+        let there = numbers(&self.folder)?;
+        let surplus = there.len().saturating_sub(FILES_MAX);
+        for oldest in there.into_iter().take(surplus) {
+            let path = super::path(&self.folder, oldest);
+            fs::remove_file(&path).map_err(|error| at(&path, &error))?;
+        }
+        Ok(open)
+    }
+}
+
+impl Open {
+    /// Whether a line of so many bytes would make the file too long.
+    fn is_full(&self, bytes: usize, max: u64) -> bool {
+        let there = self.file.metadata().map_or(u64::MAX, |it| it.len());
+        max < there.saturating_add(bytes as u64)
+    }
+
+    /// Writes all of it, or none as far as that can be had.
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let before = self.file.metadata().map_err(|error| at(&self.path, &error))?.len();
+        self.file.write_all(bytes).map_err(|error| {
+            // If this fails too, the next opening does it.
+            let _ = self.file.set_len(before);
+            at(&self.path, &error)
+        })
+    }
+}
+
+/// Opens a file of the log and takes away what comes after its last line break; false if it does not
+/// begin as a file of this version does.
+fn cut_to_whole_lines(path: &Path) -> io::Result<(File, bool)> {
+    let mut file = OpenOptions::new().read(true).append(true).open(path)?;
+    let mut head = Vec::new();
+    (&mut file).take(HEADER.len() as u64 + 1).read_to_end(&mut head)?;
+    if head.strip_suffix(b"\n") != Some(HEADER.as_bytes()) {
+        return Ok((file, false));
+    }
+    let length = file.metadata()?.len();
+    let mut end = length;
+    let mut block = Vec::new();
+    // Found in the header at the latest.
+    let whole = loop {
+        let start = end.saturating_sub(BLOCK_BYTES);
+        file.seek(SeekFrom::Start(start))?;
+        block.clear();
+        (&mut file).take(end - start).read_to_end(&mut block)?;
+        match block.iter().rposition(|byte| *byte == b'\n') {
+            Some(at) => break start + at as u64 + 1,
+            None if start == 0 => break 0,
+            None => end = start,
+        }
+    };
+    if whole < length {
+        file.set_len(whole)?;
+    }
+    Ok((file, true))
+}
+
+fn none_if_not_found(error: io::Error) -> io::Result<Option<Open>> {
+    if error.kind() == io::ErrorKind::NotFound { Ok(None) } else { Err(error) }
+}

@@ -1,0 +1,89 @@
+//! How fresh a broker keeps its index, as an administrator sees and changes it.
+
+use std::fs;
+
+use crate::daemons::{broker_settings, gatherer_site};
+use crate::harness::{Running, ask, harvest, run, run_ok, texts, wait_for_total, write};
+
+/// Another policy is shown before it is applied; applied, it stands in the settings file beside the
+/// comments that were there, and the running broker goes by it.
+#[test]
+fn a_policy_is_tried_and_then_applied() {
+    let site = gatherer_site();
+    let settings = broker_settings(site.folder.path(), &[(&site.gatherer_url, false)]);
+    let settings = settings.replace("theta = 0.9\n", "theta = 0.9 # by the board\n");
+    let path = write(site.folder.path(), "broker.toml", &settings);
+    let file = path.to_str().unwrap();
+    let mut broker = Running::start(harvest(["broker", "run", "-c", file]));
+    let page = broker.search_url();
+    wait_for_total(&page, "orchard", 1);
+
+    let shown = run_ok(["broker", "tune", "-c", file, "--theta", "0.95"]);
+    for part in ["theta = 0.9 ", "theta = 0.95", "pulls an hour", "freshness, expected"] {
+        assert!(shown.contains(part), "{part} is not in\n{shown}");
+    }
+    assert_eq!(fs::read_to_string(&path).unwrap(), settings, "shown, not applied");
+
+    let applied = run_ok(["broker", "tune", "-c", file, "--theta", "0.95", "--apply"]);
+    assert!(applied.contains("is changed, and taken over"), "{applied}");
+    let expected = settings.replace("theta = 0.9 #", "theta = 0.95 #");
+    assert_eq!(fs::read_to_string(&path).unwrap(), expected);
+    let status = run_ok(["broker", "status", "-c", file]);
+    assert!(status.contains("oap for freshness 0.95: "), "{status}");
+
+    run_ok(["broker", "tune", "-c", file, "--interval", "2 h", "--apply"]);
+    let text = fs::read_to_string(&path).unwrap();
+    assert!(
+        text.contains("policy = \"fixed\"\n") && text.contains("interval = \"2 h\"\n"),
+        "{text}"
+    );
+    assert!(run_ok(["broker", "status", "-c", file]).contains("fixed: "));
+
+    for (args, expected) in [
+        (["--theta", "1.5"], "theta"),
+        (["--interval", "soon"], "interval is a time"),
+        (["--policy", "best"], "best"),
+    ] {
+        let output = run(["broker", "tune", "-c", file, "--apply"].iter().chain(&args));
+        let (_, err) = texts(&output);
+        assert!(!output.status.success() && err.contains(expected), "{args:?}: {err}");
+    }
+    assert_eq!(fs::read_to_string(&path).unwrap(), text, "nothing that is refused is written");
+    assert!(broker.stop("TERM").success());
+}
+
+/// The admin listener's pages: `/` leads to the page of freshness; it is read without a token.
+#[test]
+fn the_page_of_freshness_is_at_the_root_of_the_administration() {
+    let site = gatherer_site();
+    let settings = broker_settings(site.folder.path(), &[(&site.gatherer_url, false)]);
+    let path = write(site.folder.path(), "broker.toml", settings);
+    let file = path.to_str().unwrap();
+    let mut broker = Running::start(harvest(["broker", "run", "-c", file]));
+    let page = broker.search_url();
+    wait_for_total(&page, "orchard", 1);
+    let status: serde_json::Value =
+        serde_json::from_str(&run_ok(["broker", "status", "-c", file, "--json"])).unwrap();
+    let admin = format!("http://{}/", status["admin_listen"].as_str().unwrap());
+
+    let (code, head, _) = ask("GET", &admin, &[]);
+    assert_eq!(code, 303, "{head}");
+    // One pull says nothing of how fast a source changes; the next do.
+    let planned = || {
+        let (_, _, body) = ask("GET", &format!("{admin}freshness?format=json"), &[]);
+        serde_json::from_slice::<serde_json::Value>(&body).unwrap()["sources_planned"].clone()
+    };
+    while planned() != 1 {
+        run_ok(["broker", "pull", "-c", file]);
+    }
+    let (code, _, body) = ask("GET", &format!("{admin}freshness?theta=0.95"), &[]);
+    let html = String::from_utf8(body).unwrap();
+    assert_eq!(code, 200, "{html}");
+    assert!(html.contains("<svg") && html.contains("0.95"), "{html}");
+    let (code, _, body) = ask("GET", &format!("{admin}freshness?format=json&theta=0.95"), &[]);
+    let json: serde_json::Value = serde_json::from_slice(&body).unwrap();
+    assert_eq!((code, &json["preview"]["aim"][1]), (200, &serde_json::json!(0.95)));
+    let (code, _, _) = ask("GET", &format!("{admin}freshness?theta=2"), &[]);
+    assert_eq!(code, 400);
+    assert!(broker.stop("TERM").success());
+}
