@@ -74,6 +74,7 @@ fn a_preview_is_eq_3() {
     near(view.pulls_per_hour, now.iter().map(|it| 3_600.0 / it).sum());
     near(preview.pulls_per_hour, 2.0 * view.pulls_per_hour);
     near(preview.expected_freshness, 0.95);
+    near(view.expected_freshness, 0.9);
     assert_eq!((preview.sooner, preview.later, preview.same), (2, 0, 0));
     assert_eq!((preview.outcome, view.outcome), ("met", "met"));
     assert_eq!(view.today, Spot { pulls_per_hour: view.pulls_per_hour, freshness: 0.893 });
