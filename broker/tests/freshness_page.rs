@@ -102,7 +102,7 @@ async fn the_page_says_what_the_status_says_and_what_would_become_of_it() {
 
     let page = site.page("freshness?interval=2+s").await;
     assert!(page.contains("<svg ") && page.contains("(policy fixed)"), "{page}");
-    assert!(page.contains("interval = &quot;2 s&quot;\n# without theta"), "{page}");
+    assert!(page.contains("interval = &quot;2 s&quot;\n# and without the line theta"), "{page}");
     assert!(page.contains("<dd>3<span>2 with a known rate</span></dd>"), "{page}");
     assert!(page.contains("failure") && page.contains("127.0.0.1:9"), "{page}");
     // Neither sources nor parameters can bring markup.

@@ -268,7 +268,7 @@ fn lines(now: Freshness, then: Freshness) -> String {
     };
     let (old, new) = (Aim::of(now).field().name(), aim.field().name());
     let policy = then.policy.name();
-    let remove = if old == new { String::new() } else { format!("# without {old}\n") };
+    let remove = if old == new { String::new() } else { format!("# and without the line {old}\n") };
     format!("[freshness]\npolicy = \"{policy}\"\n{new} = {value}\n{remove}")
 }
 

@@ -165,17 +165,17 @@ fn the_lines_for_the_settings_file_are_what_was_previewed() {
     check(
         oap,
         "price=1000",
-        "[freshness]\npolicy = \"combined_cost\"\nprice = 1000.0\n# without theta\n",
+        "[freshness]\npolicy = \"combined_cost\"\nprice = 1000.0\n# and without the line theta\n",
     );
     check(
         oap,
         "price=1e9&utm",
-        "[freshness]\npolicy = \"combined_cost\"\nprice = 1000000000.0\n# without theta\n",
+        "[freshness]\npolicy = \"combined_cost\"\nprice = 1000000000.0\n# and without the line theta\n",
     );
     check(
         PolicyName::Budget,
         "interval=90+min",
-        "[freshness]\npolicy = \"fixed\"\ninterval = \"90 min\"\n# without pulls_per_hour\n",
+        "[freshness]\npolicy = \"fixed\"\ninterval = \"90 min\"\n# and without the line pulls_per_hour\n",
     );
 }
 
