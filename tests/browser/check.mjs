@@ -1,9 +1,10 @@
 // Looks at a running broker with a browser: accessibility in light and dark, the keyboard alone, no
 // script, narrow screens.
 //
-//   node check.mjs BASE          for example http://127.0.0.1:8501/
+//   node check.mjs BASE ADMIN    for example http://127.0.0.1:8501/ http://127.0.0.1:9501/
 //
-// The broker must have at least three objects. Prints one line a check; exits 1 if one failed, 2 if the
+// The broker at BASE must have at least three objects; the one whose admin listener is ADMIN may be
+// another, and must have a source that answers. Prints one line a check; exits 1 if one failed, 2 if the
 // browser or the broker cannot be reached. CHROMIUM names another browser than /usr/bin/chromium.
 
 import { readFileSync } from "node:fs";
@@ -12,8 +13,9 @@ import { chromium } from "playwright-core";
 
 const axeSource = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const base = process.argv[2];
-if (!base) {
-  console.error("usage: node check.mjs BASE");
+const admin = process.argv[3];
+if (!base || !admin) {
+  console.error("usage: node check.mjs BASE ADMIN");
   process.exit(2);
 }
 
@@ -43,6 +45,18 @@ async function check(what, run) {
   } catch (error) {
     report(what, [String(error.message ?? error).split("\n").slice(0, 6).join(" | ")]);
   }
+}
+
+const freshness = (query = "") => new URL(`freshness${query}`, admin).href;
+
+/** Waits until the rate of a source is known: until then there is nothing to plan. */
+async function planned() {
+  for (const end = Date.now() + WAIT_MS_MAX; Date.now() < end; ) {
+    const response = await fetch(freshness("?format=json"));
+    if (0 < (await response.json()).sources_planned) return;
+    await new Promise((done) => setTimeout(done, 100));
+  }
+  throw new Error(`no source of ${admin} has a known rate`);
 }
 
 const address = (path) => new URL(path, base).href;
@@ -82,6 +96,11 @@ async function kinds(browser) {
     ["a missing page", "no/such/page", 404],
     ["a missing object", "object?oid=0%3Ax", 404],
     ["an object", summary, 200],
+    ["freshness", freshness(), 200],
+    ["freshness, previewed", freshness("?theta=0.95"), 200],
+    ["freshness, another policy previewed", freshness("?price=100"), 200],
+    ["freshness, a bad aim", freshness("?theta=2&interval=x"), 400],
+    ["a missing page of the admin", new URL("no/such/page", admin).href, 404],
   ];
 }
 
@@ -174,8 +193,8 @@ async function tabStops(page) {
       const box = it.getBoundingClientRect();
       const kinds = {
         skip: ".skip", brand: ".brand", box: "input[type=search]", search: ".search button", help: ".help summary",
-        facet: ".facets a", chip: ".chips a", sort: "select", sortButton: ".sort button", hit: ".hits h3 a",
-        summary: ".meta a", page: ".pages a", foot: "footer a",
+        facet: ".facets a", chip: ".chips a", sort: ".sort select", sortButton: ".sort button", hit: ".hits h3 a",
+        summary: ".meta a", page: ".pages a", foot: "footer a", chart: ".chart-box", slider: "input[type=range]", policy: "#policy",
       };
       const kind = Object.keys(kinds).find((kind) => it.matches(kinds[kind])) ?? it.outerHTML.slice(0, 80);
       return { kind, marked: style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 2, seen: box.width > 0 && box.height > 0 };
@@ -270,8 +289,60 @@ async function withoutScript(browser) {
     }));
 }
 
+async function freshnessByHand(browser) {
+  const told = (page) => page.locator("#preview").innerText();
+  await check("freshness, keyboard: the slider is moved and previewed", () =>
+    withPage(browser, {}, async (page) => {
+      await page.goto(freshness());
+      await page.locator("#theta").focus();
+      const before = Number(await page.inputValue("#theta"));
+      for (let i = 0; i < 10; i += 1) await page.keyboard.press("ArrowRight");
+      // Past the policy to the button.
+      await page.keyboard.press("Tab");
+      await page.keyboard.press("Tab");
+      await page.keyboard.press("Enter");
+      await page.waitForURL(/theta=/);
+      const [chosen, shown] = [Number(new URL(page.url()).searchParams.get("theta")), await told(page)];
+      const problems = Math.abs(chosen - before - 0.01) < 1e-6 ? [] : [`${before} became ${chosen}`];
+      if (!shown.includes(`θ = ${chosen}`)) problems.push(`not in words: ${shown}`);
+      if (Number(await page.inputValue("#theta")) !== chosen) problems.push("the slider went back");
+      return problems;
+    }));
+  await check("freshness, keyboard: Tab reaches chart, both sliders and the foot, all marked", () =>
+    withPage(browser, {}, async (page) => {
+      await page.goto(freshness("?price=100"));
+      return inOrder(await tabStops(page), ["skip", "brand", "chart", "slider", "policy", "slider", "foot"]);
+    }));
+  await check("freshness, no script: a link previews, sorting keeps it, other policies have forms", () =>
+    withPage(browser, { javaScriptEnabled: false }, async (page) => {
+      const problems = [];
+      await page.goto(admin);
+      await page.locator(".try .chips a", { hasText: "98" }).first().click();
+      await page.waitForURL(/theta=0.98/);
+      if (!(await told(page)).includes("θ = 0.98")) problems.push("the link previews nothing");
+      if (!(await page.locator(".lines").first().innerText()).includes("theta = 0.98")) problems.push("no settings");
+      await page.locator(".chips a", { hasText: "By name" }).click();
+      await page.waitForURL(/theta=0.98.*sort=name/);
+      await page.click(".try summary");
+      await page.fill("#pulls", "120");
+      await page.locator("#pulls").press("Enter");
+      await page.waitForURL(/pulls_per_hour=120/);
+      if (!(await told(page)).includes("120")) problems.push("the budget previews nothing");
+      await page.fill("#interval", "soon");
+      await page.locator("#interval").press("Enter");
+      await page.waitForURL(/interval=soon/);
+      if ((await page.inputValue("#interval")) !== "soon") problems.push("the text is gone");
+      const named = await page.getAttribute("#interval", "aria-describedby");
+      if (named !== "interval-wrong" || !(await page.locator("#interval-wrong").innerText())) {
+        problems.push("the field does not name the message");
+      }
+      return problems;
+    }));
+}
+
 let browser;
 try {
+  await planned();
   browser = await chromium.launch({
     executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
     args: ["--no-sandbox", "--disable-quic", "--disable-component-update", "--disable-background-networking"],
@@ -280,6 +351,7 @@ try {
   await looks(browser, pages);
   await keyboard(browser);
   await withoutScript(browser);
+  await freshnessByHand(browser);
 } catch (error) {
   console.error(`cannot look at ${base}: ${error.message}`);
   failures = -1;

@@ -17,6 +17,7 @@ use url::form_urlencoded;
 use web::failure::Wants;
 use web::settings::parse_duration;
 
+use super::words;
 use crate::config::{Freshness, PolicyName};
 
 /// Longest value of a parameter, in characters.
@@ -138,6 +139,7 @@ fn duration_written(secs: f64) -> String {
     let units = [(86_400.0, "days"), (3_600.0, "h"), (60.0, "min")];
     let whole = units.iter().find(|(unit, _)| *unit <= secs && secs % unit == 0.0);
     match whole {
+        Some((unit, "days")) if secs <= *unit => "1 day".to_owned(),
         Some((unit, name)) => format!("{} {name}", secs / unit),
         None => format!("{secs} s"),
     }
@@ -329,7 +331,8 @@ fn page(field: Field, value: &str) -> Result<usize, String> {
 fn number(field: Field, value: &str, max: f64, note: &str) -> Result<f64, String> {
     let number = value.parse::<f64>().ok().filter(|it| (0.0..=max).contains(it));
     // A minus before a zero would be written on.
-    let expected = || format!("{} is a number from 0 to {max}{note}", field.name());
+    let most = if max < 1_000.0 { max.to_string() } else { words::number(max) };
+    let expected = || format!("{} is a number from 0 to {most}{note}", field.name());
     number.map(|it| it + 0.0).ok_or_else(expected)
 }
 
@@ -343,6 +346,8 @@ fn power(exponent: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -385,7 +390,7 @@ mod tests {
             ("theta=NaN", Field::Theta, "number"),
             ("theta=inf", Field::Theta, "number"),
             ("theta=0.9&theta=0.8", Field::Theta, "twice"),
-            ("price=1e400", Field::Price, "number"),
+            ("price=1e400", Field::Price, "to 1,000,000,000"),
             ("price_power=10", Field::PricePower, "0 to 9"),
             ("pulls_per_hour=%F0%9F%92%A9", Field::PullsPerHour, "number"),
             ("interval=0+s", Field::Interval, "365 days"),
@@ -411,9 +416,10 @@ mod tests {
     fn lengths_of_time_are_written_as_settings_have_them() {
         for secs in [0.1, 1.0, 59.5, 60.0, 90.0, 5_400.0, 86_400.0, 129_600.0, 7.0 * 86_400.0] {
             let written = duration_written(secs);
-            assert_eq!(parse_duration(&written).unwrap().as_secs_f64(), secs, "{written}");
+            assert_eq!(parse_duration(&written), Some(Duration::from_secs_f64(secs)), "{written}");
         }
         assert_eq!(duration_written(129_600.0), "36 h");
+        assert_eq!(duration_written(86_400.0), "1 day");
     }
 
     proptest! {

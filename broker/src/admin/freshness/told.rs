@@ -10,6 +10,9 @@ use super::curve::{Curve, Spot};
 use super::view::{Preview, View};
 use super::words::{number, percent, span};
 
+/// How many more pulls than planned are worth a word, as a share of what is planned.
+const YOUNG_SHARE_MIN: f64 = 0.02;
+
 /// A figure, with what it is above it and its unit beneath.
 #[derive(Debug, Serialize)]
 pub(super) struct Card {
@@ -113,9 +116,22 @@ pub(super) fn notes(view: &View) -> Vec<String> {
     let mut notes = Vec::new();
     let total = grouped(view.sources_total as u64);
     if 0 < view.sources_planned {
-        let (fresh, load) = (view.expected_freshness, view.pulls_per_hour);
-        notes.extend(obstacle(view.outcome, view.policy, fresh, load));
-        notes.extend(too_many(load, view.pulls_per_hour_max));
+        let planned = &view.planned;
+        notes.extend(obstacle(
+            view.outcome,
+            view.policy,
+            planned.freshness,
+            planned.pulls_per_hour,
+        ));
+        notes.extend(too_many(view.pulls_per_hour, view.pulls_per_hour_max));
+        if (1.0 + YOUNG_SHARE_MIN) * planned.pulls_per_hour < view.pulls_per_hour {
+            notes.push(format!(
+                "Some sources are young: none is left alone for longer than it has been watched. In \
+                 time, {} pulls an hour will do, and keep {} fresh.",
+                number(planned.pulls_per_hour),
+                percent(planned.freshness)
+            ));
+        }
         let unplanned = view.sources_total.saturating_sub(view.sources_planned);
         if 0 < unplanned {
             notes.push(format!(
@@ -149,7 +165,8 @@ pub(super) fn preview_notes(view: &View, preview: &Preview) -> Vec<String> {
 fn obstacle(outcome: &str, policy: &str, freshness: f64, hourly: f64) -> Option<String> {
     let (fresh, hourly) = (percent(freshness), number(hourly));
     let shortest = "every source is at its shortest interval (interval_min)";
-    let longest = "every source is at its longest interval (interval_max)";
+    let longest = "every source is at its longest interval (interval_max, or with the \
+                   linear model until each object has changed once)";
     match (outcome, policy) {
         ("all_shortest", "budget") => Some(format!(
             "Within the bounds the budget cannot be spent: {shortest}, which takes {hourly} pulls an \

@@ -47,12 +47,14 @@ pub(super) struct View {
     pub(super) model: &'static str,
     /// What all sources were measured to be; `None` before a second pull.
     pub(super) measured_freshness: Option<f64>,
-    /// What the present intervals are expected to keep.
+    /// What the present intervals are expected to keep, of the sources whose rate is known.
     pub(super) expected_freshness: f64,
     /// `met`, `all_longest` or `all_shortest`: whether the aim can be met within the bounds.
     pub(super) outcome: &'static str,
-    /// By the present intervals, of the sources whose rate is known.
+    /// By the present intervals, of the same.
     pub(super) pulls_per_hour: f64,
+    /// What the plan keeps, and takes, once no source is too young to be left alone for so long.
+    pub(super) planned: Spot,
     /// The most that the cap lets begin.
     pub(super) pulls_per_hour_max: f64,
     pub(super) sources_total: usize,
@@ -130,6 +132,7 @@ impl View {
         let Present { settings, expected, measured, planned, sources } = present;
         let weighed: Vec<interval::Source> = planned.iter().map(|it| it.source).collect();
         let pulls_per_hour = planned.iter().map(|it| hourly(it.interval_secs)).sum();
+        let expected_freshness = overall(&planned, settings.model);
         let preview =
             asked.settings(settings).map(|then| Preview::new(settings, then, &planned, asked));
         let then = preview.as_ref().map_or(0.0, |it| it.expected_freshness);
@@ -140,15 +143,19 @@ impl View {
             aim: aim(settings),
             model: if model == Model::Poisson { "poisson" } else { "linear" },
             measured_freshness: measured,
-            expected_freshness: expected.freshness,
+            expected_freshness,
             outcome: outcome(expected.outcome),
             pulls_per_hour,
+            planned: Spot {
+                pulls_per_hour: expected.pulls * HOUR_SECS,
+                freshness: expected.freshness,
+            },
             pulls_per_hour_max: f64::from(settings.pulls_per_minute_max) * 60.0,
             sources_total: sources.len(),
             sources_planned: planned.len(),
             sources_followed: sources.iter().filter(|it| it.follow).count(),
-            curve: Curve::new(&weighed, model, expected.freshness.max(then)),
-            today: Spot { pulls_per_hour, freshness: measured.unwrap_or(expected.freshness) },
+            curve: Curve::new(&weighed, model, expected_freshness.max(then)),
+            today: Spot { pulls_per_hour, freshness: measured.unwrap_or(expected_freshness) },
             preview,
             list,
             sources: list.cut(sources),
@@ -226,6 +233,17 @@ fn kept(source: &interval::Source, interval_secs: f64, model: Model) -> f64 {
     (1.0 - stale).clamp(0.0, 1.0)
 }
 
+/// How fresh all are kept by their intervals, weighted; 1 when there is nothing.
+fn overall(planned: &[Planned], model: Model) -> f64 {
+    let (mut fresh, mut all) = (0.0, 0.0);
+    for it in planned {
+        let mass = it.source.weight * it.source.workload.elements.max(1) as f64;
+        fresh += mass * kept(&it.source, it.interval_secs, model);
+        all += mass;
+    }
+    if 0.0 < all { fresh / all } else { 1.0 }
+}
+
 fn outcome(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::Met => "met",
@@ -250,7 +268,7 @@ fn lines(now: Freshness, then: Freshness) -> String {
     };
     let (old, new) = (Aim::of(now).field().name(), aim.field().name());
     let policy = then.policy.name();
-    let remove = if old == new { String::new() } else { format!("# without {old}\n") };
+    let remove = if old == new { String::new() } else { format!("# and without the line {old}\n") };
     format!("[freshness]\npolicy = \"{policy}\"\n{new} = {value}\n{remove}")
 }
 

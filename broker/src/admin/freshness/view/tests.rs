@@ -74,6 +74,7 @@ fn a_preview_is_eq_3() {
     near(view.pulls_per_hour, now.iter().map(|it| 3_600.0 / it).sum());
     near(preview.pulls_per_hour, 2.0 * view.pulls_per_hour);
     near(preview.expected_freshness, 0.95);
+    near(view.expected_freshness, 0.9);
     assert_eq!((preview.sooner, preview.later, preview.same), (2, 0, 0));
     assert_eq!((preview.outcome, view.outcome), ("met", "met"));
     assert_eq!(view.today, Spot { pulls_per_hour: view.pulls_per_hour, freshness: 0.893 });
@@ -164,17 +165,17 @@ fn the_lines_for_the_settings_file_are_what_was_previewed() {
     check(
         oap,
         "price=1000",
-        "[freshness]\npolicy = \"combined_cost\"\nprice = 1000.0\n# without theta\n",
+        "[freshness]\npolicy = \"combined_cost\"\nprice = 1000.0\n# and without the line theta\n",
     );
     check(
         oap,
         "price=1e9&utm",
-        "[freshness]\npolicy = \"combined_cost\"\nprice = 1000000000.0\n# without theta\n",
+        "[freshness]\npolicy = \"combined_cost\"\nprice = 1000000000.0\n# and without the line theta\n",
     );
     check(
         PolicyName::Budget,
         "interval=90+min",
-        "[freshness]\npolicy = \"fixed\"\ninterval = \"90 min\"\n# without pulls_per_hour\n",
+        "[freshness]\npolicy = \"fixed\"\ninterval = \"90 min\"\n# and without the line pulls_per_hour\n",
     );
 }
 
