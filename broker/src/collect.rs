@@ -11,6 +11,7 @@ mod commands;
 mod notes;
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -31,6 +32,7 @@ use crate::failure::Failure;
 use crate::live::Live;
 use crate::metrics::Counters;
 use crate::pipeline::blocking;
+use crate::pull_log::{self, Pull, PullLog};
 use crate::schedule::{Due, Found, Schedule};
 use crate::source::Source;
 use crate::status::{LastPull, SourceStatus};
@@ -58,6 +60,7 @@ struct Inner {
     /// Guards against private addresses or not: a source's settings say which.
     client: Client,
     broker_id: String,
+    log: Mutex<Log>,
     state: Mutex<State>,
     /// The schedule has changed: look at it again.
     changed: Notify,
@@ -94,6 +97,7 @@ impl Collector {
             collection,
             client,
             broker_id: id.to_owned(),
+            log: Mutex::new(Log::open(config.data.join(pull_log::FOLDER))),
             patience: config.patience,
             state: Mutex::new(state),
             changed: Notify::new(),
@@ -186,6 +190,31 @@ struct Ended {
     took: Duration,
 }
 
+/// The log of pulls, as far as it can be written: a full disk keeps nobody from pulling.
+#[derive(Debug)]
+struct Log {
+    file: Option<PullLog>,
+    /// The last line could not be written, which has been said.
+    troubled: bool,
+}
+
+impl Log {
+    fn open(folder: PathBuf) -> Self {
+        let file = PullLog::open(folder).inspect_err(
+            |error| tracing::warn!(%error, "pulls are not logged until the next start"),
+        );
+        Self { file: file.ok(), troubled: false }
+    }
+
+    fn append(&mut self, pull: &Pull) {
+        let Some(outcome) = self.file.as_mut().map(|it| it.append(pull)) else { return };
+        let troubled = std::mem::replace(&mut self.troubled, outcome.is_err());
+        if let (Err(error), false) = (outcome, troubled) {
+            tracing::warn!(%error, "pulls are not logged for now");
+        }
+    }
+}
+
 impl Collector {
     /// Marks a source as being pulled; `None` if it is gone.
     fn begin(&self, name: &str) -> Option<(Source, Shutdown, bool)> {
@@ -202,6 +231,15 @@ impl Collector {
             Some(Ok(pulled)) => self.handle_pulled(ended, &pulled),
             Some(Err(error)) => {
                 let (failure, after) = (Failure::of(&error), retry_after(&error));
+                self.log(Pull {
+                    ended_ms: clock::now_ms(),
+                    source: name.clone(),
+                    outcome: pull_log::Outcome::Failed,
+                    changes: 0,
+                    elements: None,
+                    bytes: 0,
+                    took_ms: millis(ended.took),
+                });
                 self.handle_failure(name, failure, error.to_string(), after);
             }
             None => {
@@ -221,6 +259,10 @@ impl Collector {
         self.inner.changed.notify_one();
     }
 
+    fn log(&self, pull: Pull) {
+        self.inner.log.lock().unwrap_or_else(PoisonError::into_inner).append(&pull);
+    }
+
     fn handle_pulled(&self, ended: &Ended, pulled: &Summary) {
         let (name, now_ms) = (&ended.due.source, clock::now_ms());
         let full = pulled.kind == Kind::Snapshot;
@@ -237,6 +279,15 @@ impl Collector {
             source = name.as_str(), kind, changes = pulled.changes, bytes = pulled.bytes,
             took_ms = ended.took.as_millis(), version = %pulled.version, "pulled"
         );
+        self.log(Pull {
+            ended_ms: now_ms,
+            source: name.clone(),
+            outcome: if full { pull_log::Outcome::Snapshot } else { pull_log::Outcome::Delta },
+            changes: pulled.changes,
+            elements: Some(pulled.objects),
+            bytes: pulled.bytes,
+            took_ms: millis(ended.took),
+        });
         let mut state = self.state();
         state.schedule.handle_pull(name, found, now_ms);
         state.counters.handle_pull(pulled);
@@ -316,6 +367,10 @@ impl Collector {
         }
         state
     }
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Returns the client of a source's feed.

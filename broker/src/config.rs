@@ -27,6 +27,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use ::freshness::schedule::Window;
+use ::freshness::study::{Syndication, SyndicationError};
 use net::client::Timeouts;
 use url::Url;
 use web::settings::{Document, Mistake, Table};
@@ -185,6 +186,7 @@ fn read_source(table: &Table<'_>) -> Option<Source> {
     let (interval_min, interval_max) = (seconds("interval_min"), seconds("interval_max"));
     let latency = table.float("latency_seconds", 0.1..=LATENCY_SECS_MAX);
     let weight = table.float("weight", 0.0..=WEIGHT_MAX);
+    let syndication = read_syndication(&table.table("syndication"));
     let url = table.base_url("url");
     if !table.require("url", "\"http://host:8500/\"") {
         return None;
@@ -201,6 +203,7 @@ fn read_source(table: &Table<'_>) -> Option<Source> {
     (source.interval_min, source.interval_max) = (interval_min, interval_max);
     source.latency_secs = latency;
     source.weight = weight.unwrap_or(source.weight);
+    source.syndication = syndication;
     source.trusted_takedowns = takedowns == Some("all");
     source.records_max = records_max.unwrap_or(source.records_max);
     source.bytes_max = bytes_max.unwrap_or(source.bytes_max);
@@ -218,6 +221,30 @@ fn read_source(table: &Table<'_>) -> Option<Source> {
         }
     }
     Some(source)
+}
+
+/// Reads `syndication`: when the source says to be updated. `None` when it does not say.
+fn read_syndication(table: &Table<'_>) -> Option<Syndication> {
+    let [period, frequency, base] = ["period", "frequency", "base"];
+    if ![period, frequency, base].iter().any(|key| table.has(key)) {
+        return None;
+    }
+    let times = table.integer(frequency, 1..=u64::from(u32::MAX)).map(|it| it.to_string());
+    let (every, since) = (table.string(period), table.string(base));
+    match Syndication::parse(every.as_deref(), times.as_deref(), since.as_deref()) {
+        Ok(syndication) => Some(syndication),
+        Err(error) => {
+            let (key, expected) = match error {
+                SyndicationError::Period => {
+                    (period, "\"hourly\", \"daily\", \"weekly\", \"monthly\" or \"yearly\"")
+                }
+                SyndicationError::Frequency => (frequency, "how many times in each period"),
+                SyndicationError::Base => (base, "a time such as \"2026-01-31T12:00+00:00\""),
+            };
+            table.mistake(key, error.to_string(), expected);
+            None
+        }
+    }
 }
 
 /// Returns the name of a source that was given none: where it is.
@@ -285,6 +312,7 @@ mod tests {
             interval_max = "3 h"
             latency_seconds = 900
             weight = 2.5
+            syndication = { period = "daily", frequency = 2, base = "2026-01-31T12:00" }
         "#;
         let config = Config::parse(text).unwrap();
         assert_eq!(config.listen.port(), 1);
@@ -306,6 +334,8 @@ mod tests {
         assert_eq!(source.window, Window::parse("22-6"));
         assert_eq!((source.interval_min, source.interval_max), (Some(60.0), Some(10_800.0)));
         assert_eq!((source.latency_secs, source.weight), (Some(900.0), 2.5));
+        let announced = Syndication::parse(Some("daily"), Some("2"), Some("2026-01-31T12:00"));
+        assert_eq!(source.syndication, announced.ok());
     }
 
     /// The policy that `[freshness]` with these lines makes.
@@ -355,7 +385,7 @@ mod tests {
                 r#"13:8: two sources are named "b"; expected a name of its own for each source"#,
                 "15:9: the token is not one word; expected visible ASCII without spaces",
                 "16:1: interval_max (86400 s) is below interval_min (172800 s); expected the longer of the two",
-                r#"17:10: "policy" is "none"; expected one of "oap", "uap", "ioap", "fixed", "combined_cost", "budget""#,
+                r#"17:10: "policy" is "none"; expected one of "oap", "uap", "ioap", "fixed", "combined_cost", "budget", "best_estimation""#,
                 r#"18:9: "theta" is 1.0; expected a number from 0 to 0.9999"#,
                 r#"20:1: unknown key "folow" in [freshness]; expected one of gain, interval, interval_max, interval_min, model, policy, price, pulls_per_hour, pulls_per_minute_max, theta"#,
             ]

@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use freshness::interval::{self, Bounds};
-use freshness::schedule::{self, Rules, SourceId};
+use freshness::schedule::{self, Pace, Rules, SourceId};
 pub use freshness::schedule::{Expected, Found, Known, View};
 
-use crate::config::Freshness;
+use crate::config::{Freshness, PolicyName};
 use crate::source::Source;
 
 /// Who is pulled when.
@@ -186,11 +186,17 @@ fn rules(source: &Source, freshness: Freshness) -> Rules {
         interval_max: longest.min(source.latency_secs.unwrap_or(f64::INFINITY)),
     };
     let (weight, follow, window) = (source.weight, source.follow, source.window);
-    Rules { bounds, weight, follow, window }
+    let pace = match source.syndication {
+        Some(syndication) => Pace::Syndication(syndication),
+        None if freshness.policy == PolicyName::BestEstimation => Pace::BestEstimation,
+        None => Pace::Planned,
+    };
+    Rules { bounds, weight, follow, window, pace }
 }
 
 #[cfg(test)]
 mod tests {
+    use freshness::study::Syndication;
     use url::Url;
 
     use super::*;
@@ -211,6 +217,21 @@ mod tests {
         check(&own, 60.0, 3_600.0);
         check(&Source { latency_secs: Some(900.0), ..own }, 60.0, 900.0);
         check(&Source { latency_secs: Some(900.0), ..source("a") }, 10.0, 900.0);
+    }
+
+    #[test]
+    fn what_a_source_announces_comes_before_the_policy() {
+        let daily = Syndication::parse(Some("daily"), Some("2"), None).unwrap();
+        let estimated = Freshness { policy: PolicyName::BestEstimation, ..Freshness::default() };
+        let syndicated = Source { syndication: Some(daily), ..source("a") };
+        for (source, freshness, expected) in [
+            (&source("a"), Freshness::default(), Pace::Planned),
+            (&source("a"), estimated, Pace::BestEstimation),
+            (&syndicated, Freshness::default(), Pace::Syndication(daily)),
+            (&syndicated, estimated, Pace::Syndication(daily)),
+        ] {
+            assert_eq!(rules(source, freshness).pace, expected);
+        }
     }
 
     #[test]

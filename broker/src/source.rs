@@ -7,6 +7,7 @@
 //! Sans-I/O.
 
 use freshness::schedule::Window;
+use freshness::study::Syndication;
 use serde::Serialize;
 use url::Url;
 
@@ -81,6 +82,8 @@ pub struct Source {
     pub latency_secs: Option<f64>,
     /// Weight of its freshness beside the others'.
     pub weight: f64,
+    /// When it says to be updated: it is pulled right after that.
+    pub syndication: Option<Syndication>,
 }
 
 impl Source {
@@ -101,6 +104,7 @@ impl Source {
             interval_max: None,
             latency_secs: None,
             weight: 1.0,
+            syndication: None,
         }
     }
 }

@@ -10,14 +10,14 @@ use crate::harness::{
     PATIENCE, Running, ask, harvest, run, run_ok, small_tree, texts, total, wait_for_total, write,
 };
 
-struct Site {
-    folder: tempfile::TempDir,
+pub(crate) struct Site {
+    pub(crate) folder: tempfile::TempDir,
     gatherer: Running,
-    gatherer_url: String,
+    pub(crate) gatherer_url: String,
 }
 
 /// A gatherer over the small tree, on a free port.
-fn gatherer_site() -> Site {
+pub(crate) fn gatherer_site() -> Site {
     let folder = tempfile::tempdir().unwrap();
     small_tree(&folder.path().join("tree"));
     let settings = gatherer_settings(folder.path(), "http://www.example.org/docs/");

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod daemons;
+mod freshness;
 mod harness;
 mod report;
 mod shell;

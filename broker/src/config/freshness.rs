@@ -28,13 +28,23 @@ pub enum PolicyName {
     CombinedCost,
     /// The freshest that so many pulls an hour allow.
     Budget,
+    /// Each source at the mean interval of its updates, as learned (Liu §6).
+    BestEstimation,
 }
 
 impl PolicyName {
     /// All names, in the order in which they are shown.
-    pub const NAMES: [&str; 6] = ["oap", "uap", "ioap", "fixed", "combined_cost", "budget"];
-    const ALL: [Self; 6] =
-        [Self::Oap, Self::Uap, Self::Ioap, Self::Fixed, Self::CombinedCost, Self::Budget];
+    pub const NAMES: [&str; 7] =
+        ["oap", "uap", "ioap", "fixed", "combined_cost", "budget", "best_estimation"];
+    const ALL: [Self; 7] = [
+        Self::Oap,
+        Self::Uap,
+        Self::Ioap,
+        Self::Fixed,
+        Self::CombinedCost,
+        Self::Budget,
+        Self::BestEstimation,
+    ];
 
     /// The policy of that name.
     pub fn named(name: &str) -> Option<Self> {
@@ -48,14 +58,15 @@ impl PolicyName {
         Self::NAMES[at]
     }
 
-    /// The setting that says what it aims at.
-    fn setting(self) -> &'static str {
-        match self {
+    /// The setting that says what it aims at; the sources alone say it to `best_estimation`.
+    fn setting(self) -> Option<&'static str> {
+        Some(match self {
             Self::Oap | Self::Uap | Self::Ioap => "theta",
             Self::Fixed => "interval",
             Self::CombinedCost => "price",
             Self::Budget => "pulls_per_hour",
-        }
+            Self::BestEstimation => return None,
+        })
     }
 }
 
@@ -138,9 +149,11 @@ impl Freshness {
                 .unwrap_or(own.pulls_per_minute_max),
         };
         for key in ["theta", "interval", "price", "pulls_per_hour"] {
-            if table.has(key) && key != read.policy.setting() {
+            let own = read.policy.setting();
+            if table.has(key) && own != Some(key) {
                 let message = format!("policy {:?} has no {key:?}", read.policy.name());
-                table.mistake(key, message, format!("{:?} or nothing", read.policy.setting()));
+                let expected = own.map(|own| format!("{own:?} or ")).unwrap_or_default();
+                table.mistake(key, message, format!("{expected}nothing"));
             }
         }
         if read.interval_max < read.interval_min {
@@ -162,6 +175,8 @@ impl Freshness {
                 PolicyName::Fixed => Policy::Fixed { interval },
                 PolicyName::CombinedCost => Policy::CombinedCost { price: self.price / HOUR_SECS },
                 PolicyName::Budget => Policy::Budget { pulls: self.pulls_per_hour / HOUR_SECS },
+                // Each source has its own pace, and none is left to the policy.
+                PolicyName::BestEstimation => Policy::Fixed { interval: self.interval_max },
             },
             model: self.model,
             // A feed tells of every change.

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use broker::config::{Config, Freshness};
 use broker::pull_log;
 use freshness::study::date::parse_date_time;
-use freshness::study::{Demand, Log, Model, Prediction, csv, predict};
+use freshness::study::{Demand, Log, Prediction, Synchronization, csv, predict};
 
 use self::read::{Logged, Taking};
 use super::{STANDARD_OUTPUT, write};
@@ -26,7 +26,7 @@ const PERIOD_SECS: f64 = 86_400.0;
 const LATENCIES_SECS: std::ops::RangeInclusive<f64> = 0.1..=365.0 * 86_400.0;
 
 /// What is predicted, the costliest first. The only place that names the study's models.
-const MODELS: [Model; 3] = [Model::Uniform, Model::Latency, Model::Adaptive];
+const MODELS: [Synchronization; 3] = [Synchronization::Uniform, Synchronization::Latency, Synchronization::Adaptive];
 
 /// Which log, and how to look at it.
 #[derive(Debug, clap::Args)]
