@@ -10,7 +10,7 @@ const MINUTE_MS: u64 = 60_000;
 /// Lets so many through in any minute, and no more.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Cap {
-    /// When those of the last minute went through, oldest first; at most as many as may.
+    /// When those of the last minute went through, oldest first; at most as many as could.
     times_ms: VecDeque<u64>,
     most: usize,
 }
@@ -25,22 +25,17 @@ impl Cap {
 
     pub(super) fn set(&mut self, most: u32) {
         self.most = most.max(1) as usize;
-        let surplus = self.times_ms.len().saturating_sub(self.most);
-        self.times_ms.drain(..surplus);
     }
 
     /// When the next may go through.
     pub(super) fn next_ms(&self) -> u64 {
-        match self.times_ms.front() {
-            Some(first) if self.most <= self.times_ms.len() => first.saturating_add(MINUTE_MS),
-            _ => 0,
-        }
+        let first = self.times_ms.len().checked_sub(self.most).and_then(|it| self.times_ms.get(it));
+        first.map_or(0, |it| it.saturating_add(MINUTE_MS))
     }
 
     /// Takes in that one goes through.
     pub(super) fn pass(&mut self, now_ms: u64) {
-        let is_past = |it: &u64| it.saturating_add(MINUTE_MS) <= now_ms;
-        while self.times_ms.front().is_some_and(is_past) || self.most <= self.times_ms.len() {
+        while self.times_ms.front().is_some_and(|it| it.saturating_add(MINUTE_MS) <= now_ms) {
             self.times_ms.pop_front();
         }
         self.times_ms.push_back(now_ms);
@@ -82,7 +77,9 @@ mod tests {
         cap.handle_jump(|at| at + 1_000);
         assert_eq!(cap.next_ms(), 1_005 + MINUTE_MS, "a minute is as long as before");
         cap.set(1);
-        cap.pass(9);
-        assert_eq!(cap.next_ms(), 9 + MINUTE_MS);
+        cap.pass(9_000);
+        assert_eq!(cap.next_ms(), 9_000 + MINUTE_MS);
+        cap.set(4);
+        assert_eq!(cap.next_ms(), 1_005 + MINUTE_MS, "those before count after all");
     }
 }

@@ -16,8 +16,8 @@ impl Schedule {
             entry.handle_jump(moved);
         }
         self.cap.handle_jump(moved);
-        self.handle_past(now_ms);
         self.seen_ms = now_ms;
+        self.handle_past(now_ms);
     }
 
     /// Takes in that it is `now_ms` again: what was later is now.

@@ -95,7 +95,7 @@ pub struct Schedule {
     /// Followed sources: their long polls take none.
     follows: DueQueue,
     cap: Cap,
-    /// When it was last asked: the wall clock may be set back.
+    /// The latest time that it was told: the wall clock may be set back.
     seen_ms: u64,
 }
 
@@ -340,6 +340,7 @@ impl Schedule {
 
     /// Puts a source into the queue that it belongs to, unless it is being pulled.
     fn enqueue(&mut self, id: SourceId, now_ms: u64) {
+        self.seen_ms = self.seen_ms.max(now_ms);
         let Some(entry) = self.entry(id) else { return };
         let due_ms = entry.due(interval(&self.planner, entry), now_ms);
         let (queue, other) = if entry.is_followed() {
@@ -358,6 +359,7 @@ impl Schedule {
 
     /// Computes every due time anew.
     fn enqueue_all(&mut self, now_ms: u64) {
+        self.seen_ms = self.seen_ms.max(now_ms);
         let (entries, planner) = (&self.entries, &self.planner);
         for (queue, follow) in [(&mut self.due, false), (&mut self.follows, true)] {
             let dues = (0..).zip(entries).filter_map(|(id, entry)| {
