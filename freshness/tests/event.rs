@@ -10,7 +10,7 @@ use freshness::interval::{Bounds, Model, Policy};
 use freshness::rate::Method;
 use freshness::schedule::{Rules, Settings};
 use freshness::simulate::world::{Burst, Detail, Process, Repository};
-use freshness::simulate::{KINDS, Mix, Played, Run, play};
+use freshness::simulate::{KINDS, Mix, PULLS_MAX, Played, Run, play};
 
 const DAY_SECS: f64 = 86_400.0;
 const THETA: f64 = 0.95;
@@ -61,8 +61,10 @@ fn played(mix: Mix, way: Way, model: Model) -> Played {
             settings,
             seed: 11,
             detail: Detail::Expected,
+            start: 0.0,
             warm_secs: 10.0 * DAY_SECS,
             secs: 30.0 * DAY_SECS,
+            pulls_max: PULLS_MAX,
         },
     )
 }
