@@ -1,6 +1,8 @@
 //! `harvest freshness`: the experiments on when to pull whom.
 
+mod contest;
 mod simulate;
+mod stage;
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -21,9 +23,12 @@ const STANDARD_OUTPUT: &str = "-";
   harvest freshness simulate --figure adly3
   harvest freshness simulate --figure adly6 --svg adly6.svg
   harvest freshness simulate --figure adly6 --engine event --repos 100 --theta 0.9
-  harvest freshness simulate --figure adly3 --mix 90:0:0:10 --theta 0.9,0.99 --cp 10 --csv")]
+  harvest freshness simulate --figure adly3 --mix 90:0:0:10 --theta 0.9,0.99 --cp 10 --csv
+  harvest freshness simulate --world bursty --policy oap,uap,fixed --theta 0.8,0.9,0.95
+  harvest freshness simulate --trace releases.tsv --compare")]
 pub(crate) enum Command {
-    /// Compute a figure of Adly's paper from its equations, or play it.
+    /// Compute a figure of Adly's paper from its equations, or play the scheduler against a log of real
+    /// changes or a simulated world.
     Simulate(Simulate),
 }
 
