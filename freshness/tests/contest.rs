@@ -9,9 +9,10 @@
 use freshness::interval::{Bounds, Model, Policy};
 use freshness::rate::Method;
 use freshness::schedule::{Rules, Settings};
-use freshness::simulate::contest::{Contest, Contestant, Scores, TOLERANCE};
+use freshness::simulate::contest::{Contest, Contestant, PLAYS_MAX, Scores, TOLERANCE};
 use freshness::simulate::world::{Burst, Detail, Process, Repository};
 use freshness::simulate::{KINDS, Mix, Run};
+use proptest::prelude::*;
 
 const DAY_SECS: f64 = 86_400.0;
 /// Repositories of a world.
@@ -162,4 +163,27 @@ fn what_cannot_be_reached_is_said() {
     assert!(few.reach(Contestant::Fixed, f64::NAN).played.totals.freshness().is_finite());
     let nobody = Contest { repositories: &[], run: run() };
     assert!(nobody.at_freshness(0.9).scores.iter().all(|it| !it.reached));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn whatever_is_wanted_is_answered(
+        target in prop_oneof![-1.0..2.0, Just(f64::NAN), Just(f64::INFINITY), Just(1.0 - 1e-16)],
+        rate in prop_oneof![0.0..1e-2, Just(f64::NAN), Just(1e9), Just(0.0), Just(-1.0)],
+        elements in prop_oneof![0..200_u64, Just(u64::MAX)],
+        (least, most) in (0.0..1e6, 0.0..1e7),
+    ) {
+        let bounds = Bounds { interval_min: least, interval_max: most };
+        let process = Process::Poisson { rate };
+        let repositories = [(Repository::new(elements, process), Rules::new(bounds))];
+        let contest = Contest { repositories: &repositories, run: Run { pulls_max: 100, ..run() } };
+        for contestant in Contestant::ALL {
+            let score = contest.reach(contestant, target);
+            prop_assert!(score.plays <= PLAYS_MAX && score.asked.is_finite(), "{score:?}");
+            let wanted = if target.is_nan() { 0.0 } else { target.clamp(0.0, 1.0) };
+            let off = (score.played.totals.freshness() - wanted).abs();
+            prop_assert_eq!(score.reached, off <= TOLERANCE && !score.played.cut);
+        }
+    }
 }

@@ -9,6 +9,9 @@
 //! proportion, so that a secant through the logarithms of the last two plays, held within the
 //! bracket of all plays so far, needs few of them.
 //!
+//! One play is one history, and pulls hit it or miss it: over a few thousand changes, numbers of pulls
+//! scatter by about one in a hundred, over the simulated worlds by less.
+//!
 //! # Differences from the paper
 //!
 //! * The paper computes with known rates; everybody here has to learn them, by the paper's estimator
