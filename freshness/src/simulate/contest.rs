@@ -221,8 +221,7 @@ impl Scores {
             let said = match (score.reached, score.played.cut) {
                 (true, _) => "yes",
                 (false, true) => "too many pulls",
-                (false, false) if totals.freshness() < self.target => "no more than this",
-                (false, false) => "no less than this",
+                (false, false) => "no: this is nearest",
             };
             let ratio = self.ratio(score.contestant);
             let ratio = ratio.map_or_else(|| Cell::from("-".to_owned()), Cell::from);
