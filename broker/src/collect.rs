@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use collection::Collection;
 use collection::pull::{Kind, PullLimits, Puller, Summary};
-use freshness::schedule::Expected;
+use freshness::schedule::{Expected, Firsts};
 use freshness::study::Cost;
 use net::client::Client;
 use net::clock;
@@ -270,6 +270,7 @@ impl Collector {
             full,
             changes: pulled.changes,
             age_secs: pulled.age_secs,
+            firsts: Some(Firsts { objects: pulled.changed, age_secs: pulled.changed_age_secs }),
             elements: pulled.objects,
             as_of_ms: if ended.due.wait { now_ms } else { ended.asked_ms },
             early: ended.due.wait && pulled.changes == 0 && ended.took < WAIT / 2,

@@ -244,8 +244,15 @@ mod tests {
         due.sort();
         assert_eq!(due, ["a", "b"]);
         assert_eq!(schedule.poll_timeout(true), None, "both are being pulled");
-        let found =
-            Found { full: true, changes: 9, age_secs: 0.0, elements: 9, as_of_ms: 5, early: false };
+        let found = Found {
+            full: true,
+            changes: 9,
+            age_secs: 0.0,
+            firsts: None,
+            elements: 9,
+            as_of_ms: 5,
+            early: false,
+        };
         schedule.handle_pull("a", found, 6);
         assert_eq!(schedule.view("a").unwrap().due_ms, Some(10_005));
         assert!(schedule.handle_request("a", 7) && !schedule.handle_request("c", 7));

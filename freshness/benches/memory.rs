@@ -95,7 +95,15 @@ fn learned(rules: Rules) -> Known {
 }
 
 fn found(full: bool, as_of_ms: u64) -> Found {
-    Found { full, changes: 20, age_secs: 30.0, elements: 10_000, as_of_ms, early: false }
+    Found {
+        full,
+        changes: 20,
+        age_secs: 30.0,
+        firsts: None,
+        elements: 10_000,
+        as_of_ms,
+        early: false,
+    }
 }
 
 /// A line of the process's status, in bytes.

@@ -6,14 +6,15 @@
     reason = "a test may panic, and shows its figures"
 )]
 
-use freshness::interval::{Bounds, Model, Policy};
+use freshness::interval::{Bounds, Model, Policy, Source, plan};
 use freshness::rate::Method;
 use freshness::schedule::{Rules, Settings};
 use freshness::simulate::world::{Burst, Detail, Process, Repository};
-use freshness::simulate::{KINDS, Mix, Played, Run, play};
+use freshness::simulate::{KINDS, Mix, PULLS_MAX, Played, Run, play};
 
 const DAY_SECS: f64 = 86_400.0;
 const THETA: f64 = 0.95;
+const BOUNDS: Bounds = Bounds { interval_min: 60.0, interval_max: 365.0 * DAY_SECS };
 /// Repositories of a mix.
 const COUNT: usize = 30;
 
@@ -39,15 +40,14 @@ const WAYS: [Way; 5] = [
 ];
 
 fn world(mix: Mix, way: Way) -> Vec<(Repository, Rules)> {
-    let bounds = Bounds { interval_min: 60.0, interval_max: 365.0 * DAY_SECS };
     let of = |((rate, elements), count): (&(f64, u64), usize)| {
         let repository = Repository::new(*elements, way.1(rate / DAY_SECS));
-        std::iter::repeat_n((repository, Rules::new(bounds)), count)
+        std::iter::repeat_n((repository, Rules::new(BOUNDS)), count)
     };
     KINDS.iter().zip(mix.counts(COUNT)).flat_map(of).collect()
 }
 
-fn played(mix: Mix, way: Way, model: Model) -> Played {
+fn played(mix: Mix, way: Way, model: Model, days: f64) -> Played {
     let settings = Settings {
         policy: Policy::Optimal { theta: THETA },
         model,
@@ -61,32 +61,65 @@ fn played(mix: Mix, way: Way, model: Model) -> Played {
             settings,
             seed: 11,
             detail: Detail::Expected,
+            start: 0.0,
             warm_secs: 10.0 * DAY_SECS,
-            secs: 30.0 * DAY_SECS,
+            secs: days * DAY_SECS,
+            pulls_max: PULLS_MAX,
         },
     )
 }
 
-/// θ within a hundredth, at no more pulls than OAP as printed, and at fewer where
-/// sources change so much between pulls that the straight line is far from what happens (T2).
+/// How many of the pulls of eq. 3 the optimum of the Poisson model needs, by the equations.
+fn allowed(mix: Mix) -> f64 {
+    let per_second =
+        |it: Source| Source::new(it.workload.rate / DAY_SECS, it.workload.elements, BOUNDS);
+    let sources: Vec<Source> = mix.sources(COUNT, 1.0).into_iter().map(per_second).collect();
+    let pulls = |model| plan(&sources, Policy::Optimal { theta: THETA }, model).pulls;
+    pulls(Model::Poisson) / pulls(Model::Printed)
+}
+
+fn mixes() -> impl Iterator<Item = Mix> {
+    (0..4).map(Mix::majority).chain([Mix::EVEN])
+}
+
+/// The share of the pulls of OAP as printed that ours needs.
+fn check(mix: Mix, way: Way, days: f64) -> f64 {
+    let ours = played(mix, way, Model::Poisson, days);
+    let printed = played(mix, way, Model::Printed, days);
+    let fresh = ours.totals.freshness();
+    let share = ours.totals.pulls as f64 / printed.totals.pulls as f64;
+    let what = format!("{mix} {}", way.0);
+    println!("{what}: {fresh:.4} with {share:.4} of the pulls");
+    assert!((fresh - THETA).abs() <= 0.01, "{what}: {fresh}");
+    assert!(share <= 1.0, "{what}: {share} of the pulls");
+    let measured = ours.measured.unwrap();
+    assert!((measured - fresh).abs() < 0.01, "{what}: measured {measured}, was {fresh}");
+    share
+}
+
+/// θ within a hundredth, at no more pulls than OAP as printed, and at fewer where sources change so
+/// much between pulls that the straight line is far from what happens (T2).
 #[test]
 fn theta_is_reached_over_sources_of_every_kind_with_fewer_pulls() {
-    for mix in (0..4).map(Mix::majority).chain([Mix::EVEN]) {
+    for mix in mixes() {
         for way in WAYS {
-            let ours = played(mix, way, Model::Poisson);
-            let printed = played(mix, way, Model::Printed);
-            let fresh = ours.totals.freshness();
-            let share = ours.totals.pulls as f64 / printed.totals.pulls as f64;
-            let what = format!("{mix} {}", way.0);
-            println!("{what}: {fresh:.4} with {share:.3} of the pulls");
-            assert!((fresh - THETA).abs() <= 0.01, "{what}: {fresh}");
-            assert!(share <= 1.0, "{what}: {share} of the pulls");
-            assert!(
-                mix != Mix::majority(1) || share <= 0.95 + 0.01,
-                "{what}: {share} of the pulls"
-            );
-            let measured = ours.measured.unwrap();
-            assert!((measured - fresh).abs() < 0.01, "{what}: measured {measured}, was {fresh}");
+            let share = check(mix, way, 30.0);
+            // Those that follow the day come out fresher than asked for, and pay for it.
+            let most = if way.0 == "daily" { 0.96 } else { 0.95 };
+            assert!(mix != Mix::majority(1) || share <= most, "{mix} {}: {share}", way.0);
         }
     }
+}
+
+/// In the long run ours needs as many of the pulls of OAP as printed as the equations allow, which in
+/// two of the five mixes is less than 95 %.
+#[test]
+fn pulls_are_as_few_as_the_equations_allow() {
+    let mut below = 0;
+    for mix in mixes() {
+        let (share, allowed) = (check(mix, WAYS[0], 200.0), allowed(mix));
+        assert!((share - allowed).abs() <= 0.001, "{mix}: {share}, by the equations {allowed}");
+        below += u32::from(allowed <= 0.95);
+    }
+    assert_eq!(below, 2);
 }

@@ -111,7 +111,7 @@ fn found() -> impl Strategy<Value = Found> {
     (any::<bool>(), counts(), numbers(), counts(), as_of, any::<bool>()).prop_map(
         |(full, changes, age_secs, elements, as_of, early)| {
             let as_of_ms = as_of.unwrap_or(START_MS);
-            Found { full, changes, age_secs, elements, as_of_ms, early }
+            Found { full, changes, age_secs, firsts: None, elements, as_of_ms, early }
         },
     )
 }
@@ -331,7 +331,15 @@ proptest! {
 }
 
 fn found_changes(changes: u64, as_of_ms: u64) -> Found {
-    Found { full: false, changes, age_secs: 60.0, elements: 10_000, as_of_ms, early: false }
+    Found {
+        full: false,
+        changes,
+        age_secs: 60.0,
+        firsts: None,
+        elements: 10_000,
+        as_of_ms,
+        early: false,
+    }
 }
 
 /// What is known of a source that brought so many changes in each of ten hourly pulls.

@@ -12,7 +12,7 @@ use super::cost::Line;
 use super::flags::{Flag, Flags};
 use super::learned::{Known, Learned};
 use super::{
-    FOLLOW_IDLE_MS, FOLLOW_PAUSE_MS, Found, Pace, RETRY_AFTER_MAX_MS, Rules,
+    FOLLOW_IDLE_MS, FOLLOW_PAUSE_MS, Firsts, Found, Pace, RETRY_AFTER_MAX_MS, Rules,
     SYNDICATION_PAUSE_SECS, Settings, SourceId, Window, back_off, millis, narrowed, seconds,
 };
 use crate::interval::{Bounds, Slot, Source, Workload};
@@ -278,12 +278,14 @@ impl Entry {
             // A long poll takes as long as nothing happens.
             learned.took.handle(took_secs, found.changes, settings.gain(), line);
         }
+        let every = Firsts { objects: found.changes, age_secs: found.age_secs };
+        let firsts = found.firsts.unwrap_or(every);
         learned.measured.handle_span(
             Span {
                 secs,
                 elements: found.elements,
-                changes: found.changes,
-                age_secs: found.age_secs,
+                changes: firsts.objects,
+                age_secs: firsts.age_secs,
                 age_secs_max: seconds(now_ms.saturating_sub(last_ms)),
             },
             settings.gain(),

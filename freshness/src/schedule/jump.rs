@@ -54,6 +54,7 @@ mod tests {
     fn report(schedule: &mut Schedule, id: SourceId, as_of_ms: u64, now_ms: u64) {
         let found = Found {
             full: schedule.view(id).unwrap().elements.is_none(),
+            firsts: None,
             changes: 60,
             age_secs: 30.0,
             elements: 1000,

@@ -51,7 +51,7 @@ use cost::{Line, Took};
 use entry::Entry;
 pub use learned::Known;
 pub use rules::{Pace, Rules, Settings};
-pub use view::{Due, Expected, Found, View};
+pub use view::{Due, Expected, Firsts, Found, View};
 pub use window::Window;
 
 /// Longest wait that a source may ask for, milliseconds (a day).

@@ -144,6 +144,7 @@ impl World {
                 full: feed.pulls.is_empty(),
                 changes: found.len() as u64,
                 age_secs: ages / found.len() as f64,
+                firsts: None,
                 elements: feed.elements,
                 as_of_ms: asked_ms,
                 early: false,
@@ -330,8 +331,15 @@ fn a_followed_source_is_asked_again_at_once_and_takes_no_slot() {
     let first = Due { source: f, wait: false, slot: false };
     assert_eq!(schedule.poll_due(false, 0), Some(first), "the first pull does not wait");
     assert_eq!(schedule.poll_due(false, 0), None, "the other needs a slot");
-    let found =
-        Found { full: true, changes: 9, age_secs: 0.0, elements: 9, as_of_ms: 5, early: false };
+    let found = Found {
+        full: true,
+        changes: 9,
+        age_secs: 0.0,
+        firsts: None,
+        elements: 9,
+        as_of_ms: 5,
+        early: false,
+    };
     schedule.handle_pull(f, found, 5);
     let next = Due { source: f, wait: true, slot: false };
     assert_eq!(schedule.poll_due(false, 5 + FOLLOW_PAUSE_MS), Some(next));
@@ -352,8 +360,15 @@ fn long_polls_are_pooled_into_samples_of_the_rate() {
     for _ in 0..100 {
         now_ms += 1_000;
         assert!(schedule.poll_due(true, now_ms).is_some());
-        let found =
-            Found { full, changes: 1, age_secs: 0.0, elements: 50, as_of_ms: now_ms, early: false };
+        let found = Found {
+            full,
+            changes: 1,
+            age_secs: 0.0,
+            firsts: None,
+            elements: 50,
+            as_of_ms: now_ms,
+            early: false,
+        };
         schedule.handle_pull(f, found, now_ms);
         full = false;
     }

@@ -26,12 +26,24 @@ pub struct Found {
     pub changes: u64,
     /// Their mean age when the pull ended, seconds; any value if there are none.
     pub age_secs: f64,
+    /// The objects that changed, where it is known of each when it first did; without, every change counts
+    /// as that of another object, and freshness as measured is too low by those that changed twice.
+    pub firsts: Option<Firsts>,
     /// Live objects at the source, N.
     pub elements: u64,
     /// How far the pull can have seen: when it asked, or when a long poll was answered.
     pub as_of_ms: u64,
     /// Whether a long poll came back before its time without anything new.
     pub early: bool,
+}
+
+/// The objects that a pull found changed, each from its first change on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Firsts {
+    /// How many they are.
+    pub objects: u64,
+    /// Mean time from the first change of each to the end of the pull, seconds.
+    pub age_secs: f64,
 }
 
 /// What status says of one source.

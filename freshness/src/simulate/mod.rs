@@ -13,6 +13,7 @@
 //!
 //! Sans-I/O.
 
+pub mod contest;
 mod engine;
 mod event;
 mod figures;

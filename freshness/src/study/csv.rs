@@ -305,7 +305,7 @@ mod tests {
     fn one_table_holds_all() {
         let found = study().report(0);
         let two = [Demand { latency: 60.0, frequency: 0.0 }; 2];
-        let row = predict(&two, Model::Uniform, 3_600.0, 1.0);
+        let row = predict(&two, Synchronization::Uniform, 3_600.0, 1.0);
         let text = report(&found, &[row]);
         let mut lines = text.split_terminator("\r\n");
         let header = lines.next().unwrap();

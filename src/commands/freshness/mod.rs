@@ -1,7 +1,9 @@
 //! `harvest freshness`: the experiments on when to pull whom, and the study of how sources change.
 
+mod contest;
 mod report;
 mod simulate;
+mod stage;
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -24,10 +26,13 @@ const STANDARD_OUTPUT: &str = "-";
   harvest freshness simulate --figure adly6 --svg adly6.svg
   harvest freshness simulate --figure adly6 --engine event --repos 100 --theta 0.9
   harvest freshness simulate --figure adly3 --mix 90:0:0:10 --theta 0.9,0.99 --cp 10 --csv
+  harvest freshness simulate --world bursty --policy oap,uap,fixed --theta 0.8,0.9,0.95
+  harvest freshness simulate --trace releases.tsv --compare
   harvest freshness report -c broker.toml
   harvest freshness report --pulls DATA/pulls --csv report.csv --svg report.svg")]
 pub(crate) enum Command {
-    /// Compute a figure of Adly's paper from its equations, or play it.
+    /// Compute a figure of Adly's paper from its equations, or play the scheduler against a log of real
+    /// changes or a simulated world.
     Simulate(Simulate),
     /// Study how often sources really change and what it costs to follow them, from the log of pulls that
     /// a broker keeps, or from a log of changes.

@@ -26,7 +26,8 @@ const PERIOD_SECS: f64 = 86_400.0;
 const LATENCIES_SECS: std::ops::RangeInclusive<f64> = 0.1..=365.0 * 86_400.0;
 
 /// What is predicted, the costliest first. The only place that names the study's models.
-const MODELS: [Synchronization; 3] = [Synchronization::Uniform, Synchronization::Latency, Synchronization::Adaptive];
+const MODELS: [Synchronization; 3] =
+    [Synchronization::Uniform, Synchronization::Latency, Synchronization::Adaptive];
 
 /// Which log, and how to look at it.
 #[derive(Debug, clap::Args)]

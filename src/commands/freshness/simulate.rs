@@ -1,25 +1,29 @@
-//! `harvest freshness simulate`: the experiments of Adly's paper.
+//! `harvest freshness simulate`: the experiments of Adly's paper, and the scheduler at play.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::ValueEnum;
+use clap::{ArgGroup, ValueEnum};
 use freshness::Costs;
 use freshness::simulate::{
     Cell, Engine, Experiment, Figure, Mix, REPOSITORIES_MAX, Settings, Table,
 };
 use web::chart::{Axis, Chart, Series};
 
+use super::contest::{self, Asked};
 use super::{STANDARD_OUTPUT, write};
 use crate::output;
 
-/// Which figure, and of what.
+/// Which figure, or what is played; and of what.
 #[derive(Debug, clap::Args)]
+#[command(group = ArgGroup::new("what").required(true).args(["figure", "trace", "world"]))]
 pub(crate) struct Simulate {
     /// adly3 to adly9: figures 3 to 9 of the paper.
     #[arg(long, value_name = "FIGURE")]
-    figure: Figure,
+    figure: Option<Figure>,
+    #[command(flatten)]
+    pub(super) played: Asked,
     /// Write CSV to this file, or to standard output.
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = STANDARD_OUTPUT)]
     csv: Option<PathBuf>,
@@ -28,36 +32,40 @@ pub(crate) struct Simulate {
     svg: Option<PathBuf>,
     /// Cost C_P of a pull.
     #[arg(long, value_name = "COST", default_value_t = 50.0, value_parser = cost)]
-    cp: f64,
-    /// Cost C_U of an update.
-    #[arg(long, value_name = "COST", default_value_t = 0.1, value_parser = cost)]
+    pub(super) cp: f64,
+    /// Cost C_U of an update (with --figure).
+    #[arg(long, value_name = "COST", default_value_t = 0.1, value_parser = cost,
+        conflicts_with_all = ["trace", "world"])]
     cu: f64,
-    /// How many repositories there are.
-    #[arg(long, value_name = "NUMBER", default_value_t = 1_000, value_parser = repositories)]
-    repos: usize,
-    /// Values of θ, 0 up to but not including 1, instead of the figure's own.
+    /// How many repositories there are: 1000 of a figure, 100 of a world.
+    #[arg(long, value_name = "NUMBER", value_parser = repositories, conflicts_with = "trace")]
+    pub(super) repos: Option<usize>,
+    /// Values of θ, 0 up to but not including 1, instead of the figure's own, or 0.9.
     #[arg(long, value_name = "THETA", value_delimiter = ',', value_parser = theta)]
-    theta: Option<Vec<f64>>,
+    pub(super) theta: Option<Vec<f64>>,
     /// Mixes of the types T1 to T4 instead of the figure's own: even, T1 to T4 for 70 % of one, or shares
     /// as in 75:0:0:25.
-    #[arg(long, value_name = "MIX", value_delimiter = ',')]
-    mix: Option<Vec<Mix>>,
-    /// Values of a, what staleness costs a day, instead of the figure's own (adly7 to adly9).
+    #[arg(long, value_name = "MIX", value_delimiter = ',', conflicts_with = "trace")]
+    pub(super) mix: Option<Vec<Mix>>,
+    /// Values of a, what staleness costs a day, instead of the figure's own (adly7 to adly9), or for the
+    /// policy combined_cost.
     #[arg(long, value_name = "COST", value_delimiter = ',', value_parser = cost)]
-    a: Option<Vec<f64>>,
+    pub(super) a: Option<Vec<f64>>,
     /// How it is found out: computed from the paper's equations, or played by the scheduler that brokers
     /// run, over simulated repositories whose rates it has to learn.
-    #[arg(long, value_name = "ENGINE", default_value = "equation")]
+    #[arg(long, value_name = "ENGINE", default_value = "equation",
+        conflicts_with_all = ["trace", "world"])]
     engine: EngineName,
-    /// Least gain of the scheduler's rate estimator, above 0 and up to 1 (with --engine event).
+    /// Least gain of the scheduler's rate estimator, above 0 and up to 1 (where it plays).
     #[arg(long, value_name = "GAIN", default_value_t = 0.25, value_parser = gain)]
-    g: f64,
-    /// Days that are played (with --engine event).
-    #[arg(long, value_name = "DAYS", default_value_t = 30.0, value_parser = days)]
-    days: f64,
-    /// Seed of the simulated repositories (with --engine event).
-    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
-    seed: u64,
+    pub(super) g: f64,
+    /// Days that are played and count (with --world or --engine event).
+    #[arg(long, value_name = "DAYS", default_value_t = 30.0, value_parser = days,
+        conflicts_with = "trace")]
+    pub(super) days: f64,
+    /// Seed of the simulated repositories (with --world or --engine event).
+    #[arg(long, value_name = "NUMBER", default_value_t = 1, conflicts_with = "trace")]
+    pub(super) seed: u64,
 }
 
 /// What finds out what comes of a policy.
@@ -69,8 +77,20 @@ pub(crate) enum EngineName {
     Event,
 }
 
+/// Repositories of a figure where no number is given, as in the paper.
+const REPOSITORIES_DEFAULT: usize = 1_000;
+
 /// Does what the command says.
 pub(super) fn run(asked: &Simulate) -> anyhow::Result<ExitCode> {
+    let Some(figure) = asked.figure else {
+        let results = contest::play_all(asked)?;
+        let mut text = format!("{}\n", output::harmless(&results.title));
+        for (heading, table) in &results.tables {
+            let heading = if heading.is_empty() { String::new() } else { format!("{heading}\n") };
+            let _ = write!(text, "\n{heading}{}", aligned(table));
+        }
+        return show(asked, &results.table(), || results.chart(), text.trim_end());
+    };
     let engine = match asked.engine {
         EngineName::Equation => Engine::Equation,
         EngineName::Event => {
@@ -80,25 +100,36 @@ pub(super) fn run(asked: &Simulate) -> anyhow::Result<ExitCode> {
     let settings = Settings {
         engine,
         costs: Costs { update: asked.cu, pull: asked.cp },
-        repositories: asked.repos,
+        repositories: asked.repos.unwrap_or(REPOSITORIES_DEFAULT),
         thetas: asked.theta.clone(),
         mixes: asked.mix.clone(),
         prices: asked.a.clone(),
     };
-    let table = asked.figure.table(&settings);
+    let table = figure.table(&settings);
+    let text = format!("{}\n\n{}", figure.title(), aligned(&table));
+    show(asked, &table, || chart(figure, &table), &text)
+}
+
+/// Writes what is asked for: CSV, a chart, or else the text.
+fn show(
+    asked: &Simulate,
+    table: &Table,
+    chart: impl FnOnce() -> Chart,
+    text: &str,
+) -> anyhow::Result<ExitCode> {
     if let Some(file) = &asked.csv {
         write(file, &table.to_csv())?;
     }
     if let Some(file) = &asked.svg {
-        write(file, &chart(asked.figure, &table).standalone())?;
+        write(file, &chart().standalone())?;
     }
     if asked.csv.is_none() && asked.svg.is_none() {
-        output::line(&format!("{}\n\n{}", asked.figure.title(), aligned(&table)))?;
+        output::line(text)?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn cost(text: &str) -> Result<f64, String> {
+pub(super) fn cost(text: &str) -> Result<f64, String> {
     let found = text.parse().ok().filter(|it| (0.0..=1e12).contains(it));
     found.ok_or_else(|| "a cost is a number from 0 to 1e12".to_owned())
 }
@@ -205,7 +236,7 @@ fn costs_by_price(figure: Figure, table: &Table) -> Chart {
 }
 
 /// What the series of a row is called.
-fn series_name(table: &Table, row: &[Cell], split: &str) -> String {
+pub(super) fn series_name(table: &Table, row: &[Cell], split: &str) -> String {
     let at = table.columns.iter().position(|it| *it == split);
     match at.and_then(|at| row.get(at)) {
         Some(Cell::Number(number)) => format!("θ = {number}"),
@@ -214,7 +245,7 @@ fn series_name(table: &Table, row: &[Cell], split: &str) -> String {
     }
 }
 
-fn number(table: &Table, row: &[Cell], column: &str) -> f64 {
+pub(super) fn number(table: &Table, row: &[Cell], column: &str) -> f64 {
     let at = table.columns.iter().position(|it| *it == column);
     at.and_then(|at| row.get(at)).and_then(Cell::number).unwrap_or(f64::NAN)
 }

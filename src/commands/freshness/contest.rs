@@ -1,0 +1,374 @@
+//! `harvest freshness simulate --trace` and `--world`: the scheduler at play, alone or beside its rivals.
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, bail};
+use clap::ValueEnum;
+use freshness::interval::Policy;
+use freshness::schedule::Settings;
+use freshness::simulate::contest::Contest;
+use freshness::simulate::{Cell, PULLS_MAX, Played, Run, Table, play};
+use web::chart::{Axis, Chart, Series};
+use web::settings::parse_duration;
+
+use super::simulate::{Simulate, cost, number, series_name};
+use super::stage::{Stage, stage};
+
+pub(super) const DAY_SECS: f64 = 86_400.0;
+/// θ where none is given.
+pub(super) const THETA_DEFAULT: f64 = 0.9;
+
+/// What is played, and by which policy.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Asked {
+    /// Play a log of real changes, one a line: TIME, SOURCE and ELEMENT, with tabs between; - for standard
+    /// input.
+    #[arg(long, value_name = "FILE")]
+    pub(super) trace: Option<PathBuf>,
+    /// Play a simulated world of the paper's types T1 to T4.
+    #[arg(long, value_name = "WORLD")]
+    pub(super) world: Option<WorldName>,
+    /// Compare what our scheduler, OAP as printed, UAP and a fixed interval cost at equal measured
+    /// freshness: at that of a daily pull, and at each θ. What each is asked for is θ, or days.
+    #[arg(long, conflicts_with_all = ["figure", "policy", "model", "estimator"])]
+    pub(super) compare: bool,
+    /// Policies to play; each with every value that it takes.
+    #[arg(
+        long,
+        value_name = "POLICY",
+        value_delimiter = ',',
+        default_value = "oap",
+        conflicts_with = "figure"
+    )]
+    policy: Vec<PolicyName>,
+    /// Intervals of the policy fixed.
+    #[arg(long, value_name = "TIME", value_delimiter = ',', default_value = "1 day",
+        value_parser = seconds, conflicts_with_all = ["figure", "compare"])]
+    interval: Vec<f64>,
+    /// Pulls an hour of the policy budget.
+    #[arg(long, value_name = "NUMBER", value_delimiter = ',', default_value = "60",
+        value_parser = cost, conflicts_with_all = ["figure", "compare"])]
+    pulls_per_hour: Vec<f64>,
+    /// How staleness grows between pulls.
+    #[arg(long, value_name = "MODEL", default_value = "poisson", conflicts_with = "figure")]
+    pub(super) model: ModelName,
+    /// How updates become a rate.
+    #[arg(long, value_name = "ESTIMATOR", default_value = "datestamps", conflicts_with = "figure")]
+    pub(super) estimator: MethodName,
+    /// Shortest interval.
+    #[arg(long, value_name = "TIME", default_value = "10 s", value_parser = seconds,
+        conflicts_with = "figure")]
+    pub(super) min: f64,
+    /// Longest interval.
+    #[arg(long, value_name = "TIME", default_value = "365 days", value_parser = seconds,
+        conflicts_with = "figure")]
+    pub(super) max: f64,
+    /// Days at the beginning that do not count, for the scheduler to learn: a tenth of a log, or 10.
+    #[arg(long, value_name = "DAYS", value_parser = warm_days, conflicts_with = "figure")]
+    pub(super) warm: Option<f64>,
+}
+
+/// How the repositories of a world change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum WorldName {
+    /// At random.
+    Poisson,
+    /// Twenty changes at once on average, at random.
+    Bursty,
+    /// Nine changes of ten in ten hours of the day.
+    Daily,
+    /// Three times as fast in the end as in the beginning.
+    Drifting,
+    /// At equal distances, as the paper has it.
+    Even,
+}
+
+/// When to pull.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub(crate) enum PolicyName {
+    /// The least cost at --theta.
+    Oap,
+    /// One interval for all, at --theta.
+    Uap,
+    /// Each source at --theta for itself.
+    Ioap,
+    /// Every --interval.
+    Fixed,
+    /// The least of pulls, at --cp, and staleness, at --a a day.
+    CombinedCost,
+    /// The freshest that --pulls-per-hour can buy.
+    Budget,
+}
+
+/// How staleness grows between pulls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ModelName {
+    /// As eq. 1 of the paper is printed.
+    Printed,
+    /// Eq. 1 up to where everything is stale.
+    Linear,
+    /// Changes at random.
+    Poisson,
+}
+
+/// How updates become a rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub(crate) enum MethodName {
+    /// The paper's: updates over time.
+    Ewma,
+    /// From how many elements did not change.
+    BiasReduced,
+    /// From when each element changed last.
+    Datestamps,
+}
+
+/// What came of what was played.
+pub(super) struct Results {
+    /// What was played, in one line.
+    pub(super) title: String,
+    /// Tables of one kind, each under its heading; the heading of the only one is empty.
+    pub(super) tables: Vec<(String, Table)>,
+}
+
+/// Plays what is asked for.
+pub(super) fn play_all(asked: &Simulate) -> anyhow::Result<Results> {
+    let stage = stage(asked)?;
+    if stage.run.secs <= 0.0 {
+        bail!("nothing is left to count after --warm; give fewer days");
+    }
+    let title = stage.title.clone();
+    if !asked.played.compare {
+        return Ok(Results { title, tables: vec![(String::new(), policies(asked, &stage)?)] });
+    }
+    let contest = Contest { repositories: &stage.repositories, run: stage.run };
+    let secs = stage.run.secs;
+    let daily = contest.against_daily();
+    let heading = format!("As fresh as a daily pull keeps everything, {:.4}:", daily.target);
+    let mut tables = vec![(heading, daily.table(secs))];
+    for theta in asked.theta.as_deref().unwrap_or(&[THETA_DEFAULT]) {
+        let heading = format!("At a measured freshness of {theta}:");
+        tables.push((heading, contest.at_freshness(*theta).table(secs)));
+    }
+    Ok(Results { title, tables })
+}
+
+impl Results {
+    /// All tables as one.
+    pub(super) fn table(&self) -> Table {
+        let columns = self.tables.first().map(|(_, it)| it.columns.clone()).unwrap_or_default();
+        let rows = self.tables.iter().flat_map(|(_, it)| it.rows.iter().cloned()).collect();
+        Table { columns, rows }
+    }
+
+    /// Pulls a day by measured freshness, a line for each policy.
+    pub(super) fn chart(&self) -> Chart {
+        let table = self.table();
+        let mut series: Vec<(String, Vec<(f64, f64)>)> = Vec::new();
+        for row in &table.rows {
+            let point = (number(&table, row, "freshness"), number(&table, row, "a_day"));
+            let name = series_name(&table, row, "policy");
+            match series.iter_mut().find(|it| it.0 == name) {
+                Some((_, points)) => points.push(point),
+                None => series.push((name, vec![point])),
+            }
+        }
+        Chart {
+            title: self.title.clone(),
+            description: "Pulls a day by the freshness that was measured.".to_owned(),
+            x: Axis::new("measured freshness").percent(),
+            y: Axis::new("pulls a day").logarithmic(),
+            series: series.into_iter().map(|(name, points)| Series::line(name, points)).collect(),
+        }
+    }
+}
+
+/// Plays one policy after the other, with every value that it takes.
+fn policies(asked: &Simulate, stage: &Stage) -> anyhow::Result<Table> {
+    let mut table = Table {
+        columns: vec![
+            "policy",
+            "asked",
+            "freshness",
+            "pulls",
+            "a_day",
+            "sources",
+            "found",
+            "missed",
+            "minute_max",
+        ],
+        rows: Vec::new(),
+    };
+    for name in &asked.played.policy {
+        for value in values(*name, asked)? {
+            let policy = policy(*name, value, asked.cp);
+            let settings = Settings { policy, ..stage.run.settings };
+            let played = play(&stage.repositories, &Run { settings, ..stage.run });
+            if played.cut {
+                bail!("{name:?} at {value} takes more than {PULLS_MAX} pulls; give a longer --min");
+            }
+            let unit = if *name == PolicyName::Fixed { DAY_SECS } else { 1.0 };
+            let mut row = vec![Cell::from(name.said()), Cell::from(value / unit)];
+            row.extend(results(&played, stage).map(Cell::from));
+            table.rows.push(row);
+        }
+    }
+    Ok(table)
+}
+
+fn results(played: &Played, stage: &Stage) -> [f64; 7] {
+    let totals = played.totals;
+    [
+        totals.freshness(),
+        totals.pulls as f64,
+        totals.pulls as f64 * DAY_SECS / stage.run.secs,
+        stage.repositories.len() as f64,
+        totals.changes as f64,
+        played.missed as f64,
+        played.pulls_per_minute_max as f64,
+    ]
+}
+
+/// The values that a policy takes.
+fn values(name: PolicyName, asked: &Simulate) -> anyhow::Result<Vec<f64>> {
+    Ok(match name {
+        PolicyName::Oap | PolicyName::Uap | PolicyName::Ioap => {
+            asked.theta.clone().unwrap_or_else(|| vec![THETA_DEFAULT])
+        }
+        PolicyName::Fixed => asked.played.interval.clone(),
+        PolicyName::CombinedCost => {
+            asked.a.clone().context("combined_cost needs --a, what staleness costs a day")?
+        }
+        PolicyName::Budget => asked.played.pulls_per_hour.clone(),
+    })
+}
+
+fn policy(name: PolicyName, value: f64, pull_cost: f64) -> Policy {
+    match name {
+        PolicyName::Oap => Policy::Optimal { theta: value },
+        PolicyName::Uap => Policy::Uniform { theta: value },
+        PolicyName::Ioap => Policy::Individual { theta: value },
+        PolicyName::Fixed => Policy::Fixed { interval: value },
+        // The scheduler's pulls cost 1.
+        PolicyName::CombinedCost => {
+            Policy::CombinedCost { price: value / DAY_SECS / pull_cost.max(f64::MIN_POSITIVE) }
+        }
+        PolicyName::Budget => Policy::Budget { pulls: value / 3_600.0 },
+    }
+}
+
+impl PolicyName {
+    fn said(self) -> String {
+        self.to_possible_value().map_or_else(String::new, |it| it.get_name().to_owned())
+    }
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    let found = parse_duration(text).map(|it| it.as_secs_f64());
+    let found = found.filter(|it| (0.1..=1e9).contains(it));
+    found.ok_or_else(|| "a time has a unit, as in 30 s, 10 min, 6 hours or 1 day".to_owned())
+}
+
+fn warm_days(text: &str) -> Result<f64, String> {
+    let found = text.parse().ok().filter(|it| (0.0..=1e5).contains(it));
+    found.ok_or_else(|| "days are a number from 0 to 100000".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        asked: Simulate,
+    }
+
+    fn asked(line: &str) -> Result<Simulate, clap::Error> {
+        Line::try_parse_from(line.split_whitespace()).map(|it| it.asked)
+    }
+
+    fn played(line: &str) -> anyhow::Result<Results> {
+        play_all(&asked(line)?)
+    }
+
+    #[test]
+    fn every_world_and_policy_has_a_row() {
+        let line = "x --repos 4 --days 3 --warm 1 --theta 0.8,0.9 --a 1000 \
+                    --policy oap,uap,ioap,fixed,combined_cost,budget --world";
+        for world in ["poisson", "bursty", "daily", "drifting", "even"] {
+            let results = played(&format!("{line} {world}")).unwrap();
+            let table = results.table();
+            assert_eq!(table.rows.len(), 9, "{world}");
+            for row in &table.rows {
+                assert_eq!(row.len(), table.columns.len());
+                let fresh = number(&table, row, "freshness");
+                assert!(0.5 < fresh && fresh <= 1.0, "{world} {row:?}");
+            }
+            assert!(results.chart().standalone().contains("combined_cost"));
+        }
+    }
+
+    #[test]
+    fn a_comparison_has_a_table_for_each_freshness() {
+        let line = "x --repos 4 --days 20 --world even --compare --theta 0.8,0.9";
+        let results = played(line).unwrap();
+        assert_eq!(results.tables.len(), 3);
+        assert_eq!(results.table().rows.len(), 12);
+        assert_eq!(results.chart().series.len(), 4);
+    }
+
+    fn check_refused(line: &str, expected: &str) {
+        let said = match asked(line) {
+            Ok(asked) => play_all(&asked).err().map(|it| format!("{it:#}")),
+            Err(error) => Some(error.to_string()),
+        };
+        let said = said.unwrap_or_default();
+        assert!(said.contains(expected), "{line}: {said}");
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        check_refused("x", "required");
+        check_refused("x --figure adly3 --world even", "cannot be used with");
+        check_refused("x --figure adly3 --compare", "cannot be used with");
+        check_refused("x --world even --compare --policy oap", "cannot be used with");
+        check_refused("x --world even --mix even,T1", "one --mix");
+        check_refused("x --world even --min 9s --max 8s", "below --min");
+        check_refused("x --world even --min 9", "a time has a unit");
+        check_refused("x --world even --policy combined_cost", "needs --a");
+        check_refused("x --trace /nowhere/at/all", "/nowhere/at/all cannot be read");
+    }
+
+    #[test]
+    fn a_log_is_read_or_its_first_wrong_line_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("log.tsv");
+        let play = |text: &[u8], more: &str| {
+            std::fs::write(&file, text).unwrap();
+            played(&format!("x --trace {} {more}", file.display()))
+        };
+        let log = b"2020-01-01\ta\tx\n2020-01-03\tb\n2020-01-21\ta\ty\n";
+        let results = play(log, "--policy fixed --warm 0").unwrap();
+        assert!(
+            results.title.contains("2 sources and 3 changes in 20.0 days"),
+            "{}",
+            results.title
+        );
+        // Both are pulled at birth; after the last change there is no time left.
+        let table = results.table();
+        let found = ["found", "missed"].map(|it| number(&table, &table.rows[0], it));
+        assert_eq!(found.map(|it| it.to_string()), ["2", "1"]);
+        let refused = |text: &[u8], more: &str, expected: &str| {
+            let said = format!("{:#}", play(text, more).err().unwrap());
+            assert!(said.contains(expected), "{said}");
+        };
+        refused(b"1\ta\nyesterday\ta\n", "", "log.tsv, line 2: \"yesterday\" is no time");
+        refused(b"1\ta\n2\t\xff\n", "", "log.tsv, line 2: this is no UTF-8");
+        refused(b"1\ta\n1\tb\n", "", "nothing to play");
+        refused(log, "--warm 20", "nothing is left to count");
+    }
+}
