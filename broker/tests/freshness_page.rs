@@ -91,6 +91,7 @@ async fn the_page_says_what_the_status_says_and_what_would_become_of_it() {
     let (status, listed) = (site.broker.status().await, json["sources"].as_array().unwrap());
     let names: Vec<&str> = status.sources.iter().map(|it| &*it.name).collect();
     assert_eq!(listed.iter().map(|it| it["name"].as_str().unwrap()).collect::<Vec<_>>(), names);
+    assert_eq!(json["aim"], serde_json::json!({ "setting": "theta", "value": 0.9 }));
     // The load is that of the intervals that are shown.
     let preview = &json["preview"];
     let changes = preview["sources"].as_array().unwrap();
