@@ -91,13 +91,14 @@ async fn the_page_says_what_the_status_says_and_what_would_become_of_it() {
     let (status, listed) = (site.broker.status().await, json["sources"].as_array().unwrap());
     let names: Vec<&str> = status.sources.iter().map(|it| &*it.name).collect();
     assert_eq!(listed.iter().map(|it| it["name"].as_str().unwrap()).collect::<Vec<_>>(), names);
+    assert_eq!(json["aim"], serde_json::json!({ "setting": "theta", "value": 0.9 }));
     // The load is that of the intervals that are shown.
     let preview = &json["preview"];
     let changes = preview["sources"].as_array().unwrap();
     let load: f64 = changes.iter().map(|it| 3_600.0 / number(&it["interval_seconds"])).sum();
     assert!((number(&json["pulls_per_hour"]) / load - 1.0).abs() < 1e-9, "{json}");
     assert_eq!((number(&preview["pulls_per_hour"]), changes.len()), (3_600.0, 2), "{json}");
-    assert!(changes.iter().all(|it| number(&it["new_interval_seconds"]) == 2.0), "{json}");
+    assert!(changes.iter().all(|it| it["new_interval_seconds"] == 2.0), "{json}");
     assert_eq!(json["curve"]["points"].as_array().unwrap().len(), 40);
 
     let page = site.page("freshness?interval=2+s").await;

@@ -140,7 +140,8 @@ impl Forms {
     fn new(view: &View, asked: &Asked) -> Self {
         let now = (view.policy, view.aim);
         let (policy, aim) = view.preview.as_ref().map_or(now, |it| (it.policy, it.aim));
-        let of = |field: Field| if aim.0 == field.name() { aim.1 } else { default_of(field) };
+        let of =
+            |field: Field| if aim.setting == field.name() { aim.value } else { default_of(field) };
         let (theta, price) = (of(Field::Theta), of(Field::Price));
         let typed = |field: Field, otherwise: String| {
             asked.mistake_in(field).map_or(otherwise, |it| it.typed.clone())
@@ -150,7 +151,7 @@ impl Forms {
                 value: value.to_string(),
                 label: label(*value),
                 address: format!("?{}={value}", field.name()),
-                chosen: aim.0 == field.name() && (value - aim.1).abs() <= 1e-9 * value,
+                chosen: aim.setting == field.name() && (value - aim.value).abs() <= 1e-9 * value,
             };
             values.iter().map(choice).collect()
         };
@@ -171,7 +172,7 @@ impl Forms {
             prices: choices(Field::Price, &PRICES, number),
             pulls_per_hour: typed(Field::PullsPerHour, of(Field::PullsPerHour).to_string()),
             interval: typed(Field::Interval, Aim::Interval(of(Field::Interval)).written()),
-            others: aim.0 != Field::Theta.name()
+            others: aim.setting != Field::Theta.name()
                 || others.iter().any(|it| asked.mistake_in(*it).is_some()),
         }
     }

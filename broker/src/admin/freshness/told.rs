@@ -7,7 +7,7 @@ use web::chart::{Axis, Chart, Series};
 use web::templates::grouped;
 
 use super::curve::{Curve, Spot};
-use super::view::{Preview, View};
+use super::view::{Aimed, Preview, View};
 use super::words::{number, percent, span};
 
 /// How many more pulls than planned are worth a word, as a share of what is planned.
@@ -28,7 +28,7 @@ impl Card {
 }
 
 /// What a policy aims at.
-fn aim(policy: &str, (_, value): (&str, f64)) -> String {
+fn aim(policy: &str, Aimed { value, .. }: Aimed) -> String {
     let (share, pulls) = (percent(value), number(value));
     match policy {
         "oap" => format!("{share} fresh with as few pulls as possible (policy oap, θ = {value})"),
@@ -77,7 +77,7 @@ pub(super) fn preview_lead(view: &View, preview: &Preview) -> String {
 }
 
 pub(super) fn cards(view: &View) -> Vec<Card> {
-    let (setting, value) = view.aim;
+    let Aimed { setting, value } = view.aim;
     let aim = match setting {
         "theta" => Card::new("Aimed at", percent(value), "freshness θ"),
         "interval" => Card::new("Aimed at", span(value), "between pulls"),

@@ -42,8 +42,7 @@ pub(super) struct Present {
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct View {
     pub(super) policy: &'static str,
-    /// The setting that the policy aims with, and its value there (seconds, if it is a time).
-    pub(super) aim: (&'static str, f64),
+    pub(super) aim: Aimed,
     pub(super) model: &'static str,
     /// What all sources were measured to be; `None` before a second pull.
     pub(super) measured_freshness: Option<f64>,
@@ -71,11 +70,20 @@ pub(super) struct View {
     pub(super) sources: Vec<SourceStatus>,
 }
 
+/// What a policy aims at.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub(super) struct Aimed {
+    /// The setting: `theta`, `interval`, `price` or `pulls_per_hour`.
+    pub(super) setting: &'static str,
+    /// In the setting's unit; seconds if it is a time.
+    pub(super) value: f64,
+}
+
 /// What another setting would make of the sources.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Preview {
     pub(super) policy: &'static str,
-    pub(super) aim: (&'static str, f64),
+    pub(super) aim: Aimed,
     pub(super) outcome: &'static str,
     pub(super) expected_freshness: f64,
     pub(super) pulls_per_hour: f64,
@@ -252,11 +260,11 @@ fn outcome(outcome: Outcome) -> &'static str {
     }
 }
 
-fn aim(settings: Freshness) -> (&'static str, f64) {
+fn aim(settings: Freshness) -> Aimed {
     let aim = Aim::of(settings);
     let (Aim::Theta(value) | Aim::Price(value) | Aim::PullsPerHour(value) | Aim::Interval(value)) =
         aim;
-    (aim.field().name(), value)
+    Aimed { setting: aim.field().name(), value }
 }
 
 /// What `[freshness]` has to say, and what it must no longer say.
