@@ -39,10 +39,19 @@ pub struct Due {
 pub struct Planned {
     /// Its name.
     pub name: String,
-    /// What the policy weighs.
+    /// What a policy that chooses its interval weighs.
     pub source: interval::Source,
+    /// The same under the policy `best_estimation`, which leaves nothing to choose.
+    pub estimated: interval::Source,
     /// The interval that it has now, seconds.
     pub interval_secs: f64,
+}
+
+impl Planned {
+    /// What a policy weighs.
+    pub fn under(&self, policy: PolicyName) -> interval::Source {
+        if policy == PolicyName::BestEstimation { self.estimated } else { self.source }
+    }
 }
 
 impl Schedule {
@@ -159,9 +168,17 @@ impl Schedule {
     /// Returns the sources whose rate is known: what another policy would make of them is
     /// [`interval::plan`]'s to say.
     pub fn planned(&self) -> Vec<Planned> {
-        let planned = self.inner.sources().filter_map(|(id, source)| {
-            let interval_secs = self.inner.view(id)?.interval_secs?;
-            Some(Planned { name: self.sources.get(&id)?.name.clone(), source, interval_secs })
+        let planned = self.sources.iter().filter_map(|(id, source)| {
+            let under = |policy| {
+                let freshness = Freshness { policy, ..self.freshness };
+                self.inner.source_at(*id, rules(source, freshness).pace)
+            };
+            Some(Planned {
+                name: source.name.clone(),
+                source: under(PolicyName::Oap)?,
+                estimated: under(PolicyName::BestEstimation)?,
+                interval_secs: self.inner.view(*id)?.interval_secs?,
+            })
         });
         planned.collect()
     }

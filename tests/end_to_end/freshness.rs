@@ -82,7 +82,7 @@ fn the_page_of_freshness_is_at_the_root_of_the_administration() {
     assert!(html.contains("<svg") && html.contains("0.95"), "{html}");
     let (code, _, body) = ask("GET", &format!("{admin}freshness?format=json&theta=0.95"), &[]);
     let json: serde_json::Value = serde_json::from_slice(&body).unwrap();
-    assert_eq!((code, &json["preview"]["aim"][1]), (200, &serde_json::json!(0.95)));
+    assert_eq!((code, &json["preview"]["aim"]["value"]), (200, &serde_json::json!(0.95)));
     let (code, _, _) = ask("GET", &format!("{admin}freshness?theta=2"), &[]);
     assert_eq!(code, 400);
     assert!(broker.stop("TERM").success());

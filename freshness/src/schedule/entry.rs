@@ -227,8 +227,8 @@ impl Entry {
     }
 
     /// The bounds within which the policy may choose.
-    fn choice(&self) -> Bounds {
-        let interval = match self.pace {
+    fn choice(&self, pace: Pace) -> Bounds {
+        let interval = match pace {
             Pace::Planned => return self.bounds(),
             Pace::BestEstimation => self.expected_interval(),
             Pace::Syndication(announced) => within(announced.interval_secs(), self.bounds()),
@@ -243,6 +243,11 @@ impl Entry {
 
     /// The source as the policy weighs it, once there is a rate.
     pub(super) fn source(&self, settings: Settings, line: &Line) -> Option<Source> {
+        self.source_at(self.pace, settings, line)
+    }
+
+    /// The same at another pace.
+    pub(super) fn source_at(&self, pace: Pace, settings: Settings, line: &Line) -> Option<Source> {
         let rate = self.estimate(settings)?.careful().max(RATE_MIN);
         let elements = self.learned.elements().unwrap_or_default().max(1);
         Some(Source {
@@ -250,7 +255,7 @@ impl Entry {
             pull_cost: self.learned.took.pull_cost(line),
             pull_secs: self.learned.took.secs(),
             weight: self.weight.into(),
-            bounds: self.choice(),
+            bounds: self.choice(pace),
         })
     }
 

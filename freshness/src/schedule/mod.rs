@@ -295,6 +295,11 @@ impl Schedule {
         })
     }
 
+    /// Returns a source as the policy would weigh it at another pace, once its rate is known.
+    pub fn source_at(&self, id: SourceId, pace: Pace) -> Option<Source> {
+        self.entry(id)?.source_at(pace, self.settings, &self.line)
+    }
+
     fn entry(&self, id: SourceId) -> Option<&Entry> {
         self.entries.get(id.index())?.as_ref()
     }

@@ -66,18 +66,25 @@ pub(crate) struct Tune {
 #[derive(Debug, Deserialize)]
 struct Answer {
     policy: String,
-    aim: (String, f64),
+    aim: Option<Aimed>,
     measured_freshness: Option<f64>,
     expected_freshness: f64,
     pulls_per_hour: f64,
     preview: Option<Preview>,
 }
 
+/// What a policy aims at; `best_estimation` has no aim.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+struct Aimed {
+    setting: String,
+    value: f64,
+}
+
 /// What another policy would make of the sources.
 #[derive(Debug, Deserialize)]
 struct Preview {
     policy: String,
-    aim: (String, f64),
+    aim: Option<Aimed>,
     outcome: String,
     expected_freshness: f64,
     pulls_per_hour: f64,
@@ -141,15 +148,17 @@ impl Tune {
 
     /// The same for the settings file: the broker has said which policy that is, and its aim.
     fn choice(&self, preview: &Preview) -> Choice {
-        let (aim, value) = &preview.aim;
-        let aim = match (aim.as_str(), &self.interval) {
-            ("theta", _) => Some(("theta", Aim::Number(*value))),
-            ("price", _) => Some(("price", Aim::Number(*value))),
-            ("pulls_per_hour", _) => Some(("pulls_per_hour", Aim::Number(*value))),
-            ("interval", Some(text)) => Some(("interval", Aim::Duration(text.clone()))),
-            ("interval", None) => Some(("interval", Aim::Duration(format!("{value} s")))),
-            _ => None,
-        };
+        let aim = preview.aim.as_ref().and_then(|aim| {
+            let value = aim.value;
+            Some(match (aim.setting.as_str(), &self.interval) {
+                ("theta", _) => ("theta", Aim::Number(value)),
+                ("price", _) => ("price", Aim::Number(value)),
+                ("pulls_per_hour", _) => ("pulls_per_hour", Aim::Number(value)),
+                ("interval", Some(text)) => ("interval", Aim::Duration(text.clone())),
+                ("interval", None) => ("interval", Aim::Duration(format!("{value} s"))),
+                _ => return None,
+            })
+        });
         Choice { policy: preview.policy.clone(), aim }
     }
 }
@@ -159,7 +168,10 @@ fn said(answer: &Answer) -> String {
     let Some(then) = &answer.preview else { return String::from("the broker shows no preview") };
     let share = |share: f64| format!("{:.2} %", share * 100.0);
     let interval = |it: Option<f64>| it.map_or_else(|| "never".to_owned(), seconds);
-    let aim = |(name, value): &(String, f64)| format!("{name} = {value}");
+    let aim = |aim: &Option<Aimed>| match aim {
+        Some(Aimed { setting, value }) => format!("{setting} = {value}"),
+        None => "as often as each changes".to_owned(),
+    };
     let measured = answer.measured_freshness.map_or_else(|| "–".to_owned(), share);
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_header(["", "now", "then"]);
@@ -261,7 +273,7 @@ mod tests {
         };
         Preview {
             policy: policy.to_owned(),
-            aim: (aim.0.to_owned(), aim.1),
+            aim: Some(Aimed { setting: aim.0.to_owned(), value: aim.1 }),
             outcome: "all_shortest".to_owned(),
             expected_freshness: 0.875,
             pulls_per_hour: 12.5,
@@ -303,7 +315,7 @@ mod tests {
     fn now_and_then_stand_side_by_side() {
         let answer = Answer {
             policy: "oap".to_owned(),
-            aim: ("theta".to_owned(), 0.9),
+            aim: Some(Aimed { setting: "theta".to_owned(), value: 0.9 }),
             measured_freshness: None,
             expected_freshness: 0.9,
             pulls_per_hour: 6.0,

@@ -87,14 +87,15 @@ pub(super) enum Aim {
 }
 
 impl Aim {
-    /// What the settings aim at.
-    pub(super) fn of(settings: Freshness) -> Self {
-        match settings.policy {
+    /// What the settings aim at; the policy `best_estimation` goes by the sources alone.
+    pub(super) fn of(settings: Freshness) -> Option<Self> {
+        Some(match settings.policy {
             PolicyName::Oap | PolicyName::Uap | PolicyName::Ioap => Self::Theta(settings.theta),
             PolicyName::Fixed => Self::Interval(settings.interval),
             PolicyName::CombinedCost => Self::Price(settings.price),
             PolicyName::Budget => Self::PullsPerHour(settings.pulls_per_hour),
-        }
+            PolicyName::BestEstimation => return None,
+        })
     }
 
     /// Its setting.
@@ -119,7 +120,8 @@ impl Aim {
 
     /// Whether `policy` aims at such a thing.
     fn suits(self, policy: PolicyName) -> bool {
-        Self::of(Freshness { policy, ..Freshness::default() }).field() == self.field()
+        let aim = Self::of(Freshness { policy, ..Freshness::default() });
+        aim.is_some_and(|aim| aim.field() == self.field())
     }
 
     /// The policy that aims at it, `now` if that does.
@@ -358,7 +360,7 @@ mod tests {
 
     fn check(query: &str, policy: PolicyName, aim: Aim) {
         let found = preview(query).unwrap();
-        assert_eq!((found.policy, Aim::of(found)), (policy, aim), "{query}");
+        assert_eq!((found.policy, Aim::of(found)), (policy, Some(aim)), "{query}");
         // What links ask for is the same.
         let asked = Asked::parse(Some(query));
         let address = asked.address(asked.sort, asked.page, asked.list);

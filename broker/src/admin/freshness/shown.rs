@@ -86,6 +86,8 @@ struct PreviewShown {
     rows: Vec<ChangeShown>,
     pages: Vec<PageLink>,
     settings: String,
+    /// The options of `harvest broker tune` that say the same.
+    options: String,
     /// Who runs the broker, to be told of new settings.
     process: u32,
 }
@@ -140,8 +142,8 @@ impl Forms {
     fn new(view: &View, asked: &Asked) -> Self {
         let now = (view.policy, view.aim);
         let (policy, aim) = view.preview.as_ref().map_or(now, |it| (it.policy, it.aim));
-        let of =
-            |field: Field| if aim.setting == field.name() { aim.value } else { default_of(field) };
+        let aimed = |field: Field| aim.filter(|it| it.setting == field.name()).map(|it| it.value);
+        let of = |field: Field| aimed(field).unwrap_or_else(|| default_of(field));
         let (theta, price) = (of(Field::Theta), of(Field::Price));
         let typed = |field: Field, otherwise: String| {
             asked.mistake_in(field).map_or(otherwise, |it| it.typed.clone())
@@ -151,7 +153,7 @@ impl Forms {
                 value: value.to_string(),
                 label: label(*value),
                 address: format!("?{}={value}", field.name()),
-                chosen: aim.setting == field.name() && (value - aim.value).abs() <= 1e-9 * value,
+                chosen: aimed(field).is_some_and(|it| (value - it).abs() <= 1e-9 * value),
             };
             values.iter().map(choice).collect()
         };
@@ -172,7 +174,7 @@ impl Forms {
             prices: choices(Field::Price, &PRICES, number),
             pulls_per_hour: typed(Field::PullsPerHour, of(Field::PullsPerHour).to_string()),
             interval: typed(Field::Interval, Aim::Interval(of(Field::Interval)).written()),
-            others: aim.setting != Field::Theta.name()
+            others: aimed(Field::Theta).is_none()
                 || others.iter().any(|it| asked.mistake_in(*it).is_some()),
         }
     }
@@ -204,6 +206,7 @@ impl PreviewShown {
             rows: preview.sources.iter().map(ChangeShown::new).collect(),
             pages: links(preview.pages, |page| asked.address(asked.sort, page, asked.list)),
             settings: preview.settings.clone(),
+            options: preview.options(),
             process,
         }
     }

@@ -36,13 +36,14 @@ struct Cell {
 type Column = (&'static str, fn(&SourceStatus, u64) -> Cell);
 
 /// What is said of each source.
-const COLUMNS: [Column; 8] = [
+const COLUMNS: [Column; 9] = [
     ("Changes a day", |it, _| plain(it.rate_per_day.map(number))),
+    ("Updated every", updated),
     ("Objects", |it, _| plain(it.elements.map(grouped))),
     ("Interval", interval),
     ("Next due", next_due),
     ("Freshness", |it, _| plain(it.freshness.map(percent))),
-    ("Pulls", |it, _| plain(Some(grouped(it.pulls)))),
+    ("Pulls", pulls),
     ("Trouble", trouble),
     ("Last pull", last_pull),
 ];
@@ -68,6 +69,21 @@ fn plain(text: Option<String>) -> Cell {
 
 fn time(at_ms: Option<u64>, now_ms: u64) -> Cell {
     Cell { time: at_ms.and_then(instant), ..plain(at_ms.map(|at_ms| moment(at_ms, now_ms))) }
+}
+
+/// Mean and deviation of the intervals between updates (Liu §3).
+fn updated(source: &SourceStatus, _now_ms: u64) -> Cell {
+    let updates = &source.updates;
+    let deviation = updates.interval_deviation_seconds;
+    let more = deviation.map(|it| format!("± {}", span(it))).unwrap_or_default();
+    Cell { more, ..plain(updates.interval_mean_seconds.map(span)) }
+}
+
+/// What the source was asked for, over restarts (Liu §3, update cost).
+fn pulls(source: &SourceStatus, _now_ms: u64) -> Cell {
+    let cost = &source.updates.cost;
+    let more = format!("{} empty", grouped(cost.requests_empty));
+    Cell { more, ..plain(Some(grouped(cost.requests))) }
 }
 
 fn interval(source: &SourceStatus, _now_ms: u64) -> Cell {

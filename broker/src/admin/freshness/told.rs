@@ -28,7 +28,10 @@ impl Card {
 }
 
 /// What a policy aims at.
-fn aim(policy: &str, Aimed { value, .. }: Aimed) -> String {
+fn aim(policy: &str, aim: Option<Aimed>) -> String {
+    let Some(Aimed { value, .. }) = aim else {
+        return "a pull of each source as often as it changes (policy best_estimation)".to_owned();
+    };
     let (share, pulls) = (percent(value), number(value));
     match policy {
         "oap" => format!("{share} fresh with as few pulls as possible (policy oap, θ = {value})"),
@@ -77,13 +80,14 @@ pub(super) fn preview_lead(view: &View, preview: &Preview) -> String {
 }
 
 pub(super) fn cards(view: &View) -> Vec<Card> {
-    let Aimed { setting, value } = view.aim;
-    let aim = match setting {
-        "theta" => Card::new("Aimed at", percent(value), "freshness θ"),
-        "interval" => Card::new("Aimed at", span(value), "between pulls"),
-        "price" => Card::new("Aimed at", number(value), "pulls for a stale hour"),
-        _ => Card::new("Aimed at", number(value), "pulls an hour"),
+    let (value, note) = match view.aim {
+        Some(Aimed { setting: "theta", value }) => (percent(value), "freshness θ"),
+        Some(Aimed { setting: "interval", value }) => (span(value), "between pulls"),
+        Some(Aimed { setting: "price", value }) => (number(value), "pulls for a stale hour"),
+        Some(Aimed { value, .. }) => (number(value), "pulls an hour"),
+        None => ("–".to_owned(), "as often as each changes"),
     };
+    let aim = Card::new("Aimed at", value, note);
     let if_planned = |text: String| if 0 < view.sources_planned { text } else { "–".to_owned() };
     let measured = view.measured_freshness.map_or_else(|| "–".to_owned(), percent);
     let known = format!("{} with a known rate", grouped(view.sources_planned as u64));

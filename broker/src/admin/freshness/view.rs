@@ -42,7 +42,7 @@ pub(super) struct Present {
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct View {
     pub(super) policy: &'static str,
-    pub(super) aim: Aimed,
+    pub(super) aim: Option<Aimed>,
     pub(super) model: &'static str,
     /// What all sources were measured to be; `None` before a second pull.
     pub(super) measured_freshness: Option<f64>,
@@ -83,7 +83,7 @@ pub(super) struct Aimed {
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Preview {
     pub(super) policy: &'static str,
-    pub(super) aim: Aimed,
+    pub(super) aim: Option<Aimed>,
     pub(super) outcome: &'static str,
     pub(super) expected_freshness: f64,
     pub(super) pulls_per_hour: f64,
@@ -173,7 +173,8 @@ impl View {
 
 impl Preview {
     fn new(now: Freshness, then: Freshness, planned: &[Planned], asked: &Asked) -> Self {
-        let weighed: Vec<interval::Source> = planned.iter().map(|it| it.source).collect();
+        let weighed: Vec<interval::Source> =
+            planned.iter().map(|it| it.under(then.policy)).collect();
         let plan = interval::plan(&weighed, then.settings().policy, then.model);
         let mut changes: Vec<Change> = planned
             .iter()
@@ -205,6 +206,20 @@ impl Preview {
             pages,
             sources: pages.cut(changes),
         }
+    }
+}
+
+impl Preview {
+    /// The options of `harvest broker tune` that say the same.
+    pub(super) fn options(&self) -> String {
+        let aim = match self.aim {
+            Some(Aimed { setting: "interval", value }) => format!(" --interval \"{value} s\""),
+            Some(Aimed { setting, value }) => {
+                format!(" --{} {value}", setting.replace('_', "-"))
+            }
+            None => String::new(),
+        };
+        format!("--policy {}{aim}", self.policy)
     }
 }
 
@@ -260,24 +275,26 @@ fn outcome(outcome: Outcome) -> &'static str {
     }
 }
 
-fn aim(settings: Freshness) -> Aimed {
-    let aim = Aim::of(settings);
+fn aim(settings: Freshness) -> Option<Aimed> {
+    let aim = Aim::of(settings)?;
     let (Aim::Theta(value) | Aim::Price(value) | Aim::PullsPerHour(value) | Aim::Interval(value)) =
         aim;
-    Aimed { setting: aim.field().name(), value }
+    Some(Aimed { setting: aim.field().name(), value })
 }
 
 /// What `[freshness]` has to say, and what it must no longer say.
 fn lines(now: Freshness, then: Freshness) -> String {
-    let aim = Aim::of(then);
-    let value = match aim {
-        Aim::Theta(value) | Aim::Price(value) | Aim::PullsPerHour(value) => format!("{value:?}"),
-        Aim::Interval(_) => format!("\"{}\"", aim.written()),
-    };
-    let (old, new) = (Aim::of(now).field().name(), aim.field().name());
-    let policy = then.policy.name();
-    let remove = if old == new { String::new() } else { format!("# and without the line {old}\n") };
-    format!("[freshness]\npolicy = \"{policy}\"\n{new} = {value}\n{remove}")
+    let name = |aim: Aim| aim.field().name();
+    let (old, new) = (Aim::of(now), Aim::of(then));
+    let aim = new.map_or_else(String::new, |aim| match aim {
+        Aim::Theta(value) | Aim::Price(value) | Aim::PullsPerHour(value) => {
+            format!("{} = {value:?}\n", name(aim))
+        }
+        Aim::Interval(_) => format!("{} = \"{}\"\n", name(aim), aim.written()),
+    });
+    let gone = old.map(name).filter(|old| new.map(name) != Some(*old));
+    let remove = gone.map_or_else(String::new, |old| format!("# and without the line {old}\n"));
+    format!("[freshness]\npolicy = \"{}\"\n{aim}{remove}", then.policy.name())
 }
 
 #[cfg(test)]

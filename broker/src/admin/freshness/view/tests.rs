@@ -17,7 +17,7 @@ const PAIR: [(f64, u64); 2] = [(0.1, 1_000), (0.025, 4_000)];
 
 fn planned_of(name: &str, rate: f64, elements: u64, interval_secs: f64) -> Planned {
     let source = interval::Source::new(rate, elements, BOUNDS);
-    Planned { name: name.to_owned(), source, interval_secs }
+    Planned { name: name.to_owned(), source, estimated: source, interval_secs }
 }
 
 fn status(name: &str) -> SourceStatus {
@@ -37,15 +37,24 @@ fn present(settings: Freshness, sources: &[(f64, u64)]) -> Present {
     let planned = names.iter().zip(sources).zip(&plan.intervals);
     Present {
         settings,
-        expected: Expected { outcome: plan.outcome, freshness: plan.freshness, pulls: plan.pulls },
+        expected: Expected {
+            outcome: plan.outcome,
+            freshness: plan.freshness,
+            pulls: plan.pulls,
+            shortest: 0,
+            longest: 0,
+            contradictory: 0,
+        },
         measured: Some(0.893),
         planned: planned.map(|((name, (rate, n)), it)| planned_of(name, *rate, *n, *it)).collect(),
         sources: names.iter().map(|it| status(it)).collect(),
     }
 }
 
+/// The page of the two sources under the straight line, whose intervals can be found by hand.
 fn view(query: &str) -> View {
-    View::new(present(Freshness::default(), &PAIR), &Asked::parse(Some(query)))
+    let settings = Freshness { model: Model::Linear, ..Freshness::default() };
+    View::new(present(settings, &PAIR), &Asked::parse(Some(query)))
 }
 
 fn near(found: f64, expected: f64) {
@@ -57,6 +66,23 @@ fn by_hand(theta: f64) -> [f64; 2] {
     let elements: f64 = PAIR.iter().map(|(_, n)| *n as f64).sum();
     let roots: f64 = PAIR.iter().map(|(rate, _)| rate.sqrt()).sum();
     PAIR.map(|(rate, _)| 2.0 * (1.0 - theta) * elements / roots / rate.sqrt())
+}
+
+/// Best estimation leaves each source the interval that was learned, and the settings no aim.
+#[test]
+fn best_estimation_has_no_aim() {
+    let mut present = present(Freshness::default(), &PAIR);
+    for (it, interval) in present.planned.iter_mut().zip([600.0, 1_200.0]) {
+        it.estimated.bounds = Bounds { interval_min: interval, interval_max: interval };
+    }
+    let view = View::new(present, &Asked::parse(Some("policy=best_estimation&sort=name")));
+    let preview = view.preview.unwrap();
+    assert_eq!(preview.aim, None);
+    let expected = "[freshness]\npolicy = \"best_estimation\"\n# and without the line theta\n";
+    assert_eq!(preview.settings, expected);
+    for (it, interval) in preview.sources.iter().zip([600.0, 1_200.0]) {
+        assert!((it.new_interval_seconds - interval).abs() < 1e-9, "{it:?}");
+    }
 }
 
 #[test]
@@ -188,14 +214,14 @@ proptest! {
         let mut present = present(Freshness::default(), &[]);
         present.planned = sources
             .iter()
-            .map(|(rate, elements, interval)| Planned {
-                name: "x".to_owned(),
-                source: interval::Source {
+            .map(|(rate, elements, interval)| {
+                let source = interval::Source {
                     workload: Workload { rate: *rate, elements: *elements },
                     pull_secs: *interval,
                     ..interval::Source::new(*rate, *elements, BOUNDS)
-                },
-                interval_secs: *interval,
+                };
+                let name = "x".to_owned();
+                Planned { name, source, estimated: source, interval_secs: *interval }
             })
             .collect();
         for query in [format!("theta={theta}"), format!("price={price}"), "pulls_per_hour=7".to_owned()] {
