@@ -179,11 +179,11 @@ pub fn plan(sources: &[Source], policy: Policy, model: Model) -> Plan {
     let mut intervals = Vec::with_capacity(terms.len());
     let (mut pulls, mut pull_cost, mut stale, mut mass) = (0.0, 0.0, 0.0, 0.0);
     for (term, source) in terms.iter().zip(sources) {
-        let interval = interval(term, policy, model, scale);
+        let (interval, aged) = measure(term, policy, model, scale);
         intervals.push(interval);
         pulls += interval.recip();
         pull_cost += cost(source) / interval;
-        stale += term.stale(model, interval) + term.reserve();
+        stale += aged + term.reserve();
         mass += term.mass;
     }
     let freshness = if 0.0 < mass { 1.0 - stale / mass } else { 1.0 };
@@ -228,6 +228,19 @@ fn interval(term: &Term, policy: Policy, model: Model, scale: Scale) -> f64 {
         Policy::Uniform { .. } => term.interval(Shape::Uniform, model, scale),
         Policy::Optimal { .. } | Policy::CombinedCost { .. } | Policy::Budget { .. } => {
             term.interval(Shape::Optimal, model, scale)
+        }
+    }
+}
+
+/// The same, and how many of its elements are stale then, weighted.
+fn measure(term: &Term, policy: Policy, model: Model, scale: Scale) -> (f64, f64) {
+    match policy {
+        Policy::Optimal { .. } | Policy::CombinedCost { .. } | Policy::Budget { .. } => {
+            term.measure(Shape::Optimal, model, scale)
+        }
+        Policy::Fixed { .. } | Policy::Individual { .. } | Policy::Uniform { .. } => {
+            let interval = interval(term, policy, model, scale);
+            (interval, term.stale(model, interval))
         }
     }
 }

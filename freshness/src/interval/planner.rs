@@ -17,7 +17,7 @@ use std::num::NonZeroU32;
 
 use super::model::Model;
 use super::solve::{Scale, Term};
-use super::{Outcome, Policy, Source, interval, room, solve};
+use super::{Outcome, Policy, Source, interval, measure, room, solve};
 
 /// How far the sums may be off before all intervals are computed anew, as a share of what is asked for.
 pub(super) const DRIFT_SHARE_MAX: f64 = 0.01;
@@ -84,8 +84,8 @@ struct Sums {
 }
 
 impl Sums {
-    fn add(&mut self, term: &Term, model: Model, interval: f64, sign: f64) {
-        self.stale += sign * term.stale(model, interval);
+    fn add(&mut self, term: &Term, (interval, stale): (f64, f64), sign: f64) {
+        self.stale += sign * stale;
         self.mass += sign * term.mass;
         self.reserve += sign * term.reserve();
         self.elements += sign * term.elements();
@@ -215,8 +215,8 @@ impl Planner {
         (self.scale, self.outcome) = solve(&self.terms, self.policy, self.model, self.scale);
         self.sums = Sums::default();
         for term in &self.terms {
-            let interval = interval(term, self.policy, self.model, self.scale);
-            self.sums.add(term, self.model, interval, 1.0);
+            let measured = measure(term, self.policy, self.model, self.scale);
+            self.sums.add(term, measured, 1.0);
         }
         (self.off, _) = self.sums.off(self.policy);
         self.mass_max = self.sums.mass;
@@ -253,8 +253,8 @@ impl Planner {
     /// Takes a source's part in the sums from what it was to what it is.
     fn change(&mut self, before: Term, now: Term) -> Replanned {
         for (term, sign) in [(before, -1.0), (now, 1.0)] {
-            let interval = self.interval_of(&term);
-            self.sums.add(&term, self.model, interval, sign);
+            let measured = measure(&term, self.policy, self.model, self.scale);
+            self.sums.add(&term, measured, sign);
         }
         self.changes += 1;
         self.mass_max = self.mass_max.max(self.sums.mass);

@@ -26,6 +26,10 @@ const WEIGHT_MAX: f64 = 1e12;
 const INTERVAL_LEAST_SECS: f64 = 1e-9;
 /// Most steps of a search; each halves what is left, or does better.
 const STEPS_MAX: usize = 200;
+/// Of more terms than this, a sample is solved first: its answer saves most of the steps.
+const SAMPLED_MIN: usize = 4_096;
+/// Terms of which one is in the sample.
+const SAMPLE_STEP: usize = 61;
 /// Relative error at which a search ends.
 const TOLERANCE: f64 = 1e-11;
 
@@ -181,6 +185,16 @@ impl Term {
         ((1.0 - scale.share) / low + scale.share / high).recip().clamp(self.lower, self.upper)
     }
 
+    /// The interval at `scale`, in seconds, and the elements that are stale then, weighted.
+    pub(super) fn measure(&self, shape: Shape, model: Model, scale: Scale) -> (f64, f64) {
+        if scale.low.total_cmp(&scale.high).is_ne() {
+            let interval = self.interval(shape, model, scale);
+            return (interval, self.stale(model, interval));
+        }
+        let point = self.at(shape, model, scale.low);
+        (point.interval, self.staleness(model, &point).0)
+    }
+
     /// What a scale makes of the source.
     fn at(&self, shape: Shape, model: Model, scale: f64) -> Point {
         let free = match shape {
@@ -269,17 +283,18 @@ impl Scale {
     ) -> (Self, Reached) {
         let slack = TOLERANCE * goal.target().abs();
         let at = |scale| goal.sum(terms, model, |term| term.at(shape, model, scale));
-        let (least, most) = (at(0.0).off, at(f64::INFINITY).off);
-        if most <= slack {
-            let reached = if most < -slack { Reached::AllLongest } else { Reached::Exactly };
-            return (Self::exactly(f64::INFINITY), reached);
-        }
-        if -slack <= least {
-            let reached = if slack < least { Reached::AllShortest } else { Reached::Exactly };
-            return (Self::exactly(0.0), reached);
-        }
-        let guess = if guess.low.is_normal() { guess.low } else { goal.guess(terms, shape) };
-        let (low, high) = root(at, goal.target(), guess, slack);
+        let guess = if guess.low.is_normal() { guess.low } else { goal.guess(terms, shape, model) };
+        let (low, high) = match root(&at, goal.target(), guess, slack) {
+            Root::Between(low, high) => (low, high),
+            Root::Beyond(off) => {
+                let reached = if off < -slack { Reached::AllLongest } else { Reached::Exactly };
+                return (Self::exactly(f64::INFINITY), reached);
+            }
+            Root::Below(off) => {
+                let reached = if slack < off { Reached::AllShortest } else { Reached::Exactly };
+                return (Self::exactly(0.0), reached);
+            }
+        };
         let mut found = Self { low, high, share: 0.0 };
         let (mut least, mut most) = (0.0, 1.0);
         while low < high && least < most {
@@ -302,8 +317,21 @@ impl Goal {
         }
     }
 
-    /// The scale at which the goal would be reached on straight lines without bounds.
-    fn guess(self, terms: &[Term], shape: Shape) -> f64 {
+    /// About the scale at which the goal is reached: that of a sample, if there are many terms, and that of
+    /// straight lines without bounds otherwise.
+    fn guess(self, terms: &[Term], shape: Shape, model: Model) -> f64 {
+        if SAMPLED_MIN < terms.len() {
+            let sample: Vec<Term> = terms.iter().step_by(SAMPLE_STEP).copied().collect();
+            let sum = |terms: &[Term]| terms.iter().map(|it| it.mass).sum::<f64>();
+            let part = match self {
+                Self::Staleness(target) => Self::Staleness(target * sum(&sample) / sum(terms)),
+                Self::Pulls(target) => Self::Pulls(target / SAMPLE_STEP as f64),
+            };
+            let (found, _) = Scale::find(&sample, shape, model, part, Scale::exactly(0.0));
+            if found.low.is_normal() {
+                return found.low;
+            }
+        }
         let (mut stale, mut pulls) = (0.0, 0.0);
         for term in terms.iter().filter(|it| it.reach.is_finite()) {
             let reach = if shape == Shape::Uniform { 1.0 } else { term.reach };
@@ -337,18 +365,30 @@ impl Goal {
     }
 }
 
-/// Where a sum grows from below 0 to above 0: a point twice, or two neighbors, in order.
+/// Where a sum has its value.
+#[derive(Clone, Copy, Debug)]
+enum Root {
+    /// At a point, given twice, or between two neighbors, in order.
+    Between(f64, f64),
+    /// Beyond all scales: that far off is it at the last.
+    Beyond(f64),
+    /// Below all scales: that far off is it at the first.
+    Below(f64),
+}
+
+/// Where a sum grows from below 0 to above 0.
 ///
 /// Newton's steps, of logarithms, since the sums are all but powers of the scale, as long as they stay in
-/// the bracket and get on; halves of it otherwise.
-fn root(sum: impl Fn(f64) -> Sum, target: f64, guess: f64, slack: f64) -> (f64, f64) {
+/// the bracket and get on; halves of it otherwise. Whether there is such a place is only asked when a step
+/// leads nowhere.
+fn root(sum: &impl Fn(f64) -> Sum, target: f64, guess: f64, slack: f64) -> Root {
     let (mut low, mut high) = (0.0, f64::INFINITY);
     let mut at = if guess.is_normal() && 0.0 < guess { guess } else { 1.0 };
-    let (mut stride, mut before) = (4.0, f64::INFINITY);
+    let (mut stride, mut before, mut is_there) = (4.0, f64::INFINITY, false);
     for _ in 0..STEPS_MAX {
         let Sum { off, value, slope } = sum(at);
         if off.abs() <= slack {
-            return (at, at);
+            return Root::Between(at, at);
         }
         if off < 0.0 {
             low = at;
@@ -358,7 +398,18 @@ fn root(sum: impl Fn(f64) -> Sum, target: f64, guess: f64, slack: f64) -> (f64, 
         let newton = at * ((target / value).ln() * value / slope).exp();
         let gets_on = off.abs() <= 0.5 * before;
         before = off.abs();
-        at = if low < newton && newton < high && newton.is_finite() && gets_on {
+        let good = low < newton && newton < high && newton.is_normal() && gets_on;
+        if !good && !is_there {
+            let (first, last) = (sum(0.0).off, sum(f64::INFINITY).off);
+            if last <= slack {
+                return Root::Beyond(last);
+            }
+            if -slack <= first {
+                return Root::Below(first);
+            }
+            is_there = true;
+        }
+        at = if good {
             newton
         } else if high.is_infinite() {
             stride = f64::min(stride * stride, 1e18);
@@ -375,5 +426,5 @@ fn root(sum: impl Fn(f64) -> Sum, target: f64, guess: f64, slack: f64) -> (f64, 
             break;
         }
     }
-    if low <= 0.0 || high.is_infinite() { (at, at) } else { (low, high) }
+    if low <= 0.0 || high.is_infinite() { Root::Between(at, at) } else { Root::Between(low, high) }
 }

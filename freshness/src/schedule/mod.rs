@@ -326,7 +326,10 @@ impl Schedule {
         let Some(entry) = self.entries.get_mut(id.index()).and_then(Option::as_mut) else {
             return Replanned::One;
         };
-        let Some(source) = entry.source(settings, &self.line) else { return Replanned::One };
+        let Some(source) = entry.source(settings, &self.line) else {
+            // With longer bounds, what was long enough for a rate no longer is.
+            return entry.slot.take().map_or(Replanned::One, |it| self.planner.remove(it));
+        };
         if let Some(slot) = entry.slot {
             return self.planner.update(slot, &source);
         }
