@@ -16,7 +16,7 @@
 //! Sans-I/O.
 
 use super::world::{Detail, Process, Repository, SECS_MAX, Totals, World};
-use crate::schedule::{Due, Found, Known, Rules, Schedule, Settings};
+use crate::schedule::{Due, Firsts, Found, Known, Rules, Schedule, Settings};
 
 /// Most pulls of a run; it ends where they are used up.
 pub const PULLS_MAX: u64 = 100_000_000;
@@ -103,6 +103,8 @@ struct Game {
     born: usize,
     /// The first pull brings everything there is.
     was_pulled: Vec<bool>,
+    /// Element seconds stale of each repository, up to its last pull.
+    stale_secs: Vec<f64>,
     /// What each repository had gathered when it began to count.
     before: Vec<Option<Totals>>,
     begun: bool,
@@ -124,6 +126,7 @@ impl Game {
         births.sort_by_key(|(at_ms, which, _)| (*at_ms, *which));
         Self {
             was_pulled: vec![false; births.len()],
+            stale_secs: vec![0.0; births.len()],
             before: vec![None; births.len()],
             world,
             schedule: Schedule::new(run.settings),
@@ -182,17 +185,15 @@ impl Game {
             return false;
         };
         let full = !std::mem::replace(&mut self.was_pulled[which], true);
-        let age_secs = found.ages_secs / found.updates.max(1) as f64;
+        let mean = |secs: f64| secs / found.updates.max(1) as f64;
+        let stale_secs = self.world.measure_of(which, now).map_or(0.0, |it| it.stale_secs);
+        let stale = stale_secs - std::mem::replace(&mut self.stale_secs[which], stale_secs);
+        let age_secs = mean(found.ages_secs);
+        // Since its first change each has been stale.
+        let firsts = Some(Firsts { objects: found.updates, age_secs: mean(stale) });
         let (changes, elements) = (found.updates, found.elements);
-        let found = Found {
-            full,
-            changes,
-            age_secs,
-            firsts: None,
-            elements,
-            as_of_ms: now_ms,
-            early: false,
-        };
+        let found =
+            Found { full, changes, age_secs, firsts, elements, as_of_ms: now_ms, early: false };
         self.schedule.handle_pull(due.source, found, now_ms);
         self.pulls += 1;
         let minute = now_ms / 60_000;
@@ -291,6 +292,8 @@ mod tests {
             let expected = plan(&sources(), policy, Model::Poisson).pulls * 30.0 * DAY_SECS;
             let ratio = played.totals.pulls as f64 / expected;
             assert!((ratio - 1.0).abs() < 0.03, "{ratio} of the pulls expected");
+            let measured = played.measured.unwrap();
+            assert!((measured - fresh).abs() < 0.01, "{measured} was measured of {fresh}");
         }
     }
 
