@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context as _, bail};
 use clap::ValueEnum;
 use freshness::interval::Policy;
-use freshness::schedule::Settings;
+use freshness::schedule::{Pace, Rules, Settings};
 use freshness::simulate::contest::Contest;
 use freshness::simulate::{Cell, PULLS_MAX, Played, Run, Table, play};
 use web::chart::{Axis, Chart, Series};
@@ -99,6 +99,8 @@ pub(crate) enum PolicyName {
     CombinedCost,
     /// The freshest that --pulls-per-hour can buy.
     Budget,
+    /// Each source as often as it has been seen to change (Liu).
+    BestEstimation,
 }
 
 /// How staleness grows between pulls.
@@ -204,12 +206,23 @@ fn policies(asked: &Simulate, stage: &Stage) -> anyhow::Result<Table> {
         for value in values(*name, asked)? {
             let policy = policy(*name, value, asked.cp);
             let settings = Settings { policy, ..stage.run.settings };
-            let played = play(&stage.repositories, &Run { settings, ..stage.run });
+            let pace = match name {
+                PolicyName::BestEstimation => Pace::BestEstimation,
+                _ => Pace::Planned,
+            };
+            let paced =
+                stage.repositories.iter().map(|(it, rules)| (it.clone(), Rules { pace, ..*rules }));
+            let repositories: Vec<_> = paced.collect();
+            let played = play(&repositories, &Run { settings, ..stage.run });
             if played.cut {
                 bail!("{name:?} at {value} takes more than {PULLS_MAX} pulls; give a longer --min");
             }
             let unit = if *name == PolicyName::Fixed { DAY_SECS } else { 1.0 };
-            let mut row = vec![Cell::from(name.said()), Cell::from(value / unit)];
+            let asked_for = match name {
+                PolicyName::BestEstimation => Cell::from("nothing".to_owned()),
+                _ => Cell::from(value / unit),
+            };
+            let mut row = vec![Cell::from(name.said()), asked_for];
             row.extend(results(&played, stage).map(Cell::from));
             table.rows.push(row);
         }
@@ -241,6 +254,7 @@ fn values(name: PolicyName, asked: &Simulate) -> anyhow::Result<Vec<f64>> {
             asked.a.clone().context("combined_cost needs --a, what staleness costs a day")?
         }
         PolicyName::Budget => asked.played.pulls_per_hour.clone(),
+        PolicyName::BestEstimation => vec![f64::INFINITY],
     })
 }
 
@@ -249,7 +263,8 @@ fn policy(name: PolicyName, value: f64, pull_cost: f64) -> Policy {
         PolicyName::Oap => Policy::Optimal { theta: value },
         PolicyName::Uap => Policy::Uniform { theta: value },
         PolicyName::Ioap => Policy::Individual { theta: value },
-        PolicyName::Fixed => Policy::Fixed { interval: value },
+        // Of the sources' own pace nothing is left to the policy.
+        PolicyName::Fixed | PolicyName::BestEstimation => Policy::Fixed { interval: value },
         // The scheduler's pulls cost 1.
         PolicyName::CombinedCost => {
             Policy::CombinedCost { price: value / DAY_SECS / pull_cost.max(f64::MIN_POSITIVE) }
@@ -298,11 +313,11 @@ mod tests {
     #[test]
     fn every_world_and_policy_has_a_row() {
         let line = "x --repos 4 --days 3 --warm 1 --theta 0.8,0.9 --a 1000 \
-                    --policy oap,uap,ioap,fixed,combined_cost,budget --world";
+                    --policy oap,uap,ioap,fixed,combined_cost,budget,best_estimation --world";
         for world in ["poisson", "bursty", "daily", "drifting", "even"] {
             let results = played(&format!("{line} {world}")).unwrap();
             let table = results.table();
-            assert_eq!(table.rows.len(), 9, "{world}");
+            assert_eq!(table.rows.len(), 10, "{world}");
             for row in &table.rows {
                 assert_eq!(row.len(), table.columns.len());
                 let fresh = number(&table, row, "freshness");
