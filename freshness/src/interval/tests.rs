@@ -234,7 +234,7 @@ fn what_cannot_be_met_is_not_solved_again_with_every_pull() {
         (Policy::Budget { pulls: 0.1 }, Outcome::AllLongest),
     ] {
         let mut planner = Planner::new(policy, Model::Poisson);
-        let slots = planner.extend(&sources);
+        let slots = planner.extend(sources);
         assert_eq!(planner.outcome(), outcome);
         let mut faster = sources[1];
         faster.workload.rate *= 2.0;
@@ -242,7 +242,7 @@ fn what_cannot_be_met_is_not_solved_again_with_every_pull() {
     }
     // But one that can be met then is.
     let mut planner = Planner::new(Policy::Optimal { theta: 0.999 }, Model::Linear);
-    let slots = planner.extend(&sources);
+    let slots = planner.extend(sources);
     assert_eq!(planner.outcome(), Outcome::AllShortest);
     for (slot, source) in slots.iter().zip(sources) {
         let mut slower = source;
