@@ -312,7 +312,7 @@ proptest! {
     #[test]
     fn whatever_happens_there_is_a_schedule(
         first in prop::collection::vec(rules(), 1..5),
-        steps in prop::collection::vec(step(), 0..50),
+        steps in prop::collection::vec(step(), 0..35),
     ) {
         let mut shell = Shell::new();
         shell.perform(Step::Add(first));

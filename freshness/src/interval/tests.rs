@@ -206,6 +206,52 @@ fn the_other_policies_do_what_they_say() {
     check(&uniform.intervals, &[0.2 * 22_000.0 / 6_600.0; 4]);
 }
 
+/// So many that the search starts from a sample, of which the sample is none: each 61st is another kind.
+#[test]
+fn a_sample_that_misleads_does_no_harm() {
+    let kinds = [source(1e3, 100_000), source(1e-6, 3)];
+    let sources: Vec<Source> = (0..10_000).map(|it| kinds[usize::from(it % 61 == 0)]).collect();
+    for model in [Model::Linear, Model::Poisson] {
+        let found = plan(&sources, Policy::Optimal { theta: 0.9 }, model);
+        assert_eq!(found.outcome, Outcome::Met);
+        assert!((found.freshness - 0.9).abs() < 1e-10, "{model:?}: {}", found.freshness);
+        let found = plan(&sources, Policy::Budget { pulls: 5_000.0 }, model);
+        assert!((found.pulls / 5_000.0 - 1.0).abs() < 1e-10, "{model:?}: {}", found.pulls);
+        let bounded = sources.iter().map(|it| Source { bounds: DAY, ..*it }).collect::<Vec<_>>();
+        let found = plan(&bounded, Policy::Optimal { theta: 0.999_999_9 }, model);
+        assert_eq!(found.outcome, Outcome::AllShortest);
+    }
+}
+
+/// At a bound, a pull that does not free anybody changes nobody else's interval.
+#[test]
+fn what_cannot_be_met_is_not_solved_again_with_every_pull() {
+    let sources = table_1(DAY);
+    for (policy, outcome) in [
+        (Policy::Optimal { theta: 1.0 }, Outcome::AllShortest),
+        (Policy::Optimal { theta: 0.0 }, Outcome::AllLongest),
+        (Policy::Budget { pulls: 1e6 }, Outcome::AllShortest),
+        (Policy::Budget { pulls: 0.1 }, Outcome::AllLongest),
+    ] {
+        let mut planner = Planner::new(policy, Model::Poisson);
+        let slots = planner.extend(sources);
+        assert_eq!(planner.outcome(), outcome);
+        let mut faster = sources[1];
+        faster.workload.rate *= 2.0;
+        assert_eq!(planner.update(slots[1], &faster), Replanned::One, "{policy:?}");
+    }
+    // But one that can be met then is.
+    let mut planner = Planner::new(Policy::Optimal { theta: 0.999 }, Model::Linear);
+    let slots = planner.extend(sources);
+    assert_eq!(planner.outcome(), Outcome::AllShortest);
+    for (slot, source) in slots.iter().zip(sources) {
+        let mut slower = source;
+        slower.workload.rate *= 0.5;
+        let _ = planner.update(*slot, &slower);
+    }
+    assert_eq!(planner.outcome(), Outcome::Met);
+}
+
 pub(super) const POLICIES: [Policy; 6] = [
     Policy::Optimal { theta: 0.9 },
     Policy::Uniform { theta: 0.9 },

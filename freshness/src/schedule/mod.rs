@@ -19,8 +19,12 @@
 //!   a change, and one change in a tenth of a second is no rate.
 //! * The interval runs from when the last pull *asked*, since that is how far it can have seen, and what
 //!   pulls take of time is put by ([`Source::pull_secs`](crate::interval::Source::pull_secs)).
+//! * Pulls cost what they are measured to cost, each source's by itself ([`PULL_COST_SECS`]), and a source
+//!   may go by its own updates instead of the policy ([`Pace`]).
 //! * Failures back off, doubling, with jitter, each source for itself; hours may be closed; and
 //!   whatever the numbers say, no minute sees more pulls than [`Settings::pulls_per_minute_max`].
+//! * Nothing puts a source off for ever: it is due within its longest interval, or its wait after a
+//!   failure, and its hours. Only who has no longest interval, or an endless shortest one, may never be.
 //!
 //! Machine: the shell calls [`Schedule::poll_due`] when a slot is free, performs the pull, and
 //! reports with [`Schedule::handle_pull`] or [`Schedule::handle_failure`]. One source is never
@@ -64,6 +68,10 @@ pub const FOLLOW_PAUSE_MS: u64 = 50;
 /// Pause after a long poll that came back early and empty, milliseconds: a source that does not
 /// hold the answer must not be asked in a tight loop.
 pub const FOLLOW_IDLE_MS: u64 = 1_000;
+
+/// By how much times may be out of order, milliseconds, before the clock is taken to have been set back,
+/// which takes a look at every source.
+const SLIP_MS: u64 = 1_000;
 
 /// Time from an announced update to the pull that fetches it, seconds: announced times are whole seconds,
 /// and what is announced should have happened.
@@ -183,7 +191,8 @@ impl Schedule {
     /// Returns the next pull that is due. `slot`: whether one more pull may run; long polls of
     /// followed sources do not need one.
     pub fn poll_due(&mut self, slot: bool, now_ms: u64) -> Option<Due> {
-        if now_ms < std::mem::replace(&mut self.seen_ms, now_ms) {
+        if now_ms.saturating_add(SLIP_MS) < self.seen_ms {
+            self.seen_ms = now_ms;
             self.handle_past(now_ms);
         }
         let id = match self.follows.poll_due(now_ms) {
