@@ -111,7 +111,15 @@ fn pull_all(count: usize) {
             )]
             let changes = (100.0 * draw.next()) as u64;
             let (elements, full, early) = (10_000, turn == 0, false);
-            let found = Found { full, changes, age_secs: 30.0, elements, as_of_ms: now_ms, early };
+            let found = Found {
+                full,
+                changes,
+                age_secs: 30.0,
+                firsts: None,
+                elements,
+                as_of_ms: now_ms,
+                early,
+            };
             schedule.handle_pull(source, found, now_ms + 20);
         }
     }
