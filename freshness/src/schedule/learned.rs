@@ -163,3 +163,40 @@ impl Learned {
         self.pending_exposure_share = if share.is_finite() { narrowed(share) } else { 0.0 };
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is remembered of what was read from `text`.
+    fn check(text: &str, expected: &str) {
+        let known: Known = serde_json::from_str(text).unwrap();
+        let again = Learned::new(&known).known(&Line::default());
+        assert_eq!(again, serde_json::from_str(expected).unwrap(), "{text}");
+    }
+
+    #[test]
+    fn notes_of_before_are_read_and_foreign_ones_made_sensible() {
+        let rate = r#"{"rate":0.5,"sure_secs":8,"memory_secs":4,"pending_updates":3,
+            "pending_secs":2,"pending_exposure_secs":1,"pulls":1,"dispersion":1}"#;
+        let measured = r#"{"stale":1,"all":4}"#;
+        // Without what pulls cost and how many there were.
+        let before = format!(
+            r#"{{"rate":{rate},"watched_secs":9,"elements":7,"last_ms":6,"measured":{measured},
+            "took_secs":0.5}}"#
+        );
+        check(&before, &before.replace("0.5}", r#"0.5,"overhead_secs":0.5}"#));
+        check(
+            "{}",
+            r#"{"rate":{"rate":null,"sure_secs":0,"memory_secs":0,"pending_updates":0,
+            "pending_secs":0,"pending_exposure_secs":0,"pulls":1,"dispersion":0}}"#,
+        );
+        check(
+            &before
+                .replace(r#""watched_secs":9"#, r#""watched_secs":-9,"pulls":2,"pulls_changed":5"#),
+            &before
+                .replace(r#""watched_secs":9"#, r#""watched_secs":0,"pulls":2,"pulls_changed":2"#)
+                .replace("0.5}", r#"0.5,"overhead_secs":0.5}"#),
+        );
+    }
+}
