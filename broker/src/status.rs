@@ -65,7 +65,7 @@ pub struct Status {
     pub theta: f64,
     /// What is to be expected of the schedule as it is now.
     pub expected: Expected,
-    /// Measured freshness over all sources, weighted by their size; `None` before a second pull.
+    /// Measured freshness over all sources, weighted by their size and `weight`; `None` before a second pull.
     pub freshness: Option<f64>,
     /// What all sources together were asked for, and brought: update cost on the broker's side.
     pub cost: Cost,

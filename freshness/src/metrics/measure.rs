@@ -81,17 +81,19 @@ impl Measured {
     }
 }
 
-/// Returns the freshness of several sources together: their mean, weighted by their elements
-/// (Adly §3.1). Sources not measured yet are left out; `None` when that leaves nothing.
-pub fn overall(sources: impl Iterator<Item = (Option<f64>, u64)>) -> Option<f64> {
-    let (mut sum, mut elements) = (0.0, 0.0);
-    for (freshness, n) in sources {
-        if let Some(freshness) = freshness {
-            sum += freshness * n as f64;
-            elements += n as f64;
+/// Returns the freshness of several sources together: their mean, each counting as it is weighed times its
+/// elements (Adly §3.1, §6), as a policy's θ does. Sources not measured yet are left out, and weights that
+/// are no number; `None` when that leaves nothing.
+pub fn overall(sources: impl Iterator<Item = (Option<f64>, f64, u64)>) -> Option<f64> {
+    let (mut sum, mut mass) = (0.0, 0.0);
+    for (freshness, weight, elements) in sources {
+        let own = weight * elements as f64;
+        if let Some(freshness) = freshness.filter(|_| 0.0 < own && own.is_finite()) {
+            sum += freshness * own;
+            mass += own;
         }
     }
-    (0.0 < elements).then(|| sum / elements)
+    (0.0 < mass).then(|| sum / mass)
 }
 
 #[cfg(test)]
@@ -168,9 +170,11 @@ mod tests {
     }
 
     #[test]
-    fn sources_count_by_their_size() {
-        let found = overall([(Some(1.0), 300), (Some(0.5), 100), (None, 9_000)].into_iter());
-        assert_eq!(found, Some(0.875));
-        assert_eq!(overall([(None, 5)].into_iter()), None);
+    fn sources_count_by_their_size_and_weight() {
+        let all = [(Some(1.0), 1.0, 300), (Some(0.5), 1.0, 100), (None, 1.0, 9_000)];
+        assert_eq!(overall(all.into_iter()), Some(0.875));
+        let weighed = [(Some(1.0), 1.0, 300), (Some(0.5), 3.0, 100), (Some(0.0), f64::NAN, 7)];
+        assert_eq!(overall(weighed.into_iter()), Some(0.75));
+        assert_eq!(overall([(None, 1.0, 5), (Some(0.5), 0.0, 5)].into_iter()), None);
     }
 }

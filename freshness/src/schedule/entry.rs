@@ -79,6 +79,11 @@ impl Entry {
         Bounds { interval_min: self.interval_min.into(), interval_max: self.interval_max.into() }
     }
 
+    /// As the policy weighs it: what is no number counts as 1.
+    pub(super) fn weight(&self) -> f64 {
+        if self.weight.is_nan() { 1.0 } else { self.weight.into() }
+    }
+
     pub(super) fn is_followed(&self) -> bool {
         self.flags.has(Flag::Follow)
     }

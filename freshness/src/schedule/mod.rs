@@ -54,6 +54,7 @@ pub use cost::PULL_COST_SECS;
 use cost::{Line, Took};
 use entry::Entry;
 pub use learned::Known;
+use learned::Learned;
 pub use rules::{Pace, Rules, Settings};
 pub use view::{Due, Expected, Firsts, Found, View};
 pub use window::Window;
@@ -273,12 +274,13 @@ impl Schedule {
         })
     }
 
-    /// Returns the measured freshness over all sources (Adly §3.1).
+    /// Returns the measured freshness over all sources, weighted as the policy weighs them (Adly §3.1).
     pub fn freshness(&self) -> Option<f64> {
-        let learned = self.entries.iter().flatten().map(|entry| &entry.learned);
-        metrics::overall(
-            learned.map(|it| (it.measured.freshness(), it.elements().unwrap_or_default())),
-        )
+        metrics::overall(self.entries.iter().flatten().map(|entry| {
+            let Learned { measured, .. } = &entry.learned;
+            let elements = entry.learned.elements().unwrap_or_default();
+            (measured.freshness(), entry.weight(), elements)
+        }))
     }
 
     /// Returns what is expected of the plan, of those sources whose rate is known.

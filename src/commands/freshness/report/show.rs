@@ -64,7 +64,7 @@ impl Shown<'_> {
         row("update interval", moments(all.intervals));
         row("sources' means", moments(all.means));
         if is_of_pulls(self.logged) {
-            row("freshness, estimated", maybe(all.freshness, |it| format!("{it:.3}")));
+            row("fresh as a whole", maybe(all.freshness, |it| format!("{it:.3}")));
             let requests = all.cost.requests.saturating_add(all.traffic.requests_failed);
             let empty = HumanCount(all.cost.requests_empty);
             let failed = HumanCount(all.traffic.requests_failed);

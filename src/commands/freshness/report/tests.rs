@@ -95,7 +95,7 @@ fn a_log_of_pulls_is_measured_as_the_paper_does() {
         "records updated 16; 1.0 a day and source",
         "update interval mean 2.0 days, deviation 1.0 days, variation 0.50",
         // (0.625 + 1) / 2
-        "freshness, estimated 0.812",
+        "fresh as a whole 0.812",
         "requests 11, 3 empty, 2 failed",
         "brought 73 records, 11.00 KiB compressed, in 5.5 s",
         "2026-01 4 16 2.0",
