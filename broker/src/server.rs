@@ -27,6 +27,7 @@ use web::auth::AdminToken;
 use web::{Pages, Site};
 
 use crate::admin;
+use crate::admin::reload::ReadSettings;
 use crate::catalog::Catalog;
 use crate::collect::Collector;
 use crate::config::Config;
@@ -97,6 +98,7 @@ impl Server {
             pages: pages.clone(),
             admin_pages,
             feed: OnceLock::new(),
+            settings: OnceLock::new(),
             tally: Tally::default(),
         };
         let handle = Handle { inner: Arc::new(inner) };
@@ -111,6 +113,15 @@ impl Server {
     /// Returns the address of the admin listener.
     pub fn admin_addr(&self) -> SocketAddr {
         self.handle.inner.admin_addr
+    }
+
+    /// Says how the settings are read again when an administrator asks for it (`POST /reload`); the first
+    /// way counts. `read` may block, and says every mistake on a line of its own.
+    pub fn read_settings_by(
+        &self,
+        read: impl Fn() -> Result<Config, String> + Send + Sync + 'static,
+    ) {
+        drop(self.handle.inner.settings.set(ReadSettings::new(read)));
     }
 
     /// Returns a handle, good while the server runs.
@@ -289,6 +300,8 @@ pub(crate) struct Inner {
     pub(crate) admin_pages: Pages,
     /// Set once the server runs: it ends with the server's shutdown.
     pub(crate) feed: OnceLock<FeedServer>,
+    /// Set where there is a settings file.
+    pub(crate) settings: OnceLock<ReadSettings>,
     /// What peers of the public listener do.
     tally: Tally,
 }

@@ -19,7 +19,7 @@ use serde::Deserialize;
 use super::takedown;
 use crate::admin::Admin;
 use crate::settings::{self, File};
-use crate::{daemon, output};
+use crate::{cli, daemon, output};
 
 /// Run a broker: collect from sources, index, answer queries.
 #[derive(Debug, Subcommand)]
@@ -180,6 +180,8 @@ async fn serve(path: &Path) -> anyhow::Result<ExitCode> {
     let (public, admin) = (server.local_addr(), server.admin_addr());
     tracing::info!(%admin, "broker runs: search at http://{public}/");
     let handle = server.handle();
+    let file = path.to_owned();
+    server.read_settings_by(move || load(&file).map_err(|error| cli::said(&error)));
     let shutdown = Shutdown::new();
     let serving = server.run(shutdown.clone());
     let serving = async { serving.await.context("the broker stopped") };

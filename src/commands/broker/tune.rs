@@ -2,14 +2,13 @@
 
 use std::fs;
 use std::io::Write as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::process::ExitCode;
-use std::time::Duration;
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use broker::config::PolicyName;
 use comfy_table::{Table, presets};
-use rustix::process::{Pid, Signal, kill_process};
 use serde::Deserialize;
 
 use super::edit::{self, Aim, Choice};
@@ -17,12 +16,6 @@ use super::{load, seconds};
 use crate::admin::Admin;
 use crate::output;
 use crate::settings::File;
-
-/// How long a broker may take until it has taken over changed settings.
-const RELOAD_MAX: Duration = Duration::from_secs(30);
-
-/// How often it is looked at meanwhile.
-const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 /// Sources whose intervals are shown.
 const ROWS_MAX: usize = 20;
@@ -117,8 +110,11 @@ pub(super) async fn run(file: &File, asked: &Tune) -> anyhow::Result<ExitCode> {
     let edited = edit::with_policy(&text, &asked.choice(&preview))
         .with_context(|| format!("{} stays as it is", file.config.display()))?;
     replace(&file.config, &edited)?;
-    hang_up(&config.data)?;
-    taken_over(&admin, &preview).await?;
+    let taken_over = admin.post("reload", &[]).await;
+    taken_over.with_context(|| {
+        let file = file.config.display();
+        format!("{file} is changed, but the broker has not read it: send it SIGHUP, or restart it")
+    })?;
     output::line(&format!("{} is changed, and taken over", file.config.display()))?;
     Ok(ExitCode::SUCCESS)
 }
@@ -215,48 +211,31 @@ fn said(answer: &Answer) -> String {
     lines.join("\n")
 }
 
-/// Puts another text into a settings file: whole or not at all, under the same permissions.
+/// Puts another text into a settings file: whole or not at all, for the same owner, under the same
+/// permissions.
 fn replace(path: &Path, text: &str) -> anyhow::Result<()> {
     // A link stays one.
     let path = fs::canonicalize(path)?;
     let failed = || format!("{} cannot be changed", path.display());
     let folder = path.parent().with_context(failed)?;
-    let permissions = fs::metadata(&path).with_context(failed)?.permissions();
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let new = folder.join(format!(".{name}.new"));
-    let write = || {
-        let mut file = fs::File::create(&new)?;
-        file.set_permissions(permissions)?;
-        file.write_all(text.as_bytes())?;
-        file.sync_all()?;
-        fs::rename(&new, &path)
-    };
-    write().with_context(failed)
-}
-
-/// Has the process that answers for `data` read its settings again.
-fn hang_up(data: &Path) -> anyhow::Result<()> {
-    let advice = "the settings are changed: send the broker SIGHUP for it to read them";
-    let (_, process) = web::auth::read_address(data).context(advice)?;
-    let process = i32::try_from(process).ok().and_then(Pid::from_raw).context(advice)?;
-    kill_process(process, Signal::HUP).with_context(|| format!("no SIGHUP; {advice}"))
-}
-
-/// Waits until the broker goes by what was chosen.
-async fn taken_over(admin: &Admin, chosen: &Preview) -> anyhow::Result<()> {
-    let wait = async {
-        loop {
-            let now: Answer = serde_json::from_slice(&admin.get("freshness?format=json").await?)?;
-            if (&now.policy, &now.aim) == (&chosen.policy, &chosen.aim) {
-                return Ok(());
-            }
-            tokio::time::sleep(LOOK_EVERY).await;
+    let before = fs::metadata(&path).with_context(failed)?;
+    // Of a name that nobody can guess, and readable by nobody else: settings hold tokens.
+    let mut new = tempfile::Builder::new()
+        .prefix(".harvest-settings-")
+        .tempfile_in(folder)
+        .with_context(failed)?;
+    let write = |new: &mut tempfile::NamedTempFile| {
+        new.write_all(text.as_bytes())?;
+        let file = new.as_file();
+        if (before.uid(), before.gid()) != (file.metadata()?.uid(), file.metadata()?.gid()) {
+            std::os::unix::fs::fchown(file, Some(before.uid()), Some(before.gid()))?;
         }
+        file.set_permissions(before.permissions())?;
+        file.sync_all()
     };
-    match tokio::time::timeout(RELOAD_MAX, wait).await {
-        Ok(outcome) => outcome,
-        Err(_late) => bail!("the broker has not taken the settings over yet: see its log"),
-    }
+    write(&mut new).with_context(failed)?;
+    new.persist(&path).map_err(|error| error.error).with_context(failed)?;
+    fs::File::open(folder).and_then(|folder| folder.sync_all()).with_context(failed)
 }
 
 #[cfg(test)]

@@ -1,0 +1,61 @@
+//! `POST /reload`: the settings are read again, as on SIGHUP, and whoever asked hears what came of it.
+
+use std::fmt;
+
+use axum::extract::State;
+use axum::response::{IntoResponse as _, Response};
+use serde_json::json;
+
+use super::failure;
+use crate::config::Config;
+use crate::error::Error;
+use crate::pipeline::blocking;
+use crate::server::Handle;
+
+/// How the settings are read again: whoever started the broker knows the file. Blocks; says what is wrong,
+/// each mistake on a line of its own.
+pub(crate) struct ReadSettings(Box<dyn Fn() -> Result<Config, String> + Send + Sync>);
+
+impl ReadSettings {
+    pub(crate) fn new(read: impl Fn() -> Result<Config, String> + Send + Sync + 'static) -> Self {
+        Self(Box::new(read))
+    }
+}
+
+impl fmt::Debug for ReadSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ReadSettings(…)")
+    }
+}
+
+impl Handle {
+    /// Reads the settings again, and takes them over. Returns the names of those that differ but need a
+    /// restart.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoSettings`], [`Error::Settings`], and as for [`reload`](Self::reload).
+    async fn read_again(&self) -> Result<Vec<&'static str>, Error> {
+        let handle = self.clone();
+        let read = move || {
+            let settings = handle.inner.settings.get().ok_or(Error::NoSettings)?;
+            settings.0().map_err(|message| Error::Settings { message })
+        };
+        let config = blocking("settings", read).await?;
+        self.reload(config).await
+    }
+}
+
+/// `POST /reload`.
+pub(super) async fn reload(State(handle): State<Handle>) -> Response {
+    match handle.read_again().await {
+        Ok(later) => {
+            tracing::info!(?later, "settings read again");
+            axum::Json(json!({ "at_next_start": later })).into_response()
+        }
+        Err(error) => {
+            tracing::error!(%error, "the old settings stay");
+            failure(&error)
+        }
+    }
+}
