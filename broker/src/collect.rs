@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use collection::Collection;
 use collection::pull::{Kind, PullLimits, Puller, Summary};
-use freshness::schedule::{Expected, Firsts};
+use freshness::schedule::Firsts;
 use freshness::study::Cost;
 use net::client::Client;
 use net::clock;
@@ -342,11 +342,6 @@ impl Collector {
     /// Returns measured freshness over all sources.
     pub(crate) fn freshness(&self) -> Option<f64> {
         self.state().schedule.freshness()
-    }
-
-    /// Returns what is expected of the schedule.
-    pub(crate) fn expected(&self) -> Expected {
-        self.state().schedule.expected()
     }
 
     /// Returns what all sources together were asked for, and brought.

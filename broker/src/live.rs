@@ -80,6 +80,8 @@ impl Live {
             rate_per_day: view.rate.map(|rate| rate * DAY_SECS),
             elements: view.elements,
             interval_seconds: view.interval_secs,
+            pull_cost: view.pull_cost,
+            pull_seconds: view.took_secs,
             next_due_ms: view.due_ms,
             pulling: view.pulling,
             last_pull: self.last_pull.clone(),

@@ -35,9 +35,10 @@ use crate::error::Error;
 use crate::index::{Index, IndexOptions, Place};
 use crate::indexer::Indexer;
 use crate::metrics::Counters;
+use crate::outlook::Outlook;
 use crate::page::{self, PageState};
 use crate::pipeline::{self, Stages, Store, blocking};
-use crate::status::Status;
+use crate::status::{Expected, Status};
 
 /// Folder of the collection in the data directory.
 const COLLECTION: &str = "collection";
@@ -322,6 +323,7 @@ impl Handle {
             upkeep.problem = Some(error.to_string());
             BTreeMap::new()
         });
+        let (plan, planned) = collector.with_schedule(|it| (it.expected(), it.planned()));
         let health = inner.collection.health();
         let covered = indexer.covered().filter(|it| it.epoch == version.epoch);
         Status {
@@ -345,7 +347,7 @@ impl Handle {
             held: upkeep.held,
             policy: config.freshness.policy.name().to_owned(),
             theta: config.freshness.theta,
-            expected: collector.expected().into(),
+            expected: Expected::new(Outlook::new(&planned, config.freshness.model), plan),
             freshness: collector.freshness(),
             cost: collector.cost().into(),
             pulls: collector.counters().pulls,

@@ -12,6 +12,8 @@ use freshness::interval::Outcome;
 use freshness::study::{self, History, Log};
 use serde::{Deserialize, Serialize};
 
+use crate::outlook::Outlook;
+
 /// Seconds of an hour.
 const HOUR_SECS: f64 = 3_600.0;
 
@@ -63,7 +65,7 @@ pub struct Status {
     pub policy: String,
     /// The freshness that the schedule aims at.
     pub theta: f64,
-    /// What is to be expected of the schedule as it is now.
+    /// What is to be expected.
     pub expected: Expected,
     /// Measured freshness over all sources, weighted by their size and `weight`; `None` before a second pull.
     pub freshness: Option<f64>,
@@ -75,30 +77,47 @@ pub struct Status {
     pub sources: Vec<SourceStatus>,
 }
 
-/// What is to be expected of a schedule, of the sources whose rate is known.
+/// What is to be expected of the sources whose rate is known, if they go on as they have.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Expected {
-    /// `met`, or how the bounds keep the policy from its aim: `all_longest` (every source is at its
-    /// longest interval, and fresher than was asked for), `all_shortest` (every source is at its shortest
-    /// interval, and `freshness` is what can be attained).
-    pub aim: String,
-    /// Freshness of the whole, weighted.
+    /// Freshness of the whole at the present intervals, weighted.
     pub freshness: f64,
-    /// Pulls of all sources together.
+    /// Pulls of all sources together, at the present intervals.
     pub pulls_per_hour: f64,
+    /// `met`, or how the bounds keep the policy from its aim: `all_longest` (every source is at its
+    /// longest interval, and that is more than was asked for), `all_shortest` (every source is at its
+    /// shortest interval, and `planned_freshness` is what can be attained).
+    pub aim: String,
+    /// Freshness by the policy's plan: sources that have not been watched for long are pulled more
+    /// often than planned.
+    pub planned_freshness: f64,
+    /// Pulls by the policy's plan.
+    pub planned_pulls_per_hour: f64,
+    /// Sources at their shortest interval.
+    pub at_shortest: u64,
+    /// Sources at their longest interval.
+    pub at_longest: u64,
+    /// Sources whose bounds contradict each other: the shortest interval holds.
+    pub contradictory: u64,
 }
 
-impl From<freshness::schedule::Expected> for Expected {
-    fn from(expected: freshness::schedule::Expected) -> Self {
-        let aim = match expected.outcome {
+impl Expected {
+    /// What the present intervals come to, and the plan.
+    pub(crate) fn new(now: Outlook, plan: freshness::schedule::Expected) -> Self {
+        let aim = match plan.outcome {
             Outcome::Met => "met",
             Outcome::AllLongest => "all_longest",
             Outcome::AllShortest => "all_shortest",
         };
         Self {
+            freshness: now.freshness,
+            pulls_per_hour: now.pulls_per_hour,
             aim: aim.to_owned(),
-            freshness: expected.freshness,
-            pulls_per_hour: expected.pulls * HOUR_SECS,
+            planned_freshness: plan.freshness,
+            planned_pulls_per_hour: plan.pulls * HOUR_SECS,
+            at_shortest: plan.shortest as u64,
+            at_longest: plan.longest as u64,
+            contradictory: plan.contradictory as u64,
         }
     }
 }
@@ -193,6 +212,11 @@ pub struct SourceStatus {
     pub elements: Option<u64>,
     /// The interval that the policy gives it, seconds; `None` before its first pull.
     pub interval_seconds: Option<f64>,
+    /// What a pull costs, in requests: 1, and 1 more for each second that is not its changes'; `None`
+    /// before a second pull.
+    pub pull_cost: Option<f64>,
+    /// How long a pull takes, seconds; decayed mean.
+    pub pull_seconds: Option<f64>,
     /// When it is due next, Unix milliseconds.
     pub next_due_ms: Option<u64>,
     /// Whether a pull is under way.

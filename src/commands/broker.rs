@@ -263,18 +263,33 @@ fn schedule(status: &Status) -> String {
 }
 
 /// What to do when the bounds keep the policy from its aim.
-fn unmet(expected: &Expected) -> Option<String> {
-    let advice = match expected.aim.as_str() {
-        "all_shortest" => {
-            "every source is at its shortest interval; a lower interval_min would make it fresher"
-        }
-        "all_longest" => {
-            "every source is at its longest interval, and fresher than that; a higher interval_max \
-             would save pulls"
-        }
-        _ => return None,
-    };
-    Some(format!("the aim is not met, but {:.3}: {advice}", expected.freshness))
+fn unmet(expected: &Expected) -> Vec<String> {
+    let mut lines = Vec::new();
+    match expected.aim.as_str() {
+        "met" => {}
+        "all_shortest" => lines.push(format!(
+            "the aim cannot be met: with every source at its shortest interval, freshness is {:.3}; a \
+             lower interval_min would make it fresher",
+            expected.planned_freshness
+        )),
+        "all_longest" => lines.push(format!(
+            "more than was asked for: with every source at its longest interval, freshness is {:.3}; a \
+             higher interval_max would save pulls",
+            expected.planned_freshness
+        )),
+        _ => lines.push(format!(
+            "the aim cannot be met for all: {} at the shortest interval, {} at the longest",
+            output::counted(expected.at_shortest, "source"),
+            expected.at_longest
+        )),
+    }
+    if 0 < expected.contradictory {
+        lines.push(format!(
+            "{}: interval_min is above interval_max or latency_seconds, and holds",
+            output::counted(expected.contradictory, "source")
+        ));
+    }
+    lines
 }
 
 /// A source's line of the table.
@@ -386,7 +401,10 @@ mod tests {
             expected: Expected {
                 aim: "all_shortest".to_owned(),
                 freshness: 0.8,
+                planned_freshness: 0.825,
                 pulls_per_hour: 360.0,
+                contradictory: 1,
+                ..Expected::default()
             },
             sources: vec![source],
             ..Status::default()
@@ -404,7 +422,8 @@ mod tests {
             "2: refused",
             "90.0 s ± 10 min",
             "oap for freshness 0.9: measured 0.750, expected 0.800 at 360.0 pulls an hour",
-            "the aim is not met, but 0.800: every source is at its shortest interval",
+            "the aim cannot be met: with every source at its shortest interval, freshness is 0.825",
+            "1 source: interval_min is above",
         ] {
             assert!(text.contains(part), "{part} is not in\n{text}");
         }

@@ -156,8 +156,15 @@ impl Freshness {
                 table.mistake(key, message, format!("{expected}nothing"));
             }
         }
+        let (min, max) = (read.interval_min, read.interval_max);
+        if read.policy == PolicyName::Fixed && min <= max && !(min..=max).contains(&read.interval) {
+            let message = format!(
+                "interval ({} s) is not within interval_min and interval_max",
+                read.interval
+            );
+            table.mistake("interval", message, format!("{min} s to {max} s, or other bounds"));
+        }
         if read.interval_max < read.interval_min {
-            let (min, max) = (read.interval_min, read.interval_max);
             let message = format!("interval_max ({max} s) is below interval_min ({min} s)");
             table.mistake("interval_max", message, "the longer of the two");
         }

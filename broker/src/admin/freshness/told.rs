@@ -199,13 +199,6 @@ fn too_many(hourly: f64, max: f64) -> Option<String> {
     })
 }
 
-/// What the curve was not computed from.
-pub(super) fn sampled(curve: &Curve) -> Option<String> {
-    let (taken, of) = (grouped(curve.sources as u64), grouped(curve.of as u64));
-    let sampled = curve.sources < curve.of;
-    sampled.then(|| format!("Drawn from {taken} of the {of} sources, fast and slow as among all."))
-}
-
 /// The curve, with now and the preview on it.
 pub(super) fn chart(view: &View, curve: &Curve) -> Chart {
     let place = |it: &Spot| (it.pulls_per_hour, it.freshness);

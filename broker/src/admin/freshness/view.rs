@@ -15,6 +15,7 @@ use serde::Serialize;
 use super::asked::{Aim, Asked, Sort};
 use super::curve::{Curve, Spot};
 use crate::config::Freshness;
+use crate::outlook::{Outlook, hourly, kept};
 use crate::schedule::Planned;
 use crate::status::SourceStatus;
 
@@ -139,8 +140,8 @@ impl View {
     pub(super) fn new(present: Present, asked: &Asked) -> Self {
         let Present { settings, expected, measured, planned, sources } = present;
         let weighed: Vec<interval::Source> = planned.iter().map(|it| it.source).collect();
-        let pulls_per_hour = planned.iter().map(|it| hourly(it.interval_secs)).sum();
-        let expected_freshness = overall(&planned, settings.model);
+        let Outlook { pulls_per_hour, freshness: expected_freshness } =
+            Outlook::new(&planned, settings.model);
         let preview =
             asked.settings(settings).map(|then| Preview::new(settings, then, &planned, asked));
         let then = preview.as_ref().map_or(0.0, |it| it.expected_freshness);
@@ -242,29 +243,6 @@ impl Change {
         let log = (self.new_interval_seconds / self.interval_seconds).ln();
         if log.is_nan() { 0.0 } else { log }
     }
-}
-
-fn hourly(interval_secs: f64) -> f64 {
-    if 0.0 < interval_secs { HOUR_SECS / interval_secs } else { 0.0 }
-}
-
-/// How fresh a source is kept by an interval, 0 to 1.
-fn kept(source: &interval::Source, interval_secs: f64, model: Model) -> f64 {
-    let elements = source.workload.elements.max(1) as f64;
-    let pace = source.workload.rate / elements;
-    let stale = model.staleness(pace * interval_secs) + (pace * source.pull_secs).min(1.0);
-    (1.0 - stale).clamp(0.0, 1.0)
-}
-
-/// How fresh all are kept by their intervals, weighted; 1 when there is nothing.
-fn overall(planned: &[Planned], model: Model) -> f64 {
-    let (mut fresh, mut all) = (0.0, 0.0);
-    for it in planned {
-        let mass = it.source.weight * it.source.workload.elements.max(1) as f64;
-        fresh += mass * kept(&it.source, it.interval_secs, model);
-        all += mass;
-    }
-    if 0.0 < all { fresh / all } else { 1.0 }
 }
 
 fn outcome(outcome: Outcome) -> &'static str {
