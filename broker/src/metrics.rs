@@ -124,8 +124,8 @@ fn schedule(status: &Status) -> Vec<Sample> {
         at_bound("contradictory", expected.contradictory),
         Sample::gauge(
             "harvest_broker_aim_met",
-            "1 while the policy's aim can be met within the bounds of the intervals.",
-            f64::from(u8::from(expected.aim == "met")),
+            "1 while the policy's aim is met or surpassed within the bounds of intervals and pulls.",
+            f64::from(u8::from(matches!(expected.aim.as_str(), "met" | "all_longest"))),
         ),
     ];
     let freshness = ("harvest_broker_freshness", "Measured freshness, all sources.");

@@ -120,9 +120,10 @@ impl Server {
     /// way counts. `read` may block, and says every mistake on a line of its own.
     pub fn read_settings_by(
         &self,
+        file: &Path,
         read: impl Fn() -> Result<Config, String> + Send + Sync + 'static,
     ) {
-        drop(self.handle.inner.settings.set(ReadSettings::new(read)));
+        drop(self.handle.inner.settings.set(ReadSettings::new(file, read)));
     }
 
     /// Returns a handle, good while the server runs.
@@ -330,6 +331,7 @@ impl Handle {
             name: config.name.clone(),
             id: inner.author.id.clone(),
             software: env!("CARGO_PKG_VERSION").to_owned(),
+            settings: inner.settings.get().map(|it| it.file().to_owned()),
             listen: inner.local_addr.to_string(),
             admin_listen: inner.admin_addr.to_string(),
             listener: inner.tally.counts().map(|(event, count)| (event.to_owned(), count)).into(),
@@ -346,8 +348,13 @@ impl Handle {
             takedowns: inner.collection.takedowns(),
             held: upkeep.held,
             policy: config.freshness.policy.name().to_owned(),
+            aim: config.freshness.aim(),
             theta: config.freshness.theta,
-            expected: Expected::new(Outlook::new(&planned, config.freshness.model), plan),
+            expected: Expected::new(
+                Outlook::new(&planned, config.freshness.model),
+                plan,
+                config.freshness.pulls_per_minute_max,
+            ),
             freshness: collector.freshness(),
             cost: collector.cost().into(),
             pulls: collector.counters().pulls,

@@ -29,6 +29,8 @@ pub struct Status {
     pub id: String,
     /// Version of the software.
     pub software: String,
+    /// The settings file, its whole path; `None` of a broker that has none.
+    pub settings: Option<String>,
     /// Where the public listener listens.
     pub listen: String,
     /// Where the admin listener listens.
@@ -63,7 +65,9 @@ pub struct Status {
     pub held: Option<Held>,
     /// The policy of the schedule: `oap`.
     pub policy: String,
-    /// The freshness that the schedule aims at.
+    /// What the policy aims at; `None` of `best_estimation`.
+    pub aim: Option<Aim>,
+    /// θ of the settings; for `oap`, `uap` and `ioap` it is the aim.
     pub theta: f64,
     /// What is to be expected.
     pub expected: Expected,
@@ -77,6 +81,15 @@ pub struct Status {
     pub sources: Vec<SourceStatus>,
 }
 
+/// What a policy aims at.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Aim {
+    /// The setting: `theta`, `interval`, `price` or `pulls_per_hour`.
+    pub setting: String,
+    /// In the setting's unit; seconds if it is a time.
+    pub value: f64,
+}
+
 /// What is to be expected of the sources whose rate is known, if they go on as they have.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Expected {
@@ -86,7 +99,8 @@ pub struct Expected {
     pub pulls_per_hour: f64,
     /// `met`, or how the bounds keep the policy from its aim: `all_longest` (every source is at its
     /// longest interval, and that is more than was asked for), `all_shortest` (every source is at its
-    /// shortest interval, and `planned_freshness` is what can be attained).
+    /// shortest interval, and `planned_freshness` is what can be attained), `capped` (the plan has more
+    /// pulls than `pulls_per_minute_max` lets begin).
     pub aim: String,
     /// Freshness by the policy's plan: sources that have not been watched for long are pulled more
     /// often than planned.
@@ -103,15 +117,21 @@ pub struct Expected {
 
 impl Expected {
     /// What the present intervals come to, and the plan.
-    pub(crate) fn new(now: Outlook, plan: freshness::schedule::Expected) -> Self {
+    pub(crate) fn new(
+        now: Outlook,
+        plan: freshness::schedule::Expected,
+        pulls_per_minute_max: u32,
+    ) -> Self {
+        let most_per_hour = f64::from(pulls_per_minute_max) * 60.0;
         let aim = match plan.outcome {
+            _ if most_per_hour < plan.pulls * HOUR_SECS => "capped",
             Outcome::Met => "met",
             Outcome::AllLongest => "all_longest",
             Outcome::AllShortest => "all_shortest",
         };
         Self {
             freshness: now.freshness,
-            pulls_per_hour: now.pulls_per_hour,
+            pulls_per_hour: now.pulls_per_hour.min(most_per_hour),
             aim: aim.to_owned(),
             planned_freshness: plan.freshness,
             planned_pulls_per_hour: plan.pulls * HOUR_SECS,

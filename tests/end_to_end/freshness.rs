@@ -35,7 +35,8 @@ fn a_policy_is_tried_and_then_applied() {
     run_ok(["broker", "tune", "-c", file, "--interval", "2 h", "--apply"]);
     let text = fs::read_to_string(&path).unwrap();
     assert!(
-        text.contains("policy = \"fixed\"\n") && text.contains("interval = \"2 h\"\n"),
+        text.contains("policy = \"fixed\"\n")
+            && text.contains("interval = \"2 h\" # by the board\n"),
         "{text}"
     );
     assert!(run_ok(["broker", "status", "-c", file]).contains("fixed: "));
@@ -50,6 +51,13 @@ fn a_policy_is_tried_and_then_applied() {
         assert!(!output.status.success() && err.contains(expected), "{args:?}: {err}");
     }
     assert_eq!(fs::read_to_string(&path).unwrap(), text, "nothing that is refused is written");
+
+    // A file that this broker does not read is not changed.
+    let copy = write(site.folder.path(), "copy.toml", &text);
+    let output = run(["broker", "tune", "-c", copy.to_str().unwrap(), "--theta", "0.5", "--apply"]);
+    let (_, err) = texts(&output);
+    assert!(!output.status.success() && err.contains("broker.toml and not"), "{err}");
+    assert_eq!(fs::read_to_string(&copy).unwrap(), text);
 
     // Who asks for a reload hears what came of it; without the token nobody is heard.
     let status: serde_json::Value =

@@ -1,6 +1,7 @@
 //! `POST /reload`: the settings are read again, as on SIGHUP, and whoever asked hears what came of it.
 
 use std::fmt;
+use std::path::Path;
 
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
@@ -14,17 +15,28 @@ use crate::server::Handle;
 
 /// How the settings are read again: whoever started the broker knows the file. Blocks; says what is wrong,
 /// each mistake on a line of its own.
-pub(crate) struct ReadSettings(Box<dyn Fn() -> Result<Config, String> + Send + Sync>);
+pub(crate) struct ReadSettings {
+    file: String,
+    read: Box<dyn Fn() -> Result<Config, String> + Send + Sync>,
+}
 
 impl ReadSettings {
-    pub(crate) fn new(read: impl Fn() -> Result<Config, String> + Send + Sync + 'static) -> Self {
-        Self(Box::new(read))
+    pub(crate) fn new(
+        file: &Path,
+        read: impl Fn() -> Result<Config, String> + Send + Sync + 'static,
+    ) -> Self {
+        Self { file: file.display().to_string(), read: Box::new(read) }
+    }
+
+    /// The file.
+    pub(crate) fn file(&self) -> &str {
+        &self.file
     }
 }
 
 impl fmt::Debug for ReadSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("ReadSettings(…)")
+        write!(f, "ReadSettings({})", self.file)
     }
 }
 
@@ -39,7 +51,7 @@ impl Handle {
         let handle = self.clone();
         let read = move || {
             let settings = handle.inner.settings.get().ok_or(Error::NoSettings)?;
-            settings.0().map_err(|message| Error::Settings { message })
+            (settings.read)().map_err(|message| Error::Settings { message })
         };
         let config = blocking("settings", read).await?;
         self.reload(config).await

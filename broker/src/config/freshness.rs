@@ -10,6 +10,8 @@ use freshness::rate::Method;
 use freshness::schedule::Settings;
 use web::settings::Table;
 
+use crate::status::Aim;
+
 /// Seconds of an hour.
 const HOUR_SECS: f64 = 3_600.0;
 
@@ -169,6 +171,18 @@ impl Freshness {
             table.mistake("interval_max", message, "the longer of the two");
         }
         read
+    }
+
+    /// What the policy aims at; `best_estimation` goes by the sources alone.
+    pub fn aim(self) -> Option<Aim> {
+        let setting = self.policy.setting()?;
+        let value = match setting {
+            "interval" => self.interval,
+            "price" => self.price,
+            "pulls_per_hour" => self.pulls_per_hour,
+            _ => self.theta,
+        };
+        Some(Aim { setting: setting.to_owned(), value })
     }
 
     /// What the schedule goes by.

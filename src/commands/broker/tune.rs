@@ -6,8 +6,9 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use broker::config::PolicyName;
+use broker::status::Status;
 use comfy_table::{Table, presets};
 use serde::Deserialize;
 
@@ -29,30 +30,38 @@ const ROWS_MAX: usize = 20;
   harvest broker tune -c broker.toml --policy uap --theta 0.95
 
 The admin listener shows the same as a page, at /freshness.")]
-#[group(id = "choice", required = true, multiple = true)]
+#[group(skip)]
 pub(crate) struct Tune {
-    /// Freshness to keep, from 0 up to 0.9999 (policies oap, uap, ioap).
-    #[arg(long, value_name = "THETA", group = "choice")]
-    theta: Option<f64>,
-    /// What an hour in which everything is stale is worth, in pulls (policy combined_cost).
-    #[arg(long, value_name = "PULLS", group = "choice", conflicts_with = "theta")]
-    price: Option<f64>,
-    /// Pulls of all sources together (policy budget).
-    #[arg(long, value_name = "PULLS", group = "choice", conflicts_with_all = ["theta", "price"])]
-    pulls_per_hour: Option<f64>,
-    /// Time between pulls of every source, such as "2 h" (policy fixed).
-    #[arg(long, value_name = "TIME", group = "choice",
-          conflicts_with_all = ["theta", "price", "pulls_per_hour"])]
-    interval: Option<String>,
-    /// The policy; without one, that of the settings, or the one that has such a value.
-    #[arg(long, value_name = "POLICY", group = "choice", value_parser = PolicyName::NAMES)]
-    policy: Option<String>,
+    #[command(flatten)]
+    chosen: Chosen,
     /// Write it into the settings file, and have the broker read that again.
     #[arg(long)]
     apply: bool,
     /// Print the broker's answer as JSON.
     #[arg(long, conflicts_with = "apply")]
     json: bool,
+}
+
+/// What is chosen; at least one of it.
+#[derive(Debug, clap::Args)]
+#[group(id = "choice", required = true, multiple = true)]
+struct Chosen {
+    /// Freshness to keep, from 0 up to 0.9999 (policies oap, uap, ioap).
+    #[arg(long, value_name = "THETA")]
+    theta: Option<f64>,
+    /// What an hour in which everything is stale is worth, in pulls (policy combined_cost).
+    #[arg(long, value_name = "PULLS", conflicts_with = "theta")]
+    price: Option<f64>,
+    /// Pulls of all sources together (policy budget).
+    #[arg(long, value_name = "PULLS", conflicts_with_all = ["theta", "price"])]
+    pulls_per_hour: Option<f64>,
+    /// Time between pulls of every source, such as "2 h" (policy fixed).
+    #[arg(long, value_name = "TIME",
+          conflicts_with_all = ["theta", "price", "pulls_per_hour"])]
+    interval: Option<String>,
+    /// The policy; without one, that of the settings, or the one that has such a value.
+    #[arg(long, value_name = "POLICY", value_parser = PolicyName::NAMES)]
+    policy: Option<String>,
 }
 
 /// What the broker answers, as far as it is shown here.
@@ -99,15 +108,16 @@ struct Change {
 pub(super) async fn run(file: &File, asked: &Tune) -> anyhow::Result<ExitCode> {
     let config = load(&file.config)?;
     let admin = Admin::new("broker", config.admin_listen, &config.data)?;
-    let answer = admin.get(&asked.path()).await?;
+    let answer = admin.get(&asked.chosen.path()).await?;
     admin.tell(&answer, asked.json, said)?;
     if !asked.apply {
         return Ok(ExitCode::SUCCESS);
     }
     let answer: Answer = serde_json::from_slice(&answer)?;
     let preview = answer.preview.context("the broker shows no preview")?;
+    reads(&admin, &file.config).await?;
     let text = fs::read_to_string(&file.config)?;
-    let edited = edit::with_policy(&text, &asked.choice(&preview))
+    let edited = edit::with_policy(&text, &asked.chosen.choice(&preview))
         .with_context(|| format!("{} stays as it is", file.config.display()))?;
     replace(&file.config, &edited)?;
     let taken_over = admin.post("reload", &[]).await;
@@ -115,14 +125,35 @@ pub(super) async fn run(file: &File, asked: &Tune) -> anyhow::Result<ExitCode> {
         let file = file.config.display();
         format!("{file} is changed, but the broker has not read it: send it SIGHUP, or restart it")
     })?;
+    let now: Answer = serde_json::from_slice(&admin.get("freshness?format=json").await?)?;
+    if (&now.policy, &now.aim) != (&preview.policy, &preview.aim) {
+        bail!("{} is changed, but the broker goes by {}", file.config.display(), now.policy);
+    }
     output::line(&format!("{} is changed, and taken over", file.config.display()))?;
     Ok(ExitCode::SUCCESS)
 }
 
-impl Tune {
+/// Makes sure that the broker that answers reads these settings, and will do as it is told.
+async fn reads(admin: &Admin, file: &Path) -> anyhow::Result<()> {
+    admin.may_command()?;
+    let status: Status = serde_json::from_slice(&admin.get("status").await?)?;
+    let own = fs::canonicalize(file)?;
+    match status.settings {
+        Some(settings) if fs::canonicalize(&settings).is_ok_and(|it| it == own) => Ok(()),
+        Some(settings) => bail!(
+            "the broker that answers, {}, reads {settings} and not {}: give it that file",
+            status.name,
+            own.display()
+        ),
+        None => bail!("the broker that answers, {}, has no settings file", status.name),
+    }
+}
+
+impl Chosen {
     /// What to ask the broker for.
     fn path(&self) -> String {
-        let number = |it: Option<f64>| it.map(|it| it.to_string());
+        // Short, however large.
+        let number = |it: Option<f64>| it.map(|it| format!("{it:?}"));
         let fields = [
             ("policy", self.policy.clone()),
             ("theta", number(self.theta)),
@@ -176,10 +207,18 @@ fn said(answer: &Answer) -> String {
     table.add_row(["freshness, measured", &measured, ""]);
     let expected = [answer.expected_freshness, then.expected_freshness].map(share);
     table.add_row(["freshness, expected", &expected[0], &expected[1]]);
-    let pulls = [answer.pulls_per_hour, then.pulls_per_hour].map(|it| format!("{it:.1}"));
+    let pulls =
+        [answer.pulls_per_hour, then.pulls_per_hour].map(|it| format!("{:.1}", it.max(0.0)));
     table.add_row(["pulls an hour", &pulls[0], &pulls[1]]);
     let mut lines = vec![table.to_string()];
     match then.outcome.as_str() {
+        "all_shortest" if then.policy == "budget" => lines.push(
+            "So many pulls cannot be made: every source is at its shortest interval.".to_owned(),
+        ),
+        "all_longest" if then.policy == "budget" => lines.push(
+            "More pulls than that are made: no source may wait longer than its longest interval."
+                .to_owned(),
+        ),
         "all_shortest" => lines.push(format!(
             "The aim cannot be met: with every source at its shortest interval, freshness is {}.",
             share(then.expected_freshness)
@@ -263,15 +302,13 @@ mod tests {
         }
     }
 
-    fn tune(interval: Option<&str>) -> Tune {
-        Tune {
+    fn tune(interval: Option<&str>) -> Chosen {
+        Chosen {
             theta: interval.is_none().then_some(0.95),
             price: None,
             pulls_per_hour: None,
             interval: interval.map(str::to_owned),
             policy: None,
-            apply: false,
-            json: false,
         }
     }
 

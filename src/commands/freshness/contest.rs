@@ -265,7 +265,9 @@ fn policy_name(text: &str) -> Result<PolicyName, String> {
 fn seconds(text: &str) -> Result<f64, String> {
     let found = parse_duration(text).map(|it| it.as_secs_f64());
     let found = found.filter(|it| (0.1..=1e9).contains(it));
-    found.ok_or_else(|| "a time has a unit, as in 30 s, 10 min, 6 hours or 1 day".to_owned())
+    let expected =
+        "a time is from 0.1 s to 30 years, with its unit, as in 30 s, 10 min, 6 hours or 1 day";
+    found.ok_or_else(|| expected.to_owned())
 }
 
 fn warm_days(text: &str) -> Result<f64, String> {
@@ -336,7 +338,7 @@ mod tests {
         check_refused("x --world even --compare --policy oap", "cannot be used with");
         check_refused("x --world even --mix even,T1", "one --mix");
         check_refused("x --world even --min 9s --max 8s", "below --min");
-        check_refused("x --world even --min 9", "a time has a unit");
+        check_refused("x --world even --min 9", "a time is from");
         check_refused("x --world even --policy combined_cost", "needs --a");
         check_refused("x --trace /nowhere/at/all", "/nowhere/at/all cannot be read");
     }
