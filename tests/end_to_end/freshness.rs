@@ -39,7 +39,7 @@ fn a_policy_is_tried_and_then_applied() {
             && text.contains("interval = \"2 h\" # by the board\n"),
         "{text}"
     );
-    assert!(run_ok(["broker", "status", "-c", file]).contains("fixed: "));
+    assert!(run_ok(["broker", "status", "-c", file]).contains("fixed at 2.0 h: "));
 
     for (args, expected) in [
         (["--theta", "1.5"], "theta"),
@@ -73,7 +73,9 @@ fn a_policy_is_tried_and_then_applied() {
     let (code, _, body) = ask("POST", &reload, &headers);
     let message = String::from_utf8(body).unwrap();
     assert!(code == 400 && message.contains("broker.toml:"), "{code} {message}");
-    assert!(run_ok(["broker", "status", "-c", site_file(&path, &text)]).contains("fixed: "));
+    assert!(
+        run_ok(["broker", "status", "-c", site_file(&path, &text)]).contains("fixed at 2.0 h: ")
+    );
     assert!(broker.stop("TERM").success());
 }
 
