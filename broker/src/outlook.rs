@@ -35,6 +35,17 @@ impl Outlook {
     }
 }
 
+/// The names of the sources that even their shortest interval does not keep `theta` fresh, the largest
+/// first: where the whole is not, they are why, and all the others are pulled the more for them.
+pub(crate) fn held_back(planned: &[Planned], model: Model, theta: f64) -> Vec<&str> {
+    let shortest = |it: &Planned| it.source.bounds.settled().interval_min;
+    let stale = |it: &&Planned| kept(&it.source, shortest(it), model) < theta;
+    let mut found: Vec<&Planned> = planned.iter().filter(stale).collect();
+    let mass = |it: &Planned| it.source.weight * it.source.workload.elements as f64;
+    found.sort_by(|a, b| mass(b).total_cmp(&mass(a)));
+    found.into_iter().map(|it| it.name.as_str()).collect()
+}
+
 /// Pulls an hour at that interval; none at one that is not above 0.
 pub(crate) fn hourly(interval_secs: f64) -> f64 {
     if 0.0 < interval_secs { HOUR_SECS / interval_secs } else { 0.0 }
@@ -68,6 +79,21 @@ mod tests {
         assert!((found.pulls_per_hour - (18.0 + 12.0)).abs() < 1e-12);
         let weighed = [planned(0.1, 100, 3.0, 200.0), planned(0.1, 300, 1.0, 300.0)];
         assert!((Outlook::new(&weighed, Model::Linear).freshness - 0.925).abs() < 1e-12);
+    }
+
+    #[test]
+    fn who_holds_the_others_back_is_named() {
+        let bounded = |name: &str, elements, interval_min| {
+            let bounds = Bounds { interval_min, interval_max: 86_400.0 };
+            let source = Source::new(0.1, elements, bounds);
+            Planned { name: name.to_owned(), source, estimated: source, interval_secs: 600.0 }
+        };
+        // Eq. 1: fresh at best 0.5, 0.95 and 0.25.
+        let all =
+            [bounded("a", 100, 1_000.0), bounded("b", 100, 100.0), bounded("c", 200, 3_000.0)];
+        assert_eq!(held_back(&all, Model::Printed, 0.9), ["c", "a"]);
+        assert_eq!(held_back(&all, Model::Printed, 0.99), ["c", "a", "b"]);
+        assert!(held_back(&all, Model::Printed, 0.2).is_empty());
     }
 
     #[test]

@@ -35,7 +35,6 @@ use crate::error::Error;
 use crate::index::{Index, IndexOptions, Place};
 use crate::indexer::Indexer;
 use crate::metrics::Counters;
-use crate::outlook::Outlook;
 use crate::page::{self, PageState};
 use crate::pipeline::{self, Stages, Store, blocking};
 use crate::status::{Expected, Status};
@@ -350,11 +349,7 @@ impl Handle {
             policy: config.freshness.policy.name().to_owned(),
             aim: config.freshness.aim(),
             theta: config.freshness.theta,
-            expected: Expected::new(
-                Outlook::new(&planned, config.freshness.model),
-                plan,
-                config.freshness.pulls_per_minute_max,
-            ),
+            expected: Expected::new(&planned, plan, config.freshness),
             freshness: collector.freshness(),
             cost: collector.cost().into(),
             pulls: collector.counters().pulls,

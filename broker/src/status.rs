@@ -8,11 +8,13 @@
 use std::collections::BTreeMap;
 
 use collection::Takedowns;
-use freshness::interval::Outcome;
+use freshness::interval::{Outcome, Policy};
 use freshness::study::{self, History, Log};
 use serde::{Deserialize, Serialize};
 
-use crate::outlook::Outlook;
+use crate::config::Freshness;
+use crate::outlook::{self, Outlook};
+use crate::schedule::Planned;
 
 /// Seconds of an hour.
 const HOUR_SECS: f64 = 3_600.0;
@@ -113,16 +115,33 @@ pub struct Expected {
     pub at_longest: u64,
     /// Sources whose bounds contradict each other: the shortest interval holds.
     pub contradictory: u64,
+    /// Where θ cannot be met: sources that even their shortest interval does not keep so fresh, the
+    /// largest first, at most 10.
+    pub held_back: Vec<String>,
 }
+
+/// Most names of sources that hold the others back.
+const HELD_BACK_MAX: usize = 10;
 
 impl Expected {
     /// What the present intervals come to, and the plan.
     pub(crate) fn new(
-        now: Outlook,
+        planned: &[Planned],
         plan: freshness::schedule::Expected,
-        pulls_per_minute_max: u32,
+        settings: Freshness,
     ) -> Self {
-        let most_per_hour = f64::from(pulls_per_minute_max) * 60.0;
+        let now = Outlook::new(planned, settings.model);
+        let held_back = match settings.settings().policy {
+            Policy::Optimal { theta }
+            | Policy::Uniform { theta }
+            | Policy::Individual { theta }
+                if plan.outcome != Outcome::Met =>
+            {
+                outlook::held_back(planned, settings.model, theta)
+            }
+            _ => Vec::new(),
+        };
+        let most_per_hour = f64::from(settings.pulls_per_minute_max) * 60.0;
         let aim = match plan.outcome {
             _ if most_per_hour < plan.pulls * HOUR_SECS => "capped",
             Outcome::Met => "met",
@@ -138,6 +157,7 @@ impl Expected {
             at_shortest: plan.shortest as u64,
             at_longest: plan.longest as u64,
             contradictory: plan.contradictory as u64,
+            held_back: held_back.into_iter().take(HELD_BACK_MAX).map(str::to_owned).collect(),
         }
     }
 }

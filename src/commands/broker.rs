@@ -303,6 +303,12 @@ fn unmet(status: &Status) -> Vec<String> {
             expected.at_longest
         )),
     }
+    if !expected.held_back.is_empty() {
+        lines.push(format!(
+            "held back by their shortest interval, so that the others are pulled the more: {}",
+            expected.held_back.join(", ")
+        ));
+    }
     if 0 < expected.contradictory {
         lines.push(format!(
             "{}: interval_min is above interval_max or latency_seconds, and holds",
@@ -426,6 +432,7 @@ mod tests {
                 planned_freshness: 0.825,
                 pulls_per_hour: 360.0,
                 contradictory: 1,
+                held_back: vec!["polite".to_owned()],
                 ..Expected::default()
             },
             sources: vec![source],
@@ -446,6 +453,7 @@ mod tests {
             "oap for freshness 0.9: measured 0.750, expected 0.800 at 360.0 pulls an hour",
             "the aim cannot be met: with every source at its shortest interval, freshness is 0.825",
             "1 source: interval_min is above",
+            "pulled the more: polite",
         ] {
             assert!(text.contains(part), "{part} is not in\n{text}");
         }
