@@ -85,5 +85,12 @@ fn present(handle: &Handle) -> Present {
     let settings = handle.config().freshness;
     let read = |schedule: &crate::schedule::Schedule| (schedule.expected(), schedule.planned());
     let (expected, planned) = handle.inner.stages.collector.with_schedule(read);
-    Present { settings, expected, measured: status.freshness, planned, sources: status.sources }
+    Present {
+        settings,
+        expected,
+        measured: status.freshness,
+        planned,
+        sources: status.sources,
+        held_back: status.expected.held_back,
+    }
 }

@@ -7,8 +7,10 @@ use web::chart::{Axis, Chart, Series};
 use web::templates::grouped;
 
 use super::curve::{Curve, Spot};
+use super::table::NAME_CHARS_MAX;
 use super::view::{Aimed, Preview, View};
 use super::words::{number, percent, span};
+use crate::page::shortened;
 
 /// How many more pulls than planned are worth a word, as a share of what is planned.
 const YOUNG_SHARE_MIN: f64 = 0.02;
@@ -127,6 +129,7 @@ pub(super) fn notes(view: &View) -> Vec<String> {
             planned.freshness,
             planned.pulls_per_hour,
         ));
+        notes.extend(held_back(&view.held_back));
         notes.extend(too_many(view.pulls_per_hour, view.pulls_per_hour_max));
         if (1.0 + YOUNG_SHARE_MIN) * planned.pulls_per_hour < view.pulls_per_hour {
             notes.push(format!(
@@ -187,6 +190,15 @@ fn obstacle(outcome: &str, policy: &str, freshness: f64, hourly: f64) -> Option<
         )),
         _ => None,
     }
+}
+
+fn held_back(names: &[String]) -> Option<String> {
+    (!names.is_empty()).then(|| {
+        format!(
+            "Held back by their own shortest interval, so that the others are pulled the more: {}.",
+            names.iter().map(|it| shortened(it, NAME_CHARS_MAX)).collect::<Vec<_>>().join(", ")
+        )
+    })
 }
 
 fn too_many(hourly: f64, max: f64) -> Option<String> {

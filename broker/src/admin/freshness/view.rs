@@ -36,6 +36,8 @@ pub(super) struct Present {
     pub(super) planned: Vec<Planned>,
     /// All.
     pub(super) sources: Vec<SourceStatus>,
+    /// Sources that keep the whole from its aim, by name.
+    pub(super) held_back: Vec<String>,
 }
 
 /// All that the page says. Shares are from 0 to 1; an interval of `null` is that of a source that would
@@ -51,6 +53,8 @@ pub(super) struct View {
     pub(super) expected_freshness: f64,
     /// `met`, `all_longest` or `all_shortest`: whether the aim can be met within the bounds.
     pub(super) outcome: &'static str,
+    /// Where it cannot: sources that even their shortest interval does not keep so fresh.
+    pub(super) held_back: Vec<String>,
     /// By the present intervals, of the same.
     pub(super) pulls_per_hour: f64,
     /// What the plan keeps, and takes, once no source is too young to be left alone for so long.
@@ -138,7 +142,7 @@ impl Pages {
 impl View {
     /// Looks at the sources, and at what is asked for. Computes some 40 plans.
     pub(super) fn new(present: Present, asked: &Asked) -> Self {
-        let Present { settings, expected, measured, planned, sources } = present;
+        let Present { settings, expected, measured, planned, sources, held_back } = present;
         let weighed: Vec<interval::Source> = planned.iter().map(|it| it.source).collect();
         let Outlook { pulls_per_hour, freshness: expected_freshness } =
             Outlook::new(&planned, settings.model);
@@ -154,6 +158,7 @@ impl View {
             measured_freshness: measured,
             expected_freshness,
             outcome: outcome(expected.outcome),
+            held_back,
             pulls_per_hour,
             planned: Spot {
                 pulls_per_hour: expected.pulls * HOUR_SECS,
