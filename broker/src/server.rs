@@ -115,16 +115,6 @@ impl Server {
         self.handle.inner.admin_addr
     }
 
-    /// Says how the settings are read again when an administrator asks for it (`POST /reload`); the first
-    /// way counts. `read` may block, and says every mistake on a line of its own.
-    pub fn read_settings_by(
-        &self,
-        file: &Path,
-        read: impl Fn() -> Result<Config, String> + Send + Sync + 'static,
-    ) {
-        drop(self.handle.inner.settings.set(ReadSettings::new(file, read)));
-    }
-
     /// Returns a handle, good while the server runs.
     pub fn handle(&self) -> Handle {
         self.handle.clone()

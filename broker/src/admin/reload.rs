@@ -11,7 +11,7 @@ use super::failure;
 use crate::config::Config;
 use crate::error::Error;
 use crate::pipeline::blocking;
-use crate::server::Handle;
+use crate::server::{Handle, Server};
 
 /// How the settings are read again: whoever started the broker knows the file. Blocks; says what is wrong,
 /// each mistake on a line of its own.
@@ -37,6 +37,18 @@ impl ReadSettings {
 impl fmt::Debug for ReadSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "ReadSettings({})", self.file)
+    }
+}
+
+impl Server {
+    /// Says how the settings are read again when an administrator asks for it (`POST /reload`); the first
+    /// way counts. `read` may block, and says every mistake on a line of its own.
+    pub fn read_settings_by(
+        &self,
+        file: &Path,
+        read: impl Fn() -> Result<Config, String> + Send + Sync + 'static,
+    ) {
+        drop(self.handle().inner.settings.set(ReadSettings::new(file, read)));
     }
 }
 
