@@ -7,6 +7,7 @@
 //!
 //! Source: TR §4.3 (the collector); Adly §4.
 
+mod brought;
 mod commands;
 mod notes;
 mod report;
@@ -18,7 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use collection::Collection;
-use collection::pull::{PullLimits, Puller};
+use collection::pull::{PullLimits, Puller, Summary};
 use freshness::schedule::Expected;
 use freshness::study::Cost;
 use net::client::Client;
@@ -33,11 +34,13 @@ use crate::error::Error;
 use crate::failure::Failure;
 use crate::live::Live;
 use crate::metrics::Counters;
+use crate::pipeline::blocking;
 use crate::pull_log;
-use crate::schedule::{Due, Schedule};
+use crate::schedule::{Due, Planned, Schedule};
 use crate::source::Source;
 use crate::status::SourceStatus;
 use crate::under_way::UnderWay;
+pub(crate) use brought::Brought;
 use report::{Ended, Log};
 
 /// How long a long poll asks the source to hold its answer.
@@ -48,6 +51,9 @@ pub(crate) const REMEMBER_EVERY: Duration = Duration::from_secs(10);
 
 /// Longest sleep of the collector: bounds what a jump of the wall clock can do.
 const SLEEP_MAX: Duration = Duration::from_secs(60);
+
+/// Sources that are looked at while others wait for the collector's state.
+const SOURCES_AT_ONCE: usize = 256;
 
 /// Performs pulls. Clones are the same collector.
 #[derive(Clone, Debug)]
@@ -63,6 +69,8 @@ struct Inner {
     client: Client,
     broker_id: String,
     log: Mutex<Log>,
+    /// One writes notes at a time: whoever has waited for it finds none under way of a source that went.
+    notes: Mutex<()>,
     state: Mutex<State>,
     /// The schedule has changed: look at it again.
     changed: Notify,
@@ -77,6 +85,15 @@ struct State {
     /// What all pulls of this process came to.
     counters: Counters,
     clock: clock::Watch,
+}
+
+impl State {
+    /// Takes in that the wall clock was set by `by_ms` and shows `now_ms` now.
+    fn handle_jump(&mut self, by_ms: i64, now_ms: u64) {
+        self.schedule.handle_jump(by_ms, now_ms);
+        // Nothing was observed in the time that was left out, or came twice.
+        self.live.values_mut().for_each(|it| it.history.handle_restart());
+    }
 }
 
 impl Collector {
@@ -100,6 +117,7 @@ impl Collector {
             client,
             broker_id: id.to_owned(),
             log: Mutex::new(Log::open(config.data.join(pull_log::FOLDER))),
+            notes: Mutex::default(),
             patience: config.patience,
             state: Mutex::new(state),
             changed: Notify::new(),
@@ -114,6 +132,11 @@ impl Collector {
     pub(crate) async fn run(&self, shutdown: Shutdown) {
         tokio::join!(self.run_pulls(&shutdown), self.run_memory(&shutdown));
         self.remember().await;
+        let collector = self.clone();
+        let flush = move || Ok::<(), Error>(collector.flush_log());
+        if let Err(error) = blocking("log of pulls", flush).await {
+            tracing::warn!(%error, "the log of pulls was not written to its end");
+        }
     }
 
     async fn run_memory(&self, shutdown: &Shutdown) {
@@ -169,11 +192,13 @@ impl Collector {
         let (asked_ms, began) = (clock::now_ms(), clock::monotonic());
         let puller = puller(&self.inner, &source).confirmed(confirmed);
         let wait = due.wait.then_some(WAIT);
+        let mut pulled = Summary::default();
         let outcome = tokio::select! {
-            outcome = puller.pull(wait) => Some(outcome),
+            outcome = puller.pull_into(wait, &mut pulled) => Some(outcome),
             () = cancel.started() => None,
         };
-        let ended = Ended { due, asked_ms, took: clock::monotonic() - began };
+        let (url, at) = (source.url.to_string(), clock::monotonic());
+        let ended = Ended { due, url, asked_ms, began, at, pulled };
         let (source, collector) = (ended.due.source.clone(), self.clone());
         self.report(&source, move || collector.end(&ended, outcome)).await;
     }
@@ -188,22 +213,37 @@ impl Collector {
 }
 
 impl Collector {
-    /// Returns what status says of the sources, in the order of the settings.
+    /// Returns what status says of the sources, in the order of the settings. May take a while with
+    /// thousands of sources, in which pulls begin and end.
     pub(crate) fn status(
         &self,
         config: &Config,
         held: &BTreeMap<String, u64>,
     ) -> Vec<SourceStatus> {
-        let state = self.state();
-        let one = |source: &Source| {
-            let (live, view) = (state.live.get(&source.name)?, state.schedule.view(&source.name)?);
-            Some(live.status(&view, held.get(&source.name).copied().unwrap_or_default()))
-        };
-        config.sources.iter().filter_map(one).collect()
+        let mut all = Vec::with_capacity(config.sources.len());
+        for sources in config.sources.chunks(SOURCES_AT_ONCE) {
+            let state = self.state();
+            let one = |source: &Source| {
+                let live = state.live.get(&source.name)?;
+                let view = state.schedule.view(&source.name)?;
+                Some(live.status(&view, held.get(&source.name).copied().unwrap_or_default()))
+            };
+            all.extend(sources.iter().filter_map(one));
+        }
+        all
     }
 
-    pub(crate) fn with_schedule<T>(&self, read: impl FnOnce(&Schedule) -> T) -> T {
-        read(&self.state().schedule)
+    /// Returns the sources whose rate is known. May take a while, as [`status`](Self::status).
+    pub(crate) fn planned(&self) -> Vec<Planned> {
+        let (mut all, mut after) = (Vec::new(), None);
+        loop {
+            let (some, last) = self.state().schedule.planned(after, SOURCES_AT_ONCE);
+            all.extend(some);
+            match last {
+                Some(_) => after = last,
+                None => return all,
+            }
+        }
     }
 
     /// Returns measured freshness over all sources.
@@ -231,7 +271,7 @@ impl Collector {
         let mut state = self.inner.state.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(by_ms) = state.clock.jump_ms() {
             tracing::warn!(by_ms, "the clock was set: the schedule goes with it");
-            state.schedule.handle_jump(by_ms, clock::now_ms());
+            state.handle_jump(by_ms, clock::now_ms());
         }
         state
     }

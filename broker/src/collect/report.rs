@@ -1,18 +1,22 @@
 //! What came of a pull: the schedule, the log of pulls, status and metrics hear of it.
+//!
+//! No lock on the collector's state is held while the log is written.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::PoisonError;
-use std::time::Duration;
+use std::sync::{MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use collection::pull::{Kind, Summary};
-use freshness::schedule::Firsts;
 use net::clock;
 
-use super::{Collector, WAIT};
+use super::brought::Brought;
+use super::{Collector, State, WAIT};
 use crate::error::{Error, retry_after};
 use crate::failure::Failure;
+use crate::memory::Origin;
 use crate::pipeline::blocking;
-use crate::pull_log::{self, Pull, PullLog};
+use crate::pull_log::{Outcome, Pull, PullLog};
 use crate::schedule::{Due, Found};
 use crate::status::LastPull;
 
@@ -20,8 +24,34 @@ use crate::status::LastPull;
 #[derive(Debug)]
 pub(super) struct Ended {
     pub(super) due: Due,
+    /// Whom it asked.
+    pub(super) url: String,
     pub(super) asked_ms: u64,
-    pub(super) took: Duration,
+    pub(super) began: Instant,
+    pub(super) at: Instant,
+    /// What it brought, also if it failed or was given up.
+    pub(super) pulled: Summary,
+}
+
+impl Ended {
+    fn took(&self) -> Duration {
+        self.at.saturating_duration_since(self.began)
+    }
+
+    /// Its line in the log.
+    fn line(&self, outcome: Outcome, now_ms: u64) -> Pull {
+        // How long a long poll takes says nothing of what it costs.
+        let took = if self.due.wait { Duration::ZERO } else { self.took() };
+        Pull {
+            ended_ms: now_ms,
+            source: self.due.source.clone(),
+            outcome,
+            changes: self.pulled.changes,
+            elements: (outcome != Outcome::Failed).then_some(self.pulled.objects),
+            bytes: self.pulled.bytes,
+            took_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+        }
+    }
 }
 
 /// The log of pulls, as far as it can be written: a full disk keeps nobody from pulling.
@@ -30,6 +60,8 @@ pub(super) struct Log {
     file: Option<PullLog>,
     /// The last line could not be written, which has been said.
     troubled: bool,
+    /// Of each followed source, the last long poll that brought nothing, since it brought something.
+    idle: BTreeMap<String, Pull>,
 }
 
 impl Log {
@@ -37,7 +69,28 @@ impl Log {
         let file = PullLog::open(folder).inspect_err(
             |error| tracing::warn!(%error, "pulls are not logged until the next start"),
         );
-        Self { file: file.ok(), troubled: false }
+        Self { file: file.ok(), troubled: false, idle: BTreeMap::new() }
+    }
+
+    /// Writes a pull down. Of long polls that bring nothing, one a minute, only the last is written,
+    /// before what comes next: it says until when there was nothing.
+    fn handle(&mut self, pull: Pull, wait: bool) {
+        let idle = wait && pull.changes == 0 && pull.outcome == Outcome::Delta;
+        if idle {
+            self.idle.insert(pull.source.clone(), pull);
+            return;
+        }
+        if let Some(before) = self.idle.remove(&pull.source) {
+            self.append(&before);
+        }
+        self.append(&pull);
+    }
+
+    /// Writes down what was held back.
+    fn flush(&mut self) {
+        for pull in std::mem::take(&mut self.idle).into_values() {
+            self.append(&pull);
+        }
     }
 
     fn append(&mut self, pull: &Pull) {
@@ -63,22 +116,18 @@ impl Collector {
         }
     }
 
-    /// Takes in what came of a pull. May take a while with thousands of sources.
-    pub(super) fn end(&self, ended: &Ended, outcome: Option<Result<Summary, collection::Error>>) {
+    /// Takes in what came of a pull; `None` if it was given up. May take a while with thousands of
+    /// sources.
+    pub(super) fn end(&self, ended: &Ended, outcome: Option<Result<(), collection::Error>>) {
         let name = &ended.due.source;
+        if !matches!(outcome, Some(Ok(()))) {
+            self.handle_part(ended);
+        }
         match outcome {
-            Some(Ok(pulled)) => self.handle_pulled(ended, &pulled),
+            Some(Ok(())) => self.handle_pulled(ended),
             Some(Err(error)) => {
                 let (failure, after) = (Failure::of(&error), retry_after(&error));
-                self.log(Pull {
-                    ended_ms: clock::now_ms(),
-                    source: name.clone(),
-                    outcome: pull_log::Outcome::Failed,
-                    changes: 0,
-                    elements: None,
-                    bytes: 0,
-                    took_ms: millis(ended.took),
-                });
+                self.log().handle(ended.line(Outcome::Failed, clock::now_ms()), ended.due.wait);
                 self.handle_failure(name, failure, error.to_string(), after);
             }
             None => {
@@ -98,48 +147,61 @@ impl Collector {
         self.inner.changed.notify_one();
     }
 
-    fn log(&self, pull: Pull) {
-        self.inner.log.lock().unwrap_or_else(PoisonError::into_inner).append(&pull);
+    /// Writes down what the log holds back.
+    pub(super) fn flush_log(&self) {
+        self.log().flush();
     }
 
-    fn handle_pulled(&self, ended: &Ended, pulled: &Summary) {
-        let (name, now_ms) = (&ended.due.source, clock::now_ms());
-        let full = pulled.kind == Kind::Snapshot;
-        let found = Found {
-            full,
-            changes: pulled.changes,
-            age_secs: pulled.age_secs,
-            firsts: Some(Firsts { objects: pulled.changed, age_secs: pulled.changed_age_secs }),
-            elements: pulled.objects,
-            as_of_ms: if ended.due.wait { now_ms } else { ended.asked_ms },
-            early: ended.due.wait && pulled.changes == 0 && ended.took < WAIT / 2,
-        };
-        let kind = if full { "snapshot" } else { "delta" };
+    fn log(&self) -> MutexGuard<'_, Log> {
+        self.inner.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts what a pull brought that did not succeed, and keeps it in mind for the next that does.
+    fn handle_part(&self, ended: &Ended) {
+        let (pulled, mut state) = (&ended.pulled, self.state());
+        let State { counters, live, .. } = &mut *state;
+        counters.changes += pulled.changes;
+        counters.bytes += pulled.bytes;
+        counters.applied += pulled.applied;
+        if let Some(live) = live.get_mut(&ended.due.source) {
+            live.part = Some(live.brought(Brought::new(pulled, ended.at)));
+        }
+    }
+
+    fn handle_pulled(&self, ended: &Ended) {
+        let (name, pulled, now_ms) = (&ended.due.source, &ended.pulled, clock::now_ms());
+        let kind = if pulled.kind == Kind::Snapshot { "snapshot" } else { "delta" };
+        let took = ended.took();
         tracing::info!(
             source = name.as_str(), kind, changes = pulled.changes, bytes = pulled.bytes,
-            took_ms = ended.took.as_millis(), version = %pulled.version, "pulled"
+            took_ms = took.as_millis(), version = %pulled.version, "pulled"
         );
-        self.log(Pull {
-            ended_ms: now_ms,
-            source: name.clone(),
-            outcome: if full { pull_log::Outcome::Snapshot } else { pull_log::Outcome::Delta },
-            changes: pulled.changes,
-            elements: Some(pulled.objects),
-            bytes: pulled.bytes,
-            took_ms: millis(ended.took),
-        });
-        let mut state = self.state();
-        state.schedule.handle_pull(name, found, now_ms);
-        state.counters.handle_pull(pulled);
-        let Some(live) = state.live.get_mut(name) else { return };
-        let pull = LastPull {
+        let last_pull = LastPull {
             at_ms: now_ms,
             kind: kind.to_owned(),
             changes: pulled.changes,
             bytes: pulled.bytes,
-            took_seconds: ended.took.as_secs_f64(),
+            took_seconds: took.as_secs_f64(),
         };
-        live.handle_pull(pull, full);
+        let mut full = pulled.kind == Kind::Snapshot;
+        {
+            let mut state = self.state();
+            let State { counters, live, schedule, .. } = &mut *state;
+            counters.handle_pull(pulled);
+            if let Some(live) = live.get_mut(name) {
+                let origin =
+                    Origin { url: ended.url.clone(), epoch: pulled.version.epoch.to_string() };
+                if live.handle_origin(origin) {
+                    schedule.forget(name, now_ms);
+                }
+                let brought = live.brought(Brought::new(pulled, ended.at));
+                schedule.handle_pull(name, found(ended, &brought, now_ms), now_ms);
+                live.handle_pull(last_pull, &brought);
+                full = brought.full;
+            }
+        }
+        let outcome = if full { Outcome::Snapshot } else { Outcome::Delta };
+        self.log().handle(ended.line(outcome, now_ms), ended.due.wait);
     }
 
     pub(super) fn handle_failure(
@@ -162,6 +224,16 @@ impl Collector {
     }
 }
 
-fn millis(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+/// What the schedule hears of a pull, with what others brought that failed before it.
+fn found(ended: &Ended, brought: &Brought, now_ms: u64) -> Found {
+    let (wait, changes) = (ended.due.wait, ended.pulled.changes);
+    Found {
+        full: brought.full,
+        changes: brought.changes,
+        age_secs: brought.age_secs,
+        firsts: Some(brought.firsts),
+        elements: ended.pulled.objects,
+        as_of_ms: if wait { now_ms } else { ended.asked_ms },
+        early: wait && changes == 0 && ended.took() < WAIT / 2,
+    }
 }
