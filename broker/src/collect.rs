@@ -85,11 +85,14 @@ struct State {
     /// What all pulls of this process came to.
     counters: Counters,
     clock: clock::Watch,
+    /// By how much the wall clock was set since the start, in milliseconds.
+    clock_off_ms: i64,
 }
 
 impl State {
     /// Takes in that the wall clock was set by `by_ms` and shows `now_ms` now.
     fn handle_jump(&mut self, by_ms: i64, now_ms: u64) {
+        self.clock_off_ms = self.clock_off_ms.saturating_add(by_ms);
         self.schedule.handle_jump(by_ms, now_ms);
         // Nothing was observed in the time that was left out, or came twice.
         self.live.values_mut().for_each(|it| it.history.handle_restart());
@@ -111,7 +114,8 @@ impl Collector {
     ) -> Result<Self, Error> {
         let schedule = Schedule::new(config.freshness);
         let (counters, clock) = (Counters::default(), clock::Watch::start());
-        let state = State { schedule, live: BTreeMap::new(), counters, clock };
+        let (live, clock_off_ms) = (BTreeMap::new(), 0);
+        let state = State { schedule, live, counters, clock, clock_off_ms };
         let inner = Inner {
             collection,
             client,

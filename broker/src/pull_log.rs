@@ -20,6 +20,9 @@
 //! A followed source is asked all the time, by long polls. Of those that bring nothing, one a minute, only
 //! the last before something else happens has a line: until then, nothing had changed.
 //!
+//! Where the clock was set there is a line of its own ([`CLOCK_SET`]). Other lines that begin with `#` are
+//! anybody's notes.
+//!
 //! Files are only ever appended to; at [`FILE_BYTES_MAX`] the next one begins, the one before is packed
 //! (gzip; `zcat` reads it), and of more than [`FILES_MAX`] the oldest goes. Names are numbered, so that they sort by when they were begun even
 //! where the clock was set back.
@@ -33,7 +36,7 @@ mod line;
 mod read;
 mod write;
 
-pub use self::line::{HEADER, LINE_BYTES_MAX, Outcome, Problem, Pull};
+pub use self::line::{CLOCK_SET, HEADER, LINE_BYTES_MAX, Outcome, Problem, Pull};
 pub use self::read::{Malformed, PullLogReader, Trouble, read};
 pub use self::write::PullLog;
 

@@ -3,6 +3,7 @@
 //! No lock on the collector's state is held while the log is written.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::PathBuf;
 use std::sync::{MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -62,6 +63,8 @@ pub(super) struct Log {
     troubled: bool,
     /// Of each followed source, the last long poll that brought nothing, since it brought something.
     idle: BTreeMap<String, Pull>,
+    /// By how much the clock was set when the last line was written.
+    clock_off_ms: i64,
 }
 
 impl Log {
@@ -69,32 +72,39 @@ impl Log {
         let file = PullLog::open(folder).inspect_err(
             |error| tracing::warn!(%error, "pulls are not logged until the next start"),
         );
-        Self { file: file.ok(), troubled: false, idle: BTreeMap::new() }
+        Self { file: file.ok(), troubled: false, idle: BTreeMap::new(), clock_off_ms: 0 }
     }
 
-    /// Writes a pull down. Of long polls that bring nothing, one a minute, only the last is written,
-    /// before what comes next: it says until when there was nothing.
-    fn handle(&mut self, pull: Pull, wait: bool) {
+    /// Writes a pull down, the clock having been set by so much since the start. Of long polls that bring
+    /// nothing, one a minute, only the last is written, before what comes next: it says until when there
+    /// was nothing.
+    fn handle(&mut self, pull: Pull, wait: bool, clock_off_ms: i64) {
+        let by_ms = clock_off_ms.saturating_sub(self.clock_off_ms);
+        if by_ms != 0 {
+            self.flush();
+            self.clock_off_ms = clock_off_ms;
+            self.write(|file| file.append_clock_set(by_ms));
+        }
         let idle = wait && pull.changes == 0 && pull.outcome == Outcome::Delta;
         if idle {
             self.idle.insert(pull.source.clone(), pull);
             return;
         }
         if let Some(before) = self.idle.remove(&pull.source) {
-            self.append(&before);
+            self.write(|file| file.append(&before));
         }
-        self.append(&pull);
+        self.write(|file| file.append(&pull));
     }
 
     /// Writes down what was held back.
     fn flush(&mut self) {
         for pull in std::mem::take(&mut self.idle).into_values() {
-            self.append(&pull);
+            self.write(|file| file.append(&pull));
         }
     }
 
-    fn append(&mut self, pull: &Pull) {
-        let Some(outcome) = self.file.as_mut().map(|it| it.append(pull)) else { return };
+    fn write(&mut self, write: impl FnOnce(&mut PullLog) -> io::Result<()>) {
+        let Some(outcome) = self.file.as_mut().map(write) else { return };
         let troubled = std::mem::replace(&mut self.troubled, outcome.is_err());
         if let (Err(error), false) = (outcome, troubled) {
             tracing::warn!(%error, "pulls are not logged for now");
@@ -127,7 +137,7 @@ impl Collector {
             Some(Ok(())) => self.handle_pulled(ended),
             Some(Err(error)) => {
                 let (failure, after) = (Failure::of(&error), retry_after(&error));
-                self.log().handle(ended.line(Outcome::Failed, clock::now_ms()), ended.due.wait);
+                self.log_pull(ended, Outcome::Failed, clock::now_ms());
                 self.handle_failure(name, failure, error.to_string(), after);
             }
             None => {
@@ -150,6 +160,11 @@ impl Collector {
     /// Writes down what the log holds back.
     pub(super) fn flush_log(&self) {
         self.log().flush();
+    }
+
+    fn log_pull(&self, ended: &Ended, outcome: Outcome, now_ms: u64) {
+        let clock_off_ms = self.state().clock_off_ms;
+        self.log().handle(ended.line(outcome, now_ms), ended.due.wait, clock_off_ms);
     }
 
     fn log(&self) -> MutexGuard<'_, Log> {
@@ -201,7 +216,7 @@ impl Collector {
             }
         }
         let outcome = if full { Outcome::Snapshot } else { Outcome::Delta };
-        self.log().handle(ended.line(outcome, now_ms), ended.due.wait);
+        self.log_pull(ended, outcome, now_ms);
     }
 
     pub(super) fn handle_failure(

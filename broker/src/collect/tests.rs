@@ -100,8 +100,15 @@ fn of_long_polls_that_bring_nothing_the_last_is_logged() {
     pull(&collector, true, summary(Kind::Delta, 0, 1), None);
     let lines: Vec<_> = logged(&config).iter().map(|it| (it.changes, it.took_ms)).collect();
     assert_eq!(lines[1..], [(0, 0), (2, 0)]);
-    collector.flush_log();
+    // What is held back comes before the clock is set.
+    collector.state().handle_jump(-60_000, clock::now_ms());
+    pull(&collector, true, summary(Kind::Delta, 0, 1), None);
     assert_eq!(logged(&config).len(), 4);
+    collector.flush_log();
+    assert_eq!(logged(&config).len(), 5);
+    let mut reader = pull_log::read(&config.data.join(pull_log::FOLDER)).unwrap();
+    assert_eq!((reader.nth(3).unwrap().unwrap().changes, reader.clock_sets()), (0, 0));
+    assert_eq!((reader.next().unwrap().unwrap().changes, reader.clock_sets()), (0, 1));
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use flate2::read::MultiGzDecoder;
 
-use super::{HEADER, LINE_BYTES_MAX, Problem, Pull, numbers, packed, path};
+use super::{CLOCK_SET, HEADER, LINE_BYTES_MAX, Problem, Pull, numbers, packed, path};
 
 /// Bytes read from a file at once.
 const BUFFER_BYTES: usize = 64 * 1024;
@@ -74,7 +74,14 @@ pub fn read(folder: &Path) -> io::Result<PullLogReader> {
         files.push_back((number, there.map_or(0, |it| it.len())));
     }
     let bytes = files.iter().map(|(_, length)| length).sum();
-    Ok(PullLogReader { folder: folder.to_owned(), files, bytes, bytes_done: 0, open: None })
+    Ok(PullLogReader {
+        folder: folder.to_owned(),
+        files,
+        bytes,
+        bytes_done: 0,
+        clock_sets: 0,
+        open: None,
+    })
 }
 
 /// Reads the log of pulls; see [`read`].
@@ -86,6 +93,7 @@ pub struct PullLogReader {
     bytes: u64,
     /// Of files that have been read.
     bytes_done: u64,
+    clock_sets: u64,
     /// With its length.
     open: Option<(Lines<BufReader<Opened>>, u64)>,
 }
@@ -94,6 +102,11 @@ impl PullLogReader {
     /// Length of the log on the disk when its reading began, in bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// How often the clock was set, of what has been read.
+    pub fn clock_sets(&self) -> u64 {
+        self.clock_sets
     }
 
     /// How much of it has been read, in bytes.
@@ -109,7 +122,9 @@ impl Iterator for PullLogReader {
     fn next(&mut self) -> Option<Self::Item> {
         loop {
             if let Some((lines, length)) = &mut self.open {
+                let before = lines.clock_sets;
                 let item = lines.next();
+                self.clock_sets += lines.clock_sets - before;
                 if item.is_some() {
                     return item;
                 }
@@ -181,6 +196,7 @@ pub(super) struct Lines<R> {
     path: PathBuf,
     /// Lines read.
     line: u64,
+    clock_sets: u64,
     buffer: Vec<u8>,
     done: bool,
 }
@@ -197,7 +213,7 @@ enum Read {
 
 impl<R: BufRead> Lines<R> {
     pub(super) fn new(from: R, path: PathBuf) -> Self {
-        Self { from, path, line: 0, buffer: Vec::new(), done: false }
+        Self { from, path, line: 0, clock_sets: 0, buffer: Vec::new(), done: false }
     }
 
     /// Reads a line into the buffer.
@@ -248,7 +264,10 @@ impl<R: BufRead> Iterator for Lines<R> {
                 }
                 Ok(Read::Line) => match std::str::from_utf8(&self.buffer) {
                     // The header, and what somebody noted down.
-                    Ok(text) if text.starts_with('#') => continue,
+                    Ok(text) if text.starts_with('#') => {
+                        self.clock_sets += u64::from(text.starts_with(CLOCK_SET));
+                        continue;
+                    }
                     Ok(text) => match text.parse() {
                         Ok(pull) => return Some(Ok(pull)),
                         Err(problem) => problem,

@@ -217,6 +217,19 @@ fn a_file_of_another_version_is_left_out_and_not_written_to() {
 }
 
 #[test]
+fn a_clock_that_is_set_is_told_of_before_what_comes_next() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut log = PullLog::open(dir.path()).unwrap();
+    log.append(&pull(0)).unwrap();
+    log.append_clock_set(-60_000).unwrap();
+    log.append(&pull(1)).unwrap();
+    check(dir.path(), &[0, 1], &[]);
+    let mut reader = read(dir.path()).unwrap();
+    let mut sets = || reader.next().map(|it| (it.unwrap().changes, reader.clock_sets()));
+    assert_eq!([sets(), sets(), sets()], [Some((0, 0)), Some((1, 1)), None]);
+}
+
+#[test]
 fn who_deletes_the_log_begins_anew() {
     let dir = tempfile::tempdir().unwrap();
     let folder = dir.path().join(FOLDER);

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-use super::{FILE_BYTES_MAX, FILES_MAX, HEADER, Pull, at, numbers, packed, path};
+use super::{CLOCK_SET, FILE_BYTES_MAX, FILES_MAX, HEADER, Pull, at, numbers, packed, path};
 
 /// Bytes read at once in search of the end of the last whole line.
 const BLOCK_BYTES: u64 = 4_096;
@@ -74,7 +74,19 @@ impl PullLog {
             let message = format!("{:?} is no name for a source", pull.source);
             return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
         }
-        let line = format!("{pull}\n");
+        self.append_line(&format!("{pull}\n"))
+    }
+
+    /// Writes down that the clock was set by so many milliseconds.
+    ///
+    /// # Errors
+    ///
+    /// As of [`append`](Self::append).
+    pub fn append_clock_set(&mut self, by_ms: i64) -> io::Result<()> {
+        self.append_line(&format!("{CLOCK_SET}{by_ms}\n"))
+    }
+
+    fn append_line(&mut self, line: &str) -> io::Result<()> {
         let mut open = match self.open.take() {
             // Whoever deleted the file wants to begin anew.
             Some(open) if open.path.exists() => Some(open),
