@@ -23,6 +23,27 @@ pub(crate) struct Memory {
     /// How the source changes.
     #[serde(default)]
     pub(crate) history: History,
+    /// Whose all of this is; nobody's in notes of before.
+    #[serde(default)]
+    pub(crate) origin: Option<Origin>,
+}
+
+/// Which collection was read, and where. A source that moves and stays the same collection, or is set up
+/// anew where it was, is taken to change as it did; another collection at another address is not,
+/// whatever its name in the settings.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Origin {
+    /// The address.
+    pub(crate) url: String,
+    /// The collection's epoch, 16 hex digits.
+    pub(crate) epoch: String,
+}
+
+impl Origin {
+    /// Whether what `now` is read has nothing to do with this.
+    pub(crate) fn is_other(&self, now: &Self) -> bool {
+        self.url != now.url && self.epoch != now.epoch
+    }
 }
 
 impl Memory {
@@ -65,7 +86,8 @@ mod tests {
         for (at_secs, records) in [(7, 90), (10, 3), (12, 0), (31, 1)] {
             history.handle(at_secs, records, freshness::study::Settings::default());
         }
-        check(&Memory { last_pull: Some(last_pull), history, ..Memory::default() });
+        let origin = Some(Origin { url: "http://a/".to_owned(), epoch: "0".repeat(16) });
+        check(&Memory { last_pull: Some(last_pull), history, origin, ..Memory::default() });
         check(&Memory::default());
     }
 
@@ -75,6 +97,21 @@ mod tests {
         let schedule = serde_json::to_string(&Known::default()).unwrap();
         let note = format!(r#"{{"schedule":{schedule},"last_pull":{last_pull}}}"#);
         assert_eq!(Memory::read(note.as_bytes()).last_pull.unwrap().bytes, 200);
+    }
+
+    #[test]
+    fn only_another_collection_at_another_address_is_another() {
+        let origin =
+            |url: &str, epoch: &str| Origin { url: url.to_owned(), epoch: epoch.to_owned() };
+        let before = origin("http://a/", "1");
+        for (url, epoch, expected) in [
+            ("http://a/", "1", false),
+            ("http://a/", "2", false),
+            ("http://b/", "1", false),
+            ("http://b/", "2", true),
+        ] {
+            assert_eq!(before.is_other(&origin(url, epoch)), expected, "{url} {epoch}");
+        }
     }
 
     #[test]

@@ -313,7 +313,7 @@ impl Handle {
             upkeep.problem = Some(error.to_string());
             BTreeMap::new()
         });
-        let (plan, planned) = collector.with_schedule(|it| (it.expected(), it.planned()));
+        let (plan, planned) = (collector.expected(), collector.planned());
         let health = inner.collection.health();
         let covered = indexer.covered().filter(|it| it.epoch == version.epoch);
         Status {

@@ -83,8 +83,8 @@ async fn answer(handle: Handle, turns: Arc<Semaphore>, uri: &Uri, headers: &Head
 fn present(handle: &Handle) -> Present {
     let status = handle.status_now();
     let settings = handle.config().freshness;
-    let read = |schedule: &crate::schedule::Schedule| (schedule.expected(), schedule.planned());
-    let (expected, planned) = handle.inner.stages.collector.with_schedule(read);
+    let collector = &handle.inner.stages.collector;
+    let (expected, planned) = (collector.expected(), collector.planned());
     Present {
         settings,
         expected,

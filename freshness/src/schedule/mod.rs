@@ -175,6 +175,35 @@ impl Schedule {
         self.replan(id, now_ms);
     }
 
+    /// Changes what is particular to sources, and the settings, and plans once for all of them; dues follow
+    /// at once.
+    pub fn handle_all_rules(
+        &mut self,
+        rules: impl IntoIterator<Item = (SourceId, Rules)>,
+        settings: Settings,
+        now_ms: u64,
+    ) {
+        for (id, rules) in rules {
+            if let Some(entry) = self.entry_mut(id) {
+                entry.handle_rules(rules);
+            }
+        }
+        self.settings = settings;
+        self.cap.set(settings.pulls_per_minute_max);
+        // Anew: with other bounds the rate of a source may be known, or no longer be.
+        self.planner = Planner::new(settings.policy, settings.model);
+        self.planner.reserve_exact(self.entries.len());
+        let mut ids = Vec::with_capacity(self.entries.len());
+        for (id, entry) in (0..).zip(&mut self.entries) {
+            if let Some(entry) = entry {
+                entry.slot = None;
+                ids.push(SourceId(id));
+            }
+        }
+        self.plan_new(&ids);
+        self.enqueue_all(now_ms);
+    }
+
     /// Forgets a source; the report of a pull still under way is ignored, unless its number has been
     /// given out again.
     pub fn remove(&mut self, id: SourceId, now_ms: u64) {
