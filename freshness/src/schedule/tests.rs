@@ -7,6 +7,7 @@ use super::*;
 use crate::interval::{Bounds, Model, Policy};
 use crate::rate::Method;
 
+mod limits;
 mod paces;
 
 /// One simulated source.
@@ -356,10 +357,10 @@ fn long_polls_are_pooled_into_samples_of_the_rate() {
     let mut schedule = Schedule::new(settings());
     let f = add(&mut schedule, Rules { follow: true, ..Rules::new(BOUNDS) }, 0);
     let (mut now_ms, mut full) = (0, true);
-    // One change a second, heard of at once: 1 / (time since the last) would be nonsense.
+    // One change in two seconds, heard of at once: 1 / (time since the last) would be nonsense.
     for _ in 0..100 {
-        now_ms += 1_000;
-        assert!(schedule.poll_due(true, now_ms).is_some());
+        assert!(schedule.poll_due(true, now_ms + FOLLOW_PAUSE_MS).is_some());
+        now_ms += 2_000;
         let found = Found {
             full,
             changes: 1,
@@ -373,8 +374,8 @@ fn long_polls_are_pooled_into_samples_of_the_rate() {
         full = false;
     }
     let view = schedule.view(f).unwrap();
-    assert!((view.rate.unwrap() - 1.0).abs() < 1e-9, "{view:?}");
-    assert_eq!(view.freshness, Some(1.0));
+    assert!((view.rate.unwrap() - 0.5).abs() < 1e-9, "{view:?}");
+    assert_eq!((view.freshness, view.interval_secs), (Some(1.0), None));
 }
 
 #[test]
