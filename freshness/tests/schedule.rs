@@ -323,7 +323,7 @@ impl Shell {
             view.interval_secs.is_none() || least.min(1e12) <= interval + 1e-9,
             "{view:?} {rules:?}"
         );
-        assert_eq!(rules.follow && view.interval_secs.is_some(), false, "{view:?}");
+        assert!(!rules.follow || view.interval_secs.is_none(), "{view:?}");
         let pause = if rules.follow { bounds.interval_min } else { 0.0 };
         // The pause after a poll that came back early.
         let longest_ms = (interval.max(pause) * 1e3).max(view.back_off_ms as f64).max(1_000.0);

@@ -27,7 +27,8 @@ pub struct Found {
     /// Their mean age when the pull ended, seconds; any value if there are none.
     pub age_secs: f64,
     /// The objects that changed, where it is known of each when it first did; without, every change counts
-    /// as that of another object, and freshness as measured is too low by those that changed twice.
+    /// as that of another object, and freshness as measured is too low by those that changed twice; or too
+    /// high, if the source tells of each object once and when it last changed.
     pub firsts: Option<Firsts>,
     /// Live objects at the source, N. The plan weighs the source by it from now on: if the source may not
     /// be believed, hand in what it is known to have.
