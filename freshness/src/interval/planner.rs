@@ -95,13 +95,13 @@ impl Sums {
         self.pulls += sign * interval.recip();
     }
 
-    /// How far what there is differs from what is asked for, and what that is.
+    /// How far what there is differs from what is asked for, and what that is (of a θ, all that it leaves
+    /// room for: what pulls leave of it may be next to nothing).
     fn off(&self, policy: Policy) -> (f64, f64) {
         match policy {
             Policy::Individual { .. } | Policy::Fixed { .. } => (0.0, 0.0),
             Policy::Optimal { theta } | Policy::Uniform { theta } => {
-                let room = room(self.mass, self.lost, theta);
-                (self.stale - room, room)
+                (self.stale - room(self.mass, self.lost, theta), room(self.mass, 0.0, theta))
             }
             Policy::Budget { pulls } => (self.pulls - pulls, pulls),
             Policy::CombinedCost { .. } => (self.elements, self.elements),

@@ -347,6 +347,20 @@ fn what_cannot_be_met_is_not_solved_again_with_every_pull() {
     assert_eq!(planner.outcome(), Outcome::Met);
 }
 
+/// Times of pulls scatter, and next to no room is left for what is stale between them.
+#[test]
+fn slow_pulls_do_not_have_all_solved_again_each_time() {
+    let slow = |pull_secs| Source { pull_secs, ..source(1.0, 1_000) };
+    let mut planner = Planner::new(Policy::Optimal { theta: 0.9 }, Model::Poisson);
+    // ln(1 / 0.9) of 1,000 seconds leave nothing.
+    let slots = planner.extend(vec![slow(105.3); 1_000]);
+    assert_eq!(planner.outcome(), Outcome::Met);
+    let times = [105.4, 105.1, 105.3];
+    let updates = slots.iter().zip(times.into_iter().cycle());
+    let all = updates.filter(|(slot, secs)| planner.update(**slot, &slow(*secs)) == Replanned::All);
+    assert!(all.count() <= 5);
+}
+
 pub(super) const POLICIES: [Policy; 6] = [
     Policy::Optimal { theta: 0.9 },
     Policy::Uniform { theta: 0.9 },

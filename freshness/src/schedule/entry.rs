@@ -84,6 +84,10 @@ impl Entry {
         self.interval_max = narrowed(bounds.interval_max);
         self.weight = narrowed(weight);
         (self.window, self.pace) = (window, pace);
+        if follow != self.is_followed() && !self.flags.has(Flag::Failed) {
+            // Of the one kind it says nothing about the other.
+            self.streak = 0;
+        }
         self.flags.set(Flag::Follow, follow);
     }
 

@@ -37,6 +37,17 @@ fn a_stream_of_changes_is_fetched_in_ever_larger_pieces() {
     assert_eq!(gaps[..8], growing, "from one to the next");
     assert!(gaps[8..].iter().all(|it| *it == 10_000), "{gaps:?}");
 
+    // Who is no longer followed is polled as any other, and who is again begins anew.
+    let mut polled = Schedule::new(settings());
+    let other = add(&mut polled, followed(), 0);
+    flood(&mut polled, 0, 60_000);
+    polled.handle_rules(other, Rules::new(BOUNDS), 60_000);
+    let interval = polled.view(other).unwrap().interval_secs.unwrap();
+    assert!(interval < 60.0, "as its rate has it: {interval}");
+    polled.handle_rules(other, followed(), 60_000);
+    let pulls = flood(&mut polled, 60_000, 62_000);
+    assert!(4 <= pulls.len(), "{pulls:?}");
+
     // A quiet while later the poll that waits brings one change, and the next does not wait.
     let asked_ms = schedule.view(f).unwrap().due_ms.unwrap();
     assert!(schedule.poll_due(false, asked_ms).unwrap().wait);
