@@ -98,6 +98,9 @@ pub fn samples(status: &Status, counters: &Counters) -> Vec<Sample> {
 /// What the schedule measures, and what is to be expected of it.
 fn schedule(status: &Status) -> Vec<Sample> {
     let expected = &status.expected;
+    // Fresher than asked for is no fault; more pulls than a budget has is one.
+    let is_theta = status.aim.as_ref().is_some_and(|it| it.setting == "theta");
+    let met = expected.aim == "met" || (expected.aim == "all_longest" && is_theta);
     let at_bound = |bound, count: u64| {
         let help = "Sources at a bound of their interval, or whose bounds contradict each other.";
         Sample::gauge("harvest_broker_sources_at_bound", help, count as f64).with("bound", bound)
@@ -125,7 +128,7 @@ fn schedule(status: &Status) -> Vec<Sample> {
         Sample::gauge(
             "harvest_broker_aim_met",
             "1 while the policy's aim is met or surpassed within the bounds of intervals and pulls.",
-            f64::from(u8::from(matches!(expected.aim.as_str(), "met" | "all_longest"))),
+            f64::from(u8::from(met)),
         ),
     ];
     let freshness = ("harvest_broker_freshness", "Measured freshness, all sources.");

@@ -5,7 +5,7 @@
 //!
 //! Sans-I/O.
 
-use freshness::interval::{Model, Source};
+use freshness::interval::Model;
 
 use crate::schedule::Planned;
 
@@ -27,7 +27,7 @@ impl Outlook {
         let (mut fresh, mut all, mut pulls_per_hour) = (0.0, 0.0, 0.0);
         for it in planned {
             let mass = it.source.weight * it.source.workload.elements.max(1) as f64;
-            fresh += mass * kept(&it.source, it.interval_secs, model);
+            fresh += mass * it.source.freshness_at(it.interval_secs, model);
             all += mass;
             pulls_per_hour += hourly(it.interval_secs);
         }
@@ -39,7 +39,7 @@ impl Outlook {
 /// first: where the whole is not, they are why, and all the others are pulled the more for them.
 pub(crate) fn held_back(planned: &[Planned], model: Model, theta: f64) -> Vec<&str> {
     let shortest = |it: &Planned| it.source.bounds.settled().interval_min;
-    let stale = |it: &&Planned| kept(&it.source, shortest(it), model) < theta;
+    let stale = |it: &&Planned| it.source.freshness_at(shortest(it), model) < theta;
     let mut found: Vec<&Planned> = planned.iter().filter(stale).collect();
     let mass = |it: &Planned| it.source.weight * it.source.workload.elements as f64;
     found.sort_by(|a, b| mass(b).total_cmp(&mass(a)));
@@ -51,17 +51,9 @@ pub(crate) fn hourly(interval_secs: f64) -> f64 {
     if 0.0 < interval_secs { HOUR_SECS / interval_secs } else { 0.0 }
 }
 
-/// How fresh a source is kept by an interval, 0 to 1.
-pub(crate) fn kept(source: &Source, interval_secs: f64, model: Model) -> f64 {
-    let elements = source.workload.elements.max(1) as f64;
-    let pace = source.workload.rate / elements;
-    let stale = model.staleness(pace * interval_secs) + (pace * source.pull_secs).min(1.0);
-    (1.0 - stale).clamp(0.0, 1.0)
-}
-
 #[cfg(test)]
 mod tests {
-    use freshness::interval::Bounds;
+    use freshness::interval::{Bounds, Source};
 
     use super::*;
 

@@ -101,8 +101,9 @@ pub struct Expected {
     pub pulls_per_hour: f64,
     /// `met`, or how the bounds keep the policy from its aim: `all_longest` (every source is at its
     /// longest interval, and that is more than was asked for), `all_shortest` (every source is at its
-    /// shortest interval, and `planned_freshness` is what can be attained), `capped` (the plan has more
-    /// pulls than `pulls_per_minute_max` lets begin).
+    /// shortest interval, and `planned_freshness` is what can be attained), `partly` (the
+    /// bounds of some sources keep them from it), `capped` (the plan has more pulls than
+    /// `pulls_per_minute_max` lets begin).
     pub aim: String,
     /// Freshness by the policy's plan: sources that have not been watched for long are pulled more
     /// often than planned.
@@ -147,6 +148,7 @@ impl Expected {
             Outcome::Met => "met",
             Outcome::AllLongest => "all_longest",
             Outcome::AllShortest => "all_shortest",
+            Outcome::Partly => "partly",
         };
         Self {
             freshness: now.freshness,

@@ -185,6 +185,12 @@ fn obstacle(outcome: &str, policy: &str, freshness: f64, hourly: f64) -> Option<
         ("all_longest", "budget") => Some(format!(
             "The bounds ask for more than the budget: {longest}, which takes {hourly} pulls an hour."
         )),
+        ("all_longest", "fixed") => {
+            Some(format!("No source may wait so long: {longest}, which keeps {fresh} fresh."))
+        }
+        ("partly", _) => Some(format!(
+            "The bounds of some sources keep them from the aim; {fresh} is what comes of it."
+        )),
         ("all_longest", _) => Some(format!(
             "The bounds give more than is asked for: {longest}, which keeps {fresh} fresh."
         )),

@@ -15,7 +15,7 @@ use serde::Serialize;
 use super::asked::{Aim, Asked, Sort};
 use super::curve::{Curve, Spot};
 use crate::config::Freshness;
-use crate::outlook::{Outlook, hourly, kept};
+use crate::outlook::{Outlook, hourly};
 use crate::schedule::Planned;
 use crate::status::SourceStatus;
 
@@ -51,7 +51,7 @@ pub(super) struct View {
     pub(super) measured_freshness: Option<f64>,
     /// What the present intervals are expected to keep, of the sources whose rate is known.
     pub(super) expected_freshness: f64,
-    /// `met`, `all_longest` or `all_shortest`: whether the aim can be met within the bounds.
+    /// `met`, `all_longest`, `all_shortest` or `partly`: whether the aim can be met within the bounds.
     pub(super) outcome: &'static str,
     /// Where it cannot: sources that even their shortest interval does not keep so fresh.
     pub(super) held_back: Vec<String>,
@@ -238,8 +238,8 @@ impl Change {
             new_interval_seconds: new_interval,
             pulls_per_hour: hourly(interval),
             new_pulls_per_hour: hourly(new_interval),
-            expected_freshness: kept(&planned.source, interval, model),
-            new_expected_freshness: kept(&planned.source, new_interval, model),
+            expected_freshness: planned.source.freshness_at(interval, model),
+            new_expected_freshness: planned.source.freshness_at(new_interval, model),
         }
     }
 
@@ -255,6 +255,7 @@ fn outcome(outcome: Outcome) -> &'static str {
         Outcome::Met => "met",
         Outcome::AllLongest => "all_longest",
         Outcome::AllShortest => "all_shortest",
+        Outcome::Partly => "partly",
     }
 }
 
