@@ -44,7 +44,7 @@ pub struct Planned {
     pub source: interval::Source,
     /// The same under the policy `best_estimation`, which leaves nothing to choose.
     pub estimated: interval::Source,
-    /// The interval that it has now, seconds.
+    /// The interval that it has now, seconds; infinite of one that is followed.
     pub interval_secs: f64,
 }
 
@@ -201,7 +201,7 @@ impl Schedule {
             name: source.name.clone(),
             source: under(PolicyName::Oap)?,
             estimated: under(PolicyName::BestEstimation)?,
-            interval_secs: self.inner.view(id)?.interval_secs?,
+            interval_secs: self.inner.view(id)?.interval_secs.unwrap_or(f64::INFINITY),
         })
     }
 

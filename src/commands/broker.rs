@@ -344,7 +344,10 @@ fn row(source: &SourceStatus, now_ms: u64) -> [String; 9] {
         HumanCount(source.objects).to_string(),
         source.rate_per_day.map_or_else(none, |it| format!("{it:.1}")),
         updated,
-        source.interval_seconds.map_or_else(none, seconds),
+        match source.interval_seconds {
+            _ if source.follow => "followed".to_owned(),
+            interval => interval.map_or_else(none, seconds),
+        },
         due,
         source.freshness.map_or_else(none, |it| format!("{it:.3}")),
         last,

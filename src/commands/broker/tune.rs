@@ -223,6 +223,10 @@ fn said(answer: &Answer) -> String {
             "The aim cannot be met: with every source at its shortest interval, freshness is {}.",
             share(then.expected_freshness)
         )),
+        "partly" => lines.push(
+            "The bounds of some sources keep them from that; the freshness expected is what comes of it."
+                .to_owned(),
+        ),
         "all_longest" => lines.push(
             "Every source is at its longest interval: fewer pulls would do if that were longer."
                 .to_owned(),

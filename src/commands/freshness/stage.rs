@@ -62,6 +62,7 @@ pub(super) fn stage(asked: &Simulate) -> anyhow::Result<Stage> {
     let warm_secs = warm.unwrap_or(WARM_DAYS) * DAY_SECS;
     let run = Run {
         settings,
+        tells: Tells::Elements,
         seed: asked.seed,
         detail: Detail::Expected,
         start: 0.0,

@@ -185,6 +185,8 @@ impl Preview {
         let mut changes: Vec<Change> = planned
             .iter()
             .zip(&plan.intervals)
+            // A followed source is not pulled by any interval.
+            .filter(|(it, _)| it.interval_secs.is_finite())
             .map(|(it, interval)| Change::new(it, *interval, then.model))
             .collect();
         let count =
