@@ -137,7 +137,10 @@ impl Collector {
         tokio::join!(self.run_pulls(&shutdown), self.run_memory(&shutdown));
         self.remember().await;
         let collector = self.clone();
-        let flush = move || Ok::<(), Error>(collector.flush_log());
+        let flush = move || {
+            collector.flush_log();
+            Ok::<(), Error>(())
+        };
         if let Err(error) = blocking("log of pulls", flush).await {
             tracing::warn!(%error, "the log of pulls was not written to its end");
         }

@@ -19,7 +19,6 @@ use std::time::{Duration, Instant};
 
 use http::{StatusCode, header};
 use net::client::{Client, Request, Response};
-use net::error::Stage;
 use net::{clock, host};
 use tokio::sync::mpsc;
 use tokio::time::sleep;
@@ -34,7 +33,7 @@ use crate::intake::{Intake, Piece, Stream, Tally};
 use crate::member;
 use crate::report::Applied;
 
-use answer::Answer;
+use answer::{Answer, is_of_transfer, range_start};
 
 /// Pieces of a body that wait to be taken in; each is at most 256 KiB.
 const PIECES_AHEAD: usize = 4;
@@ -451,24 +450,6 @@ impl Puller {
             Err(panic) => std::panic::resume_unwind(panic.into_panic()),
         }
     }
-}
-
-/// Whether it was the transfer that failed, and another may go on from where it did.
-fn is_of_transfer(error: &Error) -> bool {
-    use net::Error::{Cut, Protocol, Timeout};
-    match error {
-        Error::Corrupt { .. } | Error::SetBack { .. } => true,
-        Error::Source { error, .. } => {
-            matches!(error, Cut { .. } | Protocol { .. } | Timeout { stage: Stage::Idle, .. })
-        }
-        _ => false,
-    }
-}
-
-/// Returns the first byte of `Content-Range`.
-fn range_start(response: &Response) -> Option<u64> {
-    let range = response.header("content-range")?.strip_prefix("bytes ")?;
-    range.split_once('-')?.0.trim().parse().ok()
 }
 
 /// Writes down what a pull has brought by `now_ms` of a source that held so many objects before.

@@ -3,6 +3,7 @@
 use collection::pull::Kind;
 use collection::{Epoch, Options, Stamp, Version};
 use tempfile::TempDir;
+use tokio::sync::oneshot;
 use url::Url;
 
 use super::*;
@@ -156,23 +157,28 @@ async fn what_was_learned_goes_with_the_collection() {
     assert_eq!(moved("http://b/", 2).await, 0, "another");
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn notes_under_way_are_waited_for_before_their_source_is_released() {
     let (collector, config, _dir) = collector(&["a"]);
     let none = Config { sources: Vec::new(), ..config };
-    let writing = collector.inner.notes.lock().unwrap();
-    let reload = {
-        let it = collector.clone();
-        async move { it.reconfigure(&none).await }
-    };
-    let reload = tokio::spawn(reload);
+    let ((begun, writing), (end, ended)) = (oneshot::channel(), std::sync::mpsc::channel::<()>());
+    let writer = collector.clone();
+    let writer = std::thread::spawn(move || {
+        let _turn = writer.inner.notes.lock().unwrap();
+        begun.send(()).unwrap();
+        ended.recv().unwrap();
+    });
+    writing.await.unwrap();
+    let reload = collector.clone();
+    let reload = tokio::spawn(async move { reload.reconfigure(&none).await });
     while collector.state().live.contains_key("a") {
-        std::thread::sleep(Duration::from_millis(1));
+        sleep(Duration::from_millis(1)).await;
     }
-    std::thread::sleep(Duration::from_millis(50));
+    sleep(Duration::from_millis(50)).await;
     assert!(!reload.is_finished(), "what is being written is of the source that goes");
-    drop(writing);
+    end.send(()).unwrap();
     tokio::time::timeout(Duration::from_secs(20), reload).await.unwrap().unwrap().unwrap();
+    writer.join().unwrap();
 }
 
 #[tokio::test]

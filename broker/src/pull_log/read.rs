@@ -150,7 +150,7 @@ impl Iterator for PullLogReader {
 #[derive(Debug)]
 enum Opened {
     Plain(File),
-    Packed(MultiGzDecoder<File>),
+    Packed(Box<MultiGzDecoder<File>>),
 }
 
 impl Opened {
@@ -164,7 +164,7 @@ impl Opened {
             Err(error) => return Err((error, plain)),
         }
         match File::open(&packed) {
-            Ok(file) => Ok(Some((Self::Packed(MultiGzDecoder::new(file)), packed))),
+            Ok(file) => Ok(Some((Self::Packed(Box::new(MultiGzDecoder::new(file))), packed))),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err((error, packed)),
         }
