@@ -250,7 +250,7 @@ pub struct SourceStatus {
     pub rate_per_second: Option<f64>,
     /// The same per day.
     pub rate_per_day: Option<f64>,
-    /// N: live objects at the source, as it last said.
+    /// N: live objects at the source, as it last said, at most as many as it held here and brought.
     pub elements: Option<u64>,
     /// The interval that the policy gives it, seconds; `None` before its first pull.
     pub interval_seconds: Option<f64>,

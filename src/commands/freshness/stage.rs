@@ -11,7 +11,7 @@ use freshness::rate::Method;
 use freshness::schedule::{Rules, Settings};
 use freshness::simulate::trace::{BYTES_MAX, Trace};
 use freshness::simulate::world::{Burst, Detail, Process, Repository};
-use freshness::simulate::{KINDS, Mix, PULLS_MAX, REPOSITORIES_MAX, Run};
+use freshness::simulate::{KINDS, Mix, PULLS_MAX, REPOSITORIES_MAX, Run, Tells};
 
 use super::contest::{Asked, DAY_SECS, MethodName, ModelName, THETA_DEFAULT, WorldName};
 use super::simulate::Simulate;
