@@ -4,7 +4,7 @@ use freshness::study::{self, History};
 use net::shutdown::Shutdown;
 
 use crate::collect::Brought;
-use crate::memory::{Memory, Origin};
+use crate::memory::{Memory, Origin, Reached};
 use crate::schedule::View;
 use crate::source::Source;
 use crate::status::{Errors, LastPull, SourceStatus, Updates};
@@ -29,6 +29,8 @@ pub(crate) struct Live {
     pub(crate) history: History,
     /// Which collection has taught us that, and its rate.
     pub(crate) origin: Option<Origin>,
+    /// Up to where, by the last pull that succeeded.
+    pub(crate) reached: Option<Reached>,
     /// What pulls have brought that did not succeed, since the last that did.
     pub(crate) part: Option<Brought>,
     /// Whether it had changed at the last pull of this process.
@@ -45,7 +47,7 @@ pub(crate) struct Live {
 impl Live {
     /// Returns a source that has not been pulled yet by this process, with what is remembered of it.
     pub(crate) fn new(source: Source, memory: Memory) -> Self {
-        let Memory { last_pull, history, origin, .. } = memory;
+        let Memory { last_pull, history, origin, reached, .. } = memory;
         Self {
             source,
             cancel: Shutdown::new(),
@@ -54,6 +56,7 @@ impl Live {
             pulls: 0,
             history,
             origin,
+            reached,
             part: None,
             update: None,
             errors: Errors::default(),

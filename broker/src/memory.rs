@@ -4,6 +4,7 @@
 //!
 //! Sans-I/O.
 
+use collection::{Cursor, Version};
 use freshness::study::History;
 use serde::{Deserialize, Serialize};
 
@@ -26,6 +27,30 @@ pub(crate) struct Memory {
     /// Whose all of this is; nobody's in notes of before.
     #[serde(default)]
     pub(crate) origin: Option<Origin>,
+    /// Up to which version of the source this reaches, as the cursor has it; not known in notes of before.
+    #[serde(default)]
+    pub(crate) reached: Option<Reached>,
+}
+
+/// A version of a source.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Reached {
+    /// The epoch, 16 hex digits.
+    pub(crate) epoch: String,
+    /// The serial.
+    pub(crate) serial: u64,
+}
+
+impl From<Version> for Reached {
+    fn from(version: Version) -> Self {
+        Self { epoch: version.epoch.to_string(), serial: version.serial }
+    }
+}
+
+impl From<&Cursor> for Reached {
+    fn from(cursor: &Cursor) -> Self {
+        Version { epoch: cursor.epoch, serial: cursor.serial }.into()
+    }
 }
 
 /// Which collection was read, and where. A source that moves and stays the same collection, or is set up
@@ -51,6 +76,16 @@ impl Memory {
     /// pulled at once, and its rate estimated anew.
     pub(crate) fn read(bytes: &[u8]) -> Self {
         serde_json::from_slice(bytes).unwrap_or_default()
+    }
+
+    /// What the schedule may go by when the source's cursor is there. Notes are written every few
+    /// seconds, cursors with every pull: after a crash the one may be behind the other, and what was
+    /// pulled in between would be missing from the next sample of the rate.
+    pub(crate) fn known_at(&self, cursor: Option<&Cursor>) -> Known {
+        match (&self.reached, cursor.map(Reached::from)) {
+            (Some(reached), Some(now)) if *reached != now => self.schedule.read_further(),
+            _ => self.schedule,
+        }
     }
 
     /// Writes a note.
@@ -87,7 +122,14 @@ mod tests {
             history.handle(at_secs, records, freshness::study::Settings::default());
         }
         let origin = Some(Origin { url: "http://a/".to_owned(), epoch: "0".repeat(16) });
-        check(&Memory { last_pull: Some(last_pull), history, origin, ..Memory::default() });
+        let reached = Some(Reached { epoch: "0".repeat(16), serial: 7 });
+        check(&Memory {
+            last_pull: Some(last_pull),
+            history,
+            origin,
+            reached,
+            ..Memory::default()
+        });
         check(&Memory::default());
     }
 
@@ -112,6 +154,19 @@ mod tests {
         ] {
             assert_eq!(before.is_other(&origin(url, epoch)), expected, "{url} {epoch}");
         }
+    }
+
+    /// After a kill the collection may have more of a source than its note knows of.
+    #[test]
+    fn a_note_that_is_behind_is_no_clock() {
+        let known: Known = serde_json::from_str(r#"{"last_ms":5,"watched_secs":100.0}"#).unwrap();
+        let cursor =
+            |serial| Cursor { epoch: collection::Epoch::default(), serial, snapshot: None };
+        let reached = Some(Reached::from(&cursor(7)));
+        let memory = Memory { schedule: known, reached, ..Memory::default() };
+        assert_eq!(memory.known_at(Some(&cursor(7))), known);
+        assert_eq!(memory.known_at(Some(&cursor(9))), known.read_further());
+        assert_eq!(Memory { reached: None, ..memory }.known_at(Some(&cursor(9))), known);
     }
 
     #[test]

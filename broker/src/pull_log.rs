@@ -75,11 +75,16 @@ fn packed(folder: &Path, number: u64) -> PathBuf {
     folder.join(format!("{before}{number:0DIGITS$}{after}{PACKED}"))
 }
 
-/// The numbers of the log's files in `folder`, packed or not, ascending. What else is there is left alone.
+/// The numbers of the log's files in `folder`, packed or not, ascending. What else is there is left alone,
+/// also under such a name: a pipe would be waited for without end.
 fn numbers(folder: &Path) -> io::Result<Vec<u64>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).map_err(|error| at(folder, &error))? {
-        let name = entry.map_err(|error| at(folder, &error))?.file_name();
+        let entry = entry.map_err(|error| at(folder, &error))?;
+        if !entry.path().is_file() {
+            continue;
+        }
+        let name = entry.file_name();
         let digits = name.to_str().and_then(|it| {
             let plain = it.strip_suffix(PACKED).unwrap_or(it);
             plain.strip_prefix(AFFIXES.0)?.strip_suffix(AFFIXES.1)

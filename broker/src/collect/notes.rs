@@ -21,8 +21,11 @@ impl Collector {
             let memory = self.inner.collection.note(&memory::key(&source.name))?;
             remembered.push(memory.map(|bytes| Memory::read(&bytes)).unwrap_or_default());
         }
+        let mut known = Vec::with_capacity(sources.len());
+        for (source, memory) in sources.iter().zip(&remembered) {
+            known.push(memory.known_at(self.inner.collection.cursor(&source.name)?.as_ref()));
+        }
         let mut state = self.state();
-        let known = remembered.iter().map(|it| it.schedule);
         state.schedule.handle_sources(sources.iter().cloned().zip(known), now_ms);
         for (source, memory) in sources.iter().zip(remembered) {
             let live = Live::new(source.clone(), memory);
@@ -58,7 +61,8 @@ impl Collector {
             for (name, it) in live.iter_mut().filter(|(_, it)| it.unwritten) {
                 let Some(schedule) = schedule.remembered(name) else { continue };
                 let (last_pull, origin) = (it.last_pull.clone(), it.origin.clone());
-                let memory = Memory { schedule, last_pull, history: it.history, origin };
+                let (history, reached) = (it.history, it.reached.clone());
+                let memory = Memory { schedule, last_pull, history, origin, reached };
                 notes.push(Note { key: memory::key(name), value: Some(memory.written()) });
                 it.unwritten = false;
                 written.insert(name.clone());

@@ -15,7 +15,7 @@ use super::brought::Brought;
 use super::{Collector, State, WAIT};
 use crate::error::{Error, retry_after};
 use crate::failure::Failure;
-use crate::memory::Origin;
+use crate::memory::{Origin, Reached};
 use crate::pipeline::blocking;
 use crate::pull_log::{Outcome, Pull, PullLog};
 use crate::schedule::{Due, Found};
@@ -58,6 +58,8 @@ impl Ended {
 /// The log of pulls, as far as it can be written: a full disk keeps nobody from pulling.
 #[derive(Debug)]
 pub(super) struct Log {
+    folder: PathBuf,
+    /// `None` until it can be opened.
     file: Option<PullLog>,
     /// The last line could not be written, which has been said.
     troubled: bool,
@@ -69,10 +71,7 @@ pub(super) struct Log {
 
 impl Log {
     pub(super) fn open(folder: PathBuf) -> Self {
-        let file = PullLog::open(folder).inspect_err(
-            |error| tracing::warn!(%error, "pulls are not logged until the next start"),
-        );
-        Self { file: file.ok(), troubled: false, idle: BTreeMap::new(), clock_off_ms: 0 }
+        Self { folder, file: None, troubled: false, idle: BTreeMap::new(), clock_off_ms: 0 }
     }
 
     /// Writes a pull down, the clock having been set by so much since the start. Of long polls that bring
@@ -104,7 +103,11 @@ impl Log {
     }
 
     fn write(&mut self, write: impl FnOnce(&mut PullLog) -> io::Result<()>) {
-        let Some(outcome) = self.file.as_mut().map(write) else { return };
+        let file = match self.file.take() {
+            Some(file) => Ok(file),
+            None => PullLog::open(&self.folder),
+        };
+        let outcome = file.and_then(|file| write(self.file.insert(file)));
         let troubled = std::mem::replace(&mut self.troubled, outcome.is_err());
         if let (Err(error), false) = (outcome, troubled) {
             tracing::warn!(%error, "pulls are not logged for now");
@@ -209,6 +212,7 @@ impl Collector {
                 if live.handle_origin(origin) {
                     schedule.forget(name, now_ms);
                 }
+                live.reached = Some(Reached::from(pulled.version));
                 let brought = live.brought(Brought::new(pulled, ended.at));
                 schedule.handle_pull(name, found(ended, &brought, now_ms), now_ms);
                 live.handle_pull(last_pull, &brought);

@@ -248,12 +248,10 @@ fn an_error_names_the_file_and_does_not_last() {
     assert!(PullLog::open(&folder).unwrap_err().to_string().contains(folder.to_str().unwrap()));
     fs::remove_file(&folder).unwrap();
     let mut log = PullLog::open(&folder).unwrap();
-    fs::create_dir_all(path(&folder, 1)).unwrap();
+    fs::write(&folder, "in the way again").unwrap();
     let error = log.append(&pull(0)).unwrap_err();
-    assert!(error.to_string().contains("pulls-0000000001.tsv"), "{error}");
-    let found: Vec<_> = read(&folder).unwrap().collect();
-    assert!(matches!(found[..], [Err(Malformed { trouble: Trouble::Read(_), .. })]), "{found:?}");
-    fs::remove_dir(path(&folder, 1)).unwrap();
+    assert!(error.to_string().contains(folder.to_str().unwrap()), "{error}");
+    fs::remove_file(&folder).unwrap();
     log.append(&pull(1)).unwrap();
     let nameless = Pull { source: "a\tb".to_owned(), ..pull(2) };
     assert_eq!(log.append(&nameless).unwrap_err().kind(), io::ErrorKind::InvalidInput);
@@ -275,4 +273,20 @@ proptest! {
         prop_assert!(found.len() < lines);
         prop_assert!(found.iter().flatten().any(|it| *it == pull(nth)));
     }
+}
+
+/// Pipes, folders and links that lead nowhere, under the names of files of the log.
+#[test]
+fn what_is_no_file_is_neither_read_nor_waited_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let pipe = path(dir.path(), 3);
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
+    assert!(made.success());
+    fs::create_dir(path(dir.path(), 1)).unwrap();
+    std::os::unix::fs::symlink("nowhere", path(dir.path(), 2)).unwrap();
+    let mut log = PullLog::open(dir.path()).unwrap();
+    log.append(&pull(7)).unwrap();
+    assert!(path(dir.path(), 4).is_file());
+    let found: Vec<Pull> = read(dir.path()).unwrap().map(Result::unwrap).collect();
+    assert_eq!(found, [pull(7)]);
 }

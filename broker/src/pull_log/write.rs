@@ -12,6 +12,9 @@ use super::{CLOCK_SET, FILE_BYTES_MAX, FILES_MAX, HEADER, Pull, at, numbers, pac
 /// Bytes read at once in search of the end of the last whole line.
 const BLOCK_BYTES: u64 = 4_096;
 
+/// Most numbers in a row that may be taken by what is no file.
+const TAKEN_MAX: u64 = 100;
+
 /// Writes the log of pulls. One at a time for each folder.
 ///
 /// An error costs the line that was to be written and nothing else: the next one tries again from
@@ -120,9 +123,8 @@ impl PullLog {
     /// Begins a file, then drops the oldest for it, and packs those that have ended.
     fn begin(&self, number: u64) -> io::Result<Open> {
         fs::create_dir_all(&self.folder).map_err(|error| at(&self.folder, &error))?;
-        let path = path(&self.folder, number);
-        let file = OpenOptions::new().append(true).create_new(true).open(&path);
-        let mut open = Open { file: file.map_err(|error| at(&path, &error))?, path, number };
+        let (file, path, number) = create(&self.folder, number)?;
+        let mut open = Open { file, path, number };
         if let Err(error) = open.write(format!("{HEADER}\n").as_bytes()) {
             // Or a full disk would be tried with more and more files.
             let _ = fs::remove_file(&open.path);
@@ -157,6 +159,24 @@ impl Open {
             let _ = self.file.set_len(before);
             at(&self.path, &error)
         })
+    }
+}
+
+/// Makes the file of that number, or of the next that is not taken by something that is no file.
+fn create(folder: &Path, first: u64) -> io::Result<(File, PathBuf, u64)> {
+    let mut number = first;
+    loop {
+        let path = path(folder, number);
+        match OpenOptions::new().append(true).create_new(true).open(&path) {
+            Ok(file) => return Ok((file, path, number)),
+            Err(error)
+                if error.kind() == io::ErrorKind::AlreadyExists
+                    && number < first.saturating_add(TAKEN_MAX) =>
+            {
+                number += 1;
+            }
+            Err(error) => return Err(at(&path, &error)),
+        }
     }
 }
 

@@ -38,6 +38,13 @@ pub struct Known {
 }
 
 impl Known {
+    /// What is left of it when the source has been read further since: all but when that was. The next
+    /// pull starts the clock, and is no sample.
+    #[must_use]
+    pub fn read_further(self) -> Self {
+        Self { last_ms: None, ..self }
+    }
+
     /// How much of the time that pulls take is no change's, seconds; any number.
     pub(super) fn overhead_secs(&self) -> f64 {
         self.overhead_secs
