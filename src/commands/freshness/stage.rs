@@ -71,7 +71,7 @@ pub(super) fn stage(asked: &Simulate) -> anyhow::Result<Stage> {
         pulls_max: if compare { COMPARED_PULLS_MAX } else { PULLS_MAX },
     };
     let Some(file) = &asked.played.trace else { return world(asked, rules, run) };
-    let trace = read(file)?;
+    let trace = read_trace(file)?;
     let name = name(file);
     if REPOSITORIES_MAX < trace.sources() {
         bail!("{name} has {} sources; play {REPOSITORIES_MAX} at most", trace.sources());
@@ -135,7 +135,7 @@ fn name(file: &Path) -> String {
 }
 
 /// Reads a log from a file, or from standard input.
-fn read(file: &Path) -> anyhow::Result<Trace> {
+pub(super) fn read_trace(file: &Path) -> anyhow::Result<Trace> {
     let name = name(file);
     let mut bytes = Vec::new();
     // One byte more than may be, so that what is too large is known to be.

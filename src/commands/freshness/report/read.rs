@@ -1,13 +1,11 @@
 //! Reads a log into a study: the broker's log of pulls, or a log of changes.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{self, Read as _};
+use std::io;
 use std::path::Path;
 
 use anyhow::Context as _;
 use broker::pull_log::{self, Outcome, Pull};
-use freshness::simulate::trace::{self, Trace};
 use freshness::simulate::world::Process;
 use freshness::study::date::date_time;
 use freshness::study::history::Traffic;
@@ -15,6 +13,7 @@ use freshness::study::log::SOURCE_MONTHS_MAX;
 use freshness::study::{Log, Refused, Settings, Study};
 use indicatif::{ProgressBar, ProgressStyle};
 
+use super::super::stage::read_trace;
 use crate::output;
 
 /// Shortest log for which there is a progress bar, in bytes.
@@ -173,12 +172,7 @@ pub(super) fn pulls(folder: &Path, taking: Taking) -> anyhow::Result<Logged> {
 /// It cannot be read, a line is no change, or none is to be taken in.
 pub(super) fn changes(file: &Path, taking: Taking) -> anyhow::Result<Logged> {
     let said = file.display();
-    let mut text = String::new();
-    let open = File::open(file).with_context(|| format!("{said} cannot be read"))?;
-    let read = open.take(trace::BYTES_MAX as u64 + 1).read_to_string(&mut text);
-    read.with_context(|| format!("{said} cannot be read as text"))?;
-    let trace = Trace::parse(&text).with_context(|| said.to_string())?;
-    drop(text);
+    let trace = read_trace(file)?;
     let mut logged = Logged::new(taking.study(Log::Changes));
     let first = trace.span().map(|(first, _)| seconds(first));
     let first = first.with_context(|| format!("{said}: no change in the log"))?;
