@@ -259,7 +259,7 @@ fn errors_name_the_file_and_what_to_do() {
     check_error(read::changes(&missing, ALL), &[name, "cannot be read"]);
     let file = dir.path().join("t.tsv");
     fs::write(&file, "1\ta\nyesterday\tb\n").unwrap();
-    check_error(read::changes(&file, ALL), &["t.tsv: line 2: \"yesterday\" is no time"]);
+    check_error(read::changes(&file, ALL), &["t.tsv, line 2: \"yesterday\" is no time"]);
     fs::write(&file, "# nothing\n").unwrap();
     check_error(read::changes(&file, ALL), &["t.tsv: no change in the log"]);
 }
