@@ -45,7 +45,7 @@ pub(crate) struct Admin {
     base: Url,
     /// What it is, for messages: `broker`.
     what: &'static str,
-    token: Option<AdminToken>,
+    token: Result<AdminToken, web::Error>,
     /// What to do if it does not answer.
     advice: String,
 }
@@ -67,7 +67,7 @@ impl Admin {
         };
         let base = Url::parse(&format!("http://{}/", SocketAddr::new(ip, listen.port())))?;
         // Without the token, commands are refused with a message of the daemon's own.
-        let token = AdminToken::load(&data.join(web::auth::FILE_NAME)).ok();
+        let token = AdminToken::load(&data.join(web::auth::FILE_NAME));
         let advice = format!("start it with `harvest {what} run -c FILE`");
         Ok(Self { client: client(), base, what, token, advice })
     }
@@ -81,6 +81,18 @@ impl Admin {
         let advice = "it may be starting or stopping: try again".to_owned();
         let client = patient(LONG_COMMAND_TIMEOUT);
         Ok(Self { client, advice, ..Self::new("daemon", listen, data)? })
+    }
+
+    /// Makes sure that there is a token for commands.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be read, and why.
+    pub(crate) fn may_command(&self) -> anyhow::Result<()> {
+        match &self.token {
+            Ok(_) => Ok(()),
+            Err(error) => bail!("the {} wants its admin token: {error}", self.what),
+        }
     }
 
     /// Asks for `path`; returns the JSON that the daemon answers.
@@ -131,7 +143,7 @@ impl Admin {
     }
 
     async fn exchange(&self, mut request: Request) -> anyhow::Result<Vec<u8>> {
-        if let Some(token) = &self.token {
+        if let Ok(token) = &self.token {
             let mut value = HeaderValue::from_str(&token.authorization())?;
             value.set_sensitive(true);
             request = request.header(header::AUTHORIZATION, value);
@@ -141,11 +153,8 @@ impl Admin {
         })?;
         let status = response.status;
         let body = response.bytes(ANSWER_BYTES_MAX).await?;
-        if status == StatusCode::UNAUTHORIZED && self.token.is_none() {
-            bail!(
-                "the {} wants its admin token: run this as the user who may read DATA/admin.token",
-                self.what
-            );
+        if status == StatusCode::UNAUTHORIZED {
+            self.may_command()?;
         }
         if !status.is_success() {
             return Err(anyhow!("the {} answers {status}: {}", self.what, said(&body)));

@@ -2,6 +2,7 @@
 //! token.
 
 pub(crate) mod freshness;
+pub(crate) mod reload;
 mod takedown;
 
 use axum::Router;
@@ -30,6 +31,7 @@ pub(crate) fn routes(handle: Handle, token: AdminToken) -> Router {
         .route("/confirm", post(confirm))
         .route("/compact", post(compact))
         .route("/verify", post(verify))
+        .route("/reload", post(reload::reload))
         .merge(takedown::routes())
         .merge(freshness::routes())
         .with_state(handle.clone());
@@ -119,6 +121,8 @@ pub(crate) fn failure(error: &Error) -> Response {
         Error::Collection(collection::Error::Subject { .. }) => StatusCode::BAD_REQUEST,
         Error::Collection(collection::Error::NotSuppressed { .. }) => StatusCode::NOT_FOUND,
         Error::SourceUnknown { .. } => StatusCode::NOT_FOUND,
+        Error::Settings { .. } => StatusCode::BAD_REQUEST,
+        Error::NoSettings => StatusCode::CONFLICT,
         _ => StatusCode::INTERNAL_SERVER_ERROR,
     };
     (status, axum::Json(json!({ "error": { "message": error.to_string() } }))).into_response()

@@ -7,17 +7,20 @@
 //!
 //! Source: TR §4.3 (the collector); Adly §4.
 
+mod brought;
 mod commands;
 mod notes;
+mod report;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use collection::Collection;
-use collection::pull::{Kind, PullLimits, Puller, Summary};
-use freshness::schedule::{Expected, Firsts};
+use collection::pull::{PullLimits, Puller, Summary};
+use freshness::schedule::Expected;
 use freshness::study::Cost;
 use net::client::Client;
 use net::clock;
@@ -27,16 +30,18 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use crate::config::{Config, Patience};
-use crate::error::{Error, retry_after};
+use crate::error::Error;
 use crate::failure::Failure;
 use crate::live::Live;
 use crate::metrics::Counters;
 use crate::pipeline::blocking;
-use crate::pull_log::{self, Pull, PullLog};
-use crate::schedule::{Due, Found, Schedule};
+use crate::pull_log;
+use crate::schedule::{Due, Planned, Schedule};
 use crate::source::Source;
-use crate::status::{LastPull, SourceStatus};
+use crate::status::SourceStatus;
 use crate::under_way::UnderWay;
+pub(crate) use brought::Brought;
+use report::{Ended, Log};
 
 /// How long a long poll asks the source to hold its answer.
 pub(crate) const WAIT: Duration = Duration::from_secs(55);
@@ -46,6 +51,9 @@ pub(crate) const REMEMBER_EVERY: Duration = Duration::from_secs(10);
 
 /// Longest sleep of the collector: bounds what a jump of the wall clock can do.
 const SLEEP_MAX: Duration = Duration::from_secs(60);
+
+/// Sources that are looked at while others wait for the collector's state.
+const SOURCES_AT_ONCE: usize = 256;
 
 /// Performs pulls. Clones are the same collector.
 #[derive(Clone, Debug)]
@@ -61,6 +69,8 @@ struct Inner {
     client: Client,
     broker_id: String,
     log: Mutex<Log>,
+    /// One writes notes at a time: whoever has waited for it finds none under way of a source that went.
+    notes: Mutex<()>,
     state: Mutex<State>,
     /// The schedule has changed: look at it again.
     changed: Notify,
@@ -75,6 +85,18 @@ struct State {
     /// What all pulls of this process came to.
     counters: Counters,
     clock: clock::Watch,
+    /// By how much the wall clock was set since the start, in milliseconds.
+    clock_off_ms: i64,
+}
+
+impl State {
+    /// Takes in that the wall clock was set by `by_ms` and shows `now_ms` now.
+    fn handle_jump(&mut self, by_ms: i64, now_ms: u64) {
+        self.clock_off_ms = self.clock_off_ms.saturating_add(by_ms);
+        self.schedule.handle_jump(by_ms, now_ms);
+        // Nothing was observed in the time that was left out, or came twice.
+        self.live.values_mut().for_each(|it| it.history.handle_restart());
+    }
 }
 
 impl Collector {
@@ -92,12 +114,14 @@ impl Collector {
     ) -> Result<Self, Error> {
         let schedule = Schedule::new(config.freshness);
         let (counters, clock) = (Counters::default(), clock::Watch::start());
-        let state = State { schedule, live: BTreeMap::new(), counters, clock };
+        let (live, clock_off_ms) = (BTreeMap::new(), 0);
+        let state = State { schedule, live, counters, clock, clock_off_ms };
         let inner = Inner {
             collection,
             client,
             broker_id: id.to_owned(),
             log: Mutex::new(Log::open(config.data.join(pull_log::FOLDER))),
+            notes: Mutex::default(),
             patience: config.patience,
             state: Mutex::new(state),
             changed: Notify::new(),
@@ -112,6 +136,14 @@ impl Collector {
     pub(crate) async fn run(&self, shutdown: Shutdown) {
         tokio::join!(self.run_pulls(&shutdown), self.run_memory(&shutdown));
         self.remember().await;
+        let collector = self.clone();
+        let flush = move || {
+            collector.flush_log();
+            Ok::<(), Error>(())
+        };
+        if let Err(error) = blocking("log of pulls", flush).await {
+            tracing::warn!(%error, "the log of pulls was not written to its end");
+        }
     }
 
     async fn run_memory(&self, shutdown: &Shutdown) {
@@ -167,55 +199,17 @@ impl Collector {
         let (asked_ms, began) = (clock::now_ms(), clock::monotonic());
         let puller = puller(&self.inner, &source).confirmed(confirmed);
         let wait = due.wait.then_some(WAIT);
+        let mut pulled = Summary::default();
         let outcome = tokio::select! {
-            outcome = puller.pull(wait) => Some(outcome),
+            outcome = puller.pull_into(wait, &mut pulled) => Some(outcome),
             () = cancel.started() => None,
         };
-        let ended = Ended { due, asked_ms, took: clock::monotonic() - began };
-        let work = move || {
-            self.end(&ended, outcome);
-            Ok::<(), Error>(())
-        };
-        if let Err(error) = blocking("report of a pull", work).await {
-            tracing::debug!(%error, "the report of a pull was given up");
-        }
-    }
-}
-
-/// A pull that has ended.
-#[derive(Debug)]
-struct Ended {
-    due: Due,
-    asked_ms: u64,
-    took: Duration,
-}
-
-/// The log of pulls, as far as it can be written: a full disk keeps nobody from pulling.
-#[derive(Debug)]
-struct Log {
-    file: Option<PullLog>,
-    /// The last line could not be written, which has been said.
-    troubled: bool,
-}
-
-impl Log {
-    fn open(folder: PathBuf) -> Self {
-        let file = PullLog::open(folder).inspect_err(
-            |error| tracing::warn!(%error, "pulls are not logged until the next start"),
-        );
-        Self { file: file.ok(), troubled: false }
+        let (url, at) = (source.url.to_string(), clock::monotonic());
+        let ended = Ended { due, url, asked_ms, began, at, pulled };
+        let (source, collector) = (ended.due.source.clone(), self.clone());
+        self.report(&source, move || collector.end(&ended, outcome)).await;
     }
 
-    fn append(&mut self, pull: &Pull) {
-        let Some(outcome) = self.file.as_mut().map(|it| it.append(pull)) else { return };
-        let troubled = std::mem::replace(&mut self.troubled, outcome.is_err());
-        if let (Err(error), false) = (outcome, troubled) {
-            tracing::warn!(%error, "pulls are not logged for now");
-        }
-    }
-}
-
-impl Collector {
     /// Marks a source as being pulled; `None` if it is gone.
     fn begin(&self, name: &str) -> Option<(Source, Shutdown, bool)> {
         let mut state = self.state();
@@ -223,130 +217,50 @@ impl Collector {
         live.pulling = true;
         Some((live.source.clone(), live.cancel.clone(), live.confirmed))
     }
+}
 
-    /// Takes in what came of a pull. May take a while with thousands of sources.
-    fn end(&self, ended: &Ended, outcome: Option<Result<Summary, collection::Error>>) {
-        let name = &ended.due.source;
-        match outcome {
-            Some(Ok(pulled)) => self.handle_pulled(ended, &pulled),
-            Some(Err(error)) => {
-                let (failure, after) = (Failure::of(&error), retry_after(&error));
-                self.log(Pull {
-                    ended_ms: clock::now_ms(),
-                    source: name.clone(),
-                    outcome: pull_log::Outcome::Failed,
-                    changes: 0,
-                    elements: None,
-                    bytes: 0,
-                    took_ms: millis(ended.took),
-                });
-                self.handle_failure(name, failure, error.to_string(), after);
-            }
-            None => {
-                let mut state = self.state();
-                state.schedule.handle_cancel(name, clock::now_ms());
-                if let Some(live) = state.live.get_mut(name) {
-                    live.pulling = false;
-                }
-            }
-        }
-        self.tell();
-    }
-
-    /// Tells those who wait that a pull has ended.
-    fn tell(&self) {
-        self.inner.ended.send_modify(|count| *count += 1);
-        self.inner.changed.notify_one();
-    }
-
-    fn log(&self, pull: Pull) {
-        self.inner.log.lock().unwrap_or_else(PoisonError::into_inner).append(&pull);
-    }
-
-    fn handle_pulled(&self, ended: &Ended, pulled: &Summary) {
-        let (name, now_ms) = (&ended.due.source, clock::now_ms());
-        let full = pulled.kind == Kind::Snapshot;
-        let found = Found {
-            full,
-            changes: pulled.changes,
-            age_secs: pulled.age_secs,
-            firsts: Some(Firsts { objects: pulled.changed, age_secs: pulled.changed_age_secs }),
-            elements: pulled.objects,
-            as_of_ms: if ended.due.wait { now_ms } else { ended.asked_ms },
-            early: ended.due.wait && pulled.changes == 0 && ended.took < WAIT / 2,
-        };
-        let kind = if full { "snapshot" } else { "delta" };
-        tracing::info!(
-            source = name.as_str(), kind, changes = pulled.changes, bytes = pulled.bytes,
-            took_ms = ended.took.as_millis(), version = %pulled.version, "pulled"
-        );
-        self.log(Pull {
-            ended_ms: now_ms,
-            source: name.clone(),
-            outcome: if full { pull_log::Outcome::Snapshot } else { pull_log::Outcome::Delta },
-            changes: pulled.changes,
-            elements: Some(pulled.objects),
-            bytes: pulled.bytes,
-            took_ms: millis(ended.took),
-        });
-        let mut state = self.state();
-        state.schedule.handle_pull(name, found, now_ms);
-        state.counters.handle_pull(pulled);
-        let Some(live) = state.live.get_mut(name) else { return };
-        let pull = LastPull {
-            at_ms: now_ms,
-            kind: kind.to_owned(),
-            changes: pulled.changes,
-            bytes: pulled.bytes,
-            took_seconds: ended.took.as_secs_f64(),
-        };
-        live.handle_pull(pull, full);
-    }
-
-    fn handle_failure(
-        &self,
-        name: &str,
-        failure: Failure,
-        message: String,
-        retry_after: Option<Duration>,
-    ) {
-        let now_ms = clock::now_ms();
-        let mut state = self.state();
-        state.schedule.handle_failure(name, retry_after, now_ms);
-        state.counters.failures += 1;
-        let back_off_ms = state.schedule.view(name).map_or(0, |view| view.back_off_ms);
-        let Some(live) = state.live.get_mut(name) else { return };
-        live.pulling = false;
-        live.held = failure.is_held().then(|| message.clone());
-        tracing::warn!(source = name, back_off_ms, kind = failure.name(), "pull failed: {message}");
-        failure.count(&mut live.errors, message, back_off_ms, now_ms);
-    }
-
-    /// Returns what status says of the sources, in the order of the settings.
+impl Collector {
+    /// Returns what status says of the sources, in the order of the settings. May take a while with
+    /// thousands of sources, in which pulls begin and end.
     pub(crate) fn status(
         &self,
         config: &Config,
         held: &BTreeMap<String, u64>,
     ) -> Vec<SourceStatus> {
-        let state = self.state();
-        let one = |source: &Source| {
-            let (live, view) = (state.live.get(&source.name)?, state.schedule.view(&source.name)?);
-            Some(live.status(&view, held.get(&source.name).copied().unwrap_or_default()))
-        };
-        config.sources.iter().filter_map(one).collect()
+        let mut all = Vec::with_capacity(config.sources.len());
+        for sources in config.sources.chunks(SOURCES_AT_ONCE) {
+            let state = self.state();
+            let one = |source: &Source| {
+                let live = state.live.get(&source.name)?;
+                let view = state.schedule.view(&source.name)?;
+                Some(live.status(&view, held.get(&source.name).copied().unwrap_or_default()))
+            };
+            all.extend(sources.iter().filter_map(one));
+        }
+        all
     }
 
-    pub(crate) fn with_schedule<T>(&self, read: impl FnOnce(&Schedule) -> T) -> T {
-        read(&self.state().schedule)
+    /// Returns what is expected of the plan.
+    pub(crate) fn expected(&self) -> Expected {
+        self.state().schedule.expected()
     }
+
+    /// Returns the sources whose rate is known. May take a while, as [`status`](Self::status).
+    pub(crate) fn planned(&self) -> Vec<Planned> {
+        let (mut all, mut after) = (Vec::new(), None);
+        loop {
+            let (some, last) = self.state().schedule.planned(after, SOURCES_AT_ONCE);
+            all.extend(some);
+            match last {
+                Some(_) => after = last,
+                None => return all,
+            }
+        }
+    }
+
     /// Returns measured freshness over all sources.
     pub(crate) fn freshness(&self) -> Option<f64> {
         self.state().schedule.freshness()
-    }
-
-    /// Returns what is expected of the schedule.
-    pub(crate) fn expected(&self) -> Expected {
-        self.state().schedule.expected()
     }
 
     /// Returns what all sources together were asked for, and brought.
@@ -364,14 +278,10 @@ impl Collector {
         let mut state = self.inner.state.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(by_ms) = state.clock.jump_ms() {
             tracing::warn!(by_ms, "the clock was set: the schedule goes with it");
-            state.schedule.handle_jump(by_ms, clock::now_ms());
+            state.handle_jump(by_ms, clock::now_ms());
         }
         state
     }
-}
-
-fn millis(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Returns the client of a source's feed.

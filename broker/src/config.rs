@@ -141,18 +141,19 @@ impl Config {
             config.data = root.path("data").unwrap_or_default();
         }
         config.templates = root.path("templates");
-        config.sources = read_sources(&root);
         config.freshness = Freshness::read(&root.table("freshness"));
+        config.sources = read_sources(&root, config.freshness);
         document.finish()?;
         Ok(config)
     }
 }
 
 /// Reads every `[[source]]`.
-fn read_sources(root: &Table<'_>) -> Vec<Source> {
+fn read_sources(root: &Table<'_>, freshness: Freshness) -> Vec<Source> {
     let (mut sources, mut names, mut follows) = (Vec::new(), BTreeSet::new(), 0_usize);
     for (i, table) in root.tables("source").iter().enumerate() {
         let Some(source) = read_source(table) else { continue };
+        check_bounds(table, &source, freshness);
         if !names.insert(source.name.clone()) {
             let message = format!("two sources are named {:?}", source.name);
             table.mistake("name", message, "a name of its own for each source");
@@ -221,6 +222,21 @@ fn read_source(table: &Table<'_>) -> Option<Source> {
         }
     }
     Some(source)
+}
+
+/// What a source says of its intervals must hold together, and with what `[freshness]` says.
+fn check_bounds(table: &Table<'_>, source: &Source, freshness: Freshness) {
+    let min = source.interval_min.unwrap_or(freshness.interval_min);
+    let max = source.interval_max.unwrap_or(freshness.interval_max);
+    if max < min && (source.interval_min.is_some() || source.interval_max.is_some()) {
+        let key = if source.interval_max.is_some() { "interval_max" } else { "interval_min" };
+        let message = format!("interval_max ({max} s) is below interval_min ({min} s)");
+        table.mistake(key, message, "the longer of the two, or both");
+    }
+    if let Some(latency) = source.latency_secs.filter(|it| *it < min) {
+        let message = format!("latency_seconds ({latency}) is below interval_min ({min} s)");
+        table.mistake("latency_seconds", message, "an interval_min as short for this source");
+    }
 }
 
 /// Reads `syndication`: when the source says to be updated. `None` when it does not say.
@@ -359,6 +375,25 @@ mod tests {
         for (name, policy) in PolicyName::NAMES.iter().map(|it| (it, PolicyName::named(it))) {
             assert_eq!(policy.map(PolicyName::name), Some(*name));
         }
+    }
+
+    #[test]
+    fn bounds_that_contradict_each_other_are_mistakes() {
+        let head = "name = 'n'\ndata = 'd'\n";
+        let source = format!("{head}[[source]]\nurl = 'http://h/'\n");
+        check(
+            &format!("{source}interval_max = '5 s'\n"),
+            "5:16: interval_max (5 s) is below interval_min (10 s); expected the longer of the two, or both",
+        );
+        check(
+            &format!("{source}latency_seconds = 5\n"),
+            "5:19: latency_seconds (5) is below interval_min (10 s); expected an interval_min as short for this source",
+        );
+        check(&format!("{source}latency_seconds = 5\ninterval_min = '1 s'\n"), "");
+        check(
+            &format!("{head}[freshness]\npolicy = 'fixed'\ninterval = '7 days'\n"),
+            "5:12: interval (604800 s) is not within interval_min and interval_max; expected 10 s to 86400 s, or other bounds",
+        );
     }
 
     #[test]

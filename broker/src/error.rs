@@ -59,6 +59,15 @@ pub enum Error {
         /// The name asked for.
         name: String,
     },
+    /// The settings were read again and are wrong; the old ones stay.
+    #[error("the old settings stay: {message}")]
+    Settings {
+        /// Every mistake, on a line of its own.
+        message: String,
+    },
+    /// The broker was started without a settings file.
+    #[error("this broker has no settings file to read again (`harvest up` makes its own settings)")]
+    NoSettings,
     /// A worker of the broker panicked or was cancelled; the daemon has to be started again.
     #[error("a worker ended unexpectedly: {what}; start the broker again and report this")]
     Worker {

@@ -16,6 +16,7 @@ mod indexer;
 mod live;
 mod memory;
 pub mod metrics;
+mod outlook;
 pub mod page;
 mod pipeline;
 pub mod pull_log;

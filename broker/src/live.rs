@@ -3,7 +3,8 @@
 use freshness::study::{self, History};
 use net::shutdown::Shutdown;
 
-use crate::memory::Memory;
+use crate::collect::Brought;
+use crate::memory::{Memory, Origin, Reached};
 use crate::schedule::View;
 use crate::source::Source;
 use crate::status::{Errors, LastPull, SourceStatus, Updates};
@@ -26,6 +27,12 @@ pub(crate) struct Live {
     pub(crate) pulls: u64,
     /// How it changes.
     pub(crate) history: History,
+    /// Which collection has taught us that, and its rate.
+    pub(crate) origin: Option<Origin>,
+    /// Up to where, by the last pull that succeeded.
+    pub(crate) reached: Option<Reached>,
+    /// What pulls have brought that did not succeed, since the last that did.
+    pub(crate) part: Option<Brought>,
     /// Whether it had changed at the last pull of this process.
     pub(crate) update: Option<study::Status>,
     pub(crate) errors: Errors,
@@ -40,7 +47,7 @@ pub(crate) struct Live {
 impl Live {
     /// Returns a source that has not been pulled yet by this process, with what is remembered of it.
     pub(crate) fn new(source: Source, memory: Memory) -> Self {
-        let Memory { last_pull, history, .. } = memory;
+        let Memory { last_pull, history, origin, reached, .. } = memory;
         Self {
             source,
             cancel: Shutdown::new(),
@@ -48,6 +55,9 @@ impl Live {
             last_pull,
             pulls: 0,
             history,
+            origin,
+            reached,
+            part: None,
             update: None,
             errors: Errors::default(),
             held: None,
@@ -56,13 +66,30 @@ impl Live {
         }
     }
 
-    /// Takes in a pull that has ended.
-    pub(crate) fn handle_pull(&mut self, pull: LastPull, full: bool) {
-        if full {
+    /// What came of it since the last pull that succeeded, `last` included.
+    pub(crate) fn brought(&self, last: Brought) -> Brought {
+        self.part.map_or(last, |before| before.plus(last))
+    }
+
+    /// Takes in whom a pull has read; true if that is another collection at another address: what was
+    /// learned is not its, and is forgotten.
+    pub(crate) fn handle_origin(&mut self, origin: Origin) -> bool {
+        let other = self.origin.as_ref().is_some_and(|it| it.is_other(&origin));
+        self.origin = Some(origin);
+        if other {
+            (self.history, self.part) = (History::default(), None);
+        }
+        other
+    }
+
+    /// Takes in a pull that succeeded, and all that came since the one before that did.
+    pub(crate) fn handle_pull(&mut self, pull: LastPull, brought: &Brought) {
+        if brought.full {
             self.history.handle_restart();
         }
         let at_secs = i64::try_from(pull.at_ms / 1_000).unwrap_or(i64::MAX);
-        self.update = Some(self.history.handle(at_secs, pull.changes, STUDY));
+        self.update = Some(self.history.handle(at_secs, brought.changes, STUDY));
+        self.part = None;
         (self.pulling, self.unwritten) = (false, true);
         self.pulls += 1;
         (self.confirmed, self.held) = (false, None);
@@ -80,6 +107,8 @@ impl Live {
             rate_per_day: view.rate.map(|rate| rate * DAY_SECS),
             elements: view.elements,
             interval_seconds: view.interval_secs,
+            pull_cost: view.pull_cost,
+            pull_seconds: view.took_secs,
             next_due_ms: view.due_ms,
             pulling: view.pulling,
             last_pull: self.last_pull.clone(),

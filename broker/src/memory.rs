@@ -4,6 +4,7 @@
 //!
 //! Sans-I/O.
 
+use collection::{Cursor, Version};
 use freshness::study::History;
 use serde::{Deserialize, Serialize};
 
@@ -23,6 +24,51 @@ pub(crate) struct Memory {
     /// How the source changes.
     #[serde(default)]
     pub(crate) history: History,
+    /// Whose all of this is; nobody's in notes of before.
+    #[serde(default)]
+    pub(crate) origin: Option<Origin>,
+    /// Up to which version of the source this reaches, as the cursor has it; not known in notes of before.
+    #[serde(default)]
+    pub(crate) reached: Option<Reached>,
+}
+
+/// A version of a source.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Reached {
+    /// The epoch, 16 hex digits.
+    pub(crate) epoch: String,
+    /// The serial.
+    pub(crate) serial: u64,
+}
+
+impl From<Version> for Reached {
+    fn from(version: Version) -> Self {
+        Self { epoch: version.epoch.to_string(), serial: version.serial }
+    }
+}
+
+impl From<&Cursor> for Reached {
+    fn from(cursor: &Cursor) -> Self {
+        Version { epoch: cursor.epoch, serial: cursor.serial }.into()
+    }
+}
+
+/// Which collection was read, and where. A source that moves and stays the same collection, or is set up
+/// anew where it was, is taken to change as it did; another collection at another address is not,
+/// whatever its name in the settings.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Origin {
+    /// The address.
+    pub(crate) url: String,
+    /// The collection's epoch, 16 hex digits.
+    pub(crate) epoch: String,
+}
+
+impl Origin {
+    /// Whether what `now` is read has nothing to do with this.
+    pub(crate) fn is_other(&self, now: &Self) -> bool {
+        self.url != now.url && self.epoch != now.epoch
+    }
 }
 
 impl Memory {
@@ -30,6 +76,16 @@ impl Memory {
     /// pulled at once, and its rate estimated anew.
     pub(crate) fn read(bytes: &[u8]) -> Self {
         serde_json::from_slice(bytes).unwrap_or_default()
+    }
+
+    /// What the schedule may go by when the source's cursor is there. Notes are written every few
+    /// seconds, cursors with every pull: after a crash the one may be behind the other, and what was
+    /// pulled in between would be missing from the next sample of the rate.
+    pub(crate) fn known_at(&self, cursor: Option<&Cursor>) -> Known {
+        match (&self.reached, cursor.map(Reached::from)) {
+            (Some(reached), Some(now)) if *reached != now => self.schedule.read_further(),
+            _ => self.schedule,
+        }
     }
 
     /// Writes a note.
@@ -65,7 +121,15 @@ mod tests {
         for (at_secs, records) in [(7, 90), (10, 3), (12, 0), (31, 1)] {
             history.handle(at_secs, records, freshness::study::Settings::default());
         }
-        check(&Memory { last_pull: Some(last_pull), history, ..Memory::default() });
+        let origin = Some(Origin { url: "http://a/".to_owned(), epoch: "0".repeat(16) });
+        let reached = Some(Reached { epoch: "0".repeat(16), serial: 7 });
+        check(&Memory {
+            last_pull: Some(last_pull),
+            history,
+            origin,
+            reached,
+            ..Memory::default()
+        });
         check(&Memory::default());
     }
 
@@ -75,6 +139,34 @@ mod tests {
         let schedule = serde_json::to_string(&Known::default()).unwrap();
         let note = format!(r#"{{"schedule":{schedule},"last_pull":{last_pull}}}"#);
         assert_eq!(Memory::read(note.as_bytes()).last_pull.unwrap().bytes, 200);
+    }
+
+    #[test]
+    fn only_another_collection_at_another_address_is_another() {
+        let origin =
+            |url: &str, epoch: &str| Origin { url: url.to_owned(), epoch: epoch.to_owned() };
+        let before = origin("http://a/", "1");
+        for (url, epoch, expected) in [
+            ("http://a/", "1", false),
+            ("http://a/", "2", false),
+            ("http://b/", "1", false),
+            ("http://b/", "2", true),
+        ] {
+            assert_eq!(before.is_other(&origin(url, epoch)), expected, "{url} {epoch}");
+        }
+    }
+
+    /// After a kill the collection may have more of a source than its note knows of.
+    #[test]
+    fn a_note_that_is_behind_is_no_clock() {
+        let known: Known = serde_json::from_str(r#"{"last_ms":5,"watched_secs":100.0}"#).unwrap();
+        let cursor =
+            |serial| Cursor { epoch: collection::Epoch::default(), serial, snapshot: None };
+        let reached = Some(Reached::from(&cursor(7)));
+        let memory = Memory { schedule: known, reached, ..Memory::default() };
+        assert_eq!(memory.known_at(Some(&cursor(7))), known);
+        assert_eq!(memory.known_at(Some(&cursor(9))), known.read_further());
+        assert_eq!(Memory { reached: None, ..memory }.known_at(Some(&cursor(9))), known);
     }
 
     #[test]

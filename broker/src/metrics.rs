@@ -97,22 +97,38 @@ pub fn samples(status: &Status, counters: &Counters) -> Vec<Sample> {
 
 /// What the schedule measures, and what is to be expected of it.
 fn schedule(status: &Status) -> Vec<Sample> {
+    let expected = &status.expected;
+    // Fresher than asked for is no fault; more pulls than a budget has is one.
+    let is_theta = status.aim.as_ref().is_some_and(|it| it.setting == "theta");
+    let met = expected.aim == "met" || (expected.aim == "all_longest" && is_theta);
+    let at_bound = |bound, count: u64| {
+        let help = "Sources at a bound of their interval, or whose bounds contradict each other.";
+        Sample::gauge("harvest_broker_sources_at_bound", help, count as f64).with("bound", bound)
+    };
     let mut samples = vec![
         Sample::gauge("harvest_broker_theta", "Freshness aimed at.", status.theta),
         Sample::gauge(
             "harvest_broker_freshness_expected",
-            "Freshness to be expected of the schedule.",
-            status.expected.freshness,
+            "Freshness to be expected at the present intervals.",
+            expected.freshness,
+        ),
+        Sample::gauge(
+            "harvest_broker_freshness_planned",
+            "Freshness by the policy's plan.",
+            expected.planned_freshness,
         ),
         Sample::gauge(
             "harvest_broker_pulls_expected_per_hour",
-            "Pulls to be expected of the schedule.",
-            status.expected.pulls_per_hour,
+            "Pulls to be expected at the present intervals.",
+            expected.pulls_per_hour,
         ),
+        at_bound("shortest", expected.at_shortest),
+        at_bound("longest", expected.at_longest),
+        at_bound("contradictory", expected.contradictory),
         Sample::gauge(
             "harvest_broker_aim_met",
-            "1 while the policy's aim can be met within the bounds of the intervals.",
-            f64::from(u8::from(status.expected.aim == "met")),
+            "1 while the policy's aim is met or surpassed within the bounds of intervals and pulls.",
+            f64::from(u8::from(met)),
         ),
     ];
     let freshness = ("harvest_broker_freshness", "Measured freshness, all sources.");
@@ -128,6 +144,12 @@ fn sample_updates(source: &SourceStatus, samples: &mut Vec<Sample>) {
         samples.extend(sample.map(|it| it.with("source", &source.name)));
     };
     let gauge = |name, help, value: Option<f64>| Some(Sample::gauge(name, help, value?));
+    let changed = source.updates.status.as_deref().map(|it| f64::from(u8::from(it == "changed")));
+    add(gauge("harvest_source_changed", "1 when the last pull found changes.", changed));
+    add(gauge("harvest_source_pull_cost", "What a pull costs, in requests.", source.pull_cost));
+    add(gauge("harvest_source_pull_seconds", "How long a pull takes.", source.pull_seconds));
+    let due = source.next_due_ms.map(|it| it as f64 / 1_000.0);
+    add(gauge("harvest_source_next_due_timestamp_seconds", "When a source is due.", due));
     add(Some(total("harvest_source_updates_total", "Pulls that found changes.", count)));
     add(gauge(
         "harvest_source_update_interval_seconds",
@@ -220,7 +242,9 @@ mod tests {
             name: "a \"b\"".to_owned(),
             rate_per_second: Some(0.5),
             objects: 3,
+            pull_cost: Some(2.5),
             updates: Updates {
+                status: Some("unchanged".to_owned()),
                 count: 6,
                 interval_mean_seconds: Some(40.0),
                 cost: Cost { requests: 11, requests_empty: 5, records: 90 },
@@ -228,7 +252,13 @@ mod tests {
             },
             ..SourceStatus::default()
         };
-        let expected = Expected { aim: "met".to_owned(), freshness: 0.9, pulls_per_hour: 12.0 };
+        let expected = Expected {
+            aim: "met".to_owned(),
+            freshness: 0.9,
+            pulls_per_hour: 12.0,
+            at_longest: 3,
+            ..Expected::default()
+        };
         let status = Status {
             serial: 9,
             index_covered: Some(7),
@@ -249,6 +279,9 @@ mod tests {
         check(&status, "harvest_broker_freshness_expected 0.9");
         check(&status, "harvest_broker_pulls_expected_per_hour 12");
         check(&status, "harvest_broker_aim_met 1");
+        check(&status, r#"harvest_broker_sources_at_bound{bound="longest"} 3"#);
+        check(&status, r#"harvest_source_changed{source="a \"b\""} 0"#);
+        check(&status, r#"harvest_source_pull_cost{source="a \"b\""} 2.5"#);
         check(&status, r#"harvest_source_update_interval_seconds{source="a \"b\""} 40"#);
         check(&status, r#"harvest_source_updates_total{source="a \"b\""} 6"#);
         check(&status, r#"harvest_source_requests_empty_total{source="a \"b\""} 5"#);

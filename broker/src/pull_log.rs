@@ -8,14 +8,23 @@
 //! |---|---|
 //! | `ended_ms` | when the pull ended, in Unix milliseconds |
 //! | `source` | the source's name in the settings |
-//! | `kind` | `delta`, `snapshot` or `failed` |
-//! | `changes` | updates and deletes that it brought |
+//! | `kind` | `delta`, `snapshot` (everything anew, by this pull or one that failed before it) or `failed` |
+//! | `changes` | updates and deletes that it brought, as far as it came |
 //! | `elements` | live objects at the source, as it said; empty if it did not |
 //! | `bytes` | bytes of the bodies, compressed as they came |
-//! | `took_ms` | how long it took, in milliseconds |
+//! | `took_ms` | how long it took, in milliseconds; 0 of a long poll, whose time is mostly waiting |
 //!
-//! Files are only ever appended to; at [`FILE_BYTES_MAX`] the next one begins, and of more than
-//! [`FILES_MAX`] the oldest goes. Names are numbered, so that they sort by when they were begun even
+//! What a failed pull brought is kept, and the next one goes on after it: what has changed since a pull
+//! that succeeded is what the next one that does and the failed ones between brought together.
+//!
+//! A followed source is asked all the time, by long polls. Of those that bring nothing, one a minute, only
+//! the last before something else happens has a line: until then, nothing had changed.
+//!
+//! Where the clock was set there is a line of its own ([`CLOCK_SET`]). Other lines that begin with `#` are
+//! anybody's notes.
+//!
+//! Files are only ever appended to; at [`FILE_BYTES_MAX`] the next one begins, the one before is packed
+//! (gzip; `zcat` reads it), and of more than [`FILES_MAX`] the oldest goes. Names are numbered, so that they sort by when they were begun even
 //! where the clock was set back.
 //!
 //! Nothing is synced: a power cut may take the last few lines. A line that was cut off is skipped by
@@ -27,7 +36,7 @@ mod line;
 mod read;
 mod write;
 
-pub use self::line::{HEADER, LINE_BYTES_MAX, Outcome, Problem, Pull};
+pub use self::line::{CLOCK_SET, HEADER, LINE_BYTES_MAX, Outcome, Problem, Pull};
 pub use self::read::{Malformed, PullLogReader, Trouble, read};
 pub use self::write::PullLog;
 
@@ -41,33 +50,52 @@ pub const FOLDER: &str = "pulls";
 /// Length at which a file of the log is ended, in bytes.
 pub const FILE_BYTES_MAX: u64 = 16 << 20;
 
-/// Files of the log; of more than these, the oldest goes.
-pub const FILES_MAX: usize = 8;
+/// Files of the log; of more than these, the oldest goes. 2 GiB of lines: more than a year of 1,000
+/// sources that are pulled every quarter of an hour, in lines of some 50 bytes.
+pub const FILES_MAX: usize = 128;
 
 /// What a file's name begins and ends with, around its number.
 const AFFIXES: (&str, &str) = ("pulls-", ".tsv");
 
+/// What the name of a file that is packed ends with besides.
+const PACKED: &str = ".gz";
+
 /// Digits of a file's number: at a million pulls a minute they last for millennia.
 const DIGITS: usize = 10;
 
-/// The path of a numbered file of the log in `folder`.
+/// The path of a numbered file of the log in `folder`, as long as it is not packed.
 fn path(folder: &Path, number: u64) -> PathBuf {
     let (before, after) = AFFIXES;
     folder.join(format!("{before}{number:0DIGITS$}{after}"))
 }
 
-/// The numbers of the log's files in `folder`, ascending. What else is there is left alone.
+/// The same once it is packed.
+fn packed(folder: &Path, number: u64) -> PathBuf {
+    let (before, after) = AFFIXES;
+    folder.join(format!("{before}{number:0DIGITS$}{after}{PACKED}"))
+}
+
+/// The numbers of the log's files in `folder`, packed or not, ascending. What else is there is left alone,
+/// also under such a name: a pipe would be waited for without end.
 fn numbers(folder: &Path) -> io::Result<Vec<u64>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).map_err(|error| at(folder, &error))? {
-        let name = entry.map_err(|error| at(folder, &error))?.file_name();
-        let digits =
-            name.to_str().and_then(|it| it.strip_prefix(AFFIXES.0)?.strip_suffix(AFFIXES.1));
+        let entry = entry.map_err(|error| at(folder, &error))?;
+        if !entry.path().is_file() {
+            continue;
+        }
+        let name = entry.file_name();
+        let digits = name.to_str().and_then(|it| {
+            let plain = it.strip_suffix(PACKED).unwrap_or(it);
+            plain.strip_prefix(AFFIXES.0)?.strip_suffix(AFFIXES.1)
+        });
         let digits =
             digits.filter(|it| it.len() == DIGITS && it.bytes().all(|b| b.is_ascii_digit()));
         found.extend(digits.and_then(|it| it.parse::<u64>().ok()));
     }
     found.sort_unstable();
+    // Packed, and the other one not yet gone.
+    found.dedup();
     Ok(found)
 }
 

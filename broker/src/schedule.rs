@@ -5,6 +5,7 @@
 //! Sans-I/O.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::time::Duration;
 
 use freshness::interval::{self, Bounds};
@@ -43,7 +44,7 @@ pub struct Planned {
     pub source: interval::Source,
     /// The same under the policy `best_estimation`, which leaves nothing to choose.
     pub estimated: interval::Source,
-    /// The interval that it has now, seconds.
+    /// The interval that it has now, seconds; infinite of one that is followed.
     pub interval_secs: f64,
 }
 
@@ -65,38 +66,47 @@ impl Schedule {
         }
     }
 
-    /// Changes the settings of the policy; dues follow at once.
-    pub fn handle_settings(&mut self, freshness: Freshness, now_ms: u64) {
+    /// Changes the settings of the policy, and those of the sources named that are there; dues follow at
+    /// once.
+    pub fn handle_settings(
+        &mut self,
+        freshness: Freshness,
+        changed: impl IntoIterator<Item = Source>,
+        now_ms: u64,
+    ) {
         self.freshness = freshness;
-        for (id, source) in &self.sources {
-            self.inner.handle_rules(*id, rules(source, freshness), now_ms);
+        for source in changed {
+            if let Some(id) = self.ids.get(&source.name) {
+                self.sources.insert(*id, source);
+            }
         }
-        self.inner.handle_settings(freshness.settings(), now_ms);
+        let all = self.sources.iter().map(|(id, source)| (*id, rules(source, freshness)));
+        self.inner.handle_all_rules(all, freshness.settings(), now_ms);
     }
 
-    /// Adds sources, or changes the settings of those that are there. A new one is due at once, one
-    /// that is remembered an interval after its last pull.
+    /// Adds sources whose names are not there yet. A new one is due at once, one that is remembered an
+    /// interval after its last pull.
     pub fn handle_sources(
         &mut self,
         sources: impl IntoIterator<Item = (Source, Known)>,
         now_ms: u64,
     ) {
-        let mut new = Vec::new();
-        for (source, known) in sources {
-            match self.ids.get(&source.name) {
-                Some(id) => {
-                    self.inner.handle_rules(*id, rules(&source, self.freshness), now_ms);
-                    self.sources.insert(*id, source);
-                }
-                None => new.push((source, known)),
-            }
-        }
+        let sources = sources.into_iter().filter(|(it, _)| !self.ids.contains_key(&it.name));
+        let new: Vec<(Source, Known)> = sources.collect();
         let known = new.iter().map(|(source, known)| (rules(source, self.freshness), *known));
         let ids = self.inner.add(known, now_ms);
         for (id, (source, _)) in ids.into_iter().zip(new) {
             self.ids.insert(source.name.clone(), id);
             self.sources.insert(id, source);
         }
+    }
+
+    /// Forgets what is known of a source; it is as one that is new.
+    pub fn forget(&mut self, name: &str, now_ms: u64) {
+        let Some(id) = self.ids.remove(name) else { return };
+        let Some(source) = self.sources.remove(&id) else { return };
+        self.inner.remove(id, now_ms);
+        self.handle_sources([(source, Known::default())], now_ms);
     }
 
     /// Forgets sources; reports of pulls still under way are ignored.
@@ -165,22 +175,34 @@ impl Schedule {
         self.inner.view(*self.ids.get(name)?)
     }
 
-    /// Returns the sources whose rate is known: what another policy would make of them is
-    /// [`interval::plan`]'s to say.
-    pub fn planned(&self) -> Vec<Planned> {
-        let planned = self.sources.iter().filter_map(|(id, source)| {
-            let under = |policy| {
-                let freshness = Freshness { policy, ..self.freshness };
-                self.inner.source_at(*id, rules(source, freshness).pace)
-            };
-            Some(Planned {
-                name: source.name.clone(),
-                source: under(PolicyName::Oap)?,
-                estimated: under(PolicyName::BestEstimation)?,
-                interval_secs: self.inner.view(*id)?.interval_secs?,
-            })
-        });
-        planned.collect()
+    /// Looks at the next `count` sources after `after`, in no order that matters, and returns those whose
+    /// rate is known: what another policy would make of them is [`interval::plan`]'s to say. Also returns
+    /// the last that was looked at; `None` if there are no more.
+    pub fn planned(
+        &self,
+        after: Option<SourceId>,
+        count: usize,
+    ) -> (Vec<Planned>, Option<SourceId>) {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let (mut planned, mut last) = (Vec::new(), None);
+        for (id, source) in self.sources.range((from, Bound::Unbounded)).take(count) {
+            last = Some(*id);
+            planned.extend(self.planned_one(*id, source));
+        }
+        (planned, last)
+    }
+
+    fn planned_one(&self, id: SourceId, source: &Source) -> Option<Planned> {
+        let under = |policy| {
+            let freshness = Freshness { policy, ..self.freshness };
+            self.inner.source_at(id, rules(source, freshness).pace)
+        };
+        Some(Planned {
+            name: source.name.clone(),
+            source: under(PolicyName::Oap)?,
+            estimated: under(PolicyName::BestEstimation)?,
+            interval_secs: self.inner.view(id)?.interval_secs.unwrap_or(f64::INFINITY),
+        })
     }
 
     /// Returns what is expected of the plan, of those sources.
@@ -277,8 +299,41 @@ mod tests {
         schedule.remove([&"b".to_owned()], 8);
         schedule.handle_pull("b", found, 9);
         assert_eq!((schedule.view("b"), schedule.remembered("b")), (None, None));
+        schedule.forget("a", 9);
+        assert_eq!(schedule.view("a").unwrap().interval_secs, None, "as one that is new");
         // The number is given out again, the name is not.
         schedule.handle_sources([(source("c"), Known::default())], 10);
-        assert_eq!(schedule.poll_due(true, 10).unwrap().source, "c");
+        let mut due: Vec<String> =
+            std::iter::from_fn(|| schedule.poll_due(true, 10)).map(|it| it.source).collect();
+        due.sort();
+        assert_eq!(due, ["a", "c"]);
+    }
+
+    #[test]
+    fn settings_are_taken_over_at_once_and_sources_looked_at_part_by_part() {
+        let mut schedule = Schedule::new(Freshness::default());
+        let names: Vec<String> = (0..10).map(|n| format!("s{n}")).collect();
+        let new = names.iter().map(|name| (source(name), Known::default()));
+        schedule.handle_sources(new, 0);
+        for (at_ms, full) in [(0, true), (3_600_000, false)] {
+            for name in &names {
+                let (changes, elements, age_secs) = (60, 100, 1_800.0);
+                let (firsts, early, as_of_ms) = (None, false, at_ms);
+                let found = Found { full, changes, age_secs, firsts, elements, as_of_ms, early };
+                schedule.handle_pull(name, found, at_ms);
+            }
+        }
+        let (first, last) = schedule.planned(None, 7);
+        let (rest, end) = schedule.planned(last, 7);
+        assert_eq!((first.len(), rest.len()), (7, 3));
+        assert_eq!(schedule.planned(end, 7), (Vec::new(), None));
+        let before = schedule.view("s0").unwrap().interval_secs.unwrap();
+        let longer = Source { interval_min: Some(2.0 * before), ..source("s1") };
+        let freshness = Freshness { interval_max: before / 2.0, ..Freshness::default() };
+        schedule.handle_settings(freshness, [longer], 3_600_000);
+        let interval = |name: &str| schedule.view(name).unwrap().interval_secs.unwrap();
+        let close = |found: f64, expected: f64| (found / expected - 1.0).abs() < 1e-3;
+        assert!(close(interval("s0"), before / 2.0), "{}", interval("s0"));
+        assert!(close(interval("s1"), 2.0 * before), "{}", interval("s1"));
     }
 }

@@ -27,6 +27,7 @@ use web::auth::AdminToken;
 use web::{Pages, Site};
 
 use crate::admin;
+use crate::admin::reload::ReadSettings;
 use crate::catalog::Catalog;
 use crate::collect::Collector;
 use crate::config::Config;
@@ -36,7 +37,7 @@ use crate::indexer::Indexer;
 use crate::metrics::Counters;
 use crate::page::{self, PageState};
 use crate::pipeline::{self, Stages, Store, blocking};
-use crate::status::Status;
+use crate::status::{Expected, Status};
 
 /// Folder of the collection in the data directory.
 const COLLECTION: &str = "collection";
@@ -97,6 +98,7 @@ impl Server {
             pages: pages.clone(),
             admin_pages,
             feed: OnceLock::new(),
+            settings: OnceLock::new(),
             tally: Tally::default(),
         };
         let handle = Handle { inner: Arc::new(inner) };
@@ -289,6 +291,8 @@ pub(crate) struct Inner {
     pub(crate) admin_pages: Pages,
     /// Set once the server runs: it ends with the server's shutdown.
     pub(crate) feed: OnceLock<FeedServer>,
+    /// Set where there is a settings file.
+    pub(crate) settings: OnceLock<ReadSettings>,
     /// What peers of the public listener do.
     tally: Tally,
 }
@@ -309,12 +313,14 @@ impl Handle {
             upkeep.problem = Some(error.to_string());
             BTreeMap::new()
         });
+        let (plan, planned) = (collector.expected(), collector.planned());
         let health = inner.collection.health();
         let covered = indexer.covered().filter(|it| it.epoch == version.epoch);
         Status {
             name: config.name.clone(),
             id: inner.author.id.clone(),
             software: env!("CARGO_PKG_VERSION").to_owned(),
+            settings: inner.settings.get().map(|it| it.file().to_owned()),
             listen: inner.local_addr.to_string(),
             admin_listen: inner.admin_addr.to_string(),
             listener: inner.tally.counts().map(|(event, count)| (event.to_owned(), count)).into(),
@@ -331,8 +337,9 @@ impl Handle {
             takedowns: inner.collection.takedowns(),
             held: upkeep.held,
             policy: config.freshness.policy.name().to_owned(),
+            aim: config.freshness.aim(),
             theta: config.freshness.theta,
-            expected: collector.expected().into(),
+            expected: Expected::new(&planned, plan, config.freshness),
             freshness: collector.freshness(),
             cost: collector.cost().into(),
             pulls: collector.counters().pulls,

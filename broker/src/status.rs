@@ -8,9 +8,13 @@
 use std::collections::BTreeMap;
 
 use collection::Takedowns;
-use freshness::interval::Outcome;
+use freshness::interval::{Outcome, Policy};
 use freshness::study::{self, History, Log};
 use serde::{Deserialize, Serialize};
+
+use crate::config::Freshness;
+use crate::outlook::{self, Outlook};
+use crate::schedule::Planned;
 
 /// Seconds of an hour.
 const HOUR_SECS: f64 = 3_600.0;
@@ -27,6 +31,8 @@ pub struct Status {
     pub id: String,
     /// Version of the software.
     pub software: String,
+    /// The settings file, its whole path; `None` of a broker that has none.
+    pub settings: Option<String>,
     /// Where the public listener listens.
     pub listen: String,
     /// Where the admin listener listens.
@@ -61,9 +67,11 @@ pub struct Status {
     pub held: Option<Held>,
     /// The policy of the schedule: `oap`.
     pub policy: String,
-    /// The freshness that the schedule aims at.
+    /// What the policy aims at; `None` of `best_estimation`.
+    pub aim: Option<Aim>,
+    /// θ of the settings; for `oap`, `uap` and `ioap` it is the aim.
     pub theta: f64,
-    /// What is to be expected of the schedule as it is now.
+    /// What is to be expected.
     pub expected: Expected,
     /// Measured freshness over all sources, weighted by their size and `weight`; `None` before a second pull.
     pub freshness: Option<f64>,
@@ -75,30 +83,83 @@ pub struct Status {
     pub sources: Vec<SourceStatus>,
 }
 
-/// What is to be expected of a schedule, of the sources whose rate is known.
+/// What a policy aims at.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Expected {
-    /// `met`, or how the bounds keep the policy from its aim: `all_longest` (every source is at its
-    /// longest interval, and fresher than was asked for), `all_shortest` (every source is at its shortest
-    /// interval, and `freshness` is what can be attained).
-    pub aim: String,
-    /// Freshness of the whole, weighted.
-    pub freshness: f64,
-    /// Pulls of all sources together.
-    pub pulls_per_hour: f64,
+pub struct Aim {
+    /// The setting: `theta`, `interval`, `price` or `pulls_per_hour`.
+    pub setting: String,
+    /// In the setting's unit; seconds if it is a time.
+    pub value: f64,
 }
 
-impl From<freshness::schedule::Expected> for Expected {
-    fn from(expected: freshness::schedule::Expected) -> Self {
-        let aim = match expected.outcome {
+/// What is to be expected of the sources whose rate is known, if they go on as they have.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Expected {
+    /// Freshness of the whole at the present intervals, weighted.
+    pub freshness: f64,
+    /// Pulls of all sources together, at the present intervals.
+    pub pulls_per_hour: f64,
+    /// `met`, or how the bounds keep the policy from its aim: `all_longest` (every source is at its
+    /// longest interval, and that is more than was asked for), `all_shortest` (every source is at its
+    /// shortest interval, and `planned_freshness` is what can be attained), `partly` (the
+    /// bounds of some sources keep them from it), `capped` (the plan has more pulls than
+    /// `pulls_per_minute_max` lets begin).
+    pub aim: String,
+    /// Freshness by the policy's plan: sources that have not been watched for long are pulled more
+    /// often than planned.
+    pub planned_freshness: f64,
+    /// Pulls by the policy's plan.
+    pub planned_pulls_per_hour: f64,
+    /// Sources at their shortest interval.
+    pub at_shortest: u64,
+    /// Sources at their longest interval.
+    pub at_longest: u64,
+    /// Sources whose bounds contradict each other: the shortest interval holds.
+    pub contradictory: u64,
+    /// Where θ cannot be met: sources that even their shortest interval does not keep so fresh, the
+    /// largest first, at most 10.
+    pub held_back: Vec<String>,
+}
+
+/// Most names of sources that hold the others back.
+const HELD_BACK_MAX: usize = 10;
+
+impl Expected {
+    /// What the present intervals come to, and the plan.
+    pub(crate) fn new(
+        planned: &[Planned],
+        plan: freshness::schedule::Expected,
+        settings: Freshness,
+    ) -> Self {
+        let now = Outlook::new(planned, settings.model);
+        let held_back = match settings.settings().policy {
+            Policy::Optimal { theta }
+            | Policy::Uniform { theta }
+            | Policy::Individual { theta }
+                if plan.outcome != Outcome::Met =>
+            {
+                outlook::held_back(planned, settings.model, theta)
+            }
+            _ => Vec::new(),
+        };
+        let most_per_hour = f64::from(settings.pulls_per_minute_max) * 60.0;
+        let aim = match plan.outcome {
+            _ if most_per_hour < plan.pulls * HOUR_SECS => "capped",
             Outcome::Met => "met",
             Outcome::AllLongest => "all_longest",
             Outcome::AllShortest => "all_shortest",
+            Outcome::Partly => "partly",
         };
         Self {
+            freshness: now.freshness,
+            pulls_per_hour: now.pulls_per_hour.min(most_per_hour),
             aim: aim.to_owned(),
-            freshness: expected.freshness,
-            pulls_per_hour: expected.pulls * HOUR_SECS,
+            planned_freshness: plan.freshness,
+            planned_pulls_per_hour: plan.pulls * HOUR_SECS,
+            at_shortest: plan.shortest as u64,
+            at_longest: plan.longest as u64,
+            contradictory: plan.contradictory as u64,
+            held_back: held_back.into_iter().take(HELD_BACK_MAX).map(str::to_owned).collect(),
         }
     }
 }
@@ -189,10 +250,15 @@ pub struct SourceStatus {
     pub rate_per_second: Option<f64>,
     /// The same per day.
     pub rate_per_day: Option<f64>,
-    /// N: live objects at the source, as it last said.
+    /// N: live objects at the source, as it last said, at most as many as it held here and brought.
     pub elements: Option<u64>,
     /// The interval that the policy gives it, seconds; `None` before its first pull.
     pub interval_seconds: Option<f64>,
+    /// What a pull costs, in requests: 1, and 1 more for each second that is not its changes'; `None`
+    /// before a second pull.
+    pub pull_cost: Option<f64>,
+    /// How long a pull takes, seconds; decayed mean.
+    pub pull_seconds: Option<f64>,
     /// When it is due next, Unix milliseconds.
     pub next_due_ms: Option<u64>,
     /// Whether a pull is under way.

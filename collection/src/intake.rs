@@ -50,13 +50,15 @@ pub(crate) enum Piece {
     End,
 }
 
-/// What a stream has brought so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+/// What the streams of a pull have brought so far; each goes on from where the one before ended.
+#[derive(Debug, Default)]
 pub(crate) struct Tally {
     /// Updates and deletes.
     pub(crate) changes: u64,
     /// Their stamps together, in milliseconds since 1970.
     pub(crate) stamps_ms: u128,
+    /// The objects of those changes, as far as deltas told of them.
+    pub(crate) seen: Firsts,
     /// Of those, changes that were their object's first.
     pub(crate) firsts: u64,
     /// Their stamps together.
@@ -85,7 +87,7 @@ pub(crate) struct Intake {
     pub(crate) stored: Option<Cursor>,
     /// Bytes at the stream's beginning that are known already.
     pub(crate) skip: u64,
-    /// Most changes to take.
+    /// Most changes to take, those of the streams before included.
     pub(crate) records_max: u64,
     /// How many objects the source held before.
     pub(crate) held: u64,
@@ -97,7 +99,6 @@ pub(crate) struct Intake {
     batch_bytes: usize,
     ended: bool,
     tally: Tally,
-    firsts: Firsts,
 }
 
 impl Intake {
@@ -120,7 +121,6 @@ impl Intake {
             batch_bytes: 0,
             ended: false,
             tally: Tally::default(),
-            firsts: Firsts::default(),
         }
     }
 
@@ -134,9 +134,9 @@ impl Intake {
         }
     }
 
-    /// Goes on counting from what the pull has unpacked before.
-    pub(crate) fn go_on_from(&mut self, swell: Swell) {
-        self.tally.swell = swell;
+    /// Goes on counting from what the pull has brought before.
+    pub(crate) fn go_on_from(&mut self, tally: Tally) {
+        self.tally = tally;
     }
 
     /// Takes in the pieces of a stream until there are no more. Blocks.
@@ -167,8 +167,8 @@ impl Intake {
         let is_cut = matches!(outcome, Ok(()) | Err(Error::Stream { .. }));
         if !self.ended && is_cut {
             let applied = self.apply();
-            let cut = |()| Err(self.damage(Damage::Truncated));
-            return (self.tally, applied.and(outcome).and_then(cut));
+            let cut = self.damage(Damage::Truncated);
+            return (self.tally, applied.and(outcome).and(Err(cut)));
         }
         (self.tally, outcome)
     }
@@ -267,7 +267,7 @@ impl Intake {
         self.tally.changes += 1;
         self.tally.stamps_ms += stamp_ms;
         // What a snapshot brings may have been there for long.
-        if self.stream == Stream::Delta && self.firsts.is_first(change) {
+        if self.stream == Stream::Delta && self.tally.seen.is_first(change) {
             self.tally.firsts += 1;
             self.tally.first_stamps_ms += stamp_ms;
         }

@@ -19,7 +19,6 @@ use std::time::{Duration, Instant};
 
 use http::{StatusCode, header};
 use net::client::{Client, Request, Response};
-use net::error::Stage;
 use net::{clock, host};
 use tokio::sync::mpsc;
 use tokio::time::sleep;
@@ -34,7 +33,7 @@ use crate::intake::{Intake, Piece, Stream, Tally};
 use crate::member;
 use crate::report::Applied;
 
-use answer::Answer;
+use answer::{Answer, is_of_transfer, range_start};
 
 /// Pieces of a body that wait to be taken in; each is at most 256 KiB.
 const PIECES_AHEAD: usize = 4;
@@ -96,9 +95,10 @@ pub struct Summary {
     pub changed_age_secs: f64,
     /// Bytes of the bodies, compressed as they are.
     pub bytes: u64,
-    /// Live objects at the source, as it says; at most as many as it may bring.
+    /// Live objects at the source, as it says; at most as many as it may bring, and as it held here
+    /// before together with what it brought. 0 before it said.
     pub objects: u64,
-    /// The source's version that was reached.
+    /// The source's version that was reached; of a pull that failed, that it was to reach.
     pub version: Version,
     /// How often the pull went on after a break.
     pub resumed: u32,
@@ -185,19 +185,38 @@ impl Puller {
     /// [`confirmed`](Self::confirmed) if that is meant. Any other: the collection's own.
     pub async fn pull(&self, wait: Option<Duration>) -> Result<Summary, Error> {
         let mut summary = Summary::default();
+        self.pull_into(wait, &mut summary).await?;
+        Ok(summary)
+    }
+
+    /// The same; `summary` says what came, also of a pull that fails. Of one that is dropped it leaves
+    /// out the answer that was being taken in.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`pull`](Self::pull).
+    pub async fn pull_into(
+        &self,
+        wait: Option<Duration>,
+        summary: &mut Summary,
+    ) -> Result<(), Error> {
+        *summary = Summary::default();
         let mut tally = Tally::default();
         let deadline = clock::monotonic() + self.limits.time_max + wait.unwrap_or_default();
         let (mut wait, mut anew, mut fruitless) = (wait.unwrap_or_default(), false, 0);
         let (mut snapshots, mut held) = (0, self.held().await?);
+        let held_before = held;
         if self.limits.records_max < held {
             return Err(self.over_limit(format!("{held} objects"), "records_max"));
         }
         for _ in 0..REQUESTS_MAX {
             let before = self.cursor().await?;
             let from = (before.clone(), held);
-            let step = Box::pin(self.step(from, (wait, deadline), anew, &mut summary, &mut tally));
-            let error = match step.await {
-                Ok(Next::Done) => return Ok(sum_up(summary, &tally, clock::now_ms())),
+            let step = Box::pin(self.step(from, (wait, deadline), anew, summary, &mut tally));
+            let outcome = step.await;
+            sum_up(summary, &tally, held_before, clock::now_ms());
+            let error = match outcome {
+                Ok(Next::Done) => return Ok(()),
                 Ok(_) if snapshots == SNAPSHOTS_MAX => break,
                 Ok(next) => {
                     (snapshots, held) = (snapshots + 1, self.held().await?);
@@ -264,8 +283,8 @@ impl Puller {
         (intake.epoch, intake.to, intake.stored) = (answer.to.epoch, answer.to.serial, cursor);
         (intake.held, intake.confirmed) = (held, self.confirmed);
         intake.url = response.url.to_string();
-        intake.go_on_from(tally.swell);
-        intake.records_max = self.limits.records_max.saturating_sub(tally.records);
+        intake.go_on_from(std::mem::take(tally));
+        intake.records_max = self.limits.records_max;
         // Just a number that it says: schedules are made by it, those of other sources too.
         summary.objects = answer.objects.min(self.limits.records_max);
         summary.version = answer.to;
@@ -385,7 +404,7 @@ impl Puller {
             Ok(done) => done,
             Err(panic) => std::panic::resume_unwind(panic.into_panic()),
         };
-        add(tally, &found);
+        *tally = found;
         match (taken, fetched) {
             (Ok(()), _) => Ok(()),
             // Cut short because the transfer broke off: that is the reason to name.
@@ -433,45 +452,19 @@ impl Puller {
     }
 }
 
-/// Whether it was the transfer that failed, and another may go on from where it did.
-fn is_of_transfer(error: &Error) -> bool {
-    use net::Error::{Cut, Protocol, Timeout};
-    match error {
-        Error::Corrupt { .. } | Error::SetBack { .. } => true,
-        Error::Source { error, .. } => {
-            matches!(error, Cut { .. } | Protocol { .. } | Timeout { stage: Stage::Idle, .. })
-        }
-        _ => false,
-    }
-}
-
-/// Returns the first byte of `Content-Range`.
-fn range_start(response: &Response) -> Option<u64> {
-    let range = response.header("content-range")?.strip_prefix("bytes ")?;
-    range.split_once('-')?.0.trim().parse().ok()
-}
-
-fn add(sum: &mut Tally, found: &Tally) {
-    sum.changes += found.changes;
-    sum.stamps_ms += found.stamps_ms;
-    sum.firsts += found.firsts;
-    sum.first_stamps_ms += found.first_stamps_ms;
-    sum.records += found.records;
-    sum.applied += found.applied;
-    sum.swell = found.swell;
-}
-
-fn sum_up(mut summary: Summary, tally: &Tally, now_ms: u64) -> Summary {
-    summary.changes = tally.changes;
-    summary.applied = tally.applied;
+/// Writes down what a pull has brought by `now_ms` of a source that held so many objects before.
+fn sum_up(summary: &mut Summary, tally: &Tally, held: u64, now_ms: u64) {
     let age_secs = |stamps_ms: u128, count: u64| match count {
         0 => 0.0,
         count => (now_ms as f64 - stamps_ms as f64 / count as f64) / 1_000.0,
     };
+    summary.changes = tally.changes;
     summary.age_secs = age_secs(tally.stamps_ms, tally.changes);
     summary.changed = tally.firsts;
     summary.changed_age_secs = age_secs(tally.first_stamps_ms, tally.firsts);
-    summary
+    summary.applied = tally.applied;
+    // A source that says that it holds more than it ever brought would have a weight that it has not.
+    summary.objects = summary.objects.min(held.saturating_add(tally.records));
 }
 
 #[cfg(test)]
@@ -481,12 +474,17 @@ mod tests {
     #[test]
     fn the_age_of_changes_is_their_mean_and_may_be_negative() {
         let tally = |changes, stamps_ms| Tally { changes, stamps_ms, ..Tally::default() };
-        let age = |tally| sum_up(Summary::default(), &tally, 10_000).age_secs;
+        let summed = |tally: Tally| {
+            let mut summary = Summary::default();
+            sum_up(&mut summary, &tally, 0, 10_000);
+            summary
+        };
+        let age = |tally| summed(tally).age_secs;
         assert!((age(tally(2, 4_000 + 8_000)) - 4.0).abs() < 1e-9);
         assert!((age(tally(1, 11_000)) + 1.0).abs() < 1e-9);
         assert!(age(tally(0, 0)).abs() < 1e-9);
         let firsts = Tally { firsts: 2, first_stamps_ms: 2_000 + 4_000, ..tally(3, 15_000) };
-        let summary = sum_up(Summary::default(), &firsts, 10_000);
+        let summary = summed(firsts);
         assert_eq!((summary.changed, summary.changes), (2, 3));
         assert!((summary.changed_age_secs - 7.0).abs() < 1e-9);
     }

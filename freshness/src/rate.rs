@@ -36,8 +36,6 @@ pub use exposure::CHANGES_PER_RECORD_MAX;
 
 use serde::{Deserialize, Serialize};
 
-use crate::interval::Workload;
-
 /// Gain that Jacobson and the paper suggest.
 pub const GAIN_DEFAULT: f64 = 0.25;
 
@@ -56,10 +54,6 @@ pub const ELAPSED_SECS_MAX: f64 = 1e9;
 
 /// Most changes that are taken to come at once.
 const DISPERSION_MAX: f32 = 1e18;
-
-/// Updates a second and element that a source is taken to have when nothing is known of any source:
-/// a tenth of its elements a day, as the slower types of Adly's table 1.
-pub const PRIOR_PER_ELEMENT: f64 = 0.1 / 86_400.0;
 
 /// How the updates of a pull become a rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -374,16 +368,6 @@ impl State {
         let mean = mean.min(f64::from(DISPERSION_MAX)) as f32;
         self.dispersion = mean;
     }
-}
-
-/// The rate to assume of a source with `elements` of which there is no sample yet, in updates a
-/// second: what the known sources have per element, or [`PRIOR_PER_ELEMENT`] without any.
-pub fn prior(known: &[Workload], elements: u64) -> f64 {
-    let rates: f64 = known.iter().map(|it| it.rate).sum();
-    let all: f64 = known.iter().map(|it| it.elements as f64).sum();
-    let each =
-        if rates > 0.0 && rates.is_finite() && all > 0.0 { rates / all } else { PRIOR_PER_ELEMENT };
-    each * elements.max(1) as f64
 }
 
 /// A time that a pull may have taken, in seconds; 0 for what is no number.

@@ -11,7 +11,7 @@ use freshness::rate::Method;
 use freshness::schedule::{Rules, Settings};
 use freshness::simulate::contest::{Contest, Contestant, PLAYS_MAX, Scores, TOLERANCE};
 use freshness::simulate::world::{Burst, Detail, Process, Repository};
-use freshness::simulate::{KINDS, Mix, Run};
+use freshness::simulate::{KINDS, Mix, Run, Tells};
 use proptest::prelude::*;
 
 const DAY_SECS: f64 = 86_400.0;
@@ -42,6 +42,7 @@ fn run() -> Run {
         pulls_per_minute_max: 6_000,
     };
     Run {
+        tells: Tells::Elements,
         settings,
         seed: 5,
         detail: Detail::Expected,

@@ -10,7 +10,7 @@ use freshness::interval::{Bounds, Model, Policy, Source, plan};
 use freshness::rate::Method;
 use freshness::schedule::{Rules, Settings};
 use freshness::simulate::world::{Burst, Detail, Process, Repository};
-use freshness::simulate::{KINDS, Mix, PULLS_MAX, Played, Run, play};
+use freshness::simulate::{KINDS, Mix, PULLS_MAX, Played, Run, Tells, play};
 
 const DAY_SECS: f64 = 86_400.0;
 const THETA: f64 = 0.95;
@@ -47,11 +47,18 @@ fn world(mix: Mix, way: Way) -> Vec<(Repository, Rules)> {
     KINDS.iter().zip(mix.counts(COUNT)).flat_map(of).collect()
 }
 
-fn played(mix: Mix, way: Way, model: Model, days: f64) -> Played {
+/// Who learns the rates how, of sources that tell what.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Ours(Method, Tells);
+
+/// As a broker learns of its gatherers.
+const OURS: Ours = Ours(Method::Ewma, Tells::Changes);
+
+fn played(mix: Mix, way: Way, model: Model, Ours(method, tells): Ours, days: f64) -> Played {
     let settings = Settings {
         policy: Policy::Optimal { theta: THETA },
         model,
-        method: Method::Datestamps,
+        method,
         gain: 0.25,
         pulls_per_minute_max: 6_000,
     };
@@ -59,6 +66,7 @@ fn played(mix: Mix, way: Way, model: Model, days: f64) -> Played {
         &world(mix, way),
         &Run {
             settings,
+            tells,
             seed: 11,
             detail: Detail::Expected,
             start: 0.0,
@@ -82,13 +90,15 @@ fn mixes() -> impl Iterator<Item = Mix> {
     (0..4).map(Mix::majority).chain([Mix::EVEN])
 }
 
-/// The share of the pulls of OAP as printed that ours needs.
-fn check(mix: Mix, way: Way, days: f64) -> f64 {
-    let ours = played(mix, way, Model::Poisson, days);
-    let printed = played(mix, way, Model::Printed, days);
+/// The share of the pulls of OAP as printed that ours needs, by the same estimator. Of sources that tell each
+/// change it is the printed one; of the others that would be low, and so would be the freshness that OAP
+/// as printed comes to (0.949 or less), at up to 5 % fewer pulls than ours.
+fn check(mix: Mix, way: Way, learning: Ours, days: f64) -> f64 {
+    let ours = played(mix, way, Model::Poisson, learning, days);
+    let printed = played(mix, way, Model::Printed, learning, days);
     let fresh = ours.totals.freshness();
     let share = ours.totals.pulls as f64 / printed.totals.pulls as f64;
-    let what = format!("{mix} {}", way.0);
+    let what = format!("{mix} {} {learning:?}", way.0);
     println!("{what}: {fresh:.4} with {share:.4} of the pulls");
     assert!((fresh - THETA).abs() <= 0.01, "{what}: {fresh}");
     assert!(share <= 1.0, "{what}: {share} of the pulls");
@@ -99,16 +109,25 @@ fn check(mix: Mix, way: Way, days: f64) -> f64 {
 
 /// θ within a hundredth, at no more pulls than OAP as printed, and at fewer where sources change so
 /// much between pulls that the straight line is far from what happens (T2).
+fn check_all(learning: Ours) {
+    for (mix, way) in mixes().flat_map(|mix| WAYS.map(|way| (mix, way))) {
+        let share = check(mix, way, learning, 30.0);
+        // Those that follow the day come out fresher than asked for, and so do those that grow slower;
+        // they pay for it.
+        let most = if ["daily", "slower"].contains(&way.0) { 0.96 } else { 0.95 };
+        assert!(mix != Mix::majority(1) || share <= most, "{mix} {}: {share}", way.0);
+    }
+}
+
+/// The broker's own settings.
 #[test]
 fn theta_is_reached_over_sources_of_every_kind_with_fewer_pulls() {
-    for mix in mixes() {
-        for way in WAYS {
-            let share = check(mix, way, 30.0);
-            // Those that follow the day come out fresher than asked for, and pay for it.
-            let most = if way.0 == "daily" { 0.96 } else { 0.95 };
-            assert!(mix != Mix::majority(1) || share <= most, "{mix} {}: {share}", way.0);
-        }
-    }
+    check_all(OURS);
+}
+
+#[test]
+fn theta_is_reached_over_sources_that_tell_each_element_once() {
+    check_all(Ours(Method::Datestamps, Tells::Elements));
 }
 
 /// In the long run ours needs as many of the pulls of OAP as printed as the equations allow, which in
@@ -117,8 +136,10 @@ fn theta_is_reached_over_sources_of_every_kind_with_fewer_pulls() {
 fn pulls_are_as_few_as_the_equations_allow() {
     let mut below = 0;
     for mix in mixes() {
-        let (share, allowed) = (check(mix, WAYS[0], 200.0), allowed(mix));
-        assert!((share - allowed).abs() <= 0.001, "{mix}: {share}, by the equations {allowed}");
+        let (share, allowed) = (check(mix, WAYS[0], OURS, 150.0), allowed(mix));
+        // Rates scatter by the gain, and intervals with them.
+        assert!((share - allowed).abs() <= 0.003, "{mix}: {share}, by the equations {allowed}");
+        assert!(0.95 < allowed || share <= 0.95, "{mix}: {share}, by the equations {allowed}");
         below += u32::from(allowed <= 0.95);
     }
     assert_eq!(below, 2);

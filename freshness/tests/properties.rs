@@ -53,7 +53,7 @@ fn source(rate: impl Strategy<Value = f64>, bounds: Bounds) -> impl Strategy<Val
     )
 }
 
-/// A plan's freshness by its definition.
+/// A plan's freshness by its definition, of pulls that take no time.
 fn freshness(sources: &[Source], intervals: &[f64], model: Model) -> f64 {
     let (mut stale, mut mass) = (0.0, 0.0);
     for (source, interval) in sources.iter().zip(intervals) {
@@ -88,7 +88,11 @@ proptest! {
             for (source, interval) in sources.iter().zip(&intervals) {
                 prop_assert!(within(source.bounds, *interval), "{interval} of {source:?}");
             }
-            prop_assert!((-1.0 - 1e-9..=1.0).contains(&freshness), "freshness {freshness}");
+            prop_assert!((-1e-9..=1.0 + 1e-9).contains(&freshness), "freshness {freshness}");
+            for (source, interval) in sources.iter().zip(&intervals) {
+                let alone = source.freshness_at(*interval, model);
+                prop_assert!((0.0..=1.0).contains(&alone), "{alone} of {source:?}");
+            }
             prop_assert!(0.0 <= pulls && 0.0 <= pull_cost, "{pulls} pulls, {pull_cost}");
         }
     }
@@ -114,6 +118,37 @@ proptest! {
                 Outcome::Met => prop_assert!((reached - theta).abs() < 1e-9, "{reached} for {theta}"),
                 Outcome::AllLongest => prop_assert!(theta <= reached),
                 Outcome::AllShortest => prop_assert!(reached <= theta),
+                Outcome::Partly => prop_assert!(false, "one aim for all"),
+            }
+        }
+    }
+
+    /// A plan is as fresh as its sources are, and θ is met though pulls take time, or out of reach.
+    #[test]
+    fn the_time_that_pulls_take_is_in_the_plan(
+        sources in prop::collection::vec(
+            (source(1e-2..1e3_f64, Bounds::default()), prop_oneof![Just(0.0), 0.0..1e3_f64]), 1..20,
+        ),
+        policy in policy(0.5..0.99_f64),
+    ) {
+        let sources: Vec<Source> =
+            sources.into_iter().map(|(it, pull_secs)| Source { pull_secs, ..it }).collect();
+        for model in MODELS {
+            let found = plan(&sources, policy, model);
+            let mass = |it: &Source| it.weight * it.workload.elements as f64;
+            let all: f64 = sources.iter().map(mass).sum();
+            let fresh = |it: (&Source, &f64)| mass(it.0) * it.0.freshness_at(*it.1, model);
+            let summed = sources.iter().zip(&found.intervals).map(fresh).sum::<f64>() / all;
+            prop_assert!((summed - found.freshness).abs() < 1e-9, "{summed} {}", found.freshness);
+            let mut planner = Planner::new(policy, model);
+            planner.extend(&sources);
+            prop_assert_eq!(planner.outcome(), found.outcome);
+            let (Policy::Optimal { theta } | Policy::Uniform { theta }) = policy else { continue };
+            match found.outcome {
+                Outcome::Met => prop_assert!((summed - theta).abs() < 1e-9, "{summed} for {theta}"),
+                Outcome::AllLongest => prop_assert!(theta <= summed),
+                Outcome::AllShortest => prop_assert!(summed <= theta),
+                Outcome::Partly => prop_assert!(false, "one aim for all"),
             }
         }
     }

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use broker::config::Config;
 use broker::server::{Handle, Server};
-use broker::status::{Expected, SourceStatus, Status};
+use broker::status::{Aim, SourceStatus, Status};
 use clap::Subcommand;
 use comfy_table::{Table, presets};
 use indicatif::{HumanBytes, HumanCount};
@@ -19,7 +19,7 @@ use serde::Deserialize;
 use super::takedown;
 use crate::admin::Admin;
 use crate::settings::{self, File};
-use crate::{daemon, output};
+use crate::{cli, daemon, output};
 
 /// Run a broker: collect from sources, index, answer queries.
 #[derive(Debug, Subcommand)]
@@ -180,6 +180,9 @@ async fn serve(path: &Path) -> anyhow::Result<ExitCode> {
     let (public, admin) = (server.local_addr(), server.admin_addr());
     tracing::info!(%admin, "broker runs: search at http://{public}/");
     let handle = server.handle();
+    // Not where a link leads: it may lead elsewhere tomorrow.
+    let file = std::path::absolute(path)?;
+    server.read_settings_by(&file.clone(), move || load(&file).map_err(|error| cli::said(&error)));
     let shutdown = Shutdown::new();
     let serving = server.run(shutdown.clone());
     let serving = async { serving.await.context("the broker stopped") };
@@ -206,7 +209,7 @@ fn render(status: &Status, now_ms: u64) -> String {
         ),
         schedule(status),
     ];
-    lines.extend(unmet(&status.expected));
+    lines.extend(unmet(status));
     let problems = [&status.collection_problem, &status.index_problem, &status.catalog_problem];
     let damaged = status.damaged.iter().map(|it| format!("damaged, to be fetched again: {it}"));
     let problems = problems.into_iter().flatten().cloned().chain(damaged);
@@ -246,9 +249,15 @@ fn render(status: &Status, now_ms: u64) -> String {
 
 /// How fresh the broker is, and what that takes.
 fn schedule(status: &Status) -> String {
-    let policy = match status.policy.as_str() {
-        policy @ ("oap" | "uap" | "ioap") => format!("{policy} for freshness {}", status.theta),
-        policy => policy.to_owned(),
+    let policy = match &status.aim {
+        Some(Aim { setting, value }) if setting == "theta" => {
+            format!("{} for freshness {value}", status.policy)
+        }
+        Some(Aim { setting, value }) if setting == "interval" => {
+            format!("{} at {}", status.policy, seconds(*value))
+        }
+        Some(Aim { setting, value }) => format!("{} at {setting} = {value}", status.policy),
+        None => status.policy.clone(),
     };
     let expected = &status.expected;
     format!(
@@ -261,18 +270,52 @@ fn schedule(status: &Status) -> String {
 }
 
 /// What to do when the bounds keep the policy from its aim.
-fn unmet(expected: &Expected) -> Option<String> {
-    let advice = match expected.aim.as_str() {
-        "all_shortest" => {
-            "every source is at its shortest interval; a lower interval_min would make it fresher"
-        }
-        "all_longest" => {
-            "every source is at its longest interval, and fresher than that; a higher interval_max \
-             would save pulls"
-        }
-        _ => return None,
-    };
-    Some(format!("the aim is not met, but {:.3}: {advice}", expected.freshness))
+fn unmet(status: &Status) -> Vec<String> {
+    let expected = &status.expected;
+    let mut lines = Vec::new();
+    match expected.aim.as_str() {
+        "met" => {}
+        "capped" => lines.push(format!(
+            "the aim cannot be met: it would take {:.0} pulls an hour, and pulls_per_minute_max lets \
+             fewer begin",
+            expected.planned_pulls_per_hour
+        )),
+        "all_shortest" if status.policy == "budget" => lines.push(
+            "so many pulls cannot be made: every source is at its shortest interval".to_owned(),
+        ),
+        "all_longest" if status.policy == "budget" => lines.push(format!(
+            "{:.1} pulls an hour are made, more than the budget: every source is at its longest interval",
+            expected.planned_pulls_per_hour
+        )),
+        "all_shortest" => lines.push(format!(
+            "the aim cannot be met: with every source at its shortest interval, freshness is {:.3}; a \
+             lower interval_min would make it fresher",
+            expected.planned_freshness
+        )),
+        "all_longest" => lines.push(format!(
+            "more than was asked for: with every source at its longest interval, freshness is {:.3}; a \
+             higher interval_max would save pulls",
+            expected.planned_freshness
+        )),
+        _ => lines.push(format!(
+            "the aim cannot be met for all: {} at the shortest interval, {} at the longest",
+            output::counted(expected.at_shortest, "source"),
+            expected.at_longest
+        )),
+    }
+    if !expected.held_back.is_empty() {
+        lines.push(format!(
+            "held back by their shortest interval, so that the others are pulled the more: {}",
+            expected.held_back.join(", ")
+        ));
+    }
+    if 0 < expected.contradictory {
+        lines.push(format!(
+            "{}: interval_min is above interval_max or latency_seconds, and holds",
+            output::counted(expected.contradictory, "source")
+        ));
+    }
+    lines
 }
 
 /// A source's line of the table.
@@ -301,7 +344,10 @@ fn row(source: &SourceStatus, now_ms: u64) -> [String; 9] {
         HumanCount(source.objects).to_string(),
         source.rate_per_day.map_or_else(none, |it| format!("{it:.1}")),
         updated,
-        source.interval_seconds.map_or_else(none, seconds),
+        match source.interval_seconds {
+            _ if source.follow => "followed".to_owned(),
+            interval => interval.map_or_else(none, seconds),
+        },
         due,
         source.freshness.map_or_else(none, |it| format!("{it:.3}")),
         last,
@@ -321,7 +367,9 @@ fn seconds(secs: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use broker::status::{Errors, Held, LastPull, Updates};
+    use std::fs;
+
+    use broker::status::{Errors, Expected, Held, LastPull, Updates};
 
     use super::*;
 
@@ -379,12 +427,16 @@ mod tests {
             held: Some(Held { would_expire: 20, of: 100 }),
             index_problem: Some("disk full".to_owned()),
             policy: "oap".to_owned(),
-            theta: 0.9,
+            aim: Some(Aim { setting: "theta".to_owned(), value: 0.9 }),
             freshness: Some(0.75),
             expected: Expected {
                 aim: "all_shortest".to_owned(),
                 freshness: 0.8,
+                planned_freshness: 0.825,
                 pulls_per_hour: 360.0,
+                contradictory: 1,
+                held_back: vec!["polite".to_owned()],
+                ..Expected::default()
             },
             sources: vec![source],
             ..Status::default()
@@ -402,7 +454,9 @@ mod tests {
             "2: refused",
             "90.0 s ± 10 min",
             "oap for freshness 0.9: measured 0.750, expected 0.800 at 360.0 pulls an hour",
-            "the aim is not met, but 0.800: every source is at its shortest interval",
+            "the aim cannot be met: with every source at its shortest interval, freshness is 0.825",
+            "1 source: interval_min is above",
+            "pulled the more: polite",
         ] {
             assert!(text.contains(part), "{part} is not in\n{text}");
         }
@@ -412,10 +466,10 @@ mod tests {
     fn a_wrong_file_names_its_place_and_paths_are_beside_the_file() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("b.toml");
-        std::fs::write(&path, "name = 'n'\ndata = 'd'\nfolow = 1\n").unwrap();
+        fs::write(&path, "name = 'n'\ndata = 'd'\nfolow = 1\n").unwrap();
         let message = load(&path).unwrap_err().to_string();
         assert!(message.starts_with(&format!("{}:3:1: ", path.display())), "{message}");
-        std::fs::write(&path, "name = 'n'\ndata = 'd'\n").unwrap();
+        fs::write(&path, "name = 'n'\ndata = 'd'\n").unwrap();
         assert_eq!(load(&path).unwrap().data, dir.path().join("d"));
     }
 }

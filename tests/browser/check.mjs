@@ -320,7 +320,10 @@ async function freshnessByHand(browser) {
       await page.locator(".try .chips a", { hasText: "98" }).first().click();
       await page.waitForURL(/theta=0.98/);
       if (!(await told(page)).includes("θ = 0.98")) problems.push("the link previews nothing");
-      if (!(await page.locator(".lines").first().innerText()).includes("theta = 0.98")) problems.push("no settings");
+      const lines = (await page.locator(".lines").allInnerTexts()).join("\n");
+      for (const part of ["tune -c broker.toml --policy oap --theta 0.98", "theta = 0.98"]) {
+        if (!lines.includes(part)) problems.push(`it does not say ${part}`);
+      }
       await page.locator(".chips a", { hasText: "By name" }).click();
       await page.waitForURL(/theta=0.98.*sort=name/);
       await page.click(".try summary");

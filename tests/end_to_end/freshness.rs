@@ -1,6 +1,7 @@
 //! How fresh a broker keeps its index, as an administrator sees and changes it.
 
 use std::fs;
+use std::path::Path;
 
 use crate::daemons::{broker_settings, gatherer_site};
 use crate::harness::{Running, ask, harvest, run, run_ok, texts, wait_for_total, write};
@@ -34,10 +35,11 @@ fn a_policy_is_tried_and_then_applied() {
     run_ok(["broker", "tune", "-c", file, "--interval", "2 h", "--apply"]);
     let text = fs::read_to_string(&path).unwrap();
     assert!(
-        text.contains("policy = \"fixed\"\n") && text.contains("interval = \"2 h\"\n"),
+        text.contains("policy = \"fixed\"\n")
+            && text.contains("interval = \"2 h\" # by the board\n"),
         "{text}"
     );
-    assert!(run_ok(["broker", "status", "-c", file]).contains("fixed: "));
+    assert!(run_ok(["broker", "status", "-c", file]).contains("fixed at 2.0 h: "));
 
     for (args, expected) in [
         (["--theta", "1.5"], "theta"),
@@ -49,6 +51,31 @@ fn a_policy_is_tried_and_then_applied() {
         assert!(!output.status.success() && err.contains(expected), "{args:?}: {err}");
     }
     assert_eq!(fs::read_to_string(&path).unwrap(), text, "nothing that is refused is written");
+
+    // A file that this broker does not read is not changed.
+    let copy = write(site.folder.path(), "copy.toml", &text);
+    let output = run(["broker", "tune", "-c", copy.to_str().unwrap(), "--theta", "0.5", "--apply"]);
+    let (_, err) = texts(&output);
+    assert!(!output.status.success() && err.contains("broker.toml and not"), "{err}");
+    assert_eq!(fs::read_to_string(&copy).unwrap(), text);
+
+    // Who asks for a reload hears what came of it; without the token nobody is heard.
+    let status: serde_json::Value =
+        serde_json::from_str(&run_ok(["broker", "status", "-c", file, "--json"])).unwrap();
+    let reload = format!("http://{}/reload", status["admin_listen"].as_str().unwrap());
+    let token = fs::read_to_string(site.folder.path().join("broker-data/admin.token")).unwrap();
+    let bearer = format!("Bearer {}", token.trim());
+    let headers = [("authorization", bearer.as_str())];
+    assert_eq!(ask("POST", &reload, &[]).0, 401);
+    let (code, _, body) = ask("POST", &reload, &headers);
+    assert_eq!((code, String::from_utf8(body).unwrap().as_str()), (200, r#"{"at_next_start":[]}"#));
+    fs::write(&path, text.replace("interval = \"2 h\"", "interval = \"soon\"")).unwrap();
+    let (code, _, body) = ask("POST", &reload, &headers);
+    let message = String::from_utf8(body).unwrap();
+    assert!(code == 400 && message.contains("broker.toml:"), "{code} {message}");
+    assert!(
+        run_ok(["broker", "status", "-c", site_file(&path, &text)]).contains("fixed at 2.0 h: ")
+    );
     assert!(broker.stop("TERM").success());
 }
 
@@ -86,4 +113,10 @@ fn the_page_of_freshness_is_at_the_root_of_the_administration() {
     let (code, _, _) = ask("GET", &format!("{admin}freshness?theta=2"), &[]);
     assert_eq!(code, 400);
     assert!(broker.stop("TERM").success());
+}
+
+/// The settings file, as it was.
+fn site_file<'a>(path: &'a Path, text: &str) -> &'a str {
+    fs::write(path, text).unwrap();
+    path.to_str().unwrap()
 }

@@ -83,7 +83,14 @@ async fn answer(handle: Handle, turns: Arc<Semaphore>, uri: &Uri, headers: &Head
 fn present(handle: &Handle) -> Present {
     let status = handle.status_now();
     let settings = handle.config().freshness;
-    let read = |schedule: &crate::schedule::Schedule| (schedule.expected(), schedule.planned());
-    let (expected, planned) = handle.inner.stages.collector.with_schedule(read);
-    Present { settings, expected, measured: status.freshness, planned, sources: status.sources }
+    let collector = &handle.inner.stages.collector;
+    let (expected, planned) = (collector.expected(), collector.planned());
+    Present {
+        settings,
+        expected,
+        measured: status.freshness,
+        planned,
+        sources: status.sources,
+        held_back: status.expected.held_back,
+    }
 }

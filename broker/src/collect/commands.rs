@@ -10,7 +10,6 @@ use super::{Collector, State};
 use crate::config::Config;
 use crate::error::Error;
 use crate::pipeline::blocking;
-use crate::schedule::Known;
 use crate::source::Source;
 
 impl Collector {
@@ -21,46 +20,56 @@ impl Collector {
     ///
     /// The notes of a new source cannot be read; the other sources are as the settings say.
     pub(crate) async fn reconfigure(&self, config: &Config) -> Result<(), Error> {
-        let wanted: BTreeMap<String, Source> =
-            config.sources.iter().map(|it| (it.name.clone(), it.clone())).collect();
-        let now_ms = clock::now_ms();
-        let (mut gone, mut changed, mut new) = (Vec::new(), Vec::new(), Vec::new());
-        {
-            let mut state = self.state();
-            let State { schedule, live, .. } = &mut *state;
-            for (name, it) in live.iter_mut() {
-                match wanted.get(name) {
-                    Some(source) if *source == it.source => {}
-                    Some(source) => {
-                        changed.push((source.clone(), Known::default()));
-                        it.source = source.clone();
-                        std::mem::replace(&mut it.cancel, Shutdown::new()).start();
-                    }
-                    None => {
-                        it.cancel.start();
-                        gone.push(name.clone());
-                    }
-                }
-            }
-            new.extend(wanted.values().filter(|it| !live.contains_key(&it.name)).cloned());
-            schedule.handle_settings(config.freshness, now_ms);
-            schedule.remove(&gone, now_ms);
-            let names: Vec<String> = changed.iter().map(|(it, _)| it.name.clone()).collect();
-            schedule.handle_sources(changed, now_ms);
-            for name in &names {
-                schedule.handle_request(name, now_ms);
-            }
-        }
+        let (collector, config, now_ms) = (self.clone(), config.clone(), clock::now_ms());
+        let work = move || Ok::<_, Error>(collector.take_over(&config, now_ms));
+        let (gone, new) = blocking("settings of sources", work).await?;
         self.inner.changed.notify_one();
         for name in gone {
             self.until(|state| state.live.get(&name).is_none_or(|it| !it.pulling)).await;
             self.state().live.remove(&name);
         }
         let collector = self.clone();
-        let add = move || collector.add(&new, now_ms);
+        let add = move || {
+            collector.wait_for_notes();
+            collector.flush_log();
+            collector.add(&new, now_ms)
+        };
         blocking("new sources", add).await?;
         self.inner.changed.notify_one();
         Ok(())
+    }
+
+    /// Takes over the settings of the sources that are there; returns the names of those that go, and the
+    /// settings of those to come. May take a while with thousands of sources.
+    fn take_over(&self, config: &Config, now_ms: u64) -> (Vec<String>, Vec<Source>) {
+        let wanted: BTreeMap<&str, &Source> =
+            config.sources.iter().map(|it| (it.name.as_str(), it)).collect();
+        let (mut gone, mut changed) = (Vec::new(), Vec::new());
+        let mut state = self.state();
+        let State { schedule, live, .. } = &mut *state;
+        for (name, it) in live.iter_mut() {
+            match wanted.get(name.as_str()) {
+                Some(source) if **source == it.source => {}
+                Some(source) => {
+                    changed.push((*source).clone());
+                    it.source = (*source).clone();
+                    std::mem::replace(&mut it.cancel, Shutdown::new()).start();
+                }
+                None => {
+                    it.cancel.start();
+                    gone.push(name.clone());
+                }
+            }
+        }
+        let new = wanted.values().filter(|it| !live.contains_key(&it.name));
+        let new = new.map(|it| (*it).clone()).collect();
+        schedule.remove(&gone, now_ms);
+        let names: Vec<String> = changed.iter().map(|it| it.name.clone()).collect();
+        schedule.handle_settings(config.freshness, changed, now_ms);
+        for name in &names {
+            schedule.handle_request(name, now_ms);
+        }
+        (gone, new)
     }
 
     /// Makes one source, or every one, due now; returns how many.

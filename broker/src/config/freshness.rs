@@ -10,6 +10,8 @@ use freshness::rate::Method;
 use freshness::schedule::Settings;
 use web::settings::Table;
 
+use crate::status::Aim;
+
 /// Seconds of an hour.
 const HOUR_SECS: f64 = 3_600.0;
 
@@ -156,12 +158,31 @@ impl Freshness {
                 table.mistake(key, message, format!("{expected}nothing"));
             }
         }
+        let (min, max) = (read.interval_min, read.interval_max);
+        if read.policy == PolicyName::Fixed && min <= max && !(min..=max).contains(&read.interval) {
+            let message = format!(
+                "interval ({} s) is not within interval_min and interval_max",
+                read.interval
+            );
+            table.mistake("interval", message, format!("{min} s to {max} s, or other bounds"));
+        }
         if read.interval_max < read.interval_min {
-            let (min, max) = (read.interval_min, read.interval_max);
             let message = format!("interval_max ({max} s) is below interval_min ({min} s)");
             table.mistake("interval_max", message, "the longer of the two");
         }
         read
+    }
+
+    /// What the policy aims at; `best_estimation` goes by the sources alone.
+    pub fn aim(self) -> Option<Aim> {
+        let setting = self.policy.setting()?;
+        let value = match setting {
+            "interval" => self.interval,
+            "price" => self.price,
+            "pulls_per_hour" => self.pulls_per_hour,
+            _ => self.theta,
+        };
+        Some(Aim { setting: setting.to_owned(), value })
     }
 
     /// What the schedule goes by.

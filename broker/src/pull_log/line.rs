@@ -11,6 +11,10 @@ use crate::config::NAME_BYTES_MAX;
 pub const HEADER: &str =
     "#harvest-pulls-1 ended_ms\tsource\tkind\tchanges\telements\tbytes\ttook_ms";
 
+/// What a line begins with that is no pull: the broker's clock was set then, by so many milliseconds as
+/// follow. No time between two pulls before and after it is one that passed.
+pub const CLOCK_SET: &str = "#clock-set ";
+
 /// Longest line, in bytes, without its line break: a name, five numbers, a kind and the tabs.
 pub const LINE_BYTES_MAX: usize = 512;
 

@@ -3,10 +3,12 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read as _};
+use std::io::{self, BufRead, BufReader, Read as _, Seek as _};
 use std::path::{Path, PathBuf};
 
-use super::{HEADER, LINE_BYTES_MAX, Problem, Pull, numbers, path};
+use flate2::read::MultiGzDecoder;
+
+use super::{CLOCK_SET, HEADER, LINE_BYTES_MAX, Problem, Pull, numbers, packed, path};
 
 /// Bytes read from a file at once.
 const BUFFER_BYTES: usize = 64 * 1024;
@@ -65,31 +67,52 @@ impl std::error::Error for Malformed {
 ///
 /// The folder cannot be read; of kind `NotFound` while there is no log. The error names it.
 pub fn read(folder: &Path) -> io::Result<PullLogReader> {
-    let paths: VecDeque<_> = numbers(folder)?.into_iter().map(|it| path(folder, it)).collect();
-    let length = |path: &PathBuf| path.metadata().map_or(0, |it| it.len());
-    let bytes = paths.iter().map(length).sum();
-    Ok(PullLogReader { paths, bytes, bytes_read: 0, open: None })
+    let mut files = VecDeque::new();
+    for number in numbers(folder)? {
+        let there = path(folder, number).metadata();
+        let there = there.or_else(|_| packed(folder, number).metadata());
+        files.push_back((number, there.map_or(0, |it| it.len())));
+    }
+    let bytes = files.iter().map(|(_, length)| length).sum();
+    Ok(PullLogReader {
+        folder: folder.to_owned(),
+        files,
+        bytes,
+        bytes_done: 0,
+        clock_sets: 0,
+        open: None,
+    })
 }
 
 /// Reads the log of pulls; see [`read`].
 #[derive(Debug)]
 pub struct PullLogReader {
-    /// Files to come.
-    paths: VecDeque<PathBuf>,
+    folder: PathBuf,
+    /// Numbers and lengths of the files to come.
+    files: VecDeque<(u64, u64)>,
     bytes: u64,
-    bytes_read: u64,
-    open: Option<Lines<BufReader<File>>>,
+    /// Of files that have been read.
+    bytes_done: u64,
+    clock_sets: u64,
+    /// With its length.
+    open: Option<(Lines<BufReader<Opened>>, u64)>,
 }
 
 impl PullLogReader {
-    /// Length of the log when its reading began, in bytes.
+    /// Length of the log on the disk when its reading began, in bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
+    /// How often the clock was set, of what has been read.
+    pub fn clock_sets(&self) -> u64 {
+        self.clock_sets
+    }
+
     /// How much of it has been read, in bytes.
     pub fn bytes_read(&self) -> u64 {
-        self.bytes_read
+        let open = self.open.as_ref().map_or(0, |(lines, _)| lines.from.get_ref().position());
+        self.bytes_done + open
     }
 }
 
@@ -98,26 +121,70 @@ impl Iterator for PullLogReader {
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
-            if let Some(lines) = &mut self.open {
-                let before = lines.bytes_read;
+            if let Some((lines, length)) = &mut self.open {
+                let before = lines.clock_sets;
                 let item = lines.next();
-                self.bytes_read += lines.bytes_read - before;
+                self.clock_sets += lines.clock_sets - before;
                 if item.is_some() {
                     return item;
                 }
+                self.bytes_done += *length;
                 self.open = None;
             }
-            let path = self.paths.pop_front()?;
-            match File::open(&path) {
-                Ok(file) => {
+            let (number, length) = self.files.pop_front()?;
+            match Opened::open(&self.folder, number) {
+                Ok(Some((file, path))) => {
                     let file = BufReader::with_capacity(BUFFER_BYTES, file);
-                    self.open = Some(Lines::new(file, path));
+                    self.open = Some((Lines::new(file, path), length));
                 }
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => {
+                Ok(None) => self.bytes_done += length,
+                Err((error, path)) => {
                     return Some(Err(Malformed { path, line: 1, trouble: Trouble::Read(error) }));
                 }
             }
+        }
+    }
+}
+
+/// A file of the log, packed or not.
+#[derive(Debug)]
+enum Opened {
+    Plain(File),
+    Packed(Box<MultiGzDecoder<File>>),
+}
+
+impl Opened {
+    /// Opens the file of that number; `None` if it is gone.
+    fn open(folder: &Path, number: u64) -> Result<Option<(Self, PathBuf)>, (io::Error, PathBuf)> {
+        // In this order: it may be packed meanwhile, and is never neither.
+        let (plain, packed) = (path(folder, number), packed(folder, number));
+        match File::open(&plain) {
+            Ok(file) => return Ok(Some((Self::Plain(file), plain))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err((error, plain)),
+        }
+        match File::open(&packed) {
+            Ok(file) => Ok(Some((Self::Packed(Box::new(MultiGzDecoder::new(file))), packed))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err((error, packed)),
+        }
+    }
+
+    /// How much of the file has been read, in bytes on the disk.
+    fn position(&self) -> u64 {
+        let mut file = match self {
+            Self::Plain(file) => file,
+            Self::Packed(packed) => packed.get_ref(),
+        };
+        file.stream_position().unwrap_or_default()
+    }
+}
+
+impl io::Read for Opened {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Plain(file) => file.read(into),
+            Self::Packed(packed) => packed.read(into),
         }
     }
 }
@@ -129,7 +196,7 @@ pub(super) struct Lines<R> {
     path: PathBuf,
     /// Lines read.
     line: u64,
-    bytes_read: u64,
+    clock_sets: u64,
     buffer: Vec<u8>,
     done: bool,
 }
@@ -146,7 +213,7 @@ enum Read {
 
 impl<R: BufRead> Lines<R> {
     pub(super) fn new(from: R, path: PathBuf) -> Self {
-        Self { from, path, line: 0, bytes_read: 0, buffer: Vec::new(), done: false }
+        Self { from, path, line: 0, clock_sets: 0, buffer: Vec::new(), done: false }
     }
 
     /// Reads a line into the buffer.
@@ -157,7 +224,6 @@ impl<R: BufRead> Lines<R> {
             // With the line's end, in either form.
             let room = LINE_BYTES_MAX as u64 + 2;
             let count = (&mut self.from).take(room).read_until(b'\n', &mut self.buffer)?;
-            self.bytes_read += count as u64;
             if self.buffer.pop_if(|last| *last == b'\n').is_none() {
                 if (count as u64) < room {
                     return Ok(Read::End);
@@ -198,7 +264,10 @@ impl<R: BufRead> Iterator for Lines<R> {
                 }
                 Ok(Read::Line) => match std::str::from_utf8(&self.buffer) {
                     // The header, and what somebody noted down.
-                    Ok(text) if text.starts_with('#') => continue,
+                    Ok(text) if text.starts_with('#') => {
+                        self.clock_sets += u64::from(text.starts_with(CLOCK_SET));
+                        continue;
+                    }
                     Ok(text) => match text.parse() {
                         Ok(pull) => return Some(Ok(pull)),
                         Err(problem) => problem,

@@ -105,27 +105,71 @@ fn a_long_tail_without_an_end_is_taken_away() {
     check(dir.path(), &[0, 1, 2], &[]);
 }
 
-#[test]
-fn files_are_ended_and_the_oldest_goes() {
-    let dir = tempfile::tempdir().unwrap();
+/// Opens a log in files of three lines each, as long as those of ten to ninety-nine, and of four files.
+fn short(folder: &Path) -> PullLog {
     let line = pull(10).to_string().len() as u64 + 1;
     let max = HEADER.len() as u64 + 1 + 3 * line;
-    let mut log = PullLog::with_file_bytes_max(dir.path().to_owned(), max).unwrap();
-    // All lines are equally long: three a file.
-    for nth in 10..10 + 3 * 9 + 1 {
-        log.append(&pull(10 + nth % 2)).unwrap();
+    PullLog::with_limits(folder.to_owned(), max, 4).unwrap()
+}
+
+#[test]
+fn files_are_ended_and_packed_and_the_oldest_goes() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut log = short(dir.path());
+    for nth in 10..26 {
+        // All lines are equally long.
+        log.append(&pull(2 * nth)).unwrap();
         if nth == 20 {
-            log = PullLog::with_file_bytes_max(dir.path().to_owned(), max).unwrap();
+            log = short(dir.path());
         }
     }
     let files = names(dir.path());
-    assert_eq!(files.len(), FILES_MAX);
-    assert_eq!(files.first().unwrap(), "pulls-0000000003.tsv");
-    assert_eq!(files.last().unwrap(), "pulls-0000000010.tsv");
+    let expected = ["3.tsv.gz", "4.tsv.gz", "5.tsv.gz", "6.tsv"];
+    assert_eq!(files, expected.map(|it| format!("pulls-000000000{it}")));
     let reader = read(dir.path()).unwrap();
     let lengths = files.iter().map(|it| fs::metadata(dir.path().join(it)).unwrap().len());
     assert_eq!(reader.bytes(), lengths.sum::<u64>());
-    assert_eq!(reader.filter(Result::is_ok).count(), 3 * 7 + 1);
+    let expected: Vec<u64> = (16..26).map(|nth| 2 * nth).collect();
+    check(dir.path(), &expected, &[]);
+    let mut reader = read(dir.path()).unwrap();
+    assert!(reader.by_ref().all(|it| it.is_ok()));
+    assert_eq!(reader.bytes_read(), reader.bytes());
+}
+
+#[test]
+fn packing_may_be_cut_anywhere() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut log = short(dir.path());
+    for nth in 10..17 {
+        log.append(&pull(2 * nth)).unwrap();
+    }
+    drop(log);
+    let plain: Vec<u8> = {
+        let mut text = format!("{HEADER}\n");
+        (10..13).for_each(|nth| text += &format!("{}\n", pull(2 * nth)));
+        text.into()
+    };
+    // The new one half written; then whole, and the old one not yet gone.
+    let whole = fs::read(packed(dir.path(), 1)).unwrap();
+    for (name, bytes) in
+        [("pulls-0000000001.tsv.new", &whole[..20]), ("pulls-0000000001.tsv", &plain)]
+    {
+        fs::write(dir.path().join(name), bytes).unwrap();
+        check(dir.path(), &[20, 22, 24, 26, 28, 30, 32], &[]);
+    }
+    let mut log = short(dir.path());
+    for nth in 17..20 {
+        log.append(&pull(2 * nth)).unwrap();
+    }
+    let expected = ["1.tsv.gz", "2.tsv.gz", "3.tsv.gz", "4.tsv"];
+    assert_eq!(names(dir.path()), expected.map(|it| format!("pulls-000000000{it}")));
+    // Whoever takes the newest away, or what a broken disk leaves of one.
+    fs::remove_file(path(dir.path(), 4)).unwrap();
+    fs::write(packed(dir.path(), 2), &whole[..30]).unwrap();
+    short(dir.path()).append(&pull(40)).unwrap();
+    let found: Vec<_> = read(dir.path()).unwrap().collect();
+    let problems = found.iter().filter(|it| it.is_err()).count();
+    assert_eq!((found.len() - problems, problems), (7, 1), "{found:?}");
 }
 
 #[test]
@@ -173,6 +217,19 @@ fn a_file_of_another_version_is_left_out_and_not_written_to() {
 }
 
 #[test]
+fn a_clock_that_is_set_is_told_of_before_what_comes_next() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut log = PullLog::open(dir.path()).unwrap();
+    log.append(&pull(0)).unwrap();
+    log.append_clock_set(-60_000).unwrap();
+    log.append(&pull(1)).unwrap();
+    check(dir.path(), &[0, 1], &[]);
+    let mut reader = read(dir.path()).unwrap();
+    let mut sets = || reader.next().map(|it| (it.unwrap().changes, reader.clock_sets()));
+    assert_eq!([sets(), sets(), sets()], [Some((0, 0)), Some((1, 1)), None]);
+}
+
+#[test]
 fn who_deletes_the_log_begins_anew() {
     let dir = tempfile::tempdir().unwrap();
     let folder = dir.path().join(FOLDER);
@@ -191,12 +248,10 @@ fn an_error_names_the_file_and_does_not_last() {
     assert!(PullLog::open(&folder).unwrap_err().to_string().contains(folder.to_str().unwrap()));
     fs::remove_file(&folder).unwrap();
     let mut log = PullLog::open(&folder).unwrap();
-    fs::create_dir_all(path(&folder, 1)).unwrap();
+    fs::write(&folder, "in the way again").unwrap();
     let error = log.append(&pull(0)).unwrap_err();
-    assert!(error.to_string().contains("pulls-0000000001.tsv"), "{error}");
-    let found: Vec<_> = read(&folder).unwrap().collect();
-    assert!(matches!(found[..], [Err(Malformed { trouble: Trouble::Read(_), .. })]), "{found:?}");
-    fs::remove_dir(path(&folder, 1)).unwrap();
+    assert!(error.to_string().contains(folder.to_str().unwrap()), "{error}");
+    fs::remove_file(&folder).unwrap();
     log.append(&pull(1)).unwrap();
     let nameless = Pull { source: "a\tb".to_owned(), ..pull(2) };
     assert_eq!(log.append(&nameless).unwrap_err().kind(), io::ErrorKind::InvalidInput);
@@ -218,4 +273,20 @@ proptest! {
         prop_assert!(found.len() < lines);
         prop_assert!(found.iter().flatten().any(|it| *it == pull(nth)));
     }
+}
+
+/// Pipes, folders and links that lead nowhere, under the names of files of the log.
+#[test]
+fn what_is_no_file_is_neither_read_nor_waited_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let pipe = path(dir.path(), 3);
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
+    assert!(made.success());
+    fs::create_dir(path(dir.path(), 1)).unwrap();
+    std::os::unix::fs::symlink("nowhere", path(dir.path(), 2)).unwrap();
+    let mut log = PullLog::open(dir.path()).unwrap();
+    log.append(&pull(7)).unwrap();
+    assert!(path(dir.path(), 4).is_file());
+    let found: Vec<Pull> = read(dir.path()).unwrap().map(Result::unwrap).collect();
+    assert_eq!(found, [pull(7)]);
 }

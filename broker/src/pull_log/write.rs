@@ -4,10 +4,16 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
-use super::{FILE_BYTES_MAX, FILES_MAX, HEADER, Pull, at, numbers, path};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
+use super::{CLOCK_SET, FILE_BYTES_MAX, FILES_MAX, HEADER, Pull, at, numbers, packed, path};
 
 /// Bytes read at once in search of the end of the last whole line.
 const BLOCK_BYTES: u64 = 4_096;
+
+/// Most numbers in a row that may be taken by what is no file.
+const TAKEN_MAX: u64 = 100;
 
 /// Writes the log of pulls. One at a time for each folder.
 ///
@@ -17,6 +23,7 @@ const BLOCK_BYTES: u64 = 4_096;
 pub struct PullLog {
     folder: PathBuf,
     file_bytes_max: u64,
+    files_max: usize,
     /// `None` before the first line and after an error.
     open: Option<Open>,
 }
@@ -37,12 +44,16 @@ impl PullLog {
     ///
     /// The folder or its newest file cannot be read or written; the error names it.
     pub fn open(folder: impl Into<PathBuf>) -> io::Result<Self> {
-        Self::with_file_bytes_max(folder.into(), FILE_BYTES_MAX)
+        Self::with_limits(folder.into(), FILE_BYTES_MAX, FILES_MAX)
     }
 
-    /// The same with smaller files.
-    pub(super) fn with_file_bytes_max(folder: PathBuf, file_bytes_max: u64) -> io::Result<Self> {
-        let mut log = Self { folder, file_bytes_max, open: None };
+    /// The same with smaller and fewer files.
+    pub(super) fn with_limits(
+        folder: PathBuf,
+        file_bytes_max: u64,
+        files_max: usize,
+    ) -> io::Result<Self> {
+        let mut log = Self { folder, file_bytes_max, files_max, open: None };
         match log.go_on() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(log),
             Err(error) => Err(error),
@@ -54,7 +65,7 @@ impl PullLog {
     }
 
     /// Writes a line. A short write to the end of a file, without a sync; what it waits for is the
-    /// system's cache and, each [`FILE_BYTES_MAX`], the making of a file.
+    /// system's cache and, each [`FILE_BYTES_MAX`], the packing of a file (about a second).
     ///
     /// # Errors
     ///
@@ -66,7 +77,19 @@ impl PullLog {
             let message = format!("{:?} is no name for a source", pull.source);
             return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
         }
-        let line = format!("{pull}\n");
+        self.append_line(&format!("{pull}\n"))
+    }
+
+    /// Writes down that the clock was set by so many milliseconds.
+    ///
+    /// # Errors
+    ///
+    /// As of [`append`](Self::append).
+    pub fn append_clock_set(&mut self, by_ms: i64) -> io::Result<()> {
+        self.append_line(&format!("{CLOCK_SET}{by_ms}\n"))
+    }
+
+    fn append_line(&mut self, line: &str) -> io::Result<()> {
         let mut open = match self.open.take() {
             // Whoever deleted the file wants to begin anew.
             Some(open) if open.path.exists() => Some(open),
@@ -88,27 +111,34 @@ impl PullLog {
     fn go_on(&self) -> io::Result<Option<Open>> {
         let Some(number) = numbers(&self.folder)?.pop() else { return Ok(None) };
         let path = path(&self.folder, number);
+        if !path.exists() {
+            // Packed, so it has ended.
+            return self.begin(number.saturating_add(1)).map(Some);
+        }
         let (file, sound) = cut_to_whole_lines(&path).map_err(|error| at(&path, &error))?;
         let open = Open { file, path, number };
         if sound { Ok(Some(open)) } else { self.begin(number.saturating_add(1)).map(Some) }
     }
 
-    /// Begins a file, and then drops the oldest for it.
+    /// Begins a file, then drops the oldest for it, and packs those that have ended.
     fn begin(&self, number: u64) -> io::Result<Open> {
         fs::create_dir_all(&self.folder).map_err(|error| at(&self.folder, &error))?;
-        let path = path(&self.folder, number);
-        let file = OpenOptions::new().append(true).create_new(true).open(&path);
-        let mut open = Open { file: file.map_err(|error| at(&path, &error))?, path, number };
+        let (file, path, number) = create(&self.folder, number)?;
+        let mut open = Open { file, path, number };
         if let Err(error) = open.write(format!("{HEADER}\n").as_bytes()) {
             // Or a full disk would be tried with more and more files.
             let _ = fs::remove_file(&open.path);
             return Err(error);
         }
         let there = numbers(&self.folder)?;
-        let surplus = there.len().saturating_sub(FILES_MAX);
-        for oldest in there.into_iter().take(surplus) {
-            let path = super::path(&self.folder, oldest);
-            fs::remove_file(&path).map_err(|error| at(&path, &error))?;
+        let surplus = there.len().saturating_sub(self.files_max);
+        for (nth, ended) in there.into_iter().filter(|it| *it != number).enumerate() {
+            if nth < surplus {
+                drop_file(&self.folder, ended)?;
+            } else {
+                // What cannot be packed stays as it is, and is tried again with the next file.
+                let _ = pack(&self.folder, ended);
+            }
         }
         Ok(open)
     }
@@ -129,6 +159,24 @@ impl Open {
             let _ = self.file.set_len(before);
             at(&self.path, &error)
         })
+    }
+}
+
+/// Makes the file of that number, or of the next that is not taken by something that is no file.
+fn create(folder: &Path, first: u64) -> io::Result<(File, PathBuf, u64)> {
+    let mut number = first;
+    loop {
+        let path = path(folder, number);
+        match OpenOptions::new().append(true).create_new(true).open(&path) {
+            Ok(file) => return Ok((file, path, number)),
+            Err(error)
+                if error.kind() == io::ErrorKind::AlreadyExists
+                    && number < first.saturating_add(TAKEN_MAX) =>
+            {
+                number += 1;
+            }
+            Err(error) => return Err(at(&path, &error)),
+        }
     }
 }
 
@@ -160,6 +208,47 @@ fn cut_to_whole_lines(path: &Path) -> io::Result<(File, bool)> {
         file.set_len(whole)?;
     }
     Ok((file, true))
+}
+
+/// Drops a file of the log.
+fn drop_file(folder: &Path, number: u64) -> io::Result<()> {
+    for path in [path(folder, number), packed(folder, number)] {
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(at(&path, &error)),
+            Ok(()) | Err(_) => {}
+        }
+    }
+    Ok(())
+}
+
+/// Packs a file that has ended; one that is packed already, or of another version, stays as it is. At any
+/// time the one or the other is there, whole.
+fn pack(folder: &Path, number: u64) -> io::Result<()> {
+    let (plain, packed) = (path(folder, number), packed(folder, number));
+    let mut from = match File::open(&plain) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        other => other?,
+    };
+    let mut head = Vec::new();
+    (&mut from).take(HEADER.len() as u64 + 1).read_to_end(&mut head)?;
+    if head.strip_suffix(b"\n") != Some(HEADER.as_bytes()) {
+        return Ok(());
+    }
+    let new = packed.with_extension("new");
+    let written = write_packed(&new, &head, &mut from).and_then(|()| fs::rename(&new, &packed));
+    if let Err(error) = written {
+        let _ = fs::remove_file(&new);
+        return Err(error);
+    }
+    fs::remove_file(&plain)
+}
+
+fn write_packed(path: &Path, head: &[u8], rest: &mut File) -> io::Result<()> {
+    let mut to = GzEncoder::new(File::create(path)?, Compression::default());
+    to.write_all(head)?;
+    io::copy(rest, &mut to)?;
+    // The other one goes next.
+    to.finish()?.sync_all()
 }
 
 fn none_if_not_found(error: io::Error) -> io::Result<Option<Open>> {

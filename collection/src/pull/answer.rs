@@ -2,6 +2,7 @@
 
 use http::{HeaderName, HeaderValue, StatusCode};
 use net::client::Response;
+use net::error::Stage;
 use url::Url;
 
 use super::{Kind, Puller};
@@ -86,5 +87,23 @@ impl Puller {
     pub(super) fn other_format(&self, url: &Url, spoken: &str) -> Error {
         let (name, url, spoken) = (self.source.clone(), url.to_string(), spoken.to_owned());
         Error::Format { name, url, spoken, ours: member::FORMAT }
+    }
+}
+
+/// Returns the first byte of `Content-Range`.
+pub(super) fn range_start(response: &Response) -> Option<u64> {
+    let range = response.header("content-range")?.strip_prefix("bytes ")?;
+    range.split_once('-')?.0.trim().parse().ok()
+}
+
+/// Whether it was the transfer that failed, and another may go on from where it did.
+pub(super) fn is_of_transfer(error: &Error) -> bool {
+    use net::Error::{Cut, Protocol, Timeout};
+    match error {
+        Error::Corrupt { .. } | Error::SetBack { .. } => true,
+        Error::Source { error, .. } => {
+            matches!(error, Cut { .. } | Protocol { .. } | Timeout { stage: Stage::Idle, .. })
+        }
+        _ => false,
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use collection::feed::FeedOptions;
-use collection::pull::{Kind, PullLimits, Puller};
+use collection::pull::{Kind, PullLimits, Puller, Summary};
 use collection::{Damage, Error};
 use http::StatusCode;
 use tokio::time::timeout;
@@ -90,6 +90,39 @@ async fn a_snapshot_that_is_gone_is_begun_anew() {
     assert!(summary.applied.updated < 400, "what was there is not new");
     assert_eq!(broker.titles(), source.titles());
     assert_eq!(broker.collection.cursor("source").unwrap().unwrap().snapshot, None);
+}
+
+#[tokio::test]
+async fn a_pull_that_fails_says_what_it_has_brought() {
+    let (source, broker) = (Store::new(), Store::new());
+    source.fill(0..400, "first", 30);
+    let server = Server::start(&source, FeedOptions::default()).await;
+    pull(server.address, &broker).await;
+    source.fill(0..400, "second", 30);
+    let cutting = proxy(server.address, |number| Harm::Cut(if number == 0 { 9_000 } else { 0 }));
+    let mut failed = Summary::default();
+    let outcome = puller(cutting.await, &broker).pull_into(None, &mut failed).await;
+    assert!(outcome.is_err(), "{failed:?}");
+    println!("{failed:?}");
+    assert!((1..400).contains(&failed.changes), "{failed:?}");
+    assert_eq!((failed.applied.updated, failed.changed), (failed.changes, failed.changes));
+    assert!((1_000..=9_000).contains(&failed.bytes), "{failed:?}");
+    let rest = pull(server.address, &broker).await;
+    assert_eq!((rest.kind, rest.changes), (Kind::Delta, 400 - failed.changes));
+}
+
+#[tokio::test]
+async fn an_object_that_changes_again_after_a_break_has_changed_once() {
+    let (source, broker) = (Store::new(), Store::new());
+    source.fill(0..200, "first", 30);
+    let server = Server::start(&source, FeedOptions::default()).await;
+    pull(server.address, &broker).await;
+    source.fill(0..200, "second", 30);
+    source.fill(0..200, "third", 30);
+    let cutting = proxy(server.address, |_| Harm::Cut(5_000)).await;
+    let summary = pull(cutting, &broker).await;
+    assert!(1 < summary.resumed, "{summary:?}");
+    assert_eq!((summary.kind, summary.changes, summary.changed), (Kind::Delta, 400, 200));
 }
 
 #[tokio::test]

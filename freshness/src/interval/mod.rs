@@ -13,8 +13,11 @@
 //!   weights, θ is the weighted mean Σ aNF / Σ aN. The paper has weights in its combined cost only.
 //! * The straight line of eq. 1 is one [`Model`] of three; with the Poisson curve fewer pulls are needed
 //!   for the same true freshness, and freshness stays between 0 and 1.
-//! * Pulls take time. What changes while they run is put by from the staleness that θ leaves room for,
-//!   up to half of it, before the intervals get the rest.
+//! * Pulls take time, τ: what they bring is as old as that when they end. Of a source whose elements
+//!   change at the pace p = λ/N, a share e^(−pτ) is still fresh then, and F = (1 − s) e^(−pτ), which is
+//!   exact for changes at random: ∫ e^(−pt) dt / I from τ to τ + I. With straight lines 1 − min(pτ, 1)
+//!   stands in its place, so that no freshness falls below 0 for it. What is lost so is put by from the
+//!   staleness that θ leaves room for; when it is more than that, θ is out of reach.
 //! * The dual problem, the freshest that so many pulls can buy, is solved too ([`Policy::Budget`]).
 //! * A source that never changes gets its longest interval, where eq. 3 divides by zero. Rates count as
 //!   10⁹ a second at most, N as 1 at least, what is no number as 0 (a rate) or 1 (a cost, a weight).
@@ -83,7 +86,7 @@ pub struct Source {
     pub workload: Workload,
     /// Cost C_P of a pull, in any unit; above 0.
     pub pull_cost: f64,
-    /// How long a pull takes, in seconds: what changes meanwhile is stale until it has ended.
+    /// How long a pull takes, in seconds: what it brings is as old as that when it ends.
     pub pull_secs: f64,
     /// Weight a of its freshness beside the others'; not negative.
     pub weight: f64,
@@ -96,6 +99,14 @@ impl Source {
     pub fn new(rate: f64, elements: u64, bounds: Bounds) -> Self {
         let workload = Workload { rate, elements };
         Self { workload, pull_cost: 1.0, pull_secs: 0.0, weight: 1.0, bounds }
+    }
+
+    /// Expected freshness of this source by itself when `interval` seconds lie between two pulls, from
+    /// asking to asking, whatever the bounds: 0 to 1, but for [`Model::Printed`], which goes below 0. What
+    /// is no interval counts as an endless one.
+    pub fn freshness_at(&self, interval: f64, model: Model) -> f64 {
+        let interval = if interval.is_nan() { f64::INFINITY } else { interval.max(0.0) };
+        Term::new(self, model, false).freshness(model, interval)
     }
 }
 
@@ -142,16 +153,25 @@ impl Policy {
 }
 
 /// Whether the policy's aim is met within the bounds.
+///
+/// [`Optimal`](Policy::Optimal), [`Uniform`](Policy::Uniform) and [`Budget`](Policy::Budget) have one aim
+/// for all sources together. [`Individual`](Policy::Individual) and [`Fixed`](Policy::Fixed) have one for
+/// each: θ, of those that ever change, and the interval. [`CombinedCost`](Policy::CombinedCost) asks for
+/// the least within the bounds, and that there always is. Sources that are never to be pulled are left
+/// out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It is, exactly.
+    /// It is, exactly; where each source has an aim, each has met it.
     Met,
-    /// All sources are at their longest interval, and fresher than asked (or pulled more often than the
-    /// budget has it).
+    /// All sources are at their longest interval (which is N/λ at most under [`Model::Linear`]), and
+    /// fresher than asked, or pulled more often than the budget or the interval has it.
     AllLongest,
-    /// All sources are at their shortest interval, and still less fresh than asked (or pulled less than
-    /// the budget allows): [`Plan::freshness`] is the attainable one.
+    /// All sources are at their shortest interval, and still less fresh than asked, or pulled less than
+    /// the budget or the interval has it: [`Plan::freshness`] is the attainable one.
     AllShortest,
+    /// Some sources, not all of them to the same side, are kept by their bounds from the θ or the interval
+    /// that is meant for each: [`Plan::freshness`] is what comes of it. Only where each has an aim.
+    Partly,
 }
 
 /// Intervals, and what is to be expected of them.
@@ -177,20 +197,90 @@ pub fn plan(sources: &[Source], policy: Policy, model: Model) -> Plan {
     let terms: Vec<Term> = sources.iter().map(|it| policy.term(it, model)).collect();
     let (scale, outcome) = solve(&terms, policy, model, Scale::exactly(0.0));
     let mut intervals = Vec::with_capacity(terms.len());
+    let mut aims = Aims::default();
     let (mut pulls, mut pull_cost, mut stale, mut mass) = (0.0, 0.0, 0.0, 0.0);
     for (term, source) in terms.iter().zip(sources) {
         let (interval, aged) = measure(term, policy, model, scale);
         intervals.push(interval);
+        aims.add(term, policy, model, interval);
         pulls += interval.recip();
         pull_cost += cost(source) / interval;
-        stale += aged + term.reserve();
+        stale += aged + term.lost();
         mass += term.mass;
     }
     let freshness = if 0.0 < mass { 1.0 - stale / mass } else { 1.0 };
-    Plan { intervals, outcome, freshness, pulls, pull_cost }
+    Plan { intervals, outcome: aims.outcome(outcome), freshness, pulls, pull_cost }
 }
 
-/// The one unknown of a policy; `guess` is where the search for it starts.
+/// Of the sources that each have an aim, how many meet it, and how many a bound keeps from it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Aims {
+    met: usize,
+    longest: usize,
+    shortest: usize,
+}
+
+impl Aims {
+    /// Freshness that differs by less is the same.
+    const TOLERANCE: f64 = 1e-9;
+
+    fn add(&mut self, term: &Term, policy: Policy, model: Model, interval: f64) {
+        if let Some(count) = self.count(term, policy, model, interval) {
+            *count = count.saturating_add(1);
+        }
+    }
+
+    fn remove(&mut self, term: &Term, policy: Policy, model: Model, interval: f64) {
+        if let Some(count) = self.count(term, policy, model, interval) {
+            *count = count.saturating_sub(1);
+        }
+    }
+
+    /// Where a source counts that is pulled at `interval`.
+    fn count(
+        &mut self,
+        term: &Term,
+        policy: Policy,
+        model: Model,
+        interval: f64,
+    ) -> Option<&mut usize> {
+        if term.is_never() {
+            return None;
+        }
+        let longer_by = match policy {
+            Policy::Fixed { interval: wanted } => {
+                let wanted = asked(wanted);
+                // Of two that are endless, neither is longer.
+                if interval.total_cmp(&wanted).is_eq() { 0.0 } else { interval - wanted }
+            }
+            Policy::Individual { theta } if !term.is_still() => {
+                let off = within(theta) - term.freshness(model, interval);
+                if off.abs() <= Self::TOLERANCE { 0.0 } else { off }
+            }
+            _ => return None,
+        };
+        Some(if longer_by < 0.0 {
+            &mut self.longest
+        } else if 0.0 < longer_by {
+            &mut self.shortest
+        } else {
+            &mut self.met
+        })
+    }
+
+    /// What the policy comes to, when what it wants of all together comes to `whole`.
+    fn outcome(self, whole: Outcome) -> Outcome {
+        match self {
+            Self { longest: 0, shortest: 0, .. } => whole,
+            Self { met: 0, shortest: 0, .. } => Outcome::AllLongest,
+            Self { met: 0, longest: 0, .. } => Outcome::AllShortest,
+            _ => Outcome::Partly,
+        }
+    }
+}
+
+/// The one unknown of a policy, and what its aim for all together comes to; `guess` is where the search
+/// starts.
 fn solve(terms: &[Term], policy: Policy, model: Model, guess: Scale) -> (Scale, Outcome) {
     let (shape, goal) = match policy {
         Policy::Individual { .. } | Policy::Fixed { .. } => {
@@ -221,10 +311,9 @@ fn solve(terms: &[Term], policy: Policy, model: Model, guess: Scale) -> (Scale, 
 fn interval(term: &Term, policy: Policy, model: Model, scale: Scale) -> f64 {
     match policy {
         Policy::Fixed { interval } => {
-            let interval = if interval.is_nan() { f64::INFINITY } else { interval };
-            term.interval(Shape::Uniform, model, Scale::exactly(interval.max(0.0)))
+            term.interval(Shape::Uniform, model, Scale::exactly(asked(interval)))
         }
-        Policy::Individual { theta } => term.interval_of_staleness(model, 1.0 - within(theta)),
+        Policy::Individual { theta } => term.interval_of_freshness(model, within(theta)),
         Policy::Uniform { .. } => term.interval(Shape::Uniform, model, scale),
         Policy::Optimal { .. } | Policy::CombinedCost { .. } | Policy::Budget { .. } => {
             term.interval(Shape::Optimal, model, scale)
@@ -245,19 +334,20 @@ fn measure(term: &Term, policy: Policy, model: Model, scale: Scale) -> (f64, f64
     }
 }
 
-/// Most of the staleness that θ leaves room for that is put by for the time that pulls take.
-const RESERVE_SHARE_MAX: f64 = 0.5;
-
 /// The stale elements that θ leaves room for between pulls, weighted, when there are `mass` of which
-/// `reserve` are stale while pulls run.
-fn room(mass: f64, reserve: f64, theta: f64) -> f64 {
-    let room = (1.0 - within(theta)) * mass;
-    room - reserve.min(RESERVE_SHARE_MAX * room)
+/// `lost` are stale for the time that pulls take; below 0 where those are too many.
+fn room(mass: f64, lost: f64, theta: f64) -> f64 {
+    (1.0 - within(theta)) * mass - lost
 }
 
 fn room_of(terms: &[Term], theta: f64) -> f64 {
     let sum = |part: fn(&Term) -> f64| terms.iter().map(part).sum();
-    room(sum(|it| it.mass), sum(Term::reserve), theta)
+    room(sum(|it| it.mass), sum(Term::lost), theta)
+}
+
+/// An interval that is the same for all; what is no number is endless.
+fn asked(interval: f64) -> f64 {
+    if interval.is_nan() { f64::INFINITY } else { interval.max(0.0) }
 }
 
 /// θ within 0 and 1; what is no number asks for nothing.

@@ -17,7 +17,7 @@ use std::num::NonZeroU32;
 
 use super::model::Model;
 use super::solve::{Scale, Term};
-use super::{Outcome, Policy, Source, interval, measure, room, solve};
+use super::{Aims, Outcome, Policy, Source, interval, measure, room, solve};
 
 /// How far the sums may be off before all intervals are computed anew, as a share of what is asked for.
 pub(super) const DRIFT_SHARE_MAX: f64 = 0.01;
@@ -58,7 +58,10 @@ pub struct Planner {
     terms: Vec<Term>,
     free: Vec<Slot>,
     scale: Scale,
+    /// Of the policy's aim for all together.
     outcome: Outcome,
+    /// And for each.
+    aims: Aims,
     sums: Sums,
     /// What [`Sums::off`] was when the scale was solved.
     off: f64,
@@ -71,12 +74,12 @@ pub struct Planner {
 /// What the scale hangs on, kept up with every change.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sums {
-    /// Σ aN s, elements.
+    /// Stale elements between pulls, weighted.
     stale: f64,
     /// Σ aN, elements.
     mass: f64,
-    /// Stale elements while pulls run, weighted.
-    reserve: f64,
+    /// Stale elements for the time that pulls take, weighted.
+    lost: f64,
     /// ΣN, elements.
     elements: f64,
     /// Σ 1/I, pulls a second.
@@ -87,18 +90,18 @@ impl Sums {
     fn add(&mut self, term: &Term, (interval, stale): (f64, f64), sign: f64) {
         self.stale += sign * stale;
         self.mass += sign * term.mass;
-        self.reserve += sign * term.reserve();
+        self.lost += sign * term.lost();
         self.elements += sign * term.elements();
         self.pulls += sign * interval.recip();
     }
 
-    /// How far what there is differs from what is asked for, and what that is.
+    /// How far what there is differs from what is asked for, and what that is (of a θ, all that it leaves
+    /// room for: what pulls leave of it may be next to nothing).
     fn off(&self, policy: Policy) -> (f64, f64) {
         match policy {
             Policy::Individual { .. } | Policy::Fixed { .. } => (0.0, 0.0),
             Policy::Optimal { theta } | Policy::Uniform { theta } => {
-                let room = room(self.mass, self.reserve, theta);
-                (self.stale - room, room)
+                (self.stale - room(self.mass, self.lost, theta), room(self.mass, 0.0, theta))
             }
             Policy::Budget { pulls } => (self.pulls - pulls, pulls),
             Policy::CombinedCost { .. } => (self.elements, self.elements),
@@ -116,6 +119,7 @@ impl Planner {
             free: Vec::new(),
             scale: Scale::exactly(0.0),
             outcome: Outcome::Met,
+            aims: Aims::default(),
             sums: Sums::default(),
             off: 0.0,
             mass_max: 0.0,
@@ -182,15 +186,16 @@ impl Planner {
         self.terms.get(slot.index()).map_or(f64::INFINITY, |term| self.interval_of(term))
     }
 
-    /// Whether the policy's aim could be met when all intervals were last computed.
+    /// Whether the policy's aim is met: for all together, when all intervals were last computed; for each,
+    /// now.
     pub fn outcome(&self) -> Outcome {
-        self.outcome
+        self.aims.outcome(self.outcome)
     }
 
     /// Expected freshness of the whole, weighted; 1 when there is nothing.
     pub fn freshness(&self) -> f64 {
-        let Sums { stale, reserve, mass, .. } = self.sums;
-        if 0.0 < mass { 1.0 - (stale + reserve) / mass } else { 1.0 }
+        let Sums { stale, lost, mass, .. } = self.sums;
+        if 0.0 < mass { 1.0 - (stale + lost) / mass } else { 1.0 }
     }
 
     /// Pulls a second of all sources together.
@@ -213,10 +218,11 @@ impl Planner {
     /// Computes all intervals anew.
     pub fn replan(&mut self) {
         (self.scale, self.outcome) = solve(&self.terms, self.policy, self.model, self.scale);
-        self.sums = Sums::default();
+        (self.sums, self.aims) = (Sums::default(), Aims::default());
         for term in &self.terms {
             let measured = measure(term, self.policy, self.model, self.scale);
             self.sums.add(term, measured, 1.0);
+            self.aims.add(term, self.policy, self.model, measured.0);
         }
         (self.off, _) = self.sums.off(self.policy);
         self.mass_max = self.sums.mass;
@@ -228,7 +234,7 @@ impl Planner {
         // Fewer pulls are what more staleness is.
         let off = if matches!(self.policy, Policy::Budget { .. }) { -off } else { off };
         match self.outcome {
-            Outcome::Met => false,
+            Outcome::Met | Outcome::Partly => false,
             Outcome::AllLongest => off < 0.0,
             Outcome::AllShortest => 0.0 < off,
         }
@@ -255,6 +261,8 @@ impl Planner {
         for (term, sign) in [(before, -1.0), (now, 1.0)] {
             let measured = measure(&term, self.policy, self.model, self.scale);
             self.sums.add(&term, measured, sign);
+            let count = if sign < 0.0 { Aims::remove } else { Aims::add };
+            count(&mut self.aims, &term, self.policy, self.model, measured.0);
         }
         self.changes += 1;
         self.mass_max = self.mass_max.max(self.sums.mass);

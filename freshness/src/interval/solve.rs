@@ -1,8 +1,9 @@
 //! The one equation behind every policy: at which multiplier a sum over all sources has its value.
 //!
-//! Minimizing Σ cᵢ/Iᵢ under a bound on the staleness Σ aᵢNᵢs(λᵢIᵢ/Nᵢ), with Lᵢ ≤ Iᵢ ≤ Uᵢ, the
-//! Karush–Kuhn–Tucker conditions leave one unknown, the multiplier μ of the bound: with straight lines
-//! Iᵢ = clip(√(2cᵢ/(μ aᵢ λᵢ)), Lᵢ, Uᵢ), with the Poisson curve its like. Written with `scale` = 1/√μ,
+//! Minimizing Σ cᵢ/Iᵢ under a bound on the staleness Σ aᵢkᵢNᵢs(λᵢIᵢ/Nᵢ), with Lᵢ ≤ Iᵢ ≤ Uᵢ, where kᵢ is the
+//! share that is still fresh when a pull ends, the Karush–Kuhn–Tucker conditions leave one unknown, the
+//! multiplier μ of the bound: with straight lines Iᵢ = clip(√(2cᵢ/(μ aᵢ kᵢ λᵢ)), Lᵢ, Uᵢ), with the
+//! Poisson curve its like. Written with `scale` = 1/√μ,
 //! every interval grows with it, so that the sum does, and a bracket that is halved finds it.
 //!
 //! On the Poisson curve a source is given up from some scale on, and just below it its interval grows
@@ -45,14 +46,14 @@ pub(super) struct Term {
     pace: f64,
     /// aN, what the source counts for.
     pub(super) mass: f64,
-    /// √(2c/(aλ)): the interval at scale 1, on a straight line.
+    /// √(2c/(akλ)): the interval at scale 1, on a straight line.
     reach: f64,
     pub(super) lower: f64,
     pub(super) upper: f64,
     /// N, at least 1; 0 of a source that is not there.
     elements: f32,
-    /// What of them is stale while pulls run, 0 to 1.
-    reserve_share: f32,
+    /// 1 − k, what of them is stale for the time that a pull takes, 0 to 1.
+    lost_share: f32,
 }
 
 /// How intervals follow from the one unknown.
@@ -104,7 +105,7 @@ pub(super) struct Scale {
 /// What is to have which value.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Goal {
-    /// Σ aN s, elements.
+    /// Σ akN s, elements.
     Staleness(f64),
     /// Σ 1/I, pulls a second.
     Pulls(f64),
@@ -129,11 +130,21 @@ impl Term {
         lower: f64::INFINITY,
         upper: f64::INFINITY,
         elements: 0.0,
-        reserve_share: 0.0,
+        lost_share: 0.0,
     };
 
     pub(super) fn is_none(&self) -> bool {
         self.elements <= 0.0
+    }
+
+    /// Whether it is never to be pulled, or not there at all.
+    pub(super) fn is_never(&self) -> bool {
+        self.lower.is_infinite()
+    }
+
+    /// Whether it never changes.
+    pub(super) fn is_still(&self) -> bool {
+        self.pace <= 0.0
     }
 
     /// `alike`: pulls count the same whatever they cost.
@@ -150,18 +161,21 @@ impl Term {
         let lower = interval_min.max(INTERVAL_LEAST_SECS);
         let pace = rate / elements;
         let longest = if 0.0 < pace { model.x_max() / pace } else { f64::INFINITY };
-        // As long as a pull takes, and no more than all.
-        let reserve = (pace * pull_secs).min(1.0);
+        let lost = match model {
+            Model::Poisson => -(-pace * pull_secs).exp_m1(),
+            Model::Printed | Model::Linear => (pace * pull_secs).min(1.0),
+        };
         #[expect(clippy::cast_possible_truncation, reason = "seven digits will do")]
-        let (few, reserve) = (elements as f32, reserve as f32);
+        let (few, lost_share) = (elements as f32, lost as f32);
+        let kept = 1.0 - f64::from(lost_share);
         Self {
             pace,
             mass: weight * elements,
-            reach: (2.0 * if alike { 1.0 } else { cost } / (weight * rate)).sqrt(),
+            reach: (2.0 * if alike { 1.0 } else { cost } / (weight * kept * rate)).sqrt(),
             lower,
             upper: upper.min(longest).max(lower),
             elements: few,
-            reserve_share: reserve,
+            lost_share,
         }
     }
 
@@ -170,9 +184,28 @@ impl Term {
         self.elements.into()
     }
 
-    /// Stale elements while pulls run, weighted.
-    pub(super) fn reserve(&self) -> f64 {
-        self.mass * f64::from(self.reserve_share)
+    /// k: what is still fresh when a pull ends, as a share.
+    fn kept(&self) -> f64 {
+        1.0 - f64::from(self.lost_share)
+    }
+
+    /// akN, of which the interval decides how much is fresh.
+    fn kept_mass(&self) -> f64 {
+        self.mass * self.kept()
+    }
+
+    /// Elements that are stale for the time that a pull takes, weighted.
+    pub(super) fn lost(&self) -> f64 {
+        self.mass * f64::from(self.lost_share)
+    }
+
+    /// Expected freshness of this source by itself.
+    pub(super) fn freshness(&self, model: Model, interval: f64) -> f64 {
+        let kept = self.kept();
+        if self.is_still() || kept <= 0.0 {
+            return kept;
+        }
+        kept * (1.0 - model.staleness(self.pace * interval))
     }
 
     /// The interval at `scale`, in seconds.
@@ -222,36 +255,36 @@ impl Term {
         }
         // e⁻ˣ is known from the marginal, and with it all else: no need to compute it again.
         let fall = (1.0 - marginal) / (1.0 + x);
+        let mass = self.kept_mass();
         Point {
             interval: x / self.pace,
             growth: line * line / (x * x * fall),
-            stale: Some((
-                self.mass * (x * x - marginal) / (x * (1.0 + x)),
-                self.mass * marginal / x,
-            )),
+            stale: Some((mass * (x * x - marginal) / (x * (1.0 + x)), mass * marginal / x)),
         }
     }
 
-    /// aN s at a point, in elements, and its derivative by the logarithm of the interval.
+    /// akN s at a point, in elements, and its derivative by the logarithm of the interval.
     fn staleness(&self, model: Model, point: &Point) -> (f64, f64) {
         // Nothing times an endless interval is nothing.
-        if self.pace <= 0.0 || self.mass <= 0.0 {
+        let mass = self.kept_mass();
+        if self.pace <= 0.0 || mass <= 0.0 {
             return (0.0, 0.0);
         }
         point.stale.unwrap_or_else(|| {
             let x = self.pace * point.interval;
             let slope = if 0.0 < point.growth { x * model.slope(x) } else { 0.0 };
-            (self.mass * model.staleness(x), self.mass * slope)
+            (mass * model.staleness(x), mass * slope)
         })
     }
 
-    /// Expected stale elements, weighted.
+    /// Elements that are expected to be stale between pulls, weighted.
     pub(super) fn stale(&self, model: Model, interval: f64) -> f64 {
         self.staleness(model, &Point::new(interval, 0.0)).0
     }
 
-    /// The interval at which `share` of this source's elements is stale by itself.
-    pub(super) fn interval_of_staleness(&self, model: Model, share: f64) -> f64 {
+    /// The interval at which this source is `theta` fresh by itself.
+    pub(super) fn interval_of_freshness(&self, model: Model, theta: f64) -> f64 {
+        let share = (1.0 - theta - f64::from(self.lost_share)) / self.kept();
         let free = model.x_of_staleness(share) / self.pace;
         // Nothing stale of a source that never changes, in no time: any interval will do.
         if free.is_nan() { self.upper } else { free.clamp(self.lower, self.upper) }
@@ -335,7 +368,7 @@ impl Goal {
         let (mut stale, mut pulls) = (0.0, 0.0);
         for term in terms.iter().filter(|it| it.reach.is_finite()) {
             let reach = if shape == Shape::Uniform { 1.0 } else { term.reach };
-            stale += term.mass * term.pace * reach / 2.0;
+            stale += term.kept_mass() * term.pace * reach / 2.0;
             pulls += reach.recip();
         }
         match self {

@@ -100,17 +100,112 @@ fn what_the_bounds_forbid_is_said() {
     check(&[found.pull_cost], &[208.333_333]);
 }
 
+/// What was asked for a time t ago is fresh with e^(−pt), and t runs from τ to τ + I; summed up.
+#[test]
+fn freshness_counts_the_time_that_pulls_take() {
+    for (pace, interval, pull_secs) in [
+        (0.1, 10.0, 5.0),
+        (0.05, 60.0, 20.0),
+        (1.0, 10.0, 5.0),
+        (1e-6, 1e4, 900.0),
+        (0.2, 3.0, 0.0),
+    ] {
+        let steps = 200_000;
+        let at = |step: i32| pull_secs + interval * (f64::from(step) + 0.5) / f64::from(steps);
+        let summed = (0..steps).map(|it| (-pace * at(it)).exp()).sum::<f64>();
+        let slow = Source { pull_secs, ..source(1e3 * pace, 1_000) };
+        let found = slow.freshness_at(interval, Model::Poisson);
+        assert!((found - summed / f64::from(steps)).abs() < 1e-6, "{found} at {pace} {interval}");
+        let fixed = plan(&[slow], Policy::Fixed { interval }, Model::Poisson);
+        check(&[fixed.freshness], &[found]);
+    }
+    let slow = Source { pull_secs: 5.0, ..source(100.0, 1_000) };
+    for (interval, model, expected) in [
+        (10.0, Model::Linear, 0.5 * 0.5),
+        (f64::INFINITY, Model::Linear, 0.0),
+        (f64::NAN, Model::Poisson, 0.0),
+        (-1.0, Model::Poisson, (-0.5_f64).exp()),
+    ] {
+        assert!((slow.freshness_at(interval, model) - expected).abs() < 1e-6, "{interval}");
+    }
+    let still = Source { pull_secs: 1e9, ..source(0.0, 9) };
+    check(&[still.freshness_at(f64::INFINITY, Model::Poisson)], &[1.0]);
+}
+
 #[test]
 fn what_changes_while_pulls_run_is_put_by() {
-    // Of 20 elements that may be stale, 5 are while a pull runs: 30 seconds instead of 40.
+    // Of 200 elements, 5 are stale when a pull ends, and 15 of the 195 others may be on average.
     let slow = Source { pull_secs: 5.0, ..source(1.0, 200) };
     let found = optimal(&[slow], 0.9);
-    check(&found.intervals, &[30.0]);
+    check(&found.intervals, &[2.0 * 200.0 * 15.0 / 195.0]);
     check(&[found.freshness], &[0.9]);
-    // Half of them at most.
-    let found = optimal(&[Source { pull_secs: 50.0, ..slow }], 0.9);
-    check(&found.intervals, &[20.0]);
-    check(&[found.freshness], &[0.7]);
+    // With 50 of them θ is out of reach, on every model, and by every policy that has one.
+    let slow = Source { pull_secs: 50.0, ..slow };
+    for (model, best) in [(Model::Linear, 0.75), (Model::Poisson, (-0.25_f64).exp())] {
+        for policy in [
+            Policy::Optimal { theta: 0.9 },
+            Policy::Uniform { theta: 0.9 },
+            Policy::Individual { theta: 0.9 },
+        ] {
+            let found = plan(&[slow], policy, model);
+            assert_eq!(found.outcome, Outcome::AllShortest, "{policy:?}");
+            check(&[found.freshness], &[best]);
+            let mut planner = Planner::new(policy, model);
+            let slots = planner.extend([slow]);
+            assert_eq!((planner.outcome(), planner.interval(slots[0])), (found.outcome, 1e-9));
+            check(&[planner.freshness()], &[best]);
+        }
+        for policy in [Policy::Optimal { theta: 0.7 }, Policy::Individual { theta: 0.7 }] {
+            let found = plan(&[slow], policy, model);
+            assert_eq!(found.outcome, Outcome::Met, "{policy:?}");
+            check(&[found.freshness, slow.freshness_at(found.intervals[0], model)], &[0.7, 0.7]);
+        }
+    }
+    // Of one whose pulls take for ever nothing is ever fresh, and none is worth it.
+    let endless = Source { pull_secs: 1e9, ..source(10.0, 10) };
+    let found = plan(&[endless, source(1.0, 90)], Policy::Budget { pulls: 1.0 }, Model::Poisson);
+    check(&found.intervals, &[f64::INFINITY, 1.0]);
+}
+
+/// With an aim for each there are three ways to miss it: all to one side, all to the other, or some.
+#[test]
+fn aims_for_each_are_met_or_named() {
+    let one =
+        |rate, low, high| Source::new(rate, 100, Bounds { interval_min: low, interval_max: high });
+    let (fits, short, long) = (one(1.0, 1.0, 99.0), one(1.0, 1.0, 2.0), one(1.0, 50.0, 99.0));
+    let never = one(1.0, f64::INFINITY, f64::INFINITY);
+    let aims = [Policy::Individual { theta: 0.9 }, Policy::Fixed { interval: 21.0 }];
+    for policy in aims {
+        for (sources, expected) in [
+            (vec![], Outcome::Met),
+            (vec![fits, fits], Outcome::Met),
+            (vec![short, short, never], Outcome::AllLongest),
+            (vec![long], Outcome::AllShortest),
+            (vec![fits, short], Outcome::Partly),
+            (vec![fits, long], Outcome::Partly),
+            (vec![short, long], Outcome::Partly),
+        ] {
+            let found = plan(&sources, policy, Model::Poisson);
+            assert_eq!(found.outcome, expected, "{policy:?} {sources:?}");
+            // And the same when they come, change and go one by one.
+            let mut planner = Planner::new(policy, Model::Poisson);
+            let [(first, _), (second, _)] = [fits, long].map(|it| planner.insert(&it));
+            for source in &sources {
+                let (slot, _) = planner.insert(&short);
+                let _ = planner.update(slot, source);
+            }
+            let _ = (planner.remove(first), planner.remove(second));
+            assert_eq!(planner.outcome(), expected, "{policy:?} {sources:?}");
+        }
+    }
+    // What never changes is as fresh as can be, but is pulled more often than was asked for.
+    let still = one(0.0, 1.0, 2.0);
+    for (policy, expected) in aims.into_iter().zip([Outcome::Met, Outcome::Partly]) {
+        assert_eq!(plan(&[fits, still], policy, Model::Poisson).outcome, expected);
+    }
+    // On straight lines no source is left alone for longer than its elements take to change.
+    let aged = plan(&[source(1.0, 9)], Policy::Individual { theta: 0.4 }, Model::Linear);
+    assert_eq!(aged.outcome, Outcome::AllLongest);
 }
 
 #[test]
@@ -250,6 +345,20 @@ fn what_cannot_be_met_is_not_solved_again_with_every_pull() {
         let _ = planner.update(*slot, &slower);
     }
     assert_eq!(planner.outcome(), Outcome::Met);
+}
+
+/// Times of pulls scatter, and next to no room is left for what is stale between them.
+#[test]
+fn slow_pulls_do_not_have_all_solved_again_each_time() {
+    let slow = |pull_secs| Source { pull_secs, ..source(1.0, 1_000) };
+    let mut planner = Planner::new(Policy::Optimal { theta: 0.9 }, Model::Poisson);
+    // ln(1 / 0.9) of 1,000 seconds leave nothing.
+    let slots = planner.extend(vec![slow(105.3); 1_000]);
+    assert_eq!(planner.outcome(), Outcome::Met);
+    let times = [105.4, 105.1, 105.3];
+    let updates = slots.iter().zip(times.into_iter().cycle());
+    let all = updates.filter(|(slot, secs)| planner.update(**slot, &slow(*secs)) == Replanned::All);
+    assert!(all.count() <= 5);
 }
 
 pub(super) const POLICIES: [Policy; 6] = [

@@ -120,13 +120,3 @@ fn the_time_behind_an_estimate_is_that_of_a_plain_count() {
 fn a_state_is_small() {
     assert!(size_of::<State>() <= 64, "{}", size_of::<State>());
 }
-
-#[test]
-fn a_new_source_is_taken_to_be_like_the_others() {
-    let known = [Workload { rate: 1.0, elements: 50 }, Workload { rate: 3.0, elements: 50 }];
-    assert!((prior(&known, 200) - 8.0).abs() < 1e-12);
-    assert!((prior(&[], 864_000) - 1.0).abs() < 1e-12);
-    assert!(prior(&[], 0) > 0.0);
-    let endless = Workload { rate: f64::INFINITY, elements: 1 };
-    assert!((prior(&[endless], 864_000) - 1.0).abs() < 1e-12);
-}

@@ -1,18 +1,34 @@
 //! No more pulls a minute than there may be, whatever else is wrong.
 //!
+//! A tenth of them may come at once; the others follow evenly, so that a schedule that asks for more than
+//! there may be is late by seconds, and not pulled in bursts with most of a minute in between.
+//!
+//! Differences from a window that slides: what is remembered is one number, the time by which those that
+//! went through would have gone evenly (the generic cell rate algorithm, ITU-T I.371 Annex A).
+//!
 //! Sans-I/O.
-
-use std::collections::VecDeque;
 
 /// What "a minute" is, in milliseconds.
 const MINUTE_MS: u64 = 60_000;
 
+/// Of those of a minute, the part that may come at once.
+const BURST_SHARE: u64 = 10;
+
+/// Microseconds of a millisecond: pulls may be less than a millisecond apart.
+const MS_MICROS: u64 = 1_000;
+
 /// Lets so many through in any minute, and no more.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Cap {
-    /// When those of the last minute went through, oldest first; at most as many as could.
-    times_ms: VecDeque<u64>,
-    most: usize,
+    most: u64,
+    /// When the last went through, microseconds.
+    last_micros: u64,
+    /// When the next would be due if all came evenly, microseconds.
+    even_micros: u64,
+    /// How far they are apart then.
+    apart_micros: u64,
+    /// How much earlier than that one may come.
+    early_micros: u64,
 }
 
 impl Cap {
@@ -23,36 +39,49 @@ impl Cap {
         cap
     }
 
+    /// From now on so many. Where that is fewer, those of the last minute may have been too many already:
+    /// the next waits until they are past.
     pub(super) fn set(&mut self, most: u32) {
-        self.most = most.max(1) as usize;
+        let most = u64::from(most.max(1));
+        let fewer = most < self.most;
+        self.most = most;
+        let burst = (most / BURST_SHARE).max(1);
+        // Of any minute, the first `burst` at once, and the others one after the other.
+        let rest = most - burst + 1;
+        self.apart_micros = (MINUTE_MS * MS_MICROS).div_ceil(rest);
+        self.early_micros = (burst - 1) * self.apart_micros;
+        if fewer && 0 < self.even_micros {
+            let past_micros = self.last_micros.saturating_add(MINUTE_MS * MS_MICROS);
+            let even_micros = past_micros.saturating_add(self.early_micros);
+            self.even_micros = self.even_micros.max(even_micros);
+        }
     }
 
     /// When the next may go through.
     pub(super) fn next_ms(&self) -> u64 {
-        let first = self.times_ms.len().checked_sub(self.most).and_then(|it| self.times_ms.get(it));
-        first.map_or(0, |it| it.saturating_add(MINUTE_MS))
+        self.even_micros.saturating_sub(self.early_micros).div_ceil(MS_MICROS)
     }
 
     /// Takes in that one goes through.
     pub(super) fn pass(&mut self, now_ms: u64) {
-        while self.times_ms.front().is_some_and(|it| it.saturating_add(MINUTE_MS) <= now_ms) {
-            self.times_ms.pop_front();
-        }
-        self.times_ms.push_back(now_ms);
+        let now_micros = now_ms.saturating_mul(MS_MICROS);
+        self.even_micros = self.even_micros.max(now_micros).saturating_add(self.apart_micros);
+        self.last_micros = now_micros;
     }
 
     /// Takes in that the clock was set.
     pub(super) fn handle_jump(&mut self, moved: impl Fn(u64) -> u64) {
-        for time in &mut self.times_ms {
-            *time = moved(*time);
+        for micros in [&mut self.even_micros, &mut self.last_micros] {
+            *micros = moved(micros.div_ceil(MS_MICROS)).saturating_mul(MS_MICROS);
         }
     }
 
     /// Takes in that the clock was set back to `now_ms`: what was later is now.
     pub(super) fn handle_past(&mut self, now_ms: u64) {
-        for time in &mut self.times_ms {
-            *time = (*time).min(now_ms);
-        }
+        let now_micros = now_ms.saturating_mul(MS_MICROS);
+        let ahead_micros = self.even_micros.saturating_sub(self.last_micros);
+        self.last_micros = self.last_micros.min(now_micros);
+        self.even_micros = self.even_micros.min(now_micros.saturating_add(ahead_micros));
     }
 }
 
@@ -60,26 +89,51 @@ impl Cap {
 mod tests {
     use super::*;
 
-    #[test]
-    fn no_minute_sees_more() {
-        let mut cap = Cap::new(3);
-        let mut times: Vec<u64> = Vec::new();
-        for now in (0..600_000).step_by(700) {
-            if cap.next_ms() <= now {
-                cap.pass(now);
-                times.push(now);
-            }
+    /// When pulls that all want to go at once go through, for ten minutes.
+    fn pass_all(cap: &mut Cap) -> Vec<u64> {
+        let mut times = Vec::new();
+        while cap.next_ms() < 10 * MINUTE_MS {
+            let now_ms = cap.next_ms().max(times.last().copied().unwrap_or(0));
+            cap.pass(now_ms);
+            times.push(now_ms);
         }
-        assert!(times.windows(4).all(|it| MINUTE_MS <= it[3] - it[0]), "{times:?}");
-        assert!(27 <= times.len(), "and no less: {}", times.len());
-        cap.handle_past(5);
-        assert_eq!(cap.next_ms(), 5 + MINUTE_MS);
+        times
+    }
+
+    #[test]
+    fn no_minute_sees_more_and_few_see_less() {
+        for most in [1, 2, 3, 7, 60, 600, 100_000] {
+            let times = pass_all(&mut Cap::new(most));
+            let most = most as usize;
+            for (n, time) in times.iter().enumerate() {
+                let within = times[n..].partition_point(|it| *it < time + MINUTE_MS);
+                assert!(within <= most, "{within} of {most} in the minute from {time}");
+            }
+            let least = 9 * 10 * most / 10;
+            assert!(least <= times.len(), "{} in ten minutes at {most}", times.len());
+        }
+    }
+
+    #[test]
+    fn what_comes_late_comes_evenly() {
+        let times = pass_all(&mut Cap::new(60));
+        assert_eq!(times[..7], [0, 0, 0, 0, 0, 0, 1_091]);
+        let gaps: Vec<u64> = times.windows(2).skip(6).map(|it| it[1] - it[0]).collect();
+        assert!(gaps.iter().all(|it| (1_090..=1_091).contains(it)), "{gaps:?}");
+    }
+
+    #[test]
+    fn a_clock_that_is_set_opens_no_gate() {
+        let mut cap = Cap::new(3);
+        for _ in 0..3 {
+            cap.pass(cap.next_ms());
+        }
+        let next_ms = cap.next_ms();
         cap.handle_jump(|at| at + 1_000);
-        assert_eq!(cap.next_ms(), 1_005 + MINUTE_MS, "a minute is as long as before");
+        assert_eq!(cap.next_ms(), next_ms + 1_000, "a minute is as long as before");
+        cap.handle_past(5);
+        assert!((5..=5 + MINUTE_MS).contains(&cap.next_ms()), "{}", cap.next_ms());
         cap.set(1);
-        cap.pass(9_000);
-        assert_eq!(cap.next_ms(), 9_000 + MINUTE_MS);
-        cap.set(4);
-        assert_eq!(cap.next_ms(), 1_005 + MINUTE_MS, "those before count after all");
+        assert!(5 < cap.next_ms(), "those before count after all");
     }
 }

@@ -26,6 +26,10 @@ pub const PULL_COST_SECS: f64 = 1.0;
 /// Longest time that a pull is believed to take, seconds (a day).
 const TOOK_SECS_MAX: f64 = 86_400.0;
 
+/// Most changes that a pull is believed to bring: more count as so many, and what is stored above it is no
+/// number of changes.
+const CHANGES_MAX: f64 = 1e6;
+
 /// About how many pulls the line remembers.
 const PULLS_MAX: f64 = 1_000.0;
 
@@ -64,9 +68,10 @@ impl Line {
 
     /// Takes in what was known of a source before a restart: its means, and the overhead that was found.
     pub(super) fn handle_known(&mut self, took: Took, overhead_secs: f64) {
+        let Some(changes) = took.changes() else { return };
         let secs = f64::from(took.secs) - overhead_secs;
         if 0.0 < secs && secs <= TOOK_SECS_MAX {
-            self.handle(f64::from(took.changes), secs);
+            self.handle(changes, secs);
         }
     }
 
@@ -91,15 +96,15 @@ pub(super) struct Took {
 }
 
 impl Took {
-    /// From stored numbers, which may be any.
+    /// From stored numbers, which may be any: changes that no pull brings are not known.
     pub(super) fn new(secs: f64, changes: Option<f64>) -> Self {
-        let changes = changes.filter(|it| 0.0 <= *it).map_or(-1.0, narrowed);
+        let changes = changes.filter(|it| (0.0..=CHANGES_MAX).contains(it)).map_or(-1.0, narrowed);
         Self { secs: narrowed(held(secs)), changes }
     }
 
     /// Takes in a pull.
     pub(super) fn handle(&mut self, secs: f64, changes: u64, gain: f64, line: &mut Line) {
-        let (secs, changes) = (held(secs), changes as f64);
+        let (secs, changes) = (held(secs), (changes as f64).min(CHANGES_MAX));
         let Some(mean) = self.changes() else {
             *self = Self::new(secs, Some(changes));
             return;
@@ -167,6 +172,21 @@ mod tests {
     fn pulls_that_are_few_or_alike_leave_the_time_where_it_is() {
         check(&[(5, 50); 100], 0.1, 0.0, (1.0, 5.5));
         check(&[(5, 50), (6, 60)], 0.1, 0.0, (1.025, 5.75));
+    }
+
+    /// Of a line that was learned, nothing is lost to notes that cannot be, or that hold no changes.
+    #[test]
+    fn notes_that_say_nothing_leave_the_line_alone() {
+        let mut line = Line::default();
+        for changes in 1..100_u32 {
+            line.handle_known(Took::new(0.3 * f64::from(changes), Some(changes.into())), 0.0);
+        }
+        let before = line.secs_a_change();
+        assert!((before - 0.3).abs() < 1e-6, "{before}");
+        for changes in [None, Some(-5.0), Some(1e300), Some(f64::INFINITY), Some(f64::NAN)] {
+            line.handle_known(Took::new(60.0, changes), 0.5);
+        }
+        assert!((line.secs_a_change() - before).abs() < 1e-12, "{}", line.secs_a_change());
     }
 
     #[test]

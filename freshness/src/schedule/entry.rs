@@ -12,8 +12,8 @@ use super::cost::Line;
 use super::flags::{Flag, Flags};
 use super::learned::{Known, Learned};
 use super::{
-    FOLLOW_IDLE_MS, FOLLOW_PAUSE_MS, Firsts, Found, Pace, RETRY_AFTER_MAX_MS, Rules,
-    SYNDICATION_PAUSE_SECS, Settings, SourceId, Window, back_off, millis, narrowed, seconds,
+    FOLLOW_IDLE_MS, FOLLOW_PAUSE_MS, FOLLOW_STREAM_MS, Firsts, Found, Pace, RETRY_AFTER_MAX_MS,
+    Rules, SYNDICATION_PAUSE_SECS, Settings, SourceId, Window, back_off, millis, narrowed, seconds,
 };
 use crate::interval::{Bounds, Slot, Source, Workload};
 use crate::metrics::Span;
@@ -24,6 +24,16 @@ use crate::study::expect::{interval_of_pulls, interval_until, within};
 /// and rounding must not make a scheduled pull wait for the next.
 const POOL_SHARE: f64 = 0.9;
 
+/// Most times that a pause or an interval is doubled: a million times the first.
+const DOUBLINGS_MAX: u8 = 20;
+
+/// Interval of a source that brings everything again and again, doubled each time, where its shortest is
+/// shorter, seconds.
+const FULL_SECS_MIN: f64 = 1.0;
+
+/// What is not to be pulled by the policy.
+const NEVER: Bounds = Bounds { interval_min: f64::INFINITY, interval_max: f64::INFINITY };
+
 /// Lowest rate that the policy sees, changes a second (about one in 30 years).
 const RATE_MIN: f64 = 1e-9;
 
@@ -31,7 +41,8 @@ const RATE_MIN: f64 = 1e-9;
 pub(super) struct Entry {
     pub(super) learned: Learned,
     /// What the source waits for, unless it is its interval: when it was added, before the first pull;
-    /// the next try, after a failure; the end of the pause between two long polls.
+    /// the next try, after a failure; the end of the pause between two long polls. While it is being pulled:
+    /// when that began.
     wait_ms: u64,
     pace: Pace,
     /// Shortest and longest interval, seconds.
@@ -41,7 +52,9 @@ pub(super) struct Entry {
     /// In the planner, once there is a rate.
     pub(super) slot: Option<Slot>,
     back_off_ms: u32,
-    failures: u8,
+    /// How many pulls in a row ended as the last one did: failed; or else, of a followed source, were long
+    /// polls that brought something soon; of others, brought everything.
+    streak: u8,
     flags: Flags,
     window: Option<Window>,
 }
@@ -57,7 +70,7 @@ impl Entry {
             weight: 0.0,
             slot: None,
             back_off_ms: 0,
-            failures: 0,
+            streak: 0,
             flags: Flags::default(),
             window: None,
         };
@@ -71,6 +84,10 @@ impl Entry {
         self.interval_max = narrowed(bounds.interval_max);
         self.weight = narrowed(weight);
         (self.window, self.pace) = (window, pace);
+        if follow != self.is_followed() && !self.flags.has(Flag::Failed) {
+            // Of the one kind it says nothing about the other.
+            self.streak = 0;
+        }
         self.flags.set(Flag::Follow, follow);
     }
 
@@ -93,7 +110,12 @@ impl Entry {
     }
 
     pub(super) fn failures(&self) -> u32 {
-        self.failures.into()
+        if self.flags.has(Flag::Failed) { self.streak.into() } else { 0 }
+    }
+
+    /// What else there was in a row.
+    fn successes(&self) -> u8 {
+        if self.flags.has(Flag::Failed) { 0 } else { self.streak }
     }
 
     pub(super) fn back_off_ms(&self) -> u64 {
@@ -101,12 +123,19 @@ impl Entry {
     }
 
     /// A pull begins; true when it is a long poll.
-    pub(super) fn begin(&mut self) -> bool {
+    pub(super) fn begin(&mut self, now_ms: u64) -> bool {
         let asked = self.flags.has(Flag::Asked);
-        for (flag, on) in [(Flag::Pulling, true), (Flag::Untimed, false), (Flag::Asked, false)] {
+        let waits = self.is_followed() && self.learned.last_ms().is_some() && !asked;
+        for (flag, on) in [
+            (Flag::Pulling, true),
+            (Flag::Untimed, false),
+            (Flag::Asked, false),
+            (Flag::Waiting, waits),
+        ] {
             self.flags.set(flag, on);
         }
-        self.is_followed() && self.learned.last_ms().is_some() && !asked
+        self.wait_ms = now_ms;
+        waits
     }
 
     /// Somebody asks for a pull.
@@ -128,9 +157,13 @@ impl Entry {
         now_ms: u64,
     ) {
         self.flags.set(Flag::Pulling, false);
-        self.failures = self.failures.saturating_add(1);
+        let failures = self.failures().saturating_add(1);
+        self.flags.set(Flag::Failed, true);
+        self.streak = u8::try_from(failures).unwrap_or(u8::MAX);
+        let reached = self.learned.last_ms().is_some();
+        let least_ms = if reached { millis(self.shortest()) } else { 0 };
         let asked = retry_after.map_or(0, |it| u64::try_from(it.as_millis()).unwrap_or(u64::MAX));
-        let own = back_off::wait_ms(id, self.failures(), now_ms);
+        let own = back_off::wait_ms(id, failures, least_ms, now_ms);
         let wait_ms = own.max(asked.min(RETRY_AFTER_MAX_MS));
         self.back_off_ms = u32::try_from(wait_ms).unwrap_or(u32::MAX);
         self.wait_ms = now_ms.saturating_add(self.back_off_ms());
@@ -145,10 +178,42 @@ impl Entry {
         now_ms: u64,
     ) {
         self.learn(found, settings, line, now_ms);
+        self.streak = match self.is_one_more(found, now_ms) {
+            Some(true) => self.successes().saturating_add(1),
+            Some(false) => 0,
+            None => self.successes(),
+        };
+        (self.back_off_ms, self.streak) = (0, self.streak.min(DOUBLINGS_MAX));
         self.flags.set(Flag::Pulling, false);
-        (self.failures, self.back_off_ms) = (0, 0);
-        let pause_ms = if found.early { FOLLOW_IDLE_MS } else { FOLLOW_PAUSE_MS };
-        self.wait_ms = now_ms.saturating_add(pause_ms);
+        self.flags.set(Flag::Failed, false);
+        let least_ms = if found.early { FOLLOW_IDLE_MS } else { 0 };
+        self.wait_ms = now_ms.saturating_add(self.pause_ms().max(least_ms));
+    }
+
+    /// Whether the pull is one more that brought everything, or brought something soon, or ends the row;
+    /// `None` when it says nothing.
+    fn is_one_more(&self, found: Found, now_ms: u64) -> Option<bool> {
+        if !self.is_followed() {
+            return Some(found.full);
+        }
+        if found.early || !self.flags.has(Flag::Waiting) {
+            return None;
+        }
+        let held_ms = found.as_of_ms.min(now_ms).saturating_sub(self.wait_ms);
+        let soon = held_ms < self.pause_ms().max(FOLLOW_STREAM_MS);
+        Some(soon && (found.full || 0 < found.changes))
+    }
+
+    /// The pause between two long polls. It grows while changes come in a stream, to the shortest interval;
+    /// after a quiet time it is short again, and what comes first then is heard of at once.
+    fn pause_ms(&self) -> u64 {
+        let longest_ms = millis(self.shortest()).max(FOLLOW_PAUSE_MS);
+        (FOLLOW_PAUSE_MS << self.successes().min(DOUBLINGS_MAX)).min(longest_ms)
+    }
+
+    /// The shortest interval, seconds.
+    fn shortest(&self) -> f64 {
+        self.bounds().settled().interval_min
     }
 
     /// The wall clock was set.
@@ -170,8 +235,8 @@ impl Entry {
 
     /// Until when the source waits. A clock that was set back must not put it off by as much.
     fn wait_until(&self, now_ms: u64) -> u64 {
-        let longest_ms = match self.failures {
-            0 if self.learned.last_ms().is_some() => FOLLOW_IDLE_MS,
+        let longest_ms = match self.failures() {
+            0 if self.learned.last_ms().is_some() => self.pause_ms().max(FOLLOW_IDLE_MS),
             0 => 0,
             _ => self.back_off_ms(),
         };
@@ -190,7 +255,7 @@ impl Entry {
             return Some(last_ms.unwrap_or(self.wait_ms).min(now_ms));
         }
         let at = match (last_ms, interval_secs) {
-            (Some(last_ms), Some(interval)) if self.failures == 0 && !self.is_followed() => {
+            (Some(last_ms), Some(interval)) if self.failures() == 0 && !self.is_followed() => {
                 last_ms.min(now_ms).saturating_add(millis(interval))
             }
             _ => self.wait_until(now_ms),
@@ -204,17 +269,19 @@ impl Entry {
     }
 
     /// The interval from the last pull to the next, in seconds, where `planned` is the policy's; `None`
-    /// before the first pull.
+    /// before the first pull, and of a followed source.
     pub(super) fn interval(&self, planned: impl FnOnce(Slot) -> f64) -> Option<f64> {
-        let last_ms = self.learned.last_ms()?;
-        let shortest = self.bounds().settled().interval_min;
+        let last_ms = self.learned.last_ms().filter(|_| !self.is_followed())?;
+        let shortest = self.shortest();
         let watched_secs = self.learned.watched_secs.max(shortest);
         Some(match self.pace {
             Pace::Planned => match self.slot {
-                Some(slot) => planned(slot).min(watched_secs),
-                None => shortest,
+                Some(slot) => planned(slot).min(watched_secs).max(self.full_secs()),
+                None => shortest.max(self.full_secs()),
             },
-            Pace::BestEstimation => self.expected_interval().min(watched_secs),
+            Pace::BestEstimation => {
+                self.expected_interval().min(watched_secs).max(self.full_secs())
+            }
             Pace::Syndication(announced) => {
                 let last_secs = i64::try_from(last_ms / 1_000).unwrap_or(i64::MAX);
                 let next_secs = announced.next_update(last_secs);
@@ -224,10 +291,23 @@ impl Entry {
         })
     }
 
+    /// The least interval, in seconds, after pulls that brought everything: such a source is asked for all
+    /// it has each time, and nothing is learned of it.
+    fn full_secs(&self) -> f64 {
+        let Bounds { interval_min, interval_max } = self.bounds().settled();
+        match self.successes().min(DOUBLINGS_MAX) {
+            0 | 1 => 0.0,
+            fulls => {
+                let doubled = interval_min.max(FULL_SECS_MIN) * 2.0_f64.powi(i32::from(fulls) - 1);
+                doubled.min(interval_max)
+            }
+        }
+    }
+
     /// The mean update interval, as far as it is learned, within the bounds, in seconds.
     fn expected_interval(&self) -> f64 {
-        let Learned { watched_secs, pulls, pulls_changed, .. } = self.learned;
-        let learned = interval_of_pulls(watched_secs, pulls.into(), pulls_changed.into());
+        let (secs, pulls, changed) = self.learned.counted();
+        let learned = interval_of_pulls(secs, pulls, changed);
         within(learned.unwrap_or(f64::INFINITY), self.bounds())
     }
 
@@ -246,7 +326,8 @@ impl Entry {
         self.estimator(settings).estimate()
     }
 
-    /// The source as the policy weighs it, once there is a rate.
+    /// The source as the policy weighs it, once there is a rate. One that is followed is fresh at once,
+    /// whatever it does, and is not pulled by the policy.
     pub(super) fn source(&self, settings: Settings, line: &Line) -> Option<Source> {
         self.source_at(self.pace, settings, line)
     }
@@ -255,12 +336,14 @@ impl Entry {
     pub(super) fn source_at(&self, pace: Pace, settings: Settings, line: &Line) -> Option<Source> {
         let rate = self.estimate(settings)?.careful().max(RATE_MIN);
         let elements = self.learned.elements().unwrap_or_default().max(1);
+        let (rate, bounds) =
+            if self.is_followed() { (0.0, NEVER) } else { (rate, self.choice(pace)) };
         Some(Source {
             workload: Workload { rate, elements },
             pull_cost: self.learned.took.pull_cost(line),
             pull_secs: self.learned.took.secs(),
             weight: self.weight.into(),
-            bounds: self.choice(pace),
+            bounds,
         })
     }
 
@@ -316,7 +399,7 @@ impl Entry {
         let rules = rate::Rules {
             method: settings.method,
             gain: Gain::Settling(settings.gain),
-            sample_secs_min: self.bounds().settled().interval_min * POOL_SHARE,
+            sample_secs_min: self.shortest() * POOL_SHARE,
         };
         Estimator::with_rules(rules, self.learned.state())
     }

@@ -17,6 +17,10 @@ pub(super) enum Flag {
     Untimed = 4,
     /// Somebody asked for a pull.
     Asked = 8,
+    /// It is asked to hold its answer.
+    Waiting = 16,
+    /// The last pull failed.
+    Failed = 32,
 }
 
 impl Flags {

@@ -29,13 +29,22 @@ pub struct Known {
     took_changes: Option<f64>,
     /// How much of `took_secs` is no change's.
     overhead_secs: f64,
-    /// Pulls in the time watched.
+    /// Pulls that were counted.
     pulls: u32,
     /// Of those, pulls that brought something.
     pulls_changed: u32,
+    /// The time between them, in all, seconds; without, it is all the time watched.
+    counted_secs: Option<f64>,
 }
 
 impl Known {
+    /// What is left of it when the source has been read further since: all but when that was. The next
+    /// pull starts the clock, and is no sample.
+    #[must_use]
+    pub fn read_further(self) -> Self {
+        Self { last_ms: None, ..self }
+    }
+
     /// How much of the time that pulls take is no change's, seconds; any number.
     pub(super) fn overhead_secs(&self) -> f64 {
         self.overhead_secs
@@ -62,9 +71,15 @@ pub(super) struct Learned {
     pending_exposure_share: f32,
     pub(super) measured: Measured,
     pub(super) took: Took,
-    pub(super) pulls: u32,
-    pub(super) pulls_changed: u32,
+    /// Pulls that are counted, and those of them that brought something.
+    pulls: u16,
+    pulls_changed: u16,
+    /// Mean time before each of them.
+    gap_secs: f32,
 }
+
+/// Most pulls that are counted: of more, each second one is forgotten.
+const PULLS_MAX: u16 = u16::MAX;
 
 /// The end of time, at which nothing is pulled.
 const NEVER: u64 = u64::MAX;
@@ -75,14 +90,22 @@ impl Learned {
     /// From stored numbers, which may be any.
     pub(super) fn new(known: &Known) -> Self {
         let watched_secs = known.watched_secs;
+        let watched_secs = if watched_secs.is_finite() { watched_secs.max(0.0) } else { 0.0 };
+        // Notes of before count no pulls, or all in the time watched.
+        let counted_secs = known.counted_secs.unwrap_or(watched_secs).max(0.0).min(watched_secs);
+        let of = known.pulls.max(PULLS_MAX.into());
+        let few = |it: u32| u64::from(it) * u64::from(PULLS_MAX) / u64::from(of);
+        let [pulls, pulls_changed] = [known.pulls, known.pulls_changed.min(known.pulls)]
+            .map(|it| u16::try_from(few(it)).unwrap_or(PULLS_MAX));
         let mut learned = Self {
-            watched_secs: if watched_secs.is_finite() { watched_secs.max(0.0) } else { 0.0 },
+            watched_secs,
             last_ms: known.last_ms.map_or(NEVER, |it| it.min(NEVER - 1)),
             elements: known.elements.map_or(UNKNOWN, |it| it.min(UNKNOWN - 1)),
             measured: known.measured.checked(),
             took: Took::new(known.took_secs, known.took_changes),
-            pulls: known.pulls,
-            pulls_changed: known.pulls_changed.min(known.pulls),
+            pulls,
+            pulls_changed,
+            gap_secs: narrowed(counted_secs / f64::from(known.pulls.max(1))),
             pending_secs: 0.0,
             rate: -1.0,
             sure_secs: 0.0,
@@ -106,8 +129,9 @@ impl Learned {
             took_secs: self.took.secs(),
             took_changes: self.took.changes(),
             overhead_secs: self.took.overhead_secs(line),
-            pulls: self.pulls,
-            pulls_changed: self.pulls_changed,
+            pulls: self.pulls.into(),
+            pulls_changed: self.pulls_changed.into(),
+            counted_secs: Some(self.counted().0),
         }
     }
 
@@ -132,10 +156,20 @@ impl Learned {
     /// Counts a pull.
     pub(super) fn count(&mut self, secs: f64, changes: u64) {
         self.watched_secs += secs;
-        if self.pulls < u32::MAX {
-            self.pulls += 1;
-            self.pulls_changed += u32::from(0 < changes);
+        if self.pulls == PULLS_MAX {
+            (self.pulls, self.pulls_changed) = (self.pulls / 2, self.pulls_changed / 2);
         }
+        self.pulls += 1;
+        self.pulls_changed += u16::from(0 < changes);
+        let gap_secs = f64::from(self.gap_secs);
+        self.gap_secs = narrowed(gap_secs + (secs - gap_secs) / f64::from(self.pulls));
+    }
+
+    /// The time over which pulls were counted, seconds, how many they were, and how many of them brought
+    /// something.
+    pub(super) fn counted(&self) -> (f64, u64, u64) {
+        let secs = f64::from(self.gap_secs) * f64::from(self.pulls);
+        (secs, self.pulls.into(), self.pulls_changed.into())
     }
 
     /// The estimate of the rate. The clock of the first pull is `last_ms`: no pull is the first to it.
@@ -185,18 +219,34 @@ mod tests {
             r#"{{"rate":{rate},"watched_secs":9,"elements":7,"last_ms":6,"measured":{measured},
             "took_secs":0.5}}"#
         );
-        check(&before, &before.replace("0.5}", r#"0.5,"overhead_secs":0.5}"#));
+        // What was watched while no pull was counted is not divided by those that are.
+        check(&before, &before.replace("0.5}", r#"0.5,"overhead_secs":0.5,"counted_secs":0}"#));
         check(
             "{}",
             r#"{"rate":{"rate":null,"sure_secs":0,"memory_secs":0,"pending_updates":0,
-            "pending_secs":0,"pending_exposure_secs":0,"pulls":1,"dispersion":0}}"#,
+            "pending_secs":0,"pending_exposure_secs":0,"pulls":1,"dispersion":0},"counted_secs":0}"#,
         );
         check(
             &before
                 .replace(r#""watched_secs":9"#, r#""watched_secs":-9,"pulls":2,"pulls_changed":5"#),
             &before
                 .replace(r#""watched_secs":9"#, r#""watched_secs":0,"pulls":2,"pulls_changed":2"#)
-                .replace("0.5}", r#"0.5,"overhead_secs":0.5}"#),
+                .replace("0.5}", r#"0.5,"overhead_secs":0.5,"counted_secs":0}"#),
+        );
+        // Notes that count all in the time watched, and more pulls than are counted.
+        check(
+            &before.replace("0.5}", r#"0.5,"pulls":3,"pulls_changed":1}"#),
+            &before.replace(
+                "0.5}",
+                r#"0.5,"overhead_secs":0.5,"pulls":3,"pulls_changed":1,"counted_secs":9}"#,
+            ),
+        );
+        let before = before.replace(r#""watched_secs":9"#, r#""watched_secs":99999"#);
+        let many = r#""pulls":131070,"pulls_changed":65536,"counted_secs":65535"#;
+        let half = r#""pulls":65535,"pulls_changed":32768,"counted_secs":32767.5"#;
+        check(
+            &before.replace("0.5}", &format!("0.5,{many}}}")),
+            &before.replace("0.5}", &format!(r#"0.5,"overhead_secs":0.5,{half}}}"#)),
         );
     }
 }

@@ -21,8 +21,16 @@
 //!   pulls take of time is put by ([`Source::pull_secs`](crate::interval::Source::pull_secs)).
 //! * Pulls cost what they are measured to cost, each source's by itself ([`PULL_COST_SECS`]), and a source
 //!   may go by its own updates instead of the policy ([`Pace`]).
-//! * Failures back off, doubling, with jitter, each source for itself; hours may be closed; and
-//!   whatever the numbers say, no minute sees more pulls than [`Settings::pulls_per_minute_max`].
+//! * A source that brings everything again and again teaches nothing: from one such pull to the next its
+//!   interval is doubled, up to its longest.
+//! * A followed source is fresh at once: the policy has its elements, but no rate and no pull of it. The
+//!   pause between its long polls grows while its changes come in a stream.
+//! * Failures back off, doubling, with jitter, each source for itself, and are no reason to ask a source
+//!   more often than its shortest interval has it; hours may be closed; and whatever the numbers say, no
+//!   minute sees more pulls, of whatever kind, than [`Settings::pulls_per_minute_max`].
+//! * N is what the source says of itself, and the plan goes by it at once, however it jumps: θ is a share
+//!   of the elements that there are, and slower steps would put off what is true as well as what is not.
+//!   Who hands N in can count what it holds of the source, and bound it ([`Found::elements`]).
 //! * Nothing puts a source off for ever: it is due within its longest interval, or its wait after a
 //!   failure, and its hours. Only who has no longest interval, or an endless shortest one, may never be.
 //!
@@ -63,8 +71,12 @@ pub use window::Window;
 pub const RETRY_AFTER_MAX_MS: u64 = 86_400_000;
 
 /// Pause between two long polls of a source that had changes, milliseconds: changes that come in
-/// a stream are fetched together.
+/// a stream are fetched together. It is doubled with each long poll that brings something within
+/// [`FOLLOW_STREAM_MS`], or within the last pause, up to the source's shortest interval.
 pub const FOLLOW_PAUSE_MS: u64 = 50;
+
+/// A change within so many milliseconds of asking is one of a stream.
+pub const FOLLOW_STREAM_MS: u64 = 1_000;
 
 /// Pause after a long poll that came back early and empty, milliseconds: a source that does not
 /// hold the answer must not be asked in a tight loop.
@@ -104,6 +116,8 @@ pub struct Schedule {
     /// Followed sources: their long polls take none.
     follows: DueQueue,
     cap: Cap,
+    /// Whether the last pull was of a followed source.
+    was_followed: bool,
     /// The latest time that it was told: the wall clock may be set back.
     seen_ms: u64,
 }
@@ -120,6 +134,7 @@ impl Schedule {
             due: DueQueue::new(),
             follows: DueQueue::new(),
             cap: Cap::new(settings.pulls_per_minute_max),
+            was_followed: false,
             seen_ms: 0,
         }
     }
@@ -175,6 +190,35 @@ impl Schedule {
         self.replan(id, now_ms);
     }
 
+    /// Changes what is particular to sources, and the settings, and plans once for all of them; dues follow
+    /// at once.
+    pub fn handle_all_rules(
+        &mut self,
+        rules: impl IntoIterator<Item = (SourceId, Rules)>,
+        settings: Settings,
+        now_ms: u64,
+    ) {
+        for (id, rules) in rules {
+            if let Some(entry) = self.entry_mut(id) {
+                entry.handle_rules(rules);
+            }
+        }
+        self.settings = settings;
+        self.cap.set(settings.pulls_per_minute_max);
+        // Anew: with other bounds the rate of a source may be known, or no longer be.
+        self.planner = Planner::new(settings.policy, settings.model);
+        self.planner.reserve_exact(self.entries.len());
+        let mut ids = Vec::with_capacity(self.entries.len());
+        for (id, entry) in (0..).zip(&mut self.entries) {
+            if let Some(entry) = entry {
+                entry.slot = None;
+                ids.push(SourceId(id));
+            }
+        }
+        self.plan_new(&ids);
+        self.enqueue_all(now_ms);
+    }
+
     /// Forgets a source; the report of a pull still under way is ignored, unless its number has been
     /// given out again.
     pub fn remove(&mut self, id: SourceId, now_ms: u64) {
@@ -196,25 +240,31 @@ impl Schedule {
             self.seen_ms = now_ms;
             self.handle_past(now_ms);
         }
-        let id = match self.follows.poll_due(now_ms) {
-            Some(id) => id,
-            None if slot && self.cap.next_ms() <= now_ms => {
-                let id = self.due.poll_due(now_ms)?;
-                self.cap.pass(now_ms);
-                id
-            }
-            None => return None,
-        };
+        if now_ms < self.cap.next_ms() {
+            return None;
+        }
+        // In turns: where the cap does not let all begin, neither kind keeps the other from it.
+        let turn = !self.was_followed;
+        let (id, followed) = [turn, !turn].into_iter().find_map(|followed| {
+            let id = match followed {
+                true => self.follows.poll_due(now_ms),
+                false if slot => self.due.poll_due(now_ms),
+                false => None,
+            };
+            Some((id?, followed))
+        })?;
+        self.was_followed = followed;
+        self.cap.pass(now_ms);
         let entry = self.entry_mut(SourceId(id))?;
-        let (wait, slot) = (entry.begin(), !entry.is_followed());
+        let (wait, slot) = (entry.begin(now_ms), !entry.is_followed());
         Some(Due { source: SourceId(id), wait, slot })
     }
 
     /// Returns when [`poll_due`](Self::poll_due) will have something, if nothing else happens.
     pub fn poll_timeout(&self, slot: bool) -> Option<u64> {
         let due = if slot { self.due.next_due() } else { None };
-        let due = due.map(|at| at.max(self.cap.next_ms()));
-        self.follows.next_due().into_iter().chain(due).min()
+        let first = self.follows.next_due().into_iter().chain(due).min();
+        first.map(|at| at.max(self.cap.next_ms()))
     }
 
     /// Makes a source due now, whatever its interval, back-off or hours. If a pull is under way

@@ -19,7 +19,8 @@ pub struct Settings {
     pub method: Method,
     /// Least gain g of the rate estimator, above 0 and up to 1.
     pub gain: f64,
-    /// Pulls that may begin in any minute, long polls of followed sources not counted; at least 1.
+    /// Pulls that may begin in any minute, long polls of followed sources included; at least 1. When there
+    /// is more to do, followed sources and the others take turns.
     pub pulls_per_minute_max: u32,
 }
 
@@ -30,7 +31,8 @@ pub struct Rules {
     pub bounds: Bounds,
     /// Weight of its freshness beside the others'.
     pub weight: f64,
-    /// Kept in step by long polls.
+    /// Kept in step by long polls: it is taken to be fresh at once, and is in nobody's budget. Of its
+    /// bounds only the shortest interval counts, between changes that come in a stream.
     pub follow: bool,
     /// Hours in which it may be pulled; `None` for all.
     pub window: Option<Window>,

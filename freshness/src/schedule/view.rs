@@ -27,9 +27,11 @@ pub struct Found {
     /// Their mean age when the pull ended, seconds; any value if there are none.
     pub age_secs: f64,
     /// The objects that changed, where it is known of each when it first did; without, every change counts
-    /// as that of another object, and freshness as measured is too low by those that changed twice.
+    /// as that of another object, and freshness as measured is too low by those that changed twice; or too
+    /// high, if the source tells of each object once and when it last changed.
     pub firsts: Option<Firsts>,
-    /// Live objects at the source, N.
+    /// Live objects at the source, N. The plan weighs the source by it from now on: if the source may not
+    /// be believed, hand in what it is known to have.
     pub elements: u64,
     /// How far the pull can have seen: when it asked, or when a long poll was answered.
     pub as_of_ms: u64,
@@ -53,7 +55,7 @@ pub struct View {
     pub rate: Option<f64>,
     /// N.
     pub elements: Option<u64>,
-    /// Interval from one pull to the next, seconds.
+    /// Interval from one pull to the next, seconds; `None` of a followed source.
     pub interval_secs: Option<f64>,
     /// Next due; `None` while a pull is under way.
     pub due_ms: Option<u64>,

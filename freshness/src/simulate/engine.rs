@@ -2,7 +2,7 @@
 //!
 //! Sans-I/O.
 
-use super::event::{PULLS_MAX, Run, play};
+use super::event::{PULLS_MAX, Run, Tells, play};
 use super::world::{Detail, Process, Repository};
 use crate::interval::{Bounds, Model, Policy, Source, Workload, plan};
 use crate::metrics::{Costs, cost, freshness};
@@ -93,8 +93,8 @@ fn event(sources: &[Source], policy: Policy, costs: Costs, experiment: Experimen
         pulls_per_minute_max: u32::MAX,
     };
     let (warm_secs, secs) = (WARM_DAYS * DAY_SECS, days * DAY_SECS);
-    let (detail, start) = (Detail::Expected, 0.0);
-    let run = Run { settings, seed, detail, start, warm_secs, secs, pulls_max: PULLS_MAX };
+    let (detail, start, tells) = (Detail::Expected, 0.0, Tells::Changes);
+    let run = Run { settings, tells, seed, detail, start, warm_secs, secs, pulls_max: PULLS_MAX };
     let played = play(&repositories, &run);
     let (mut lost, mut elements) = (0.0, 0.0);
     for (each, source) in played.each.iter().zip(sources) {

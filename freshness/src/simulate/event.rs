@@ -21,11 +21,23 @@ use crate::schedule::{Due, Firsts, Found, Known, Rules, Schedule, Settings};
 /// Most pulls of a run; it ends where they are used up.
 pub const PULLS_MAX: u64 = 100_000_000;
 
+/// What a pull tells of the changes since the pull before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Tells {
+    /// Each of them, and so when each element first changed: the log of a collection.
+    Changes,
+    /// The elements that changed, each once, with when it last did: OAI-PMH.
+    #[default]
+    Elements,
+}
+
 /// What is played.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Run {
     /// The scheduler's settings.
     pub settings: Settings,
+    /// What the repositories tell of themselves.
+    pub tells: Tells,
     /// Seed of the world.
     pub seed: u64,
     /// How closely the world is simulated.
@@ -96,6 +108,7 @@ pub fn play(repositories: &[(Repository, Rules)], run: &Run) -> Played {
 struct Game {
     world: World,
     schedule: Schedule,
+    tells: Tells,
     start: f64,
     /// When each repository is born, its number and its rules, by that time.
     births: Vec<(u64, usize, Rules)>,
@@ -130,6 +143,7 @@ impl Game {
             before: vec![None; births.len()],
             world,
             schedule: Schedule::new(run.settings),
+            tells: run.tells,
             start,
             births,
             born: 0,
@@ -189,9 +203,15 @@ impl Game {
         let stale_secs = self.world.measure_of(which, now).map_or(0.0, |it| it.stale_secs);
         let stale = stale_secs - std::mem::replace(&mut self.stale_secs[which], stale_secs);
         let age_secs = mean(found.ages_secs);
-        // Since its first change each has been stale.
-        let firsts = Some(Firsts { objects: found.updates, age_secs: mean(stale) });
-        let (changes, elements) = (found.updates, found.elements);
+        let (changes, firsts) = match self.tells {
+            // Since its first change each has been stale.
+            Tells::Changes => {
+                let firsts = Firsts { objects: found.updates, age_secs: mean(stale) };
+                (found.changes, Some(firsts))
+            }
+            Tells::Elements => (found.updates, None),
+        };
+        let elements = found.elements;
         let found =
             Found { full, changes, age_secs, firsts, elements, as_of_ms: now_ms, early: false };
         self.schedule.handle_pull(due.source, found, now_ms);
@@ -254,10 +274,11 @@ mod tests {
             settings: Settings {
                 policy,
                 model,
-                method: Method::Datestamps,
+                method: Method::Ewma,
                 gain: 0.25,
                 pulls_per_minute_max: 6_000,
             },
+            tells: Tells::Changes,
             seed: 7,
             detail: Detail::Expected,
             start: 0.0,

@@ -28,7 +28,7 @@ use crate::interval::{Bounds, Source};
 use crate::metrics::Costs;
 
 pub use engine::{Engine, Experiment, Outcome};
-pub use event::{PULLS_MAX, Played, Run, play};
+pub use event::{PULLS_MAX, Played, Run, Tells, play};
 pub use figures::{Figure, Settings};
 pub use table::{Cell, Table};
 

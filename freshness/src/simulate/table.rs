@@ -46,7 +46,7 @@ pub struct Table {
 
 impl Table {
     /// The table as CSV (RFC 4180), with a header; numbers to ten significant digits, without trailing
-    /// zeros.
+    /// zeros. A field without a number, such as the ratio of two costs of 0, is empty.
     pub fn to_csv(&self) -> String {
         let mut text = self.columns.join(",");
         text.push('\n');
@@ -57,6 +57,7 @@ impl Table {
                 }
                 // Names are this crate's own and need no quotes; writing to a string cannot fail.
                 let _ = match cell {
+                    Cell::Number(number) if !number.is_finite() => Ok(()),
                     Cell::Number(number) => write!(text, "{}", rounded(*number)),
                     Cell::Name(name) => write!(text, "{name}"),
                 };

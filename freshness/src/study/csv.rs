@@ -4,7 +4,7 @@
 //! comma, a quote or a line break. The tables are those of Liu §4 and the costs of §3.
 //!
 //! [`report`] writes all of them as one table: its first column says of which a line is, and the
-//! others are the columns of all, empty where a line has none of that name.
+//! others are the columns of all tables, empty where a line has none of that name.
 //!
 //! # Differences from the paper
 //!
@@ -40,7 +40,7 @@ const OVERALL: &str = "sources,sources_changed,updates,records,known_secs,interv
 const PREDICTIONS: &str = "model,requests_predicted,requests_predicted_per_source,late_share_max";
 
 /// All tables as one. The sections are `total`, `month`, `class`, `model` (the predictions), `source`
-/// and `source_month`, in this order; the columns, those of the functions below.
+/// and `source_month`, in this order; the columns, those of each.
 pub fn report<K: Display>(report: &Report<K>, predictions: &[Prediction]) -> String {
     type Lines<'a> = Box<dyn Iterator<Item = Line> + 'a>;
     let sections: [(&str, &str, Lines<'_>); 6] = [
@@ -80,48 +80,8 @@ pub fn report<K: Display>(report: &Report<K>, predictions: &[Prediction]) -> Str
     text
 }
 
-/// One line for each source, in the order of the rows (table 2).
-pub fn sources<K: Display>(rows: &[SourceRow<K>]) -> String {
-    table(SOURCES, rows.iter().map(source_line))
-}
-
-/// One line for each month of all sources together, in the order of the rows (table 1).
-pub fn months(rows: &[MonthRow]) -> String {
-    table(MONTHS, rows.iter().map(month_line))
-}
-
-/// One line for each month of each source, in the order of the rows (table 1).
-pub fn source_months<K: Display>(rows: &[SourceMonth<K>]) -> String {
-    table(SOURCE_MONTHS, rows.iter().map(source_month_line))
-}
-
-/// One line for each class, in the order of the rows (the figure of §4).
-pub fn classes(rows: &[ClassRow]) -> String {
-    table(CLASSES, rows.iter().map(class_line))
-}
-
-/// One line for all sources together.
-pub fn overall(all: &Overall) -> String {
-    table(OVERALL, [overall_line(all)])
-}
-
-/// One line for each model: requests in the period on the harvester's side, and on average on a
-/// source's.
-pub fn predictions(rows: &[Prediction]) -> String {
-    table(PREDICTIONS, rows.iter().map(prediction_line))
-}
-
 /// End of a line.
 const END: &str = "\r\n";
-
-fn table(columns: &str, lines: impl IntoIterator<Item = Line>) -> String {
-    let mut text = columns.to_owned() + END;
-    for Line(line) in lines {
-        text.push_str(&line.join(","));
-        text.push_str(END);
-    }
-    text
-}
 
 fn source_line<K: Display>(row: &SourceRow<K>) -> Line {
     Line::default()
@@ -246,52 +206,55 @@ mod tests {
         study
     }
 
-    #[track_caller]
-    fn check(found: &str, expected: &[&str]) {
-        let lines: Vec<&str> = found.split("\r\n").collect();
-        assert_eq!(lines.split_first().map(|(_, rest)| rest), Some(expected));
+    fn check(found: Line, expected: &str) {
+        assert_eq!(found.0.join(","), expected);
     }
 
     #[test]
     fn tables_are_written_line_by_line() {
         let report = study().report(0);
+        // Intervals of 1, 2 and 3 days; fresh 2 days of 8 and half of the others.
         check(
-            &sources(&report.sources),
-            &[
-                // Intervals of 1, 2 and 3 days; fresh 2 days of 8 and half of the others.
-                "\"a \"\"b\"\", c\",daily,4,16,691200,1970-01-08T00:00:00Z,172800,172800,\
-                 86400,0.5,0.5,2,0.625,7,2,66,1,2048,1.5",
-                "still,never,0,0,691200,,,,,,0,0,1,2,1,7,0,0,0",
-                "",
-            ],
+            source_line(&report.sources[0]),
+            "\"a \"\"b\"\", c\",daily,4,16,691200,1970-01-08T00:00:00Z,172800,172800,\
+             86400,0.5,0.5,2,0.625,7,2,66,1,2048,1.5",
         );
-        check(&months(&report.months), &["1970-01,4,16,2", ""]);
-        check(&source_months(&report.source_months), &["\"a \"\"b\"\", c\",1970-01,4,16,2", ""]);
+        check(source_line(&report.sources[1]), "still,never,0,0,691200,,,,,,0,0,1,2,1,7,0,0,0");
+        check(month_line(&report.months[0]), "1970-01,4,16,2");
+        check(source_month_line(&report.source_months[0]), "\"a \"\"b\"\", c\",1970-01,4,16,2");
+        for (class, expected) in report.classes.iter().zip([
+            "daily,259200,1,0.5,0.5",
+            "weekly,1296000,0,0,0.5",
+            "monthly,5184000,0,0,0.5",
+            "quarterly,15552000,0,0,0.5",
+            "yearly,46656000,0,0,0.5",
+            "longer,,0,0,0.5",
+            "never,,1,0.5,1",
+        ]) {
+            check(class_line(class), expected);
+        }
         check(
-            &classes(&report.classes),
-            &[
-                "daily,259200,1,0.5,0.5",
-                "weekly,1296000,0,0,0.5",
-                "monthly,5184000,0,0,0.5",
-                "quarterly,15552000,0,0,0.5",
-                "yearly,46656000,0,0,0.5",
-                "longer,,0,0,0.5",
-                "never,,1,0.5,1",
-                "",
-            ],
+            overall_line(&report.overall),
+            "2,1,4,16,1382400,172800,86400,0.5,172800,,0.25,1,0.8125,9,3,73,1,2048,1.5",
         );
-        let line = "2,1,4,16,1382400,172800,86400,0.5,172800,,0.25,1,0.8125,9,3,73,1,2048,1.5";
-        check(&overall(&report.overall), &[line, ""]);
+        let two = [Demand { latency: 60.0, frequency: 0.0 }; 2];
+        let row = predict(&two, Synchronization::Uniform, 3_600.0, 1.0);
+        check(prediction_line(&row), "uniform,120,60,0");
     }
 
     #[test]
     fn every_line_has_the_fields_of_the_header() {
         let report = study().report(0);
-        let all = overall(&report.overall);
-        let plain = sources(&report.sources[1..]);
-        for text in [&all, &plain] {
-            let counts: Vec<usize> = text.lines().map(|line| line.split(',').count()).collect();
-            assert_eq!(counts, [19, 19]);
+        let row = predict(&[], Synchronization::Uniform, 3_600.0, 1.0);
+        for (Line(line), columns) in [
+            (source_line(&report.sources[1]), SOURCES),
+            (month_line(&report.months[0]), MONTHS),
+            (source_month_line(&report.source_months[0]), SOURCE_MONTHS),
+            (class_line(&report.classes[0]), CLASSES),
+            (overall_line(&report.overall), OVERALL),
+            (prediction_line(&row), PREDICTIONS),
+        ] {
+            assert_eq!(line.len(), columns.split(',').count(), "{columns}");
         }
     }
 
@@ -339,12 +302,5 @@ mod tests {
         let still = by_column(header, lines[11]);
         assert!(still.contains(&("source", "still")) && still.contains(&("class", "never")));
         assert!(lines[12].contains("\"a \"\"b\"\", c\""), "{}", lines[12]);
-    }
-
-    #[test]
-    fn predictions_have_both_sides() {
-        let two = [Demand { latency: 60.0, frequency: 0.0 }; 2];
-        let row = predict(&two, Synchronization::Uniform, 3_600.0, 1.0);
-        check(&predictions(&[row]), &["uniform,120,60,0", ""]);
     }
 }

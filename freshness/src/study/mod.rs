@@ -30,7 +30,7 @@ pub mod synchrony;
 pub mod syndication;
 
 pub use date::{AT_SECS_MAX, AT_SECS_MIN, Month};
-pub use expect::{Estimate, interval_until};
+pub use expect::interval_until;
 pub use history::{Cost, History, Log, Moments, Settings, Status};
 pub use log::{Refused, Study};
 pub use model::{Demand, Prediction, Synchronization, predict};

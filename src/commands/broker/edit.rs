@@ -4,10 +4,13 @@
 
 use anyhow::Context as _;
 use broker::config::Config;
-use toml_edit::{DocumentMut, Item, Table, TableLike, Value, value};
+use toml_edit::{Decor, DocumentMut, Item, Table, TableLike, Value, value};
 
 /// What says how much, each for other policies: one of them stands in a file.
 const AIMS: [&str; 4] = ["theta", "interval", "price", "pulls_per_hour"];
+
+/// What some editors put before a text.
+const MARK: &str = "\u{feff}";
 
 /// A policy for the settings, by the names that they use.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,22 +44,54 @@ impl From<Aim> for Value {
 /// The text is no TOML, `[freshness]` is no table, or the settings would not be accepted: nothing should
 /// be written then.
 pub(super) fn with_policy(text: &str, choice: &Choice) -> anyhow::Result<String> {
-    let mut document: DocumentMut = text.parse()?;
+    let (mark, body) = text.strip_prefix(MARK).map_or(("", text), |body| (MARK, body));
+    let mut document: DocumentMut = body.parse()?;
     let table = document.entry("freshness").or_insert_with(|| Item::Table(Table::new()));
     let table = table.as_table_like_mut().context("\"freshness\" is no table")?;
     set(table, "policy", choice.policy.clone().into());
-    for key in AIMS {
-        match &choice.aim {
-            Some((aim, how_much)) if *aim == key => set(table, key, how_much.clone().into()),
-            _ => drop(table.remove(key)),
+    let old = AIMS.into_iter().find(|key| table.contains_key(key));
+    if let Some((key, how_much)) = &choice.aim {
+        let comments = old.filter(|old| old != key).and_then(|old| Comments::of(table, old));
+        set(table, key, how_much.clone().into());
+        if let Some(comments) = comments {
+            comments.put(table, key);
         }
     }
-    let text = document.to_string();
-    if let Err(mistakes) = Config::parse(&text) {
+    for key in AIMS {
+        if choice.aim.as_ref().is_none_or(|(aim, _)| *aim != key) {
+            table.remove(key);
+        }
+    }
+    let edited = document.to_string();
+    // What was read with the line ends of another system is written with them.
+    let edited = if body.contains("\r\n") { edited.replace('\n', "\r\n") } else { edited };
+    if let Err(mistakes) = Config::parse(&edited) {
         let mistakes: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
         anyhow::bail!("the settings would not be accepted:\n{}", mistakes.join("\n"));
     }
-    Ok(text)
+    Ok(format!("{mark}{edited}"))
+}
+
+/// What stands around a key and its value.
+struct Comments {
+    key: Decor,
+    value: Decor,
+}
+
+impl Comments {
+    fn of(table: &dyn TableLike, key: &str) -> Option<Self> {
+        let value = table.get(key)?.as_value()?.decor().clone();
+        Some(Self { key: table.key(key)?.leaf_decor().clone(), value })
+    }
+
+    fn put(self, table: &mut dyn TableLike, key: &str) {
+        if let Some(mut key) = table.key_mut(key) {
+            *key.leaf_decor_mut() = self.key;
+        }
+        if let Some(value) = table.get_mut(key).and_then(Item::as_value_mut) {
+            *value.decor_mut() = self.value;
+        }
+    }
 }
 
 /// Sets a key; the comments around one that was there stay.
@@ -107,10 +142,26 @@ mod tests {
     fn what_the_new_policy_has_not_goes() {
         let fixed = choice("fixed", "interval", Aim::Duration("2 h".to_owned()));
         check(
-            "[freshness]\npolicy = \"oap\"\ntheta = 0.9\n",
+            "[freshness]\npolicy = \"oap\"\n# by the board\ntheta = 0.9 # or more\n",
             &fixed,
-            "[freshness]\npolicy = \"fixed\"\ninterval = \"2 h\"\n",
+            "[freshness]\npolicy = \"fixed\"\n# by the board\ninterval = \"2 h\" # or more\n",
         );
+        let estimated = Choice { policy: "best_estimation".to_owned(), aim: None };
+        check(
+            "[freshness]\ntheta = 0.9\ngain = 0.5\n",
+            &estimated,
+            "[freshness]\ngain = 0.5\npolicy = \"best_estimation\"\n",
+        );
+    }
+
+    #[test]
+    fn line_ends_and_marks_of_other_systems_stay() {
+        let oap = choice("oap", "theta", Aim::Number(0.95));
+        let text = |theta: &str| {
+            let plain = format!("{HEAD}[freshness]\npolicy = \"oap\"\ntheta = {theta}\n");
+            format!("{MARK}{}", plain.replace('\n', "\r\n"))
+        };
+        assert_eq!(with_policy(&text("0.9"), &oap).unwrap(), text("0.95"));
     }
 
     #[test]

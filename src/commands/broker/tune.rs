@@ -2,14 +2,14 @@
 
 use std::fs;
 use std::io::Write as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::process::ExitCode;
-use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use broker::config::PolicyName;
+use broker::status::Status;
 use comfy_table::{Table, presets};
-use rustix::process::{Pid, Signal, kill_process};
 use serde::Deserialize;
 
 use super::edit::{self, Aim, Choice};
@@ -17,12 +17,6 @@ use super::{load, seconds};
 use crate::admin::Admin;
 use crate::output;
 use crate::settings::File;
-
-/// How long a broker may take until it has taken over changed settings.
-const RELOAD_MAX: Duration = Duration::from_secs(30);
-
-/// How often it is looked at meanwhile.
-const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 /// Sources whose intervals are shown.
 const ROWS_MAX: usize = 20;
@@ -36,30 +30,38 @@ const ROWS_MAX: usize = 20;
   harvest broker tune -c broker.toml --policy uap --theta 0.95
 
 The admin listener shows the same as a page, at /freshness.")]
-#[group(id = "choice", required = true, multiple = true)]
+#[group(skip)]
 pub(crate) struct Tune {
-    /// Freshness to keep, from 0 up to 0.9999 (policies oap, uap, ioap).
-    #[arg(long, value_name = "THETA", group = "choice")]
-    theta: Option<f64>,
-    /// What an hour in which everything is stale is worth, in pulls (policy combined_cost).
-    #[arg(long, value_name = "PULLS", group = "choice", conflicts_with = "theta")]
-    price: Option<f64>,
-    /// Pulls of all sources together (policy budget).
-    #[arg(long, value_name = "PULLS", group = "choice", conflicts_with_all = ["theta", "price"])]
-    pulls_per_hour: Option<f64>,
-    /// Time between pulls of every source, such as "2 h" (policy fixed).
-    #[arg(long, value_name = "TIME", group = "choice",
-          conflicts_with_all = ["theta", "price", "pulls_per_hour"])]
-    interval: Option<String>,
-    /// The policy; without one, that of the settings, or the one that has such a value.
-    #[arg(long, value_name = "POLICY", group = "choice", value_parser = PolicyName::NAMES)]
-    policy: Option<String>,
+    #[command(flatten)]
+    chosen: Chosen,
     /// Write it into the settings file, and have the broker read that again.
     #[arg(long)]
     apply: bool,
     /// Print the broker's answer as JSON.
     #[arg(long, conflicts_with = "apply")]
     json: bool,
+}
+
+/// What is chosen; at least one of it.
+#[derive(Debug, clap::Args)]
+#[group(id = "choice", required = true, multiple = true)]
+struct Chosen {
+    /// Freshness to keep, from 0 up to 0.9999 (policies oap, uap, ioap).
+    #[arg(long, value_name = "THETA")]
+    theta: Option<f64>,
+    /// What an hour in which everything is stale is worth, in pulls (policy combined_cost).
+    #[arg(long, value_name = "PULLS", conflicts_with = "theta")]
+    price: Option<f64>,
+    /// Pulls of all sources together (policy budget).
+    #[arg(long, value_name = "PULLS", conflicts_with_all = ["theta", "price"])]
+    pulls_per_hour: Option<f64>,
+    /// Time between pulls of every source, such as "2 h" (policy fixed).
+    #[arg(long, value_name = "TIME",
+          conflicts_with_all = ["theta", "price", "pulls_per_hour"])]
+    interval: Option<String>,
+    /// The policy; without one, that of the settings, or the one that has such a value.
+    #[arg(long, value_name = "POLICY", value_parser = PolicyName::NAMES)]
+    policy: Option<String>,
 }
 
 /// What the broker answers, as far as it is shown here.
@@ -106,27 +108,52 @@ struct Change {
 pub(super) async fn run(file: &File, asked: &Tune) -> anyhow::Result<ExitCode> {
     let config = load(&file.config)?;
     let admin = Admin::new("broker", config.admin_listen, &config.data)?;
-    let answer = admin.get(&asked.path()).await?;
+    let answer = admin.get(&asked.chosen.path()).await?;
     admin.tell(&answer, asked.json, said)?;
     if !asked.apply {
         return Ok(ExitCode::SUCCESS);
     }
     let answer: Answer = serde_json::from_slice(&answer)?;
     let preview = answer.preview.context("the broker shows no preview")?;
+    reads(&admin, &file.config).await?;
     let text = fs::read_to_string(&file.config)?;
-    let edited = edit::with_policy(&text, &asked.choice(&preview))
+    let edited = edit::with_policy(&text, &asked.chosen.choice(&preview))
         .with_context(|| format!("{} stays as it is", file.config.display()))?;
     replace(&file.config, &edited)?;
-    hang_up(&config.data)?;
-    taken_over(&admin, &preview).await?;
+    let taken_over = admin.post("reload", &[]).await;
+    taken_over.with_context(|| {
+        let file = file.config.display();
+        format!("{file} is changed, but the broker has not read it: send it SIGHUP, or restart it")
+    })?;
+    let now: Answer = serde_json::from_slice(&admin.get("freshness?format=json").await?)?;
+    if (&now.policy, &now.aim) != (&preview.policy, &preview.aim) {
+        bail!("{} is changed, but the broker goes by {}", file.config.display(), now.policy);
+    }
     output::line(&format!("{} is changed, and taken over", file.config.display()))?;
     Ok(ExitCode::SUCCESS)
 }
 
-impl Tune {
+/// Makes sure that the broker that answers reads these settings, and will do as it is told.
+async fn reads(admin: &Admin, file: &Path) -> anyhow::Result<()> {
+    admin.may_command()?;
+    let status: Status = serde_json::from_slice(&admin.get("status").await?)?;
+    let own = fs::canonicalize(file)?;
+    match status.settings {
+        Some(settings) if fs::canonicalize(&settings).is_ok_and(|it| it == own) => Ok(()),
+        Some(settings) => bail!(
+            "the broker that answers, {}, reads {settings} and not {}: give it that file",
+            status.name,
+            own.display()
+        ),
+        None => bail!("the broker that answers, {}, has no settings file", status.name),
+    }
+}
+
+impl Chosen {
     /// What to ask the broker for.
     fn path(&self) -> String {
-        let number = |it: Option<f64>| it.map(|it| it.to_string());
+        // Short, however large.
+        let number = |it: Option<f64>| it.map(|it| format!("{it:?}"));
         let fields = [
             ("policy", self.policy.clone()),
             ("theta", number(self.theta)),
@@ -180,14 +207,26 @@ fn said(answer: &Answer) -> String {
     table.add_row(["freshness, measured", &measured, ""]);
     let expected = [answer.expected_freshness, then.expected_freshness].map(share);
     table.add_row(["freshness, expected", &expected[0], &expected[1]]);
-    let pulls = [answer.pulls_per_hour, then.pulls_per_hour].map(|it| format!("{it:.1}"));
+    let pulls =
+        [answer.pulls_per_hour, then.pulls_per_hour].map(|it| format!("{:.1}", it.max(0.0)));
     table.add_row(["pulls an hour", &pulls[0], &pulls[1]]);
     let mut lines = vec![table.to_string()];
     match then.outcome.as_str() {
+        "all_shortest" if then.policy == "budget" => lines.push(
+            "So many pulls cannot be made: every source is at its shortest interval.".to_owned(),
+        ),
+        "all_longest" if then.policy == "budget" => lines.push(
+            "More pulls than that are made: no source may wait longer than its longest interval."
+                .to_owned(),
+        ),
         "all_shortest" => lines.push(format!(
             "The aim cannot be met: with every source at its shortest interval, freshness is {}.",
             share(then.expected_freshness)
         )),
+        "partly" => lines.push(
+            "The bounds of some sources keep them from that; the freshness expected is what comes of it."
+                .to_owned(),
+        ),
         "all_longest" => lines.push(
             "Every source is at its longest interval: fewer pulls would do if that were longer."
                 .to_owned(),
@@ -215,48 +254,31 @@ fn said(answer: &Answer) -> String {
     lines.join("\n")
 }
 
-/// Puts another text into a settings file: whole or not at all, under the same permissions.
+/// Puts another text into a settings file: whole or not at all, for the same owner, under the same
+/// permissions.
 fn replace(path: &Path, text: &str) -> anyhow::Result<()> {
     // A link stays one.
     let path = fs::canonicalize(path)?;
     let failed = || format!("{} cannot be changed", path.display());
     let folder = path.parent().with_context(failed)?;
-    let permissions = fs::metadata(&path).with_context(failed)?.permissions();
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let new = folder.join(format!(".{name}.new"));
-    let write = || {
-        let mut file = fs::File::create(&new)?;
-        file.set_permissions(permissions)?;
-        file.write_all(text.as_bytes())?;
-        file.sync_all()?;
-        fs::rename(&new, &path)
-    };
-    write().with_context(failed)
-}
-
-/// Has the process that answers for `data` read its settings again.
-fn hang_up(data: &Path) -> anyhow::Result<()> {
-    let advice = "the settings are changed: send the broker SIGHUP for it to read them";
-    let (_, process) = web::auth::read_address(data).context(advice)?;
-    let process = i32::try_from(process).ok().and_then(Pid::from_raw).context(advice)?;
-    kill_process(process, Signal::HUP).with_context(|| format!("no SIGHUP; {advice}"))
-}
-
-/// Waits until the broker goes by what was chosen.
-async fn taken_over(admin: &Admin, chosen: &Preview) -> anyhow::Result<()> {
-    let wait = async {
-        loop {
-            let now: Answer = serde_json::from_slice(&admin.get("freshness?format=json").await?)?;
-            if (&now.policy, &now.aim) == (&chosen.policy, &chosen.aim) {
-                return Ok(());
-            }
-            tokio::time::sleep(LOOK_EVERY).await;
+    let before = fs::metadata(&path).with_context(failed)?;
+    // Of a name that nobody can guess, and readable by nobody else: settings hold tokens.
+    let mut new = tempfile::Builder::new()
+        .prefix(".harvest-settings-")
+        .tempfile_in(folder)
+        .with_context(failed)?;
+    let write = |new: &mut tempfile::NamedTempFile| {
+        new.write_all(text.as_bytes())?;
+        let file = new.as_file();
+        if (before.uid(), before.gid()) != (file.metadata()?.uid(), file.metadata()?.gid()) {
+            std::os::unix::fs::fchown(file, Some(before.uid()), Some(before.gid()))?;
         }
+        file.set_permissions(before.permissions())?;
+        file.sync_all()
     };
-    match tokio::time::timeout(RELOAD_MAX, wait).await {
-        Ok(outcome) => outcome,
-        Err(_late) => bail!("the broker has not taken the settings over yet: see its log"),
-    }
+    write(&mut new).with_context(failed)?;
+    new.persist(&path).map_err(|error| error.error).with_context(failed)?;
+    fs::File::open(folder).and_then(|folder| folder.sync_all()).with_context(failed)
 }
 
 #[cfg(test)]
@@ -284,15 +306,13 @@ mod tests {
         }
     }
 
-    fn tune(interval: Option<&str>) -> Tune {
-        Tune {
+    fn tune(interval: Option<&str>) -> Chosen {
+        Chosen {
             theta: interval.is_none().then_some(0.95),
             price: None,
             pulls_per_hour: None,
             interval: interval.map(str::to_owned),
             policy: None,
-            apply: false,
-            json: false,
         }
     }
 

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
+use broker::config::PolicyName;
 use clap::ValueEnum;
 use freshness::interval::Policy;
 use freshness::schedule::{Pace, Rules, Settings};
@@ -32,12 +33,15 @@ pub(crate) struct Asked {
     /// freshness: at that of a daily pull, and at each θ. What each is asked for is θ, or days.
     #[arg(long, conflicts_with_all = ["figure", "policy", "model", "estimator"])]
     pub(super) compare: bool,
-    /// Policies to play; each with every value that it takes.
+    /// Policies to play, by their names in broker.toml, each with every value that it takes: oap, uap and
+    /// ioap with --theta, fixed with --interval, combined_cost with --a (and --cp), budget with
+    /// --pulls-per-hour, best_estimation with none.
     #[arg(
         long,
         value_name = "POLICY",
         value_delimiter = ',',
         default_value = "oap",
+        value_parser = policy_name,
         conflicts_with = "figure"
     )]
     policy: Vec<PolicyName>,
@@ -81,26 +85,6 @@ pub(crate) enum WorldName {
     Drifting,
     /// At equal distances, as the paper has it.
     Even,
-}
-
-/// When to pull.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-#[value(rename_all = "snake_case")]
-pub(crate) enum PolicyName {
-    /// The least cost at --theta.
-    Oap,
-    /// One interval for all, at --theta.
-    Uap,
-    /// Each source at --theta for itself.
-    Ioap,
-    /// Every --interval.
-    Fixed,
-    /// The least of pulls, at --cp, and staleness, at --a a day.
-    CombinedCost,
-    /// The freshest that --pulls-per-hour can buy.
-    Budget,
-    /// Each source as often as it has been seen to change (Liu).
-    BestEstimation,
 }
 
 /// How staleness grows between pulls.
@@ -222,7 +206,7 @@ fn policies(asked: &Simulate, stage: &Stage) -> anyhow::Result<Table> {
                 PolicyName::BestEstimation => Cell::from("nothing".to_owned()),
                 _ => Cell::from(value / unit),
             };
-            let mut row = vec![Cell::from(name.said()), asked_for];
+            let mut row = vec![Cell::from(name.name().to_owned()), asked_for];
             row.extend(results(&played, stage).map(Cell::from));
             table.rows.push(row);
         }
@@ -273,16 +257,17 @@ fn policy(name: PolicyName, value: f64, pull_cost: f64) -> Policy {
     }
 }
 
-impl PolicyName {
-    fn said(self) -> String {
-        self.to_possible_value().map_or_else(String::new, |it| it.get_name().to_owned())
-    }
+fn policy_name(text: &str) -> Result<PolicyName, String> {
+    let names = || format!("a policy is one of {}", PolicyName::NAMES.join(", "));
+    PolicyName::named(text).ok_or_else(names)
 }
 
 fn seconds(text: &str) -> Result<f64, String> {
     let found = parse_duration(text).map(|it| it.as_secs_f64());
     let found = found.filter(|it| (0.1..=1e9).contains(it));
-    found.ok_or_else(|| "a time has a unit, as in 30 s, 10 min, 6 hours or 1 day".to_owned())
+    let expected =
+        "a time is from 0.1 s to 30 years, with its unit, as in 30 s, 10 min, 6 hours or 1 day";
+    found.ok_or_else(|| expected.to_owned())
 }
 
 fn warm_days(text: &str) -> Result<f64, String> {
@@ -353,7 +338,7 @@ mod tests {
         check_refused("x --world even --compare --policy oap", "cannot be used with");
         check_refused("x --world even --mix even,T1", "one --mix");
         check_refused("x --world even --min 9s --max 8s", "below --min");
-        check_refused("x --world even --min 9", "a time has a unit");
+        check_refused("x --world even --min 9", "a time is from");
         check_refused("x --world even --policy combined_cost", "needs --a");
         check_refused("x --trace /nowhere/at/all", "/nowhere/at/all cannot be read");
     }

@@ -33,6 +33,12 @@ const STANDARD_OUTPUT: &str = "-";
 pub(crate) enum Command {
     /// Compute a figure of Adly's paper from its equations, or play the scheduler against a log of real
     /// changes or a simulated world.
+    #[command(
+        after_help = "What is played is told in columns: freshness, as it was in the simulated \
+sources; pulls, and how many
+a day; found, changes that pulls brought; missed, changes that none had brought by the end;
+minute_max, the most pulls that began within a minute. What is learned first (--warm) does not count."
+    )]
     Simulate(Simulate),
     /// Study how often sources really change and what it costs to follow them, from the log of pulls that
     /// a broker keeps, or from a log of changes.
@@ -56,6 +62,16 @@ pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Simulate(asked) => simulate::run(&asked),
         Command::Report(asked) => report::run(&asked),
+    }
+}
+
+/// Makes sure that one option does not write over what the other has written.
+fn different(csv: Option<&Path>, svg: Option<&Path>) -> anyhow::Result<()> {
+    match (csv, svg) {
+        (Some(csv), Some(svg)) if csv == svg => {
+            anyhow::bail!("--csv and --svg name the same file, {}", csv.display())
+        }
+        _ => Ok(()),
     }
 }
 

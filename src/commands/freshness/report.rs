@@ -12,7 +12,7 @@ use freshness::study::date::parse_date_time;
 use freshness::study::{Demand, Log, Prediction, Synchronization, csv, predict};
 
 use self::read::{Logged, Taking};
-use super::{STANDARD_OUTPUT, write};
+use super::{STANDARD_OUTPUT, different, write};
 use crate::{output, settings};
 
 /// Acceptable latency of a source for which the settings have none, in seconds: a day, as in the paper's
@@ -73,6 +73,7 @@ struct Of {
 
 /// Does what the command says.
 pub(super) fn run(asked: &Report) -> anyhow::Result<ExitCode> {
+    different(asked.csv.as_deref(), asked.svg.as_deref())?;
     let config = asked.of.config.as_deref().map(|path| {
         let mut config = settings::load(path, Config::parse)?;
         config.data = settings::beside(path, &config.data);

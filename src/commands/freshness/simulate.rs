@@ -12,7 +12,7 @@ use freshness::simulate::{
 use web::chart::{Axis, Chart, Series};
 
 use super::contest::{self, Asked};
-use super::{STANDARD_OUTPUT, write};
+use super::{STANDARD_OUTPUT, different, write};
 use crate::output;
 
 /// Which figure, or what is played; and of what.
@@ -82,6 +82,7 @@ const REPOSITORIES_DEFAULT: usize = 1_000;
 
 /// Does what the command says.
 pub(super) fn run(asked: &Simulate) -> anyhow::Result<ExitCode> {
+    different(asked.csv.as_deref(), asked.svg.as_deref())?;
     let Some(figure) = asked.figure else {
         let results = contest::play_all(asked)?;
         let mut text = format!("{}\n", output::harmless(&results.title));
@@ -158,6 +159,8 @@ fn repositories(text: &str) -> Result<usize, String> {
 /// The table for a terminal: columns as wide as what is in them.
 fn aligned(table: &Table) -> String {
     let said = |cell: &Cell| match cell {
+        // As a ratio of two costs of 0.
+        Cell::Number(number) if !number.is_finite() => "none".to_owned(),
         Cell::Number(number) => format!("{}", (number * 1e6).round() / 1e6),
         Cell::Name(name) => name.clone(),
     };

@@ -11,7 +11,7 @@ use freshness::rate::Method;
 use freshness::schedule::{Rules, Settings};
 use freshness::simulate::trace::{BYTES_MAX, Trace};
 use freshness::simulate::world::{Burst, Detail, Process, Repository};
-use freshness::simulate::{KINDS, Mix, PULLS_MAX, REPOSITORIES_MAX, Run};
+use freshness::simulate::{KINDS, Mix, PULLS_MAX, REPOSITORIES_MAX, Run, Tells};
 
 use super::contest::{Asked, DAY_SECS, MethodName, ModelName, THETA_DEFAULT, WorldName};
 use super::simulate::Simulate;
@@ -62,6 +62,7 @@ pub(super) fn stage(asked: &Simulate) -> anyhow::Result<Stage> {
     let warm_secs = warm.unwrap_or(WARM_DAYS) * DAY_SECS;
     let run = Run {
         settings,
+        tells: Tells::Elements,
         seed: asked.seed,
         detail: Detail::Expected,
         start: 0.0,
@@ -70,7 +71,7 @@ pub(super) fn stage(asked: &Simulate) -> anyhow::Result<Stage> {
         pulls_max: if compare { COMPARED_PULLS_MAX } else { PULLS_MAX },
     };
     let Some(file) = &asked.played.trace else { return world(asked, rules, run) };
-    let trace = read(file)?;
+    let trace = read_trace(file)?;
     let name = name(file);
     if REPOSITORIES_MAX < trace.sources() {
         bail!("{name} has {} sources; play {REPOSITORIES_MAX} at most", trace.sources());
@@ -134,7 +135,7 @@ fn name(file: &Path) -> String {
 }
 
 /// Reads a log from a file, or from standard input.
-fn read(file: &Path) -> anyhow::Result<Trace> {
+pub(super) fn read_trace(file: &Path) -> anyhow::Result<Trace> {
     let name = name(file);
     let mut bytes = Vec::new();
     // One byte more than may be, so that what is too large is known to be.

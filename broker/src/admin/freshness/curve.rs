@@ -3,12 +3,6 @@
 //! Source: Adly §3.3; every point is the plan of eq. 3 for one θ, with the bounds, weights and model of
 //! this deployment.
 //!
-//! # Differences from the paper
-//!
-//! * Of more than [`SOURCES_MAX`] sources a sample stands for all: ordered by how often eq. 3 has them
-//!   pulled, every k-th is taken, so that fast and slow ones are in it as they are among all; its pulls
-//!   are counted k times.
-//!
 //! Sans-I/O.
 
 use freshness::interval::{Model, Policy, Source, plan};
@@ -16,8 +10,6 @@ use serde::Serialize;
 
 /// Points of the curve.
 pub(super) const POINTS: usize = 40;
-/// Sources that a point is computed from.
-pub(super) const SOURCES_MAX: usize = 5_000;
 /// How much fresher than the freshest point of interest the curve goes: the staleness there, divided by
 /// this. Pulls go with its inverse, so that the point stands at about this part of the axis.
 const BEYOND: f64 = 3.0;
@@ -39,10 +31,6 @@ pub(super) struct Spot {
 pub(super) struct Curve {
     /// By rising θ.
     pub(super) points: Vec<Spot>,
-    /// Sources that it was computed from.
-    pub(super) sources: usize,
-    /// Of so many.
-    pub(super) of: usize,
 }
 
 impl Curve {
@@ -52,32 +40,17 @@ impl Curve {
         if sources.is_empty() {
             return None;
         }
-        let taken = sample(sources);
-        let times = sources.len() as f64 / taken.len() as f64;
         let at = |theta| {
-            let plan = plan(&taken, Policy::Optimal { theta }, model);
-            Spot { pulls_per_hour: plan.pulls * HOUR_SECS * times, freshness: plan.freshness }
+            let plan = plan(sources, Policy::Optimal { theta }, model);
+            Spot { pulls_per_hour: plan.pulls * HOUR_SECS, freshness: plan.freshness }
         };
         let most = (1.0 - at(0.0).freshness).max(STALENESS_MIN);
         let least = (1.0 - at(1.0).freshness).max((1.0 - fresh) / BEYOND).max(STALENESS_MIN);
         let step = (least / most).min(1.0).powf(1.0 / (POINTS - 1) as f64);
         let thetas = (0..POINTS).map(|point| 1.0 - most * step.powf(point as f64));
         let points = thetas.map(at).filter(|it| it.pulls_per_hour.is_finite()).collect();
-        Some(Self { points, sources: taken.len(), of: sources.len() })
+        Some(Self { points })
     }
-}
-
-/// At most [`SOURCES_MAX`] of the sources, that stand for all.
-fn sample(sources: &[Source]) -> Vec<Source> {
-    if sources.len() <= SOURCES_MAX {
-        return sources.to_vec();
-    }
-    let pace = |it: &Source| it.workload.rate * it.weight / it.pull_cost;
-    let mut ordered: Vec<&Source> = sources.iter().collect();
-    ordered.sort_by(|a, b| pace(a).total_cmp(&pace(b)));
-    // The middle one of each of as many equal parts.
-    let middle = |part: usize| (2 * part + 1) * ordered.len() / (2 * SOURCES_MAX);
-    (0..SOURCES_MAX).filter_map(|part| ordered.get(middle(part)).map(|it| **it)).collect()
 }
 
 #[cfg(test)]
@@ -96,7 +69,7 @@ mod tests {
     fn it_rises_and_its_points_are_those_of_eq_3() {
         let sources = [source(0.001, 100), source(0.004, 100)];
         let curve = Curve::new(&sources, Model::Linear, 0.9).unwrap();
-        assert_eq!((curve.points.len(), curve.sources), (POINTS, 2));
+        assert_eq!(curve.points.len(), POINTS);
         // Eq. 3 with equal costs: pulls = (Σ √λ)² / (2 (1 − θ) ΣN).
         let roots = 0.001_f64.sqrt() + 0.004_f64.sqrt();
         for point in curve.points.iter().filter(|it| 0.8 < it.freshness) {
@@ -109,19 +82,6 @@ mod tests {
         }
         let last = curve.points[POINTS - 1];
         assert!((last.freshness - (1.0 - 0.1 / BEYOND)).abs() < 1e-9, "{last:?}");
-    }
-
-    #[test]
-    fn a_sample_stands_for_all() {
-        let all: Vec<Source> = (0..20_000_u32)
-            .map(|n| source(1e-6 * f64::from(n % 97 + 1).powi(2), 500 + u64::from(n % 13)))
-            .collect();
-        let curve = Curve::new(&all, Model::Poisson, 0.9).unwrap();
-        assert_eq!((curve.sources, curve.of), (SOURCES_MAX, 20_000));
-        let spot = curve.points[POINTS / 2];
-        let exact = plan(&all, Policy::Optimal { theta: spot.freshness }, Model::Poisson);
-        let off = spot.pulls_per_hour / (exact.pulls * 3_600.0) - 1.0;
-        assert!(off.abs() < 0.02, "off by {off}");
     }
 
     #[test]

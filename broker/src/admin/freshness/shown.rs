@@ -37,7 +37,6 @@ pub(super) struct Shown {
     notes: Vec<String>,
     /// SVG text of our own making; it names no source.
     chart: Option<String>,
-    chart_note: Option<String>,
     /// The curve in numbers.
     points: Vec<[String; 2]>,
     forms: Forms,
@@ -124,7 +123,6 @@ impl Shown {
             cards: told::cards(view),
             notes: told::notes(view),
             chart: view.curve.as_ref().map(|it| told::chart(view, it).inline("curve")),
-            chart_note: view.curve.as_ref().and_then(told::sampled),
             points: view.curve.iter().flat_map(|it| &it.points).map(in_numbers).collect(),
             forms: Forms::new(view, asked),
             wrong: mistakes.map(|it| (it.field.name(), it.message.clone())).collect(),

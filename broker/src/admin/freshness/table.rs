@@ -82,7 +82,9 @@ fn updated(source: &SourceStatus, _now_ms: u64) -> Cell {
 /// What the source was asked for, over restarts (Liu §3, update cost).
 fn pulls(source: &SourceStatus, _now_ms: u64) -> Cell {
     let cost = &source.updates.cost;
-    let more = format!("{} empty", grouped(cost.requests_empty));
+    let dear = source.pull_cost.filter(|it| 1.05 < *it);
+    let dear = dear.map(|it| format!(", each as {} requests", number(it))).unwrap_or_default();
+    let more = format!("{} empty{dear}", grouped(cost.requests_empty));
     Cell { more, ..plain(Some(grouped(cost.requests))) }
 }
 

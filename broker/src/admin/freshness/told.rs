@@ -7,8 +7,10 @@ use web::chart::{Axis, Chart, Series};
 use web::templates::grouped;
 
 use super::curve::{Curve, Spot};
+use super::table::NAME_CHARS_MAX;
 use super::view::{Aimed, Preview, View};
 use super::words::{number, percent, span};
+use crate::page::shortened;
 
 /// How many more pulls than planned are worth a word, as a share of what is planned.
 const YOUNG_SHARE_MIN: f64 = 0.02;
@@ -127,6 +129,7 @@ pub(super) fn notes(view: &View) -> Vec<String> {
             planned.freshness,
             planned.pulls_per_hour,
         ));
+        notes.extend(held_back(&view.held_back));
         notes.extend(too_many(view.pulls_per_hour, view.pulls_per_hour_max));
         if (1.0 + YOUNG_SHARE_MIN) * planned.pulls_per_hour < view.pulls_per_hour {
             notes.push(format!(
@@ -182,11 +185,26 @@ fn obstacle(outcome: &str, policy: &str, freshness: f64, hourly: f64) -> Option<
         ("all_longest", "budget") => Some(format!(
             "The bounds ask for more than the budget: {longest}, which takes {hourly} pulls an hour."
         )),
+        ("all_longest", "fixed") => {
+            Some(format!("No source may wait so long: {longest}, which keeps {fresh} fresh."))
+        }
+        ("partly", _) => Some(format!(
+            "The bounds of some sources keep them from the aim; {fresh} is what comes of it."
+        )),
         ("all_longest", _) => Some(format!(
             "The bounds give more than is asked for: {longest}, which keeps {fresh} fresh."
         )),
         _ => None,
     }
+}
+
+fn held_back(names: &[String]) -> Option<String> {
+    (!names.is_empty()).then(|| {
+        format!(
+            "Held back by their own shortest interval, so that the others are pulled the more: {}.",
+            names.iter().map(|it| shortened(it, NAME_CHARS_MAX)).collect::<Vec<_>>().join(", ")
+        )
+    })
 }
 
 fn too_many(hourly: f64, max: f64) -> Option<String> {
@@ -197,13 +215,6 @@ fn too_many(hourly: f64, max: f64) -> Option<String> {
              pulled later than planned."
         )
     })
-}
-
-/// What the curve was not computed from.
-pub(super) fn sampled(curve: &Curve) -> Option<String> {
-    let (taken, of) = (grouped(curve.sources as u64), grouped(curve.of as u64));
-    let sampled = curve.sources < curve.of;
-    sampled.then(|| format!("Drawn from {taken} of the {of} sources, fast and slow as among all."))
 }
 
 /// The curve, with now and the preview on it.

@@ -15,6 +15,7 @@ use serde::Serialize;
 use super::asked::{Aim, Asked, Sort};
 use super::curve::{Curve, Spot};
 use crate::config::Freshness;
+use crate::outlook::{Outlook, hourly};
 use crate::schedule::Planned;
 use crate::status::SourceStatus;
 
@@ -35,6 +36,8 @@ pub(super) struct Present {
     pub(super) planned: Vec<Planned>,
     /// All.
     pub(super) sources: Vec<SourceStatus>,
+    /// Sources that keep the whole from its aim, by name.
+    pub(super) held_back: Vec<String>,
 }
 
 /// All that the page says. Shares are from 0 to 1; an interval of `null` is that of a source that would
@@ -48,8 +51,10 @@ pub(super) struct View {
     pub(super) measured_freshness: Option<f64>,
     /// What the present intervals are expected to keep, of the sources whose rate is known.
     pub(super) expected_freshness: f64,
-    /// `met`, `all_longest` or `all_shortest`: whether the aim can be met within the bounds.
+    /// `met`, `all_longest`, `all_shortest` or `partly`: whether the aim can be met within the bounds.
     pub(super) outcome: &'static str,
+    /// Where it cannot: sources that even their shortest interval does not keep so fresh.
+    pub(super) held_back: Vec<String>,
     /// By the present intervals, of the same.
     pub(super) pulls_per_hour: f64,
     /// What the plan keeps, and takes, once no source is too young to be left alone for so long.
@@ -137,10 +142,10 @@ impl Pages {
 impl View {
     /// Looks at the sources, and at what is asked for. Computes some 40 plans.
     pub(super) fn new(present: Present, asked: &Asked) -> Self {
-        let Present { settings, expected, measured, planned, sources } = present;
+        let Present { settings, expected, measured, planned, sources, held_back } = present;
         let weighed: Vec<interval::Source> = planned.iter().map(|it| it.source).collect();
-        let pulls_per_hour = planned.iter().map(|it| hourly(it.interval_secs)).sum();
-        let expected_freshness = overall(&planned, settings.model);
+        let Outlook { pulls_per_hour, freshness: expected_freshness } =
+            Outlook::new(&planned, settings.model);
         let preview =
             asked.settings(settings).map(|then| Preview::new(settings, then, &planned, asked));
         let then = preview.as_ref().map_or(0.0, |it| it.expected_freshness);
@@ -153,6 +158,7 @@ impl View {
             measured_freshness: measured,
             expected_freshness,
             outcome: outcome(expected.outcome),
+            held_back,
             pulls_per_hour,
             planned: Spot {
                 pulls_per_hour: expected.pulls * HOUR_SECS,
@@ -179,6 +185,8 @@ impl Preview {
         let mut changes: Vec<Change> = planned
             .iter()
             .zip(&plan.intervals)
+            // A followed source is not pulled by any interval.
+            .filter(|(it, _)| it.interval_secs.is_finite())
             .map(|(it, interval)| Change::new(it, *interval, then.model))
             .collect();
         let count =
@@ -232,8 +240,8 @@ impl Change {
             new_interval_seconds: new_interval,
             pulls_per_hour: hourly(interval),
             new_pulls_per_hour: hourly(new_interval),
-            expected_freshness: kept(&planned.source, interval, model),
-            new_expected_freshness: kept(&planned.source, new_interval, model),
+            expected_freshness: planned.source.freshness_at(interval, model),
+            new_expected_freshness: planned.source.freshness_at(new_interval, model),
         }
     }
 
@@ -244,34 +252,12 @@ impl Change {
     }
 }
 
-fn hourly(interval_secs: f64) -> f64 {
-    if 0.0 < interval_secs { HOUR_SECS / interval_secs } else { 0.0 }
-}
-
-/// How fresh a source is kept by an interval, 0 to 1.
-fn kept(source: &interval::Source, interval_secs: f64, model: Model) -> f64 {
-    let elements = source.workload.elements.max(1) as f64;
-    let pace = source.workload.rate / elements;
-    let stale = model.staleness(pace * interval_secs) + (pace * source.pull_secs).min(1.0);
-    (1.0 - stale).clamp(0.0, 1.0)
-}
-
-/// How fresh all are kept by their intervals, weighted; 1 when there is nothing.
-fn overall(planned: &[Planned], model: Model) -> f64 {
-    let (mut fresh, mut all) = (0.0, 0.0);
-    for it in planned {
-        let mass = it.source.weight * it.source.workload.elements.max(1) as f64;
-        fresh += mass * kept(&it.source, it.interval_secs, model);
-        all += mass;
-    }
-    if 0.0 < all { fresh / all } else { 1.0 }
-}
-
 fn outcome(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::Met => "met",
         Outcome::AllLongest => "all_longest",
         Outcome::AllShortest => "all_shortest",
+        Outcome::Partly => "partly",
     }
 }
 

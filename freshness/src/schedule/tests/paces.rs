@@ -79,9 +79,8 @@ fn best_estimation_misses_no_update_of_a_regular_source() {
     check(interval(&world, "watched"), 60.0, 1e-6);
     // Who looks often knows it to 10 %.
     let entry = world.schedule.entry(world.feeds["watched"].id).unwrap();
-    let learned = &entry.learned;
-    let (pulls, changed) = (learned.pulls.into(), learned.pulls_changed.into());
-    let found = crate::study::expect::interval_of_pulls(learned.watched_secs, pulls, changed);
+    let (secs, pulls, changed) = entry.learned.counted();
+    let found = crate::study::expect::interval_of_pulls(secs, pulls, changed);
     check(found.unwrap(), 500.0, 0.1);
 }
 

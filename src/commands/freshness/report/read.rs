@@ -1,12 +1,11 @@
 //! Reads a log into a study: the broker's log of pulls, or a log of changes.
 
-use std::fs::File;
-use std::io::{self, Read as _};
+use std::collections::BTreeMap;
+use std::io;
 use std::path::Path;
 
 use anyhow::Context as _;
 use broker::pull_log::{self, Outcome, Pull};
-use freshness::simulate::trace::{self, Trace};
 use freshness::simulate::world::Process;
 use freshness::study::date::date_time;
 use freshness::study::history::Traffic;
@@ -14,6 +13,7 @@ use freshness::study::log::SOURCE_MONTHS_MAX;
 use freshness::study::{Log, Refused, Settings, Study};
 use indicatif::{ProgressBar, ProgressStyle};
 
+use super::super::stage::read_trace;
 use crate::output;
 
 /// Shortest log for which there is a progress bar, in bytes.
@@ -55,13 +55,16 @@ pub(super) struct Logged {
     pub(super) span_secs: (i64, i64),
     /// Until when the study reaches, in Unix seconds: the last entry.
     pub(super) until_secs: i64,
+    /// What pulls brought that failed, by source: the next one that succeeds has gone on after it.
+    part: BTreeMap<String, u64>,
     /// Lines that could not be taken in, and the first of them.
     wrong: (u64, Option<String>),
 }
 
 impl Logged {
     fn new(study: Study<String>) -> Self {
-        Self { study, span_secs: (i64::MAX, i64::MIN), until_secs: 0, wrong: (0, None) }
+        let (span_secs, wrong) = ((i64::MAX, i64::MIN), (0, None));
+        Self { study, span_secs, until_secs: 0, part: BTreeMap::new(), wrong }
     }
 
     /// What to say of the lines that could not be taken in.
@@ -82,6 +85,12 @@ impl Logged {
         self.until_secs = self.span_secs.1;
     }
 
+    /// What passed since the pulls before is not known.
+    fn handle_clock_set(&mut self) {
+        let all: Vec<String> = self.study.histories().map(|(source, _)| source.clone()).collect();
+        all.iter().for_each(|source| self.study.handle_restart(source));
+    }
+
     fn handle_pull(&mut self, pull: &Pull, taking: Taking) -> Result<(), Refused> {
         let at_secs = i64::try_from(pull.ended_ms / 1_000).unwrap_or(i64::MAX);
         if !taking.takes(at_secs) {
@@ -89,13 +98,20 @@ impl Logged {
         }
         let Pull { ref source, outcome, changes, bytes, took_ms, .. } = *pull;
         let requests_failed = u64::from(outcome == Outcome::Failed);
-        if outcome == Outcome::Snapshot {
+        // Set back while the broker was down: it has not told.
+        let is_back = self.study.history(source).is_some_and(|it| at_secs < it.last_secs);
+        if outcome == Outcome::Snapshot || is_back {
             self.study.handle_restart(source);
         }
         if outcome != Outcome::Failed {
-            self.study.handle(source.clone(), at_secs, changes)?;
+            let part = self.part.remove(source).unwrap_or_default();
+            self.study.handle(source.clone(), at_secs, changes.saturating_add(part))?;
         }
         self.study.handle_traffic(source.clone(), Traffic { requests_failed, bytes, took_ms })?;
+        if outcome == Outcome::Failed && changes != 0 {
+            let part = self.part.entry(source.clone()).or_default();
+            *part = part.saturating_add(changes);
+        }
         self.handle_time(at_secs);
         Ok(())
     }
@@ -119,9 +135,13 @@ pub(super) fn pulls(folder: &Path, taking: Taking) -> anyhow::Result<Logged> {
         bar.set_style(ProgressStyle::with_template("reading {wide_bar} {bytes}/{total_bytes}")?);
     }
     let mut logged = Logged::new(taking.study(Log::Pulls));
-    let mut count = 0_u64;
+    let (mut count, mut clock_sets) = (0_u64, 0);
     while let Some(item) = reader.next() {
         count += 1;
+        if clock_sets != reader.clock_sets() {
+            clock_sets = reader.clock_sets();
+            logged.handle_clock_set();
+        }
         match item {
             Err(malformed) => logged.handle_wrong(|| malformed.to_string()),
             Ok(pull) => {
@@ -152,12 +172,7 @@ pub(super) fn pulls(folder: &Path, taking: Taking) -> anyhow::Result<Logged> {
 /// It cannot be read, a line is no change, or none is to be taken in.
 pub(super) fn changes(file: &Path, taking: Taking) -> anyhow::Result<Logged> {
     let said = file.display();
-    let mut text = String::new();
-    let open = File::open(file).with_context(|| format!("{said} cannot be read"))?;
-    let read = open.take(trace::BYTES_MAX as u64 + 1).read_to_string(&mut text);
-    read.with_context(|| format!("{said} cannot be read as text"))?;
-    let trace = Trace::parse(&text).with_context(|| said.to_string())?;
-    drop(text);
+    let trace = read_trace(file)?;
     let mut logged = Logged::new(taking.study(Log::Changes));
     let first = trace.span().map(|(first, _)| seconds(first));
     let first = first.with_context(|| format!("{said}: no change in the log"))?;
@@ -184,4 +199,36 @@ pub(super) fn changes(file: &Path, taking: Taking) -> anyhow::Result<Logged> {
 #[expect(clippy::cast_possible_truncation, reason = "whole and at most trace::SECS_MAX")]
 fn seconds(at: f64) -> i64 {
     at as i64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_failed_pulls_brought_counts_with_the_next_and_time_does_not_go_back() {
+        let mut logged = Logged::new(Study::new(Settings::default()));
+        for (at_secs, outcome, changes) in [
+            (1_000, Outcome::Snapshot, 50),
+            (1_100, Outcome::Failed, 9),
+            (1_200, Outcome::Failed, 4),
+            (1_300, Outcome::Delta, 1),
+            // The clock was set, and set back.
+            (31_000_000, Outcome::Delta, 3),
+            (700, Outcome::Delta, 6),
+            (800, Outcome::Delta, 2),
+        ] {
+            if at_secs == 31_000_000 {
+                logged.handle_clock_set();
+            }
+            let (ended_ms, source) = (at_secs * 1_000, "a".to_owned());
+            let (elements, bytes, took_ms) = (None, 10, 1);
+            let pull = Pull { ended_ms, source, outcome, changes, elements, bytes, took_ms };
+            let all = Taking { since_secs: None, granularity_secs: 1 };
+            logged.handle_pull(&pull, all).unwrap();
+        }
+        let history = logged.study.history(&"a".to_owned()).unwrap();
+        assert_eq!((history.samples, history.records, history.cost.records), (2, 16, 75));
+        assert_eq!(history.observed_secs, 400);
+    }
 }

@@ -144,7 +144,7 @@ impl Shown<'_> {
             "deviation",
             "variation",
         ];
-        let of_pulls = ["fresh", "requests", "empty", "failed", "brought"];
+        let of_pulls = ["as a whole", "requests", "empty", "failed", "brought"];
         let is_of_pulls = is_of_pulls(self.logged);
         let mut table =
             headed(names.into_iter().chain(of_pulls.into_iter().filter(|_| is_of_pulls)));

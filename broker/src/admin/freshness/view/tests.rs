@@ -48,6 +48,7 @@ fn present(settings: Freshness, sources: &[(f64, u64)]) -> Present {
         measured: Some(0.893),
         planned: planned.map(|((name, (rate, n)), it)| planned_of(name, *rate, *n, *it)).collect(),
         sources: names.iter().map(|it| status(it)).collect(),
+        held_back: Vec::new(),
     }
 }
 

@@ -1,0 +1,97 @@
+//! What is to be expected of the sources at the intervals that they have now.
+//!
+//! The plan is another thing: a source that has not been watched for long is pulled more often than it
+//! says. Source: Adly §3.1.
+//!
+//! Sans-I/O.
+
+use freshness::interval::Model;
+
+use crate::schedule::Planned;
+
+/// Seconds of an hour.
+const HOUR_SECS: f64 = 3_600.0;
+
+/// What the present intervals come to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Outlook {
+    /// Freshness of the whole, weighted, 0 to 1; 1 when there is nothing.
+    pub(crate) freshness: f64,
+    /// Pulls of all sources together.
+    pub(crate) pulls_per_hour: f64,
+}
+
+impl Outlook {
+    /// Of the sources whose rate is known.
+    pub(crate) fn new(planned: &[Planned], model: Model) -> Self {
+        let (mut fresh, mut all, mut pulls_per_hour) = (0.0, 0.0, 0.0);
+        for it in planned {
+            let mass = it.source.weight * it.source.workload.elements.max(1) as f64;
+            fresh += mass * it.source.freshness_at(it.interval_secs, model);
+            all += mass;
+            pulls_per_hour += hourly(it.interval_secs);
+        }
+        Self { freshness: if 0.0 < all { fresh / all } else { 1.0 }, pulls_per_hour }
+    }
+}
+
+/// The names of the sources that even their shortest interval does not keep `theta` fresh, the largest
+/// first: where the whole is not, they are why, and all the others are pulled the more for them.
+pub(crate) fn held_back(planned: &[Planned], model: Model, theta: f64) -> Vec<&str> {
+    let shortest = |it: &Planned| it.source.bounds.settled().interval_min;
+    let stale = |it: &&Planned| it.source.freshness_at(shortest(it), model) < theta;
+    let mut found: Vec<&Planned> = planned.iter().filter(stale).collect();
+    let mass = |it: &Planned| it.source.weight * it.source.workload.elements as f64;
+    found.sort_by(|a, b| mass(b).total_cmp(&mass(a)));
+    found.into_iter().map(|it| it.name.as_str()).collect()
+}
+
+/// Pulls an hour at that interval; none at one that is not above 0.
+pub(crate) fn hourly(interval_secs: f64) -> f64 {
+    if 0.0 < interval_secs { HOUR_SECS / interval_secs } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use freshness::interval::{Bounds, Source};
+
+    use super::*;
+
+    fn planned(rate: f64, elements: u64, weight: f64, interval_secs: f64) -> Planned {
+        let source = Source { weight, ..Source::new(rate, elements, Bounds::FREE) };
+        Planned { name: String::new(), source, estimated: source, interval_secs }
+    }
+
+    #[test]
+    fn the_present_intervals_count() {
+        // Eq. 1: stale 0.1 · 200 / (2 · 100) = 0.1 of 100 objects, 0.05 of 300.
+        let all = [planned(0.1, 100, 1.0, 200.0), planned(0.1, 300, 1.0, 300.0)];
+        let found = Outlook::new(&all, Model::Linear);
+        assert!((found.freshness - (0.9 * 100.0 + 0.95 * 300.0) / 400.0).abs() < 1e-12);
+        assert!((found.pulls_per_hour - (18.0 + 12.0)).abs() < 1e-12);
+        let weighed = [planned(0.1, 100, 3.0, 200.0), planned(0.1, 300, 1.0, 300.0)];
+        assert!((Outlook::new(&weighed, Model::Linear).freshness - 0.925).abs() < 1e-12);
+    }
+
+    #[test]
+    fn who_holds_the_others_back_is_named() {
+        let bounded = |name: &str, elements, interval_min| {
+            let bounds = Bounds { interval_min, interval_max: 86_400.0 };
+            let source = Source::new(0.1, elements, bounds);
+            Planned { name: name.to_owned(), source, estimated: source, interval_secs: 600.0 }
+        };
+        // Eq. 1: fresh at best 0.5, 0.95 and 0.25.
+        let all =
+            [bounded("a", 100, 1_000.0), bounded("b", 100, 100.0), bounded("c", 200, 3_000.0)];
+        assert_eq!(held_back(&all, Model::Printed, 0.9), ["c", "a"]);
+        assert_eq!(held_back(&all, Model::Printed, 0.99), ["c", "a", "b"]);
+        assert!(held_back(&all, Model::Printed, 0.2).is_empty());
+    }
+
+    #[test]
+    fn nothing_is_fresh() {
+        let found = Outlook::new(&[], Model::Poisson);
+        assert_eq!(found, Outlook { freshness: 1.0, pulls_per_hour: 0.0 });
+        assert!(hourly(f64::INFINITY).abs() < 1e-12 && hourly(0.0).abs() < 1e-12);
+    }
+}
