@@ -11,6 +11,7 @@ pub mod datestamp;
 pub mod error;
 pub mod request;
 pub mod response;
+pub mod syndication;
 
 pub use datestamp::{Datestamp, Granularity};
 pub use error::{Code, Fault};
