@@ -36,7 +36,7 @@ impl Outlook {
 }
 
 /// The names of the sources that even their shortest interval does not keep `theta` fresh, the largest
-/// first: where the whole is not, they are why, and all the others are pulled the more for them.
+/// first: for the whole to be, all the others are pulled the more for them.
 pub(crate) fn held_back(planned: &[Planned], model: Model, theta: f64) -> Vec<&str> {
     let shortest = |it: &Planned| it.source.bounds.settled().interval_min;
     let stale = |it: &&Planned| it.source.freshness_at(shortest(it), model) < theta;

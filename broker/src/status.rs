@@ -116,8 +116,8 @@ pub struct Expected {
     pub at_longest: u64,
     /// Sources whose bounds contradict each other: the shortest interval holds.
     pub contradictory: u64,
-    /// Where θ cannot be met: sources that even their shortest interval does not keep so fresh, the
-    /// largest first, at most 10.
+    /// Sources that even their shortest interval does not keep θ fresh, the largest first, at most 10:
+    /// under `oap` and `uap` all the others are pulled the more for them.
     pub held_back: Vec<String>,
 }
 

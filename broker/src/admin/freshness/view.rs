@@ -53,7 +53,7 @@ pub(super) struct View {
     pub(super) expected_freshness: f64,
     /// `met`, `all_longest`, `all_shortest` or `partly`: whether the aim can be met within the bounds.
     pub(super) outcome: &'static str,
-    /// Where it cannot: sources that even their shortest interval does not keep so fresh.
+    /// Sources that even their shortest interval does not keep as fresh as is aimed at.
     pub(super) held_back: Vec<String>,
     /// By the present intervals, of the same.
     pub(super) pulls_per_hour: f64,
