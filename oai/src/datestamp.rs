@@ -1,0 +1,252 @@
+//! Datestamps: UTC, as days or as seconds.
+//!
+//! Source: OAI-PMH §3.3 (UTCdatetime), ISO 8601.
+//!
+//! # Differences from the standard
+//!
+//! * [`Datestamp::lenient`] reads what repositories send besides: fractions of a second, offsets from
+//!   UTC, a space in the place of the `T`, no `Z`.
+
+use std::fmt;
+
+/// Seconds of a day.
+const DAY_SECS: i64 = 86_400;
+
+/// First and last second that can be written with four digits of a year.
+const SECS: std::ops::RangeInclusive<i64> = -62_135_596_800..=253_402_300_799;
+
+/// How fine a repository's datestamps are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Granularity {
+    /// `YYYY-MM-DD`
+    #[default]
+    Day,
+    /// `YYYY-MM-DDThh:mm:ssZ`
+    Second,
+}
+
+impl Granularity {
+    /// Its name in an Identify response.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Day => "YYYY-MM-DD",
+            Self::Second => "YYYY-MM-DDThh:mm:ssZ",
+        }
+    }
+
+    /// The granularity of that name, white space around it left out.
+    pub fn named(name: &str) -> Option<Self> {
+        [Self::Day, Self::Second].into_iter().find(|it| it.name() == name.trim())
+    }
+}
+
+/// A datestamp of the years 1 to 9999. Ordered by its first second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Datestamp {
+    secs: i64,
+    granularity: Granularity,
+}
+
+impl Datestamp {
+    /// The datestamp within which a time in Unix seconds lies; times beyond the years 1 to 9999 are
+    /// those years' first or last.
+    pub fn at(secs: i64, granularity: Granularity) -> Self {
+        let secs = secs.clamp(*SECS.start(), *SECS.end());
+        let secs = match granularity {
+            Granularity::Day => secs.div_euclid(DAY_SECS) * DAY_SECS,
+            Granularity::Second => secs,
+        };
+        Self { secs, granularity }
+    }
+
+    /// Reads a datestamp as the protocol has it; `None` for anything else.
+    pub fn parse(text: &str) -> Option<Self> {
+        let granularity = if text.len() == 10 { Granularity::Day } else { Granularity::Second };
+        let found = Self::lenient(text)?;
+        (found.granularity == granularity && found.to_string() == text).then_some(found)
+    }
+
+    /// Reads what repositories send for one; `None` where no time can be made of it.
+    pub fn lenient(text: &str) -> Option<Self> {
+        let text = text.trim();
+        let (date, rest) = text.split_at_checked(10)?;
+        let days = days(date)?;
+        if rest.is_empty() {
+            return Some(Self::at(days * DAY_SECS, Granularity::Day));
+        }
+        let time = rest.strip_prefix(['T', 't', ' '])?;
+        let (clock, offset_secs) = split_offset(time)?;
+        let clock = clock.split_once('.').map_or(clock, |(whole, _fraction)| whole);
+        let mut parts = clock.split(':').map(two_digits);
+        let (hours, minutes) = (parts.next()??, parts.next()??);
+        let secs = parts.next().unwrap_or(Some(0))?;
+        // A leap second is the next minute's first.
+        let fits = parts.next().is_none() && hours < 24 && minutes < 60 && secs <= 60;
+        let of_day = hours * 3_600 + minutes * 60 + secs;
+        let at = days * DAY_SECS + of_day - offset_secs;
+        (fits && SECS.contains(&at)).then(|| Self::at(at, Granularity::Second))
+    }
+
+    /// Its first second, Unix time.
+    pub fn secs(self) -> i64 {
+        self.secs
+    }
+
+    /// Its last second, Unix time: bounds are inclusive.
+    pub fn last_secs(self) -> i64 {
+        match self.granularity {
+            Granularity::Day => self.secs + DAY_SECS - 1,
+            Granularity::Second => self.secs,
+        }
+    }
+
+    /// How fine it is.
+    pub fn granularity(self) -> Granularity {
+        self.granularity
+    }
+}
+
+impl fmt::Display for Datestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (year, month, day) = civil(self.secs.div_euclid(DAY_SECS));
+        write!(f, "{year:04}-{month:02}-{day:02}")?;
+        if self.granularity == Granularity::Second {
+            let secs = self.secs.rem_euclid(DAY_SECS);
+            write!(f, "T{:02}:{:02}:{:02}Z", secs / 3_600, secs / 60 % 60, secs % 60)?;
+        }
+        Ok(())
+    }
+}
+
+/// A time without its offset from UTC, and that in seconds; without one, the time is in UTC.
+fn split_offset(time: &str) -> Option<(&str, i64)> {
+    if let Some(clock) = time.strip_suffix(['Z', 'z']) {
+        return Some((clock, 0));
+    }
+    let Some(sign) = time.rfind(['+', '-']) else { return Some((time, 0)) };
+    let (clock, offset) = time.split_at(sign);
+    let (sign, offset) = offset.split_at_checked(1)?;
+    let (hours, minutes) = offset.split_at_checked(2)?;
+    let minutes = minutes.strip_prefix(':').unwrap_or(minutes);
+    let minutes = if minutes.is_empty() { 0 } else { two_digits(minutes)? };
+    let secs = two_digits(hours)? * 3_600 + minutes * 60;
+    (secs < DAY_SECS).then_some((clock, if sign == "-" { -secs } else { secs }))
+}
+
+fn two_digits(text: &str) -> Option<i64> {
+    let sound = text.len() == 2 && text.bytes().all(|it| it.is_ascii_digit());
+    sound.then(|| text.parse().ok())?
+}
+
+/// Days since 1970 of `YYYY-MM-DD`, if there is such a day.
+fn days(date: &str) -> Option<i64> {
+    let bytes = date.as_bytes();
+    let digits = |range: std::ops::Range<usize>| -> Option<i64> {
+        let text = date.get(range)?;
+        text.bytes().all(|it| it.is_ascii_digit()).then(|| text.parse().ok())?
+    };
+    if bytes.get(4) != Some(&b'-') || bytes.get(7) != Some(&b'-') {
+        return None;
+    }
+    let (year, month, day) = (digits(0..4)?, digits(5..7)?, digits(8..10)?);
+    // Days from civil, Howard Hinnant's way: years begin in March.
+    let years = if month <= 2 { year - 1 } else { year };
+    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    let days =
+        years * 365 + years.div_euclid(4) - years.div_euclid(100) + years.div_euclid(400) + of_year
+            - 719_468;
+    (year != 0 && civil(days) == (year, month, day)).then_some(days)
+}
+
+/// Year, month and day of so many days since 1970.
+fn civil(days: i64) -> (i64, i64, i64) {
+    let days = days + 719_468;
+    let era = days.div_euclid(146_097);
+    let of_era = days.rem_euclid(146_097);
+    let of_year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let day = of_era - (365 * of_year + of_year / 4 - of_year / 100);
+    let month = (5 * day + 2) / 153;
+    let year = of_year + era * 400;
+    let civil_month = if month < 10 { month + 3 } else { month - 9 };
+    (year + i64::from(civil_month <= 2), civil_month, day - (153 * month + 2) / 5 + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Expected values: `date -u -d ... +%s`.
+    #[track_caller]
+    fn check(text: &str, secs: Option<i64>, is_strict: bool) {
+        assert_eq!(Datestamp::lenient(text).map(Datestamp::secs), secs, "{text}");
+        assert_eq!(Datestamp::parse(text).is_some(), is_strict, "{text}");
+    }
+
+    #[test]
+    fn days_and_seconds_are_read() {
+        check("1970-01-01", Some(0), true);
+        check("2024-02-29", Some(1_709_164_800), true);
+        check("2024-02-29T23:59:59Z", Some(1_709_251_199), true);
+        check("0001-01-01T00:00:00Z", Some(-62_135_596_800), true);
+        check("9999-12-31T23:59:59Z", Some(253_402_300_799), true);
+    }
+
+    #[test]
+    fn what_others_send_is_read_leniently() {
+        check("2024-02-29T23:59:59.999Z", Some(1_709_251_199), false);
+        check("2024-02-29T23:59:59", Some(1_709_251_199), false);
+        check(" 2024-02-29 23:59:59Z\n", Some(1_709_251_199), false);
+        check("2024-02-29T23:59Z", Some(1_709_251_140), false);
+        check("2024-03-01T01:59:59+02:00", Some(1_709_251_199), false);
+        check("2024-02-29T18:59:59-0500", Some(1_709_251_199), false);
+        check("2024-02-29T23:59:60Z", Some(1_709_251_200), false);
+    }
+
+    #[test]
+    fn what_is_no_time_is_none() {
+        for text in [
+            "",
+            "2024",
+            "2024-2-9",
+            "2023-02-29",
+            "2024-13-01",
+            "2024-00-10",
+            "0000-01-01",
+            "2024-02-29T",
+            "2024-02-29T24:00:00Z",
+            "2024-02-29T1:00:00Z",
+            "2024-02-29T10:00:00+99:00",
+            "2024-02-29x10:00",
+            "2024-02-29T10",
+            "20240229",
+            "２０24-02-29",
+            "2024-02-29T10:00:00:00Z",
+        ] {
+            check(text, None, false);
+        }
+    }
+
+    #[test]
+    fn a_day_reaches_to_its_last_second() {
+        let day = Datestamp::at(1_709_200_000, Granularity::Day);
+        assert_eq!((day.to_string().as_str(), day.last_secs()), ("2024-02-29", 1_709_251_199));
+        assert_eq!(Granularity::named(" YYYY-MM-DD "), Some(Granularity::Day));
+        assert_eq!(Granularity::named("YYYY-MM-DDThh:mmZ"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(secs in any::<i64>(), day in any::<bool>()) {
+            let granularity = if day { Granularity::Day } else { Granularity::Second };
+            let stamp = Datestamp::at(secs, granularity);
+            prop_assert_eq!(Datestamp::parse(&stamp.to_string()), Some(stamp));
+        }
+
+        #[test]
+        fn any_text_is_a_time_or_none(text in "\\PC{0,30}") {
+            let _ = Datestamp::lenient(&text);
+        }
+    }
+}
