@@ -12,8 +12,9 @@ use super::cost::Line;
 use super::flags::{Flag, Flags};
 use super::learned::{Known, Learned};
 use super::{
-    FOLLOW_IDLE_MS, FOLLOW_PAUSE_MS, FOLLOW_STREAM_MS, Firsts, Found, Pace, RETRY_AFTER_MAX_MS,
-    Rules, SYNDICATION_PAUSE_SECS, Settings, SourceId, Window, back_off, millis, narrowed, seconds,
+    FOLLOW_IDLE_MS, FOLLOW_PAUSE_MAX_MS, FOLLOW_PAUSE_MS, FOLLOW_STREAM_MS, Firsts, Found, Pace,
+    RETRY_AFTER_MAX_MS, Rules, SYNDICATION_PAUSE_SECS, Settings, SourceId, Window, back_off,
+    millis, narrowed, seconds,
 };
 use crate::interval::{Bounds, Slot, Source, Workload};
 use crate::metrics::Span;
@@ -186,6 +187,7 @@ impl Entry {
         (self.back_off_ms, self.streak) = (0, self.streak.min(DOUBLINGS_MAX));
         self.flags.set(Flag::Pulling, false);
         self.flags.set(Flag::Failed, false);
+        self.flags.set(Flag::Full, found.full);
         let least_ms = if found.early { FOLLOW_IDLE_MS } else { 0 };
         self.wait_ms = now_ms.saturating_add(self.pause_ms().max(least_ms));
     }
@@ -204,10 +206,11 @@ impl Entry {
         Some(soon && (found.full || 0 < found.changes))
     }
 
-    /// The pause between two long polls. It grows while changes come in a stream, to the shortest interval;
-    /// after a quiet time it is short again, and what comes first then is heard of at once.
+    /// The pause between two long polls. It grows while changes come in a stream, to a second or the
+    /// shortest interval, and to that interval while each brings everything; after a quiet time it is short again, and what comes first then is heard of at once.
     fn pause_ms(&self) -> u64 {
-        let longest_ms = millis(self.shortest()).max(FOLLOW_PAUSE_MS);
+        let most_ms = if self.flags.has(Flag::Full) { u64::MAX } else { FOLLOW_PAUSE_MAX_MS };
+        let longest_ms = millis(self.shortest()).clamp(FOLLOW_PAUSE_MS, most_ms);
         (FOLLOW_PAUSE_MS << self.successes().min(DOUBLINGS_MAX)).min(longest_ms)
     }
 

@@ -21,6 +21,8 @@ pub(super) enum Flag {
     Waiting = 16,
     /// The last pull failed.
     Failed = 32,
+    /// The last pull brought everything.
+    Full = 64,
 }
 
 impl Flags {

@@ -72,8 +72,12 @@ pub const RETRY_AFTER_MAX_MS: u64 = 86_400_000;
 
 /// Pause between two long polls of a source that had changes, milliseconds: changes that come in
 /// a stream are fetched together. It is doubled with each long poll that brings something within
-/// [`FOLLOW_STREAM_MS`], or within the last pause, up to the source's shortest interval.
+/// [`FOLLOW_STREAM_MS`], or within the last pause, up to the source's shortest interval, and
+/// [`FOLLOW_PAUSE_MAX_MS`] at most.
 pub const FOLLOW_PAUSE_MS: u64 = 50;
+
+/// Longest pause between two long polls, milliseconds: who follows a source wants to hear of it.
+pub const FOLLOW_PAUSE_MAX_MS: u64 = 1_000;
 
 /// A change within so many milliseconds of asking is one of a stream.
 pub const FOLLOW_STREAM_MS: u64 = 1_000;
