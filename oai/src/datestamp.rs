@@ -9,6 +9,12 @@
 
 use std::fmt;
 
+use jiff::Span;
+use jiff::civil::{Date, date};
+
+/// The day that Unix time counts from.
+const EPOCH: Date = date(1970, 1, 1);
+
 /// Seconds of a day.
 const DAY_SECS: i64 = 86_400;
 
@@ -108,8 +114,9 @@ impl Datestamp {
 
 impl fmt::Display for Datestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (year, month, day) = civil(self.secs.div_euclid(DAY_SECS));
-        write!(f, "{year:04}-{month:02}-{day:02}")?;
+        let since = Span::new().days(self.secs.div_euclid(DAY_SECS));
+        let date = EPOCH.checked_add(since).map_err(|_out_of_range| fmt::Error)?;
+        write!(f, "{:04}-{:02}-{:02}", date.year(), date.month(), date.day())?;
         if self.granularity == Granularity::Second {
             let secs = self.secs.rem_euclid(DAY_SECS);
             write!(f, "T{:02}:{:02}:{:02}Z", secs / 3_600, secs / 60 % 60, secs % 60)?;
@@ -138,37 +145,15 @@ fn two_digits(text: &str) -> Option<i64> {
     sound.then(|| text.parse().ok())?
 }
 
-/// Days since 1970 of `YYYY-MM-DD`, if there is such a day.
+/// Days since 1970 of `YYYY-MM-DD`, if there is such a day of the years 1 to 9999.
 fn days(date: &str) -> Option<i64> {
-    let bytes = date.as_bytes();
-    let digits = |range: std::ops::Range<usize>| -> Option<i64> {
-        let text = date.get(range)?;
-        text.bytes().all(|it| it.is_ascii_digit()).then(|| text.parse().ok())?
-    };
-    if bytes.get(4) != Some(&b'-') || bytes.get(7) != Some(&b'-') {
-        return None;
-    }
-    let (year, month, day) = (digits(0..4)?, digits(5..7)?, digits(8..10)?);
-    // Days from civil, Howard Hinnant's way: years begin in March.
-    let years = if month <= 2 { year - 1 } else { year };
-    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    let days =
-        years * 365 + years.div_euclid(4) - years.div_euclid(100) + years.div_euclid(400) + of_year
-            - 719_468;
-    (year != 0 && civil(days) == (year, month, day)).then_some(days)
-}
-
-/// Year, month and day of so many days since 1970.
-fn civil(days: i64) -> (i64, i64, i64) {
-    let days = days + 719_468;
-    let era = days.div_euclid(146_097);
-    let of_era = days.rem_euclid(146_097);
-    let of_year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let day = of_era - (365 * of_year + of_year / 4 - of_year / 100);
-    let month = (5 * day + 2) / 153;
-    let year = of_year + era * 400;
-    let civil_month = if month < 10 { month + 3 } else { month - 9 };
-    (year + i64::from(civil_month <= 2), civil_month, day - (153 * month + 2) / 5 + 1)
+    let (year, rest) = date.split_at_checked(4)?;
+    let (month, day) = rest.strip_prefix('-')?.split_once('-')?;
+    let all_digits = |it: &str| it.bytes().all(|byte| byte.is_ascii_digit());
+    let year: i16 = year.parse().ok().filter(|it| all_digits(year) && 0 < *it)?;
+    let two = |text: &str| i8::try_from(two_digits(text)?).ok();
+    let date = Date::new(year, two(month)?, two(day)?).ok()?;
+    Some((date - EPOCH).get_days().into())
 }
 
 #[cfg(test)]
