@@ -121,6 +121,16 @@ pub struct Expected {
     pub held_back: Vec<String>,
 }
 
+/// What an outcome is called in status and on the page.
+pub(crate) fn outcome_name(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Met => "met",
+        Outcome::AllLongest => "all_longest",
+        Outcome::AllShortest => "all_shortest",
+        Outcome::Partly => "partly",
+    }
+}
+
 /// Most names of sources that hold the others back.
 const HELD_BACK_MAX: usize = 10;
 
@@ -145,10 +155,7 @@ impl Expected {
         let most_per_hour = f64::from(settings.pulls_per_minute_max) * 60.0;
         let aim = match plan.outcome {
             _ if most_per_hour < plan.pulls * HOUR_SECS => "capped",
-            Outcome::Met => "met",
-            Outcome::AllLongest => "all_longest",
-            Outcome::AllShortest => "all_shortest",
-            Outcome::Partly => "partly",
+            outcome => outcome_name(outcome),
         };
         Self {
             freshness: now.freshness,

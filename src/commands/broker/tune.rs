@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 use broker::config::PolicyName;
-use broker::status::Status;
+use broker::status::{self, Status};
 use comfy_table::{Table, presets};
 use serde::Deserialize;
 
@@ -68,25 +68,18 @@ struct Chosen {
 #[derive(Debug, Deserialize)]
 struct Answer {
     policy: String,
-    aim: Option<Aimed>,
+    aim: Option<status::Aim>,
     measured_freshness: Option<f64>,
     expected_freshness: f64,
     pulls_per_hour: f64,
     preview: Option<Preview>,
 }
 
-/// What a policy aims at; `best_estimation` has no aim.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-struct Aimed {
-    setting: String,
-    value: f64,
-}
-
 /// What another policy would make of the sources.
 #[derive(Debug, Deserialize)]
 struct Preview {
     policy: String,
-    aim: Option<Aimed>,
+    aim: Option<status::Aim>,
     outcome: String,
     expected_freshness: f64,
     pulls_per_hour: f64,
@@ -195,8 +188,8 @@ fn said(answer: &Answer) -> String {
     let Some(then) = &answer.preview else { return String::from("the broker shows no preview") };
     let share = |share: f64| format!("{:.2} %", share * 100.0);
     let interval = |it: Option<f64>| it.map_or_else(|| "never".to_owned(), seconds);
-    let aim = |aim: &Option<Aimed>| match aim {
-        Some(Aimed { setting, value }) => format!("{setting} = {value}"),
+    let aim = |aim: &Option<status::Aim>| match aim {
+        Some(status::Aim { setting, value }) => format!("{setting} = {value}"),
         None => "as often as each changes".to_owned(),
     };
     let measured = answer.measured_freshness.map_or_else(|| "–".to_owned(), share);
@@ -295,7 +288,7 @@ mod tests {
         };
         Preview {
             policy: policy.to_owned(),
-            aim: Some(Aimed { setting: aim.0.to_owned(), value: aim.1 }),
+            aim: Some(status::Aim { setting: aim.0.to_owned(), value: aim.1 }),
             outcome: "all_shortest".to_owned(),
             expected_freshness: 0.875,
             pulls_per_hour: 12.5,
@@ -335,7 +328,7 @@ mod tests {
     fn now_and_then_stand_side_by_side() {
         let answer = Answer {
             policy: "oap".to_owned(),
-            aim: Some(Aimed { setting: "theta".to_owned(), value: 0.9 }),
+            aim: Some(status::Aim { setting: "theta".to_owned(), value: 0.9 }),
             measured_freshness: None,
             expected_freshness: 0.9,
             pulls_per_hour: 6.0,

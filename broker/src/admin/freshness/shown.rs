@@ -138,8 +138,8 @@ impl Shown {
 
 impl Forms {
     fn new(view: &View, asked: &Asked) -> Self {
-        let now = (view.policy, view.aim);
-        let (policy, aim) = view.preview.as_ref().map_or(now, |it| (it.policy, it.aim));
+        let now = (view.policy, view.aim.as_ref());
+        let (policy, aim) = view.preview.as_ref().map_or(now, |it| (it.policy, it.aim.as_ref()));
         let aimed = |field: Field| aim.filter(|it| it.setting == field.name()).map(|it| it.value);
         let of = |field: Field| aimed(field).unwrap_or_else(|| default_of(field));
         let (theta, price) = (of(Field::Theta), of(Field::Price));

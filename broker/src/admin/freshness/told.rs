@@ -8,9 +8,10 @@ use web::templates::grouped;
 
 use super::curve::{Curve, Spot};
 use super::table::NAME_CHARS_MAX;
-use super::view::{Aimed, Preview, View};
+use super::view::{Preview, View};
 use super::words::{number, percent, span};
 use crate::page::shortened;
+use crate::status::Aim;
 
 /// How many more pulls than planned are worth a word, as a share of what is planned.
 const YOUNG_SHARE_MIN: f64 = 0.02;
@@ -30,8 +31,8 @@ impl Card {
 }
 
 /// What a policy aims at.
-fn aim(policy: &str, aim: Option<Aimed>) -> String {
-    let Some(Aimed { value, .. }) = aim else {
+fn aim(policy: &str, aim: Option<&Aim>) -> String {
+    let Some(&Aim { value, .. }) = aim else {
         return "a pull of each source as often as it changes (policy best_estimation)".to_owned();
     };
     let (share, pulls) = (percent(value), number(value));
@@ -50,7 +51,7 @@ fn aim(policy: &str, aim: Option<Aimed>) -> String {
 
 /// Where things stand.
 pub(super) fn lead(view: &View) -> String {
-    let aim = aim(view.policy, view.aim);
+    let aim = aim(view.policy, view.aim.as_ref());
     if view.sources_planned == 0 {
         return format!(
             "The settings ask for {aim}. Nothing can be planned yet: how fast a source changes is \
@@ -73,7 +74,7 @@ pub(super) fn lead(view: &View) -> String {
 pub(super) fn preview_lead(view: &View, preview: &Preview) -> String {
     format!(
         "For {}: {} pulls an hour instead of {}, and {} fresh is to be expected instead of {}.",
-        aim(preview.policy, preview.aim),
+        aim(preview.policy, preview.aim.as_ref()),
         number(preview.pulls_per_hour),
         number(view.pulls_per_hour),
         percent(preview.expected_freshness),
@@ -82,11 +83,11 @@ pub(super) fn preview_lead(view: &View, preview: &Preview) -> String {
 }
 
 pub(super) fn cards(view: &View) -> Vec<Card> {
-    let (value, note) = match view.aim {
-        Some(Aimed { setting: "theta", value }) => (percent(value), "freshness θ"),
-        Some(Aimed { setting: "interval", value }) => (span(value), "between pulls"),
-        Some(Aimed { setting: "price", value }) => (number(value), "pulls for a stale hour"),
-        Some(Aimed { value, .. }) => (number(value), "pulls an hour"),
+    let (value, note) = match view.aim.as_ref().map(|it| (it.setting.as_str(), it.value)) {
+        Some(("theta", value)) => (percent(value), "freshness θ"),
+        Some(("interval", value)) => (span(value), "between pulls"),
+        Some(("price", value)) => (number(value), "pulls for a stale hour"),
+        Some((_, value)) => (number(value), "pulls an hour"),
         None => ("–".to_owned(), "as often as each changes"),
     };
     let aim = Card::new("Aimed at", value, note);

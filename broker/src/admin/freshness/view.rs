@@ -8,7 +8,7 @@
 //!
 //! Sans-I/O.
 
-use freshness::interval::{self, Model, Outcome};
+use freshness::interval::{self, Model};
 use freshness::schedule::Expected;
 use serde::Serialize;
 
@@ -17,7 +17,7 @@ use super::curve::{Curve, Spot};
 use crate::config::Freshness;
 use crate::outlook::{Outlook, hourly};
 use crate::schedule::Planned;
-use crate::status::SourceStatus;
+use crate::status::{self, SourceStatus};
 
 /// Sources on one page, of the preview and of the list.
 pub(super) const ROWS_MAX: usize = 100;
@@ -45,7 +45,7 @@ pub(super) struct Present {
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct View {
     pub(super) policy: &'static str,
-    pub(super) aim: Option<Aimed>,
+    pub(super) aim: Option<status::Aim>,
     pub(super) model: &'static str,
     /// What all sources were measured to be; `None` before a second pull.
     pub(super) measured_freshness: Option<f64>,
@@ -75,20 +75,11 @@ pub(super) struct View {
     pub(super) sources: Vec<SourceStatus>,
 }
 
-/// What a policy aims at.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub(super) struct Aimed {
-    /// The setting: `theta`, `interval`, `price` or `pulls_per_hour`.
-    pub(super) setting: &'static str,
-    /// In the setting's unit; seconds if it is a time.
-    pub(super) value: f64,
-}
-
 /// What another setting would make of the sources.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Preview {
     pub(super) policy: &'static str,
-    pub(super) aim: Option<Aimed>,
+    pub(super) aim: Option<status::Aim>,
     pub(super) outcome: &'static str,
     pub(super) expected_freshness: f64,
     pub(super) pulls_per_hour: f64,
@@ -153,11 +144,11 @@ impl View {
         let list = Pages::new(asked.list, sources.len());
         Self {
             policy: settings.policy.name(),
-            aim: aim(settings),
+            aim: settings.aim(),
             model: if model == Model::Poisson { "poisson" } else { "linear" },
             measured_freshness: measured,
             expected_freshness,
-            outcome: outcome(expected.outcome),
+            outcome: status::outcome_name(expected.outcome),
             held_back,
             pulls_per_hour,
             planned: Spot {
@@ -203,8 +194,8 @@ impl Preview {
         let pages = Pages::new(asked.page, changes.len());
         Self {
             policy: then.policy.name(),
-            aim: aim(then),
-            outcome: outcome(plan.outcome),
+            aim: then.aim(),
+            outcome: status::outcome_name(plan.outcome),
             expected_freshness: plan.freshness,
             pulls_per_hour: plan.pulls * HOUR_SECS,
             sooner,
@@ -220,13 +211,10 @@ impl Preview {
 impl Preview {
     /// The options of `harvest broker tune` that say the same.
     pub(super) fn options(&self) -> String {
-        let aim = match self.aim {
-            Some(Aimed { setting: "interval", value }) => format!(" --interval \"{value} s\""),
-            Some(Aimed { setting, value }) => {
-                format!(" --{} {value}", setting.replace('_', "-"))
-            }
-            None => String::new(),
-        };
+        let aim = self.aim.as_ref().map_or_else(String::new, |it| match it.setting.as_str() {
+            "interval" => format!(" --interval \"{} s\"", it.value),
+            setting => format!(" --{} {}", setting.replace('_', "-"), it.value),
+        });
         format!("--policy {}{aim}", self.policy)
     }
 }
@@ -250,22 +238,6 @@ impl Change {
         let log = (self.new_interval_seconds / self.interval_seconds).ln();
         if log.is_nan() { 0.0 } else { log }
     }
-}
-
-fn outcome(outcome: Outcome) -> &'static str {
-    match outcome {
-        Outcome::Met => "met",
-        Outcome::AllLongest => "all_longest",
-        Outcome::AllShortest => "all_shortest",
-        Outcome::Partly => "partly",
-    }
-}
-
-fn aim(settings: Freshness) -> Option<Aimed> {
-    let aim = Aim::of(settings)?;
-    let (Aim::Theta(value) | Aim::Price(value) | Aim::PullsPerHour(value) | Aim::Interval(value)) =
-        aim;
-    Some(Aimed { setting: aim.field().name(), value })
 }
 
 /// What `[freshness]` has to say, and what it must no longer say.

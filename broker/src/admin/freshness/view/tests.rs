@@ -185,7 +185,7 @@ fn the_lines_for_the_settings_file_are_what_was_previewed() {
         let text = format!("name = \"x\"\ndata = \"/x\"\n{lines}");
         let read = crate::config::Config::parse(&text).unwrap();
         assert_eq!(read.freshness, Freshness { policy: then.policy, ..read.freshness });
-        assert_eq!(aim(read.freshness), aim(then));
+        assert_eq!(read.freshness.aim(), then.aim());
     };
     let oap = PolicyName::Oap;
     check(oap, "theta=0.95", "[freshness]\npolicy = \"oap\"\ntheta = 0.95\n");
