@@ -351,16 +351,8 @@ impl Schedule {
         }
     }
 
-    /// Returns the sources as the policy weighs them, of those whose rate is known: what another policy
-    /// would make of them is [`plan`](crate::interval::plan)'s to say.
-    pub fn sources(&self) -> impl Iterator<Item = (SourceId, Source)> {
-        self.entries.iter().enumerate().filter_map(|(id, entry)| {
-            let source = entry.as_ref()?.source(self.settings, &self.line)?;
-            Some((SourceId(u32::try_from(id).ok()?), source))
-        })
-    }
-
-    /// Returns a source as the policy would weigh it at another pace, once its rate is known.
+    /// Returns a source as the policy would weigh it at another pace, once its rate is known: what another
+    /// policy would make of it is [`plan`](crate::interval::plan)'s to say.
     pub fn source_at(&self, id: SourceId, pace: Pace) -> Option<Source> {
         self.entry(id)?.source_at(pace, self.settings, &self.line)
     }

@@ -25,6 +25,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
+use crate::study::date::parse_date_time;
+
 use super::world::{Change, ELEMENTS_MAX, Process, Repository};
 
 /// Most lines of a trace.
@@ -265,25 +267,10 @@ fn seconds(text: &str) -> Option<u64> {
         Some((date, time)) => (date, Some(time)),
         None => (text, None),
     };
-    let days = days(date)?;
+    // From 1970 on; the time of the day is read more strictly than there.
+    let day = u64::try_from(parse_date_time(date)?).ok()?;
     let secs = time.map_or(Some(0), seconds_of_day)?;
-    Some(days * 86_400 + secs).filter(|it| *it <= SECS_MAX)
-}
-
-/// Days since 1970 of a date as in 2024-01-31.
-fn days(date: &str) -> Option<u64> {
-    let [year, month, day] = parts(date, '-')?;
-    let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-    let lengths = [31, 28 + u64::from(leap), 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
-    let before = lengths.get(..usize::try_from(month.checked_sub(1)?).ok()?)?;
-    let length = lengths.get(before.len())?;
-    if !(1_970..=9_999).contains(&year) || !(1..=*length).contains(&day) {
-        return None;
-    }
-    let past = year - 1;
-    // 477 leap days came before 1970.
-    let leap_days = past / 4 - past / 100 + past / 400 - 477;
-    Some((year - 1_970) * 365 + leap_days + before.iter().sum::<u64>() + day - 1)
+    Some(day + secs).filter(|it| *it <= SECS_MAX)
 }
 
 /// Seconds since midnight of a time as in 12:00, 12:00:00, 12:00:00.25Z or 12:00:00+00:00.
