@@ -17,8 +17,9 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
     ("net", &[]),
     ("web", &["net"]),
     ("collection", &["soif", "net"]),
-    ("gatherer", &["soif", "oai", "freshness", "collection", "net", "web"]),
-    ("broker", &["soif", "oai", "freshness", "collection", "net", "web"]),
+    ("exchange", &["soif", "oai", "collection", "net", "web"]),
+    ("gatherer", &["soif", "oai", "freshness", "collection", "exchange", "net", "web"]),
+    ("broker", &["soif", "oai", "freshness", "collection", "exchange", "net", "web"]),
 ];
 
 /// Outside crates that only some of ours may name, so that each can be replaced in one place.
@@ -39,7 +40,19 @@ const KEPT_TO: &[(&str, &[&str])] = &[
 /// Outside names that may stand only in files whose path has one of the given parts.
 const NAMED_ONLY_IN: &[(&str, &[&str])] = &[
     ("tantivy::", &["broker/src/index/"]),
-    ("axum::", &["web/src/", "/page", "/api", "/admin", "/serve", "/server", "/object_page"]),
+    (
+        "axum::",
+        &[
+            "web/src/",
+            "exchange/src/",
+            "/page",
+            "/api",
+            "/admin",
+            "/serve",
+            "/server",
+            "/object_page",
+        ],
+    ),
     ("std::env::", &["harvest:src/"]),
 ];
 

@@ -1,0 +1,1 @@
+//! A collection as an OAI-PMH repository.
