@@ -10,6 +10,7 @@
 pub mod datestamp;
 pub mod error;
 pub mod request;
+pub mod resourcesync;
 pub mod response;
 pub mod syndication;
 
