@@ -9,10 +9,12 @@
 
 pub mod datestamp;
 pub mod error;
+pub mod identifier;
 pub mod request;
 pub mod response;
 pub mod syndication;
 
 pub use datestamp::{Datestamp, Granularity};
 pub use error::{Code, Fault};
+pub use identifier::{Identifier, RepositoryId};
 pub use request::{Listed, Request, Scope, Selection, Verb};
