@@ -9,7 +9,9 @@
 
 pub mod datestamp;
 pub mod error;
+mod escape;
 pub mod identifier;
+pub mod repository;
 pub mod request;
 pub mod response;
 pub mod syndication;
