@@ -9,6 +9,7 @@
 
 pub mod datestamp;
 pub mod error;
+pub mod harvest;
 pub mod request;
 pub mod response;
 pub mod syndication;
