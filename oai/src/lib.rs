@@ -11,6 +11,7 @@ pub mod crosswalk;
 pub mod datestamp;
 pub mod error;
 mod escape;
+pub mod harvest;
 pub mod identifier;
 pub mod repository;
 pub mod request;
