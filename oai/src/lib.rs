@@ -15,6 +15,7 @@ pub mod harvest;
 pub mod identifier;
 pub mod repository;
 pub mod request;
+pub mod resourcesync;
 pub mod response;
 pub mod syndication;
 
