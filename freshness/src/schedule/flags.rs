@@ -23,6 +23,8 @@ pub(super) enum Flag {
     Failed = 32,
     /// The last pull brought everything.
     Full = 64,
+    /// Somebody said that it has changed.
+    Told = 128,
 }
 
 impl Flags {
