@@ -1,6 +1,8 @@
 //! Crosswalks on whole records: what comes out of one of each format, and what stays on the way there and
 //! back.
 
+mod formats;
+
 use proptest::prelude::*;
 use soif::Record;
 
