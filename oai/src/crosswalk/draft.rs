@@ -105,6 +105,8 @@ impl Field {
 /// What a crosswalk found.
 #[derive(Debug, Default)]
 pub(super) struct Draft<'a> {
+    /// A bit for each field that there is a value of.
+    fields: u32,
     values: Vec<(Field, Cow<'a, str>)>,
     others: Vec<(Cow<'a, str>, Cow<'a, str>)>,
     links: Vec<Cow<'a, str>>,
@@ -117,6 +119,7 @@ impl<'a> Draft<'a> {
     pub(super) fn put(&mut self, field: Field, value: impl Into<Cow<'a, str>>) {
         let value = squeezed(value.into());
         if !value.is_empty() && self.values.len() < FOUND_MAX {
+            self.fields |= 1 << field as u32;
             self.values.push((field, value));
         }
     }
@@ -154,7 +157,7 @@ impl<'a> Draft<'a> {
 
     /// Whether nothing of this field was found.
     pub(super) fn lacks(&self, field: Field) -> bool {
-        self.values.iter().all(|(it, _)| *it != field)
+        self.fields & (1 << field as u32) == 0
     }
 
     /// What was found of this field.

@@ -11,6 +11,8 @@ use super::tree::Element;
 
 /// Most links to files that are taken.
 const FILES_MAX: usize = 100;
+/// Most descriptions that a division may name.
+const NAMED_MAX: usize = 16;
 
 /// Takes down the object in `root`; `known` reads the metadata within.
 pub(super) fn read<'t, 'a>(
@@ -50,7 +52,7 @@ fn section<'t, 'a>(root: Element<'t, 'a>) -> Option<Element<'t, 'a>> {
     let maps = || root.all("structMap");
     let logical = maps().filter(|it| it.attribute("TYPE").eq_ignore_ascii_case("logical"));
     let ids = logical.chain(maps()).find_map(of_map).unwrap_or_default();
-    let named = ids.split_whitespace().find_map(|id| {
+    let named = ids.split_whitespace().take(NAMED_MAX).find_map(|id| {
         root.all("dmdSec").find(|it| it.attribute("ID") == id && it.child("mdWrap").is_some())
     });
     named.or_else(|| root.all("dmdSec").find(|it| it.child("mdWrap").is_some()))

@@ -7,6 +7,9 @@ use std::borrow::Cow;
 use super::draft::{Draft, Field, identified};
 use super::tree::Element;
 
+/// Among how many dates the end of a span is looked for.
+const DATES_MAX: usize = 50;
+
 /// Takes down the record in `root`, which is one or a collection that holds one.
 pub(super) fn read<'t>(root: Element<'t, '_>, draft: &mut Draft<'t>) {
     let record = root.child("mods").unwrap_or(root);
@@ -118,8 +121,8 @@ fn origin<'t>(info: Element<'t, '_>, draft: &mut Draft<'t>) {
 fn date<'t>(info: Element<'t, '_>, date: Element<'t, '_>, draft: &mut Draft<'t>) {
     match date.attribute("point") {
         "start" => {
-            let mut ends = info.all(date_name(date)).filter(|it| it.attribute("point") == "end");
-            match ends.next() {
+            let mut dates = info.all(date_name(date)).take(DATES_MAX);
+            match dates.find(|it| it.attribute("point") == "end") {
                 Some(end) => {
                     let span = format!("{}/{}", date.text().trim(), end.text().trim());
                     draft.put(Field::Date, span);
