@@ -10,6 +10,8 @@
 
 use std::fmt;
 
+use crate::escape;
+
 /// The scheme, with its colon.
 const SCHEME: &str = "oai:";
 
@@ -67,8 +69,8 @@ impl Identifier {
         let (gatherer, url) = local.split_once('/')?;
         let found = Self {
             repository: RepositoryId::parse(repository)?,
-            gatherer: decoded(gatherer)?,
-            url: decoded(url)?,
+            gatherer: escape::read(gatherer, '%')?,
+            url: escape::read(url, '%')?,
         };
         let is_named = !found.gatherer.is_empty() && !found.url.is_empty();
         (is_named && found.to_string() == text).then_some(found)
@@ -95,46 +97,14 @@ pub fn write(
     out.write_str(SCHEME)?;
     out.write_str(repository.name())?;
     out.write_char(':')?;
-    encode(&mut out, gatherer, |byte| byte != b'/' && is_plain(byte))?;
+    escape::write(&mut out, gatherer, '%', |byte| byte != b'/' && is_plain(byte))?;
     out.write_char('/')?;
-    encode(&mut out, url, is_plain)
+    escape::write(&mut out, url, '%', is_plain)
 }
 
 /// What stands for itself: of the characters of a URI those that mean nothing in a query or in XML.
 fn is_plain(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-_.!~*();/?:@=$,".contains(&byte)
-}
-
-fn encode(out: &mut impl fmt::Write, text: &str, is_plain: impl Fn(u8) -> bool) -> fmt::Result {
-    let mut rest = text;
-    while let Some(at) = rest.bytes().position(|it| !is_plain(it)) {
-        let (plain, odd) = rest.split_at(at);
-        out.write_str(plain)?;
-        let length = odd.chars().next().map_or(1, char::len_utf8);
-        let (letter, after) = odd.split_at(length);
-        for byte in letter.bytes() {
-            write!(out, "%{byte:02X}")?;
-        }
-        rest = after;
-    }
-    out.write_str(rest)
-}
-
-fn decoded(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.bytes();
-    while let Some(byte) = rest.next() {
-        let byte = match byte {
-            b'%' => {
-                let digit = |it: Option<u8>| char::from(it?).to_digit(16);
-                let (high, low) = (digit(rest.next())?, digit(rest.next())?);
-                u8::try_from(high * 16 + low).ok()?
-            }
-            plain => plain,
-        };
-        bytes.push(byte);
-    }
-    String::from_utf8(bytes).ok()
 }
 
 #[cfg(test)]

@@ -10,8 +10,12 @@
 pub mod crosswalk;
 pub mod datestamp;
 pub mod error;
+mod escape;
+pub mod harvest;
 pub mod identifier;
+pub mod repository;
 pub mod request;
+pub mod resourcesync;
 pub mod response;
 pub mod syndication;
 
