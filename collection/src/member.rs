@@ -346,26 +346,6 @@ impl Member {
         }
     }
 
-    /// Returns the changes with those serials that the member holds; `serials` ascend.
-    ///
-    /// # Errors
-    ///
-    /// As for [`changes`](Self::changes).
-    pub(crate) fn changes_of(&self, serials: &[u64]) -> Result<Vec<Scanned>, Damage> {
-        let (Some(first), Some(last)) = (serials.first(), serials.last()) else {
-            return Ok(Vec::new());
-        };
-        let entries = &self.header.entries;
-        let from = entries.partition_point(|(it, _)| it < first);
-        let to = entries.partition_point(|(it, _)| it <= last);
-        if self.header.local || to <= from {
-            return Ok(Vec::new());
-        }
-        let mut found = content::changes(&self.plain, entries, from..to)?;
-        found.retain(|it| serials.binary_search(&it.serial).is_ok());
-        Ok(found)
-    }
-
     /// Returns the notes; none unless the member is local.
     ///
     /// # Errors
