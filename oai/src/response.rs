@@ -2,6 +2,8 @@
 //!
 //! Source: OAI-PMH §2 (records, headers, sets), §3.2 (the response), §3.5 (flow control), §4 (verbs).
 
+pub mod write;
+
 use crate::datestamp::{Datestamp, Granularity};
 use crate::error::Fault;
 
