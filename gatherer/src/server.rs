@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use collection::feed::{FeedOptions, FeedServer};
 use collection::{Author, Collection, Options, SUPPRESSED_FILE, Stamp, Version};
+use exchange::push::Notifier;
 use net::clock;
 use net::identity::Identity;
 use net::shutdown::Shutdown;
@@ -58,6 +59,8 @@ pub(crate) struct Shared {
     pub(crate) asked: Notify,
     /// How changes are noticed.
     pub(crate) watching: Mutex<Watching>,
+    /// Tells subscribers of changes.
+    pub(crate) notifier: Notifier,
     /// What peers of the public listener do.
     tally: Tally,
     /// When the server started, in Unix seconds.
@@ -150,6 +153,7 @@ impl Server {
         let owner = Some(format!("{} {}", shared.author.id, shared.author.identity.key()));
         let options = FeedOptions { shutdown: child.clone(), owner, ..FeedOptions::default() };
         let feed = FeedServer::new(shared.site.collection.clone(), options);
+        let (notifier, stop) = (shared.notifier.clone(), child.clone());
         let public = serve::public(shared.clone(), self.pages, feed.clone());
         let admin = serve::admin(shared.clone(), self.token, feed);
         let mut tasks = JoinSet::new();
@@ -166,6 +170,10 @@ impl Server {
                 served.map_err(|error| Error::Listen(error.to_string()))
             });
         }
+        tasks.spawn(async move {
+            notifier.run(stop).await;
+            Ok(())
+        });
         tasks.spawn(rounds::run(shared, child.clone()));
         let mut outcome = Ok(());
         while let Some(ended) = tasks.join_next().await {
@@ -228,6 +236,7 @@ impl Handle {
             damaged: health.damaged.iter().take(DAMAGED_MAX).map(ToString::to_string).collect(),
             damaged_total: health.damaged_total,
             takedowns: site.collection.takedowns(),
+            push: shared.notifier.status(),
             progress: site.progress.borrow().clone(),
             problems: lock(&site.problems).by_kind().clone(),
             roots: site.roots(&order),
@@ -280,6 +289,7 @@ impl Handle {
             ("admin_listen", before.admin_listen != config.admin_listen),
             ("base_url", before.base_url != config.base_url),
             ("data", before.data != config.data),
+            ("push", before.push != config.push),
         ]
         .into_iter()
         .filter_map(|(name, differs)| differs.then_some(name))
@@ -321,6 +331,9 @@ fn open(config: Config, port: u16) -> Result<(Shared, AdminToken, Pages), Error>
     let now = Stamp(clock::now_ms());
     let options = Options { suppressed: Some(data.join(SUPPRESSED_FILE)), ..Options::default() };
     let (collection, recovery) = Collection::open(&path, options, now).map_err(failed)?;
+    let (base_url, settings) = (config.base_url.clone(), config.push.clone());
+    let notifier = Notifier::open(&data, base_url, settings, collection.clone())
+        .map_err(|error| Error::Spec(error.to_string()))?;
     let site = Site::new(id, collection);
     for cut in &recovery.cut {
         let object = crate::spec::file_url(&cut.file);
@@ -344,6 +357,7 @@ fn open(config: Config, port: u16) -> Result<(Shared, AdminToken, Pages), Error>
         requests: Mutex::default(),
         asked: Notify::new(),
         watching: Mutex::default(),
+        notifier,
         tally: Tally::default(),
         started: now.0 / 1_000,
         host,
