@@ -7,12 +7,19 @@
 //! **repository** reads requests and writes responses. Nothing here has a socket, a disk or a clock:
 //! whoever has them hands in bytes and the time.
 
+pub mod crosswalk;
 pub mod datestamp;
 pub mod error;
+mod escape;
+pub mod harvest;
+pub mod identifier;
+pub mod repository;
 pub mod request;
+pub mod resourcesync;
 pub mod response;
 pub mod syndication;
 
 pub use datestamp::{Datestamp, Granularity};
 pub use error::{Code, Fault};
+pub use identifier::{Identifier, RepositoryId};
 pub use request::{Listed, Request, Scope, Selection, Verb};

@@ -61,7 +61,8 @@ pub fn from_json(value: &Value) -> Result<Record, JsonError> {
     Ok(record)
 }
 
-fn encode_base64(bytes: &[u8]) -> String {
+/// The base64 form of `bytes`, with padding and without line ends.
+pub fn encode_base64(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for chunk in bytes.chunks(3) {
         let byte = |at: usize| u32::from(chunk.get(at).copied().unwrap_or_default());
@@ -78,8 +79,9 @@ fn encode_base64(bytes: &[u8]) -> String {
     out
 }
 
-/// Refuses what `encode_base64` would not have written, so that a value has one form.
-fn decode_base64(text: &[u8]) -> Option<Vec<u8>> {
+/// The bytes that `text` is the base64 form of; `None` for what [`encode_base64`] would not have written,
+/// so that a value has one form.
+pub fn decode_base64(text: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(text.len() / 4 * 3);
     let (quads, rest) = text.as_chunks::<4>();
     if !rest.is_empty() {

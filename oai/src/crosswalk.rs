@@ -1,0 +1,340 @@
+//! Crosswalks: metadata as repositories send them ↔ records as the rest of Harvest has them.
+//!
+//! Source: OAI-PMH §2.5 (records), §3.4 (metadata formats); one module a format, which names its own.
+//!
+//! A harvested record becomes one SOIF record ([`to_soif`]): what its metadata say, in the attributes that
+//! summaries of files have too, so that one query finds both. Which crosswalk it takes is decided by the
+//! namespace of the metadata first, since prefixes are each repository's own, and by the prefix second. A
+//! format that is not known is taken by the names of its elements, with a problem.
+//!
+//! The other way ([`Dissemination::write`]) a record of ours becomes `oai_dc`, or `soif`, which loses
+//! nothing.
+//!
+//! Whatever comes, a record comes out: what is broken in it is a [`Problem`].
+
+mod date;
+mod dc;
+mod draft;
+mod generic;
+mod language;
+mod soif_xml;
+mod tree;
+mod xml;
+
+use std::fmt;
+
+use soif::Record;
+use soif::digest::Md5;
+use url::Url;
+
+use crate::identifier::Identifier;
+use crate::response::{self, Header, Xml};
+use draft::Draft;
+pub use soif_xml::SCHEMA_XSD;
+use tree::{Space, Tree};
+
+/// The attribute with the address of the web that a reader is sent to.
+pub const LANDING_PAGE: &str = "Landing-Page";
+/// The attribute with the metadata as they were harvested.
+pub const ORIGINAL_METADATA: &str = "Original-Metadata";
+/// The attribute with the sets that the record is in at its repository, one a line.
+pub const SET_SPEC: &str = "Set-Spec";
+
+/// Longest metadata that are read, in bytes.
+pub const METADATA_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Longest identifier that is taken, in bytes.
+pub const IDENTIFIER_BYTES_MAX: usize = 4 * 1024;
+/// Most sets that are kept of a record.
+const SETS_MAX: usize = 1_000;
+
+/// The repository that records are harvested from, as their records name it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceIdentity {
+    /// Its base URL: the `Gatherer-Root` of its records.
+    pub base_url: String,
+    /// The `Gatherer-Id` of its records.
+    pub gatherer_id: String,
+    /// Under whose name identifiers stand that are no URLs.
+    pub host: String,
+    /// What is set in each record besides, in this order: `Time-to-Live`, `Gatherer-Name` and the like.
+    /// Records in SOIF keep their own.
+    pub attributes: Vec<(String, String)>,
+}
+
+impl SourceIdentity {
+    /// The identity of the repository at `base_url`, without attributes.
+    ///
+    /// Its gatherer id is 16 hex digits of the MD5 of `oai ` and the base URL, so that whoever harvests it
+    /// gives its records the same.
+    pub fn new(base_url: &str) -> Self {
+        let mut gatherer_id = Md5::of(format!("oai {base_url}").as_bytes()).to_string();
+        gatherer_id.truncate(16);
+        let url = Url::parse(base_url).ok();
+        let host = url.as_ref().and_then(Url::host_str).filter(|it| !it.is_empty());
+        let host = host.unwrap_or("repository.invalid").to_ascii_lowercase();
+        Self { base_url: base_url.to_owned(), gatherer_id, host, attributes: Vec::new() }
+    }
+}
+
+/// What an object is called: the two parts of its OID.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ObjectName {
+    /// The `Gatherer-Id`.
+    pub gatherer_id: String,
+    /// The URL.
+    pub url: String,
+}
+
+/// What is wrong with a record that came out nevertheless.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// What sort of thing is wrong.
+    pub kind: ProblemKind,
+    /// What exactly, lower-case, without the identifier and without a full stop.
+    pub message: String,
+}
+
+impl Problem {
+    fn new(kind: ProblemKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into() }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+/// What sort of thing is wrong with a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ProblemKind {
+    /// It has no identifier that an object could go by: its URL is [`soif::NO_URL`], and it is to be left
+    /// out.
+    Nameless,
+    /// Its metadata are missing or not well-formed; what could be read was read.
+    Broken,
+    /// Its format is not known; it was taken by the names of its elements.
+    UnknownFormat,
+    /// Something in it is beyond a limit, and was cut or left out.
+    Limit,
+}
+
+impl ProblemKind {
+    /// The word for status pages and metric labels.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Nameless => "nameless",
+            Self::Broken => "broken",
+            Self::UnknownFormat => "unknown-format",
+            Self::Limit => "limit",
+        }
+    }
+}
+
+/// What the object is called that a record's header speaks of; `None` if its identifier is empty or longer
+/// than [`IDENTIFIER_BYTES_MAX`]. For a deleted record it is what is to be deleted.
+///
+/// A record of a repository of ours in SOIF (`prefix` says so) is of the object that its identifier names.
+/// Everything else belongs to the repository: its URL is the identifier, or `oai:HOST:` and the identifier
+/// percent-encoded where that is no URL.
+pub fn object_name(header: &Header, prefix: &str, source: &SourceIdentity) -> Option<ObjectName> {
+    let identifier = header.identifier.trim();
+    if identifier.is_empty() || IDENTIFIER_BYTES_MAX < identifier.len() {
+        return None;
+    }
+    if prefix == Dissemination::Soif.prefix()
+        && let Some(named) = Identifier::read(identifier)
+    {
+        return Some(ObjectName { gatherer_id: named.gatherer, url: named.url });
+    }
+    let gatherer_id = source.gatherer_id.clone();
+    let is_url = is_oai(identifier) || Url::parse(identifier).is_ok();
+    let url = if is_url { identifier.to_owned() } else { under_host(identifier, &source.host) };
+    Some(ObjectName { gatherer_id, url })
+}
+
+/// Whether it is of the usual form, which is a URL: no need to take it apart.
+fn is_oai(identifier: &str) -> bool {
+    let rest = identifier.strip_prefix("oai:");
+    rest.is_some_and(|it| !it.is_empty() && it.bytes().all(|byte| byte.is_ascii_graphic()))
+}
+
+fn under_host(identifier: &str, host: &str) -> String {
+    let mut url = format!("oai:{host}:");
+    for byte in identifier.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => {
+                url.push(char::from(byte));
+            }
+            _ => url.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    url
+}
+
+/// Makes the SOIF record of a harvested one.
+///
+/// `prefix` is the metadata prefix that it was asked for by; `keep_original` puts the metadata as they came
+/// into [`ORIGINAL_METADATA`]. `Update-Time` and `Last-Modification-Time` are the header's datestamp, so
+/// that the same record gives the same bytes whenever it is harvested; `MD5` is that of the metadata. A
+/// record in SOIF keeps all its own, and lacks only what it had not.
+///
+/// The URL is [`soif::NO_URL`], with a problem, where there is no [`object_name`]. Of a deleted record there
+/// is nothing but its name.
+pub fn to_soif(
+    record: &response::Record,
+    prefix: &str,
+    source: &SourceIdentity,
+    keep_original: bool,
+) -> (Record, Vec<Problem>) {
+    let header = &record.header;
+    let mut problems = Vec::new();
+    let metadata = record.metadata.as_ref().map_or("", |it| it.0.as_str());
+    if METADATA_BYTES_MAX < metadata.len() {
+        let message = format!("its metadata are longer than {METADATA_BYTES_MAX} bytes");
+        problems.push(Problem::new(ProblemKind::Limit, message));
+    }
+    let metadata = if METADATA_BYTES_MAX < metadata.len() { "" } else { metadata };
+    let name = object_name(header, prefix, source).unwrap_or_else(|| {
+        let message = "its identifier is empty or too long for an object's name";
+        problems.push(Problem::new(ProblemKind::Nameless, message));
+        ObjectName { gatherer_id: source.gatherer_id.clone(), url: soif::NO_URL.to_owned() }
+    });
+    let mut made = Record::new("FILE", name.url.as_str());
+    if header.deleted {
+        made.push("Gatherer-Id", name.gatherer_id);
+        return (made, problems);
+    }
+    if metadata.is_empty() && problems.is_empty() {
+        problems.push(Problem::new(ProblemKind::Broken, "it has no metadata"));
+    }
+    let tree = Tree::read(metadata);
+    if let Some(root) = tree.root().filter(|it| it.space() == Space::Soif) {
+        let mut own = soif_xml::read(root, &mut problems);
+        problems.extend(flaw(&tree));
+        if own.url == soif::NO_URL || own.url.is_empty() {
+            own.url = name.url;
+        }
+        if own.get("Gatherer-Id").is_none() {
+            own.push("Gatherer-Id", name.gatherer_id);
+        }
+        return (own, problems);
+    }
+    let mut draft = Draft::default();
+    read(&tree, prefix, &mut draft);
+    problems.extend(flaw(&tree));
+    problems.extend(draft.finish(&mut made));
+    dress(&mut made, header, metadata, source, name.gatherer_id);
+    if keep_original && !metadata.is_empty() {
+        made.push(ORIGINAL_METADATA, metadata);
+    }
+    (made, problems)
+}
+
+fn flaw(tree: &Tree<'_>) -> Option<Problem> {
+    let message = format!("its metadata are not well-formed: {}", tree.flaw()?);
+    Some(Problem::new(ProblemKind::Broken, message))
+}
+
+/// Lets the crosswalk of the format take down what it finds.
+fn read<'t>(tree: &'t Tree<'_>, prefix: &str, draft: &mut Draft<'t>) {
+    let Some(root) = tree.root() else { return };
+    match root.space() {
+        Space::DublinCore => return dc::read(root, draft),
+        Space::None | Space::Other if dc::holds(root) => return dc::read(root, draft),
+        _ => {}
+    }
+    match prefix {
+        "oai_dc" | "qdc" | "oai_qdc" | "dcterms" | "oai_dcq" => dc::read(root, draft),
+        _ => {
+            let message = format!(
+                "its format {:?} is not known: it was taken by the names of its elements",
+                draft::front(prefix, 60),
+            );
+            draft.problems.push(Problem::new(ProblemKind::UnknownFormat, message));
+            generic::read(root, draft);
+        }
+    }
+}
+
+/// Adds what a record has from its header and its source.
+fn dress(
+    made: &mut Record,
+    header: &Header,
+    metadata: &str,
+    source: &SourceIdentity,
+    gatherer_id: String,
+) {
+    if !metadata.is_empty() {
+        made.push("MD5", Md5::of(metadata.as_bytes()).to_string());
+    }
+    let sets: Vec<&str> =
+        header.sets.iter().map(|it| it.trim()).filter(|it| !it.is_empty()).take(SETS_MAX).collect();
+    if !sets.is_empty() {
+        made.push(SET_SPEC, sets.join("\n"));
+    }
+    if let Some(secs) = header.datestamp.and_then(|it| u64::try_from(it.secs()).ok()) {
+        made.push("Last-Modification-Time", secs.to_string());
+        made.push("Update-Time", secs.to_string());
+    }
+    for (name, value) in &source.attributes {
+        made.push(name.as_str(), value.as_str());
+    }
+    made.push("Gatherer-Id", gatherer_id);
+    made.push("Gatherer-Root", source.base_url.as_str());
+}
+
+/// A format that records of ours are disseminated in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Dissemination {
+    /// Unqualified Dublin Core.
+    OaiDc,
+    /// SOIF as XML: all of a record.
+    Soif,
+}
+
+impl Dissemination {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::OaiDc, Self::Soif];
+
+    /// What requests call it.
+    pub fn prefix(self) -> &'static str {
+        match self {
+            Self::OaiDc => "oai_dc",
+            Self::Soif => "soif",
+        }
+    }
+
+    /// The format that requests call so.
+    pub fn named(prefix: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|it| it.prefix() == prefix)
+    }
+
+    /// Its namespace.
+    pub fn namespace(self) -> &'static str {
+        match self {
+            Self::OaiDc => dc::OAI_DC,
+            Self::Soif => soif_xml::NAMESPACE,
+        }
+    }
+
+    /// Where its schema is.
+    pub fn schema(self) -> &'static str {
+        match self {
+            Self::OaiDc => dc::OAI_DC_SCHEMA,
+            Self::Soif => soif_xml::SCHEMA,
+        }
+    }
+
+    /// Writes a record in it.
+    pub fn write(self, record: &Record) -> Xml {
+        match self {
+            Self::OaiDc => dc::write(record),
+            Self::Soif => soif_xml::write(record),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

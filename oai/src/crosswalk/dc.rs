@@ -1,0 +1,224 @@
+//! Dublin Core: `oai_dc`, and qualified DC in the containers that repositories put it in.
+//!
+//! Source: DCMI Metadata Terms (the fifteen elements and the properties of `/terms/`); OAI-PMH §2.5 and the
+//! schema of `oai_dc`.
+//!
+//! # From and to attributes
+//!
+//! | element | attribute | back from |
+//! |---|---|---|
+//! | title | `Title`, the others `Alternative-Title` | both |
+//! | creator | `Author` | `Author` |
+//! | subject | `Keywords` | `Declared-Keywords`, or else `Keywords` if they are few |
+//! | description | `Description` | `Description`, `Abstract` |
+//! | publisher | `Publisher` | `Publisher` |
+//! | contributor | `Contributor` | `Contributor` |
+//! | date | `Date`, `Original-Date`, `Year` | `Original-Date`, or else `Date`, or else `Year`, or else `Last-Modification-Time` as a day |
+//! | type | `Type`, `Resource-Type` | `Resource-Type`, or else `Type` |
+//! | format | `Format` | `Format` |
+//! | identifier | `Identifier`, `Landing-Page` | `Identifier`, `Landing-Page`, the URL if it is one of the web or there is no other |
+//! | source | `Source` | `Source` |
+//! | language | `Language`, `Original-Language` | `Original-Language`, or else `Language` |
+//! | relation | `Related` | `Related` |
+//! | coverage | `Coverage` | `Coverage` |
+//! | rights | `Rights` | `Rights` |
+//!
+//! Of the properties of `/terms/` those that refine an element go where it goes; `alternative`, `abstract`
+//! and `bibliographicCitation` have attributes of their own, and so have dates that are not the work's.
+
+use soif::Record;
+
+use super::draft::{Draft, Field, ORIGINAL_DATE, ORIGINAL_LANGUAGE, RESOURCE_TYPE, front, is_web};
+use super::tree::{Element, Space};
+use super::xml;
+use crate::datestamp::{Datestamp, Granularity};
+use crate::response::Xml;
+
+/// Namespace of the container `dc`.
+pub(super) const OAI_DC: &str = "http://www.openarchives.org/OAI/2.0/oai_dc/";
+/// Where its schema is.
+pub(super) const OAI_DC_SCHEMA: &str = "http://www.openarchives.org/OAI/2.0/oai_dc.xsd";
+/// Namespace of the fifteen elements.
+const ELEMENTS: &str = "http://purl.org/dc/elements/1.1/";
+
+/// Longest value of an element that is written, in bytes.
+const VALUE_BYTES_MAX: usize = 64 * 1024;
+/// Most elements of one name that are written.
+const VALUES_MAX: usize = 1_000;
+/// More key words than this are the words of a text, and not its subjects.
+const SUBJECTS_MAX: usize = 100;
+
+/// Where an element or property goes.
+pub(super) fn field(name: &str) -> Option<Field> {
+    Some(match name {
+        "title" => Field::Title,
+        "alternative" => Field::AlternativeTitle,
+        "creator" => Field::Author,
+        "contributor" => Field::Contributor,
+        "subject" => Field::Keyword,
+        "description" | "tableOfContents" => Field::Description,
+        "abstract" => Field::Abstract,
+        "publisher" => Field::Publisher,
+        "date" | "issued" | "created" | "dateCopyrighted" => Field::Date,
+        "type" => Field::Type,
+        "format" | "extent" | "medium" => Field::Format,
+        "identifier" => Field::Identifier,
+        "bibliographicCitation" => Field::Citation,
+        "source" => Field::Source,
+        "language" => Field::Language,
+        "relation" | "isPartOf" | "hasPart" | "isVersionOf" | "hasVersion" | "isFormatOf"
+        | "hasFormat" | "isReferencedBy" | "references" | "isReplacedBy" | "replaces"
+        | "isRequiredBy" | "requires" | "conformsTo" => Field::Related,
+        "coverage" | "spatial" | "temporal" => Field::Coverage,
+        "rights" | "license" | "accessRights" | "rightsHolder" => Field::Rights,
+        _ => return None,
+    })
+}
+
+/// The attribute of a property that no field has.
+fn other(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "available" => "Date-Available",
+        "modified" => "Date-Modified",
+        "dateAccepted" => "Date-Accepted",
+        "dateSubmitted" => "Date-Submitted",
+        "valid" => "Date-Valid",
+        "audience" | "educationLevel" | "mediator" => "Audience",
+        "provenance" => "Provenance",
+        "instructionalMethod" => "Instructional-Method",
+        "accrualMethod" | "accrualPeriodicity" | "accrualPolicy" => "Accrual",
+        _ => return None,
+    })
+}
+
+/// Whether the element holds Dublin Core, whatever it is called itself.
+pub(super) fn holds(root: Element<'_, '_>) -> bool {
+    let of_it = |it: Element<'_, '_>| it.space() == Space::DublinCore;
+    let mut count = 0_usize;
+    let own = root.children().inspect(|_| count += 1).filter(|it| of_it(*it)).count();
+    0 < own && count <= own * 2
+}
+
+/// Takes down the elements in `root`.
+pub(super) fn read<'t>(root: Element<'t, '_>, draft: &mut Draft<'t>) {
+    for element in root.children() {
+        let name = element.name();
+        let value = element.whole_text();
+        match field(name) {
+            Some(Field::Title) if !draft.lacks(Field::Title) => {
+                draft.put(Field::AlternativeTitle, value);
+            }
+            Some(field) => draft.put(field, value),
+            None => match other(name) {
+                Some(name) => draft.put_other(name, value),
+                None => draft.put_other(super::generic::attribute(name), value),
+            },
+        }
+    }
+}
+
+/// Writes a record as `oai_dc`. What XML cannot carry is left out.
+pub(super) fn write(record: &Record) -> Xml {
+    let mut out = String::with_capacity(1_024);
+    out.push_str("<oai_dc:dc xmlns:oai_dc=\"");
+    out.push_str(OAI_DC);
+    out.push_str("\" xmlns:dc=\"");
+    out.push_str(ELEMENTS);
+    out.push_str(
+        "\" xmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\" xsi:schemaLocation=\"",
+    );
+    out.push_str(OAI_DC);
+    out.push(' ');
+    out.push_str(OAI_DC_SCHEMA);
+    out.push_str("\">");
+    let mut dc = Written { out, record };
+    dc.lines("title", "Title");
+    dc.lines("title", "Alternative-Title");
+    dc.lines("creator", "Author");
+    dc.subjects();
+    dc.lines("description", "Description");
+    dc.lines("description", "Abstract");
+    dc.lines("publisher", "Publisher");
+    dc.lines("contributor", "Contributor");
+    dc.date();
+    dc.first_of("type", &[RESOURCE_TYPE, "Type"]);
+    dc.lines("format", "Format");
+    dc.identifiers();
+    dc.lines("source", "Source");
+    dc.first_of("language", &[ORIGINAL_LANGUAGE, "Language"]);
+    dc.lines("relation", "Related");
+    dc.lines("coverage", "Coverage");
+    dc.lines("rights", "Rights");
+    dc.out.push_str("</oai_dc:dc>");
+    Xml(dc.out)
+}
+
+struct Written<'r> {
+    out: String,
+    record: &'r Record,
+}
+
+impl Written<'_> {
+    fn element(&mut self, name: &str, value: &str) {
+        let value = front(value.trim(), VALUE_BYTES_MAX);
+        if value.is_empty() {
+            return;
+        }
+        for mark in ["<dc:", name, ">"] {
+            self.out.push_str(mark);
+        }
+        xml::write_text(&mut self.out, value);
+        for mark in ["</dc:", name, ">"] {
+            self.out.push_str(mark);
+        }
+    }
+
+    /// An element for each line of an attribute; whether there was one.
+    fn lines(&mut self, name: &str, attribute: &str) -> bool {
+        let Some(value) = self.record.text(attribute) else { return false };
+        let before = self.out.len();
+        value.lines().take(VALUES_MAX).for_each(|line| self.element(name, line));
+        before < self.out.len()
+    }
+
+    /// An element for each line of the first of these that there is.
+    fn first_of(&mut self, name: &str, attributes: &[&str]) -> bool {
+        attributes.iter().any(|it| self.lines(name, it))
+    }
+
+    fn subjects(&mut self) {
+        if self.lines("subject", "Declared-Keywords") {
+            return;
+        }
+        let few = |words: &str| words.lines().nth(SUBJECTS_MAX).is_none();
+        if self.record.text("Keywords").is_some_and(|it| few(&it)) {
+            self.lines("subject", "Keywords");
+        }
+    }
+
+    fn date(&mut self) {
+        if self.first_of("date", &[ORIGINAL_DATE, "Date", "Year"]) {
+            return;
+        }
+        let modified = self.record.number("Last-Modification-Time");
+        if let Some(secs) = modified.and_then(|it| i64::try_from(it).ok()) {
+            self.element("date", &Datestamp::at(secs, Granularity::Day).to_string());
+        }
+    }
+
+    fn identifiers(&mut self) {
+        let written = self.lines("identifier", "Identifier");
+        let known = self.record.text("Identifier").unwrap_or_default();
+        let is_new = |it: &str| !known.lines().any(|line| line.trim() == it);
+        let page = self.record.text(super::LANDING_PAGE).unwrap_or_default();
+        let page = page.trim();
+        if is_new(page) {
+            self.element("identifier", page);
+        }
+        let url = self.record.url.as_str();
+        let alone = !written && page.is_empty();
+        if url != soif::NO_URL && url != page && (alone || is_web(url)) && is_new(url) {
+            self.element("identifier", url);
+        }
+    }
+}

@@ -1,0 +1,471 @@
+//! What a crosswalk found, and the record that is made of it: the same attributes in the same order,
+//! whatever the format.
+//!
+//! Source: TR Figure 3 and the user's manual for the names of attributes; several values of one attribute
+//! are lines of it, as the summarizers write them.
+//!
+//! # Differences from the TR
+//!
+//! * `Keywords` are the subjects that the metadata name, one a line, and not the words of a text.
+//! * `Date` and `Language` are in one spelling each. Where that is not the source's, its own is in
+//!   `Original-Date` and `Original-Language`.
+
+use std::borrow::Cow;
+
+use soif::Record;
+
+use super::date;
+use super::language;
+use super::{Problem, ProblemKind};
+
+/// Longest single value, in bytes.
+const VALUE_BYTES_MAX: usize = 64 * 1024;
+/// Longest attribute, in bytes.
+const ATTRIBUTE_BYTES_MAX: usize = 256 * 1024;
+/// Most values of one attribute.
+const VALUES_MAX: usize = 1_000;
+/// Most values that a crosswalk takes down.
+const FOUND_MAX: usize = 20_000;
+/// Most attributes beyond those that every format has.
+const OTHERS_MAX: usize = 64;
+/// Longest `Type`, in bytes.
+const TYPE_BYTES_MAX: usize = 256;
+
+/// What most formats have a word for. In the order of their attributes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Field {
+    Title,
+    AlternativeTitle,
+    Author,
+    Contributor,
+    Description,
+    Abstract,
+    Type,
+    Date,
+    Language,
+    Publisher,
+    Format,
+    Identifier,
+    Source,
+    Related,
+    Coverage,
+    Rights,
+    Citation,
+    Keyword,
+}
+
+impl Field {
+    /// All, in the order of their attributes.
+    const ALL: [Self; 18] = [
+        Self::Title,
+        Self::AlternativeTitle,
+        Self::Author,
+        Self::Contributor,
+        Self::Description,
+        Self::Abstract,
+        Self::Type,
+        Self::Date,
+        Self::Language,
+        Self::Publisher,
+        Self::Format,
+        Self::Identifier,
+        Self::Source,
+        Self::Related,
+        Self::Coverage,
+        Self::Rights,
+        Self::Citation,
+        Self::Keyword,
+    ];
+
+    /// The name of its attribute.
+    pub(super) fn attribute(self) -> &'static str {
+        match self {
+            Self::Title => "Title",
+            Self::AlternativeTitle => "Alternative-Title",
+            Self::Author => "Author",
+            Self::Contributor => "Contributor",
+            Self::Description => "Description",
+            Self::Abstract => "Abstract",
+            Self::Type => "Type",
+            Self::Date => "Date",
+            Self::Language => "Language",
+            Self::Publisher => "Publisher",
+            Self::Format => "Format",
+            Self::Identifier => "Identifier",
+            Self::Source => "Source",
+            Self::Related => "Related",
+            Self::Coverage => "Coverage",
+            Self::Rights => "Rights",
+            Self::Citation => "Citation",
+            Self::Keyword => "Keywords",
+        }
+    }
+}
+
+/// What a crosswalk found.
+#[derive(Debug, Default)]
+pub(super) struct Draft<'a> {
+    values: Vec<(Field, Cow<'a, str>)>,
+    others: Vec<(Cow<'a, str>, Cow<'a, str>)>,
+    links: Vec<Cow<'a, str>>,
+    text: String,
+    pub(super) problems: Vec<Problem>,
+}
+
+impl<'a> Draft<'a> {
+    /// Takes down a value, unless it is empty. White space in it is squeezed.
+    pub(super) fn put(&mut self, field: Field, value: impl Into<Cow<'a, str>>) {
+        let value = squeezed(value.into());
+        if !value.is_empty() && self.values.len() < FOUND_MAX {
+            self.values.push((field, value));
+        }
+    }
+
+    /// Takes down a value of an attribute that only some formats have, unless it is empty.
+    pub(super) fn put_other(
+        &mut self,
+        name: impl Into<Cow<'a, str>>,
+        value: impl Into<Cow<'a, str>>,
+    ) {
+        let value = squeezed(value.into());
+        if !value.is_empty() && self.others.len() < FOUND_MAX {
+            self.others.push((name.into(), value));
+        }
+    }
+
+    /// Takes down where the object itself is, or a part of it.
+    pub(super) fn put_link(&mut self, link: impl Into<Cow<'a, str>>) {
+        let link = squeezed(link.into());
+        if is_web(&link) && self.links.len() < VALUES_MAX {
+            self.links.push(link);
+        }
+    }
+
+    /// Takes down text to find the object by.
+    pub(super) fn put_text(&mut self, text: &str) {
+        self.text = text.to_owned();
+    }
+
+    /// Whether nothing of this field was found.
+    pub(super) fn lacks(&self, field: Field) -> bool {
+        self.values.iter().all(|(it, _)| *it != field)
+    }
+
+    /// Adds to `record` what was found.
+    pub(super) fn finish(mut self, record: &mut Record) -> Vec<Problem> {
+        self.first_type();
+        for field in Field::ALL {
+            let values = self.values.iter().filter(|(it, _)| *it == field).map(|(_, it)| &**it);
+            let Some(value) = joined(values, field.attribute(), &mut self.problems) else {
+                continue;
+            };
+            match field {
+                Field::Date => put_dates(record, value),
+                Field::Language => put_normal(record, field, value, language::normal),
+                _ => record.push(field.attribute(), value),
+            }
+            if field == Field::Identifier {
+                self.put_landing_page(record);
+            }
+        }
+        if self.lacks(Field::Identifier) {
+            self.put_landing_page(record);
+        }
+        self.put_others(record);
+        let links = self.links.iter().map(|it| &**it);
+        if let Some(links) = joined(links, "URL-References", &mut self.problems) {
+            record.push("URL-References", links);
+        }
+        if !self.text.is_empty() {
+            record.push("Partial-Text", front(&self.text, VALUE_BYTES_MAX));
+        }
+        self.problems
+    }
+
+    /// `Type` is one word, to count and to filter by; where there is more to say, `Resource-Type` has all
+    /// of it.
+    fn first_type(&mut self) {
+        let mut types = self.values.iter().filter(|(it, _)| *it == Field::Type);
+        let Some((_, first)) = types.next() else { return };
+        let word = front(type_word(first), TYPE_BYTES_MAX).to_owned();
+        if types.next().is_none() && word == **first {
+            return;
+        }
+        for (field, value) in &self.values {
+            if *field == Field::Type {
+                self.others.push((Cow::Borrowed(RESOURCE_TYPE), value.clone()));
+            }
+        }
+        self.values.retain(|(it, _)| *it != Field::Type);
+        self.values.push((Field::Type, Cow::Owned(word)));
+    }
+
+    /// Where a reader finds the object: its first identifier of the web, or else a link to it, or else
+    /// what its DOI or handle leads to.
+    fn put_landing_page(&self, record: &mut Record) {
+        let identifiers =
+            || self.values.iter().filter(|(it, _)| *it == Field::Identifier).map(|(_, it)| &**it);
+        let page = identifiers().find(|it| is_web(it)).map(str::to_owned);
+        let page = page.or_else(|| identifiers().find_map(resolved));
+        let page = page.or_else(|| self.links.first().map(|it| it.clone().into_owned()));
+        if let Some(page) = page {
+            record.push(super::LANDING_PAGE, page);
+        }
+    }
+
+    fn put_others(&mut self, record: &mut Record) {
+        let mut names: Vec<&str> = Vec::new();
+        for (name, _) in &self.others {
+            if !names.contains(&&**name) && names.len() < OTHERS_MAX {
+                names.push(name);
+            }
+        }
+        for name in names {
+            let values = self.others.iter().filter(|(it, _)| it == name).map(|(_, it)| &**it);
+            if let Some(value) = joined(values, name, &mut self.problems) {
+                record.push(name, value);
+            }
+        }
+    }
+}
+
+/// All types that a source gives, where `Type` cannot say them.
+pub(super) const RESOURCE_TYPE: &str = "Resource-Type";
+/// How a source spells its dates.
+pub(super) const ORIGINAL_DATE: &str = "Original-Date";
+/// How a source spells its languages.
+pub(super) const ORIGINAL_LANGUAGE: &str = "Original-Language";
+
+/// Adds dates in one spelling, their own where that differs, and the first year of them.
+fn put_dates(record: &mut Record, value: String) {
+    let years = value.lines().filter_map(date::year);
+    let year = years.min();
+    put_normal(record, Field::Date, value, |it| date::normal(it).map(Cow::Owned));
+    if let Some(year) = year {
+        record.push("Year", year.to_string());
+    }
+}
+
+/// Adds values in one spelling, and as they are written where that differs.
+fn put_normal(
+    record: &mut Record,
+    field: Field,
+    value: String,
+    normal: impl Fn(&str) -> Option<Cow<'_, str>>,
+) {
+    let lines = value.lines().map(|it| normal(it).unwrap_or(Cow::Borrowed(it)));
+    let mut spelled: Vec<Cow<'_, str>> = Vec::new();
+    for line in lines {
+        if !spelled.contains(&line) {
+            spelled.push(line);
+        }
+    }
+    let spelled = spelled.join("\n");
+    let differs = spelled != value;
+    record.push(field.attribute(), spelled);
+    if differs {
+        let original = if field == Field::Date { ORIGINAL_DATE } else { ORIGINAL_LANGUAGE };
+        record.push(original, value);
+    }
+}
+
+/// The values as lines, each once; `None` if there are none.
+fn joined<'v>(
+    values: impl Iterator<Item = &'v str>,
+    name: &str,
+    problems: &mut Vec<Problem>,
+) -> Option<String> {
+    let mut lines: Vec<&str> = Vec::new();
+    let mut bytes = 0;
+    let mut is_cut = false;
+    for value in values {
+        let line = front(value, VALUE_BYTES_MAX);
+        is_cut |= line.len() < value.len();
+        if lines.contains(&line) {
+            continue;
+        }
+        if VALUES_MAX <= lines.len() || ATTRIBUTE_BYTES_MAX < bytes + line.len() + 1 {
+            is_cut = true;
+            break;
+        }
+        bytes += line.len() + 1;
+        lines.push(line);
+    }
+    if is_cut {
+        let message = format!("{name} is longer than a record may have it, and was cut");
+        problems.push(Problem::new(ProblemKind::Limit, message));
+    }
+    (!lines.is_empty()).then(|| lines.join("\n"))
+}
+
+/// The part of a type that is a word: vocabularies give it as the end of an address.
+fn type_word(text: &str) -> &str {
+    let is_address = is_web(text) || text.starts_with("info:");
+    let last = text.trim_end_matches('/').rsplit(['/', '#']).next();
+    last.filter(|it| is_address && !it.is_empty()).unwrap_or(text)
+}
+
+/// Whether a reader's browser opens it.
+pub(super) fn is_web(text: &str) -> bool {
+    let rest = ["http://", "https://"].iter().find_map(|scheme| {
+        let head = text.get(..scheme.len())?;
+        head.eq_ignore_ascii_case(scheme).then(|| text.get(scheme.len()..))?
+    });
+    rest.is_some_and(|it| !it.is_empty() && !text.contains(char::is_whitespace))
+}
+
+/// Where a DOI or a handle leads.
+fn resolved(identifier: &str) -> Option<String> {
+    let lower = identifier.to_ascii_lowercase();
+    let after = |prefix: &str| {
+        let rest = lower.strip_prefix(prefix)?;
+        identifier.get(identifier.len() - rest.len()..).map(str::trim_start)
+    };
+    let doi = after("doi:").or_else(|| after("info:doi/")).or(Some(identifier));
+    let is_name = |it: &str| {
+        let prefix = it.split_once('/').filter(|(_, name)| !name.is_empty()).map(|(it, _)| it);
+        let number = |it: &str| it.bytes().all(|it| it.is_ascii_digit() || it == b'.');
+        prefix.is_some_and(|it| !it.is_empty() && number(it)) && !it.contains(char::is_whitespace)
+    };
+    if let Some(doi) = doi.filter(|it| it.starts_with("10.") && is_name(it)) {
+        return Some(format!("https://doi.org/{doi}"));
+    }
+    let handle = after("hdl:").or_else(|| after("info:hdl/"))?;
+    is_name(handle).then(|| format!("https://hdl.handle.net/{handle}"))
+}
+
+/// The text in one line: white space and control characters between words are one space.
+pub(super) fn squeezed(text: Cow<'_, str>) -> Cow<'_, str> {
+    let parts = |it: char| it.is_whitespace() || it.is_control();
+    let mut last = ' ';
+    let is_plain = text.chars().all(|it| {
+        let plain = if it == ' ' { last != ' ' } else { !parts(it) };
+        last = it;
+        plain
+    });
+    if is_plain && last != ' ' || text.is_empty() {
+        return text;
+    }
+    let mut line = String::with_capacity(text.len());
+    for word in text.split(parts).filter(|it| !it.is_empty()) {
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    Cow::Owned(line)
+}
+
+/// The beginning of `text`: at most `bytes_max` bytes, not in the middle of a character.
+pub(super) fn front(text: &str, bytes_max: usize) -> &str {
+    text.get(..text.floor_char_boundary(bytes_max)).unwrap_or(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record_of(draft: Draft<'_>) -> (Vec<(String, String)>, usize) {
+        let mut record = Record::new("FILE", "x:y");
+        let problems = draft.finish(&mut record);
+        let attributes = record
+            .attributes()
+            .iter()
+            .map(|it| (it.name.clone(), String::from_utf8_lossy(&it.value).into_owned()));
+        (attributes.collect(), problems.len())
+    }
+
+    #[track_caller]
+    fn check(values: &[(Field, &str)], expected: &[(&str, &str)]) {
+        let mut draft = Draft::default();
+        for (field, value) in values {
+            draft.put(*field, *value);
+        }
+        let (found, problems) = record_of(draft);
+        let found: Vec<(&str, &str)> =
+            found.iter().map(|(a, b)| (a.as_str(), b.as_str())).collect();
+        assert_eq!((found.as_slice(), problems), (expected, 0));
+    }
+
+    #[test]
+    fn values_become_lines_in_one_order() {
+        check(
+            &[
+                (Field::Keyword, "harvest"),
+                (Field::Author, " Bowman,\n C. Mic "),
+                (Field::Title, "Scalable  Internet\tDiscovery"),
+                (Field::Author, "Danzig, Peter B."),
+                (Field::Author, "Bowman, C. Mic"),
+                (Field::Publisher, "  "),
+            ],
+            &[
+                ("Title", "Scalable Internet Discovery"),
+                ("Author", "Bowman, C. Mic\nDanzig, Peter B."),
+                ("Keywords", "harvest"),
+            ],
+        );
+    }
+
+    #[test]
+    fn a_type_is_one_word_and_the_rest_is_kept() {
+        check(&[(Field::Type, "Technical Report")], &[("Type", "Technical Report")]);
+        check(
+            &[(Field::Type, "info:eu-repo/semantics/article"), (Field::Type, "Text")],
+            &[("Type", "article"), ("Resource-Type", "info:eu-repo/semantics/article\nText")],
+        );
+        check(
+            &[(Field::Type, "http://purl.org/coar/resource_type/c_18gh")],
+            &[("Type", "c_18gh"), ("Resource-Type", "http://purl.org/coar/resource_type/c_18gh")],
+        );
+    }
+
+    #[test]
+    fn dates_and_languages_are_spelled_one_way_and_kept_another() {
+        check(
+            &[(Field::Date, "1995-03"), (Field::Language, "eng")],
+            &[("Date", "1995-03"), ("Year", "1995"), ("Language", "eng")],
+        );
+        check(
+            &[(Field::Date, "March 1996"), (Field::Date, "c1994"), (Field::Language, "en-US")],
+            &[
+                ("Date", "1996-03\n1994"),
+                ("Original-Date", "March 1996\nc1994"),
+                ("Year", "1994"),
+                ("Language", "eng"),
+                ("Original-Language", "en-US"),
+            ],
+        );
+        check(&[(Field::Date, "soon")], &[("Date", "soon")]);
+    }
+
+    #[test]
+    fn a_landing_page_is_of_the_web() {
+        let page = |identifiers: &[&str]| {
+            let mut draft = Draft::default();
+            identifiers.iter().for_each(|it| draft.put(Field::Identifier, *it));
+            let (found, _) = record_of(draft);
+            found.into_iter().find(|(name, _)| name == "Landing-Page").map(|(_, value)| value)
+        };
+        let check = |identifiers: &[&str], expected: Option<&str>| {
+            assert_eq!(page(identifiers).as_deref(), expected, "{identifiers:?}");
+        };
+        check(&["ISBN 0-201", "HTTP://a.org/1", "http://a.org/2"], Some("HTTP://a.org/1"));
+        check(&["doi:10.5072/Ab.1"], Some("https://doi.org/10.5072/Ab.1"));
+        check(&["10.5072/x", "https://a.org/"], Some("https://a.org/"));
+        check(&["hdl:1842/3"], Some("https://hdl.handle.net/1842/3"));
+        check(&["10.5 pages/x", "hdl:x", "http://", "javascript:alert(1)", "http://a b"], None);
+    }
+
+    #[test]
+    fn what_is_too_long_is_cut_with_a_problem() {
+        let mut draft = Draft::default();
+        draft.put(Field::Title, "é".repeat(VALUE_BYTES_MAX));
+        for n in 0..VALUES_MAX + 5 {
+            draft.put(Field::Keyword, n.to_string());
+        }
+        let (found, problems) = record_of(draft);
+        assert_eq!(found[0].1.len(), VALUE_BYTES_MAX);
+        assert_eq!(found[1].1.lines().count(), VALUES_MAX);
+        assert_eq!(problems, 2);
+    }
+}

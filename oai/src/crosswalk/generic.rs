@@ -1,0 +1,102 @@
+//! Metadata of a format that nobody here knows: its elements by their names.
+//!
+//! What Dublin Core has a word for goes where Dublin Core's goes, since most formats borrow its words;
+//! everything else becomes an attribute of the element's name, and all text together is `Partial-Text`, so
+//! that a search finds the record at least.
+
+use super::dc;
+use super::draft::{Draft, Field};
+use super::tree::Element;
+
+/// Longest name of an attribute that is made of an element's, in bytes.
+const NAME_BYTES_MAX: usize = 64;
+
+/// Takes down all text in `root`.
+pub(super) fn read<'t>(root: Element<'t, '_>, draft: &mut Draft<'t>) {
+    draft.put_text(&root.whole_text());
+    for element in root.descendants().filter(|it| it.children().next().is_none()) {
+        let value = element.text();
+        match dc::field(element.name()) {
+            Some(Field::Title) if !draft.lacks(Field::Title) => {
+                draft.put(Field::AlternativeTitle, value);
+            }
+            Some(field) => draft.put(field, value),
+            None => draft.put_other(attribute(element.name()), value),
+        }
+        draft.put_link(value);
+    }
+}
+
+/// The name of an attribute for an element's: `dateOfIssue` is `Date-Of-Issue`.
+pub(super) fn attribute(element: &str) -> String {
+    let mut name = String::with_capacity(element.len() + 4);
+    let mut starts = true;
+    let mut last = '-';
+    for it in element.chars() {
+        if NAME_BYTES_MAX <= name.len() {
+            break;
+        }
+        if !it.is_ascii_alphanumeric() {
+            starts = true;
+            continue;
+        }
+        starts |= it.is_ascii_uppercase() && last.is_ascii_lowercase();
+        if starts && !name.is_empty() {
+            name.push('-');
+        }
+        name.push(if starts { it.to_ascii_uppercase() } else { it });
+        starts = false;
+        last = it;
+    }
+    // What the record has of its own is not to be taken for the source's.
+    if name.is_empty() || RESERVED.iter().any(|it| it.eq_ignore_ascii_case(&name)) {
+        name.insert_str(0, "Metadata-");
+    }
+    name
+}
+
+/// Attributes that say how an object was gathered.
+const RESERVED: &[&str] = &[
+    "File-Size",
+    "Full-Text",
+    "Gatherer-Host",
+    "Gatherer-Id",
+    "Gatherer-Name",
+    "Gatherer-Port",
+    "Gatherer-Root",
+    "Gatherer-Version",
+    "Generation-Time",
+    "Landing-Page",
+    "Last-Modification-Time",
+    "MD5",
+    "Origin-Version",
+    "Original-Metadata",
+    "Partial-Text",
+    "Refresh-Rate",
+    "Set-Spec",
+    "Time-To-Live",
+    "Type",
+    "Update-Time",
+    "URL-References",
+    "Year",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_made_of_names() {
+        for (element, expected) in [
+            ("title", "Title"),
+            ("dateOfIssue", "Date-Of-Issue"),
+            ("place_of.birth", "Place-Of-Birth"),
+            ("ISBN", "ISBN"),
+            ("gathererId", "Metadata-Gatherer-Id"),
+            ("Time-to-Live", "Metadata-Time-To-Live"),
+            ("日本", "Metadata-"),
+        ] {
+            assert_eq!(attribute(element), expected);
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! SOIF as XML: all of a record, whatever bytes are in it.
+//!
+//! Source: `docs/schemas/soif.xsd`, which is ours.
+//!
+//! ```xml
+//! <soif xmlns="https://harvest.example/soif/1.0/" template="FILE" url="http://a/">
+//!   <attribute name="Title">Hello</attribute>
+//!   <attribute name="Icon" encoding="base64">AAEC</attribute>
+//! </soif>
+//! ```
+//!
+//! A value is text where XML can carry it, and base64 where it cannot: bytes that are not UTF-8, control
+//! characters. Of the few names and URLs that XML cannot carry the same is in `nameBase64`, `urlBase64` and
+//! `templateBase64`. Order and repeats stay.
+
+use soif::Record;
+use soif::json::{decode_base64, encode_base64};
+
+use super::tree::Element;
+use super::{Problem, ProblemKind, xml};
+use crate::response::Xml;
+
+/// Namespace of the elements.
+pub(super) const NAMESPACE: &str = "https://harvest.example/soif/1.0/";
+/// Where the schema is, as a name: what is there is [`SCHEMA_XSD`].
+pub(super) const SCHEMA: &str = "https://harvest.example/soif/1.0/soif.xsd";
+/// The schema.
+pub const SCHEMA_XSD: &str = include_str!("../../../docs/schemas/soif.xsd");
+
+/// Writes a record.
+pub(super) fn write(record: &Record) -> Xml {
+    let mut out = String::with_capacity(1_024);
+    out.push_str("<soif xmlns=\"");
+    out.push_str(NAMESPACE);
+    out.push_str(
+        "\" xmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\" xsi:schemaLocation=\"",
+    );
+    out.push_str(NAMESPACE);
+    out.push(' ');
+    out.push_str(SCHEMA);
+    out.push('"');
+    write_named(&mut out, "template", &record.template);
+    write_named(&mut out, "url", &record.url);
+    out.push('>');
+    for attribute in record.attributes() {
+        out.push_str("<attribute");
+        write_named(&mut out, "name", &attribute.name);
+        match std::str::from_utf8(&attribute.value) {
+            Ok(text) if text.chars().all(xml::is_char) => {
+                out.push('>');
+                xml::write_text(&mut out, text);
+            }
+            _ => {
+                out.push_str(" encoding=\"base64\">");
+                out.push_str(&encode_base64(&attribute.value));
+            }
+        }
+        out.push_str("</attribute>");
+    }
+    out.push_str("</soif>");
+    Xml(out)
+}
+
+fn write_named(out: &mut String, name: &str, value: &str) {
+    out.push(' ');
+    out.push_str(name);
+    if value.chars().all(xml::is_char) {
+        out.push_str("=\"");
+        xml::write_attribute(out, value);
+    } else {
+        out.push_str("Base64=\"");
+        out.push_str(&encode_base64(value.as_bytes()));
+    }
+    out.push('"');
+}
+
+/// Reads a record. What cannot be read of it is left out, with a problem.
+pub(super) fn read(root: Element<'_, '_>, problems: &mut Vec<Problem>) -> Record {
+    let template = named(root, "template", "templateBase64").unwrap_or_else(|| "FILE".to_owned());
+    let url = named(root, "url", "urlBase64").unwrap_or_else(|| soif::NO_URL.to_owned());
+    let mut record = Record::new(template, url);
+    let mut broken = 0_usize;
+    for attribute in root.all("attribute") {
+        let Some(name) = named(attribute, "name", "nameBase64").filter(|it| !it.is_empty()) else {
+            broken += 1;
+            continue;
+        };
+        match attribute.attribute("encoding") {
+            "" => record.push(name, attribute.text()),
+            "base64" => match bytes(attribute.text()) {
+                Some(bytes) => record.push(name, bytes),
+                None => broken += 1,
+            },
+            _ => broken += 1,
+        }
+    }
+    if 0 < broken {
+        let message =
+            format!("{broken} of its SOIF attributes have no name, or a value that is not base64");
+        problems.push(Problem::new(ProblemKind::Broken, message));
+    }
+    record
+}
+
+fn named(element: Element<'_, '_>, plain: &str, coded: &str) -> Option<String> {
+    if let Some(text) = element.given(plain) {
+        return Some(text.to_owned());
+    }
+    String::from_utf8(bytes(element.given(coded)?)?).ok()
+}
+
+/// White space within is the layout's of whoever wrote it.
+fn bytes(text: &str) -> Option<Vec<u8>> {
+    let plain: Vec<u8> = text.bytes().filter(|it| !it.is_ascii_whitespace()).collect();
+    decode_base64(&plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::tree::Tree;
+    use super::*;
+
+    fn back(xml: &Xml) -> (Record, usize) {
+        let tree = Tree::read(&xml.0);
+        assert_eq!(tree.flaw(), None, "{}", xml.0);
+        let mut problems = Vec::new();
+        let record = read(tree.root().unwrap(), &mut problems);
+        (record, problems.len())
+    }
+
+    #[test]
+    fn text_stays_readable_and_bytes_are_coded() {
+        let mut record = Record::new("FILE", "http://a/?x=1&y=\"2\"");
+        record.push("Title", "a < b & c\r\n\td ]]>");
+        record.push("Icon", vec![0, 0xff]);
+        record.push("Title", "");
+        let xml = write(&record);
+        let inner = xml.0.split_once("soif.xsd\"").unwrap().1;
+        assert_eq!(
+            inner,
+            " template=\"FILE\" url=\"http://a/?x=1&amp;y=&quot;2&quot;\">\
+             <attribute name=\"Title\">a &lt; b &amp; c&#13;\n\td ]]&gt;</attribute>\
+             <attribute name=\"Icon\" encoding=\"base64\">AP8=</attribute>\
+             <attribute name=\"Title\"></attribute></soif>"
+        );
+        assert_eq!(back(&xml), (record, 0));
+    }
+
+    #[test]
+    fn what_others_lay_out_is_read_and_what_is_broken_is_left_out() {
+        let text = format!(
+            "<s:soif xmlns:s=\"{NAMESPACE}\" url=\"u:v\">\n <s:attribute name=\"a\" encoding=\"base64\">\n\
+             A A E\n C </s:attribute><s:attribute>x</s:attribute><s:attribute name=\"b\" \
+             encoding=\"base64\">!</s:attribute><s:attribute name=\"c\" encoding=\"gzip\"/>\n</s:soif>"
+        );
+        let (record, problems) = back(&Xml(text));
+        let mut expected = Record::new("FILE", "u:v");
+        expected.push("a", vec![0, 1, 2]);
+        assert_eq!((record, problems), (expected, 1));
+    }
+
+    proptest! {
+        #[test]
+        fn any_record_comes_back(template in ".{1,8}|[\\x00-\\x20\u{fffe}]{1,4}", url in ".{0,30}|[\\x00-\\x20\u{ffff}]{1,4}",
+                                 attributes in prop::collection::vec(
+                                     (".{1,12}|[\\x00-\\x20]{1,3}",
+                                      prop_oneof![prop::collection::vec(any::<u8>(), 0..40),
+                                                  "[ \\t\\r\\n<>&\"a-z]{0,40}".prop_map(String::into_bytes)]), 0..8)) {
+            let mut record = Record::new(template, url);
+            for (name, value) in attributes {
+                record.push(name, value);
+            }
+            prop_assert_eq!(back(&write(&record)), (record, 0));
+        }
+    }
+}

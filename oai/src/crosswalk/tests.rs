@@ -1,0 +1,316 @@
+//! Crosswalks on whole records: what comes out of one of each format, and what stays on the way there and
+//! back.
+
+use proptest::prelude::*;
+use soif::Record;
+
+use super::*;
+use crate::datestamp::{Datestamp, Granularity};
+
+const BASE_URL: &str = "http://Archive.example.org/oai";
+
+fn source() -> SourceIdentity {
+    SourceIdentity {
+        attributes: vec![("Time-to-Live".to_owned(), "2419200".to_owned())],
+        ..SourceIdentity::new(BASE_URL)
+    }
+}
+
+fn harvested(metadata: &str) -> response::Record {
+    let header = Header {
+        identifier: "oai:archive.example.org:1".to_owned(),
+        datestamp: Some(Datestamp::at(793_962_520, Granularity::Second)),
+        sets: vec!["cs".to_owned(), "cs:ir".to_owned()],
+        deleted: false,
+    };
+    response::Record { header, metadata: Some(Xml(metadata.to_owned())), about: Vec::new() }
+}
+
+/// What every record has from its header and its source.
+const DRESS: [&str; 7] = [
+    "MD5",
+    "Set-Spec",
+    "Last-Modification-Time",
+    "Update-Time",
+    "Time-to-Live",
+    "Gatherer-Id",
+    "Gatherer-Root",
+];
+
+/// The attributes that the metadata gave, a line each, then problems.
+fn rendered(metadata: &str, prefix: &str) -> String {
+    let (record, problems) = to_soif(&harvested(metadata), prefix, &source(), false);
+    let own = record.attributes().iter().filter(|it| !DRESS.contains(&it.name.as_str()));
+    let mut lines: Vec<String> = own
+        .map(|it| {
+            format!("{}: {}", it.name, String::from_utf8_lossy(&it.value).replace('\n', " | "))
+        })
+        .collect();
+    lines.extend(problems.iter().map(|it| format!("! {}: {it}", it.kind.name())));
+    lines.join("\n")
+}
+
+#[track_caller]
+fn check(prefix: &str, metadata: &str, expected: &str) {
+    assert_eq!(rendered(metadata, prefix), expected);
+}
+
+#[test]
+fn a_source_is_known_by_its_address() {
+    let source = SourceIdentity::new(BASE_URL);
+    assert_eq!(source.host, "archive.example.org");
+    // printf 'oai http://Archive.example.org/oai' | md5sum
+    assert_eq!(source.gatherer_id, "8467de3050a1950b");
+    assert_eq!(SourceIdentity::new("no url").host, "repository.invalid");
+}
+
+#[test]
+fn every_record_says_where_it_is_from() {
+    let metadata = "<oai_dc:dc xmlns:oai_dc='http://www.openarchives.org/OAI/2.0/oai_dc/'/>";
+    let (record, problems) = to_soif(&harvested(metadata), "oai_dc", &source(), true);
+    assert_eq!(problems, []);
+    assert_eq!(
+        (record.template.as_str(), record.url.as_str()),
+        ("FILE", "oai:archive.example.org:1")
+    );
+    let found: Vec<(&str, String)> = record
+        .attributes()
+        .iter()
+        .map(|it| (it.name.as_str(), String::from_utf8_lossy(&it.value).into_owned()))
+        .collect();
+    let expected = [
+        ("MD5", Md5::of(metadata.as_bytes()).to_string()),
+        ("Set-Spec", "cs\ncs:ir".to_owned()),
+        ("Last-Modification-Time", "793962520".to_owned()),
+        ("Update-Time", "793962520".to_owned()),
+        ("Time-to-Live", "2419200".to_owned()),
+        ("Gatherer-Id", source().gatherer_id),
+        ("Gatherer-Root", BASE_URL.to_owned()),
+        ("Original-Metadata", metadata.to_owned()),
+    ];
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn an_object_goes_by_its_identifier() {
+    let name = |identifier: &str, prefix: &str| {
+        let header = Header { identifier: identifier.to_owned(), ..Header::default() };
+        object_name(&header, prefix, &source())
+            .map(|it| (it.gatherer_id == source().gatherer_id, it.url))
+    };
+    let own = |url: &str| Some((true, url.to_owned()));
+    assert_eq!(name(" oai:a.org:x/1 ", "oai_dc"), own("oai:a.org:x/1"));
+    assert_eq!(name("https://a.org/1", "oai_dc"), own("https://a.org/1"));
+    assert_eq!(name("10.5072/a b", "oai_dc"), own("oai:archive.example.org:10.5072/a%20b"));
+    assert_eq!(name("", "oai_dc"), None);
+    assert_eq!(name(&"x".repeat(IDENTIFIER_BYTES_MAX + 1), "oai_dc"), None);
+    // Of a repository of ours, in SOIF, it is the origin's; in Dublin Core it is the repository's.
+    let ours = "oai:harvest.example.org:00000000000000aa/http://a.org/x";
+    assert_eq!(name(ours, "soif"), Some((false, "http://a.org/x".to_owned())));
+    assert_eq!(name(ours, "oai_dc"), own(ours));
+}
+
+#[test]
+fn a_deleted_record_is_a_name() {
+    let mut record = harvested("");
+    (record.header.deleted, record.metadata) = (true, None);
+    let (record, problems) = to_soif(&record, "oai_dc", &source(), true);
+    let mut expected = Record::new("FILE", "oai:archive.example.org:1");
+    expected.push("Gatherer-Id", source().gatherer_id);
+    assert_eq!((record, problems), (expected, vec![]));
+}
+
+#[test]
+fn a_record_without_a_name_or_without_metadata_is_a_problem() {
+    let mut record = harvested("<dc xmlns='http://purl.org/dc/terms/'><title>T</title></dc>");
+    record.header.identifier.clear();
+    let (made, problems) = to_soif(&record, "oai_dc", &source(), false);
+    assert_eq!((made.url.as_str(), problems[0].kind), (soif::NO_URL, ProblemKind::Nameless));
+    record = harvested("");
+    record.metadata = None;
+    let (made, problems) = to_soif(&record, "oai_dc", &source(), false);
+    assert_eq!(
+        (made.url.as_str(), problems[0].kind),
+        (record.header.identifier.as_str(), ProblemKind::Broken)
+    );
+}
+
+#[test]
+fn oai_dc() {
+    check(
+        "oai_dc",
+        r#"<oai_dc:dc xmlns:oai_dc="http://www.openarchives.org/OAI/2.0/oai_dc/" xmlns:dc="http://purl.org/dc/elements/1.1/">
+          <dc:title>The Harvest Information Discovery and Access System</dc:title>
+          <dc:title>Harvest &amp; friends</dc:title>
+          <dc:creator>Bowman, C. Mic</dc:creator><dc:creator>Danzig, Peter B.</dc:creator>
+          <dc:subject>information discovery</dc:subject><dc:subject>caching</dc:subject>
+          <dc:description>It is efficient.
+             It scales.</dc:description>
+          <dc:publisher>Elsevier</dc:publisher><dc:contributor>Schwartz, M. F.</dc:contributor>
+          <dc:date>2010-05-04T10:00:00Z</dc:date><dc:date>December 1995</dc:date>
+          <dc:type>info:eu-repo/semantics/article</dc:type><dc:type>Text</dc:type>
+          <dc:format>application/pdf</dc:format>
+          <dc:identifier>doi:10.5072/0169</dc:identifier>
+          <dc:identifier>https://archive.example.org/1</dc:identifier>
+          <dc:source>Computer Networks 28</dc:source><dc:language>en</dc:language>
+          <dc:relation>oai:archive.example.org:2</dc:relation>
+          <dc:coverage>Boulder</dc:coverage><dc:rights>Open access</dc:rights>
+        </oai_dc:dc>"#,
+        "Title: The Harvest Information Discovery and Access System\n\
+         Alternative-Title: Harvest & friends\n\
+         Author: Bowman, C. Mic | Danzig, Peter B.\n\
+         Contributor: Schwartz, M. F.\n\
+         Description: It is efficient. It scales.\n\
+         Type: article\n\
+         Date: 2010-05-04T10:00:00Z | 1995-12\n\
+         Original-Date: 2010-05-04T10:00:00Z | December 1995\n\
+         Year: 1995\n\
+         Language: eng\n\
+         Original-Language: en\n\
+         Publisher: Elsevier\n\
+         Format: application/pdf\n\
+         Identifier: doi:10.5072/0169 | https://archive.example.org/1\n\
+         Landing-Page: https://archive.example.org/1\n\
+         Source: Computer Networks 28\n\
+         Related: oai:archive.example.org:2\n\
+         Coverage: Boulder\n\
+         Rights: Open access\n\
+         Keywords: information discovery | caching\n\
+         Resource-Type: info:eu-repo/semantics/article | Text",
+    );
+}
+
+#[test]
+fn what_only_looks_like_dublin_core_is_taken_for_it() {
+    let expected = "Title: T\nAuthor: A";
+    // The container's namespace on the elements, none at all, and another container.
+    check(
+        "oai_dc",
+        "<dc xmlns='http://www.openarchives.org/OAI/2.0/oai_dc/'><title>T</title><creator>A</creator></dc>",
+        expected,
+    );
+    check("oai_dc", "<dc><title>T</title><creator>A</creator></dc>", expected);
+    check(
+        "x",
+        "<r xmlns='u' xmlns:d='http://purl.org/dc/elements/1.1/'><d:title>T</d:title><d:creator>A</d:creator></r>",
+        expected,
+    );
+}
+
+#[test]
+fn an_unknown_format_is_taken_by_its_names() {
+    check(
+        "ddi",
+        "<codeBook xmlns='ddi:codebook:2_5'><stdyDscr><title>Study</title><AuthEnty>Ann</AuthEnty>\
+         <gathererId>x</gathererId><access href='u'>https://a.org/f</access></stdyDscr></codeBook>",
+        "Title: Study\n\
+         Landing-Page: https://a.org/f\n\
+         Auth-Enty: Ann\n\
+         Metadata-Gatherer-Id: x\n\
+         Access: https://a.org/f\n\
+         URL-References: https://a.org/f\n\
+         Partial-Text: Study Ann x https://a.org/f\n\
+         ! unknown-format: its format \"ddi\" is not known: it was taken by the names of its elements",
+    );
+}
+
+#[test]
+fn what_is_cut_is_read_up_to_there() {
+    check(
+        "oai_dc",
+        "<dc xmlns='http://purl.org/dc/elements/1.1/'><title>T</title><creator>A</crea",
+        "Title: T\n\
+         Author: A\n\
+         ! broken: its metadata are not well-formed: syntax error: tag not closed: `>` not found before end of input",
+    );
+}
+
+#[test]
+fn soif_keeps_the_names_of_its_origin() {
+    let mut record = Record::new("FILE", "http://a.org/x");
+    record.push("Title", "T");
+    record.push("Gatherer-Id", "00000000000000aa");
+    record.push("Update-Time", "1");
+    let xml = Dissemination::Soif.write(&record);
+    let (found, problems) = to_soif(&harvested(&xml.0), "any", &source(), true);
+    assert_eq!((found, problems), (record, vec![]));
+    // What has no names of its own has the identifier's.
+    let bare = Dissemination::Soif.write(&Record::new("FILE", "-"));
+    let (found, _) = to_soif(&harvested(&bare.0), "soif", &source(), true);
+    assert_eq!(found.url, "oai:archive.example.org:1");
+    assert_eq!(found.text("Gatherer-Id"), Some(source().gatherer_id.into()));
+}
+
+#[test]
+fn a_gathered_file_becomes_dublin_core() {
+    let mut record = Record::new("FILE", "file:///srv/a.pdf");
+    for (name, value) in [
+        ("Title", "A < B\u{1}"),
+        ("Author", "Ann\nBob"),
+        ("Type", "PDF"),
+        ("Last-Modification-Time", "793962520"),
+        ("Declared-Keywords", "x, y"),
+        ("Keywords", "a\nb"),
+    ] {
+        record.push(name, value);
+    }
+    let xml = Dissemination::OaiDc.write(&record).0;
+    let body = xml.split_once("oai_dc.xsd\">").unwrap().1;
+    assert_eq!(
+        body,
+        "<dc:title>A &lt; B</dc:title><dc:creator>Ann</dc:creator><dc:creator>Bob</dc:creator>\
+         <dc:subject>x, y</dc:subject><dc:date>1995-02-28</dc:date><dc:type>PDF</dc:type>\
+         <dc:identifier>file:///srv/a.pdf</dc:identifier></oai_dc:dc>"
+    );
+    // The words of a text are not its subjects.
+    let mut record = Record::new("FILE", "http://a.org/");
+    let words: Vec<String> = (0..500).map(|n| format!("word{n}")).collect();
+    record.push("Keywords", words.join("\n"));
+    assert!(!Dissemination::OaiDc.write(&record).0.contains("subject"));
+}
+
+fn line() -> impl Strategy<Value = String> {
+    "[!-~é]{1,8}( [!-~é<&]{1,8}){0,3}"
+}
+
+fn lines() -> impl Strategy<Value = Vec<String>> {
+    prop::collection::vec(line(), 0..4).prop_map(|mut lines| {
+        let mut seen = std::collections::BTreeSet::new();
+        lines.retain(|it| seen.insert(it.clone()));
+        lines
+    })
+}
+
+proptest! {
+    #[test]
+    fn dublin_core_keeps_what_a_record_is_found_by(
+        title in line(), others in prop::collection::vec(lines(), 8), year in 1000_u16..3000,
+    ) {
+        const NAMES: [&str; 8] = ["Author", "Description", "Publisher", "Contributor", "Format",
+                                  "Identifier", "Related", "Keywords"];
+        let mut record = Record::new("FILE", "oai:archive.example.org:1");
+        record.push("Title", title);
+        record.push("Type", "Report");
+        record.push("Date", format!("{year}-03"));
+        record.push("Language", "eng");
+        for (name, lines) in NAMES.iter().zip(others).filter(|(_, lines)| !lines.is_empty()) {
+            record.push(*name, lines.join("\n"));
+        }
+        let xml = Dissemination::OaiDc.write(&record);
+        let (found, problems) = to_soif(&harvested(&xml.0), "oai_dc", &source(), false);
+        prop_assert_eq!(problems, vec![]);
+        for name in NAMES.iter().chain(&["Title", "Type", "Date", "Language"]) {
+            let mut given = record.text(name);
+            if *name == "Identifier" && given.is_none() {
+                given = Some(record.url.as_str().into());
+            }
+            prop_assert_eq!(found.text(name), given, "{}", name);
+        }
+    }
+
+    #[test]
+    fn any_text_gives_a_record(metadata in "\\PC{0,200}|(<(a|b:c|dc:title xmlns:dc='http://purl.org/dc/terms/') ?[a-z='\"/]{0,9}>|</?[a-c]>|&[a-z#0-9]{0,4};|<!\\[CDATA\\[|text|\\]\\]>|<!--|<\\?){0,30}",
+                               prefix in "oai_dc|soif|x") {
+        let _ = to_soif(&harvested(&metadata), &prefix, &source(), true);
+    }
+}

@@ -1,0 +1,444 @@
+//! The harvester: which request follows from which answer, as a value.
+//!
+//! Source: OAI-PMH §2.7 (selective harvesting), §3.5 (flow control), §4 (verbs); its implementation
+//! guidelines for harvesters (dates by the repository's clock, overlap, errors).
+//!
+//! Whoever has the sockets and the clock asks [`Harvest::poll`] what to do, does it, and hands the
+//! outcome to [`Harvest::handle`]:
+//!
+//! 1. Identify; of a full harvest the sets, where some were asked for, and the formats.
+//! 2. ListRecords, for each set in windows of dates: the first one without a beginning (repositories
+//!    err in their earliest datestamp), the last one without an end, and only those before it with an
+//!    `until`. How long they are follows from how much they bring.
+//! 3. The tokens of each list. With each part comes a [`Checkpoint`], to be stored together with it:
+//!    after a stop of any kind the harvest goes on from there.
+//!
+//! The next harvest begins where the repository's clock stood as the last window was first asked for,
+//! less an overlap; of that, what is as it was is dropped. Where our clock was behind the repository's,
+//! ours counts: earlier is always safe.
+//!
+//! What goes wrong is tried again, with longer and longer pauses; then the window is begun again, an
+//! eighth as long; and in the end the harvest is over, with a [`Failure`] that says why, and a
+//! checkpoint.
+//!
+//! # Differences from the standard
+//!
+//! * Two records with one identifier and one datestamp are duplicates only if they say the same: with
+//!   datestamps of days, an item may change twice under one.
+//! * The repository's clock counts only up to ours: some send local time for UTC.
+//! * A list that ends with noRecordsMatch has ended, unless records are missing.
+
+mod action;
+mod checkpoint;
+mod list;
+mod pause;
+mod report;
+mod seen;
+mod settings;
+mod window;
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use crate::datestamp::{Datestamp, Granularity};
+use crate::request::{Listed, Request, Scope, Selection};
+use crate::response::{Body, Deleted, Format, Identify, Page, Record, Response, Set};
+
+pub use action::{Action, Answer, End, Outcome, Part, Remedy};
+pub use checkpoint::{CHECKPOINT_BYTES_MAX, Checkpoint};
+pub use pause::{TRIES_MAX, retry_after_secs};
+pub use report::{Failure, QUARANTINED_MAX, Report, Warning};
+pub use settings::{
+    FULL_EVERY_SECS, OAI_DC, OVERLAP_SECS, PAUSE_SECS_MAX, RECORDS_MAX, REQUESTS_MAX, Settings,
+    WINDOW_DAYS,
+};
+
+use checkpoint::Run;
+use seen::Seen;
+
+/// Most parts of a list of sets that are read.
+const SET_PAGES_MAX: u32 = 100;
+
+/// A clock that is off by more than so many seconds is worth a warning.
+const CLOCK_OFF_SECS: i64 = 300;
+
+/// Where a harvest stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum State {
+    Identify,
+    /// Looking for the sets that are missing.
+    Sets {
+        token: Option<String>,
+        pages: u32,
+        missing: BTreeSet<String>,
+    },
+    Formats,
+    List,
+    Over(Result<(), Failure>),
+}
+
+/// A harvest.
+#[derive(Clone, Debug)]
+pub struct Harvest {
+    settings: Settings,
+    checkpoint: Checkpoint,
+    state: State,
+    identify: Option<Identify>,
+    /// Attempts at the present request that failed.
+    tries: u32,
+    /// No request before, by our clock, in milliseconds since 1970.
+    next_ms: u64,
+    part: Option<Box<Part>>,
+    seen: Seen,
+    /// Whether the list's first part was of the set that was asked for.
+    of_set: bool,
+    /// Parts in a row that brought nothing new: ones with records, ones without.
+    stale: (u64, u64),
+    /// Records of a response that was cut.
+    whole: Vec<Record>,
+    report: Report,
+}
+
+impl Harvest {
+    /// Goes on from a checkpoint, or begins with the default one. One of other settings than these
+    /// counts as none, except that generations go on from it.
+    pub fn new(settings: Settings, checkpoint: Checkpoint) -> Self {
+        let mut checkpoint = checkpoint;
+        let selection = settings.selection();
+        if checkpoint.selection != selection {
+            let generation = checkpoint.generation;
+            checkpoint = Checkpoint { selection, generation, ..Checkpoint::default() };
+        }
+        let sets = u64::try_from(settings.sets.len().max(1)).unwrap_or(1);
+        let is_chosen = !checkpoint.prefix.is_empty();
+        checkpoint.run = checkpoint.run.filter(|it| it.set < sets && is_chosen);
+        let mut report = Report::default();
+        let mut seen = Seen::default();
+        let state = match &checkpoint.run {
+            Some(run) => {
+                report.full = run.full;
+                seen.begin(run.token.as_deref());
+                State::List
+            }
+            None => State::Identify,
+        };
+        Self {
+            settings,
+            checkpoint,
+            state,
+            identify: None,
+            tries: 0,
+            next_ms: 0,
+            part: None,
+            seen,
+            of_set: false,
+            stale: (0, 0),
+            whole: Vec::new(),
+            report,
+        }
+    }
+
+    /// Who the repository is; `None` before it has said so, or if the harvest went on from the middle.
+    pub fn identify(&self) -> Option<&Identify> {
+        self.identify.as_ref()
+    }
+
+    /// The metadata format that is harvested; empty before it is chosen.
+    pub fn prefix(&self) -> &str {
+        &self.checkpoint.prefix
+    }
+
+    /// What has been done so far.
+    pub fn report(&self) -> &Report {
+        &self.report
+    }
+
+    /// What to do, at `now_ms` by our clock, in milliseconds since 1970.
+    pub fn poll(&mut self, now_ms: u64) -> Action {
+        if let Some(part) = self.part.take() {
+            return Action::Take(part);
+        }
+        let is_over = matches!(self.state, State::Over(_));
+        if !is_over && self.settings.requests_max <= self.report.requests {
+            let (what, max) = ("requests", self.settings.requests_max);
+            self.fail(Failure::OverLimit { what, max, setting: "requests_max" });
+        }
+        let wait_ms = self.next_ms.saturating_sub(now_ms);
+        if !matches!(self.state, State::Over(_)) && wait_ms != 0 {
+            // Not longer than any pause is, where our clock was set back meanwhile.
+            let most = self.settings.pause_secs_max.saturating_mul(1_000);
+            let wait_ms = wait_ms.min(most.max(self.settings.delay_ms).max(60_000));
+            return Action::Wait(Duration::from_millis(wait_ms));
+        }
+        match self.request() {
+            Ok(request) => Action::Ask(request),
+            Err(outcome) => Action::Done(Box::new(End {
+                outcome,
+                report: self.report.clone(),
+                checkpoint: self.checkpoint.clone(),
+            })),
+        }
+    }
+
+    /// The present request, or how it ended.
+    fn request(&self) -> Result<Request, Result<(), Failure>> {
+        Ok(match &self.state {
+            State::Identify => Request::Identify,
+            State::Sets { token, .. } => Request::Sets { token: token.clone() },
+            State::Formats => Request::Formats { identifier: None },
+            State::List => {
+                // Always there in that state.
+                let run = self.checkpoint.run.as_ref().ok_or(Ok(()))?;
+                let scope = match &run.token {
+                    Some(token) => Scope::Token(token.clone()),
+                    None => Scope::Selection(self.selection(run)),
+                };
+                Request::List { listed: Listed::Records, scope }
+            }
+            State::Over(outcome) => return Err(outcome.clone()),
+        })
+    }
+
+    fn selection(&self, run: &Run) -> Selection {
+        let at = |secs: Option<i64>| secs.map(|it| Datestamp::at(it, run.granularity));
+        let (from, until) = run.window;
+        let set = self.set_of(run).cloned();
+        Selection { prefix: self.checkpoint.prefix.clone(), from: at(from), until: at(until), set }
+    }
+
+    fn set_of(&self, run: &Run) -> Option<&String> {
+        usize::try_from(run.set).ok().and_then(|it| self.settings.sets.get(it))
+    }
+
+    /// Takes what came of the request that [`poll`](Self::poll) asked for, at `now_ms` by our clock.
+    pub fn handle(&mut self, answer: Answer, now_ms: u64) {
+        self.report.requests += 1;
+        self.report.bytes = self.report.bytes.saturating_add(answer.bytes);
+        if answer.elements.is_some() {
+            self.report.elements = answer.elements;
+        }
+        self.next_ms = now_ms.saturating_add(self.settings.delay_ms);
+        self.whole = Vec::new();
+        match answer.outcome {
+            Outcome::Response { response, repaired } => {
+                self.report.repaired += u64::from(repaired);
+                self.response(response, now_ms);
+            }
+            Outcome::Unreadable { problem, whole } => {
+                self.whole = whole;
+                let failure = Failure::Unreadable(problem);
+                self.again(failure, Remedy::AgainOrLess, None, now_ms);
+            }
+            Outcome::Status { status, retry_after_secs } => {
+                self.status(status, retry_after_secs, now_ms);
+            }
+            Outcome::Failed { problem, remedy } => {
+                self.again(Failure::Transfer(problem), remedy, None, now_ms);
+            }
+        }
+    }
+
+    fn response(&mut self, response: Response, now_ms: u64) {
+        let now_secs = i64::try_from(now_ms / 1_000).unwrap_or(i64::MAX);
+        if let Some(date) = response.response_date {
+            let off = date.secs().saturating_sub(now_secs);
+            if date.granularity() == Granularity::Second && CLOCK_OFF_SECS < off.abs() {
+                self.report.warn(Warning::ClockOff { secs: off });
+            }
+        }
+        let date = response.response_date.map(|it| it.secs().min(now_secs));
+        if let (Some(run), Some(date)) = (&mut self.checkpoint.run, date) {
+            run.server_secs = Some(date);
+        }
+        match (&mut self.state, response.body) {
+            (State::Identify, Body::Identify(found)) => self.identified(*found, date, now_ms),
+            (State::Sets { .. }, Body::Sets(page)) => self.sets(page),
+            (State::Formats, Body::Formats(formats)) => self.formats(&formats),
+            (State::List, Body::Records(page)) => self.page(page, date),
+            (State::List, Body::Faults(faults)) => self.faults(faults, date),
+            (State::Sets { .. } | State::Formats, Body::Faults(_)) => self.skip(),
+            (State::Identify, Body::Faults(faults)) => {
+                let fault = faults.into_iter().next();
+                self.fail(fault.map_or_else(no_reason, Failure::Refused));
+            }
+            (State::Over(_), _) => {}
+            _ => {
+                let failure = Failure::Unreadable("it answers another verb".to_owned());
+                self.again(failure, Remedy::AgainOrLess, None, now_ms);
+            }
+        }
+    }
+
+    fn status(&mut self, status: u16, retry_after_secs: Option<u64>, now_ms: u64) {
+        let failure = Failure::Status { status };
+        let has_token = self.checkpoint.run.as_ref().is_some_and(|it| it.token.is_some());
+        match status {
+            429 | 503 => self.again(failure, Remedy::Again, retry_after_secs, now_ms),
+            408 | 425 | 500..=599 => {
+                self.again(failure, Remedy::AgainOrLess, retry_after_secs, now_ms);
+            }
+            400 | 404 | 410 | 422 if has_token => {
+                self.restart(Failure::TokenRefused(format!("status {status}")));
+            }
+            _ => self.give_up(failure, Remedy::None),
+        }
+    }
+
+    /// Has the request made again after a pause, unless it has been tried often enough.
+    fn again(
+        &mut self,
+        failure: Failure,
+        remedy: Remedy,
+        retry_after_secs: Option<u64>,
+        now_ms: u64,
+    ) {
+        self.tries += 1;
+        let is_worth_it = matches!(remedy, Remedy::Again | Remedy::AgainOrLess);
+        if !is_worth_it || TRIES_MAX <= self.tries {
+            return self.give_up(failure, remedy);
+        }
+        let asked = retry_after_secs.unwrap_or(0);
+        if self.settings.pause_secs_max < asked {
+            return self.fail(Failure::Busy { secs: asked });
+        }
+        // Never less than a pause of our own: some ask for none.
+        let pause_ms = pause::backoff_ms(self.tries).max(asked.saturating_mul(1_000));
+        self.next_ms = now_ms.saturating_add(pause_ms.max(self.settings.delay_ms));
+        self.report.warn(Warning::Retried(failure.to_string()));
+    }
+
+    /// Leaves a request that cannot be had.
+    fn give_up(&mut self, failure: Failure, remedy: Remedy) {
+        let is_less = matches!(remedy, Remedy::Less | Remedy::AgainOrLess);
+        match self.state {
+            State::Sets { .. } | State::Formats if remedy != Remedy::None => self.skip(),
+            State::List if is_less => self.restart(failure),
+            _ => self.fail(failure),
+        }
+    }
+
+    /// Goes on without an answer that is only good to know.
+    fn skip(&mut self) {
+        self.tries = 0;
+        match std::mem::replace(&mut self.state, State::Formats) {
+            State::Sets { .. } => {}
+            _ => self.chosen(self.settings.prefixes.first().cloned()),
+        }
+    }
+
+    /// Ends the harvest before its end.
+    fn fail(&mut self, failure: Failure) {
+        let is_of_transfer = matches!(
+            failure,
+            Failure::Transfer(_)
+                | Failure::Status { .. }
+                | Failure::Busy { .. }
+                | Failure::OverLimit { .. }
+        );
+        // Before the first list there is nothing to go on with.
+        self.checkpoint.run = self.checkpoint.run.take().filter(|_| self.state == State::List);
+        if let Some(run) = &mut self.checkpoint.run {
+            run.restarts = 0;
+            if !is_of_transfer {
+                run.begin_list();
+            }
+        }
+        let records = std::mem::take(&mut self.whole);
+        if matches!(self.state, State::List) && !records.is_empty() {
+            self.report.records += u64::try_from(records.len()).unwrap_or(0);
+            self.hand_out(records, false);
+        }
+        self.state = State::Over(Err(failure));
+    }
+
+    fn identified(&mut self, found: Identify, date: Option<i64>, now_ms: u64) {
+        self.tries = 0;
+        let checkpoint = &mut self.checkpoint;
+        let every_ms = self.settings.full_every_secs.saturating_mul(1_000);
+        let is_due = found.deleted_record == Deleted::No
+            && every_ms != 0
+            && checkpoint.full_at_ms.saturating_add(every_ms) <= now_ms;
+        let since = checkpoint.reached.filter(|_| !is_due);
+        let lowest = self.settings.from.map(Datestamp::secs);
+        let since = since.map(|it| it.saturating_sub(self.settings.overlap_secs));
+        let from = since.map(|it| it.max(lowest.unwrap_or(i64::MIN))).or(lowest);
+        let full = since.is_none();
+        if full {
+            checkpoint.generation = checkpoint.generation.saturating_add(1).max(now_ms);
+        }
+        // No repository is older than 1970; the first window has no beginning anyway.
+        let earliest = found.earliest_datestamp.map_or(0, |it| it.secs().max(0));
+        let mut run = Run::new(found.granularity, full, (from, earliest));
+        run.size_secs = i64::from(self.settings.window_days) * DAY_SECS;
+        run.server_secs = date;
+        run.began_ms = now_ms;
+        run.open(from, self.settings.overlap_secs);
+        checkpoint.run = Some(run);
+        self.report.full = full;
+        self.identify = Some(found);
+        self.seen.begin(None);
+        self.state = match (full, self.settings.sets.is_empty()) {
+            (true, false) => {
+                let missing = self.settings.sets.iter().cloned().collect();
+                State::Sets { token: None, pages: 0, missing }
+            }
+            (true, true) => State::Formats,
+            (false, _) => State::List,
+        };
+    }
+
+    fn sets(&mut self, page: Page<Set>) {
+        self.tries = 0;
+        let State::Sets { token, pages, missing } = &mut self.state else { return };
+        for set in &page.items {
+            missing.remove(&set.spec);
+        }
+        *pages += 1;
+        let next = page.token.map(|it| it.value).filter(|it| !it.is_empty());
+        let is_end = next.is_none() || next == *token || SET_PAGES_MAX <= *pages;
+        *token = next;
+        if missing.is_empty() {
+            self.state = State::Formats;
+        } else if is_end {
+            let missing = std::mem::take(missing);
+            for set in missing {
+                self.report.warn(Warning::UnknownSet(set));
+            }
+            self.state = State::Formats;
+        }
+    }
+
+    fn formats(&mut self, formats: &[Format]) {
+        self.tries = 0;
+        let has = |wanted: &str| formats.iter().any(|it| it.prefix == wanted);
+        let prefixes = &self.settings.prefixes;
+        if let Some(found) = prefixes.iter().find(|it| has(it)) {
+            return self.chosen(Some(found.clone()));
+        }
+        let wanted = prefixes.join(", ");
+        if has(OAI_DC) {
+            let used = OAI_DC.to_owned();
+            self.report.warn(Warning::OtherFormat { wanted, used });
+            return self.chosen(None);
+        }
+        let offered: Vec<&str> = formats.iter().take(20).map(|it| it.prefix.as_str()).collect();
+        let offered = if offered.is_empty() { "none".to_owned() } else { offered.join(", ") };
+        self.fail(Failure::NoFormat { wanted, offered });
+    }
+
+    fn chosen(&mut self, prefix: Option<String>) {
+        self.checkpoint.prefix = prefix.unwrap_or_else(|| OAI_DC.to_owned());
+        self.state = State::List;
+    }
+}
+
+/// Seconds of a day.
+const DAY_SECS: i64 = 86_400;
+
+/// Of an answer that is an error and names none.
+fn no_reason() -> Failure {
+    Failure::Unreadable("it answers with an error and names none".to_owned())
+}
+
+#[cfg(test)]
+mod tests;

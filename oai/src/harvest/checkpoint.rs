@@ -1,0 +1,414 @@
+//! How far a harvest has come, as bytes: whoever keeps them with the records that came before goes on
+//! from there after a stop of any kind.
+//!
+//! The bytes are a magic number, a version, fields, and a checksum over all of it. Integers are of
+//! seven bits a byte, the lowest first; signed ones with the sign in the lowest bit; strings and lists
+//! have their length before them. Whatever differs in the least from what is written is refused.
+
+use std::collections::BTreeMap;
+
+use crate::datestamp::Granularity;
+
+use super::settings::short_sum;
+
+/// What the bytes begin with: magic number and version.
+const MAGIC: &[u8] = b"OAIH\x01";
+
+/// Longest checkpoint that is read, in bytes.
+pub const CHECKPOINT_BYTES_MAX: usize = 1 << 20;
+
+/// Longest token, and longest other string, in bytes.
+pub(super) const STRING_BYTES_MAX: usize = 32 * 1024;
+
+/// Most records of the overlap that are remembered; of the others some come twice.
+pub(super) const RECENT_MAX: usize = 2_048;
+
+/// Records by identifier, each with what it said; both as sums.
+pub(super) type Recent = BTreeMap<u64, u64>;
+
+/// How far a repository has been harvested. The default is: not at all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Checkpoint {
+    /// [`Settings::selection`](super::Settings::selection) of what was harvested.
+    pub(super) selection: u64,
+    /// The format that was chosen.
+    pub(super) prefix: String,
+    /// By the repository's clock, in Unix seconds: all that changed before has been seen.
+    pub(super) reached: Option<i64>,
+    /// When the last full harvest that ended began, by our clock, in milliseconds since 1970.
+    pub(super) full_at_ms: u64,
+    /// Number of the last full harvest that began; 0 for none.
+    pub(super) generation: u64,
+    /// What the end of the last harvest brought.
+    pub(super) recent: Recent,
+    /// The harvest in progress.
+    pub(super) run: Option<Run>,
+}
+
+/// A harvest in progress.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Run {
+    /// Whether it is of everything, so that what it does not bring is not there.
+    pub(super) full: bool,
+    /// When it began, by our clock, in milliseconds since 1970.
+    pub(super) began_ms: u64,
+    pub(super) granularity: Granularity,
+    /// Where windows begin, in Unix seconds, in a harvest without a beginning.
+    pub(super) earliest: i64,
+    /// Where the harvest of each set begins, in Unix seconds.
+    pub(super) from: Option<i64>,
+    /// Which of the sets is being harvested.
+    pub(super) set: u64,
+    /// First and last datestamp of the window, in Unix seconds; the first window may have no
+    /// beginning, and the last one has no end.
+    pub(super) window: (Option<i64>, Option<i64>),
+    /// How long the next window is, in seconds; 0 for as long as there is.
+    pub(super) size_secs: i64,
+    /// Whether a window had to be restarted: longer ones are tried with care.
+    pub(super) careful: bool,
+    /// Restarts since a window was done.
+    pub(super) restarts: u64,
+    /// The last that the repository said of its clock, in Unix seconds.
+    pub(super) server_secs: Option<i64>,
+    /// Where the window's list goes on.
+    pub(super) token: Option<String>,
+    /// Of the window's list: parts, distinct records, how many of these live, those that could not
+    /// be read, and how many there are as the repository says.
+    pub(super) pages: u64,
+    pub(super) distinct: u64,
+    pub(super) list_live: u64,
+    pub(super) unread: u64,
+    pub(super) told: Option<u64>,
+    /// By the repository's clock: when the window's list began.
+    pub(super) window_reached: Option<i64>,
+    /// The least of those of the last windows of the sets that are done.
+    pub(super) reached: Option<i64>,
+    /// Whether one of these had no date.
+    pub(super) undated: bool,
+    /// Whether records may be missing, so that nothing can be told from what is not there.
+    pub(super) doubtful: bool,
+    /// Records of the lists that are done that live.
+    pub(super) live: u64,
+    pub(super) recent: Recent,
+}
+
+impl Checkpoint {
+    /// By the repository's clock, in Unix seconds: all that changed before has been seen; `None` if no
+    /// harvest has ended yet.
+    pub fn reached(&self) -> Option<i64> {
+        self.reached
+    }
+
+    /// Whether a harvest is in progress, to be gone on with.
+    pub fn is_in_progress(&self) -> bool {
+        self.run.is_some()
+    }
+
+    /// The metadata format that is harvested; empty before it is chosen.
+    pub fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
+    /// Has the next harvest be of everything.
+    pub fn forget_progress(&mut self) {
+        (self.reached, self.run) = (None, None);
+    }
+
+    /// Returns it as bytes, at most [`CHECKPOINT_BYTES_MAX`].
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut out = MAGIC.to_vec();
+        put(&mut out, self.selection);
+        put_string(&mut out, &self.prefix);
+        put_option(&mut out, self.reached);
+        put(&mut out, self.full_at_ms);
+        put(&mut out, self.generation);
+        put_recent(&mut out, &self.recent);
+        put(&mut out, u64::from(self.run.is_some()));
+        if let Some(run) = &self.run {
+            run.write(&mut out);
+        }
+        let sum = short_sum(&out);
+        out.extend_from_slice(&sum.to_be_bytes());
+        out
+    }
+
+    /// Reads what [`to_bytes`](Self::to_bytes) wrote; `None` for anything else: harvest anew.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (fields, sum) = bytes.split_last_chunk::<8>()?;
+        if CHECKPOINT_BYTES_MAX < bytes.len() || short_sum(fields).to_be_bytes() != *sum {
+            return None;
+        }
+        let mut rest = Fields(fields.strip_prefix(MAGIC)?);
+        let mut found = Self {
+            selection: rest.number()?,
+            prefix: rest.string()?,
+            reached: rest.option()?,
+            full_at_ms: rest.number()?,
+            generation: rest.number()?,
+            recent: rest.recent()?,
+            run: None,
+        };
+        if rest.flag()? {
+            found.run = Some(Run::read(&mut rest)?);
+        }
+        rest.0.is_empty().then_some(found)
+    }
+}
+
+impl Run {
+    fn write(&self, out: &mut Vec<u8>) {
+        put(out, u64::from(self.full));
+        put(out, self.began_ms);
+        put(out, u64::from(self.granularity == Granularity::Second));
+        put_signed(out, self.earliest);
+        put_option(out, self.from);
+        put(out, self.set);
+        put_option(out, self.window.0);
+        put_option(out, self.window.1);
+        put_signed(out, self.size_secs);
+        put(out, u64::from(self.careful));
+        put(out, self.restarts);
+        put_option(out, self.server_secs);
+        put(out, u64::from(self.token.is_some()));
+        if let Some(token) = &self.token {
+            put_string(out, token);
+        }
+        for number in [self.pages, self.distinct, self.list_live, self.unread] {
+            put(out, number);
+        }
+        put(out, u64::from(self.told.is_some()));
+        if let Some(told) = self.told {
+            put(out, told);
+        }
+        put_option(out, self.window_reached);
+        put_option(out, self.reached);
+        put(out, u64::from(self.undated));
+        put(out, u64::from(self.doubtful));
+        put(out, self.live);
+        put_recent(out, &self.recent);
+    }
+
+    fn read(rest: &mut Fields<'_>) -> Option<Self> {
+        Some(Self {
+            full: rest.flag()?,
+            began_ms: rest.number()?,
+            granularity: if rest.flag()? { Granularity::Second } else { Granularity::Day },
+            earliest: rest.signed()?,
+            from: rest.option()?,
+            set: rest.number()?,
+            window: (rest.option()?, rest.option()?),
+            size_secs: rest.signed().filter(|it| 0 <= *it)?,
+            careful: rest.flag()?,
+            restarts: rest.number()?,
+            server_secs: rest.option()?,
+            token: if rest.flag()? { Some(rest.string()?) } else { None },
+            pages: rest.number()?,
+            distinct: rest.number()?,
+            list_live: rest.number()?,
+            unread: rest.number()?,
+            told: if rest.flag()? { Some(rest.number()?) } else { None },
+            window_reached: rest.option()?,
+            reached: rest.option()?,
+            undated: rest.flag()?,
+            doubtful: rest.flag()?,
+            live: rest.number()?,
+            recent: rest.recent()?,
+        })
+    }
+}
+
+fn put(out: &mut Vec<u8>, mut number: u64) {
+    while 0x80 <= number {
+        out.push(u8::try_from(number & 0x7f).unwrap_or(0) | 0x80);
+        number >>= 7;
+    }
+    out.push(u8::try_from(number).unwrap_or(0));
+}
+
+fn put_signed(out: &mut Vec<u8>, number: i64) {
+    put(out, ((number << 1) ^ (number >> 63)).cast_unsigned());
+}
+
+fn put_option(out: &mut Vec<u8>, number: Option<i64>) {
+    put(out, u64::from(number.is_some()));
+    if let Some(number) = number {
+        put_signed(out, number);
+    }
+}
+
+fn put_string(out: &mut Vec<u8>, text: &str) {
+    put(out, u64::try_from(text.len()).unwrap_or(u64::MAX));
+    out.extend_from_slice(text.as_bytes());
+}
+
+fn put_recent(out: &mut Vec<u8>, recent: &Recent) {
+    put(out, u64::try_from(recent.len()).unwrap_or(u64::MAX));
+    for (identifier, content) in recent {
+        out.extend_from_slice(&identifier.to_be_bytes());
+        out.extend_from_slice(&content.to_be_bytes());
+    }
+}
+
+/// What is left to read.
+struct Fields<'a>(&'a [u8]);
+
+impl Fields<'_> {
+    fn number(&mut self) -> Option<u64> {
+        let mut number = 0_u64;
+        for shift in (0..64).step_by(7) {
+            let (byte, rest) = self.0.split_first()?;
+            self.0 = rest;
+            let bits = u64::from(byte & 0x7f);
+            number |= bits.checked_shl(shift).filter(|it| it >> shift == bits)?;
+            if byte & 0x80 == 0 {
+                // The shortest form alone.
+                return (bits != 0 || shift == 0).then_some(number);
+            }
+        }
+        None
+    }
+
+    fn signed(&mut self) -> Option<i64> {
+        let number = self.number()?;
+        Some((number >> 1).cast_signed() ^ -(number & 1).cast_signed())
+    }
+
+    fn flag(&mut self) -> Option<bool> {
+        match self.number()? {
+            0 => Some(false),
+            1 => Some(true),
+            _ => None,
+        }
+    }
+
+    fn option(&mut self) -> Option<Option<i64>> {
+        if self.flag()? { Some(Some(self.signed()?)) } else { Some(None) }
+    }
+
+    fn length(&mut self, max: usize) -> Option<usize> {
+        usize::try_from(self.number()?).ok().filter(|it| *it <= max)
+    }
+
+    fn string(&mut self) -> Option<String> {
+        let length = self.length(STRING_BYTES_MAX)?;
+        let (text, rest) = self.0.split_at_checked(length)?;
+        self.0 = rest;
+        String::from_utf8(text.to_vec()).ok()
+    }
+
+    fn recent(&mut self) -> Option<Recent> {
+        let mut recent = Recent::new();
+        for _ in 0..self.length(RECENT_MAX)? {
+            let (identifier, rest) = self.0.split_first_chunk::<8>()?;
+            let (content, rest) = rest.split_first_chunk::<8>()?;
+            self.0 = rest;
+            let identifier = u64::from_be_bytes(*identifier);
+            if recent.last_key_value().is_some_and(|(last, _)| identifier <= *last) {
+                return None;
+            }
+            recent.insert(identifier, u64::from_be_bytes(*content));
+        }
+        Some(recent)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn recents() -> impl Strategy<Value = Recent> {
+        prop::collection::btree_map(any::<u64>(), any::<u64>(), 0..4)
+    }
+
+    fn runs() -> impl Strategy<Value = Run> {
+        let numbers = (any::<[u64; 8]>(), any::<i64>(), 0..=i64::MAX, any::<[bool; 5]>());
+        let dates = prop::array::uniform6(prop::option::of(any::<i64>()));
+        let token = prop::option::of("\\PC{0,40}");
+        (numbers, dates, token, prop::option::of(any::<u64>()), recents()).prop_map(
+            |((n, earliest, size_secs, flags), dates, token, told, recent)| Run {
+                full: flags[0],
+                began_ms: n[6],
+                granularity: if flags[1] { Granularity::Second } else { Granularity::Day },
+                earliest,
+                from: dates[0],
+                set: n[0],
+                window: (dates[1], dates[2]),
+                size_secs,
+                careful: flags[2],
+                restarts: n[1],
+                server_secs: dates[3],
+                token,
+                pages: n[2],
+                distinct: n[3],
+                list_live: n[7],
+                unread: n[4],
+                told,
+                window_reached: dates[4],
+                reached: dates[5],
+                undated: flags[3],
+                doubtful: flags[4],
+                live: n[5],
+                recent,
+            },
+        )
+    }
+
+    fn checkpoints() -> impl Strategy<Value = Checkpoint> {
+        let numbers = any::<[u64; 3]>();
+        let reached = prop::option::of(any::<i64>());
+        (numbers, "[a-z_]{0,9}", reached, recents(), prop::option::of(runs())).prop_map(
+            |([selection, full_at_ms, generation], prefix, reached, recent, run)| Checkpoint {
+                selection,
+                prefix,
+                reached,
+                full_at_ms,
+                generation,
+                recent,
+                run,
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(checkpoint in checkpoints()) {
+            prop_assert_eq!(Checkpoint::from_bytes(&checkpoint.to_bytes()), Some(checkpoint));
+        }
+
+        #[test]
+        fn what_is_damaged_is_refused(checkpoint in checkpoints(), at in any::<prop::sample::Index>(),
+                                      bit in 0..8_u8, longer in any::<bool>()) {
+            let mut bytes = checkpoint.to_bytes();
+            if longer {
+                bytes.push(0);
+                prop_assert_eq!(Checkpoint::from_bytes(&bytes), None);
+                bytes.pop();
+            }
+            let at = at.index(bytes.len());
+            prop_assert_eq!(Checkpoint::from_bytes(&bytes[..at]), None);
+            bytes[at] ^= 1 << bit;
+            prop_assert_eq!(Checkpoint::from_bytes(&bytes), None);
+        }
+
+        /// What has a sound checksum and was not written here is read only if it is the same when
+        /// written again.
+        #[test]
+        fn only_what_would_be_written_is_read(fields in prop::collection::vec(any::<u8>(), 0..60)) {
+            let mut bytes = [MAGIC, &fields[..]].concat();
+            bytes.extend(short_sum(&bytes).to_be_bytes());
+            if let Some(found) = Checkpoint::from_bytes(&bytes) {
+                prop_assert_eq!(found.to_bytes(), bytes);
+            }
+        }
+    }
+
+    #[test]
+    fn the_largest_one_is_not_too_large() {
+        let recent: Recent = (0..2_048).map(|it| (it, it)).collect();
+        let most = 2 * recent.len() * 16 + 2 * STRING_BYTES_MAX + 1_000;
+        assert_eq!(recent.len(), RECENT_MAX);
+        assert!(most < CHECKPOINT_BYTES_MAX);
+    }
+}

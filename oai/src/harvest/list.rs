@@ -1,0 +1,277 @@
+//! The parts of a list: what they bring, where they go on, and what to do where they do not.
+
+use crate::datestamp::Datestamp;
+use crate::error::{Code, Fault};
+use crate::response::{Page, Record, Token};
+
+use super::checkpoint::{RECENT_MAX, Run, STRING_BYTES_MAX};
+use super::settings::short_sum;
+use super::{Failure, Harvest, Part, State, Warning};
+
+/// A window is begun again at most so many times in a row; each time it is an eighth as long.
+const RESTARTS_MAX: u64 = 6;
+
+/// So many parts in a row may bring nothing but records that the list has brought before.
+const REPEATS_MAX: u64 = 16;
+
+/// So many parts in a row may bring no records at all.
+const EMPTY_MAX: u64 = 1_000;
+
+impl Harvest {
+    /// Takes a part of the present list; `date` is the repository's time, in Unix seconds.
+    pub(super) fn page(&mut self, page: Page<Record>, date: Option<i64>) {
+        self.tries = 0;
+        let Some(mut run) = self.checkpoint.run.take() else { return };
+        let is_first = run.token.is_none();
+        if is_first {
+            run.begin_list();
+            run.window_reached = date;
+            self.seen.begin(None);
+            self.stale = (0, 0);
+            self.of_set = true;
+        }
+        run.pages += 1;
+        self.check_dates(&mut run, &page.items);
+        self.check_set(&run, &page.items, is_first);
+        let records = self.sift(&mut run, page.items);
+        let unread = u64::try_from(page.quarantined.len()).unwrap_or(u64::MAX);
+        run.unread = run.unread.saturating_add(unread);
+        run.doubtful |= unread != 0;
+        self.report.quarantine(&page.quarantined);
+        let failure = self.go_on(&mut run, page.token);
+        let is_last = failure.is_none() && run.token.is_none() && self.end_list(&mut run);
+        let release = is_last && run.full && !run.doubtful;
+        if is_last {
+            self.finish(run);
+        } else {
+            self.checkpoint.run = Some(run);
+        }
+        if let Some(failure) = failure {
+            self.fail(failure);
+        }
+        self.hand_out(records, is_last);
+        if let Some(part) = &mut self.part {
+            part.release = release;
+        }
+    }
+
+    /// Has records stored, together with how far the harvest has come.
+    pub(super) fn hand_out(&mut self, records: Vec<Record>, last: bool) {
+        let checkpoint = self.checkpoint.clone();
+        let generation = if self.report.full { checkpoint.generation } else { 0 };
+        let part = Part { records, checkpoint, generation, release: false, last };
+        self.part = Some(Box::new(part));
+    }
+
+    /// Counts records, and leaves out those that came with the last harvest as they are.
+    fn sift(&mut self, run: &mut Run, items: Vec<Record>) -> Vec<Record> {
+        let settled = run.window_reached.map(|it| {
+            let behind = it.saturating_sub(self.settings.overlap_secs);
+            Datestamp::at(behind, run.granularity).secs()
+        });
+        let (mut kept, mut fresh) = (Vec::with_capacity(items.len()), 0);
+        let is_empty = items.is_empty();
+        for record in items {
+            let is_new = self.seen.is_new(&record.header.identifier);
+            fresh += u64::from(is_new);
+            run.list_live += u64::from(is_new && !record.header.deleted);
+            let stamp = record.header.datestamp;
+            if stamp.is_none() {
+                let identifier = record.header.identifier.clone();
+                self.report.warn(Warning::NoDatestamp(identifier));
+            }
+            let is_recent =
+                stamp.zip(settled).is_some_and(|(stamp, settled)| settled <= stamp.last_secs());
+            let identifier = short_sum(record.header.identifier.as_bytes());
+            // A full harvest has to name everything.
+            let known = self.checkpoint.recent.get(&identifier).filter(|_| !run.full);
+            // Of too many, the first ones are remembered.
+            let is_kept = is_recent
+                && (run.recent.len() < RECENT_MAX || run.recent.contains_key(&identifier));
+            if is_kept || known.is_some() {
+                let content = content_sum(&record);
+                if is_kept {
+                    run.recent.insert(identifier, content);
+                }
+                if known == Some(&content) {
+                    self.report.duplicates += 1;
+                    continue;
+                }
+            }
+            self.report.deleted += u64::from(record.header.deleted);
+            kept.push(record);
+        }
+        run.distinct = run.distinct.saturating_add(fresh);
+        let (repeats, empty) = &mut self.stale;
+        *repeats = if fresh == 0 && !is_empty { *repeats + 1 } else { 0 };
+        *empty = if is_empty { *empty + 1 } else { 0 };
+        self.report.records += u64::try_from(kept.len()).unwrap_or(0);
+        kept
+    }
+
+    /// Sets where the list goes on; an error if it would not end.
+    fn go_on(&mut self, run: &mut Run, token: Option<Token>) -> Option<Failure> {
+        run.token = None;
+        let token = token?;
+        run.told = token.complete_list_size.or(run.told);
+        self.report.elements = token.total_elements.or(self.report.elements);
+        if token.value.trim().is_empty() {
+            return None;
+        }
+        let (bytes, bytes_max) = (token.value.len(), STRING_BYTES_MAX);
+        if bytes_max < bytes {
+            return Some(Failure::TokenSize { bytes, bytes_max });
+        }
+        if !self.seen.is_new_token(&token.value) {
+            return Some(Failure::TokenLoop);
+        }
+        let (repeats, empty) = self.stale;
+        if REPEATS_MAX <= repeats || EMPTY_MAX <= empty {
+            return Some(Failure::Endless { pages: repeats.max(empty) });
+        }
+        run.token = Some(token.value);
+        let max = self.settings.records_max;
+        let is_over = max <= self.report.records;
+        is_over.then_some(Failure::OverLimit { what: "records", max, setting: "records_max" })
+    }
+
+    /// Ends a list, and goes on to the next window or set; returns whether there is none.
+    fn end_list(&mut self, run: &mut Run) -> bool {
+        let found = run.distinct.saturating_add(run.unread);
+        if let Some(told) = run.told.filter(|it| *it != found) {
+            run.doubtful |= found < told;
+            self.report.warn(Warning::ListSize { told, found });
+        }
+        let overlap_secs = self.settings.overlap_secs;
+        run.live = run.live.saturating_add(run.list_live);
+        if run.open_next(overlap_secs) {
+            return false;
+        }
+        match run.window_reached {
+            Some(date) => run.reached = Some(run.reached.map_or(date, |it| it.min(date))),
+            None => run.undated = true,
+        }
+        run.set += 1;
+        run.restarts = 0;
+        run.open(run.from, overlap_secs);
+        self.set_of(run).is_none()
+    }
+
+    fn finish(&mut self, run: Run) {
+        let checkpoint = &mut self.checkpoint;
+        checkpoint.reached = run.reached.filter(|_| !run.undated);
+        if checkpoint.reached.is_none() {
+            self.report.warn(Warning::NoResponseDate);
+        }
+        if run.full {
+            checkpoint.full_at_ms = run.began_ms;
+            self.report.elements = self.report.elements.or(Some(run.live));
+            if run.doubtful {
+                self.report.warn(Warning::ReleaseWithheld);
+            }
+        }
+        checkpoint.recent = run.recent;
+        self.state = State::Over(Ok(()));
+    }
+
+    /// Begins the window again, shorter; after too many times, the harvest ends.
+    pub(super) fn restart(&mut self, failure: Failure) {
+        self.tries = 0;
+        let Some(run) = &mut self.checkpoint.run else { return self.fail(failure) };
+        if RESTARTS_MAX <= run.restarts {
+            return self.fail(failure);
+        }
+        run.restarts += 1;
+        run.shrink(self.settings.overlap_secs);
+        self.seen.begin(None);
+        self.report.warn(Warning::Restarted(failure.to_string()));
+    }
+
+    /// Takes an error of the protocol in the place of a part.
+    pub(super) fn faults(&mut self, faults: Vec<Fault>, date: Option<i64>) {
+        let main = faults.iter().position(|it| it.code != Code::NoRecordsMatch).unwrap_or(0);
+        let Some(fault) = faults.into_iter().nth(main) else {
+            return self.restart(super::no_reason());
+        };
+        let Some(run) = &mut self.checkpoint.run else { return };
+        let has_token = run.token.is_some();
+        let is_short = run.told.is_some_and(|it| run.distinct.saturating_add(run.unread) < it);
+        match fault.code {
+            Code::NoRecordsMatch if !has_token => self.page(Page::of(Vec::new()), date),
+            Code::NoRecordsMatch if !is_short => {
+                self.report.warn(Warning::EndedByError);
+                self.page(Page::of(Vec::new()), date);
+            }
+            _ if has_token => self.restart(Failure::TokenRefused(fault.to_string())),
+            Code::BadArgument if run.takes_days(self.settings.overlap_secs) => {
+                self.report.warn(Warning::DaysOnly);
+            }
+            Code::BadArgument if run.window.1.is_some() && run.restarts < RESTARTS_MAX => {
+                // It may take no `until`.
+                run.restarts += 1;
+                (run.size_secs, run.window.1) = (0, None);
+                self.report.warn(Warning::Restarted(fault.to_string()));
+            }
+            Code::CannotDisseminateFormat => {
+                // The next harvest asks for the formats again.
+                self.checkpoint.forget_progress();
+                self.fail(Failure::Refused(fault));
+            }
+            _ => self.fail(Failure::Refused(fault)),
+        }
+    }
+
+    /// Looks whether the repository keeps to the dates that it was asked for; if not, all windows that
+    /// are left are one.
+    fn check_dates(&mut self, run: &mut Run, items: &[Record]) {
+        let stamps = || items.iter().filter_map(|it| it.header.datestamp);
+        let behind = stamps().filter(|it| run.is_behind(*it)).count();
+        if behind != 0 || stamps().any(|it| run.is_before(it)) {
+            self.report.warn(Warning::OutsideWindow);
+        }
+        if items.len() < 2 * behind {
+            run.size_secs = 0;
+        }
+    }
+
+    /// Looks whether later parts of a list are of the set still.
+    fn check_set(&mut self, run: &Run, items: &[Record], is_first: bool) {
+        let Some(set) = self.set_of(run) else { return };
+        let is_in = |it: &String| {
+            it.strip_prefix(set.as_str()).is_some_and(|it| it.is_empty() || it.starts_with(':'))
+        };
+        let is_of = |it: &Record| it.header.sets.is_empty() || it.header.sets.iter().any(is_in);
+        let all = items.iter().all(is_of);
+        if is_first {
+            self.of_set = all;
+        } else if self.of_set && !all {
+            self.report.warn(Warning::SetLost(set.clone()));
+        }
+    }
+}
+
+impl Run {
+    /// Goes over to days, if it asks for seconds; returns whether it did.
+    fn takes_days(&mut self, overlap_secs: i64) -> bool {
+        use crate::datestamp::Granularity::{Day, Second};
+        let asks = self.window.0.is_some() || self.window.1.is_some();
+        if !asks || self.granularity != Second {
+            return false;
+        }
+        self.granularity = Day;
+        self.open(self.window.0, overlap_secs);
+        true
+    }
+}
+
+/// A number for what a record says.
+fn content_sum(record: &Record) -> u64 {
+    let header = &record.header;
+    let stamp = header.datestamp.map(|it| it.to_string()).unwrap_or_default();
+    let mut text = format!("{stamp}\n{}\n", header.deleted);
+    for xml in record.metadata.iter().chain(&record.about) {
+        text.push_str(&xml.0);
+        text.push('\n');
+    }
+    short_sum(text.as_bytes())
+}

@@ -1,0 +1,76 @@
+//! What a list has brought so far, in bounded memory.
+
+use std::collections::HashSet;
+
+use super::settings::short_sum;
+
+/// Most identifiers of one list that are told apart; what comes after them counts as new.
+const DISTINCT_MAX: usize = 262_144;
+
+/// Most tokens of one list that are remembered at a time. A loop of no more is noticed, wherever in
+/// the list it begins.
+const TOKENS_MAX: usize = 65_536;
+
+/// The identifiers and tokens of one list.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Seen {
+    identifiers: HashSet<u64>,
+    tokens: HashSet<u64>,
+}
+
+impl Seen {
+    /// Begins a list, of which `token` has been handed out already.
+    pub(super) fn begin(&mut self, token: Option<&str>) {
+        self.identifiers.clear();
+        self.tokens.clear();
+        if let Some(token) = token {
+            self.is_new_token(token);
+        }
+    }
+
+    /// Whether the list has not brought that item yet.
+    pub(super) fn is_new(&mut self, identifier: &str) -> bool {
+        let sum = short_sum(identifier.as_bytes());
+        if self.identifiers.len() < DISTINCT_MAX {
+            return self.identifiers.insert(sum);
+        }
+        !self.identifiers.contains(&sum)
+    }
+
+    /// Whether the list has not handed out that token yet.
+    pub(super) fn is_new_token(&mut self, token: &str) -> bool {
+        if self.tokens.len() == TOKENS_MAX && !self.tokens.contains(&short_sum(token.as_bytes())) {
+            self.tokens.clear();
+        }
+        self.tokens.insert(short_sum(token.as_bytes()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_loop_is_noticed_wherever_it_begins() {
+        let mut seen = Seen::default();
+        seen.begin(Some("0"));
+        let begin = 3 * TOKENS_MAX / 2;
+        assert!((1..begin).all(|it| seen.is_new_token(&it.to_string())));
+        let round: Vec<bool> = (begin..begin + 1_000)
+            .cycle()
+            .take(2_000)
+            .map(|it| seen.is_new_token(&it.to_string()))
+            .collect();
+        assert_eq!(round.iter().position(|it| !it), Some(1_000));
+    }
+
+    #[test]
+    fn items_are_told_apart_up_to_a_bound() {
+        let mut seen = Seen::default();
+        assert!((0..DISTINCT_MAX).all(|it| seen.is_new(&it.to_string())));
+        assert!(!seen.is_new("7"));
+        assert!(seen.is_new("more") && seen.is_new("more"));
+        seen.begin(None);
+        assert!(seen.is_new("7"));
+    }
+}

@@ -1,0 +1,213 @@
+//! The windows of dates that a harvest is divided into.
+//!
+//! A window has an end only if that lies so far back that the repository stamps nothing with it any
+//! more: what changes while the harvest goes on moves to a window that is still to come.
+
+use crate::datestamp::{Datestamp, Granularity};
+
+use super::checkpoint::{Recent, Run};
+
+/// A window that brings fewer records is followed by one twice as long.
+const RECORDS_FEW: u64 = 5_000;
+
+/// A window that brings more records is followed by one half as long.
+const RECORDS_MANY: u64 = 50_000;
+
+/// Longest window that has an end, in seconds (ten years).
+const SIZE_SECS_MAX: i64 = 3_653 * 86_400;
+
+/// Windows that bring many records are not made shorter than this, in seconds.
+const SIZE_SECS_MIN: i64 = 86_400;
+
+/// By how much a window that is begun again is shorter.
+const SHRINK: i64 = 8;
+
+impl Run {
+    /// A run before its first window; `from` is where it begins, and `earliest` where windows are
+    /// counted from if it has no beginning, both in Unix seconds.
+    pub(super) fn new(
+        granularity: Granularity,
+        full: bool,
+        (from, earliest): (Option<i64>, i64),
+    ) -> Self {
+        Self {
+            full,
+            began_ms: 0,
+            granularity,
+            earliest,
+            from,
+            set: 0,
+            window: (from, None),
+            size_secs: 0,
+            careful: false,
+            restarts: 0,
+            server_secs: None,
+            token: None,
+            pages: 0,
+            distinct: 0,
+            list_live: 0,
+            unread: 0,
+            told: None,
+            window_reached: None,
+            reached: None,
+            undated: false,
+            doubtful: false,
+            live: 0,
+            recent: Recent::new(),
+        }
+    }
+
+    /// Seconds of the shortest window.
+    fn unit(&self) -> i64 {
+        match self.granularity {
+            Granularity::Day => 86_400,
+            Granularity::Second => 1,
+        }
+    }
+
+    /// Where the window that begins at `from` is counted from.
+    fn base(&self, from: Option<i64>) -> i64 {
+        Datestamp::at(from.unwrap_or(self.earliest), self.granularity).secs()
+    }
+
+    /// Opens the window that begins at `from`.
+    pub(super) fn open(&mut self, from: Option<i64>, overlap_secs: i64) {
+        let unit = self.unit();
+        let length = (self.size_secs / unit * unit).max(unit);
+        let last = self.base(from).saturating_add(length - unit);
+        let settled = self.server_secs.map_or(i64::MIN, |it| it.saturating_sub(overlap_secs));
+        let has_end = self.size_secs != 0 && last.saturating_add(unit - 1) < settled;
+        self.window = (from, has_end.then_some(last));
+        self.begin_list();
+    }
+
+    /// Goes back to the beginning of the window's list.
+    pub(super) fn begin_list(&mut self) {
+        self.token = None;
+        (self.pages, self.distinct, self.list_live, self.unread) = (0, 0, 0, 0);
+        (self.told, self.window_reached) = (None, None);
+    }
+
+    /// Opens the same window again, shorter if it can be.
+    pub(super) fn shrink(&mut self, overlap_secs: i64) {
+        let (from, until) = self.window;
+        let unit = self.unit();
+        let base = self.base(from);
+        let end = until.map(|it| it.saturating_add(unit)).or(self.server_secs);
+        let length = end.map_or(0, |it| it.saturating_sub(base));
+        if unit < length {
+            self.size_secs = (length / SHRINK).max(unit);
+        }
+        self.careful = true;
+        self.open(from, overlap_secs);
+    }
+
+    /// Opens the window behind one that is done; `false` if that was the last.
+    pub(super) fn open_next(&mut self, overlap_secs: i64) -> bool {
+        let (_, Some(until)) = self.window else { return false };
+        self.restarts = 0;
+        // After a failure only windows of a single part are known to be short enough.
+        let is_safe = !self.careful || self.pages <= 1;
+        if self.size_secs == 0 {
+            // All at once.
+        } else if self.distinct < RECORDS_FEW && is_safe {
+            self.size_secs = self.size_secs.saturating_mul(2).min(SIZE_SECS_MAX);
+        } else if RECORDS_MANY < self.distinct && SIZE_SECS_MIN < self.size_secs {
+            self.size_secs = (self.size_secs / 2).max(SIZE_SECS_MIN);
+        }
+        self.open(Some(until.saturating_add(self.unit())), overlap_secs);
+        true
+    }
+
+    /// Whether a datestamp lies behind the window's end.
+    pub(super) fn is_behind(&self, stamp: Datestamp) -> bool {
+        self.window.1.is_some_and(|it| it.saturating_add(self.unit() - 1) < stamp.secs())
+    }
+
+    /// Whether a datestamp lies before the window's beginning.
+    pub(super) fn is_before(&self, stamp: Datestamp) -> bool {
+        self.window.0.is_some_and(|it| stamp.last_secs() < it)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DAY: i64 = 86_400;
+
+    fn run(granularity: Granularity, size_secs: i64, server_secs: i64) -> Run {
+        let mut run = Run::new(granularity, true, (None, 0));
+        (run.size_secs, run.server_secs) = (size_secs, Some(server_secs));
+        run.open(None, 0);
+        run
+    }
+
+    /// All windows up to the last.
+    fn windows(mut run: Run) -> Vec<(Option<i64>, Option<i64>)> {
+        let mut all = vec![run.window];
+        while run.open_next(0) {
+            all.push(run.window);
+            assert!(all.len() < 100);
+        }
+        all
+    }
+
+    #[test]
+    fn windows_leave_no_gap_and_grow_while_they_bring_little() {
+        let day = |it: i64| Some(it * DAY);
+        let found = windows(run(Granularity::Day, 10 * DAY, 100 * DAY));
+        let expected = [
+            (None, day(9)),
+            (day(10), day(29)),
+            (day(30), day(69)),
+            // Days 70 to 149 would reach into what still changes.
+            (day(70), None),
+        ];
+        assert_eq!(found, expected);
+        let found = windows(run(Granularity::Second, 10, 100));
+        assert_eq!(found[..2], [(None, Some(9)), (Some(10), Some(29))]);
+    }
+
+    #[test]
+    fn a_window_ends_only_where_nothing_changes_any_more() {
+        let mut run = run(Granularity::Day, DAY, 3 * DAY);
+        assert_eq!(run.window, (None, Some(0)));
+        run.open(None, 2 * DAY);
+        assert_eq!(run.window, (None, Some(0)));
+        run.open(None, 2 * DAY + 1);
+        assert_eq!(run.window, (None, None));
+        run.server_secs = None;
+        run.open(None, 0);
+        assert_eq!(run.window, (None, None));
+    }
+
+    #[test]
+    fn a_window_that_fails_is_an_eighth_as_long_down_to_the_shortest() {
+        let mut run = run(Granularity::Day, 0, 640 * DAY);
+        assert_eq!(run.window, (None, None));
+        run.shrink(0);
+        assert_eq!(run.window, (None, Some(79 * DAY)));
+        run.shrink(0);
+        assert_eq!(run.window, (None, Some(9 * DAY)));
+        run.shrink(0);
+        assert_eq!(run.window, (None, Some(0)));
+        run.shrink(0);
+        assert_eq!(run.window, (None, Some(0)));
+        // With care: one of several parts is not followed by a longer one.
+        run.pages = 2;
+        assert!(run.open_next(0));
+        assert_eq!(run.window, (Some(DAY), Some(DAY)));
+        run.pages = 1;
+        assert!(run.open_next(0));
+        assert_eq!(run.window, (Some(2 * DAY), Some(3 * DAY)));
+    }
+
+    #[test]
+    fn a_window_that_brings_much_is_followed_by_a_shorter_one() {
+        let mut run = run(Granularity::Second, 10 * DAY, 100 * DAY);
+        run.distinct = RECORDS_MANY + 1;
+        assert!(run.open_next(0));
+        assert_eq!(run.window, (Some(10 * DAY), Some(15 * DAY - 1)));
+    }
+}

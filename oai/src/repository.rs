@@ -1,0 +1,387 @@
+//! A repository: from a request to what must be looked up, and from that to the response.
+//!
+//! Source: OAI-PMH §2 (definitions), §3.5 (flow control), §3.6 (errors), §4 (verbs).
+//!
+//! [`ask`] reads a request and says what it takes to answer it, or which errors do; an [`Answer`] writes the
+//! response once that has been looked up. Records are in the order in which they changed, so that a list by
+//! date is a list by serial.
+//!
+//! # Differences from the standard
+//!
+//! * A list that goes on and finds nothing more, since what was to come has changed meanwhile, is answered
+//!   with `noRecordsMatch`: the schema has no empty list, and for the harvester it is the end of this one.
+
+pub mod description;
+pub mod oap;
+pub mod set;
+pub mod token;
+
+use url::Url;
+
+use crate::datestamp::{Datestamp, Granularity};
+use crate::error::{Code, Fault};
+use crate::identifier::{Identifier, RepositoryId};
+use crate::request::{Listed, Request, Scope, Selection};
+use crate::response::write::{ListWriter, Writer};
+use crate::response::{Deleted, Format, Identify, Record, Set, Token, Xml};
+use set::SetSpec;
+use token::{Chosen, Reached, State};
+
+/// Most bytes of a list's response, unless one record is longer.
+pub const PAGE_BYTES_MAX: usize = 8 << 20;
+
+/// Most sets of a response.
+pub const PAGE_SETS_MAX: usize = 500;
+
+/// Records of a response, unless settings say otherwise.
+pub const PAGE_RECORDS: u64 = 500;
+
+/// What a repository says of itself, whatever its records are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Facts {
+    /// Its name.
+    pub name: String,
+    /// What its identifiers begin with.
+    pub id: RepositoryId,
+    /// Its address.
+    pub base_url: String,
+    /// E-mail addresses of its administrators; at least one.
+    pub admin_emails: Vec<String>,
+    /// Metadata formats, of every record; at least one.
+    pub formats: Vec<Format>,
+    /// Descriptions, besides those that [`Answer::identify`] adds.
+    pub descriptions: Vec<Xml>,
+    /// Records of a response at most, from 1.
+    pub page_records: u64,
+}
+
+/// What must be looked up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ask {
+    /// The earliest datestamp and the number of records: [`Answer::identify`].
+    Identify,
+    /// Whether there is that item, if one is named: [`Answer::formats`].
+    Formats(Option<Identifier>),
+    /// Sets: [`Answer::sets`].
+    Sets(SetsFrom),
+    /// Records in the order of their serials: [`Answer::list`].
+    List(ListFrom),
+    /// One record: [`Answer::record`].
+    Record {
+        /// The item.
+        item: Identifier,
+        /// In which format.
+        prefix: String,
+    },
+}
+
+/// Where a list of sets goes on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SetsFrom {
+    /// After this one.
+    pub after: Option<SetSpec>,
+    /// How many have been listed.
+    pub cursor: u64,
+}
+
+/// Which list, and where it goes on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListFrom {
+    /// Which records it has.
+    pub chosen: Chosen,
+    /// How far it has come; `None` at its beginning, where they are to be counted.
+    pub reached: Option<Reached>,
+}
+
+/// A request that is answered with errors.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// What was asked, if it is sound enough to be repeated.
+    pub request: Option<Request>,
+    /// At least one.
+    pub faults: Vec<Fault>,
+}
+
+/// Reads a query of a URL, or the body of a POST; returns it with what must be looked up.
+///
+/// # Errors
+///
+/// What the request is to be answered with: [`refusal`].
+pub fn ask(facts: &Facts, state: &State, query: &str) -> Result<(Request, Ask), Box<Refused>> {
+    let unsound = |fault| Box::new(Refused { request: None, faults: vec![fault] });
+    let request = Request::parse(query).map_err(unsound)?;
+    is_sound(&request).map_err(unsound)?;
+    let found = match &request {
+        Request::Identify => Ok(Ask::Identify),
+        Request::Formats { identifier: None } => Ok(Ask::Formats(None)),
+        Request::Formats { identifier: Some(identifier) } => {
+            item(facts, identifier).map(|it| Ask::Formats(Some(it))).map_err(|fault| vec![fault])
+        }
+        Request::Sets { token } => sets(token.as_deref()).map_err(|fault| vec![fault]),
+        Request::List { listed, scope } => list(facts, state, *listed, scope),
+        Request::Get { identifier, prefix } => {
+            match (item(facts, identifier), format(facts, prefix)) {
+                (Ok(item), Ok(())) => Ok(Ask::Record { item, prefix: prefix.clone() }),
+                (item, format) => Err([item.err(), format.err()].into_iter().flatten().collect()),
+            }
+        }
+    };
+    match found {
+        Ok(ask) => Ok((request, ask)),
+        Err(faults) => Err(Box::new(Refused { request: Some(request), faults })),
+    }
+}
+
+/// Whether all arguments are such that a response may repeat them.
+fn is_sound(request: &Request) -> Result<(), Fault> {
+    let (identifier, prefix, set) = match request {
+        Request::Formats { identifier } => (identifier.as_ref(), None, None),
+        Request::Get { identifier, prefix } => (Some(identifier), Some(prefix), None),
+        Request::List { scope: Scope::Selection(selection), .. } => {
+            (None, Some(&selection.prefix), selection.set.as_ref())
+        }
+        _ => (None, None, None),
+    };
+    let bad = |message: &str| Err(Fault::new(Code::BadArgument, message));
+    if identifier.is_some_and(|it| !is_uri(it)) {
+        return bad("the identifier is not a URI");
+    }
+    if prefix.is_some_and(|it| !set::is_name(it)) {
+        return bad("no metadata prefix has such characters");
+    }
+    if set.is_some_and(|it| !set::is_spec(it)) {
+        return bad("no set has such characters");
+    }
+    Ok(())
+}
+
+/// Whether `text` is a URI, or a reference relative to one.
+fn is_uri(text: &str) -> bool {
+    let fits = |it: u8| it.is_ascii_alphanumeric() || b"-_.~!*'();/?:@&=+$,%#".contains(&it);
+    let mut parts = text.split('%');
+    let first = parts.next().is_some();
+    let is_code = |it: &str| it.bytes().take(2).filter(u8::is_ascii_hexdigit).count() == 2;
+    let has_scheme = !text.contains(':') || Url::parse(text).is_ok();
+    let one_fragment = text.bytes().filter(|it| *it == b'#').count() <= 1;
+    first && text.bytes().all(fits) && parts.all(is_code) && has_scheme && one_fragment
+}
+
+fn item(facts: &Facts, identifier: &str) -> Result<Identifier, Fault> {
+    let found = Identifier::read(identifier).filter(|it| it.repository == facts.id);
+    found.ok_or_else(|| {
+        let message = format!("identifiers of this repository begin with oai:{}:", facts.id);
+        Fault::new(Code::IdDoesNotExist, message)
+    })
+}
+
+fn format(facts: &Facts, prefix: &str) -> Result<(), Fault> {
+    if facts.formats.iter().any(|it| it.prefix == prefix) {
+        return Ok(());
+    }
+    let known: Vec<&str> = facts.formats.iter().map(|it| it.prefix.as_str()).collect();
+    let message = format!("metadata formats are {}", known.join(", "));
+    Err(Fault::new(Code::CannotDisseminateFormat, message))
+}
+
+fn sets(token: Option<&str>) -> Result<Ask, Fault> {
+    let Some(token) = token else { return Ok(Ask::Sets(SetsFrom::default())) };
+    let (cursor, last) = token::read_sets(token).ok_or_else(bad_token)?;
+    Ok(Ask::Sets(SetsFrom { after: Some(last), cursor }))
+}
+
+fn bad_token() -> Fault {
+    let message = "the token is of another list or repository, or of one that has changed since \
+                   such that the list must begin anew";
+    Fault::new(Code::BadResumptionToken, message)
+}
+
+fn list(facts: &Facts, state: &State, listed: Listed, scope: &Scope) -> Result<Ask, Vec<Fault>> {
+    let (chosen, reached) = match scope {
+        Scope::Token(token) => {
+            let found = token::read_list(token, state);
+            let same = found.filter(|(chosen, _)| {
+                chosen.listed == listed && format(facts, &chosen.prefix).is_ok()
+            });
+            let (chosen, reached) = same.ok_or_else(|| vec![bad_token()])?;
+            (chosen, Some(reached))
+        }
+        Scope::Selection(selection) => (choose(facts, listed, selection)?, None),
+    };
+    Ok(Ask::List(ListFrom { chosen, reached }))
+}
+
+fn choose(facts: &Facts, listed: Listed, selection: &Selection) -> Result<Chosen, Vec<Fault>> {
+    let set = selection.set.as_deref().map(|spec| {
+        let none = || Fault::new(Code::NoRecordsMatch, format!("there is no set {spec}"));
+        SetSpec::read(spec).ok_or_else(none)
+    });
+    match (format(facts, &selection.prefix), set.transpose()) {
+        (Ok(()), Ok(set)) => Ok(Chosen {
+            listed,
+            prefix: selection.prefix.clone(),
+            from_secs: selection.from.map(Datestamp::secs),
+            until_secs: selection.until.map(Datestamp::last_secs),
+            set,
+        }),
+        (format, set) => Err([format.err(), set.err()].into_iter().flatten().collect()),
+    }
+}
+
+/// The response to a request that was refused at `date`, which `base_url` was asked.
+pub fn refusal(base_url: &str, date: Datestamp, refused: &Refused) -> String {
+    Writer::new(date, base_url, refused.request.as_ref()).faults(&refused.faults)
+}
+
+/// Writes the response to one request.
+#[derive(Clone, Copy, Debug)]
+pub struct Answer<'a> {
+    /// The repository.
+    pub facts: &'a Facts,
+    /// The request.
+    pub request: &'a Request,
+    /// Its `responseDate`: no later change may get this datestamp, nor one before it.
+    pub date: Datestamp,
+    /// The collection's.
+    pub epoch: u64,
+}
+
+impl<'a> Answer<'a> {
+    fn writer(&self) -> Writer {
+        Writer::new(self.date, &self.facts.base_url, Some(self.request))
+    }
+
+    fn fault(&self, code: Code, message: impl Into<String>) -> String {
+        self.writer().faults(&[Fault::new(code, message)])
+    }
+
+    /// Who the repository is. `earliest` is not after the datestamp of any record.
+    pub fn identify(&self, earliest: Datestamp, totals: &oap::Totals) -> String {
+        let mut descriptions = vec![description::oai_identifier(&self.facts.id), totals.written()];
+        descriptions.extend(self.facts.descriptions.iter().cloned());
+        self.writer().identify(&Identify {
+            repository_name: self.facts.name.clone(),
+            base_url: self.facts.base_url.clone(),
+            protocol_version: "2.0".to_owned(),
+            admin_emails: self.facts.admin_emails.clone(),
+            earliest_datestamp: Some(earliest),
+            deleted_record: Deleted::Transient,
+            granularity: Granularity::Second,
+            compressions: vec!["gzip".to_owned()],
+            descriptions,
+        })
+    }
+
+    /// The metadata formats, unless an item was named that is not known.
+    pub fn formats(&self, is_known: bool) -> String {
+        if is_known { self.writer().formats(&self.facts.formats) } else { self.unknown_item() }
+    }
+
+    /// At most [`PAGE_SETS_MAX`] sets after `from`, and whether there are more.
+    pub fn sets(&self, from: &SetsFrom, sets: &[SetSpec], more: bool) -> String {
+        if sets.is_empty() {
+            return self.fault(Code::NoSetHierarchy, "there are no records yet, and no sets");
+        }
+        let cursor = from.cursor + sets.len() as u64;
+        let value = match sets.last() {
+            Some(last) if more => token::write_sets(cursor, last),
+            _ => String::new(),
+        };
+        let part = more || from.after.is_some();
+        let token = Token { value, cursor: Some(from.cursor), ..Token::default() };
+        let listed =
+            |it: &SetSpec| Set { spec: it.to_string(), name: it.name(), descriptions: Vec::new() };
+        let sets: Vec<Set> = sets.iter().map(listed).collect();
+        self.writer().sets(&sets, Some(&token).filter(|_| part))
+    }
+
+    /// The record that was asked for, if there is one.
+    pub fn record(&self, record: Option<&Record>) -> String {
+        record.map_or_else(|| self.unknown_item(), |it| self.writer().one(it))
+    }
+
+    fn unknown_item(&self) -> String {
+        self.fault(Code::IdDoesNotExist, "there is no such item")
+    }
+
+    /// A part of a list, to be filled. `size` is the number of records of the whole list, if it is
+    /// counted; `oap` the number of records that are not deleted, for who wants [`oap::Attributes`];
+    /// `serial` the collection's last.
+    pub fn list(
+        self,
+        from: ListFrom,
+        size: Option<u64>,
+        serial: u64,
+        oap: Option<u64>,
+    ) -> Part<'a> {
+        let begins = Reached { began: serial, serial: 0, cursor: 0, size };
+        let before = from.reached.unwrap_or(begins);
+        let writer = self.writer().list(from.chosen.listed);
+        Part { answer: self, chosen: from.chosen, before, reached: before, writer, oap }
+    }
+}
+
+/// A part of a list in the making.
+#[derive(Clone, Debug)]
+pub struct Part<'a> {
+    answer: Answer<'a>,
+    chosen: Chosen,
+    before: Reached,
+    reached: Reached,
+    writer: ListWriter,
+    oap: Option<u64>,
+}
+
+impl Part<'_> {
+    /// How many records of the whole list there are, if they were counted when it began.
+    pub fn size(&self) -> Option<u64> {
+        self.before.size
+    }
+
+    /// How many records are in it.
+    pub fn len(&self) -> u64 {
+        self.reached.cursor - self.before.cursor
+    }
+
+    /// Whether there is none in it.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether it takes no more.
+    pub fn is_full(&self) -> bool {
+        self.answer.facts.page_records <= self.len() || PAGE_BYTES_MAX <= self.writer.bytes()
+    }
+
+    /// Adds the record of the change `serial`, which is after those before it.
+    pub fn push(&mut self, serial: u64, record: &Record) {
+        self.writer.push(record);
+        self.reached.serial = serial;
+        self.reached.cursor += 1;
+    }
+
+    /// Ends it; whether there are more records for another part.
+    pub fn finish(self, more: bool) -> String {
+        if self.is_empty() {
+            return self.answer.fault(Code::NoRecordsMatch, "nothing fits the selection");
+        }
+        let is_part = more || self.before.cursor != 0;
+        let value = if more {
+            token::write_list(self.answer.epoch, &self.chosen, &self.reached)
+        } else {
+            String::new()
+        };
+        // What came and went while the list was read is known at its end.
+        let size = if more { self.reached.size } else { Some(self.reached.cursor) };
+        let token = Token {
+            value,
+            expires: None,
+            cursor: Some(self.before.cursor),
+            complete_list_size: size,
+            total_elements: self.oap,
+        };
+        self.writer.finish(Some(&token).filter(|_| is_part || self.oap.is_some()))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,207 @@
+//! What a repository says of itself and of where its records come from.
+//!
+//! Source: the OAI implementation guidelines: oai-identifier (version 2.0), friends, branding; and
+//! provenance, of records that were themselves harvested.
+//!
+//! Each element declares its namespace and says where the public schema is.
+
+use quick_xml::escape::escape;
+
+use crate::identifier::{Identifier, RepositoryId};
+use crate::response::Xml;
+
+/// Namespace of `schemaLocation`.
+const INSTANCE: &str = "http://www.w3.org/2001/XMLSchema-instance";
+
+/// How the repository's identifiers are made.
+pub fn oai_identifier(repository: &RepositoryId) -> Xml {
+    let sample = Identifier {
+        repository: repository.clone(),
+        gatherer: "0123456789abcdef".to_owned(),
+        url: "http://www.example.org/".to_owned(),
+    };
+    let mut xml = Element::begin(
+        "oai-identifier",
+        "http://www.openarchives.org/OAI/2.0/oai-identifier",
+        "http://www.openarchives.org/OAI/2.0/oai-identifier.xsd",
+    );
+    xml.field("scheme", "oai");
+    xml.field("repositoryIdentifier", repository.name());
+    xml.field("delimiter", ":");
+    xml.field("sampleIdentifier", &sample.to_string());
+    xml.end("oai-identifier")
+}
+
+/// Other repositories that a harvester may want to know of; `None` of none.
+pub fn friends(base_urls: &[String]) -> Option<Xml> {
+    let mut xml = Element::begin(
+        "friends",
+        "http://www.openarchives.org/OAI/2.0/friends/",
+        "http://www.openarchives.org/OAI/2.0/friends.xsd",
+    );
+    for url in base_urls {
+        xml.field("baseURL", url);
+    }
+    (!base_urls.is_empty()).then(|| xml.end("friends"))
+}
+
+/// The picture that stands for a repository.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Branding {
+    /// Where the picture is.
+    pub icon: String,
+    /// Where it leads.
+    pub link: Option<String>,
+    /// Its title.
+    pub title: Option<String>,
+}
+
+impl Branding {
+    /// The description that says so.
+    pub fn written(&self) -> Xml {
+        let mut xml = Element::begin(
+            "branding",
+            "http://www.openarchives.org/OAI/2.0/branding/",
+            "http://www.openarchives.org/OAI/2.0/branding.xsd",
+        );
+        xml.out.push_str("<collectionIcon>");
+        xml.field("url", &self.icon);
+        for (name, value) in [("link", &self.link), ("title", &self.title)] {
+            if let Some(value) = value {
+                xml.field(name, value);
+            }
+        }
+        xml.out.push_str("</collectionIcon>");
+        xml.end("branding")
+    }
+}
+
+/// Where a record was harvested.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Origin {
+    /// Address of the repository.
+    pub base_url: String,
+    /// What the item is called there.
+    pub identifier: String,
+    /// The record's datestamp there, as it was written.
+    pub datestamp: String,
+    /// Namespace of the metadata there.
+    pub namespace: String,
+    /// When it was harvested, as a date and time in UTC.
+    pub harvested: String,
+    /// Whether the metadata here differ from those there.
+    pub altered: bool,
+}
+
+impl Origin {
+    /// The element for `about` that says so.
+    pub fn written(&self) -> Xml {
+        let mut xml = Element::begin(
+            "provenance",
+            "http://www.openarchives.org/OAI/2.0/provenance",
+            "http://www.openarchives.org/OAI/2.0/provenance.xsd",
+        );
+        let harvested = escape(self.harvested.as_str());
+        xml.out.push_str(&format!(
+            "<originDescription harvestDate=\"{harvested}\" altered=\"{}\">",
+            self.altered
+        ));
+        xml.field("baseURL", &self.base_url);
+        xml.field("identifier", &self.identifier);
+        xml.field("datestamp", &self.datestamp);
+        xml.field("metadataNamespace", &self.namespace);
+        xml.out.push_str("</originDescription>");
+        xml.end("provenance")
+    }
+}
+
+/// An element in the making.
+struct Element {
+    out: String,
+}
+
+impl Element {
+    fn begin(name: &str, namespace: &str, schema: &str) -> Self {
+        let out = format!(
+            "<{name} xmlns=\"{namespace}\" xmlns:xsi=\"{INSTANCE}\" \
+             xsi:schemaLocation=\"{namespace} {schema}\">"
+        );
+        Self { out }
+    }
+
+    fn field(&mut self, name: &str, value: &str) {
+        self.out.push_str(&format!("<{name}>{}</{name}>", escape(value)));
+    }
+
+    fn end(mut self, name: &str) -> Xml {
+        self.out.push_str(&format!("</{name}>"));
+        Xml(self.out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(found: &Xml, name: &str, namespace: &str, expected: &str) {
+        let schema = namespace.trim_end_matches('/');
+        let head = format!(
+            "<{name} xmlns=\"{namespace}\" xmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\" \
+             xsi:schemaLocation=\"{namespace} {schema}.xsd\">"
+        );
+        assert_eq!(found.0, format!("{head}{expected}</{name}>"));
+    }
+
+    #[test]
+    fn a_repository_says_who_it_is() {
+        let repository = RepositoryId::parse("a.example.org").unwrap();
+        check(
+            &oai_identifier(&repository),
+            "oai-identifier",
+            "http://www.openarchives.org/OAI/2.0/oai-identifier",
+            "<scheme>oai</scheme><repositoryIdentifier>a.example.org</repositoryIdentifier>\
+             <delimiter>:</delimiter><sampleIdentifier>\
+             oai:a.example.org:0123456789abcdef/http://www.example.org/</sampleIdentifier>",
+        );
+        assert_eq!(friends(&[]), None);
+        check(
+            &friends(&["http://b/oai?x&y".to_owned()]).unwrap(),
+            "friends",
+            "http://www.openarchives.org/OAI/2.0/friends/",
+            "<baseURL>http://b/oai?x&amp;y</baseURL>",
+        );
+        let branding = Branding {
+            icon: "http://a/i.png".to_owned(),
+            link: None,
+            title: Some("A & B".to_owned()),
+        };
+        check(
+            &branding.written(),
+            "branding",
+            "http://www.openarchives.org/OAI/2.0/branding/",
+            "<collectionIcon><url>http://a/i.png</url><title>A &amp; B</title></collectionIcon>",
+        );
+    }
+
+    #[test]
+    fn a_record_says_where_it_was_harvested() {
+        let origin = Origin {
+            base_url: "http://b/oai".to_owned(),
+            identifier: "oai:b.org:1".to_owned(),
+            datestamp: "2026-01-31".to_owned(),
+            namespace: "http://n/".to_owned(),
+            harvested: "2026-02-01T00:00:00Z".to_owned(),
+            altered: true,
+        };
+        check(
+            &origin.written(),
+            "provenance",
+            "http://www.openarchives.org/OAI/2.0/provenance",
+            "<originDescription harvestDate=\"2026-02-01T00:00:00Z\" altered=\"true\">\
+             <baseURL>http://b/oai</baseURL><identifier>oai:b.org:1</identifier>\
+             <datestamp>2026-01-31</datestamp><metadataNamespace>http://n/</metadataNamespace>\
+             </originDescription>",
+        );
+    }
+}

@@ -1,0 +1,133 @@
+//! The sets of our repository: what a gatherer has brought, and what is of a type.
+//!
+//! Source: OAI-PMH §2.6 (sets; their names are levels divided by colons).
+//!
+//! | set | has |
+//! |---|---|
+//! | `gatherer` | all records |
+//! | `gatherer:ID` | those of one gatherer |
+//! | `type` | those with a type |
+//! | `type:NAME` | those of one type |
+//!
+//! What a level may not be made of is `~` and two hex digits a byte.
+
+use std::fmt;
+
+use crate::escape;
+
+/// First level of the sets by gatherer.
+const GATHERER: &str = "gatherer";
+
+/// First level of the sets by type.
+const TYPE: &str = "type";
+
+/// A set. Ordered as they are listed: a set before those below it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SetSpec {
+    /// All records.
+    Gatherers,
+    /// Those of the gatherer with this id.
+    Gatherer(String),
+    /// All records with a type.
+    Types,
+    /// Those of this type.
+    Type(String),
+}
+
+impl SetSpec {
+    /// The set of that name; `None` where no set of ours can have it.
+    pub fn read(text: &str) -> Option<Self> {
+        let (kind, name) = text.split_once(':').map_or((text, None), |(a, b)| (a, Some(b)));
+        let found = match (kind, name) {
+            (GATHERER, None) => Self::Gatherers,
+            (GATHERER, Some(name)) => Self::Gatherer(decoded(name)?),
+            (TYPE, None) => Self::Types,
+            (TYPE, Some(name)) => Self::Type(decoded(name)?),
+            _ => return None,
+        };
+        (found.to_string() == text).then_some(found)
+    }
+
+    /// Its name for people.
+    pub fn name(&self) -> String {
+        match self {
+            Self::Gatherers => "By gatherer".to_owned(),
+            Self::Gatherer(id) => format!("Gathered by {id}"),
+            Self::Types => "By type".to_owned(),
+            Self::Type(name) => format!("Of type {name}"),
+        }
+    }
+}
+
+/// Shown as requests have it.
+impl fmt::Display for SetSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (kind, name) = match self {
+            Self::Gatherers => return f.write_str(GATHERER),
+            Self::Types => return f.write_str(TYPE),
+            Self::Gatherer(id) => (GATHERER, id),
+            Self::Type(name) => (TYPE, name),
+        };
+        write!(f, "{kind}:")?;
+        escape::write(f, name, '~', |it| it.is_ascii_alphanumeric() || b"-_.".contains(&it))
+    }
+}
+
+/// Whether a set could be called that: whether it may stand in a response at all.
+pub(super) fn is_spec(text: &str) -> bool {
+    text.split(':').all(is_name)
+}
+
+/// Whether `text` may be a level of a set's name, or a metadata prefix.
+pub(super) fn is_name(text: &str) -> bool {
+    let fits = |it: u8| it.is_ascii_alphanumeric() || b"-_.!~*'()".contains(&it);
+    !text.is_empty() && text.bytes().all(fits)
+}
+
+fn decoded(name: &str) -> Option<String> {
+    escape::read(name, '~').filter(|it| !it.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: Option<SetSpec>) {
+        assert_eq!(SetSpec::read(text), expected, "{text}");
+    }
+
+    #[test]
+    fn sets_are_named_by_gatherer_and_type() {
+        check("gatherer", Some(SetSpec::Gatherers));
+        check("gatherer:0123456789abcdef", Some(SetSpec::Gatherer("0123456789abcdef".to_owned())));
+        check("type", Some(SetSpec::Types));
+        check("type:C~2B~2B", Some(SetSpec::Type("C++".to_owned())));
+    }
+
+    #[test]
+    fn other_names_are_no_sets_of_ours() {
+        for text in [
+            "", "x", "type:", "type:C++", "type:~4", "type:~41", "type:~2b", "type:a:b", "type:~ff",
+        ] {
+            check(text, None);
+        }
+        assert!(is_spec("a:b.c-d_e!~*'()") && !is_spec("a::b") && !is_spec("a b") && !is_spec(""));
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(name in "\\PC{1,20}", of_type in any::<bool>()) {
+            let set = if of_type { SetSpec::Type(name) } else { SetSpec::Gatherer(name) };
+            prop_assert!(is_spec(&set.to_string()));
+            prop_assert_eq!(SetSpec::read(&set.to_string()), Some(set));
+        }
+
+        #[test]
+        fn any_text_is_a_set_or_none(text in "\\PC{0,30}") {
+            let _ = SetSpec::read(&text);
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Documents of ResourceSync, written.
+//!
+//! Source: Z39.99-2017 §5 (the elements `md` and `ln`), §4.1 (a sitemap, or an index of sitemaps).
+
+use std::fmt::Display;
+
+use super::{Document, Entry, SITEMAP, TERMS};
+
+/// What an entry takes, about, in bytes.
+const ENTRY_BYTES: usize = 256;
+
+pub(super) fn written(document: &Document) -> String {
+    let (list, item) =
+        if document.is_index { ("sitemapindex", "sitemap") } else { ("urlset", "url") };
+    let mut xml = String::with_capacity(512 + document.entries().len() * ENTRY_BYTES);
+    xml.push_str("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
+    xml.push_str(&format!("<{list} xmlns=\"{SITEMAP}\" xmlns:rs=\"{TERMS}\">\n"));
+    for (rel, href) in [("up", &document.up), ("index", &document.index)] {
+        if let Some(href) = href {
+            link(&mut xml, rel, href);
+        }
+    }
+    xml.push_str("<rs:md");
+    attribute(&mut xml, "capability", Some(document.capability.name()));
+    attribute(&mut xml, "at", document.at);
+    attribute(&mut xml, "completed", document.completed);
+    attribute(&mut xml, "from", document.from);
+    attribute(&mut xml, "until", document.until);
+    xml.push_str("/>\n");
+    for one in document.entries() {
+        xml.push_str(&format!("<{item}><loc>{}</loc>", escaped(&one.loc)));
+        entry(&mut xml, one);
+        xml.push_str(&format!("</{item}>\n"));
+    }
+    xml.push_str(&format!("</{list}>\n"));
+    xml
+}
+
+/// What stands behind the address of an entry.
+fn entry(xml: &mut String, entry: &Entry) {
+    if let Some(lastmod) = entry.lastmod {
+        xml.push_str(&format!("<lastmod>{lastmod}</lastmod>"));
+    }
+    let mut md = String::new();
+    attribute(&mut md, "capability", entry.capability.map(super::Capability::name));
+    attribute(&mut md, "change", entry.change.map(super::Happened::name));
+    attribute(&mut md, "datetime", entry.datetime);
+    attribute(&mut md, "hash", entry.md5.as_ref().map(|it| format!("md5:{it}")));
+    attribute(&mut md, "length", entry.length);
+    attribute(&mut md, "type", entry.media_type.as_ref());
+    if !md.is_empty() {
+        xml.push_str(&format!("<rs:md{md}/>"));
+    }
+    if let Some(href) = &entry.described_by {
+        link(xml, "describedby", href);
+    }
+}
+
+fn link(xml: &mut String, rel: &str, href: &str) {
+    xml.push_str(&format!("<rs:ln rel=\"{rel}\" href=\"{}\"/>", escaped(href)));
+}
+
+fn attribute(xml: &mut String, name: &str, value: Option<impl Display>) {
+    if let Some(value) = value {
+        xml.push_str(&format!(" {name}=\"{}\"", escaped(&value.to_string())));
+    }
+}
+
+/// Text that may stand in an element and between quotes; what no XML can carry is left out.
+fn escaped(text: &str) -> String {
+    let sound: String = text.chars().filter(|it| is_plain(*it)).collect();
+    quick_xml::escape::escape(sound).into_owned()
+}
+
+/// Whether XML 1.0 has that character, and as it is: white space of an attribute becomes a blank.
+fn is_plain(char: char) -> bool {
+    !char.is_control() && !matches!(char, '\u{fffe}' | '\u{ffff}')
+}
