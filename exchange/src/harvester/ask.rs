@@ -269,7 +269,10 @@ impl Repository {
             .token(self.access.token.clone())
             .allow_private(self.access.allow_private)
             .header(header::ACCEPT_ENCODING, HeaderValue::from_static(body::ACCEPTED))
-            .header(header::ACCEPT, HeaderValue::from_static("text/xml, application/xml, */*;q=0.1"));
+            .header(
+                header::ACCEPT,
+                HeaderValue::from_static("text/xml, application/xml, */*;q=0.1"),
+            );
         let mut timeouts = self.client.timeouts();
         // Lists of many dates take their time.
         timeouts.header = timeouts.header.max(self.access.time_max / 4);
@@ -302,10 +305,7 @@ pub(super) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send 
 }
 
 /// Reads what came, and hands on what is wrong with its body.
-async fn read(
-    came: Came,
-    asked: Verb,
-) -> (Result<Reading, Unreadable>, Option<(String, Remedy)>) {
+async fn read(came: Came, asked: Verb) -> (Result<Reading, Unreadable>, Option<(String, Remedy)>) {
     let (bytes, problem) = (came.bytes, came.problem);
     (blocking(move || oai::response::read(&bytes, asked)).await, problem)
 }
@@ -354,7 +354,10 @@ fn outcome((read, broken): (Result<Reading, Unreadable>, Option<(String, Remedy)
         (Ok(reading), Some((problem, _))) => Outcome::Unreadable { problem, whole: whole(reading) },
         (Err(error), broken) => {
             let problem = broken.map_or_else(|| error.to_string(), |(problem, _)| problem);
-            Outcome::Unreadable { problem, whole: error.into_whole().map(whole).unwrap_or_default() }
+            Outcome::Unreadable {
+                problem,
+                whole: error.into_whole().map(whole).unwrap_or_default(),
+            }
         }
     }
 }
