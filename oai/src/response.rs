@@ -2,8 +2,8 @@
 //!
 //! Source: OAI-PMH §2 (records, headers, sets), §3.2 (the response), §3.5 (flow control), §4 (verbs).
 
-pub mod write;
 pub mod read;
+pub mod write;
 
 pub use read::{Note, Reading, Unreadable, What, read};
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use net::client::{Client, Request as HttpRequest};
+use net::clock;
 use net::error::Stage;
-use net::{clock, host};
 use oai::error::Fault;
 use oai::harvest::{Answer, Outcome, Remedy, retry_after_secs};
 use oai::repository::oap;
@@ -73,7 +73,7 @@ pub enum Error {
         problem: String,
     },
     /// The repository cannot do what it was asked; each with its code.
-    #[error("{url} refuses: {}", faults(.faults))]
+    #[error("{url} refuses: {}", reasons(.faults))]
     Refused {
         /// What was asked.
         url: String,
@@ -82,7 +82,7 @@ pub enum Error {
     },
 }
 
-fn faults(all: &[Fault]) -> String {
+fn reasons(all: &[Fault]) -> String {
     all.iter().map(Fault::to_string).collect::<Vec<_>>().join("; ")
 }
 
@@ -245,13 +245,14 @@ impl Repository {
         };
         let bytes_max = self.access.page_bytes_max;
         let unpacked = blocking(move || body::unpack(packed, coding, bytes_max)).await;
-        let problem = broken.or(unpacked.problem.map(|it| match it {
-            Problem::Size => {
+        let problem = match (broken, unpacked.problem) {
+            (None, Some(Problem::Size)) => {
                 let problem = format!("its answer unpacks to more than {bytes_max} bytes");
-                (problem, Remedy::Less)
+                Some((problem, Remedy::Less))
             }
-            Problem::Damaged(problem) => (problem, Remedy::AgainOrLess),
-        }));
+            (None, Some(Problem::Damaged(problem))) => Some((problem, Remedy::AgainOrLess)),
+            (broken, _) => broken,
+        };
         let (status, headers, url) = (sent.status, sent.headers, sent.url);
         Ok(Came { status, headers, url, bytes: unpacked.bytes, received, problem })
     }
