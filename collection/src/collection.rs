@@ -25,6 +25,7 @@ use crate::heal::Mending;
 use crate::holders::{USER, note_key};
 use crate::index::Slot;
 use crate::keys::Keys;
+use crate::lives::Lives;
 use crate::lock;
 use crate::log::{Appended, Log, Tail};
 use crate::options::Options;
@@ -62,6 +63,8 @@ pub(crate) struct Inner {
     tail: Mutex<Tail>,
     pub(crate) slot: RwLock<Slot>,
     pub(crate) live: AtomicU64,
+    /// Which updates the live objects have their records from.
+    pub(crate) lives: Lives,
     announce: watch::Sender<Version>,
     /// Held while compacting: one compaction at a time. What the last one replaced, if for want of
     /// space it ended early.
@@ -142,6 +145,7 @@ impl Collection {
             log: opened.log,
             tail: Mutex::new(opened.tail),
             live: AtomicU64::new(indexed.live),
+            lives: Lives::default(),
             slot: RwLock::new(Slot::new(indexed.keys)),
             announce: watch::Sender::new(version),
             compacting: Mutex::default(),
@@ -436,9 +440,10 @@ impl Inner {
         }
         let taken = self.append(tail, packed, now);
         self.mending().refused(taken.as_ref().err());
-        let appended = taken?;
+        let appended = taken.inspect_err(|_error| self.log.settled.end())?;
         self.index(tail, appended, changes, notes);
         self.publish(tail);
+        self.log.settled.end();
         let goes_on = || self.go_on().is_ok();
         if let Err(error) = self.read_keys(|keys| keys.tend(&goes_on)) {
             self.give_up_keys(&error);

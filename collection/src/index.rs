@@ -19,6 +19,7 @@ use crate::change::{Change, Note};
 use crate::collection::Inner;
 use crate::error::Error;
 use crate::keys::Keys;
+use crate::lives::Moves;
 use crate::log::{Appended, Tail};
 use crate::replay::{self, OnDamage};
 
@@ -119,6 +120,7 @@ impl Inner {
         let began = clock::monotonic();
         drop(slot.keys.take());
         slot.made += 1;
+        self.lives.forget();
         let (log, view) = (&self.log, self.log.view());
         let go_on = || self.go_on();
         match replay::fresh_keys(&log.disk, &self.dir, &self.options, &view, on_damage, &go_on) {
@@ -159,6 +161,7 @@ impl Inner {
     pub(crate) fn give_up_keys(&self, error: &Error) {
         tracing::info!(dir = %self.dir.display(), %error, "the key index is given up for now");
         drop(self.slot_mut().keys.take());
+        self.lives.forget();
     }
 
     /// Puts a durable commit in the key index, unless a rebuild has just done so.
@@ -172,8 +175,9 @@ impl Inner {
         let indexed = self.read_keys(|keys| {
             let mut writes = keys.writes();
             if appended.commit <= writes.watermark.commit {
-                return Ok(writes.watermark.live);
+                return Ok((writes.watermark.live, Moves::default()));
             }
+            writes.moves = Some(Moves::default());
             for (serial, change) in (appended.base + 1..).zip(changes) {
                 writes.change(serial, appended.stamp, change)?;
             }
@@ -181,11 +185,15 @@ impl Inner {
                 writes.note(note)?;
             }
             let live = writes.watermark.live;
+            let moves = writes.moves.take().unwrap_or_default();
             writes.commit(tail.manifest.epoch, appended.commit, tail.serial);
-            Ok(live)
+            Ok((live, moves))
         });
         match indexed {
-            Ok(live) => self.live.store(live, Ordering::Release),
+            Ok((live, moves)) => {
+                self.live.store(live, Ordering::Release);
+                self.lives.take(moves);
+            }
             Err(error) => self.give_up_keys(&error),
         }
     }

@@ -36,6 +36,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::change::{Change, Epoch, GATHERER_ID, GATHERER_ROOT, Note, Oid, Stamp, plain_url};
 use crate::disk::Disk;
 use crate::holders::{CURSOR, HOLDERS, Holders};
+use crate::lives::Moves;
 use crate::member::{get, put};
 use layers::Table;
 pub(crate) use listing::describe;
@@ -294,7 +295,7 @@ impl Keys {
     /// Begins to write.
     pub(crate) fn writes(&self) -> Writes<'_> {
         let watermark = self.watermark().unwrap_or_default();
-        Writes { keys: self, pending: Table::new(), replay_bytes: 0, watermark }
+        Writes { keys: self, pending: Table::new(), replay_bytes: 0, moves: None, watermark }
     }
 }
 
@@ -323,6 +324,8 @@ pub(crate) struct Writes<'a> {
     pending: Table,
     /// Plain bytes of what was taken in.
     replay_bytes: u64,
+    /// Which updates objects live by from now on, if that is wanted.
+    pub(crate) moves: Option<Moves>,
     pub(crate) watermark: Watermark,
 }
 
@@ -403,6 +406,11 @@ impl Writes<'_> {
 
     fn replace(&mut self, oid_key: &[u8], mut new: Option<Object>) -> Outcome<()> {
         let old = self.object(oid_key)?;
+        let (before, after) = (old.map(|it| it.serial), new.map(|it| it.serial));
+        if let Some(moves) = self.moves.as_mut().filter(|_| before != after) {
+            moves.came.extend(after);
+            moves.went.extend(before);
+        }
         // It keeps its place in the queue unless that is too late: a place that has become too early
         // is moved on when its time comes, once, however often the object changes until then.
         let place = old.map(|it| it.due).filter(|due| new.is_some_and(|new| *due <= new.due));

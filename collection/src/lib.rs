@@ -25,6 +25,7 @@ mod hot;
 mod index;
 mod intake;
 mod keys;
+mod lives;
 mod lock;
 mod log;
 mod manifest;
@@ -32,6 +33,7 @@ pub mod member;
 mod notice;
 mod options;
 mod pack;
+mod pick;
 #[cfg(test)]
 mod power_cut;
 pub mod pull;
@@ -44,6 +46,7 @@ mod room;
 mod scan;
 mod segment;
 mod served;
+mod settle;
 mod snapshot;
 mod sources;
 mod suppress;
@@ -63,6 +66,7 @@ pub use heal::Healing;
 pub use holders::{Cursor, Progress, Pulled};
 pub use notice::{Author, Notice, REASON_BYTES_MAX, Subject};
 pub use options::Options;
+pub use pick::Picked;
 pub use purge::{PurgeReport, Purged};
 pub use report::{
     Applied, Compacted, Cut, Extents, Health, Problem, Recovery, Report, SourceStats, Stats, Swept,

@@ -18,6 +18,7 @@ use crate::recover::fresh_epoch;
 use crate::report::Extents;
 use crate::segment::{Entry, Segment};
 use crate::served::Part;
+use crate::settle::Settled;
 
 /// What a file system writes at once, at most, in bytes.
 const BLOCK_BYTES: u64 = 64 << 10;
@@ -41,6 +42,8 @@ pub(crate) struct Log {
     pub(crate) disk: Disk,
     pub(crate) dir: PathBuf,
     view: RwLock<View>,
+    /// Up to when nothing changes any more, and the commit under way.
+    pub(crate) settled: Settled,
 }
 
 /// The writer's side of the log.
@@ -82,7 +85,8 @@ pub(crate) struct Appended {
 impl Log {
     /// Makes the log of `view` in `dir`.
     pub(crate) fn new(disk: &Disk, dir: &Path, view: View) -> Self {
-        Self { disk: disk.clone(), dir: dir.to_owned(), view: RwLock::new(view) }
+        let settled = Settled::default();
+        Self { disk: disk.clone(), dir: dir.to_owned(), view: RwLock::new(view), settled }
     }
 
     pub(crate) fn view(&self) -> View {
@@ -98,7 +102,7 @@ impl Log {
     }
 
     /// Appends one commit and returns when it is durable. Readers see it once the view's version
-    /// says so.
+    /// says so; until then it is under way, which the caller ends.
     ///
     /// # Errors
     ///
@@ -114,8 +118,8 @@ impl Log {
         if segment_bytes_max <= tail.end {
             self.roll(tail)?;
         }
-        let appended =
-            Appended { base: tail.serial, stamp: tail.stamp.max(now), commit: tail.commit + 1 };
+        let stamp = self.settled.begin(tail.stamp.max(now));
+        let appended = Appended { base: tail.serial, stamp, commit: tail.commit + 1 };
         let mut bytes = Vec::new();
         let mut entries = Vec::with_capacity(packed.len());
         let mut serial = tail.serial;

@@ -1,0 +1,218 @@
+//! Reading chosen changes of the log, and finding where a time begins in it.
+//!
+//! Source: ours. Stamps never fall with serials, so what changed in a span of time is a range of serials.
+
+use std::vec::IntoIter;
+
+use crate::change::{Scanned, Stamp};
+use crate::collection::Collection;
+use crate::content;
+use crate::error::{Damage, Error};
+use crate::log::View;
+use crate::member::{MEMBER_BYTES_MAX, Member, Unpacker};
+use crate::segment::{Entry, Segment};
+
+/// Iterator over chosen changes; see [`Collection::pick`]. Ends after an error.
+#[derive(Debug)]
+pub struct Picked {
+    view: View,
+    /// Ascending; those that are still to be read.
+    wanted: IntoIter<u64>,
+    ahead: IntoIter<Scanned>,
+    unpacker: Unpacker,
+}
+
+impl Picked {
+    /// Reads the next member that may hold something wanted; `None` at the end.
+    fn refill(&mut self) -> Option<Result<Vec<Scanned>, Error>> {
+        let first = self.wanted.next()?;
+        let Some((segment, entry)) = self.view.find(first) else { return Some(Ok(Vec::new())) };
+        let rest = self.wanted.as_slice();
+        let here = rest.partition_point(|it| *it <= entry.last);
+        let mut wanted = vec![first];
+        wanted.extend(self.wanted.by_ref().take(here));
+        let damaged =
+            |what| Error::Damaged { path: segment.path.clone(), offset: entry.offset, what };
+        let read = segment.read(&entry, &mut self.unpacker);
+        Some(read.and_then(|member| changes_of(&member, &wanted).map_err(damaged)))
+    }
+}
+
+impl Iterator for Picked {
+    type Item = Result<Scanned, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if let Some(scanned) = self.ahead.next() {
+                return Some(Ok(scanned));
+            }
+            match self.refill()? {
+                Ok(changes) => self.ahead = changes.into_iter(),
+                Err(error) => {
+                    self.wanted = Vec::new().into_iter();
+                    return Some(Err(error));
+                }
+            }
+        }
+    }
+}
+
+impl Collection {
+    /// Returns the changes with these serials, which ascend, in their order; those that the log does not
+    /// have, or not any more, are left out.
+    #[must_use]
+    pub fn pick(&self, serials: Vec<u64>) -> Picked {
+        let unpacker = Unpacker::new(MEMBER_BYTES_MAX);
+        let ahead = Vec::new().into_iter();
+        Picked { view: self.inner.log.view(), wanted: serials.into_iter(), ahead, unpacker }
+    }
+
+    /// Returns the serial from which on changes have `stamp` or a later one: every change before it has an
+    /// earlier one. It may be that of the next change to come, or of one that compaction has dropped.
+    ///
+    /// # Errors
+    ///
+    /// The segment where it must be is damaged or unreadable.
+    pub fn first_since(&self, stamp: Stamp) -> Result<u64, Error> {
+        let view = self.inner.log.view();
+        let end = view.version.serial + 1;
+        let is_before = |at: usize| match view.segments.get(at).map(|it| (it, served(it, end))) {
+            Some((segment, entries)) => match entries.last() {
+                Some(last) => Ok(last_stamp(segment, last)? < stamp),
+                // Only notes; what comes next to it decides.
+                None => Ok(false),
+            },
+            None => Ok(false),
+        };
+        let mut at = partition(view.segments.len(), is_before)?;
+        // A segment without changes says nothing about those after it.
+        while let Some(segment) = view.segments.get(at) {
+            let entries = served(segment, end);
+            let is_before = |at: usize| match entries.get(at) {
+                Some(entry) => Ok(last_stamp(segment, entry)? < stamp),
+                None => Ok(false),
+            };
+            if let Some(entry) = entries.get(partition(entries.len(), is_before)?) {
+                let header = segment.header(entry)?;
+                let first = header.entries.iter().find(|(_, it)| stamp <= *it);
+                return Ok(first.map_or(entry.last, |(serial, _)| *serial));
+            }
+            at += 1;
+        }
+        Ok(end)
+    }
+
+    /// Returns the stamp of the first change that the log has; `None` if it has none.
+    ///
+    /// # Errors
+    ///
+    /// The segment where it is is damaged or unreadable.
+    pub fn first_stamp(&self) -> Result<Option<Stamp>, Error> {
+        let view = self.inner.log.view();
+        let end = view.version.serial + 1;
+        for segment in &view.segments {
+            if let Some(entry) = served(segment, end).first() {
+                return Ok(segment.header(entry)?.entries.first().map(|(_, stamp)| *stamp));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// The changes with those serials that the member holds; `serials` ascend.
+fn changes_of(member: &Member, serials: &[u64]) -> Result<Vec<Scanned>, Damage> {
+    let (Some(first), Some(last)) = (serials.first(), serials.last()) else {
+        return Ok(Vec::new());
+    };
+    let entries = &member.header.entries;
+    let from = entries.partition_point(|(it, _)| it < first);
+    let to = entries.partition_point(|(it, _)| it <= last);
+    if member.header.local || to <= from {
+        return Ok(Vec::new());
+    }
+    let mut found = content::changes(&member.plain, entries, from..to)?;
+    found.retain(|it| serials.binary_search(&it.serial).is_ok());
+    Ok(found)
+}
+
+/// The members of a segment with changes before serial `end`.
+fn served(segment: &Segment, end: u64) -> Vec<Entry> {
+    let is_served = |it: &&Entry| !it.local && it.changes != 0 && it.last < end;
+    segment.entries().iter().filter(is_served).copied().collect()
+}
+
+fn last_stamp(segment: &Segment, entry: &Entry) -> Result<Stamp, Error> {
+    Ok(segment.header(entry)?.entries.last().map(|(_, stamp)| *stamp).unwrap_or_default())
+}
+
+/// The first of `length` places that is not before; those before come first.
+fn partition(
+    length: usize,
+    is_before: impl Fn(usize) -> Result<bool, Error>,
+) -> Result<usize, Error> {
+    let (mut low, mut high) = (0, length);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if is_before(middle)? {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    Ok(low)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use soif::Record;
+
+    use super::*;
+    use crate::change::{Batch, Change, GATHERER_ID, Note};
+    use crate::options::Options;
+
+    fn update(n: usize) -> Change {
+        let mut record = Record::new("FILE", format!("http://h/{n}"));
+        record.push(GATHERER_ID, "g");
+        Change::Update(record)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(8))]
+
+        /// Commits of some changes each, some of notes alone, after pauses; objects change again.
+        #[test]
+        fn a_time_and_any_serials_are_found(
+            commits in prop::collection::vec((0_u64..4, prop::collection::vec(0_usize..9, 0..6)), 0..12),
+            segment_bytes_max in prop::sample::select(vec![1_u64, 400, 1 << 20]),
+            member_bytes_max in prop::sample::select(vec![60_usize, 1 << 16]),
+            wanted in prop::collection::btree_set(0_u64..40, 0..20), compact in any::<bool>(),
+        ) {
+            let dir = tempfile::tempdir().unwrap();
+            let options = Options { segment_bytes_max, member_bytes_max, ..Options::default() };
+            let (collection, _) = Collection::open(dir.path(), options, Stamp(1)).unwrap();
+            let mut now = 10;
+            for (pause, objects) in commits {
+                now += pause;
+                let notes = vec![Note { key: b"k".to_vec(), value: Some(vec![1]) }];
+                let changes = objects.into_iter().map(update).collect();
+                collection.commit(Batch { changes, notes }, Stamp(now)).unwrap();
+            }
+            if compact {
+                collection.compact(Stamp(now)).unwrap();
+            }
+            let all: Vec<Scanned> = collection.scan(0).unwrap().map(Result::unwrap).collect();
+            let wanted: Vec<u64> = wanted.into_iter().collect();
+            let picked: Vec<Scanned> = collection.pick(wanted.clone()).map(Result::unwrap).collect();
+            let expected: Vec<Scanned> =
+                all.iter().filter(|it| wanted.contains(&it.serial)).cloned().collect();
+            prop_assert_eq!(picked, expected);
+            prop_assert_eq!(collection.first_stamp().unwrap(), all.first().map(|it| it.stamp));
+            for stamp in 9..now + 2 {
+                let first = collection.first_since(Stamp(stamp)).unwrap();
+                prop_assert!(all.iter().all(|it| (it.serial < first) == (it.stamp < Stamp(stamp))));
+                prop_assert!(first <= collection.version().serial + 1);
+            }
+        }
+    }
+}

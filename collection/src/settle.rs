@@ -1,0 +1,108 @@
+//! Up to when nothing changes any more: who is told what has changed until a moment must not miss what is
+//! committed later and bears an earlier one.
+//!
+//! A commit takes its stamp before it is durable, and from a clock that was read before that. Who has been
+//! told "until T" and asks for what has changed since T would never hear of a change that was under way
+//! then with a stamp before T. So a reader settles a moment: all stamps given from then on are later.
+//!
+//! Source: OAI-PMH §3.2 (`responseDate`, which the next harvest is from); ours.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::change::Stamp;
+use crate::collection::Collection;
+
+/// What was promised, and the commit under way.
+#[derive(Debug, Default)]
+pub(crate) struct Settled {
+    promise: Mutex<Promise>,
+}
+
+#[derive(Debug, Default)]
+struct Promise {
+    /// No stamp before this one is given any more.
+    floor: Stamp,
+    /// The stamp of the commit that readers do not see yet.
+    under_way: Option<Stamp>,
+}
+
+impl Settled {
+    fn promise(&self) -> MutexGuard<'_, Promise> {
+        self.promise.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives a commit its stamp, `wanted` or later.
+    pub(crate) fn begin(&self, wanted: Stamp) -> Stamp {
+        let mut promise = self.promise();
+        let stamp = wanted.max(promise.floor);
+        promise.under_way = Some(stamp);
+        stamp
+    }
+
+    /// Readers see the commit, or it has failed.
+    pub(crate) fn end(&self) {
+        self.promise().under_way = None;
+    }
+}
+
+impl Collection {
+    /// Returns the last moment, at most `at`, such that every change with a stamp up to it is visible, now
+    /// and for good: stamps given from now on are later, whatever the clock says. `at` is not after the
+    /// present time.
+    #[must_use]
+    pub fn settle(&self, at: Stamp) -> Stamp {
+        let mut promise = self.inner.log.settled.promise();
+        let before = |it: Stamp| Stamp(it.0.saturating_sub(1));
+        let settled = promise.under_way.map_or(at, |it| at.min(before(it)));
+        promise.floor = promise.floor.max(Stamp(settled.0.saturating_add(1)));
+        settled
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use soif::Record;
+
+    use super::*;
+    use crate::change::{Batch, Change, GATHERER_ID};
+    use crate::options::Options;
+
+    #[test]
+    fn no_change_comes_later_with_a_stamp_that_was_settled() {
+        let dir = tempfile::tempdir().unwrap();
+        let (collection, _) = Collection::open(dir.path(), Options::default(), Stamp(1)).unwrap();
+        let commit = |now: u64| {
+            let mut record = Record::new("FILE", format!("http://h/{now}"));
+            record.push(GATHERER_ID, "g");
+            let batch = Batch { changes: vec![Change::Update(record)], notes: Vec::new() };
+            collection.commit(batch, Stamp(now)).unwrap();
+            collection.scan(0).unwrap().last().unwrap().unwrap().stamp.0
+        };
+        assert_eq!(commit(10), 10);
+        assert_eq!(collection.settle(Stamp(20)), Stamp(20));
+        assert_eq!(commit(15), 21, "its clock was read before");
+        assert_eq!(commit(30), 30);
+        assert_eq!(collection.settle(Stamp(25)), Stamp(25));
+        assert_eq!(commit(26), 30, "stamps never fall");
+
+        let settled = &collection.inner.log.settled;
+        assert_eq!(settled.begin(Stamp(40)), Stamp(40));
+        assert_eq!(collection.settle(Stamp(50)), Stamp(39), "what is under way is not visible");
+        settled.end();
+        assert_eq!(collection.settle(Stamp(50)), Stamp(50));
+        assert_eq!(settled.begin(Stamp(45)), Stamp(51));
+        assert_eq!(collection.settle(Stamp(60)), Stamp(50), "no less than was promised");
+    }
+
+    #[test]
+    fn a_commit_that_fails_is_not_under_way() {
+        let dir = tempfile::tempdir().unwrap();
+        let (collection, _) = Collection::open(dir.path(), Options::default(), Stamp(1)).unwrap();
+        collection.close();
+        let mut record = Record::new("FILE", "http://h/");
+        record.push(GATHERER_ID, "g");
+        let batch = Batch { changes: vec![Change::Update(record)], notes: Vec::new() };
+        assert!(collection.commit(batch, Stamp(2)).is_err());
+        assert_eq!(collection.settle(Stamp(9)), Stamp(9));
+    }
+}
