@@ -18,6 +18,7 @@ pub mod feed;
 mod firsts;
 #[cfg(fuzzing)]
 pub mod fuzzing;
+mod harvested;
 mod heal;
 mod holders;
 mod hot;
@@ -60,6 +61,7 @@ pub use change::{
 pub use collection::Collection;
 pub use consumers::Consumer;
 pub use error::{Damage, Error};
+pub use harvested::{HarvestCheckpoint, Harvested};
 pub use heal::Healing;
 pub use holders::{Cursor, Progress, Pulled};
 pub use notice::{Author, Notice, REASON_BYTES_MAX, Subject};

@@ -63,14 +63,34 @@ impl Collection {
         if known.is_some() && known != self.cursor(&pulled.source)?.as_ref() {
             return Err(Error::SetBack { name: pulled.source });
         }
-        let applied = self.apply_to(&mut tail, pulled, now);
+        let applied = self.apply_to(&mut tail, pulled, Vec::new(), now);
         if applied.is_err() {
             self.inner.suppressed().withdraw();
         }
         applied
     }
 
-    fn apply_to(&self, tail: &mut Tail, pulled: Pulled, now: Stamp) -> Result<Applied, Error> {
+    /// The same as [`apply`](Self::apply), with notes of the same commit.
+    pub(crate) fn apply_noted(
+        &self,
+        pulled: Pulled,
+        notes: Vec<Note>,
+        now: Stamp,
+    ) -> Result<Applied, Error> {
+        let applied = self.apply_to(&mut self.inner.tail(), pulled, notes, now);
+        if applied.is_err() {
+            self.inner.suppressed().withdraw();
+        }
+        applied
+    }
+
+    fn apply_to(
+        &self,
+        tail: &mut Tail,
+        pulled: Pulled,
+        mut notes: Vec<Note>,
+        now: Stamp,
+    ) -> Result<Applied, Error> {
         let before = self.cursor(&pulled.source)?;
         let mut merge = Merge::new(&self.inner, &pulled.source);
         merge.now = now;
@@ -95,9 +115,9 @@ impl Collection {
             before = merge.release_unnamed(tail, generation, now)?;
         }
         let key = note_key(CURSOR, pulled.source.as_bytes());
-        let cursor = Note { key, value: Some(pulled.cursor.encode()) };
+        notes.insert(0, Note { key, value: Some(pulled.cursor.encode()) });
         let told = std::mem::take(&mut merge.told);
-        let mut applied = merge.commit(tail, vec![cursor], now)?;
+        let mut applied = merge.commit(tail, notes, now)?;
         before += self.inner.settle(tail, &told, Doubt::None, now)?;
         applied.version = tail.version();
         applied.deleted += before;

@@ -24,6 +24,16 @@
 //! # max_size = "1 GiB"               leave larger files out; default: none are
 //! # symlinks = "skip"                or "follow" (inside the root)
 //!
+//! [[root]]
+//! url = "https://archive.example.org/oai"
+//! access = "oai"                     an OAI-PMH repository, to be harvested
+//! # prefixes = ["oai_dc"]            the most wanted format first
+//! # sets = ["physics"]               default: everything
+//! # from = "2020-01-31"              nothing that changed last before
+//! # interval = "1 day"               from one harvest to the next
+//! # delay = "0 s"                    between an answer and the next request
+//! # keep_original = false            the metadata as they came, besides
+//!
 //! [[map]]
 //! url_prefix = "https://docs.example.org/"
 //! directory = "/srv/docs"
@@ -38,6 +48,7 @@ use url::Url;
 use web::settings::{Document, Mistake, Table};
 
 use crate::filter;
+use crate::repository::Repository;
 use crate::spec::{self, Map, Root, Symlinks};
 
 /// Where a gatherer serves its feed unless told otherwise.
@@ -109,6 +120,8 @@ pub struct Config {
     pub data: PathBuf,
     /// The trees to gather; none lies inside another.
     pub roots: Vec<Root>,
+    /// The OAI-PMH repositories to harvest, each once.
+    pub repositories: Vec<Repository>,
     /// Public URLs of directories.
     pub maps: Vec<Map>,
     /// Which types carry their full text.
@@ -168,7 +181,18 @@ impl Config {
         if !root.has("root") {
             root.mistake("root", "there is nothing to gather", "[[root]] with url = \"file:///…\"");
         }
-        config.roots = tables.iter().filter_map(read_root).collect();
+        let is_oai = |table: &Table<'_>| {
+            let access = table.string("access").unwrap_or_else(|| "file".to_owned());
+            if !["file", "oai"].iter().any(|it| access.eq_ignore_ascii_case(it)) {
+                table.mistake("access", format!("{access:?} is none"), "\"file\" or \"oai\"");
+            }
+            access.eq_ignore_ascii_case("oai")
+        };
+        let (repositories, trees): (Vec<_>, Vec<_>) = tables.into_iter().partition(is_oai);
+        config.roots = trees.iter().filter_map(read_root).collect();
+        let read = |table| Repository::read(table, INTERVAL_MAX);
+        config.repositories = repositories.iter().filter_map(read).collect();
+        web::settings::refuse_repeats(&repositories, "url");
         config.maps = root.tables("map").iter().filter_map(read_map).collect();
         if config.listen.port() != 0 && config.listen == config.admin_listen {
             root.mistake("admin_listen", "both listeners have one address", "another port");
@@ -213,6 +237,7 @@ impl Config {
             base_url: None,
             data: data.into(),
             roots: Vec::new(),
+            repositories: Vec::new(),
             maps: Vec::new(),
             full_text: FullText::None,
             ttl: TTL,
@@ -351,6 +376,37 @@ mod tests {
             &["6: x", "7: not absolute"],
         );
         check(&format!("ttl = \"0 s\"\nworkers = 0\n{SMALL}"), &["1: ttl", "2: workers"]);
+    }
+
+    #[test]
+    fn a_root_may_be_a_repository() {
+        let config = Config::parse(
+            "name = \"a\"\ndata = \"/d\"\n[[root]]\nurl = \"https://h.example/oai\"\naccess = \"OAI\"\n\
+             [[root]]\nurl = \"http://i.example/oai\"\naccess = \"oai\"\nprefixes = [\"marc21\", \"oai_dc\"]\n\
+             sets = [\"a:b\"]\nfrom = \"2020-01-31\"\ninterval = \"2 h\"\ndelay = \"1 s\"\n\
+             keep_original = true\n",
+        )
+        .unwrap();
+        let url = |text: &str| Url::parse(text).unwrap();
+        let full = Repository {
+            prefixes: vec!["marc21".into(), "oai_dc".into()],
+            sets: vec!["a:b".into()],
+            from: oai::Datestamp::parse("2020-01-31"),
+            interval: Duration::from_secs(7_200),
+            delay: Duration::from_secs(1),
+            keep_original: true,
+            ..Repository::new(url("http://i.example/oai"))
+        };
+        assert_eq!(config.repositories, [Repository::new(url("https://h.example/oai")), full]);
+        assert_eq!(config.roots, []);
+        let text = |more: &str| format!("{SMALL}[[root]]\naccess = \"oai\"\n{more}");
+        let one = "url = \"http://h/oai\"\n";
+        check(&text("url = \"http://h/oai?verb=Identify\"\n"), &["7: no base URL"]);
+        check(&text("url = \"file:///x\"\n"), &["7: no base URL"]);
+        check(&text("sets = [\"a b\"]\nfrom = \"x\"\n"), &["5: url", "7: \"a b\"", "8: no date"]);
+        check(&text(&format!("{one}hidden = true\n")), &["8: hidden"]);
+        check(&format!("{}[[root]]\naccess = \"oai\"\n{one}", text(one)), &["10: already"]);
+        check(&SMALL.replace("[[root]]", "[[root]]\naccess = \"ftp\""), &["4: \"ftp\""]);
     }
 
     #[test]

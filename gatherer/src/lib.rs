@@ -20,6 +20,7 @@ mod pipeline;
 mod prepare;
 pub mod problems;
 pub mod progress;
+pub mod repository;
 mod room;
 mod rounds;
 mod serve;

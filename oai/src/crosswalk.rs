@@ -12,11 +12,16 @@
 //!
 //! Whatever comes, a record comes out: what is broken in it is a [`Problem`].
 
+mod datacite;
 mod date;
 mod dc;
 mod draft;
 mod generic;
 mod language;
+mod marc;
+mod mets;
+mod mods;
+mod rfc1807;
 mod soif_xml;
 mod tree;
 mod xml;
@@ -31,7 +36,7 @@ use crate::identifier::Identifier;
 use crate::response::{self, Header, Xml};
 use draft::Draft;
 pub use soif_xml::SCHEMA_XSD;
-use tree::{Space, Tree};
+use tree::{Element, Space, Tree};
 
 /// The attribute with the address of the web that a reader is sent to.
 pub const LANDING_PAGE: &str = "Landing-Page";
@@ -240,13 +245,16 @@ fn flaw(tree: &Tree<'_>) -> Option<Problem> {
 /// Lets the crosswalk of the format take down what it finds.
 fn read<'t>(tree: &'t Tree<'_>, prefix: &str, draft: &mut Draft<'t>) {
     let Some(root) = tree.root() else { return };
-    match root.space() {
-        Space::DublinCore => return dc::read(root, draft),
-        Space::None | Space::Other if dc::holds(root) => return dc::read(root, draft),
-        _ => {}
+    if known(root, draft) {
+        return;
     }
     match prefix {
-        "oai_dc" | "qdc" | "oai_qdc" | "dcterms" | "oai_dcq" => dc::read(root, draft),
+        "oai_dc" | "dc" | "qdc" | "oai_qdc" | "oai_dcq" | "dcterms" => dc::read(root, draft),
+        "marc21" | "marcxml" | "oai_marc21" => marc::read(root, draft),
+        "mods" => mods::read(root, draft),
+        "oai_datacite" | "datacite" => datacite::read(root, draft),
+        "mets" => mets::read(root, draft, known),
+        "rfc1807" | "oai_rfc1807" => rfc1807::read(root, draft),
         _ => {
             let message = format!(
                 "its format {:?} is not known: it was taken by the names of its elements",
@@ -256,6 +264,21 @@ fn read<'t>(tree: &'t Tree<'_>, prefix: &str, draft: &mut Draft<'t>) {
             generic::read(root, draft);
         }
     }
+}
+
+/// Lets the crosswalk that the namespace belongs to take down what it finds; whether there is one.
+fn known<'t>(root: Element<'t, '_>, draft: &mut Draft<'t>) -> bool {
+    match root.space() {
+        Space::DublinCore => dc::read(root, draft),
+        Space::Marc => marc::read(root, draft),
+        Space::Mods => mods::read(root, draft),
+        Space::DataCite | Space::OaiDataCite => datacite::read(root, draft),
+        Space::Mets => mets::read(root, draft, known),
+        Space::Rfc1807 => rfc1807::read(root, draft),
+        Space::None | Space::Other if dc::holds(root) => dc::read(root, draft),
+        Space::None | Space::Other | Space::Soif => return false,
+    }
+    true
 }
 
 /// Adds what a record has from its header and its source.

@@ -94,8 +94,15 @@ pub fn decode_base64(text: &[u8]) -> Option<Vec<u8>> {
         }
         let mut word = 0_u32;
         for digit in &quad[..4 - padding] {
-            let value = ALPHABET.iter().position(|it| it == digit)?;
-            word = word << 6 | u32::try_from(value).ok()?;
+            let value = match digit {
+                b'A'..=b'Z' => digit - b'A',
+                b'a'..=b'z' => digit - b'a' + 26,
+                b'0'..=b'9' => digit - b'0' + 52,
+                b'+' => 62,
+                b'/' => 63,
+                _ => return None,
+            };
+            word = word << 6 | u32::from(value);
         }
         word <<= 6 * padding;
         let [_, bytes @ ..] = word.to_be_bytes();

@@ -105,9 +105,7 @@ pub(super) fn read<'t>(root: Element<'t, '_>, draft: &mut Draft<'t>) {
         let name = element.name();
         let value = element.whole_text();
         match field(name) {
-            Some(Field::Title) if !draft.lacks(Field::Title) => {
-                draft.put(Field::AlternativeTitle, value);
-            }
+            Some(Field::Title) => draft.put_title(value),
             Some(field) => draft.put(field, value),
             None => match other(name) {
                 Some(name) => draft.put_other(name, value),

@@ -105,6 +105,8 @@ impl Field {
 /// What a crosswalk found.
 #[derive(Debug, Default)]
 pub(super) struct Draft<'a> {
+    /// A bit for each field that there is a value of.
+    fields: u32,
     values: Vec<(Field, Cow<'a, str>)>,
     others: Vec<(Cow<'a, str>, Cow<'a, str>)>,
     links: Vec<Cow<'a, str>>,
@@ -117,8 +119,15 @@ impl<'a> Draft<'a> {
     pub(super) fn put(&mut self, field: Field, value: impl Into<Cow<'a, str>>) {
         let value = squeezed(value.into());
         if !value.is_empty() && self.values.len() < FOUND_MAX {
+            self.fields |= 1 << field as u32;
             self.values.push((field, value));
         }
+    }
+
+    /// Takes down a title: the first is the title, the others are alternatives.
+    pub(super) fn put_title(&mut self, value: impl Into<Cow<'a, str>>) {
+        let is_first = self.lacks(Field::Title);
+        self.put(if is_first { Field::Title } else { Field::AlternativeTitle }, value);
     }
 
     /// Takes down a value of an attribute that only some formats have, unless it is empty.
@@ -148,7 +157,12 @@ impl<'a> Draft<'a> {
 
     /// Whether nothing of this field was found.
     pub(super) fn lacks(&self, field: Field) -> bool {
-        self.values.iter().all(|(it, _)| *it != field)
+        self.fields & (1 << field as u32) == 0
+    }
+
+    /// What was found of this field.
+    pub(super) fn values(&self, field: Field) -> impl Iterator<Item = &str> {
+        self.values.iter().filter(move |(it, _)| *it == field).map(|(_, value)| &**value)
     }
 
     /// Adds to `record` what was found.
@@ -203,8 +217,7 @@ impl<'a> Draft<'a> {
     /// Where a reader finds the object: its first identifier of the web, or else a link to it, or else
     /// what its DOI or handle leads to.
     fn put_landing_page(&self, record: &mut Record) {
-        let identifiers =
-            || self.values.iter().filter(|(it, _)| *it == Field::Identifier).map(|(_, it)| &**it);
+        let identifiers = || self.values(Field::Identifier);
         let page = identifiers().find(|it| is_web(it)).map(str::to_owned);
         let page = page.or_else(|| identifiers().find_map(resolved));
         let page = page.or_else(|| self.links.first().map(|it| it.clone().into_owned()));
@@ -312,6 +325,31 @@ pub(super) fn is_web(text: &str) -> bool {
         head.eq_ignore_ascii_case(scheme).then(|| text.get(scheme.len()..))?
     });
     rest.is_some_and(|it| !it.is_empty() && !text.contains(char::is_whitespace))
+}
+
+/// An identifier with its scheme, as the name of one says it: `doi`, `isbn`, `issn`, `hdl` and the like; as
+/// it is written where it says so itself, or the scheme has no such form.
+pub(super) fn identified<'a>(scheme: &str, value: &'a str) -> Cow<'a, str> {
+    let value = value.trim();
+    let prefix = match scheme.to_ascii_lowercase().as_str() {
+        "doi" => "doi:",
+        "isbn" => "urn:isbn:",
+        "issn" | "eissn" | "lissn" => "urn:issn:",
+        "hdl" | "handle" => "hdl:",
+        "arxiv" => "arXiv:",
+        "pmid" => "pmid:",
+        _ => return Cow::Borrowed(value),
+    };
+    // Some write an address, and some the scheme a second time.
+    let bare = prefix.rsplit(':').nth(1).unwrap_or_default();
+    let head = value.get(..bare.len() + 1).unwrap_or_default();
+    let is_said = head.get(..bare.len()).is_some_and(|it| it.eq_ignore_ascii_case(bare))
+        && head.ends_with([':', ' ']);
+    let number = if is_said { value.get(head.len()..).unwrap_or_default().trim() } else { value };
+    if number.is_empty() || is_web(number) || number.to_ascii_lowercase().starts_with("urn:") {
+        return Cow::Borrowed(value);
+    }
+    Cow::Owned(format!("{prefix}{number}"))
 }
 
 /// Where a DOI or a handle leads.
@@ -454,6 +492,23 @@ mod tests {
         check(&["10.5072/x", "https://a.org/"], Some("https://a.org/"));
         check(&["hdl:1842/3"], Some("https://hdl.handle.net/1842/3"));
         check(&["10.5 pages/x", "hdl:x", "http://", "javascript:alert(1)", "http://a b"], None);
+    }
+
+    #[test]
+    fn identifiers_say_their_scheme_once() {
+        for (scheme, value, expected) in [
+            ("DOI", " 10.5072/1 ", "doi:10.5072/1"),
+            ("doi", "DOI: 10.5072/1", "doi:10.5072/1"),
+            ("doi", "https://doi.org/10.5072/1", "https://doi.org/10.5072/1"),
+            ("isbn", "0201633612", "urn:isbn:0201633612"),
+            ("isbn", "ISBN 0201633612", "urn:isbn:0201633612"),
+            ("isbn", "urn:isbn:0201633612", "urn:isbn:0201633612"),
+            ("hdl", "1842/3", "hdl:1842/3"),
+            ("local", "x é", "x é"),
+            ("doi", "", ""),
+        ] {
+            assert_eq!(identified(scheme, value), expected, "{scheme} {value}");
+        }
     }
 
     #[test]

@@ -17,9 +17,7 @@ pub(super) fn read<'t>(root: Element<'t, '_>, draft: &mut Draft<'t>) {
     for element in root.descendants().filter(|it| it.children().next().is_none()) {
         let value = element.text();
         match dc::field(element.name()) {
-            Some(Field::Title) if !draft.lacks(Field::Title) => {
-                draft.put(Field::AlternativeTitle, value);
-            }
+            Some(Field::Title) => draft.put_title(value),
             Some(field) => draft.put(field, value),
             None => draft.put_other(attribute(element.name()), value),
         }

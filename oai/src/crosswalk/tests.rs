@@ -1,6 +1,8 @@
 //! Crosswalks on whole records: what comes out of one of each format, and what stays on the way there and
 //! back.
 
+mod formats;
+
 use proptest::prelude::*;
 use soif::Record;
 
@@ -267,6 +269,39 @@ fn a_gathered_file_becomes_dublin_core() {
     let words: Vec<String> = (0..500).map(|n| format!("word{n}")).collect();
     record.push("Keywords", words.join("\n"));
     assert!(!Dissemination::OaiDc.write(&record).0.contains("subject"));
+}
+
+/// Each would take minutes if every one of its parts were compared with every other.
+#[test]
+fn hostile_metadata_end() {
+    const DC: &str = "http://purl.org/dc/elements/1.1/";
+    let dc = |inner: String| format!("<dc xmlns='{DC}'>{inner}</dc>");
+    let many = |part: &str| part.repeat(10_000);
+    let mods = "<mods xmlns='http://www.loc.gov/mods/v3'><originInfo>";
+    let starts = many("<dateIssued point='start'>1</dateIssued>");
+    let ids = many("x ");
+    let sections = many("<dmdSec><mdWrap/></dmdSec>");
+    for metadata in [
+        dc(many("<title>a</title>")),
+        dc(format!("{}{}", many("<subject>a</subject>"), many("<title>a</title>"))),
+        dc((0..10_000).map(|n| format!("<subject>{n}</subject>")).collect()),
+        dc((0..10_000).map(|n| format!("<x{n}>v</x{n}>")).collect()),
+        dc(many("&amp; ")),
+        dc(many("<a>")),
+        format!(
+            "<dc xmlns='{DC}' {}/>",
+            (0..10_000).map(|n| format!("a{n}='' ")).collect::<String>()
+        ),
+        format!("<dc {}/>", (0..10_000).map(|n| format!("xmlns:a{n}='u' ")).collect::<String>()),
+        format!("{mods}{starts}</originInfo></mods>"),
+        format!(
+            "<mets xmlns='http://www.loc.gov/METS/'>{sections}<structMap><div DMDID='{ids}'/></structMap></mets>"
+        ),
+        "<".repeat(200_000),
+        many("<!-- "),
+    ] {
+        to_soif(&harvested(&metadata), "x", &source(), true);
+    }
 }
 
 fn line() -> impl Strategy<Value = String> {

@@ -1,0 +1,337 @@
+//! What a harvest of a foreign repository brings, part by part: a source without serials of its own.
+//!
+//! Records are counted as they come, in an epoch that is made for the source, so that of two versions of
+//! an object the one wins that came later. With each part the harvest's checkpoint is committed, so that
+//! after a stop of any kind the next one neither loses nor repeats a part. What comes again as it is
+//! (after a restart, within the overlap of two harvests, in a full one) is no change.
+//!
+//! A full harvest is a snapshot: what it brings is marked with its generation, and what it does not bring
+//! is released at its end, under the same [`restraint`](crate::restraint).
+//!
+//! Source: DESIGN.md, "Cursors", "Holders" and "Restraint".
+
+use soif::Record;
+use soif::digest::Md5;
+
+use crate::change::{Change, Epoch, Note, ORIGIN_VERSION, Oid, Stamp, Version};
+use crate::collection::Collection;
+use crate::error::Error;
+use crate::holders::{Cursor, Holders, Progress, Pulled, USER, note_key};
+use crate::member::{get, put};
+use crate::report::Applied;
+use crate::restraint::is_loss;
+
+/// A part of a harvest, to be applied together with the checkpoint behind it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Harvested {
+    /// The source's name.
+    pub source: String,
+    /// Updates and deletes, in the order in which they came; of one object, the last counts.
+    pub changes: Vec<Change>,
+    /// The number of the full harvest that they are of, higher than all before; 0 of a harvest of what
+    /// is new.
+    pub generation: u64,
+    /// Whether the harvest ends with this part.
+    pub last: bool,
+    /// Whether the full harvest that ends here was of everything: what it did not bring is released.
+    pub release: bool,
+    /// Where the harvest goes on behind this part, in bytes of its own.
+    pub checkpoint: Vec<u8>,
+    /// Whether an administrator lets the source lose what it wants.
+    pub confirmed: bool,
+    /// Whether the harvest begins anew here although the collection has a checkpoint.
+    pub anew: bool,
+}
+
+/// Where a harvest goes on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HarvestCheckpoint {
+    /// As the last part had it.
+    pub bytes: Vec<u8>,
+    /// Whether all that came with it and before is there still. If not, everything has to be harvested
+    /// again, the first part of that with [`Harvested::anew`].
+    pub is_intact: bool,
+}
+
+/// Returns the key of the note with a source's checkpoint.
+fn key_of(source: &str) -> Vec<u8> {
+    [b"harvest/", source.as_bytes()].concat()
+}
+
+impl Collection {
+    /// Returns where the harvest of `source` goes on; `None` if there has been none.
+    ///
+    /// # Errors
+    ///
+    /// The key index failed and could not be rebuilt.
+    pub fn harvest_checkpoint(&self, source: &str) -> Result<Option<HarvestCheckpoint>, Error> {
+        let serial = self.cursor(source)?.map(|it| it.serial);
+        let noted = self.noted(source)?;
+        Ok(noted.map(|(at, bytes)| HarvestCheckpoint { bytes, is_intact: serial == Some(at) }))
+    }
+
+    /// Applies a part of a harvest, atomically with its checkpoint. Of one source, one at a time.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Loss`]: what the part brought is kept, but the checkpoint stays where it was: harvest
+    /// again, [`confirmed`](Harvested::confirmed) if that is meant. [`Error::SetBack`]: see
+    /// [`harvest_checkpoint`](Self::harvest_checkpoint) again. Any other as for
+    /// [`apply`](Self::apply).
+    pub fn apply_harvested(&self, harvested: Harvested, now: Stamp) -> Result<Applied, Error> {
+        let (source, generation) = (harvested.source, harvested.generation);
+        let known = self.cursor(&source)?;
+        let noted = self.noted(&source)?;
+        let (before, old) = noted.clone().unwrap_or_default();
+        let is_set_back = noted.is_some() && known.as_ref().is_none_or(|it| it.serial != before);
+        if is_set_back && !harvested.anew {
+            return Err(Error::SetBack { name: source });
+        }
+        let random =
+            u64::from_be_bytes(*Md5::of(source.as_bytes()).0.first_chunk().unwrap_or(&[0; 8]));
+        let epoch = known.as_ref().map_or_else(|| Epoch::new(now, random), |it| it.epoch);
+        // Above all serials that anything of the source has been given.
+        let first = known.as_ref().map_or(0, |it| it.serial).max(before);
+        let changes: Vec<(u64, Change)> = (first + 1..)
+            .zip(harvested.changes)
+            .map(|(serial, change)| (serial, self.as_known(&source, change)))
+            .collect();
+        let serial = changes.last().map_or(first, |(serial, _)| *serial);
+        let held = self.begin_generation(&source, generation, known.as_ref())?;
+        let (id, offset, to) = ("harvest".to_owned(), 0, 0);
+        let snapshot = (generation != 0).then_some(Progress { id, offset, to, generation });
+        let part = |changes, snapshot, end_of_snapshot| {
+            let cursor = Cursor { epoch, serial, snapshot };
+            Pulled { source: source.clone(), epoch, changes, cursor, end_of_snapshot }
+        };
+        let note = |checkpoint: &[u8]| {
+            let mut value = Vec::with_capacity(checkpoint.len() + 10);
+            put(&mut value, serial);
+            value.extend_from_slice(checkpoint);
+            vec![Note { key: note_key(USER, &key_of(&source)), value: Some(value) }]
+        };
+        let is_end = generation != 0 && harvested.last;
+        let checkpoint = if is_end { &old } else { &harvested.checkpoint };
+        let mut applied = self.apply_noted(part(changes, snapshot, None), note(checkpoint), now)?;
+        if !is_end {
+            return Ok(applied);
+        }
+        // All that the harvest names is marked now.
+        if harvested.release && !harvested.confirmed && is_loss(held, held) {
+            let of = self.held_before(&source, generation)?.unwrap_or(held);
+            let lost = self.unnamed_by(&source, generation)?;
+            if is_loss(lost, of) {
+                return Err(Error::Loss { name: source, lost: lost.min(of), of });
+            }
+        }
+        let end = part(Vec::new(), None, harvested.release.then_some(generation));
+        applied += self.apply_noted(end, note(&harvested.checkpoint), now)?;
+        Ok(applied)
+    }
+
+    /// Writes down how many objects the source holds as a full harvest begins, and returns that.
+    fn begin_generation(
+        &self,
+        source: &str,
+        generation: u64,
+        known: Option<&Cursor>,
+    ) -> Result<u64, Error> {
+        let held = self.held_by(source)?;
+        let last = known.and_then(|it| it.snapshot.as_ref()).map(|it| it.generation);
+        if generation == 0 || last == Some(generation) || !is_loss(held, held) {
+            return Ok(held);
+        }
+        // In the place of one that was given up: what the source held before that one.
+        let given_up = match last {
+            Some(it) => self.held_before(source, it)?,
+            None => None,
+        };
+        self.remember_held(source, generation, given_up.map_or(held, |it| it.min(held)))?;
+        Ok(held)
+    }
+
+    /// The serial that a checkpoint was stored at, and the checkpoint.
+    fn noted(&self, source: &str) -> Result<Option<(u64, Vec<u8>)>, Error> {
+        let value = self.note(&key_of(source))?.unwrap_or_default();
+        let mut rest = &value[..];
+        Ok(get(&mut rest).map(|serial| (serial, rest.to_vec())))
+    }
+
+    /// Gives an update of an object that is stored as it is the version that it has.
+    fn as_known(&self, source: &str, change: Change) -> Change {
+        let Change::Update(mut record) = change else { return change };
+        let version = Oid::of(&record).and_then(|oid| {
+            let key = Holders::note_key(&oid);
+            let held = self.inner.read_keys(|keys| keys.note(&key)).ok()??;
+            let held = Holders::decode(&held)?;
+            if held.list.iter().all(|it| it.source != source) {
+                return None;
+            }
+            // One that cannot be read is taken anew.
+            let stored = self.get(&oid).ok()??.record;
+            is_same(&stored, &record).then_some(held.version)
+        });
+        if let Some(version) = version.filter(|it| *it != Version::default()) {
+            record.set(ORIGIN_VERSION, version.to_string());
+        }
+        Change::Update(record)
+    }
+}
+
+/// Whether two records say the same, versions aside, as they are written.
+fn is_same(a: &Record, b: &Record) -> bool {
+    let plain = |it: &Record| {
+        let mut it = it.clone();
+        it.remove(ORIGIN_VERSION);
+        let mut bytes = Vec::new();
+        soif::write_record(&mut bytes, &it);
+        bytes
+    };
+    plain(a) == plain(b)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::change::GATHERER_ID;
+    use crate::options::Options;
+
+    fn open(dir: &Path) -> Collection {
+        Collection::open(dir, Options::default(), Stamp(1)).unwrap().0
+    }
+
+    fn update(n: u64, text: &str) -> Change {
+        let mut record = Record::new("FILE", format!("oai:x:{n}"));
+        record.push("Title", text);
+        record.push(GATHERER_ID, "00000000000000aa");
+        Change::Update(record)
+    }
+
+    fn delete(n: u64) -> Change {
+        Change::Delete(Oid::new("00000000000000aa", &format!("oai:x:{n}")))
+    }
+
+    fn part(changes: Vec<Change>, checkpoint: &str) -> Harvested {
+        let (source, checkpoint) = ("s".to_owned(), checkpoint.as_bytes().to_vec());
+        Harvested { source, changes, checkpoint, ..Harvested::default() }
+    }
+
+    fn checkpoint(collection: &Collection) -> Option<(String, bool)> {
+        let found = collection.harvest_checkpoint("s").unwrap()?;
+        Some((String::from_utf8(found.bytes).unwrap(), found.is_intact))
+    }
+
+    #[test]
+    fn a_part_and_its_checkpoint_are_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let collection = open(dir.path());
+        assert_eq!(checkpoint(&collection), None);
+        let changes = vec![update(1, "a"), update(2, "b"), update(2, "c")];
+        collection.apply_harvested(part(changes, "one"), Stamp(10)).unwrap();
+        assert_eq!(
+            (collection.len(), checkpoint(&collection)),
+            (2, Some(("one".to_owned(), true)))
+        );
+        let oid = Oid::new("00000000000000aa", "oai:x:2");
+        assert_eq!(collection.get(&oid).unwrap().unwrap().record.text("Title").unwrap(), "c");
+        // What comes again as it is is no change; what is older is not told apart from what is newer.
+        let version = collection.version();
+        let again = vec![update(1, "a"), update(2, "c")];
+        let applied = collection.apply_harvested(part(again, "two"), Stamp(11)).unwrap();
+        assert_eq!((applied.updated, applied.ignored), (0, 2));
+        assert_eq!(collection.version(), version);
+        let changes = vec![update(1, "d"), delete(2)];
+        let applied = collection.apply_harvested(part(changes, "three"), Stamp(12)).unwrap();
+        assert_eq!((applied.updated, applied.deleted), (1, 1));
+        collection.close();
+        let collection = open(dir.path());
+        assert_eq!(checkpoint(&collection), Some(("three".to_owned(), true)));
+        assert_eq!(collection.len(), 1);
+    }
+
+    fn full(changes: Vec<Change>, generation: u64, release: bool) -> Harvested {
+        let last = release;
+        Harvested { generation, last, release, ..part(changes, "full") }
+    }
+
+    #[test]
+    fn what_a_full_harvest_does_not_bring_is_released_at_its_end() {
+        let dir = tempfile::tempdir().unwrap();
+        let collection = open(dir.path());
+        let all = (0..10).map(|it| update(it, "a")).collect();
+        collection.apply_harvested(part(all, "one"), Stamp(10)).unwrap();
+        let first = (0..4).map(|it| update(it, "a")).collect();
+        collection.apply_harvested(full(first, 7, false), Stamp(11)).unwrap();
+        assert_eq!(collection.len(), 10);
+        let last = (4..8).map(|it| update(it, "b")).collect();
+        let applied = collection.apply_harvested(full(last, 7, true), Stamp(12)).unwrap();
+        assert_eq!((applied.updated, applied.deleted, collection.len()), (4, 2, 8));
+        let without = Harvested { release: false, ..full(vec![update(0, "a")], 8, true) };
+        collection.apply_harvested(without, Stamp(13)).unwrap();
+        assert_eq!(collection.len(), 8, "records may be missing");
+    }
+
+    #[test]
+    fn a_full_harvest_that_brings_much_less_waits_for_a_word() {
+        let dir = tempfile::tempdir().unwrap();
+        let collection = open(dir.path());
+        let all = (0..300).map(|it| update(it, "a")).collect();
+        collection.apply_harvested(part(all, "one"), Stamp(10)).unwrap();
+        let few = || (0..10).map(|it| update(it, "b")).collect();
+        let refused = collection.apply_harvested(full(few(), 7, true), Stamp(11));
+        assert!(matches!(refused, Err(Error::Loss { lost: 290, of: 300, .. })), "{refused:?}");
+        assert_eq!(
+            (collection.len(), checkpoint(&collection)),
+            (300, Some(("one".to_owned(), true)))
+        );
+        let confirmed = Harvested { confirmed: true, ..full(few(), 8, true) };
+        collection.apply_harvested(confirmed, Stamp(12)).unwrap();
+        assert_eq!(
+            (collection.len(), checkpoint(&collection)),
+            (10, Some(("full".to_owned(), true)))
+        );
+    }
+
+    #[test]
+    fn after_a_loss_here_all_is_harvested_anew() {
+        let dir = tempfile::tempdir().unwrap();
+        let collection = open(dir.path());
+        let changes = vec![update(1, "a"), update(2, "b")];
+        collection.apply_harvested(part(changes, "one"), Stamp(10)).unwrap();
+        // As healing does it.
+        let cursor = collection.cursor("s").unwrap().unwrap();
+        let lower = Cursor { serial: 0, ..cursor };
+        let key = note_key(crate::holders::CURSOR, b"s");
+        let note = Note { key, value: Some(lower.encode()) };
+        collection.inner.commit(&mut collection.inner.tail(), &[], &[note], Stamp(11)).unwrap();
+        assert_eq!(checkpoint(&collection), Some(("one".to_owned(), false)));
+        let refused = collection.apply_harvested(part(vec![update(1, "c")], "two"), Stamp(12));
+        assert!(matches!(refused, Err(Error::SetBack { .. })), "{refused:?}");
+        let anew = Harvested { anew: true, ..full(vec![update(1, "c")], 7, true) };
+        collection.apply_harvested(anew, Stamp(13)).unwrap();
+        assert_eq!(
+            (collection.len(), checkpoint(&collection)),
+            (1, Some(("full".to_owned(), true)))
+        );
+    }
+
+    #[test]
+    fn a_source_that_is_forgotten_has_no_checkpoint_that_counts() {
+        let dir = tempfile::tempdir().unwrap();
+        let collection = open(dir.path());
+        collection.apply_harvested(part(vec![update(1, "a")], "one"), Stamp(10)).unwrap();
+        collection.remove_source("s", Stamp(11)).unwrap();
+        assert_eq!(
+            (collection.len(), checkpoint(&collection)),
+            (0, Some(("one".to_owned(), false)))
+        );
+        let anew = Harvested { anew: true, ..part(vec![update(1, "a")], "two") };
+        collection.apply_harvested(anew, Stamp(12)).unwrap();
+        assert_eq!(
+            (collection.len(), checkpoint(&collection)),
+            (1, Some(("two".to_owned(), true)))
+        );
+    }
+}

@@ -1,0 +1,471 @@
+//! The hub: who has subscribed to what, and what they are still to be told.
+//!
+//! Source: WebSub §5 (subscribing: denial, verification of intent, leases), §6 (publishing), §7 (content
+//! distribution).
+//!
+//! Machine: the shell hands in what it was asked ([`Hub::handle_request`]) and what has changed
+//! ([`Hub::handle_change`]), performs what [`Hub::poll`] returns, and reports what came of it
+//! ([`Hub::handle_verified`], [`Hub::handle_delivered`]). Times are Unix milliseconds.
+//!
+//! # Differences from the standard
+//!
+//! * A subscriber is owed the newest version and nothing in between: however many changes come while it is
+//!   away or slow, one notification waits for it. A fat one has all since the last that it acknowledged.
+//! * Who has not answered for so many times is left alone until the next change, which is then tried once;
+//!   its lease ends by itself.
+//! * Everything is bounded: subscriptions, those of one host, requests under way, and requests to one host.
+//!
+//! Sans-I/O.
+
+mod saved;
+mod subscription;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use collection::Version;
+use url::Url;
+
+use super::request::{Asked, Content, Mode, Question};
+use super::signature::Secret;
+
+pub use saved::{Saved, SavedSubscription};
+use subscription::{Intent, Subscription};
+
+/// What a hub takes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Most subscriptions. Default 1,000.
+    pub subscriptions_max: usize,
+    /// Most of them whose callbacks are on one host. Default 100.
+    pub per_host_max: usize,
+    /// Most requests whose intent is still to be verified. Default 100.
+    pub intents_max: usize,
+    /// Most requests of the hub's own under way. Default 32.
+    pub requests_max: usize,
+    /// Most of them to one host. Default 4.
+    pub requests_per_host_max: usize,
+    /// Shortest lease, seconds. Default a minute.
+    pub lease_secs_min: u64,
+    /// Lease of who asks for none, seconds. Default a day.
+    pub lease_secs_default: u64,
+    /// Longest lease, seconds. Default 30 days.
+    pub lease_secs_max: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            subscriptions_max: 1_000,
+            per_host_max: 100,
+            intents_max: 100,
+            requests_max: 32,
+            requests_per_host_max: 4,
+            lease_secs_min: 60,
+            lease_secs_default: 86_400,
+            lease_secs_max: 30 * 86_400,
+        }
+    }
+}
+
+/// Why a hub does not take a subscription. Shown to who asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// There are as many as there may be. Try again later.
+    #[error("this hub has as many subscriptions as it may have")]
+    Full,
+    /// There are as many from that host as there may be.
+    #[error("this hub has as many subscriptions of that host as it may have")]
+    HostFull,
+    /// There are as many requests to verify as there may be. Try again soon.
+    #[error("this hub has as many subscriptions to verify as it may have")]
+    Busy,
+}
+
+/// What a hub has done since it started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Requests by subscribers.
+    pub requests: u64,
+    /// Of those, refused for what they ask or for what there is already.
+    pub refused: u64,
+    /// Subscriptions and their ends that were verified.
+    pub verified: u64,
+    /// Those that were not.
+    pub unverified: u64,
+    /// Subscriptions whose lease ended.
+    pub expired: u64,
+    /// Changes of topics that somebody had subscribed to.
+    pub changes: u64,
+    /// Notifications that were put into one with a later one.
+    pub coalesced: u64,
+    /// Notifications acknowledged.
+    pub delivered: u64,
+    /// Attempts that failed.
+    pub failed: u64,
+    /// Notifications given up.
+    pub given_up: u64,
+}
+
+/// Names a request of the hub's own until it has been reported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ticket(u64);
+
+/// A request for the shell to make.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// GET `url`: 2xx with `challenge` as its body says yes. Report with [`Hub::handle_verified`].
+    Verify {
+        /// What to report with.
+        ticket: Ticket,
+        /// What to ask.
+        url: Url,
+        /// What says yes.
+        challenge: String,
+    },
+    /// GET `url`, whatever comes of it. Report with [`Hub::handle_verified`].
+    Deny {
+        /// What to report with.
+        ticket: Ticket,
+        /// What to ask.
+        url: Url,
+    },
+    /// POST a notification. Report with [`Hub::handle_delivered`].
+    Deliver(Delivery),
+}
+
+/// A notification to send.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Delivery {
+    /// What to report with.
+    pub ticket: Ticket,
+    /// Of which topic.
+    pub topic: String,
+    /// Where to.
+    pub callback: Url,
+    /// What to sign with.
+    pub secret: Option<Secret>,
+    /// What it is to have in it.
+    pub content: Content,
+    /// The version that the subscriber has acknowledged last, if one is known.
+    pub from: Option<Version>,
+    /// The version that there is, if it is known.
+    pub to: Option<Version>,
+}
+
+/// How a subscriber answered a verification.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// With the challenge.
+    Yes,
+    /// With anything else.
+    No,
+    /// Not at all: it may be asked again.
+    Silent,
+}
+
+/// How a subscriber answered a notification.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// 2xx; it has been told of that version (that of the delivery, or, of a fat one, what it reached).
+    Taken(Option<Version>),
+    /// 410: it is not there any more.
+    Gone,
+    /// Anything else, or nothing, and when it wants to be asked again.
+    Failed(Option<Duration>),
+}
+
+/// Names a subscription: topic and callback.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    topic: String,
+    callback: String,
+}
+
+/// A request under way.
+#[derive(Clone, Debug)]
+enum Flight {
+    Verify(Key),
+    Deny,
+    Deliver(Key),
+}
+
+/// Who has subscribed to what. Bounded by its [`Limits`].
+#[derive(Debug)]
+pub struct Hub {
+    limits: Limits,
+    subscriptions: BTreeMap<Key, Subscription>,
+    intents: BTreeMap<Key, Intent>,
+    denials: VecDeque<(String, Url)>,
+    flights: BTreeMap<Ticket, (String, Flight)>,
+    next_ticket: u64,
+    counters: Counters,
+    /// Whether what is saved is not what there is any more.
+    changed: bool,
+}
+
+impl Hub {
+    /// A hub without subscriptions.
+    pub fn new(limits: Limits) -> Self {
+        Self {
+            limits,
+            subscriptions: BTreeMap::new(),
+            intents: BTreeMap::new(),
+            denials: VecDeque::new(),
+            flights: BTreeMap::new(),
+            next_ticket: 0,
+            counters: Counters::default(),
+            changed: false,
+        }
+    }
+
+    /// Takes in what a subscriber asks, of a topic that the hub tells of. Whether it means it is verified
+    /// next, with `challenge`, which nobody can have guessed.
+    ///
+    /// # Errors
+    ///
+    /// [`Refused`]: 503, with what it says; nothing has changed.
+    pub fn handle_request(
+        &mut self,
+        asked: Asked,
+        challenge: String,
+        now_ms: u64,
+    ) -> Result<(), Refused> {
+        self.expire(now_ms);
+        self.counters.requests += 1;
+        let key = Key { topic: asked.topic.clone(), callback: asked.callback.to_string() };
+        let host = host_of(&asked.callback);
+        if let Err(refused) = self.has_room(&key, &host, asked.mode) {
+            self.counters.refused += 1;
+            return Err(refused);
+        }
+        let lease_secs = asked.lease_secs.unwrap_or(self.limits.lease_secs_default);
+        // The longest counts where both bounds contradict each other.
+        let lease_secs = lease_secs.max(self.limits.lease_secs_min).min(self.limits.lease_secs_max);
+        // Of several requests for one subscription the last counts.
+        self.intents.insert(key, Intent::new(asked, challenge, host, lease_secs, now_ms));
+        Ok(())
+    }
+
+    /// Counts a request that was refused before it came here.
+    pub fn handle_refusal(&mut self) {
+        self.counters.requests += 1;
+        self.counters.refused += 1;
+    }
+
+    fn has_room(&self, key: &Key, host: &str, mode: Mode) -> Result<(), Refused> {
+        let before = self.intents.get(key);
+        if before.is_none() && self.limits.intents_max <= self.intents.len() {
+            return Err(Refused::Busy);
+        }
+        // One that is counted already, or will be.
+        let counts = self.subscriptions.contains_key(key)
+            || before.is_some_and(|it| it.asked.mode == Mode::Subscribe);
+        if counts || mode == Mode::Unsubscribe {
+            return Ok(());
+        }
+        let intents = self.intents.values().filter(|it| it.asked.mode == Mode::Subscribe);
+        if self.limits.subscriptions_max <= self.subscriptions.len() + intents.clone().count() {
+            return Err(Refused::Full);
+        }
+        let of_host = self.subscriptions.values().filter(|it| it.host == host).count()
+            + intents.filter(|it| it.host == host).count();
+        if self.limits.per_host_max <= of_host { Err(Refused::HostFull) } else { Ok(()) }
+    }
+
+    /// Takes in that a topic has changed, to a version if there is one to name. Returns how many are to be
+    /// told.
+    pub fn handle_change(&mut self, topic: &str, version: Option<Version>, now_ms: u64) -> usize {
+        self.expire(now_ms);
+        let (mut count, mut coalesced) = (0, 0);
+        for subscription in self.of_topic(topic) {
+            let was_owed = subscription.is_owed();
+            if subscription.owe(version, now_ms) {
+                count += 1;
+                coalesced += u64::from(was_owed);
+            }
+        }
+        self.counters.coalesced += coalesced;
+        self.counters.changes += u64::from(0 < count);
+        count
+    }
+
+    fn of_topic(&mut self, topic: &str) -> impl Iterator<Item = &mut Subscription> {
+        let first = Key { topic: topic.to_owned(), callback: String::new() };
+        let from_it_on = self.subscriptions.range_mut(first..);
+        from_it_on.take_while(move |(key, _)| key.topic == topic).map(|(_, it)| it)
+    }
+
+    /// The topics that somebody has subscribed to, each once.
+    pub fn topics(&self) -> Vec<String> {
+        let mut topics: Vec<String> =
+            self.subscriptions.keys().map(|it| it.topic.clone()).collect();
+        topics.dedup();
+        topics
+    }
+
+    /// Ends the subscriptions to topics that are told of no more, and says so to whoever had them.
+    pub fn handle_topics(&mut self, is_told: impl Fn(&str) -> bool, reason: &str) {
+        let (denials, changed) = (&mut self.denials, &mut self.changed);
+        self.subscriptions.retain(|key, subscription| {
+            let stays = is_told(&key.topic);
+            if !stays {
+                let (topic, reason) = (key.topic.clone(), reason.to_owned());
+                let url = Question::Denied { topic, reason }.url(&subscription.callback);
+                denials.push_back((subscription.host.clone(), url));
+                *changed = true;
+            }
+            stays
+        });
+        self.intents.retain(|key, _| is_told(&key.topic));
+    }
+
+    /// Returns a request to make now, if there is one and not too many are under way.
+    pub fn poll(&mut self, now_ms: u64) -> Option<Action> {
+        self.expire(now_ms);
+        if self.limits.requests_max <= self.flights.len() {
+            return None;
+        }
+        self.poll_verify(now_ms).or_else(|| self.poll_deliver(now_ms)).or_else(|| self.poll_deny())
+    }
+
+    fn poll_verify(&mut self, now_ms: u64) -> Option<Action> {
+        let due = self.intents.iter().filter(|(_, it)| it.is_due(now_ms) && self.admits(&it.host));
+        let key = due.min_by_key(|(_, it)| it.due_ms)?.0.clone();
+        let host = self.intents.get(&key)?.host.clone();
+        let ticket = self.begin(host, Flight::Verify(key.clone()));
+        let (url, challenge) = self.intents.get_mut(&key)?.begin(ticket);
+        Some(Action::Verify { ticket, url, challenge })
+    }
+
+    fn poll_deliver(&mut self, now_ms: u64) -> Option<Action> {
+        let due = self.subscriptions.iter().filter(|(key, it)| {
+            it.is_due(now_ms) && self.admits(&it.host) && !self.is_being_told(key)
+        });
+        let key = due.min_by_key(|(_, it)| it.due_ms)?.0.clone();
+        let subscription = self.subscriptions.get_mut(&key)?;
+        let (from, to) = subscription.begin();
+        let host = subscription.host.clone();
+        let (callback, secret) = (subscription.callback.clone(), subscription.secret.clone());
+        let (topic, content) = (key.topic.clone(), subscription.content);
+        let ticket = self.begin(host, Flight::Deliver(key));
+        Some(Action::Deliver(Delivery { ticket, topic, callback, secret, content, from, to }))
+    }
+
+    fn poll_deny(&mut self) -> Option<Action> {
+        let at = self.denials.iter().position(|(host, _)| self.admits(host))?;
+        let (host, url) = self.denials.remove(at)?;
+        let ticket = self.begin(host, Flight::Deny);
+        Some(Action::Deny { ticket, url })
+    }
+
+    fn begin(&mut self, host: String, flight: Flight) -> Ticket {
+        let ticket = Ticket(self.next_ticket);
+        self.next_ticket += 1;
+        self.flights.insert(ticket, (host, flight));
+        ticket
+    }
+
+    /// Whether one more request may go to that host.
+    fn admits(&self, host: &str) -> bool {
+        let there = self.flights.values().filter(|(it, _)| it == host).count();
+        there < self.limits.requests_per_host_max
+    }
+
+    /// Whether a notification is on its way, if only to one who had subscribed before.
+    fn is_being_told(&self, key: &Key) -> bool {
+        self.flights.values().any(|(_, it)| matches!(it, Flight::Deliver(it) if it == key))
+    }
+
+    /// Returns when [`poll`](Self::poll) will have something, if nothing else happens; a time that is past
+    /// waits for a request under way to end.
+    pub fn poll_timeout(&self) -> Option<u64> {
+        let intents = self.intents.values().filter_map(Intent::due);
+        let owed = self.subscriptions.values().filter_map(Subscription::due);
+        let denials = self.denials.iter().map(|_| 0);
+        intents.chain(owed).chain(denials).min()
+    }
+
+    /// Takes in how a subscriber answered a verification or a denial. `version`: that of the topic now, if
+    /// it is known; a subscription tells of what comes after it.
+    pub fn handle_verified(
+        &mut self,
+        ticket: Ticket,
+        verdict: Verdict,
+        version: Option<Version>,
+        now_ms: u64,
+    ) {
+        let Some((_, Flight::Verify(key))) = self.flights.remove(&ticket) else { return };
+        let Some(intent) = self.intents.get_mut(&key).filter(|it| it.asking == Some(ticket)) else {
+            return;
+        };
+        if verdict == Verdict::Silent && intent.handle_silence(now_ms) {
+            return;
+        }
+        let Some(intent) = self.intents.remove(&key) else { return };
+        if verdict != Verdict::Yes {
+            self.counters.unverified += 1;
+            return;
+        }
+        (self.counters.verified, self.changed) = (self.counters.verified + 1, true);
+        match (intent.asked.mode, self.subscriptions.get_mut(&key)) {
+            (Mode::Unsubscribe, _) => drop(self.subscriptions.remove(&key)),
+            (Mode::Subscribe, Some(subscription)) => subscription.renew(intent, now_ms),
+            (Mode::Subscribe, None) => {
+                self.subscriptions.insert(key, Subscription::new(intent, version, now_ms));
+            }
+        }
+    }
+
+    /// Takes in how a subscriber answered a notification.
+    pub fn handle_delivered(&mut self, ticket: Ticket, answer: Answer, now_ms: u64) {
+        let Some((_, Flight::Deliver(key))) = self.flights.remove(&ticket) else { return };
+        let Some(subscription) = self.subscriptions.get_mut(&key) else { return };
+        match answer {
+            Answer::Taken(version) => {
+                self.counters.delivered += 1;
+                subscription.handle_taken(version, now_ms);
+            }
+            Answer::Gone => {
+                self.subscriptions.remove(&key);
+                self.changed = true;
+            }
+            Answer::Failed(retry_after) => {
+                self.counters.failed += 1;
+                let given_up = subscription.handle_failure(retry_after, now_ms);
+                self.counters.given_up += u64::from(given_up);
+            }
+        }
+    }
+
+    fn expire(&mut self, now_ms: u64) {
+        let before = self.subscriptions.len();
+        self.subscriptions.retain(|_, it| now_ms < it.lease_until_ms);
+        let ended = before - self.subscriptions.len();
+        self.counters.expired += ended as u64;
+        self.changed |= 0 < ended;
+    }
+
+    /// What it has done since it started.
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// How many subscriptions there are, and how many are to be verified.
+    pub fn len(&self) -> (usize, usize) {
+        (self.subscriptions.len(), self.intents.len())
+    }
+
+    /// Whether there is neither.
+    pub fn is_empty(&self) -> bool {
+        self.len() == (0, 0)
+    }
+}
+
+/// The host of a callback, for what is bounded by host.
+fn host_of(callback: &Url) -> String {
+    callback.host_str().unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,190 @@
+//! One subscription, or one that is still to be verified.
+//!
+//! Sans-I/O.
+
+use std::time::Duration;
+
+use collection::Version;
+use url::Url;
+
+use super::super::request::{Asked, Content, Question};
+use super::super::signature::Secret;
+use super::Ticket;
+
+/// Wait after a first attempt that failed, milliseconds; doubled with each.
+const RETRY_MS: u64 = 1_000;
+
+/// Longest wait between two attempts, milliseconds.
+const RETRY_MS_MAX: u64 = 300_000;
+
+/// Longest wait that a subscriber may ask for, milliseconds.
+const RETRY_AFTER_MS_MAX: u64 = 3_600_000;
+
+/// Attempts at a notification: about a quarter of an hour.
+pub(super) const ATTEMPTS_MAX: u32 = 10;
+
+/// Attempts at a verification.
+pub(super) const VERIFICATIONS_MAX: u32 = 3;
+
+/// How long to wait after so many failures in a row.
+fn back_off_ms(failures: u32) -> u64 {
+    let doubled = RETRY_MS.checked_shl(failures.saturating_sub(1)).unwrap_or(u64::MAX);
+    doubled.min(RETRY_MS_MAX)
+}
+
+/// A request that is to be verified.
+#[derive(Debug)]
+pub(super) struct Intent {
+    pub(super) asked: Asked,
+    pub(super) host: String,
+    /// The verification that is under way: the answer to one before is not to this request.
+    pub(super) asking: Option<Ticket>,
+    pub(super) due_ms: u64,
+    challenge: String,
+    lease_secs: u64,
+    failures: u32,
+}
+
+impl Intent {
+    pub(super) fn new(
+        asked: Asked,
+        challenge: String,
+        host: String,
+        lease_secs: u64,
+        now_ms: u64,
+    ) -> Self {
+        let (asking, due_ms, failures) = (None, now_ms, 0);
+        Self { asked, host, asking, due_ms, challenge, lease_secs, failures }
+    }
+
+    pub(super) fn due(&self) -> Option<u64> {
+        self.asking.is_none().then_some(self.due_ms)
+    }
+
+    pub(super) fn is_due(&self, now_ms: u64) -> bool {
+        self.due().is_some_and(|it| it <= now_ms)
+    }
+
+    /// The verification begins; returns what to ask, and what says yes.
+    pub(super) fn begin(&mut self, ticket: Ticket) -> (Url, String) {
+        self.asking = Some(ticket);
+        let (mode, topic) = (self.asked.mode, self.asked.topic.clone());
+        let (challenge, lease_secs) = (self.challenge.clone(), self.lease_secs);
+        let question = Question::Intent { mode, topic, challenge, lease_secs };
+        (question.url(&self.asked.callback), self.challenge.clone())
+    }
+
+    /// Nobody answered; false if that is it.
+    pub(super) fn handle_silence(&mut self, now_ms: u64) -> bool {
+        self.asking = None;
+        self.failures += 1;
+        self.due_ms = now_ms.saturating_add(back_off_ms(self.failures));
+        self.failures < VERIFICATIONS_MAX
+    }
+}
+
+/// A subscription that was verified.
+#[derive(Debug)]
+pub(super) struct Subscription {
+    pub(super) callback: Url,
+    pub(super) host: String,
+    pub(super) secret: Option<Secret>,
+    pub(super) content: Content,
+    pub(super) lease_until_ms: u64,
+    /// What it has been told last.
+    pub(super) told: Option<Version>,
+    /// When it is to be told next.
+    pub(super) due_ms: u64,
+    /// What it is to be told.
+    owed: Option<News>,
+    /// What it is being told.
+    sending: Option<News>,
+    failures: u32,
+}
+
+/// That there is something new, and which version, if it has one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct News(Option<Version>);
+
+impl Subscription {
+    pub(super) fn new(intent: Intent, version: Option<Version>, now_ms: u64) -> Self {
+        let Intent { asked, host, lease_secs, .. } = intent;
+        Self {
+            callback: asked.callback,
+            host,
+            secret: asked.secret,
+            content: asked.content,
+            lease_until_ms: now_ms.saturating_add(lease_secs.saturating_mul(1_000)),
+            told: version,
+            due_ms: now_ms,
+            owed: None,
+            sending: None,
+            failures: 0,
+        }
+    }
+
+    /// It is asked for once more: what it has been told stays, and it is there again.
+    pub(super) fn renew(&mut self, intent: Intent, now_ms: u64) {
+        let Self { told, owed, sending, .. } = *self;
+        *self = Self { owed, sending, ..Self::new(intent, told, now_ms) };
+    }
+
+    pub(super) fn is_owed(&self) -> bool {
+        self.owed.is_some()
+    }
+
+    /// There is something new; false if it has been told of it.
+    pub(super) fn owe(&mut self, version: Option<Version>, now_ms: u64) -> bool {
+        if version.is_some() && self.told == version {
+            return false;
+        }
+        // What waits for its next attempt goes on waiting.
+        if !self.is_owed() {
+            self.due_ms = now_ms;
+        }
+        self.owed = Some(News(version));
+        true
+    }
+
+    pub(super) fn due(&self) -> Option<u64> {
+        (self.is_owed() && self.sending.is_none()).then_some(self.due_ms)
+    }
+
+    pub(super) fn is_due(&self, now_ms: u64) -> bool {
+        self.due().is_some_and(|it| it <= now_ms)
+    }
+
+    /// A delivery begins; returns what it has been told, and what it is told now. What is new from here on
+    /// is owed besides.
+    pub(super) fn begin(&mut self) -> (Option<Version>, Option<Version>) {
+        self.sending = self.owed.take();
+        (self.told, self.sending.and_then(|it| it.0))
+    }
+
+    /// It has been told of `version`.
+    pub(super) fn handle_taken(&mut self, version: Option<Version>, now_ms: u64) {
+        (self.sending, self.failures, self.due_ms) = (None, 0, now_ms);
+        // Never back, by an answer to what was sent before it was subscribed anew.
+        self.told = version.max(self.told);
+        // A fat one may have had more in it than there was as it began.
+        if version.is_some() && self.owed == Some(News(version)) {
+            self.owed = None;
+        }
+    }
+
+    /// It has not; returns whether that is given up.
+    pub(super) fn handle_failure(&mut self, retry_after: Option<Duration>, now_ms: u64) -> bool {
+        let failed = self.sending.take();
+        self.failures = (self.failures + 1).min(ATTEMPTS_MAX);
+        let asked_ms =
+            retry_after.map_or(0, |it| u64::try_from(it.as_millis()).unwrap_or(u64::MAX));
+        let wait_ms = back_off_ms(self.failures).max(asked_ms.min(RETRY_AFTER_MS_MAX));
+        self.due_ms = now_ms.saturating_add(wait_ms);
+        if self.failures == ATTEMPTS_MAX {
+            // What came meanwhile is one more change, to be tried once.
+            return true;
+        }
+        self.owed = self.owed.or(failed);
+        false
+    }
+}

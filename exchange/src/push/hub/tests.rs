@@ -1,0 +1,394 @@
+use collection::Epoch;
+use proptest::prelude::*;
+
+use super::subscription::{ATTEMPTS_MAX, VERIFICATIONS_MAX};
+use super::*;
+
+const TOPIC: &str = "http://source/feed";
+
+fn version(serial: u64) -> Version {
+    Version { epoch: Epoch(7), serial }
+}
+
+fn asked(mode: Mode, callback: &str) -> Asked {
+    Asked {
+        mode,
+        topic: TOPIC.to_owned(),
+        callback: Url::parse(callback).unwrap(),
+        lease_secs: Some(3_600),
+        secret: Secret::new("s"),
+        content: Content::Thin,
+    }
+}
+
+/// Has a request verified; returns the question.
+fn verify(hub: &mut Hub, asked: Asked, verdict: Verdict, now_ms: u64) -> Url {
+    hub.handle_request(asked, "challenge".to_owned(), now_ms).unwrap();
+    let Some(Action::Verify { ticket, url, challenge }) = hub.poll(now_ms) else { panic!() };
+    assert_eq!(challenge, "challenge");
+    hub.handle_verified(ticket, verdict, Some(version(1)), now_ms);
+    url
+}
+
+fn subscribed(callback: &str, now_ms: u64) -> Hub {
+    let mut hub = Hub::new(Limits::default());
+    verify(&mut hub, asked(Mode::Subscribe, callback), Verdict::Yes, now_ms);
+    hub
+}
+
+#[track_caller]
+fn deliver(hub: &mut Hub, now_ms: u64) -> Delivery {
+    match hub.poll(now_ms) {
+        Some(Action::Deliver(delivery)) => delivery,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn taken(delivery: &Delivery) -> Answer {
+    Answer::Taken(delivery.to)
+}
+
+#[test]
+fn who_means_it_is_told_of_what_comes_after() {
+    let mut hub = subscribed("http://c/", 0);
+    assert_eq!((hub.len(), hub.topics()), ((1, 0), vec![TOPIC.to_owned()]));
+    assert_eq!(hub.handle_change(TOPIC, Some(version(1)), 1), 0, "it was there already");
+    assert_eq!(hub.handle_change("http://source/fee", Some(version(2)), 1), 0);
+    assert_eq!((hub.poll(1), hub.poll_timeout()), (None, None));
+    assert_eq!(hub.handle_change(TOPIC, Some(version(2)), 5), 1);
+    assert_eq!(hub.poll_timeout(), Some(5));
+    let delivery = deliver(&mut hub, 5);
+    assert_eq!((delivery.from, delivery.to), (Some(version(1)), Some(version(2))));
+    assert_eq!(delivery.callback.as_str(), "http://c/");
+    assert_eq!(delivery.secret, Secret::new("s"));
+    hub.handle_delivered(delivery.ticket, taken(&delivery), 6);
+    assert_eq!((hub.poll(6), hub.counters().delivered), (None, 1));
+}
+
+#[test]
+fn the_question_says_what_is_to_be_confirmed() {
+    let mut hub = Hub::new(Limits { lease_secs_max: 600, ..Limits::default() });
+    let url = verify(&mut hub, asked(Mode::Subscribe, "http://c/?a=b"), Verdict::Yes, 0);
+    assert_eq!(
+        url.as_str(),
+        "http://c/?a=b&hub.mode=subscribe&hub.topic=http%3A%2F%2Fsource%2Ffeed\
+         &hub.challenge=challenge&hub.lease_seconds=600"
+    );
+    let url = verify(&mut hub, asked(Mode::Unsubscribe, "http://c/?a=b"), Verdict::Yes, 0);
+    assert!(!url.as_str().contains("lease") && url.as_str().contains("hub.mode=unsubscribe"));
+    assert!(hub.is_empty());
+}
+
+#[test]
+fn a_change_of_mind_that_is_not_confirmed_changes_nothing() {
+    let mut hub = subscribed("http://c/", 0);
+    verify(&mut hub, asked(Mode::Unsubscribe, "http://c/"), Verdict::No, 1);
+    let other = Asked { secret: Secret::new("other"), ..asked(Mode::Subscribe, "http://c/") };
+    verify(&mut hub, other.clone(), Verdict::No, 1);
+    hub.handle_change(TOPIC, Some(version(2)), 2);
+    let delivery = deliver(&mut hub, 2);
+    assert_eq!(delivery.secret, Secret::new("s"));
+    hub.handle_delivered(delivery.ticket, Answer::Failed(None), 2);
+    // One that is confirmed takes the place of the old one, and what is owed stays owed.
+    verify(&mut hub, other, Verdict::Yes, 3);
+    let delivery = deliver(&mut hub, 3);
+    assert_eq!((delivery.secret, delivery.to), (Secret::new("other"), Some(version(2))));
+    assert_eq!(hub.counters().unverified, 2);
+}
+
+#[test]
+fn a_yes_to_one_request_is_none_to_another() {
+    let mut hub = subscribed("http://c/", 0);
+    hub.handle_request(asked(Mode::Subscribe, "http://c/"), "one".to_owned(), 0).unwrap();
+    let Some(Action::Verify { ticket, .. }) = hub.poll(0) else { panic!() };
+    hub.handle_request(asked(Mode::Unsubscribe, "http://c/"), "other".to_owned(), 0).unwrap();
+    let Some(Action::Verify { ticket: other, .. }) = hub.poll(0) else { panic!() };
+    hub.handle_verified(ticket, Verdict::Yes, None, 0);
+    assert_eq!(hub.len(), (1, 1), "not unsubscribed");
+    hub.handle_verified(other, Verdict::Yes, None, 0);
+    assert!(hub.is_empty());
+}
+
+#[test]
+fn who_does_not_answer_a_verification_is_asked_again_and_then_no_more() {
+    let mut hub = Hub::new(Limits::default());
+    hub.handle_request(asked(Mode::Subscribe, "http://c/"), "x".to_owned(), 0).unwrap();
+    let mut times = Vec::new();
+    while let Some(now_ms) = hub.poll_timeout() {
+        let Some(Action::Verify { ticket, .. }) = hub.poll(now_ms) else { panic!() };
+        assert_eq!(hub.poll(now_ms), None, "it is being asked");
+        hub.handle_verified(ticket, Verdict::Silent, None, now_ms);
+        times.push(now_ms);
+    }
+    assert_eq!(times, [0, 1_000, 3_000]);
+    assert_eq!(times.len(), VERIFICATIONS_MAX as usize);
+    assert!(hub.is_empty());
+}
+
+#[test]
+fn however_many_changes_one_notification_waits() {
+    let mut hub = subscribed("http://c/", 0);
+    for serial in 2..=100 {
+        hub.handle_change(TOPIC, Some(version(serial)), serial);
+    }
+    let first = deliver(&mut hub, 100);
+    assert_eq!(first.to, Some(version(100)));
+    assert_eq!(hub.counters().coalesced, 98);
+    for serial in 101..=200 {
+        hub.handle_change(TOPIC, Some(version(serial)), serial);
+    }
+    assert_eq!(hub.poll(200), None, "one at a time");
+    hub.handle_delivered(first.ticket, taken(&first), 200);
+    let second = deliver(&mut hub, 200);
+    assert_eq!((second.from, second.to), (Some(version(100)), Some(version(200))));
+    // A fat one that had more in it than there was as it began.
+    hub.handle_change(TOPIC, Some(version(201)), 200);
+    hub.handle_delivered(second.ticket, Answer::Taken(Some(version(201))), 201);
+    assert_eq!(hub.poll(201), None);
+}
+
+#[test]
+fn who_does_not_answer_is_tried_again_ever_later_and_once_a_change_after_that() {
+    let mut hub = subscribed("http://c/", 0);
+    hub.handle_change(TOPIC, Some(version(2)), 0);
+    let mut times = Vec::new();
+    while let Some(now_ms) = hub.poll_timeout() {
+        let delivery = deliver(&mut hub, now_ms);
+        assert_eq!(delivery.to, Some(version(2)));
+        hub.handle_delivered(delivery.ticket, Answer::Failed(None), now_ms);
+        times.push(now_ms / 1_000);
+    }
+    assert_eq!(times, [0, 1, 3, 7, 15, 31, 63, 127, 255, 511]);
+    assert_eq!((times.len(), hub.counters().given_up), (ATTEMPTS_MAX as usize, 1));
+    hub.handle_change(TOPIC, Some(version(3)), 600_000);
+    let delivery = deliver(&mut hub, 600_000);
+    hub.handle_delivered(delivery.ticket, Answer::Failed(None), 600_000);
+    assert_eq!((hub.poll_timeout(), hub.counters().given_up), (None, 2));
+    hub.handle_change(TOPIC, Some(version(4)), 700_000);
+    let delivery = deliver(&mut hub, 700_000);
+    assert_eq!((delivery.from, delivery.to), (Some(version(1)), Some(version(4))));
+    hub.handle_delivered(delivery.ticket, taken(&delivery), 700_000);
+    hub.handle_change(TOPIC, Some(version(5)), 700_000);
+    let delivery = deliver(&mut hub, 700_000);
+    hub.handle_delivered(delivery.ticket, Answer::Failed(None), 700_000);
+    assert_eq!(hub.poll_timeout(), Some(701_000), "it was there: all attempts again");
+}
+
+#[test]
+fn a_subscriber_may_ask_for_time_or_say_that_it_is_gone() {
+    let mut hub = subscribed("http://c/", 0);
+    hub.handle_change(TOPIC, None, 0);
+    let delivery = deliver(&mut hub, 0);
+    let wait = Answer::Failed(Some(Duration::from_secs(60)));
+    hub.handle_delivered(delivery.ticket, wait, 0);
+    assert_eq!(hub.poll_timeout(), Some(60_000));
+    let delivery = deliver(&mut hub, 60_000);
+    hub.handle_delivered(delivery.ticket, Answer::Failed(Some(Duration::MAX)), 60_000);
+    assert_eq!(hub.poll_timeout(), Some(3_660_000), "an hour at most");
+    let mut hub = subscribed("http://c/", 0);
+    hub.handle_change(TOPIC, None, 0);
+    let delivery = deliver(&mut hub, 0);
+    assert!(hub.take_changed());
+    hub.handle_delivered(delivery.ticket, Answer::Gone, 0);
+    assert!(hub.is_empty() && hub.take_changed() && !hub.take_changed());
+}
+
+#[test]
+fn leases_end_within_their_bounds() {
+    for (asked_secs, expected_secs) in
+        [(None, 86_400), (Some(1), 60), (Some(600), 600), (Some(u64::MAX), 30 * 86_400)]
+    {
+        let mut hub = Hub::new(Limits::default());
+        let asked = Asked { lease_secs: asked_secs, ..asked(Mode::Subscribe, "http://c/") };
+        verify(&mut hub, asked, Verdict::Yes, 5);
+        let end_ms = 5 + expected_secs * 1_000;
+        assert_eq!(hub.handle_change(TOPIC, None, end_ms - 1), 1, "{asked_secs:?}");
+        assert_eq!(hub.handle_change(TOPIC, None, end_ms), 0, "{asked_secs:?}");
+        assert_eq!((hub.counters().expired, hub.is_empty()), (1, true));
+    }
+}
+
+#[test]
+fn no_host_and_no_crowd_takes_all_the_room() {
+    let limits =
+        Limits { subscriptions_max: 4, per_host_max: 2, intents_max: 3, ..Limits::default() };
+    let mut hub = Hub::new(limits);
+    let ask = |hub: &mut Hub, callback: &str| {
+        hub.handle_request(asked(Mode::Subscribe, callback), "x".to_owned(), 0)
+    };
+    assert_eq!(ask(&mut hub, "http://a/1"), Ok(()));
+    assert_eq!(ask(&mut hub, "http://a/2"), Ok(()));
+    assert_eq!(ask(&mut hub, "http://a:81/3"), Err(Refused::HostFull));
+    assert_eq!(ask(&mut hub, "http://a/2"), Ok(()), "it is the same");
+    assert_eq!(ask(&mut hub, "http://b/1"), Ok(()));
+    assert_eq!(ask(&mut hub, "http://c/1"), Err(Refused::Busy));
+    while let Some(Action::Verify { ticket, .. }) = hub.poll(0) {
+        hub.handle_verified(ticket, Verdict::Yes, None, 0);
+    }
+    assert_eq!(ask(&mut hub, "http://c/1"), Ok(()));
+    assert_eq!(ask(&mut hub, "http://d/1"), Err(Refused::Full));
+    let end = hub.handle_request(asked(Mode::Unsubscribe, "http://e/"), "x".to_owned(), 0);
+    assert_eq!((end, hub.counters().refused), (Ok(()), 3));
+}
+
+#[test]
+fn a_slow_host_holds_up_nobody_else() {
+    let limits = Limits { requests_max: 3, requests_per_host_max: 2, ..Limits::default() };
+    let mut hub = Hub::new(limits);
+    for callback in ["http://a/1", "http://a/2", "http://a/3", "http://b/1", "http://c/1"] {
+        verify(&mut hub, asked(Mode::Subscribe, callback), Verdict::Yes, 0);
+    }
+    hub.handle_change(TOPIC, Some(version(2)), 0);
+    let first = deliver(&mut hub, 0);
+    let others = [deliver(&mut hub, 0), deliver(&mut hub, 0)];
+    let hosts = others.each_ref().map(|it| it.callback.host_str().unwrap_or_default().to_owned());
+    assert_eq!((first.callback.host_str(), hosts), (Some("a"), ["a".into(), "b".into()]));
+    assert_eq!(hub.poll(0), None, "three at once");
+    hub.handle_delivered(others[1].ticket, taken(&others[1]), 0);
+    assert_eq!(deliver(&mut hub, 0).callback.host_str(), Some("c"));
+    hub.handle_delivered(first.ticket, taken(&first), 0);
+    assert_eq!(deliver(&mut hub, 0).callback.as_str(), "http://a/3");
+}
+
+#[test]
+fn a_topic_that_goes_is_denied() {
+    let mut hub = subscribed("http://c/", 0);
+    hub.handle_topics(|it| it == TOPIC, "");
+    assert_eq!(hub.poll(0), None);
+    hub.handle_topics(|_| false, "no such feed");
+    let Some(Action::Deny { ticket, url }) = hub.poll(0) else { panic!() };
+    assert_eq!(
+        Question::read(url.query().unwrap()),
+        Some(Question::Denied { topic: TOPIC.to_owned(), reason: "no such feed".to_owned() })
+    );
+    hub.handle_verified(ticket, Verdict::Silent, None, 0);
+    assert!(hub.is_empty() && hub.poll_timeout().is_none());
+}
+
+#[test]
+fn what_is_kept_is_there_again() {
+    let mut hub = subscribed("http://c/", 0);
+    verify(&mut hub, asked(Mode::Subscribe, "http://d/"), Verdict::Yes, 1_000_000);
+    hub.handle_change(TOPIC, Some(version(2)), 0);
+    let text = serde_json::to_string(&hub.saved()).unwrap();
+    let saved: Saved = serde_json::from_str(&text).unwrap();
+    assert_eq!(saved, hub.saved());
+    let mut again = Hub::restored(Limits::default(), saved.clone(), 3_600_000);
+    assert_eq!(again.len(), (1, 0), "the lease of the first has ended");
+    assert_eq!(again.handle_change(TOPIC, Some(version(1)), 3_600_000), 0);
+    assert_eq!(again.handle_change(TOPIC, Some(version(2)), 3_600_000), 1, "it was not told");
+    let limits = Limits { subscriptions_max: 1, ..Limits::default() };
+    assert_eq!(Hub::restored(limits, saved, 0).len(), (1, 0));
+}
+
+/// What can happen to a hub.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Ask(u8, bool),
+    Change,
+    Poll,
+    Report(prop::sample::Index, u8),
+    Pass(u64),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        (0..6_u8, any::<bool>()).prop_map(|(who, on)| Step::Ask(who, on)),
+        Just(Step::Change),
+        Just(Step::Poll),
+        (any::<prop::sample::Index>(), 0..4_u8).prop_map(|(at, how)| Step::Report(at, how)),
+        (0..100_000_u64).prop_map(Step::Pass),
+    ]
+}
+
+proptest! {
+    /// Whatever happens: bounds hold, nobody is told twice at once, nobody is told of less than before, and
+    /// in the end whoever is there and answers has been told of the newest version.
+    #[test]
+    fn whoever_answers_hears_of_the_newest_version(steps in prop::collection::vec(step(), 0..120)) {
+        let limits = Limits {
+            subscriptions_max: 4, per_host_max: 2, intents_max: 3, requests_max: 3,
+            requests_per_host_max: 2, ..Limits::default()
+        };
+        let (mut hub, mut now_ms, mut newest) = (Hub::new(limits), 0, 1);
+        let mut flights: Vec<Action> = Vec::new();
+        let mut told: BTreeMap<String, u64> = BTreeMap::new();
+        for step in steps {
+            match step {
+                Step::Ask(who, on) => {
+                    let mode = if on { Mode::Subscribe } else { Mode::Unsubscribe };
+                    let callback = format!("http://h{}/{who}", who / 2);
+                    let _ = hub.handle_request(asked(mode, &callback), "x".to_owned(), now_ms);
+                }
+                Step::Change => {
+                    newest += 1;
+                    hub.handle_change(TOPIC, Some(version(newest)), now_ms);
+                }
+                Step::Poll => flights.extend(hub.poll(now_ms)),
+                Step::Report(at, how) if !flights.is_empty() => {
+                    let action = flights.swap_remove(at.index(flights.len()));
+                    report(&mut hub, action, how, newest, &mut told, now_ms)?;
+                }
+                Step::Report(..) => {}
+                Step::Pass(ms) => now_ms += ms,
+            }
+            prop_assert!(flights.len() <= 3 && hub.len().0 <= 4 && hub.len().1 <= 3);
+            let mut busy: Vec<&Url> = flights.iter().filter_map(|it| match it {
+                Action::Deliver(delivery) => Some(&delivery.callback),
+                _ => None,
+            }).collect();
+            busy.sort();
+            prop_assert!(busy.windows(2).all(|it| it[0] != it[1]), "{:?}", busy);
+        }
+        for action in flights {
+            report(&mut hub, action, 0, newest, &mut told, now_ms)?;
+        }
+        newest += 1;
+        hub.handle_change(TOPIC, Some(version(newest)), now_ms);
+        let mut rounds = 0;
+        while let Some(due_ms) = hub.poll_timeout() {
+            rounds += 1;
+            prop_assert!(rounds < 100, "it does not come to rest");
+            now_ms = now_ms.max(due_ms);
+            while let Some(action) = hub.poll(now_ms) {
+                report(&mut hub, action, 0, newest, &mut told, now_ms)?;
+            }
+        }
+        for one in hub.saved().subscriptions {
+            let found = one.told.clone();
+            let fresh = found == Some(version(newest).to_string());
+            prop_assert!(fresh, "{} of {}: {:?}", one.callback, newest, found);
+        }
+    }
+}
+
+fn report(
+    hub: &mut Hub,
+    action: Action,
+    how: u8,
+    newest: u64,
+    told: &mut BTreeMap<String, u64>,
+    now_ms: u64,
+) -> Result<(), TestCaseError> {
+    match action {
+        Action::Verify { ticket, .. } => {
+            let verdict = [Verdict::Yes, Verdict::Yes, Verdict::No, Verdict::Silent][how as usize];
+            hub.handle_verified(ticket, verdict, Some(version(newest)), now_ms);
+        }
+        Action::Deny { ticket, .. } => hub.handle_verified(ticket, Verdict::No, None, now_ms),
+        Action::Deliver(delivery) => {
+            let answer = match how {
+                0 | 1 => {
+                    let serial = delivery.to.unwrap().serial;
+                    let before = told.insert(delivery.callback.to_string(), serial);
+                    prop_assert!(before.unwrap_or(0) <= serial, "told of less");
+                    taken(&delivery)
+                }
+                2 => Answer::Gone,
+                _ => Answer::Failed(None),
+            };
+            hub.handle_delivered(delivery.ticket, answer, now_ms);
+        }
+    }
+    Ok(())
+}

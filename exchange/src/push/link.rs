@@ -1,0 +1,168 @@
+//! Discovery: which hub tells of a page, and under which URL it knows it.
+//!
+//! Source: WebSub §4 (`rel="hub"`, `rel="self"`), RFC 8288 §3 (the `Link` header).
+//!
+//! # Differences from the standard
+//!
+//! * Only headers are read, and no elements within a page: a feed and a ListRecords have none.
+//! * Where a daemon does not know under which name others reach it, its links are relative, and so mean
+//!   the name that it was asked by.
+//!
+//! Sans-I/O.
+
+use url::Url;
+
+/// Longest header that is read, in bytes, all its lines together.
+pub const HEADER_BYTES_MAX: usize = 16 * 1024;
+
+/// Most links of a header that are looked at.
+const LINKS_MAX: usize = 64;
+
+/// The header's value that names a hub and a topic, each a URL or a reference to one.
+pub fn written(hub: &str, topic: &str) -> String {
+    format!("<{}>; rel=\"hub\", <{}>; rel=\"self\"", plain(hub), plain(topic))
+}
+
+/// Leaves out what would end a reference or a header.
+fn plain(reference: &str) -> String {
+    reference.chars().filter(|it| it.is_ascii_graphic() && !matches!(it, '<' | '>')).collect()
+}
+
+/// What the links of a page say.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Found {
+    /// The first hub.
+    pub hub: Option<Url>,
+    /// What to subscribe to.
+    pub topic: Option<Url>,
+}
+
+/// Reads the lines of the `Link` header of the page at `base`.
+pub fn read<'a>(lines: impl IntoIterator<Item = &'a str>, base: &Url) -> Found {
+    let mut found = Found::default();
+    let mut bytes = 0;
+    for line in lines {
+        bytes += line.len();
+        if HEADER_BYTES_MAX < bytes {
+            break;
+        }
+        for (target, rels) in (Links { rest: line }).take(LINKS_MAX) {
+            let Some(url) = base.join(target).ok().filter(is_web) else { continue };
+            for rel in rels.split_ascii_whitespace() {
+                if rel.eq_ignore_ascii_case("hub") {
+                    found.hub.get_or_insert_with(|| url.clone());
+                } else if rel.eq_ignore_ascii_case("self") {
+                    found.topic.get_or_insert_with(|| url.clone());
+                }
+            }
+        }
+    }
+    found
+}
+
+fn is_web(url: &Url) -> bool {
+    matches!(url.scheme(), "http" | "https")
+}
+
+/// The links of a line: target and relations.
+struct Links<'a> {
+    rest: &'a str,
+}
+
+impl<'a> Iterator for Links<'a> {
+    type Item = (&'a str, &'a str);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (_before, rest) = self.rest.split_once('<')?;
+        let (target, rest) = rest.split_once('>')?;
+        let end = end_of_link(rest);
+        let (parameters, rest) = rest.split_at(end);
+        self.rest = rest;
+        Some((target.trim(), rel(parameters).unwrap_or_default()))
+    }
+}
+
+/// Where the comma is that ends a link: one that is not between quotes.
+fn end_of_link(text: &str) -> usize {
+    let mut quoted = false;
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            b'"' => quoted = !quoted,
+            b',' if !quoted => return at,
+            _ => {}
+        }
+    }
+    text.len()
+}
+
+/// The value of the first `rel`.
+fn rel(parameters: &str) -> Option<&str> {
+    parameters.split(';').find_map(|parameter| {
+        let (name, value) = parameter.split_once('=')?;
+        let value = value.trim().trim_matches('"');
+        name.trim().eq_ignore_ascii_case("rel").then_some(value)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(lines: &[&str], hub: &str, topic: &str) {
+        let base = Url::parse("http://h:8500/a/feed?since=1").unwrap();
+        let found = read(lines.iter().copied(), &base);
+        let shown = |url: Option<Url>| url.map(String::from).unwrap_or_default();
+        assert_eq!((shown(found.hub).as_str(), shown(found.topic).as_str()), (hub, topic));
+    }
+
+    #[test]
+    fn hub_and_topic_are_found() {
+        let (hub, topic) = ("https://hub.example/", "http://h/feed");
+        check(&["<https://hub.example/>; rel=\"hub\", <http://h/feed>; rel=\"self\""], hub, topic);
+        check(&["<https://hub.example/>;rel=hub", "<http://h/feed>;REL=\"x Self\""], hub, topic);
+        check(
+            &[
+                "<a,b>; title=\"one, two\"; rel=next, <https://hub.example/>; rel=hub; title=\"<x>\"",
+                "<http://h/feed>; rel=self, <http://other/>; rel=\"hub self\"",
+            ],
+            hub,
+            topic,
+        );
+        check(&["<hub>; rel=hub, <feed>; rel=self"], "http://h:8500/a/hub", "http://h:8500/a/feed");
+    }
+
+    #[test]
+    fn what_is_no_link_is_passed_over() {
+        for line in ["", "hub", "<", "<x", "<x>", "<x>; rel", "<mailto:x>; rel=hub", ">x<; rel=hub"]
+        {
+            check(&[line], "", "");
+        }
+        let long = "x".repeat(HEADER_BYTES_MAX);
+        check(&[&long, "<hub>; rel=hub"], "", "");
+    }
+
+    #[test]
+    fn no_reference_breaks_out_of_the_header() {
+        let line = written("http://h/>; rel=self\r\nX: y", "feed");
+        assert_eq!(line, "<http://h/;rel=selfX:y>; rel=\"hub\", <feed>; rel=\"self\"");
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(hub in "https?://[a-z]{1,9}/[a-z0-9,;=?&%\"]{0,20}",
+                                   topic in "https?://[a-z]{1,9}/[a-z0-9,;=?&%]{0,20}") {
+            let (hub, topic) = (Url::parse(&hub).unwrap(), Url::parse(&topic).unwrap());
+            let line = written(hub.as_str(), topic.as_str());
+            let found = read([line.as_str()], &Url::parse("http://x/").unwrap());
+            prop_assert_eq!(found, Found { hub: Some(hub), topic: Some(topic) });
+        }
+
+        #[test]
+        fn any_line_is_read(line in "[<>;,=\" a-z]{0,80}|\\PC{0,80}") {
+            let _ = read([line.as_str()], &Url::parse("http://x/").unwrap());
+        }
+    }
+}

@@ -1,0 +1,403 @@
+//! What subscribers, hubs and publishers say to each other, as forms and queries.
+//!
+//! Source: WebSub §5.1 (subscription), §5.2 (denial), §5.3 (verification of intent); PubSubHubbub 0.4 §7.1
+//! for publishing, which WebSub leaves to hub and publisher.
+//!
+//! # Differences from the standard
+//!
+//! * `harvest.content=fat` asks a hub of ours for the changes themselves; others pass over it.
+//! * `harvest.version` of a publisher of ours says which version there is, so that its hub can say so too.
+//!
+//! Sans-I/O.
+
+use collection::Version;
+use serde::{Deserialize, Serialize};
+use url::{Url, form_urlencoded};
+
+use super::signature::{SECRET_BYTES_MAX, Secret};
+
+/// Longest form that is read, in bytes.
+pub const FORM_BYTES_MAX: usize = 16 * 1024;
+
+/// Longest URL of a topic or callback, in bytes.
+pub const URL_BYTES_MAX: usize = 2_048;
+
+/// Most topics of one publishing request.
+pub const TOPICS_MAX: usize = 16;
+
+/// Longest challenge that is echoed, in bytes.
+pub const CHALLENGE_BYTES_MAX: usize = 1_024;
+
+/// What a notification has in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Content {
+    /// That there is a new version.
+    #[default]
+    Thin,
+    /// What has changed.
+    Fat,
+}
+
+/// Whether somebody wants to be told, or no more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// To be told.
+    Subscribe,
+    /// No more.
+    Unsubscribe,
+}
+
+impl Mode {
+    /// Its name on the wire.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Subscribe => "subscribe",
+            Self::Unsubscribe => "unsubscribe",
+        }
+    }
+}
+
+/// What a subscriber asks of a hub.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// Whether it wants to be told.
+    pub mode: Mode,
+    /// Of what: a URL, as it was discovered.
+    pub topic: String,
+    /// Where.
+    pub callback: Url,
+    /// For how long, in seconds.
+    pub lease_secs: Option<u64>,
+    /// What to sign with.
+    pub secret: Option<Secret>,
+    /// What it wants to get.
+    pub content: Content,
+}
+
+/// What a hub is asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HubRequest {
+    /// By a subscriber.
+    Subscription(Asked),
+    /// By a publisher: these topics have changed.
+    Publish {
+        /// Their URLs.
+        topics: Vec<String>,
+        /// To what, if it says so.
+        version: Option<Version>,
+    },
+}
+
+/// Why a request is refused. Shown to who asked.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Wrong {
+    /// Something that a request needs is not there.
+    #[error("{0} is missing")]
+    Missing(&'static str),
+    /// Something is there twice.
+    #[error("{0} stands there more than once")]
+    Twice(&'static str),
+    /// A mode that there is not.
+    #[error("hub.mode is none of subscribe, unsubscribe, publish")]
+    Mode,
+    /// A URL that is none, or too long.
+    #[error(
+        "{0} is no http or https URL of at most {URL_BYTES_MAX} bytes without name and password"
+    )]
+    Url(&'static str),
+    /// A number that is none.
+    #[error("hub.lease_seconds is no number of seconds from 1")]
+    Lease,
+    /// A secret that is none.
+    #[error("hub.secret is not of 1 to {SECRET_BYTES_MAX} bytes")]
+    Secret,
+    /// A form that is longer than any need be.
+    #[error(
+        "the form is longer than {FORM_BYTES_MAX} bytes, or names more than {TOPICS_MAX} topics"
+    )]
+    TooLong,
+}
+
+/// Reads what a hub is asked.
+///
+/// # Errors
+///
+/// [`Wrong`]: 400, with what it says.
+pub fn read(form: &[u8]) -> Result<HubRequest, Wrong> {
+    if FORM_BYTES_MAX < form.len() {
+        return Err(Wrong::TooLong);
+    }
+    let pairs: Vec<(String, String)> = form_urlencoded::parse(form).into_owned().collect();
+    let one = |name: &'static str| {
+        let mut found = pairs.iter().filter(|(it, _)| it == name).map(|(_, value)| value.as_str());
+        let first = found.next();
+        if found.next().is_some() { Err(Wrong::Twice(name)) } else { Ok(first) }
+    };
+    let mode = match one("hub.mode")?.ok_or(Wrong::Missing("hub.mode"))? {
+        "subscribe" => Mode::Subscribe,
+        "unsubscribe" => Mode::Unsubscribe,
+        "publish" => {
+            let named = pairs.iter().filter(|(name, _)| name == "hub.url" || name == "hub.topic");
+            let topics: Vec<String> = named.map(|(_, topic)| topic.clone()).collect();
+            if topics.is_empty() {
+                return Err(Wrong::Missing("hub.url"));
+            }
+            if TOPICS_MAX < topics.len() {
+                return Err(Wrong::TooLong);
+            }
+            for topic in &topics {
+                web_url("hub.url", topic)?;
+            }
+            let version = one("harvest.version")?.and_then(|it| it.parse().ok());
+            return Ok(HubRequest::Publish { topics, version });
+        }
+        _ => return Err(Wrong::Mode),
+    };
+    let topic = one("hub.topic")?.ok_or(Wrong::Missing("hub.topic"))?;
+    web_url("hub.topic", topic)?;
+    let callback = one("hub.callback")?.ok_or(Wrong::Missing("hub.callback"))?;
+    let callback = web_url("hub.callback", callback)?;
+    let lease_secs = match one("hub.lease_seconds")?.filter(|it| !it.is_empty()) {
+        Some(text) => Some(text.parse().ok().filter(|it| 0 < *it).ok_or(Wrong::Lease)?),
+        None => None,
+    };
+    let secret = match one("hub.secret")?.filter(|it| !it.is_empty()) {
+        Some(text) => Some(Secret::new(text).ok_or(Wrong::Secret)?),
+        None => None,
+    };
+    let fat = one("harvest.content")? == Some("fat");
+    let content = if fat { Content::Fat } else { Content::Thin };
+    let topic = topic.to_owned();
+    Ok(HubRequest::Subscription(Asked { mode, topic, callback, lease_secs, secret, content }))
+}
+
+/// Reads a URL that others may be sent to.
+fn web_url(name: &'static str, text: &str) -> Result<Url, Wrong> {
+    let url = Url::parse(text).ok().filter(|url| {
+        text.len() <= URL_BYTES_MAX
+            && url.as_str().len() <= URL_BYTES_MAX
+            && matches!(url.scheme(), "http" | "https")
+            && url.username().is_empty()
+            && url.password().is_none()
+            && url.fragment().is_none()
+    });
+    url.ok_or(Wrong::Url(name))
+}
+
+impl Asked {
+    /// The form that asks so.
+    pub fn form(&self) -> String {
+        let mut form = form_urlencoded::Serializer::new(String::new());
+        form.append_pair("hub.mode", self.mode.name());
+        form.append_pair("hub.topic", &self.topic);
+        form.append_pair("hub.callback", self.callback.as_str());
+        if let Some(secs) = self.lease_secs {
+            form.append_pair("hub.lease_seconds", &secs.to_string());
+        }
+        if let Some(secret) = &self.secret {
+            form.append_pair("hub.secret", secret.text());
+        }
+        if self.content == Content::Fat {
+            form.append_pair("harvest.content", "fat");
+        }
+        form.finish()
+    }
+}
+
+/// The form by which a publisher says that its topics are at a version.
+pub fn publish_form(topics: &[String], version: Version) -> String {
+    let mut form = form_urlencoded::Serializer::new(String::new());
+    form.append_pair("hub.mode", "publish");
+    for topic in topics {
+        form.append_pair("hub.url", topic);
+    }
+    form.append_pair("harvest.version", &version.to_string());
+    form.finish()
+}
+
+/// What a callback is asked by GET.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Question {
+    /// Whether the subscriber wants this.
+    Intent {
+        /// Whether it wants to be told, or no more.
+        mode: Mode,
+        /// Of what.
+        topic: String,
+        /// What to answer with, to say yes.
+        challenge: String,
+        /// For how long, in seconds; 0 where that is not said.
+        lease_secs: u64,
+    },
+    /// The hub says no, or no longer.
+    Denied {
+        /// To what.
+        topic: String,
+        /// Why; may be empty.
+        reason: String,
+    },
+}
+
+impl Question {
+    /// Reads the query of a callback; what stands in it besides is the callback's own.
+    pub fn read(query: &str) -> Option<Self> {
+        let value = |name: &str| {
+            let mut pairs = form_urlencoded::parse(query.as_bytes());
+            pairs.find(|(it, _)| it == name).map(|(_, value)| value.into_owned())
+        };
+        let topic = value("hub.topic")?;
+        let mode = match value("hub.mode")?.as_str() {
+            "subscribe" => Mode::Subscribe,
+            "unsubscribe" => Mode::Unsubscribe,
+            "denied" => {
+                let reason = value("hub.reason").unwrap_or_default();
+                return Some(Self::Denied { topic, reason });
+            }
+            _ => return None,
+        };
+        let challenge = value("hub.challenge")?;
+        let sound = (1..=CHALLENGE_BYTES_MAX).contains(&challenge.len());
+        let lease_secs = value("hub.lease_seconds").and_then(|it| it.parse().ok());
+        let lease_secs = lease_secs.unwrap_or_default();
+        sound.then_some(Self::Intent { mode, topic, challenge, lease_secs })
+    }
+
+    /// The URL that asks `callback` so; a query that it has stays.
+    pub fn url(&self, callback: &Url) -> Url {
+        let mut url = callback.clone();
+        {
+            let mut query = url.query_pairs_mut();
+            match self {
+                Self::Intent { mode, topic, challenge, lease_secs } => {
+                    query.append_pair("hub.mode", mode.name());
+                    query.append_pair("hub.topic", topic);
+                    query.append_pair("hub.challenge", challenge);
+                    if *mode == Mode::Subscribe {
+                        query.append_pair("hub.lease_seconds", &lease_secs.to_string());
+                    }
+                }
+                Self::Denied { topic, reason } => {
+                    query.append_pair("hub.mode", "denied");
+                    query.append_pair("hub.topic", topic);
+                    query.append_pair("hub.reason", reason);
+                }
+            }
+        }
+        url
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[track_caller]
+    fn refuses(form: &str, expected: Wrong) {
+        assert_eq!(read(form.as_bytes()), Err(expected), "{form}");
+    }
+
+    const SMALL: &str =
+        "hub.mode=subscribe&hub.topic=http%3A%2F%2Ft%2F&hub.callback=http%3A%2F%2Fc%2F";
+
+    #[test]
+    fn a_subscription_needs_no_more_than_topic_and_callback() {
+        let callback = Url::parse("http://c/").unwrap();
+        let (mode, topic) = (Mode::Subscribe, "http://t/".to_owned());
+        let (lease_secs, secret, content) = (None, None, Content::Thin);
+        let asked = Asked { mode, topic, callback, lease_secs, secret, content };
+        let read_as = |form: &str| read(form.as_bytes());
+        assert_eq!(read_as(SMALL), Ok(HubRequest::Subscription(asked.clone())));
+        let more = format!("{SMALL}&hub.secret=&hub.lease_seconds=&other=1&other=2");
+        assert_eq!(read_as(&more), Ok(HubRequest::Subscription(asked)));
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        refuses("", Wrong::Missing("hub.mode"));
+        refuses("hub.mode=x", Wrong::Mode);
+        refuses("hub.mode=publish", Wrong::Missing("hub.url"));
+        refuses("hub.mode=publish&hub.url=x", Wrong::Url("hub.url"));
+        refuses("hub.mode=subscribe", Wrong::Missing("hub.topic"));
+        refuses("hub.mode=subscribe&hub.topic=http://t/", Wrong::Missing("hub.callback"));
+        for callback in ["ftp://c/", "c", "http://a:b@c/", "http://c/%23x#y"] {
+            let callback: String = form_urlencoded::byte_serialize(callback.as_bytes()).collect();
+            let form = format!("hub.mode=subscribe&hub.topic=http://t/&hub.callback={callback}");
+            refuses(&form, Wrong::Url("hub.callback"));
+        }
+        let long = format!("hub.mode=subscribe&hub.topic=http://t/{}", "x".repeat(URL_BYTES_MAX));
+        refuses(&long, Wrong::Url("hub.topic"));
+        refuses(&format!("{SMALL}&hub.mode=subscribe"), Wrong::Twice("hub.mode"));
+        refuses(&format!("{SMALL}&hub.lease_seconds=-1"), Wrong::Lease);
+        refuses(&format!("{SMALL}&hub.lease_seconds=0"), Wrong::Lease);
+        refuses(&format!("{SMALL}&hub.secret={}", "s".repeat(200)), Wrong::Secret);
+        refuses(&format!("{SMALL}&x={}", "x".repeat(FORM_BYTES_MAX)), Wrong::TooLong);
+        let topics = "&hub.url=http://t/".repeat(TOPICS_MAX + 1);
+        refuses(&format!("hub.mode=publish{topics}"), Wrong::TooLong);
+    }
+
+    #[test]
+    fn a_publisher_names_topics_and_perhaps_a_version() {
+        let (topics, version) = (vec!["http://a/feed".to_owned()], "00000000000000ff-7");
+        let form = publish_form(&topics, version.parse().unwrap());
+        let version = version.parse().ok();
+        assert_eq!(read(form.as_bytes()), Ok(HubRequest::Publish { topics, version }));
+        let others = "hub.mode=publish&hub.topic=http://a/&hub.url=http://b/";
+        let topics = vec!["http://a/".to_owned(), "http://b/".to_owned()];
+        let expected = HubRequest::Publish { topics, version: None };
+        assert_eq!(read(others.as_bytes()), Ok(expected));
+    }
+
+    #[test]
+    fn a_callback_keeps_its_own_query() {
+        let callback = Url::parse("http://c/x?a=b").unwrap();
+        let denied = Question::Denied { topic: "http://t/".to_owned(), reason: "no".to_owned() };
+        let url = denied.url(&callback);
+        assert!(url.as_str().starts_with("http://c/x?a=b&hub.mode=denied&"), "{url}");
+        assert_eq!(Question::read(url.query().unwrap()), Some(denied));
+        for query in ["", "hub.mode=subscribe&hub.topic=t", "hub.topic=t&hub.challenge=c"] {
+            assert_eq!(Question::read(query), None, "{query}");
+        }
+        let long = "c".repeat(CHALLENGE_BYTES_MAX + 1);
+        let query = format!("hub.mode=subscribe&hub.topic=t&hub.challenge={long}");
+        assert_eq!(Question::read(&query), None);
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_asked_is_understood(
+            mode in prop::sample::select(&[Mode::Subscribe, Mode::Unsubscribe]),
+            topic in "https?://[a-z]{1,9}/[ -~]{0,30}",
+            callback in "https?://[a-z]{1,9}/[a-z0-9?&=%]{0,30}",
+            lease_secs in prop::option::of(1..u64::MAX),
+            secret in prop::option::of("\\PC{1,40}"),
+            fat in any::<bool>(),
+        ) {
+            prop_assume!(!topic.contains('#'));
+            let callback = Url::parse(&callback).unwrap();
+            let secret = secret.and_then(Secret::new);
+            let content = if fat { Content::Fat } else { Content::Thin };
+            let asked = Asked { mode, topic, callback, lease_secs, secret, content };
+            prop_assert_eq!(read(asked.form().as_bytes()), Ok(HubRequest::Subscription(asked)));
+        }
+
+        #[test]
+        fn a_question_is_understood(topic in "\\PC{1,30}", challenge in "[!-~]{1,40}",
+                                    lease_secs in any::<u64>(), query in "[a-z=&]{0,20}") {
+            let mode = Mode::Subscribe;
+            let question = Question::Intent { mode, topic, challenge, lease_secs };
+            let mut callback = Url::parse("http://c/").unwrap();
+            callback.set_query(Some(&query));
+            let asked = Question::read(question.url(&callback).query().unwrap());
+            prop_assert_eq!(asked, Some(question));
+        }
+
+        #[test]
+        fn any_form_is_a_request_or_not(form in prop::collection::vec(any::<u8>(), 0..200)) {
+            let _ = read(&form);
+            let _ = Question::read(&String::from_utf8_lossy(&form));
+        }
+    }
+}

@@ -1,0 +1,206 @@
+use proptest::prelude::*;
+
+use super::super::signature::{Method, sign};
+use super::*;
+
+const PATH: &str = "/push/0123";
+const TOPIC: &str = "http://source/feed";
+
+fn secret() -> Secret {
+    Secret::new("secret").unwrap()
+}
+
+fn wanted(source: &str, path: &str) -> Wanted {
+    let callback = Url::parse("http://broker").unwrap().join(path).unwrap();
+    Wanted { source: source.to_owned(), callback, secret: secret(), content: Content::Fat }
+}
+
+fn found() -> Found {
+    let url = |text: &str| Url::parse(text).ok();
+    Found { hub: url("http://hub/"), topic: url(TOPIC) }
+}
+
+fn intent(mode: Mode, topic: &str, lease_secs: u64) -> String {
+    let (topic, challenge) = (topic.to_owned(), "c".to_owned());
+    let question = Question::Intent { mode, topic, challenge, lease_secs };
+    question.url(&Url::parse("http://x/").unwrap()).query().unwrap().to_owned()
+}
+
+fn discover(source: &str) -> Option<Action> {
+    Some(Action::Discover { source: source.to_owned() })
+}
+
+/// A subscriber that has asked the hub.
+fn asked(now_ms: u64) -> Subscriber {
+    let mut subscriber = Subscriber::new(900);
+    subscriber.handle_sources([wanted("a", PATH)], now_ms);
+    assert_eq!(subscriber.poll(now_ms), discover("a"));
+    assert_eq!((subscriber.poll(now_ms), subscriber.poll_timeout()), (None, None));
+    let action = subscriber.handle_discovered("a", Ok(found()), now_ms);
+    let Some(Action::Subscribe { source, hub, form }) = action else { panic!() };
+    assert_eq!((source.as_str(), hub.as_str()), ("a", "http://hub/"));
+    assert_eq!(
+        form,
+        "hub.mode=subscribe&hub.topic=http%3A%2F%2Fsource%2Ffeed\
+         &hub.callback=http%3A%2F%2Fbroker%2Fpush%2F0123&hub.lease_seconds=900&hub.secret=secret\
+         &harvest.content=fat"
+    );
+    subscriber.handle_asked("a", None, now_ms);
+    subscriber
+}
+
+fn yes(is_new: bool) -> Reply {
+    Reply::Yes { challenge: "c".to_owned(), source: "a".to_owned(), is_new }
+}
+
+fn state(subscriber: &Subscriber, now_ms: u64) -> State {
+    subscriber.view("a", now_ms).unwrap().0
+}
+
+#[test]
+fn only_what_was_asked_for_is_confirmed() {
+    let mut subscriber = asked(0);
+    for query in [
+        intent(Mode::Unsubscribe, TOPIC, 900),
+        intent(Mode::Subscribe, "http://source/other", 900),
+        "hub.mode=subscribe".to_owned(),
+        String::new(),
+    ] {
+        assert_eq!(subscriber.handle_question(PATH, &query, 1), Reply::No, "{query}");
+    }
+    let sound = intent(Mode::Subscribe, TOPIC, 900);
+    assert_eq!(subscriber.handle_question("/push/4567", &sound, 1), Reply::No);
+    assert_eq!(state(&subscriber, 1), State::Asking);
+    assert_eq!(subscriber.handle_question(PATH, &sound, 1), yes(true));
+    assert_eq!(state(&subscriber, 1), State::Active { until_ms: 900_001 });
+    assert_eq!(subscriber.handle_question(PATH, &sound, 2), Reply::No, "it was asked for once");
+}
+
+#[test]
+fn a_lease_is_renewed_before_its_end() {
+    let mut subscriber = asked(0);
+    subscriber.handle_question(PATH, &intent(Mode::Subscribe, TOPIC, 900), 0);
+    assert_eq!((subscriber.poll(599_999), subscriber.poll_timeout()), (None, Some(600_000)));
+    assert_eq!(subscriber.poll(600_000), discover("a"));
+    subscriber.handle_discovered("a", Ok(found()), 600_000);
+    let sound = intent(Mode::Subscribe, TOPIC, 60);
+    assert_eq!(subscriber.handle_question(PATH, &sound, 600_000), yes(false), "nothing is missed");
+    assert_eq!(state(&subscriber, 600_000), State::Active { until_ms: 660_000 });
+    // This time the source is away until after the end.
+    assert_eq!(subscriber.poll(640_000), discover("a"));
+    subscriber.handle_discovered("a", Err("unreachable".to_owned()), 640_000);
+    assert_eq!(state(&subscriber, 659_999), State::Active { until_ms: 660_000 });
+    assert_eq!(state(&subscriber, 660_000), State::Failed("unreachable".to_owned()));
+    assert_eq!(subscriber.poll_timeout(), Some(645_000));
+    assert_eq!(subscriber.poll(670_000), discover("a"));
+    subscriber.handle_discovered("a", Ok(found()), 670_000);
+    assert_eq!(
+        subscriber.handle_question(PATH, &sound, 670_000),
+        yes(true),
+        "what came meanwhile?"
+    );
+}
+
+#[test]
+fn what_fails_is_tried_again_ever_later() {
+    let mut subscriber = Subscriber::new(900);
+    subscriber.handle_sources([wanted("a", PATH)], 0);
+    let mut waits = Vec::new();
+    let mut now_ms = 0;
+    for _ in 0..12 {
+        assert_eq!(subscriber.poll(now_ms), discover("a"));
+        subscriber.handle_discovered("a", Err("unreachable".to_owned()), now_ms);
+        let due_ms = subscriber.poll_timeout().unwrap();
+        waits.push((due_ms - now_ms) / 1_000);
+        now_ms = due_ms;
+    }
+    assert_eq!(waits, [5, 10, 20, 40, 80, 160, 320, 640, 1_280, 2_560, 3_600, 3_600]);
+}
+
+#[test]
+fn a_hub_that_says_no_or_nothing_is_asked_again_later() {
+    let mut subscriber = asked(0);
+    subscriber.handle_asked("a", Some("it answers 503".to_owned()), 0);
+    assert_eq!(state(&subscriber, 0), State::Failed("it answers 503".to_owned()));
+    assert_eq!(subscriber.poll_timeout(), Some(5_000));
+    let mut subscriber = asked(0);
+    assert_eq!((subscriber.poll(119_999), subscriber.poll(120_000)), (None, None));
+    assert_eq!(state(&subscriber, 120_000), State::Failed("the hub has not asked back".to_owned()));
+    assert_eq!(subscriber.poll(125_000), discover("a"));
+    let nothing = Found { hub: None, ..found() };
+    assert_eq!(subscriber.handle_discovered("a", Ok(nothing), 125_000), None);
+    assert_eq!(subscriber.poll_timeout(), Some(125_000 + 3_600_000));
+}
+
+#[test]
+fn a_hub_may_end_it() {
+    let mut subscriber = asked(0);
+    subscriber.handle_question(PATH, &intent(Mode::Subscribe, TOPIC, 900), 0);
+    let (topic, reason) = (TOPIC.to_owned(), "moved\nout".to_owned());
+    let denied = Question::Denied { topic, reason }.url(&Url::parse("http://x/").unwrap());
+    let query = denied.query().unwrap();
+    assert_eq!(subscriber.handle_question("/push/4567", query, 1), Reply::No);
+    assert_eq!(subscriber.handle_question(PATH, query, 1), Reply::Noted);
+    assert_eq!(state(&subscriber, 1), State::Failed("the hub says no: movedout".to_owned()));
+    assert_eq!(subscriber.poll_timeout(), Some(3_600_001));
+}
+
+#[test]
+fn only_what_is_signed_is_believed() {
+    let mut subscriber = asked(0);
+    let sound = sign(&secret(), Method::Sha256, b"body");
+    let other = sign(&Secret::new("other").unwrap(), Method::Sha256, b"body");
+    let mut told =
+        |path: &str, signature: Option<&str>| subscriber.handle_notice(path, signature, b"body");
+    assert_eq!(told(PATH, Some(&sound)), Verdict::Believed("a".to_owned()));
+    assert_eq!(told(PATH, Some(&other)), Verdict::Refused(Refused::Forged));
+    assert_eq!(told(PATH, Some("sha1=00")), Verdict::Refused(Refused::Malformed));
+    assert_eq!(told(PATH, None), Verdict::Refused(Refused::Unsigned));
+    assert_eq!(told("/push/4567", Some(&sound)), Verdict::Unknown);
+    let counters = Counters { notices: 1, unsigned: 1, forged: 2 };
+    assert_eq!(subscriber.view("a", 0).unwrap().1, counters);
+    assert_eq!(subscriber.counters(), counters);
+}
+
+#[test]
+fn sources_come_and_go_and_what_stays_goes_on() {
+    let mut subscriber = asked(0);
+    subscriber.handle_question(PATH, &intent(Mode::Subscribe, TOPIC, 900), 0);
+    subscriber.handle_sources([wanted("a", PATH), wanted("b", "/push/b")], 1);
+    assert_eq!(state(&subscriber, 1), State::Active { until_ms: 900_000 });
+    assert_eq!((subscriber.poll(1), subscriber.poll(1)), (discover("b"), None));
+    subscriber.handle_sources([wanted("b", "/push/c")], 2);
+    assert_eq!(subscriber.view("a", 2), None);
+    assert_eq!(subscriber.handle_notice(PATH, None, b""), Verdict::Unknown);
+    assert_eq!(subscriber.handle_notice("/push/b", None, b""), Verdict::Unknown);
+    assert_eq!(subscriber.poll(2), discover("b"), "it is another callback");
+    subscriber.handle_discovered("a", Ok(found()), 2);
+    subscriber.handle_asked("a", None, 2);
+}
+
+proptest! {
+    /// Whatever a hub asks and says in whatever order, it comes to rest, and asks no more often than it may.
+    #[test]
+    fn no_hub_makes_it_ask_without_end(
+        leases in prop::collection::vec(any::<u64>(), 1..20), answers in any::<u32>(),
+    ) {
+        let mut subscriber = Subscriber::new(900);
+        subscriber.handle_sources([wanted("a", PATH)], 0);
+        let mut now_ms = 0;
+        for (n, lease_secs) in leases.into_iter().enumerate() {
+            prop_assert_eq!(subscriber.poll(now_ms), discover("a"));
+            if answers >> n & 1 == 0 {
+                subscriber.handle_discovered("a", Ok(found()), now_ms);
+                let query = intent(Mode::Subscribe, TOPIC, lease_secs);
+                let reply = subscriber.handle_question(PATH, &query, now_ms);
+                let confirms = matches!(reply, Reply::Yes { .. });
+                prop_assert!(confirms);
+            } else {
+                subscriber.handle_discovered("a", Err(String::new()), now_ms);
+            }
+            let due_ms = subscriber.poll_timeout().unwrap();
+            prop_assert!(now_ms + RENEW_MS_MIN <= due_ms);
+            now_ms = due_ms;
+        }
+    }
+}

@@ -1,0 +1,485 @@
+//! The grammar of a response, element by element.
+//!
+//! Source: OAI-PMH §3.2 (responses), §3.5 (flow control), §3.6 (errors), §2.5 and §2.6 (records, sets),
+//! §4 (verbs).
+//!
+//! # Differences from the standard
+//!
+//! * Elements are taken by their place and name; one that is not in the protocol's namespace is noted.
+//! * Order does not matter, and unknown elements are passed over.
+//! * Adly's `totalElements` is read wherever it stands among a token's attributes, with a prefix or without.
+
+use crate::datestamp::{Datestamp, Granularity};
+use crate::error::{Code, Fault};
+use crate::request::Verb;
+use crate::response::{Deleted, Format, Header, Identify, Quarantined, Record, Set, Token, Xml};
+
+use super::attribute::unescaped;
+use super::notes::{Notes, What};
+use super::walk::{Binding, Element, Step, Stop, Tag, Walker};
+
+/// The protocol's namespace.
+pub const NAMESPACE: &str = "http://www.openarchives.org/OAI/2.0/";
+
+/// Largest record that is read, in bytes.
+pub const RECORD_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Most records that are named for not having been read; the last one says how many more there are.
+pub const QUARANTINED_MAX: usize = 1_000;
+
+/// Bytes of declarations that may be added to a page's elements to make them stand by themselves, for each
+/// byte of the page.
+const ADDED_FACTOR: usize = 4;
+
+/// What has been found of a response so far.
+#[derive(Debug, Default)]
+pub(super) struct Found<'a> {
+    pub(super) date: Option<Datestamp>,
+    pub(super) faults: Vec<Fault>,
+    /// Elements of the verb that was asked.
+    pub(super) bodies: usize,
+    /// The first element of another verb.
+    pub(super) other: Option<Verb>,
+    /// What is declared where the items are.
+    pub(super) scope: Vec<Binding<'a>>,
+    pub(super) identify: Identify,
+    pub(super) formats: Vec<Format>,
+    pub(super) items: Items,
+    pub(super) token: Option<Token>,
+}
+
+/// The items of a list.
+#[derive(Debug, Default)]
+pub(super) struct Items {
+    pub(super) sets: Vec<Set>,
+    pub(super) headers: Vec<Header>,
+    pub(super) records: Vec<Record>,
+    pub(super) quarantined: Vec<Quarantined>,
+    /// More of them than are named.
+    pub(super) unnamed: u64,
+    pub(super) notes: Notes,
+    /// Bytes of declarations that were added.
+    added: usize,
+}
+
+impl Items {
+    /// No items, with what has been spent.
+    pub(super) fn fresh(&self) -> Self {
+        Self { added: self.added, ..Self::default() }
+    }
+
+    /// Takes over what was read after [`Items::fresh`].
+    pub(super) fn append(&mut self, mut other: Self) {
+        self.sets.append(&mut other.sets);
+        self.headers.append(&mut other.headers);
+        self.records.append(&mut other.records);
+        self.unnamed += other.unnamed;
+        self.added = other.added;
+        self.notes.append(other.notes);
+        for it in other.quarantined {
+            self.quarantine(it);
+        }
+    }
+
+    pub(super) fn quarantine(&mut self, it: Quarantined) {
+        if self.quarantined.len() < QUARANTINED_MAX {
+            self.quarantined.push(it);
+        } else {
+            self.unnamed += 1;
+        }
+    }
+
+    /// Makes elements stand by themselves.
+    fn written(&mut self, elements: Vec<Element<'_>>, page_bytes: usize) -> Option<Vec<Xml>> {
+        self.added += elements.iter().map(Element::added).sum::<usize>();
+        let bytes: usize = elements.iter().map(Element::len).sum();
+        let fits = bytes <= RECORD_BYTES_MAX && self.added / ADDED_FACTOR <= page_bytes.max(65_536);
+        fits.then(|| elements.iter().map(|it| Xml(it.written())).collect())
+    }
+}
+
+/// What an item of a list is called, of the verbs that have items.
+pub(super) fn item_name(verb: Verb) -> Option<&'static str> {
+    match verb {
+        Verb::ListRecords | Verb::GetRecord => Some("record"),
+        Verb::ListIdentifiers => Some("header"),
+        Verb::ListSets => Some("set"),
+        Verb::Identify | Verb::ListMetadataFormats => None,
+    }
+}
+
+/// One response, and nothing around it.
+#[derive(Debug)]
+pub(super) struct Page<'w, 'a> {
+    walker: &'w mut Walker<'a>,
+    asked: Verb,
+    /// Bytes of the whole page.
+    bytes: usize,
+    /// Where the text begins in it.
+    offset: usize,
+}
+
+impl<'w, 'a> Page<'w, 'a> {
+    pub(super) fn new(
+        walker: &'w mut Walker<'a>,
+        asked: Verb,
+        bytes: usize,
+        offset: usize,
+    ) -> Self {
+        Self { walker, asked, bytes, offset }
+    }
+
+    /// Reads a whole response.
+    pub(super) fn response(&mut self, found: &mut Found<'a>) -> Result<(), Stop> {
+        let root = loop {
+            match self.walker.step()? {
+                Step::Start(tag) => break tag,
+                Step::Eof => return Err(Stop::malformed(0, "there is no element")),
+                step if step.is_words() => return Err(Stop::malformed(0, "text before the root")),
+                _ => {}
+            }
+        };
+        if !root.local().eq_ignore_ascii_case("OAI-PMH") {
+            return Err(Stop::malformed(root.start, "the root element is not OAI-PMH"));
+        }
+        self.expect(&root, &mut found.items.notes);
+        loop {
+            match self.walker.step()? {
+                Step::Start(tag) => self.part(&tag, found)?,
+                Step::End => break,
+                _ => {}
+            }
+        }
+        loop {
+            let step = self.walker.step()?;
+            match step {
+                Step::Eof => return Ok(()),
+                Step::Start(_) | Step::End => {}
+                _ if !step.is_words() => continue,
+                _ => {}
+            }
+            return Err(Stop::malformed(self.walker.position(), "something behind the root"));
+        }
+    }
+
+    fn part(&mut self, tag: &Tag<'a>, found: &mut Found<'a>) -> Result<(), Stop> {
+        match tag.local() {
+            "responseDate" => {
+                self.expect(tag, &mut found.items.notes);
+                let text = self.walker.field()?;
+                found.date = Datestamp::lenient(&text);
+                let is_sound = Datestamp::parse(&text)
+                    .is_some_and(|it| it.granularity() == Granularity::Second);
+                if !is_sound {
+                    self.note(What::ResponseDate, tag, &mut found.items.notes);
+                }
+            }
+            "error" => self.fault(tag, found)?,
+            "resumptionToken" => {
+                self.note(What::TokenPlace, tag, &mut found.items.notes);
+                self.token(tag, found)?;
+            }
+            name => match Verb::named(name) {
+                Some(verb) if verb == self.asked => {
+                    self.expect(tag, &mut found.items.notes);
+                    found.bodies += 1;
+                    if 1 < found.bodies {
+                        self.note(What::Repeated, tag, &mut found.items.notes);
+                    }
+                    self.body(found)?;
+                }
+                other => {
+                    found.other = found.other.or(other);
+                    self.walker.skip()?;
+                }
+            },
+        }
+        Ok(())
+    }
+
+    fn body(&mut self, found: &mut Found<'a>) -> Result<(), Stop> {
+        found.scope = self.walker.bindings().to_vec();
+        let item = item_name(self.asked);
+        loop {
+            let tag = match self.walker.step()? {
+                Step::Start(tag) => tag,
+                Step::End => return Ok(()),
+                _ => continue,
+            };
+            match tag.local() {
+                "resumptionToken" => self.token(&tag, found)?,
+                "error" => self.fault(&tag, found)?,
+                name if item == Some(name) => self.item(&tag, &mut found.items)?,
+                "metadataFormat" if self.asked == Verb::ListMetadataFormats => {
+                    let format = self.format()?;
+                    found.formats.extend(Some(format).filter(|it| !it.prefix.is_empty()));
+                }
+                _ if self.asked == Verb::Identify => self.identify(&tag, found)?,
+                _ => self.walker.skip()?,
+            }
+        }
+    }
+
+    /// Reads the item whose start was the last step, and keeps or quarantines it.
+    pub(super) fn item(&mut self, tag: &Tag<'a>, items: &mut Items) -> Result<(), Stop> {
+        self.expect(tag, &mut items.notes);
+        let outcome = match self.asked {
+            Verb::ListIdentifiers => {
+                self.header(tag, &mut items.notes)?.map(|it| items.headers.push(it))
+            }
+            Verb::ListSets => self.set(tag, items)?.map(|it| items.sets.push(it)),
+            _ => self.record(tag, items)?.map(|it| items.records.push(it)),
+        };
+        if let Err((identifier, problem)) = outcome {
+            let offset = self.offset(tag);
+            items.quarantine(Quarantined { identifier, offset, problem: problem.to_owned() });
+        }
+        Ok(())
+    }
+
+    fn record(&mut self, tag: &Tag<'a>, items: &mut Items) -> Result<Kept<Record>, Stop> {
+        let mut header = None;
+        let mut metadata = Vec::new();
+        let mut about = Vec::new();
+        loop {
+            match self.walker.step()? {
+                Step::Start(tag) => match tag.local() {
+                    "header" if header.is_none() => {
+                        header = Some(self.header(&tag, &mut items.notes)?);
+                    }
+                    "metadata" => metadata.append(&mut self.walker.container()?),
+                    "about" => about.append(&mut self.walker.container()?),
+                    _ => self.walker.skip()?,
+                },
+                Step::End => break,
+                _ => {}
+            }
+        }
+        let header = match header {
+            Some(Ok(header)) => header,
+            Some(Err(bad)) => return Ok(Err(bad)),
+            None => return Ok(Err((None, "it has no header"))),
+        };
+        if RECORD_BYTES_MAX < self.walker.position() - tag.start {
+            return Ok(Err((Some(header.identifier), TOO_LARGE)));
+        }
+        if header.deleted {
+            metadata.clear();
+        } else if metadata.is_empty() {
+            let problem = "it has no metadata, and is not deleted";
+            return Ok(Err((Some(header.identifier), problem)));
+        }
+        if 1 < metadata.len() {
+            self.note(What::SeveralElements, tag, &mut items.notes);
+            metadata.truncate(1);
+        }
+        let written = items.written(metadata, self.bytes).zip(items.written(about, self.bytes));
+        let Some((mut metadata, about)) = written else {
+            return Ok(Err((Some(header.identifier), TOO_MUCH_ADDED)));
+        };
+        Ok(Ok(Record { header, metadata: metadata.pop(), about }))
+    }
+
+    fn header(&mut self, tag: &Tag<'a>, notes: &mut Notes) -> Result<Kept<Header>, Stop> {
+        let status = tag.attribute("status").unwrap_or_default();
+        let mut header =
+            Header { deleted: status.trim().eq_ignore_ascii_case("deleted"), ..Header::default() };
+        let mut date = None;
+        loop {
+            match self.walker.step()? {
+                Step::Start(tag) => match tag.local() {
+                    "identifier" if header.identifier.is_empty() => {
+                        header.identifier = self.walker.field()?;
+                    }
+                    "datestamp" if date.is_none() => date = Some(self.walker.field()?),
+                    "setSpec" => {
+                        header.sets.extend(Some(self.walker.field()?).filter(|it| !it.is_empty()));
+                    }
+                    _ => self.walker.skip()?,
+                },
+                Step::End => break,
+                _ => {}
+            }
+        }
+        if header.identifier.is_empty() {
+            return Ok(Err((None, "it has no identifier")));
+        }
+        let date = date.unwrap_or_default();
+        header.datestamp = Datestamp::lenient(&date);
+        match header.datestamp {
+            None => self.note(What::NoDatestamp, tag, notes),
+            Some(_) if Datestamp::parse(&date).is_none() => {
+                self.note(What::DatestampForm, tag, notes);
+            }
+            Some(_) => {}
+        }
+        Ok(Ok(header))
+    }
+
+    fn set(&mut self, tag: &Tag<'a>, items: &mut Items) -> Result<Kept<Set>, Stop> {
+        let mut set = Set::default();
+        let mut descriptions = Vec::new();
+        loop {
+            match self.walker.step()? {
+                Step::Start(tag) => match tag.local() {
+                    "setSpec" => set.spec = self.walker.field()?,
+                    "setName" => set.name = self.walker.field()?,
+                    "setDescription" => descriptions.append(&mut self.walker.container()?),
+                    _ => self.walker.skip()?,
+                },
+                Step::End => break,
+                _ => {}
+            }
+        }
+        if set.spec.is_empty() {
+            return Ok(Err((None, "it has no setSpec")));
+        }
+        if RECORD_BYTES_MAX < self.walker.position() - tag.start {
+            return Ok(Err((Some(set.spec), TOO_LARGE)));
+        }
+        let Some(descriptions) = items.written(descriptions, self.bytes) else {
+            return Ok(Err((Some(set.spec), TOO_MUCH_ADDED)));
+        };
+        Ok(Ok(Set { descriptions, ..set }))
+    }
+
+    fn format(&mut self) -> Result<Format, Stop> {
+        let mut format = Format::default();
+        loop {
+            match self.walker.step()? {
+                Step::Start(tag) => match tag.local() {
+                    "metadataPrefix" => format.prefix = self.walker.field()?,
+                    "schema" => format.schema = self.walker.field()?,
+                    "metadataNamespace" => format.namespace = self.walker.field()?,
+                    _ => self.walker.skip()?,
+                },
+                Step::End => return Ok(format),
+                _ => {}
+            }
+        }
+    }
+
+    fn identify(&mut self, tag: &Tag<'a>, found: &mut Found<'a>) -> Result<(), Stop> {
+        let identify = &mut found.identify;
+        let notes = &mut found.items.notes;
+        let offset = self.offset(tag);
+        match tag.local() {
+            "repositoryName" => identify.repository_name = self.walker.field()?,
+            "baseURL" => identify.base_url = self.walker.field()?,
+            "protocolVersion" => identify.protocol_version = self.walker.field()?,
+            "adminEmail" => identify.admin_emails.push(self.walker.field()?),
+            "compression" => identify.compressions.push(self.walker.field()?),
+            "earliestDatestamp" => {
+                let text = self.walker.field()?;
+                identify.earliest_datestamp = Datestamp::lenient(&text);
+                match identify.earliest_datestamp {
+                    None => notes.add(What::NoDatestamp, offset),
+                    Some(_) if Datestamp::parse(&text).is_none() => {
+                        notes.add(What::DatestampForm, offset);
+                    }
+                    Some(_) => {}
+                }
+            }
+            "deletedRecord" => {
+                let text = self.walker.field()?;
+                let known = Deleted::named(&text).or_else(|| {
+                    notes.add(What::UnknownValue, offset);
+                    Deleted::named(&text.to_ascii_lowercase())
+                });
+                identify.deleted_record = known.unwrap_or_default();
+            }
+            "granularity" => {
+                let text = self.walker.field()?;
+                identify.granularity = Granularity::named(&text).unwrap_or_else(|| {
+                    notes.add(What::UnknownValue, offset);
+                    let is_fine = text.to_ascii_lowercase().contains("hh");
+                    if is_fine { Granularity::Second } else { Granularity::Day }
+                });
+            }
+            "description" => {
+                let elements = self.walker.container()?;
+                match found.items.written(elements, self.bytes) {
+                    Some(mut descriptions) => identify.descriptions.append(&mut descriptions),
+                    None => return Err(Stop::malformed(tag.start, TOO_LARGE)),
+                }
+            }
+            _ => self.walker.skip()?,
+        }
+        Ok(())
+    }
+
+    fn fault(&mut self, tag: &Tag<'a>, found: &mut Found<'a>) -> Result<(), Stop> {
+        let name = unescaped(tag.attribute("code").unwrap_or_default());
+        let text = self.walker.field()?;
+        let known = |name: &str| {
+            Code::ALL.into_iter().find(|it| it.name().eq_ignore_ascii_case(name.trim()))
+        };
+        let fault = match (Code::named(&name), known(&name)) {
+            (Some(code), _) => Fault::new(code, text),
+            (None, code) => {
+                self.note(What::UnknownCode, tag, &mut found.items.notes);
+                match code {
+                    Some(code) => Fault::new(code, text),
+                    // What is to be done about it is the same: nothing, but to ask otherwise.
+                    None => Fault::new(Code::BadArgument, format!("{name} {text}").trim()),
+                }
+            }
+        };
+        found.faults.push(fault);
+        Ok(())
+    }
+
+    fn token(&mut self, tag: &Tag<'a>, found: &mut Found<'a>) -> Result<(), Stop> {
+        let notes = &mut found.items.notes;
+        let mut number = |name| {
+            let text = tag.attribute(name)?;
+            let number = text.trim().parse().ok();
+            if number.is_none() {
+                self.note(What::TokenAttribute, tag, notes);
+            }
+            number
+        };
+        let cursor = number("cursor");
+        let complete_list_size = number("completeListSize");
+        let total_elements = number("totalElements");
+        let expires = tag.attribute("expirationDate").and_then(|it| {
+            let date = Datestamp::lenient(it);
+            if date.is_none() {
+                self.note(What::TokenAttribute, tag, notes);
+            }
+            date
+        });
+        let value = self.walker.field()?;
+        let token = Token { value, expires, cursor, complete_list_size, total_elements };
+        match &found.token {
+            Some(first) if !first.value.is_empty() || token.value.is_empty() => {
+                self.note(What::TokenPlace, tag, &mut found.items.notes);
+            }
+            _ => found.token = Some(token),
+        }
+        Ok(())
+    }
+
+    /// Notes an element that is not in the protocol's namespace.
+    fn expect(&self, tag: &Tag<'a>, notes: &mut Notes) {
+        if self.walker.namespace(tag) != Some(NAMESPACE) {
+            self.note(What::Namespace, tag, notes);
+        }
+    }
+
+    fn note(&self, what: What, tag: &Tag<'a>, notes: &mut Notes) {
+        notes.add(what, self.offset(tag));
+    }
+
+    /// Where a tag is in the page.
+    fn offset(&self, tag: &Tag<'a>) -> u64 {
+        (self.offset + tag.start) as u64
+    }
+}
+
+/// An item, or its identifier and why it is none.
+type Kept<T> = Result<T, (Option<String>, &'static str)>;
+
+const TOO_LARGE: &str = "it is larger than 16 MiB";
+const TOO_MUCH_ADDED: &str =
+    "it is larger than 16 MiB with its namespaces, or the page has too many";

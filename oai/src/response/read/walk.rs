@@ -1,0 +1,456 @@
+//! A walk through the text of a response: starts, ends and text, each with its place.
+//!
+//! Source: XML 1.0 §2 (documents), §4.1 (references); Namespaces in XML 1.0. Tokens and matching end tags
+//! are quick-xml's; it leaves names, attributes, references and namespaces to its user, and they are
+//! checked here, because what passes is sliced out of the response and served again by us.
+//!
+//! Nothing is copied but what a caller asks for, and no entity is ever declared: there are the five of
+//! XML, and characters by number.
+
+use std::borrow::Cow;
+
+use quick_xml::Error;
+use quick_xml::errors::{IllFormedError, SyntaxError};
+use quick_xml::escape::resolve_xml_entity;
+use quick_xml::events::Event;
+use quick_xml::reader::Reader;
+
+use super::attribute::{Attributes, is_name};
+
+/// Most elements within each other.
+pub const DEPTH_MAX: usize = 256;
+
+/// Most declarations of namespaces that are in force at one place.
+pub const BINDINGS_MAX: usize = 256;
+
+/// Longest name of a namespace, in bytes.
+pub const NAMESPACE_BYTES_MAX: usize = 2 * 1024;
+
+/// Longest text of an element that is no metadata (an identifier, a token), in bytes.
+pub const FIELD_BYTES_MAX: usize = 64 * 1024;
+
+/// Prefixes that repositories forget to declare, and what everybody means by them.
+const WELL_KNOWN: [(&str, &str); 6] = [
+    ("xsi", "http://www.w3.org/2001/XMLSchema-instance"),
+    ("xlink", "http://www.w3.org/1999/xlink"),
+    ("dc", "http://purl.org/dc/elements/1.1/"),
+    ("dcterms", "http://purl.org/dc/terms/"),
+    ("oai_dc", "http://www.openarchives.org/OAI/2.0/oai_dc/"),
+    ("mods", "http://www.loc.gov/mods/v3"),
+];
+
+/// Where a walk cannot go on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Stop {
+    /// Byte of the text.
+    pub(super) at: usize,
+    pub(super) cause: Cause,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Cause {
+    /// The text ends before the element does.
+    End,
+    /// It is not well-formed, or beyond a bound.
+    Malformed(String),
+}
+
+impl Stop {
+    pub(super) fn malformed(at: usize, problem: impl Into<String>) -> Self {
+        Self { at, cause: Cause::Malformed(problem.into()) }
+    }
+}
+
+/// A start tag.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Tag<'a> {
+    /// What is between `<` and `>` or `/>`.
+    raw: &'a str,
+    name: &'a str,
+    /// Where its `<` is.
+    pub(super) start: usize,
+}
+
+impl<'a> Tag<'a> {
+    /// Its name without the prefix.
+    pub(super) fn local(&self) -> &'a str {
+        split(self.name).1
+    }
+
+    /// The value of the attribute of that name, whatever its prefix.
+    pub(super) fn attribute(&self, local: &str) -> Option<&'a str> {
+        let mut all = Attributes::new(self.raw, self.name.len()).flatten();
+        all.find(|(name, _)| split(name).1 == local).map(|(_, value)| value)
+    }
+}
+
+/// What comes next.
+#[derive(Debug)]
+pub(super) enum Step<'a> {
+    Start(Tag<'a>),
+    End,
+    Text(Cow<'a, str>),
+    /// By reference.
+    Char(char),
+    /// Nothing more, and nothing is open.
+    Eof,
+}
+
+impl Step<'_> {
+    /// Whether it is text that is not white space.
+    pub(super) fn is_words(&self) -> bool {
+        match self {
+            Self::Text(text) => !text.trim_ascii().is_empty(),
+            Self::Char(_) => true,
+            Self::Start(_) | Self::End | Self::Eof => false,
+        }
+    }
+}
+
+/// A namespace that is declared.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Binding<'a> {
+    prefix: &'a str,
+    /// As it is written: references in it stay.
+    uri: &'a str,
+    /// Of the element that declares it; 0 for what holds outside the text.
+    depth: usize,
+}
+
+/// An element that stands by itself once its declarations are put behind its name.
+#[derive(Debug)]
+pub(super) struct Element<'a> {
+    head: &'a str,
+    declarations: String,
+    rest: &'a str,
+}
+
+impl Element<'_> {
+    /// Its bytes.
+    pub(super) fn len(&self) -> usize {
+        self.head.len() + self.declarations.len() + self.rest.len()
+    }
+
+    /// Bytes that are not its own.
+    pub(super) fn added(&self) -> usize {
+        self.declarations.len()
+    }
+
+    pub(super) fn written(&self) -> String {
+        [self.head, &self.declarations, self.rest].concat()
+    }
+}
+
+/// Which declarations from outside the elements of a container use.
+#[derive(Debug)]
+struct Capture {
+    /// Declarations before the container's content.
+    outer: usize,
+    /// Depth of the container.
+    depth: usize,
+    used: Vec<usize>,
+}
+
+#[derive(Debug)]
+pub(super) struct Walker<'a> {
+    text: &'a str,
+    reader: Reader<&'a [u8]>,
+    bindings: Vec<Binding<'a>>,
+    depth: usize,
+    capture: Option<Capture>,
+    /// How many of the bindings are [`WELL_KNOWN`] alone.
+    forgiven: usize,
+    /// Whether one of those has been used.
+    pub(super) has_forgiven: bool,
+}
+
+impl<'a> Walker<'a> {
+    /// Walks through a text in which `outer` is declared; `is_forgiving`: prefixes that everybody knows
+    /// need no declaration.
+    pub(super) fn new(text: &'a str, outer: &[Binding<'a>], is_forgiving: bool) -> Self {
+        let mut reader = Reader::from_str(text);
+        let config = reader.config_mut();
+        config.expand_empty_elements = true;
+        config.check_comments = true;
+        let mut bindings = Vec::with_capacity(outer.len() + 8);
+        if is_forgiving {
+            let known = WELL_KNOWN.iter().map(|&(prefix, uri)| Binding { prefix, uri, depth: 0 });
+            bindings.extend(known);
+        }
+        let forgiven = bindings.len();
+        bindings.extend(outer.iter().map(|it| Binding { depth: 0, ..*it }));
+        Self { text, reader, bindings, depth: 0, capture: None, forgiven, has_forgiven: false }
+    }
+
+    /// Where the last step ended.
+    pub(super) fn position(&self) -> usize {
+        usize::try_from(self.reader.buffer_position()).unwrap_or(usize::MAX)
+    }
+
+    /// The declarations in force.
+    pub(super) fn bindings(&self) -> &[Binding<'a>] {
+        &self.bindings
+    }
+
+    /// The namespace of a tag that is open.
+    pub(super) fn namespace(&self, tag: &Tag<'a>) -> Option<&'a str> {
+        let prefix = split(tag.name).0;
+        let found = self.bindings.iter().rev().find(|it| it.prefix == prefix);
+        found.map(|it| it.uri).filter(|it| !it.is_empty())
+    }
+
+    /// Goes one step. Comments and processing instructions are steps of no text.
+    ///
+    /// # Errors
+    ///
+    /// The text ends within an element, or is not well-formed: nothing more can be read of it.
+    pub(super) fn step(&mut self) -> Result<Step<'a>, Stop> {
+        let before = self.position();
+        let event = self.reader.read_event().map_err(|error| self.stopped(before, &error))?;
+        match event {
+            Event::Start(_) | Event::Empty(_) => {
+                let tag = self.tag(before);
+                self.open(&tag)?;
+                Ok(Step::Start(tag))
+            }
+            Event::End(_) => {
+                self.depth = self.depth.saturating_sub(1);
+                while self.bindings.last().is_some_and(|it| self.depth < it.depth) {
+                    self.bindings.pop();
+                }
+                Ok(Step::End)
+            }
+            Event::Text(text) => {
+                let text = text.into_inner();
+                // As quick as a search for one byte can be: most text has no `>`.
+                if text.contains('>') && text.contains("]]>") {
+                    return Err(Stop::malformed(before, "]]> in text"));
+                }
+                Ok(Step::Text(text))
+            }
+            Event::CData(text) => Ok(Step::Text(text.into_inner())),
+            Event::GeneralRef(reference) => match referred(&reference) {
+                Some(char) => Ok(Step::Char(char)),
+                None => {
+                    let name: String = reference.chars().take(40).collect();
+                    Err(Stop::malformed(before, format!("&{name}; stands for nothing")))
+                }
+            },
+            Event::Decl(_) if 0 < before => {
+                Err(Stop::malformed(before, "an XML declaration that is not at the beginning"))
+            }
+            Event::DocType(_) => Err(Stop::malformed(before, "a DOCTYPE")),
+            Event::Decl(_) | Event::Comment(_) | Event::PI(_) => Ok(Step::Text(Cow::Borrowed(""))),
+            Event::Eof if 0 < self.depth => Err(Stop { at: before, cause: Cause::End }),
+            Event::Eof => Ok(Step::Eof),
+        }
+    }
+
+    /// Goes to the end of the element whose start was the last step.
+    pub(super) fn skip(&mut self) -> Result<(), Stop> {
+        let depth = self.depth;
+        while depth <= self.depth {
+            self.step()?;
+        }
+        Ok(())
+    }
+
+    /// The text of the element whose start was the last step, without white space around it; elements
+    /// within it count for nothing.
+    pub(super) fn field(&mut self) -> Result<String, Stop> {
+        let depth = self.depth;
+        let mut text = String::new();
+        while depth <= self.depth {
+            match self.step()? {
+                Step::Text(more) if depth == self.depth => text.push_str(&more),
+                Step::Char(char) if depth == self.depth => text.push(char),
+                _ => {}
+            }
+            if FIELD_BYTES_MAX < text.len() {
+                let problem = format!("a text longer than {FIELD_BYTES_MAX} bytes");
+                return Err(Stop::malformed(self.position(), problem));
+            }
+        }
+        let trimmed = text.trim();
+        Ok(if trimmed.len() == text.len() { text } else { trimmed.to_owned() })
+    }
+
+    /// The elements within the one whose start was the last step.
+    pub(super) fn container(&mut self) -> Result<Vec<Element<'a>>, Stop> {
+        let depth = self.depth;
+        let outer = self.bindings.len();
+        self.capture = Some(Capture { outer, depth, used: Vec::new() });
+        let mut found = Vec::new();
+        let mut start = None;
+        while depth <= self.depth {
+            let was = self.depth;
+            match self.step()? {
+                Step::Start(tag) if was == depth => start = Some(tag),
+                Step::End if self.depth == depth => {
+                    found.extend(start.take().map(|tag| self.element(&tag)));
+                }
+                _ => {}
+            }
+        }
+        self.capture = None;
+        Ok(found)
+    }
+
+    /// The element that begins with the tag and has just ended.
+    fn element(&self, tag: &Tag<'a>) -> Element<'a> {
+        let name_end = tag.start + 1 + tag.name.len();
+        let mut declarations = String::new();
+        for at in self.capture.iter().flat_map(|it| &it.used) {
+            let Some(binding) = self.bindings.get(*at) else { continue };
+            declarations.push_str(" xmlns");
+            if !binding.prefix.is_empty() {
+                declarations.push(':');
+                declarations.push_str(binding.prefix);
+            }
+            declarations.push_str("=\"");
+            declarations.push_str(&binding.uri.replace('"', "&quot;"));
+            declarations.push('"');
+        }
+        let head = self.text.get(tag.start..name_end).unwrap_or_default();
+        let rest = self.text.get(name_end..self.position()).unwrap_or_default();
+        Element { head, declarations, rest }
+    }
+
+    /// The tag that begins at `before` and has just been read.
+    fn tag(&self, before: usize) -> Tag<'a> {
+        let whole = self.text.get(before..self.position()).unwrap_or_default();
+        let raw = whole.strip_prefix('<').unwrap_or(whole);
+        let raw = raw.strip_suffix('>').unwrap_or(raw);
+        let raw = raw.strip_suffix('/').unwrap_or(raw);
+        let length = raw.bytes().position(|it| matches!(it, b' ' | b'\t' | b'\n' | b'\r'));
+        let name = raw.get(..length.unwrap_or(raw.len())).unwrap_or_default();
+        Tag { raw, name, start: before }
+    }
+
+    fn open(&mut self, tag: &Tag<'a>) -> Result<(), Stop> {
+        self.depth += 1;
+        if DEPTH_MAX < self.depth {
+            let problem = format!("elements are within each other more than {DEPTH_MAX} deep");
+            return Err(Stop::malformed(tag.start, problem));
+        }
+        if let Some(capture) = &mut self.capture
+            && capture.depth + 1 == self.depth
+        {
+            capture.used.clear();
+        }
+        if !is_name(tag.name) {
+            return Err(Stop::malformed(tag.start, "the name of an element is none"));
+        }
+        if tag.name.len() < tag.raw.len() {
+            self.declare(tag)?;
+            for (name, value) in Attributes::new(tag.raw, tag.name.len()).flatten() {
+                match split(name) {
+                    ("xmlns", _) | ("", "xmlns") => continue,
+                    ("" | "xml", _) => {}
+                    (prefix, _) => self.resolve(prefix, tag)?,
+                }
+                // A name with a prefix may be a value, as of xsi:type.
+                if let Some((prefix, _)) = value.split_once(':') {
+                    self.mark(prefix);
+                }
+            }
+        }
+        match split(tag.name).0 {
+            "xml" => Ok(()),
+            "" => {
+                self.mark("");
+                Ok(())
+            }
+            prefix => self.resolve(prefix, tag),
+        }
+    }
+
+    /// Takes down what namespaces a tag declares, and checks all its attributes.
+    fn declare(&mut self, tag: &Tag<'a>) -> Result<(), Stop> {
+        for attribute in Attributes::new(tag.raw, tag.name.len()) {
+            let (name, uri) = attribute.map_err(|problem| Stop::malformed(tag.start, problem))?;
+            let prefix = match split(name) {
+                ("xmlns", prefix) => prefix,
+                ("", "xmlns") => "",
+                _ => continue,
+            };
+            if BINDINGS_MAX <= self.bindings.len() || NAMESPACE_BYTES_MAX < uri.len() {
+                return Err(Stop::malformed(tag.start, "too many namespaces, or too long a one"));
+            }
+            self.bindings.push(Binding { prefix, uri, depth: self.depth });
+        }
+        Ok(())
+    }
+
+    fn resolve(&mut self, prefix: &str, tag: &Tag<'a>) -> Result<(), Stop> {
+        if self.mark(prefix) {
+            return Ok(());
+        }
+        let prefix: String = prefix.chars().take(40).collect();
+        Err(Stop::malformed(tag.start, format!("the prefix {prefix:?} is not declared")))
+    }
+
+    /// Whether a prefix is declared; if outside of what is captured, that is remembered.
+    fn mark(&mut self, prefix: &str) -> bool {
+        let Some(at) = self.bindings.iter().rposition(|it| it.prefix == prefix) else {
+            return false;
+        };
+        if let Some(capture) = &mut self.capture
+            && at < capture.outer
+            && !capture.used.contains(&at)
+            && self.bindings.get(at).is_some_and(|it| !it.uri.is_empty())
+        {
+            capture.used.push(at);
+        }
+        self.has_forgiven |= at < self.forgiven;
+        true
+    }
+
+    fn stopped(&self, before: usize, error: &Error) -> Stop {
+        let cause = match error {
+            Error::Syntax(SyntaxError::InvalidBangMarkup) => Cause::Malformed(error.to_string()),
+            // All the others are of markup that is not closed before the end.
+            Error::Syntax(_) => Cause::End,
+            Error::IllFormed(IllFormedError::UnclosedReference)
+                if self.text.len() <= self.position() =>
+            {
+                Cause::End
+            }
+            _ => Cause::Malformed(error.to_string().chars().take(200).collect()),
+        };
+        Stop { at: before, cause }
+    }
+}
+
+/// A name's prefix, which may be empty, and what is behind it.
+fn split(name: &str) -> (&str, &str) {
+    name.split_once(':').unwrap_or(("", name))
+}
+
+/// The character that a reference (without `&` and `;`) stands for, if XML has it.
+pub(super) fn referred(reference: &str) -> Option<char> {
+    let Some(number) = reference.strip_prefix('#') else {
+        return resolve_xml_entity(reference)?.chars().next();
+    };
+    let (digits, radix) = number.strip_prefix('x').map_or((number, 10), |hex| (hex, 16));
+    let sound = digits.bytes().all(|it| it.is_ascii_hexdigit());
+    let code = u32::from_str_radix(digits, radix).ok().filter(|_| sound)?;
+    char::from_u32(code).filter(|it| is_char(*it))
+}
+
+/// Whether XML 1.0 may have the character.
+pub(super) fn is_char(char: char) -> bool {
+    !matches!(char, '\0'..='\x08' | '\x0b' | '\x0c' | '\x0e'..='\x1f' | '\u{fffe}' | '\u{ffff}')
+}
+
+/// Whether a text has none but characters of XML 1.0.
+pub(super) fn is_clean(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    // Without an early end within a piece, so that the compiler makes vectors of it.
+    let is_low = |it: u8| it < 0x20 && !matches!(it, b'\t' | b'\n' | b'\r');
+    let low = |piece: &[u8]| piece.iter().fold(false, |bad, it| bad | is_low(*it));
+    if bytes.chunks(4_096).any(low) {
+        return false;
+    }
+    !text.contains('\u{fffe}') && !text.contains('\u{ffff}')
+}
