@@ -109,8 +109,8 @@ async fn sets_are_made_anew_where_their_file_is_damaged_or_old() {
 async fn what_is_damaged_is_promised_for_later() {
     let dir = tempfile::tempdir().unwrap();
     let collection = open(dir.path());
-    for n in 0..40 {
-        commit(&collection, n, vec![text(n as usize)]);
+    for n in 0..40_u32 {
+        commit(&collection, n.into(), vec![update(G, &format!("http://h/{n}"), "Text")]);
     }
     let running = Running::start(dir.path(), collection, settings(3)).await;
     let first = running.ask(&format!("verb=ListRecords&{DC}")).await;
