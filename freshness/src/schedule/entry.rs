@@ -18,7 +18,7 @@ use super::{
 };
 use crate::interval::{Bounds, Slot, Source, Workload};
 use crate::metrics::Span;
-use crate::rate::{self, Estimate, Estimator, Gain, Pull};
+use crate::rate::{self, Estimate, Estimator, Gain, Method, Pull};
 use crate::study::expect::{interval_of_pulls, interval_until, within};
 
 /// Share of the shortest interval that a sample of the rate has to cover: a little slack, for timers
@@ -80,7 +80,7 @@ impl Entry {
     }
 
     pub(super) fn handle_rules(&mut self, rules: Rules) {
-        let Rules { bounds, weight, follow, window, pace } = rules;
+        let Rules { bounds, weight, follow, window, pace, datestamps } = rules;
         self.interval_min = narrowed(bounds.interval_min);
         self.interval_max = narrowed(bounds.interval_max);
         self.weight = narrowed(weight);
@@ -90,6 +90,7 @@ impl Entry {
             self.streak = 0;
         }
         self.flags.set(Flag::Follow, follow);
+        self.flags.set(Flag::Datestamps, datestamps);
     }
 
     /// As the rules have them: they may contradict each other.
@@ -399,8 +400,9 @@ impl Entry {
     }
 
     fn estimator(&self, settings: Settings) -> Estimator {
+        let is_stamped = self.flags.has(Flag::Datestamps);
         let rules = rate::Rules {
-            method: settings.method,
+            method: if is_stamped { Method::Datestamps } else { settings.method },
             gain: Gain::Settling(settings.gain),
             sample_secs_min: self.shortest() * POOL_SHARE,
         };

@@ -23,6 +23,8 @@ pub(super) enum Flag {
     Failed = 32,
     /// The last pull brought everything.
     Full = 64,
+    /// It tells of each element once, with the time of its last change.
+    Datestamps = 128,
 }
 
 impl Flags {
