@@ -132,6 +132,7 @@ impl Entry {
             (Flag::Pulling, true),
             (Flag::Untimed, false),
             (Flag::Asked, false),
+            (Flag::Told, false),
             (Flag::Waiting, waits),
         ] {
             self.flags.set(flag, on);
@@ -144,6 +145,12 @@ impl Entry {
     pub(super) fn handle_request(&mut self) {
         let hears = self.is_pulling() && self.is_followed();
         self.flags.set(Flag::Asked, !hears);
+    }
+
+    /// Somebody says that it has changed.
+    pub(super) fn handle_notice(&mut self) {
+        // A long poll hears of everything by itself.
+        self.flags.set(Flag::Told, !self.is_followed());
     }
 
     /// A pull was given up.
@@ -260,6 +267,8 @@ impl Entry {
         }
         let at = match (last_ms, interval_secs) {
             (Some(last_ms), Some(interval)) if self.failures() == 0 && !self.is_followed() => {
+                let told = self.flags.has(Flag::Told);
+                let interval = if told { interval.min(self.shortest()) } else { interval };
                 last_ms.min(now_ms).saturating_add(millis(interval))
             }
             _ => self.wait_until(now_ms),

@@ -24,7 +24,9 @@ pub(super) enum Flag {
     /// The last pull brought everything.
     Full = 64,
     /// It tells of each element once, with the time of its last change.
+    /// Somebody said that it has changed.
     Datestamps = 128,
+    Told = 128,
 }
 
 impl Flags {
