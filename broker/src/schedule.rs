@@ -236,7 +236,8 @@ fn rules(source: &Source, freshness: Freshness) -> Rules {
         None if freshness.policy == PolicyName::BestEstimation => Pace::BestEstimation,
         None => Pace::Planned,
     };
-    Rules { bounds, weight, follow, window, pace }
+    // OAI-PMH tells of each record once.
+    Rules { bounds, weight, follow, window, pace, datestamps: source.oai.is_some() }
 }
 
 #[cfg(test)]

@@ -172,4 +172,10 @@ pub enum Failure {
         /// Its name among the settings.
         setting: &'static str,
     },
+    /// It took too long.
+    #[error("the harvest takes longer than {secs} s; the next one goes on from where it came to")]
+    TimeUp {
+        /// Longest time, in seconds.
+        secs: u64,
+    },
 }
