@@ -72,6 +72,13 @@ impl Settings {
 impl Rules {
     /// A source that is pulled when the policy says, at any hour, and counts as it is large.
     pub fn new(bounds: Bounds) -> Self {
-        Self { bounds, weight: 1.0, follow: false, window: None, pace: Pace::Planned, datestamps: false }
+        Self {
+            bounds,
+            weight: 1.0,
+            follow: false,
+            window: None,
+            pace: Pace::Planned,
+            datestamps: false,
+        }
     }
 }
