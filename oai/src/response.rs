@@ -4,6 +4,7 @@
 
 pub mod read;
 pub mod write;
+
 pub use read::{Note, Reading, Unreadable, What, read};
 
 use crate::datestamp::{Datestamp, Granularity};

@@ -338,7 +338,7 @@ mod tests {
         check(7_200, Some(("daily", "12")));
         check(2 * 86_400, None);
         check(7 * 86_400, Some(("weekly", "1")));
-        check(7, None);
+        check(11, None);
         check(0, None);
     }
 
