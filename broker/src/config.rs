@@ -76,6 +76,8 @@ pub struct Config {
     pub sources: Vec<Source>,
     /// How fresh to be.
     pub freshness: Freshness,
+    /// How it is an OAI-PMH repository.
+    pub oai: exchange::repository::Settings,
     /// How long sources may take. Not in the settings file.
     pub patience: Patience,
 }
@@ -110,6 +112,7 @@ impl Config {
             templates: None,
             sources: Vec::new(),
             freshness: Freshness::default(),
+            oai: exchange::repository::Settings::default(),
             patience: Patience::default(),
         }
     }
@@ -142,6 +145,7 @@ impl Config {
         }
         config.templates = root.path("templates");
         config.freshness = Freshness::read(&root.table("freshness"));
+        config.oai = exchange::repository::Settings::read(&root.table("oai"));
         config.sources = read_sources(&root, config.freshness);
         document.finish()?;
         Ok(config)

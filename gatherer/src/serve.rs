@@ -1,8 +1,9 @@
-//! What a gatherer answers: its page, the feed and objects to everybody; status, problems, metrics
+//! What a gatherer answers: its page, the feed, `/oai` and objects to everybody; status, problems, metrics
 //! and requests to its administrator.
 //!
 //! The public listener names no local folder: roots and problems are for the admin listener alone.
 
+pub(crate) mod repository;
 mod takedown;
 
 use std::sync::Arc;
@@ -43,6 +44,7 @@ struct Public {
 
 /// Returns the routes of the public listener.
 pub(crate) fn public(shared: Arc<Shared>, pages: Pages, feed: FeedServer) -> Router {
+    let repository = shared.repository.routes();
     let handle = Handle { shared };
     let state = Public { handle, pages: pages.clone(), feed };
     let router = Router::new()
@@ -51,7 +53,8 @@ pub(crate) fn public(shared: Arc<Shared>, pages: Pages, feed: FeedServer) -> Rou
         .route("/snapshot/{id}", get(stream))
         .route("/object", get(object))
         .route("/healthz", get(healthz))
-        .with_state(state);
+        .with_state(state)
+        .merge(repository);
     pages.frame(router)
 }
 
@@ -185,6 +188,8 @@ async fn metrics(State(Admin { handle, feed }): State<Admin>) -> Response {
     let name = "harvest_gatherer_takedown_refused_total";
     samples.push(Sample::counter(name, help, takedowns.refused as f64));
     samples.extend(feed_samples(&feed));
+    let repository = handle.shared.repository.counters();
+    samples.extend(exchange::repository::samples(&repository));
     samples.extend(web::metrics::http_events(&status.listener));
     for (kind, count) in &status.problems {
         let help = "Problems since the start, by kind.";

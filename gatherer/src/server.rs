@@ -60,6 +60,8 @@ pub(crate) struct Shared {
     pub(crate) watching: Mutex<Watching>,
     /// What peers of the public listener do.
     tally: Tally,
+    /// What it is to harvesters.
+    pub(crate) repository: exchange::repository::Repository,
     /// When the server started, in Unix seconds.
     started: u64,
     /// Host and port that others reach it at.
@@ -166,6 +168,11 @@ impl Server {
                 served.map_err(|error| Error::Listen(error.to_string()))
             });
         }
+        let (repository, until) = (shared.repository.clone(), child.clone());
+        tasks.spawn(async move {
+            repository.keep(until).await;
+            Ok(())
+        });
         tasks.spawn(rounds::run(shared, child.clone()));
         let mut outcome = Ok(());
         while let Some(ended) = tasks.join_next().await {
@@ -288,6 +295,8 @@ impl Handle {
             return Err(Error::NeedsRestart { settings });
         }
         let plans = Plan::of(&config, &shared.site.id, &shared.host, shared.port)?;
+        let daemon = serve::repository::daemon(&config, &shared.site.id, shared.started);
+        shared.repository.set(config.oai.clone(), daemon);
         *lock(&shared.plans) = Arc::new(plans);
         *lock(&shared.config) = Arc::new(config);
         lock(&shared.requests).reload = true;
@@ -306,7 +315,7 @@ fn open(config: Config, port: u16) -> Result<(Shared, AdminToken, Pages), Error>
     let author = Author { id: id.clone(), identity };
     let token =
         AdminToken::load_or_create(&data).map_err(|error| Error::Spec(error.to_string()))?;
-    let seen = web::Site::new(config.name.clone()).at(config.base_url.as_ref());
+    let seen = serve::repository::site(&config);
     let pages =
         Pages::new(seen, serve::TEMPLATES, None).map_err(|error| Error::Spec(error.to_string()))?;
     let host = config.base_url.as_ref().and_then(|url| url.host_str().map(str::to_owned));
@@ -336,6 +345,8 @@ fn open(config: Config, port: u16) -> Result<(Shared, AdminToken, Pages), Error>
         Err(error) if error.may_pass() => tracing::warn!(%error, "not all is gathered again yet"),
         faced => drop(faced.map_err(failed)?),
     }
+    let started = now.0 / 1_000;
+    let repository = serve::repository::open(&config, &site.id, started, &site.collection);
     let shared = Shared {
         site: Arc::new(site),
         author,
@@ -345,7 +356,8 @@ fn open(config: Config, port: u16) -> Result<(Shared, AdminToken, Pages), Error>
         asked: Notify::new(),
         watching: Mutex::default(),
         tally: Tally::default(),
-        started: now.0 / 1_000,
+        started,
+        repository,
         host,
         port,
     };
