@@ -205,7 +205,8 @@ fn open(config: Config, place: Place) -> Result<Opened, Error> {
     // Before the first pull: it could bring the collection to where the index is.
     index.hold_to(collection.version());
     let timeouts = config.patience.request;
-    let client = Client::new(net::client::Settings { timeouts, ..Default::default() });
+    let contact = config.base_url.as_ref().map(ToString::to_string);
+    let client = Client::new(net::client::Settings { timeouts, contact, ..Default::default() });
     let stages = Stages {
         collector: Collector::open(collection.clone(), client, &author.id, &config, now_ms)?,
         catalog: Catalog::new(collection.clone()),
