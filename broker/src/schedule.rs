@@ -139,6 +139,12 @@ impl Schedule {
         self.ids.get(name).is_some_and(|id| self.inner.handle_request(*id, now_ms))
     }
 
+    /// Takes in that somebody says that a source has changed: it is due as soon as its shortest interval,
+    /// its back-off and its hours allow. Returns false if there is no such source.
+    pub fn handle_notice(&mut self, name: &str, now_ms: u64) -> bool {
+        self.ids.get(name).is_some_and(|id| self.inner.handle_notice(*id, now_ms))
+    }
+
     /// Takes in what a pull found; `now_ms` is when it ended.
     pub fn handle_pull(&mut self, name: &str, found: Found, now_ms: u64) {
         if let Some(id) = self.ids.get(name) {
@@ -230,7 +236,8 @@ fn rules(source: &Source, freshness: Freshness) -> Rules {
         None if freshness.policy == PolicyName::BestEstimation => Pace::BestEstimation,
         None => Pace::Planned,
     };
-    Rules { bounds, weight, follow, window, pace }
+    // OAI-PMH tells of each record once.
+    Rules { bounds, weight, follow, window, pace, datestamps: source.oai.is_some() }
 }
 
 #[cfg(test)]

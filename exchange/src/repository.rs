@@ -1,1 +1,378 @@
-//! A collection as an OAI-PMH repository.
+//! A collection as an OAI-PMH repository, over HTTP: `/oai`.
+//!
+//! `GET /oai?verb=…`, or a POST with the same as a form. What is said is `oai::repository`'s; here are
+//! the collection and the clock. Metadata formats are those of `oai::crosswalk`, sets those of
+//! `oai::repository::set`, and datestamps the seconds in which changes were committed.
+//!
+//! What takes long is done on blocking threads, and by [`ANSWERS_MAX`] requests at once; more are asked to
+//! come again (503 with `Retry-After`), as are those that need the sets before they are made, or what is
+//! damaged. Responses are packed with gzip for whoever accepts that.
+//!
+//! Every response to ListRecords and ListIdentifiers says in headers how many records the whole list has, and
+//! how many the repository (`oai::repository::oap`, also on why they are not on the token).
+//!
+//! Source: OAI-PMH §3.1 (HTTP embedding), §3.1.3 (compression), §3.5 (flow control).
+//!
+//! # Differences from the standard
+//!
+//! * `responseDate` is the second before the present one, or an earlier one while a commit is under way: what
+//!   is committed later must not have a datestamp that a harvester takes for told.
+//! * Deletions are listed in all sets by type, since what is deleted has no type any more.
+
+mod answer;
+mod current;
+mod origin;
+mod saved;
+mod sets;
+pub mod settings;
+
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::Request;
+use axum::response::Response;
+use axum::routing::any;
+use collection::{Collection, Error, Stamp};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use http::header::{
+    ACCEPT_ENCODING, ALLOW, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, HOST, RETRY_AFTER, VARY,
+};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use http_body_util::{BodyExt as _, Limited};
+use net::clock;
+use net::shutdown::Shutdown;
+use oai::repository::oap;
+use oai::request::QUERY_BYTES_MAX;
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+
+use answer::{Answered, Desk};
+use current::{Current, Unready};
+pub use origin::METADATA_NAMESPACE;
+pub use settings::{Daemon, Settings};
+
+/// Most requests that are answered at once.
+pub const ANSWERS_MAX: usize = 8;
+
+/// How long a request waits for its turn.
+const TURN: Duration = Duration::from_secs(5);
+
+/// When to ask again while the sets are made or all turns are taken, in seconds.
+const RETRY_SECS: u64 = 10;
+
+/// When to ask again for what is damaged, in seconds.
+const RETRY_DAMAGED_SECS: u64 = 60;
+
+/// Where the repository is, below the listener's root.
+const PATH: &str = "oai";
+
+/// Shorter responses are not packed, in bytes.
+const PACKED_BYTES_MIN: usize = 1_024;
+
+/// What a repository has done since it started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Requests answered, with errors or without.
+    pub requests: u64,
+    /// Of those, with an error of the protocol.
+    pub faults: u64,
+    /// Records, and headers of records, in responses.
+    pub records: u64,
+    /// Requests that were to come again.
+    pub postponed: u64,
+    /// Bytes of responses, packed where they were.
+    pub bytes: u64,
+    /// Whether lists can be made: 0 while the sets are made.
+    pub ready: u64,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    requests: AtomicU64,
+    faults: AtomicU64,
+    records: AtomicU64,
+    postponed: AtomicU64,
+    bytes: AtomicU64,
+}
+
+fn add(count: &AtomicU64, number: u64) {
+    count.fetch_add(number, Ordering::Relaxed);
+}
+
+/// A repository over a collection. Clones are the same.
+#[derive(Clone, Debug)]
+pub struct Repository {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    collection: Collection,
+    current: Current,
+    said: RwLock<(Settings, Daemon)>,
+    turns: Arc<Semaphore>,
+    counts: Counts,
+}
+
+impl Repository {
+    /// The repository of `collection`, as `settings` want it; `sets` is a file of its own for what can be made
+    /// anew. Lists can be made once [`keep`](Self::keep) runs.
+    pub fn new(collection: Collection, settings: Settings, daemon: Daemon, sets: PathBuf) -> Self {
+        let current = Current::new(collection.clone(), sets);
+        let said = RwLock::new((settings, daemon));
+        let turns = Arc::new(Semaphore::new(ANSWERS_MAX));
+        let counts = Counts::default();
+        Self { shared: Arc::new(Shared { collection, current, said, turns, counts }) }
+    }
+
+    /// Puts new settings in force.
+    pub fn set(&self, settings: Settings, daemon: Daemon) {
+        let mut said = self.shared.said.write().unwrap_or_else(PoisonError::into_inner);
+        *said = (settings, daemon);
+    }
+
+    /// The routes: `/oai`, with a slash at its end or without.
+    pub fn routes(&self) -> Router {
+        let this = self.clone();
+        let handler = any(move |request: Request| {
+            let this = this.clone();
+            async move { this.respond(request).await }
+        });
+        Router::new().route("/oai", handler.clone()).route("/oai/", handler)
+    }
+
+    /// Keeps what lists are made of current until the shutdown starts.
+    pub async fn keep(&self, shutdown: Shutdown) {
+        self.shared.current.clone().keep(shutdown).await;
+    }
+
+    /// What it has done since it started.
+    pub fn counters(&self) -> Counters {
+        let counts = &self.shared.counts;
+        let get = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        Counters {
+            requests: get(&counts.requests),
+            faults: get(&counts.faults),
+            records: get(&counts.records),
+            postponed: get(&counts.postponed),
+            bytes: get(&counts.bytes),
+            ready: u64::from(self.shared.current.is_ready()),
+        }
+    }
+
+    /// Answers a request.
+    pub async fn respond(&self, request: Request) -> Response {
+        let counts = &self.shared.counts;
+        match self.answer(request).await {
+            Ok(response) => {
+                add(&counts.requests, 1);
+                response
+            }
+            Err(refusal) => {
+                add(&counts.postponed, u64::from(refusal.retry_secs.is_some()));
+                refusal.response()
+            }
+        }
+    }
+
+    async fn answer(&self, request: Request) -> Result<Response, Refusal> {
+        let (settings, daemon) =
+            self.shared.said.read().unwrap_or_else(PoisonError::into_inner).clone();
+        if !settings.enabled {
+            let message = "this is no repository: [oai] has enabled = false";
+            return Err(Refusal::new(StatusCode::NOT_FOUND, message));
+        }
+        let (parts, body) = request.into_parts();
+        let base_url = base_url(&daemon, &parts.headers, parts.uri.path());
+        let facts = settings::facts(&settings, &daemon, base_url).ok_or_else(broken)?;
+        let query = match parts.method {
+            Method::GET | Method::HEAD => parts.uri.query().unwrap_or_default().to_owned(),
+            Method::POST => form(&parts.headers, body).await?,
+            _ => return Err(Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "GET or POST")),
+        };
+        let oap = settings.oap_attributes.apply(parts.headers.contains_key(oap::ASK_HEADER));
+        let packed = accepts_gzip(&parts.headers);
+        let turn = timeout(TURN, self.shared.turns.clone().acquire_owned()).await;
+        let Ok(Ok(turn)) = turn else { return Err(Refusal::later("too many requests at once")) };
+        let this = self.clone();
+        let done = tokio::task::spawn_blocking(move || {
+            let _turn = turn;
+            let Shared { collection, current, .. } = &*this.shared;
+            let desk = Desk::open(collection, current, &facts, oap, Stamp(clock::now_ms()));
+            let answered = desk.answer(&query)?;
+            Ok(this.response(answered, packed))
+        });
+        done.await.map_err(|_panicked| broken())?.map_err(refused)
+    }
+
+    /// Makes the response. Packing takes long: on a blocking thread.
+    fn response(&self, answered: Answered, packed: bool) -> Response {
+        let counts = &self.shared.counts;
+        let Answered { text, records, is_fault, size } = answered;
+        add(&counts.records, records);
+        add(&counts.faults, u64::from(is_fault));
+        let packed = Some(&text).filter(|it| packed && PACKED_BYTES_MIN <= it.len()).map(pack);
+        let is_packed = packed.is_some();
+        let bytes = packed.unwrap_or_else(|| text.into_bytes());
+        add(&counts.bytes, bytes.len() as u64);
+        let mut response = Response::new(Body::from(bytes));
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/xml; charset=utf-8"));
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        headers.insert(VARY, HeaderValue::from_static("accept-encoding"));
+        if is_packed {
+            headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        }
+        if let Some(size) = size {
+            headers.insert(oap::LIST_HEADER, HeaderValue::from(size));
+            headers.insert(oap::TOTAL_HEADER, HeaderValue::from(self.shared.collection.len()));
+        }
+        response
+    }
+}
+
+fn pack(text: &String) -> Vec<u8> {
+    let mut packer = GzEncoder::new(Vec::with_capacity(text.len() / 4), Compression::fast());
+    // A vector takes all that is written to it.
+    let _ = packer.write_all(text.as_bytes());
+    packer.finish().unwrap_or_default()
+}
+
+/// The repository's address as it was asked, or behind a proxy as settings say.
+fn base_url(daemon: &Daemon, headers: &HeaderMap, path: &str) -> String {
+    let slash = if path.ends_with('/') { "/" } else { "" };
+    if let Some(url) = &daemon.base_url {
+        return format!("{url}{PATH}{slash}");
+    }
+    let fits = |it: u8| it.is_ascii_alphanumeric() || b"-._:[]".contains(&it);
+    let host = headers.get(HOST).and_then(|it| it.to_str().ok());
+    let host = host.filter(|it| !it.is_empty() && it.bytes().all(fits)).unwrap_or("localhost");
+    format!("http://{host}/{PATH}{slash}")
+}
+
+/// Reads the body of a POST.
+async fn form(headers: &HeaderMap, body: Body) -> Result<String, Refusal> {
+    const FORM: &str = "application/x-www-form-urlencoded";
+    let media = headers.get(CONTENT_TYPE).and_then(|it| it.to_str().ok()).unwrap_or(FORM);
+    let media = media.split(';').next().unwrap_or_default().trim();
+    if !media.eq_ignore_ascii_case(FORM) {
+        let message = format!("a POST has its arguments as {FORM}, not as {media}");
+        return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
+    }
+    // One byte more is too long for a query, and is answered as such.
+    let read = Limited::new(body, QUERY_BYTES_MAX + 1).collect().await;
+    let too_long = |_error| {
+        let message = format!("the request is longer than {QUERY_BYTES_MAX} bytes");
+        Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, message)
+    };
+    let bytes = read.map_err(too_long)?.to_bytes();
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Whether the answer may be packed with gzip.
+fn accepts_gzip(headers: &HeaderMap) -> bool {
+    let values = headers.get_all(ACCEPT_ENCODING).iter().filter_map(|it| it.to_str().ok());
+    let mut codings = values.flat_map(|it| it.split(','));
+    codings.any(|coding| {
+        let (name, rest) = coding.split_once(';').unwrap_or((coding, ""));
+        let quality = rest.trim().strip_prefix("q=").and_then(|it| it.trim().parse::<f32>().ok());
+        let is_gzip = ["gzip", "x-gzip"].iter().any(|it| name.trim().eq_ignore_ascii_case(it));
+        is_gzip && quality.is_none_or(|it| 0.0 < it)
+    })
+}
+
+/// An answer that is no response of the protocol.
+#[derive(Debug)]
+struct Refusal {
+    status: StatusCode,
+    message: String,
+    retry_secs: Option<u64>,
+}
+
+impl Refusal {
+    fn new(status: StatusCode, message: impl Into<String>) -> Self {
+        Self { status, message: message.into(), retry_secs: None }
+    }
+
+    fn later(message: impl Into<String>) -> Self {
+        let refusal = Self::new(StatusCode::SERVICE_UNAVAILABLE, message);
+        Self { retry_secs: Some(RETRY_SECS), ..refusal }
+    }
+
+    fn response(self) -> Response {
+        let mut response = Response::new(Body::from(self.message + "\n"));
+        *response.status_mut() = self.status;
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+        if let Some(secs) = self.retry_secs {
+            headers.insert(RETRY_AFTER, HeaderValue::from(secs));
+        }
+        if self.status == StatusCode::METHOD_NOT_ALLOWED {
+            headers.insert(ALLOW, HeaderValue::from_static("GET, HEAD, POST"));
+        }
+        response
+    }
+}
+
+fn broken() -> Refusal {
+    let message = "the repository cannot answer; see the log";
+    Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, message)
+}
+
+fn refused(unready: Unready) -> Refusal {
+    match unready {
+        Unready::Making => Refusal::later("the sets are being made; ask again"),
+        Unready::Failed(error @ Error::Damaged { .. }) => {
+            let message =
+                format!("a part of the collection is damaged and being replaced: {error}");
+            Refusal { retry_secs: Some(RETRY_DAMAGED_SECS), ..Refusal::later(message) }
+        }
+        Unready::Failed(error) => {
+            tracing::error!(%error, "the repository cannot be read");
+            broken()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gzip_is_for_who_accepts_it() {
+        for (value, expected) in [
+            ("gzip", true),
+            ("deflate, GZIP;q=0.5", true),
+            ("gzip; q=0", false),
+            ("gzip;q=0.0, deflate", false),
+            ("identity", false),
+            ("", false),
+        ] {
+            let headers =
+                HeaderMap::from_iter([(ACCEPT_ENCODING, HeaderValue::from_static(value))]);
+            assert_eq!(accepts_gzip(&headers), expected, "{value}");
+        }
+        assert!(!accepts_gzip(&HeaderMap::new()));
+    }
+
+    #[test]
+    fn the_address_is_the_one_that_was_asked() {
+        let ours = |base: Option<&str>, host: &'static str, path: &str| {
+            let base_url = base.map(|it| url::Url::parse(it).unwrap());
+            let daemon = Daemon { base_url, ..Daemon::default() };
+            let headers = HeaderMap::from_iter([(HOST, HeaderValue::from_static(host))]);
+            super::base_url(&daemon, &headers, path)
+        };
+        assert_eq!(ours(None, "a.org:8500", "/oai"), "http://a.org:8500/oai");
+        assert_eq!(ours(None, "[::1]:8500", "/oai/"), "http://[::1]:8500/oai/");
+        assert_eq!(ours(None, "a b<", "/oai"), "http://localhost/oai");
+        let proxy = Some("https://library.example/harvest/");
+        assert_eq!(ours(proxy, "10.0.0.1", "/oai"), "https://library.example/harvest/oai");
+    }
+}

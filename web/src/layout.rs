@@ -28,12 +28,30 @@ pub struct Site {
     pub base: String,
     /// The program's version.
     pub version: &'static str,
+    /// What else it serves, for the foot of its pages.
+    pub links: Vec<Link>,
+}
+
+/// Something else that a daemon serves.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Link {
+    /// Its path below [`Site::base`], and its query.
+    pub path: &'static str,
+    /// Its name.
+    pub name: &'static str,
 }
 
 impl Site {
     /// A daemon called `name` at the root of its host.
     pub fn new(name: impl Into<String>) -> Self {
-        Self { name: name.into(), base: "/".to_owned(), version: env!("CARGO_PKG_VERSION") }
+        Self { name: name.into(), base: "/".to_owned(), version: env!("CARGO_PKG_VERSION"), links: Vec::new() }
+    }
+
+    /// The same with `link` at the foot of its pages.
+    #[must_use]
+    pub fn with(mut self, link: Link) -> Self {
+        self.links.push(link);
+        self
     }
 
     /// The same below the path of `base_url`, its public address behind a proxy.

@@ -1,0 +1,258 @@
+//! From a request to its response, over a collection.
+//!
+//! Source: OAI-PMH §2.7 (datestamps), §3.2 (`responseDate`), §3.5 (flow control), §4 (verbs).
+//!
+//! A list by date is a range of serials: the log is asked where the dates begin and end, the sets which serials
+//! of the range are to be listed, and only those of the page are read.
+
+use collection::{Change, Collection, Error, Oid, Scanned, Stamp, Stored, Version};
+use oai::crosswalk::Dissemination;
+use oai::repository::oap::Totals;
+use oai::repository::token::State;
+use oai::repository::{Answer, Ask, Facts, ListFrom, PAGE_SETS_MAX, Part, SetsFrom, ask, refusal};
+use oai::response::{Header, Record};
+use oai::{Datestamp, Granularity, Identifier, Listed, identifier};
+
+use super::current::{Current, Unready};
+use super::origin;
+use super::sets;
+
+/// A response.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Answered {
+    /// Its bytes.
+    pub(super) text: String,
+    /// Records, or headers of records, in it.
+    pub(super) records: u64,
+    /// Whether it says nothing but why.
+    pub(super) is_fault: bool,
+    /// Of a list: how many records all of it has, if they are counted.
+    pub(super) size: Option<u64>,
+}
+
+impl Answered {
+    fn of(text: String) -> Self {
+        Self { text, ..Self::default() }
+    }
+}
+
+/// The repository as one request finds it.
+#[derive(Debug)]
+pub(super) struct Desk<'a> {
+    pub(super) collection: &'a Collection,
+    pub(super) current: &'a Current,
+    pub(super) facts: &'a Facts,
+    /// Whether a list is to have the attributes of Adly's paper.
+    pub(super) oap: bool,
+    /// What lists are of: they lack no change up to it.
+    version: Version,
+    date: Datestamp,
+}
+
+impl<'a> Desk<'a> {
+    /// Opens it at `now`. What is answered lacks no change with a datestamp up to the `responseDate`, which
+    /// is the second before, or an earlier one while a commit is under way; nor will any come.
+    pub(super) fn open(
+        collection: &'a Collection,
+        current: &'a Current,
+        facts: &'a Facts,
+        oap: bool,
+        now: Stamp,
+    ) -> Self {
+        let settled = collection.settle(Stamp((now.0 / 1_000 * 1_000).saturating_sub(1)));
+        // The last second that is settled to its end.
+        let secs = i64::try_from((settled.0 + 1) / 1_000).unwrap_or(i64::MAX) - 1;
+        let date = Datestamp::at(secs, Granularity::Second);
+        // After it was settled, so that nothing before is missing.
+        let version = collection.version();
+        Self { collection, current, facts, oap, version, date }
+    }
+
+    /// Answers a query. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// [`Unready`]: not now.
+    pub(super) fn answer(&self, query: &str) -> Result<Answered, Unready> {
+        let state = State {
+            epoch: self.version.epoch.0,
+            serial: self.version.serial,
+            horizon: self.collection.horizon(),
+        };
+        let (request, ask) = match ask(self.facts, &state, query) {
+            Ok(found) => found,
+            Err(refused) => {
+                let text = refusal(&self.facts.base_url, self.date, &refused);
+                return Ok(Answered { is_fault: true, ..Answered::of(text) });
+            }
+        };
+        let answer =
+            Answer { facts: self.facts, request: &request, date: self.date, epoch: state.epoch };
+        match ask {
+            Ask::Identify => {
+                let totals = Totals { elements: self.collection.len(), list: self.total()? };
+                Ok(Answered::of(answer.identify(self.earliest()?, &totals)))
+            }
+            Ask::Formats(None) => Ok(Answered::of(answer.formats(true))),
+            Ask::Formats(Some(item)) => {
+                let is_known = self.find(&item, |_change| ())?.is_some();
+                let text = answer.formats(is_known);
+                Ok(Answered { is_fault: !is_known, ..Answered::of(text) })
+            }
+            Ask::Sets(from) => self.sets(&answer, &from),
+            Ask::Record { item, prefix } => {
+                let record = self.find(&item, |it| self.record(&it, Some(&prefix)))?.flatten();
+                let records = u64::from(record.is_some());
+                let text = answer.record(record.as_ref());
+                Ok(Answered { records, is_fault: records == 0, ..Answered::of(text) })
+            }
+            Ask::List(from) => self.list(answer, from),
+        }
+    }
+
+    /// How many records a list of everything has; `None` while nobody knows.
+    fn total(&self) -> Result<Option<u64>, Unready> {
+        let all = 0..=u64::MAX;
+        match self.current.with(self.version, |sets, present| sets.count(present, None, all)) {
+            Ok(total) => Ok(Some(total)),
+            Err(Unready::Making) => Ok(None),
+            Err(failed) => Err(failed),
+        }
+    }
+
+    /// No record's datestamp is before it.
+    fn earliest(&self) -> Result<Datestamp, Error> {
+        let first = self.collection.first_stamp()?;
+        Ok(first.map_or(self.date, datestamp))
+    }
+
+    fn sets(&self, answer: &Answer<'_>, from: &SetsFrom) -> Result<Answered, Unready> {
+        let mut listed = self
+            .current
+            .with(self.version, |sets, present| sets.list(present, from.after.as_ref()))?;
+        let more = PAGE_SETS_MAX < listed.len();
+        listed.truncate(PAGE_SETS_MAX);
+        let is_fault = listed.is_empty();
+        Ok(Answered { is_fault, ..Answered::of(answer.sets(from, &listed, more)) })
+    }
+
+    /// Calls `look` with the last change of an item, its tombstone included; `None` if there is none.
+    fn find<T>(
+        &self,
+        item: &Identifier,
+        look: impl FnOnce(Scanned) -> T,
+    ) -> Result<Option<T>, Unready> {
+        let oid = Oid::new(&item.gatherer, &item.url);
+        if oid.url != item.url {
+            return Ok(None);
+        }
+        if let Some(Stored { record, serial, stamp }) = self.collection.get(&oid)? {
+            return Ok(Some(look(Scanned { serial, stamp, change: Change::Update(record) })));
+        }
+        let tombstone = self.current.with(self.version, |sets, present| {
+            sets.gone.get(&sets::hash(&oid)).copied().filter(|it| present.horizon < *it)
+        })?;
+        let Some(found) = self.collection.pick(tombstone.into_iter().collect()).next() else {
+            return Ok(None);
+        };
+        let found = found?;
+        Ok((found.change.oid().as_ref() == Some(&oid)).then(|| look(found)))
+    }
+
+    /// Answers with a part of a list.
+    fn list(&self, answer: Answer<'_>, from: ListFrom) -> Result<Answered, Unready> {
+        let begins = from.reached.map_or(0, |it| it.serial) + 1;
+        let first = match (from.reached, from.chosen.from_secs) {
+            (None, Some(secs)) => self.collection.first_since(stamp(secs))?.max(begins),
+            _ => begins,
+        };
+        let end = match from.chosen.until_secs {
+            Some(secs) => self.collection.first_since(stamp(secs.saturating_add(1)))?,
+            None => u64::MAX,
+        };
+        let last = end.saturating_sub(1).min(self.version.serial);
+        let set = from.chosen.set.clone();
+        let size = match from.reached {
+            Some(reached) => reached.size,
+            None => Some(self.current.with(self.version, |sets, present| {
+                sets.count(present, set.as_ref(), first..=last)
+            })?),
+        };
+        let listed = from.chosen.listed;
+        let prefix = from.chosen.prefix.clone();
+        let total = self.oap.then(|| self.collection.len());
+        let mut part = answer.list(from, size, self.version.serial, total);
+        let mut first = first;
+        let limit = usize::try_from(self.facts.page_records).unwrap_or(usize::MAX);
+        let more = loop {
+            // One more than the page has, to see whether there are more.
+            let mut serials = self.current.with(self.version, |sets, present| {
+                sets.select(present, set.as_ref(), first..=last, limit.saturating_add(1))
+            })?;
+            let Some(beyond) = serials.last().map(|it| it + 1) else { break false };
+            let next = if limit < serials.len() { serials.pop() } else { None };
+            let prefix = (listed == Listed::Records).then_some(prefix.as_str());
+            let whole = self.fill(&mut part, serials, prefix)?;
+            match (whole, next) {
+                (false, _) => break true,
+                (true, Some(next)) if part.is_empty() => first = next,
+                (true, Some(_)) => break true,
+                // What changed meanwhile has gone to the log's end, past this list's.
+                (true, None) => first = beyond,
+            }
+        };
+        let (records, size) = (part.len(), part.size());
+        let text = part.finish(more);
+        Ok(Answered { text, records, is_fault: records == 0, size })
+    }
+
+    /// Adds the records of these changes; false if there was no room for all of them.
+    fn fill(
+        &self,
+        part: &mut Part<'_>,
+        serials: Vec<u64>,
+        prefix: Option<&str>,
+    ) -> Result<bool, Error> {
+        for scanned in self.collection.pick(serials) {
+            let scanned = scanned?;
+            if part.is_full() {
+                return Ok(false);
+            }
+            if let Some(record) = self.record(&scanned, prefix) {
+                part.push(scanned.serial, &record);
+            }
+        }
+        Ok(true)
+    }
+
+    /// The record of a change, with its metadata in the format `prefix`; without one, its header alone.
+    fn record(&self, scanned: &Scanned, prefix: Option<&str>) -> Option<Record> {
+        let oid = scanned.change.oid()?;
+        let mut identifier = String::with_capacity(64 + oid.url.len());
+        identifier::write(&mut identifier, &self.facts.id, &oid.gatherer, &oid.url).ok()?;
+        let datestamp = Some(datestamp(scanned.stamp));
+        let Change::Update(record) = &scanned.change else {
+            let sets = sets::of_record(&oid.gatherer, None);
+            let header = Header { identifier, datestamp, sets, deleted: true };
+            return Some(Record { header, ..Record::default() });
+        };
+        let kind = record.text("Type");
+        let sets = sets::of_record(&oid.gatherer, kind.as_deref());
+        let header = Header { identifier, datestamp, sets, deleted: false };
+        let Some(prefix) = prefix else { return Some(Record { header, ..Record::default() }) };
+        let metadata = Dissemination::named(prefix)?.write(record);
+        let about = origin::of(record, scanned.stamp).into_iter().collect();
+        Some(Record { header, metadata: Some(metadata), about })
+    }
+}
+
+/// The second within which a change was committed.
+pub(super) fn datestamp(stamp: Stamp) -> Datestamp {
+    let secs = i64::try_from(stamp.0 / 1_000).unwrap_or(i64::MAX);
+    Datestamp::at(secs, Granularity::Second)
+}
+
+/// The first moment of a second; of one before 1970, the first that a change can have.
+fn stamp(secs: i64) -> Stamp {
+    Stamp(u64::try_from(secs).unwrap_or(0).saturating_mul(1_000))
+}

@@ -1,0 +1,151 @@
+//! The sets on disk, so that a restart reads only the log's end.
+//!
+//! A file of its own beside the collection, written whole under another name and then renamed. It can be
+//! deleted at any time: what is missing, damaged or of another epoch is made anew from the log.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Read as _, Write as _};
+use std::path::Path;
+
+use collection::{Epoch, Version};
+use roaring::RoaringTreemap;
+use soif::digest::Md5;
+
+use super::sets::{SETS_MAX, Sets};
+
+/// What the file begins with; its last character is the form.
+const MAGIC: &[u8; 8] = b"HVSETS 1";
+
+/// Largest file that is read, in bytes.
+const FILE_BYTES_MAX: u64 = 4 << 30;
+
+/// Bytes of the checksum at the end.
+const SUM_BYTES: usize = 16;
+
+/// Writes the sets to `path`.
+///
+/// # Errors
+///
+/// The file system's; the old file stands.
+pub(super) fn save(sets: &Sets, path: &Path) -> io::Result<()> {
+    let mut bytes = MAGIC.to_vec();
+    let mut number = |it: u64| bytes.extend_from_slice(&it.to_le_bytes());
+    number(sets.reached.epoch.0);
+    number(sets.reached.serial);
+    number(sets.gone.len() as u64);
+    for (oid, serial) in &sets.gone {
+        number(*oid);
+        number(*serial);
+    }
+    for kind in [&sets.gatherers, &sets.types] {
+        bytes.extend_from_slice(&(kind.len() as u64).to_le_bytes());
+        for (name, set) in kind {
+            bytes.extend_from_slice(&(name.len() as u64).to_le_bytes());
+            bytes.extend_from_slice(name.as_bytes());
+            set.serialize_into(&mut bytes)?;
+        }
+    }
+    let sum = Md5::of(&bytes);
+    bytes.extend_from_slice(&sum.0);
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    let new = path.with_extension("new");
+    let mut file = File::create(&new)?;
+    file.write_all(&bytes)?;
+    file.sync_all()?;
+    fs::rename(&new, path)
+}
+
+/// Reads what [`save`] wrote; `None` if there is none, or it is not whole.
+pub(super) fn load(path: &Path) -> Option<Sets> {
+    let mut file = File::open(path).ok()?;
+    let length = file.metadata().ok()?.len();
+    if FILE_BYTES_MAX < length {
+        return None;
+    }
+    let mut bytes = Vec::with_capacity(usize::try_from(length).ok()?);
+    file.read_to_end(&mut bytes).ok()?;
+    let (whole, sum) = bytes.split_at_checked(bytes.len().checked_sub(SUM_BYTES)?)?;
+    if Md5::of(whole).0 != sum {
+        tracing::warn!(file = %path.display(), "damaged; the sets are made anew");
+        return None;
+    }
+    read(whole.strip_prefix(MAGIC)?)
+}
+
+fn read(mut rest: &[u8]) -> Option<Sets> {
+    let rest = &mut rest;
+    let reached = Version { epoch: Epoch(number(rest)?), serial: number(rest)? };
+    let mut sets = Sets { reached, ..Sets::default() };
+    for _ in 0..number(rest)? {
+        let (oid, serial) = (number(rest)?, number(rest)?);
+        sets.gone.insert(oid, serial);
+        sets.tombstones.insert(serial);
+    }
+    sets.gatherers = kind(rest)?;
+    sets.types = kind(rest)?;
+    rest.is_empty().then_some(sets)
+}
+
+fn kind(rest: &mut &[u8]) -> Option<BTreeMap<String, RoaringTreemap>> {
+    let count = usize::try_from(number(rest)?).ok().filter(|it| *it <= SETS_MAX)?;
+    let mut sets = BTreeMap::new();
+    for _ in 0..count {
+        let length = usize::try_from(number(rest)?).ok()?;
+        let (name, after) = rest.split_at_checked(length)?;
+        *rest = after;
+        let name = String::from_utf8(name.to_vec()).ok()?;
+        sets.insert(name, RoaringTreemap::deserialize_from(&mut *rest).ok()?);
+    }
+    Some(sets)
+}
+
+fn number(rest: &mut &[u8]) -> Option<u64> {
+    let (bytes, after) = rest.split_first_chunk::<8>()?;
+    *rest = after;
+    Some(u64::from_le_bytes(*bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sets() -> Sets {
+        let set = |serials: &[u64]| RoaringTreemap::from_iter(serials.iter().copied());
+        let mut sets = Sets { reached: Version { epoch: Epoch(7), serial: 9 }, ..Sets::default() };
+        sets.gone.insert(u64::MAX, 3);
+        sets.tombstones.insert(3);
+        sets.gatherers.insert("g".to_owned(), set(&[1, 3, 1 << 40]));
+        sets.types.insert("PDF".to_owned(), set(&[1]));
+        sets
+    }
+
+    #[test]
+    fn what_is_saved_is_loaded() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("oai/sets");
+        assert_eq!(load(&path), None);
+        for sets in [Sets::default(), sets()] {
+            save(&sets, &path).unwrap();
+            assert_eq!(load(&path), Some(sets));
+        }
+    }
+
+    #[test]
+    fn what_is_not_whole_is_none() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("sets");
+        save(&sets(), &path).unwrap();
+        let whole = fs::read(&path).unwrap();
+        for at in 0..whole.len() {
+            let mut bytes = whole.clone();
+            bytes[at] ^= 1;
+            fs::write(&path, &bytes).unwrap();
+            assert_eq!(load(&path), None, "{at}");
+            fs::write(&path, &whole[..at]).unwrap();
+            assert_eq!(load(&path), None, "{at}");
+        }
+    }
+}
