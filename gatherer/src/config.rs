@@ -233,6 +233,18 @@ impl Config {
         }
     }
 
+    /// Returns what every record says of the gatherer, reached at `host` and `port`, in order.
+    pub(crate) fn attributes(&self, host: &str, port: u16) -> Vec<(&'static str, String)> {
+        vec![
+            ("Time-to-Live", self.ttl.as_secs().to_string()),
+            ("Refresh-Rate", self.refresh_rate.as_secs().to_string()),
+            ("Gatherer-Name", self.name.clone()),
+            ("Gatherer-Host", host.to_owned()),
+            ("Gatherer-Port", port.to_string()),
+            ("Gatherer-Version", env!("CARGO_PKG_VERSION").to_owned()),
+        ]
+    }
+
     /// Returns the default settings with everything stored in `data`, and no roots.
     pub fn new(data: impl Into<PathBuf>) -> Self {
         Self {

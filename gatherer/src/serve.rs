@@ -99,8 +99,8 @@ struct ObjectQuery {
     oid: Option<String>,
 }
 
-/// Answers with one object's record as SOIF. Its `oid` is the object's URL; the gatherer's id may
-/// follow after a space.
+/// Answers with one object's record as SOIF. Its `oid` is the object's URL; a gatherer's id may follow after
+/// a space: that of a repository's records is not ours.
 async fn object(
     State(public): State<Public>,
     Query(query): Query<ObjectQuery>,
@@ -110,9 +110,11 @@ async fn object(
     let Some(oid) = query.oid else {
         return fail(Failure::bad_request("The parameter oid is missing: /object?oid=URL."));
     };
-    let id = public.handle.id();
-    let url = oid.trim().trim_end_matches(id).trim_end();
-    let (oid, collection) = (Oid::new(id, url), public.handle.shared.site.collection.clone());
+    let is_id = |it: &str| it.len() == 16 && it.bytes().all(|it| it.is_ascii_hexdigit());
+    let named = oid.trim().rsplit_once(' ').filter(|(_, id)| is_id(id));
+    let (url, id) = named.unwrap_or_else(|| (oid.trim(), public.handle.id()));
+    let oid = Oid::new(id, url.trim_end());
+    let collection = public.handle.shared.site.collection.clone();
     match tokio::task::spawn_blocking(move || collection.get(&oid)).await {
         Ok(Ok(Some(stored))) => {
             let mut body = Vec::new();
