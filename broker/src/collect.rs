@@ -9,6 +9,7 @@
 
 mod brought;
 mod commands;
+mod harvest;
 mod notes;
 mod push;
 mod report;
@@ -32,7 +33,7 @@ use tokio::time::sleep;
 
 use crate::config::{Config, Patience};
 use crate::error::Error;
-use crate::failure::Failure;
+use crate::failure::{Broke, Failure};
 use crate::live::Live;
 use crate::metrics::Counters;
 use crate::pipeline::blocking;
@@ -42,6 +43,7 @@ use crate::source::Source;
 use crate::status::SourceStatus;
 use crate::under_way::UnderWay;
 pub(crate) use brought::Brought;
+use harvest::Heard;
 use push::Next;
 use report::{Ended, Log};
 
@@ -209,25 +211,43 @@ impl Collector {
     async fn pull(self, due: Due) {
         let Some((source, cancel, confirmed)) = self.begin(&due.source) else { return };
         let (asked_ms, began) = (clock::now_ms(), clock::monotonic());
-        let puller = puller(&self.inner, &source).confirmed(confirmed);
         let wait = due.wait.then_some(WAIT);
-        let mut pulled = Summary::default();
-        let pulling = async {
-            match self.next_pushed(&due.source) {
-                Next::Nothing => Some(puller.pull_into(wait, &mut pulled).await),
-                Next::Known => None,
-                Next::Changes(it) => self.take(&puller, &it, &due.source, &mut pulled).await,
-            }
-        };
+        let (mut pulled, mut heard) = (Summary::default(), Heard::default());
+        let asked = self.ask(&source, confirmed, wait, &mut pulled, &mut heard);
         let outcome = tokio::select! {
-            outcome = pulling => outcome,
+            outcome = asked => outcome,
             () = cancel.started() => None,
         };
         let (url, at) = (source.url.to_string(), clock::monotonic());
-        let ended = Ended { due, url, asked_ms, began, at, pulled };
+        let ended = Ended { due, url, asked_ms, began, at, pulled, heard };
         let (source, collector) = (ended.due.source.clone(), self.clone());
         self.report(&source, move || collector.end(&ended, outcome)).await;
         self.go_on(&source);
+    }
+
+    /// Has a source say what is new, in the way of its kind, or takes in what it has sent; `None` where
+    /// there is nothing to do after all.
+    async fn ask(
+        &self,
+        source: &Source,
+        confirmed: bool,
+        wait: Option<Duration>,
+        pulled: &mut Summary,
+        heard: &mut Heard,
+    ) -> Option<Result<(), Broke>> {
+        if let Some(oai) = &source.oai {
+            let harvest = harvest::pull_into(&self.inner, (source, oai), confirmed, pulled, heard);
+            return Some(Box::pin(harvest).await);
+        }
+        let puller = puller(&self.inner, source).confirmed(confirmed);
+        match self.next_pushed(&source.name) {
+            Next::Nothing => Some(puller.pull_into(wait, pulled).await.map_err(Broke::from)),
+            Next::Known => None,
+            Next::Changes(changes) => {
+                let taken = self.take(&puller, &changes, &source.name, pulled).await;
+                taken.map(|it| it.map_err(Broke::from))
+            }
+        }
     }
 
     /// Marks a source as being pulled; `None` if it is gone.

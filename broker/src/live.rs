@@ -45,6 +45,8 @@ pub(crate) struct Live {
     pub(crate) confirmed: bool,
     /// What its hub has sent and is not taken in yet.
     pub(crate) pushed: VecDeque<Pushed>,
+    /// What was odd at the last pull.
+    pub(crate) warnings: Vec<String>,
     /// What the notes say is no longer what the schedule says.
     pub(crate) unwritten: bool,
 }
@@ -68,6 +70,7 @@ impl Live {
             held: None,
             confirmed: false,
             pushed: VecDeque::new(),
+            warnings: Vec::new(),
             unwritten: false,
         }
     }
@@ -126,6 +129,7 @@ impl Live {
             errors: self.errors.clone(),
             held: self.held.clone(),
             objects,
+            warnings: self.warnings.clone(),
         }
     }
 }

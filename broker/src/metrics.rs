@@ -32,6 +32,8 @@ pub struct Counters {
     pub hub: hub::Counters,
     /// What came of sources' hubs.
     pub notices: subscriber::Counters,
+    /// What it has done as an OAI-PMH repository.
+    pub oai: exchange::repository::Counters,
 }
 
 impl Counters {
@@ -96,6 +98,7 @@ pub fn samples(status: &Status, counters: &Counters) -> Vec<Sample> {
     samples.extend(served(&counters.feed));
     samples.extend(push::metrics::hub(&status.push, &counters.hub));
     samples.extend(push::metrics::subscriber(&counters.notices));
+    samples.extend(exchange::repository::samples(&counters.oai));
     samples.extend(web::metrics::http_events(&status.listener));
     samples.extend(schedule(status));
     status.sources.iter().for_each(|it| sample_source(it, &mut samples));

@@ -4,6 +4,7 @@
 //! brokers can collect from this one); the admin listener has status, metrics and commands.
 
 mod id;
+mod repository;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -186,7 +187,7 @@ fn open(config: Config, place: Place, local_addr: SocketAddr) -> Result<Opened, 
     let identity = Identity::load_or_create(data)?;
     let author = Author { id: id::load_or_create(&data.join(ID), &identity)?, identity };
     let token = AdminToken::load_or_create(data)?;
-    let pages = page::pages(&config.name, config.base_url.as_ref(), config.templates.clone())?;
+    let pages = page::pages(repository::site(&config), config.templates.clone())?;
     // The admin listener is not what `base_url` names.
     let (site, templates) = (Site::new(&*config.name), config.templates.clone());
     let admin_pages = Pages::new(site, admin::freshness::TEMPLATES, templates)?;
@@ -204,7 +205,8 @@ fn open(config: Config, place: Place, local_addr: SocketAddr) -> Result<Opened, 
     // Before the first pull: it could bring the collection to where the index is.
     index.hold_to(collection.version());
     let timeouts = config.patience.request;
-    let client = Client::new(net::client::Settings { timeouts, ..Default::default() });
+    let contact = config.base_url.as_ref().map(ToString::to_string);
+    let client = Client::new(net::client::Settings { timeouts, contact, ..Default::default() });
     let collector = Collector::open(collection.clone(), client, &author.id, &config, now_ms)?;
     // Without a name of its own nobody is asked to tell it: see the settings.
     let base = config.base_url.clone().or_else(|| format!("http://{local_addr}/").parse().ok());
@@ -217,6 +219,7 @@ fn open(config: Config, place: Place, local_addr: SocketAddr) -> Result<Opened, 
         catalog: Catalog::new(collection.clone()),
         indexer: Indexer::new(collection.clone(), index.clone()),
         notifier: Notifier::open(data, base_url, settings, collection.clone())?,
+        repository: repository::open(&config, &author.id, &collection),
     };
     Ok(Opened { author, token, pages, admin_pages, collection, index, stages, config })
 }
@@ -235,6 +238,7 @@ fn public(handle: &Handle, pages: &Pages, shutdown: Shutdown) -> Router {
         .merge(push::feed::routes(feed, notifier.clone()))
         .merge(notifier.routes())
         .merge(callbacks)
+        .merge(notifier.linked(inner.stages.repository.routes()))
         .route("/healthz", get(admin::healthz).with_state(handle.clone()))
         .merge(page::routes(state))
 }
@@ -285,7 +289,7 @@ impl Handle {
 
     pub(crate) fn status_now(&self) -> Status {
         let inner = &self.inner;
-        let Stages { collector, catalog, indexer, notifier } = &inner.stages;
+        let Stages { collector, catalog, indexer, notifier, .. } = &inner.stages;
         let config = self.config().clone();
         let (version, mut upkeep) = (inner.collection.version(), catalog.view());
         let held_by_source = catalog.held_by_source().unwrap_or_else(|error| {
@@ -346,6 +350,9 @@ impl Handle {
             let mut current = self.config();
             current.sources.clone_from(&config.sources);
             current.freshness = config.freshness;
+            current.oai.clone_from(&config.oai);
+            let daemon = repository::daemon(&current, &self.inner.author.id);
+            self.inner.stages.repository.set(config.oai.clone(), daemon);
         }
         self.inner.collection.trust_takedowns(config.trusted());
         collector.reconfigure(&config).await?;
@@ -444,6 +451,7 @@ impl Handle {
             feed: self.inner.feed.get().map(FeedServer::counters).unwrap_or_default(),
             hub: notifier.counters(),
             notices: collector.listener().map(Listener::counters).unwrap_or_default(),
+            oai: self.inner.stages.repository.counters(),
             ..collector.counters()
         }
     }
