@@ -406,6 +406,25 @@ mod tests {
     }
 
     #[test]
+    fn who_is_to_be_told_says_where_and_is_told_in_one_way() {
+        let source = "[[source]]\nurl = 'http://h/'\npush = true\n";
+        let head = "name = 'n'\ndata = 'd'\n";
+        check(
+            &format!("{head}{source}"),
+            "5:8: no hub can be told where this broker is; expected base_url = \"http://host:8501/\" above",
+        );
+        check(&format!("{head}base_url = 'http://b/'\n{source}"), "");
+        check(&format!("{head}listen = '127.0.0.1:1'\n{source}"), "");
+        check(
+            &format!("{head}base_url = 'http://b/'\n{source}follow = true\n"),
+            "6:8: the source is followed, and hears of everything already; expected one of follow and push",
+        );
+        let text = format!("{head}base_url = 'http://b/'\n{source}[push]\nhub = 'self'\n");
+        let config = Config::parse(&text).unwrap();
+        assert!(config.sources[0].push && config.push.has_hub());
+    }
+
+    #[test]
     fn bounds_that_contradict_each_other_are_mistakes() {
         let head = "name = 'n'\ndata = 'd'\n";
         let source = format!("{head}[[source]]\nurl = 'http://h/'\n");
