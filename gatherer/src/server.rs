@@ -182,12 +182,12 @@ impl Server {
                 served.map_err(|error| Error::Listen(error.to_string()))
             });
         }
-            Ok(())
-            repository.keep(until).await;
         let (repository, until) = (shared.repository.clone(), child.clone());
         tasks.spawn(async move {
-        tasks.spawn(harvests::run(shared.clone(), child.clone()));
+            repository.keep(until).await;
+            Ok(())
         });
+        tasks.spawn(harvests::run(shared.clone(), child.clone()));
         tasks.spawn(rounds::run(shared, child.clone()));
         let mut outcome = Ok(());
         while let Some(ended) = tasks.join_next().await {
