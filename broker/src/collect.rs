@@ -9,13 +9,15 @@
 
 mod brought;
 mod commands;
+mod harvest;
 mod notes;
+mod push;
 mod report;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use collection::Collection;
@@ -31,7 +33,7 @@ use tokio::time::sleep;
 
 use crate::config::{Config, Patience};
 use crate::error::Error;
-use crate::failure::Failure;
+use crate::failure::{Broke, Failure};
 use crate::live::Live;
 use crate::metrics::Counters;
 use crate::pipeline::blocking;
@@ -41,6 +43,8 @@ use crate::source::Source;
 use crate::status::SourceStatus;
 use crate::under_way::UnderWay;
 pub(crate) use brought::Brought;
+use harvest::Heard;
+use push::Next;
 use report::{Ended, Log};
 
 /// How long a long poll asks the source to hold its answer.
@@ -74,6 +78,8 @@ struct Inner {
     state: Mutex<State>,
     /// The schedule has changed: look at it again.
     changed: Notify,
+    /// Set once the broker listens to hubs.
+    subscribing: OnceLock<push::Subscribing>,
     /// Counts the pulls that ended, for those who wait for one.
     ended: watch::Sender<u64>,
 }
@@ -82,6 +88,8 @@ struct Inner {
 struct State {
     schedule: Schedule,
     live: BTreeMap<String, Live>,
+    /// Bytes that sources have sent and that are not taken in yet.
+    pushed_bytes: usize,
     /// What all pulls of this process came to.
     counters: Counters,
     clock: clock::Watch,
@@ -114,8 +122,8 @@ impl Collector {
     ) -> Result<Self, Error> {
         let schedule = Schedule::new(config.freshness);
         let (counters, clock) = (Counters::default(), clock::Watch::start());
-        let (live, clock_off_ms) = (BTreeMap::new(), 0);
-        let state = State { schedule, live, counters, clock, clock_off_ms };
+        let (live, pushed_bytes, clock_off_ms) = (BTreeMap::new(), 0, 0);
+        let state = State { schedule, live, pushed_bytes, counters, clock, clock_off_ms };
         let inner = Inner {
             collection,
             client,
@@ -125,6 +133,7 @@ impl Collector {
             patience: config.patience,
             state: Mutex::new(state),
             changed: Notify::new(),
+            subscribing: OnceLock::new(),
             ended: watch::Sender::new(0),
         };
         let collector = Self { inner: Arc::new(inner) };
@@ -134,7 +143,12 @@ impl Collector {
 
     /// Pulls whatever is due until the shutdown starts.
     pub(crate) async fn run(&self, shutdown: Shutdown) {
-        tokio::join!(self.run_pulls(&shutdown), self.run_memory(&shutdown));
+        let listen = async {
+            if let Some(listener) = self.listener() {
+                listener.run(shutdown.clone()).await;
+            }
+        };
+        tokio::join!(self.run_pulls(&shutdown), self.run_memory(&shutdown), listen);
         self.remember().await;
         let collector = self.clone();
         let flush = move || {
@@ -197,17 +211,48 @@ impl Collector {
     async fn pull(self, due: Due) {
         let Some((source, cancel, confirmed)) = self.begin(&due.source) else { return };
         let (asked_ms, began) = (clock::now_ms(), clock::monotonic());
-        let puller = puller(&self.inner, &source).confirmed(confirmed);
         let wait = due.wait.then_some(WAIT);
-        let mut pulled = Summary::default();
+        let (mut pulled, mut heard) = (Summary::default(), Heard::default());
+        let pulling = async {
+            match self.next_pushed(&due.source) {
+                Next::Nothing => {
+                    let asked = self.ask(&source, confirmed, wait, &mut pulled, &mut heard);
+                    Some(asked.await)
+                }
+                Next::Known => None,
+                Next::Changes(it) => {
+                    let puller = puller(&self.inner, &source).confirmed(confirmed);
+                    let taken = self.take(&puller, &it, &due.source, &mut pulled).await;
+                    taken.map(|it| it.map_err(Broke::from))
+                }
+            }
+        };
         let outcome = tokio::select! {
-            outcome = puller.pull_into(wait, &mut pulled) => Some(outcome),
+            outcome = pulling => outcome,
             () = cancel.started() => None,
         };
         let (url, at) = (source.url.to_string(), clock::monotonic());
-        let ended = Ended { due, url, asked_ms, began, at, pulled };
+        let ended = Ended { due, url, asked_ms, began, at, pulled, heard };
         let (source, collector) = (ended.due.source.clone(), self.clone());
         self.report(&source, move || collector.end(&ended, outcome)).await;
+        self.go_on(&source);
+    }
+
+    /// Has a source say what is new, in the way of its kind.
+    async fn ask(
+        &self,
+        source: &Source,
+        confirmed: bool,
+        wait: Option<Duration>,
+        pulled: &mut Summary,
+        heard: &mut Heard,
+    ) -> Result<(), Broke> {
+        if let Some(oai) = &source.oai {
+            let harvest = harvest::pull_into(&self.inner, (source, oai), confirmed, pulled, heard);
+            return Box::pin(harvest).await;
+        }
+        let puller = puller(&self.inner, source).confirmed(confirmed);
+        Ok(puller.pull_into(wait, pulled).await?)
     }
 
     /// Marks a source as being pulled; `None` if it is gone.
@@ -233,7 +278,11 @@ impl Collector {
             let one = |source: &Source| {
                 let live = state.live.get(&source.name)?;
                 let view = state.schedule.view(&source.name)?;
-                Some(live.status(&view, held.get(&source.name).copied().unwrap_or_default()))
+                let objects = held.get(&source.name).copied().unwrap_or_default();
+                Some(SourceStatus {
+                    push: self.pushing(&source.name),
+                    ..live.status(&view, objects)
+                })
             };
             all.extend(sources.iter().filter_map(one));
         }

@@ -1,5 +1,8 @@
 //! A source as it fares in this process: what the collector knows of it beside its schedule.
 
+use std::collections::VecDeque;
+
+use collection::pull::Pushed;
 use freshness::study::{self, History};
 use net::shutdown::Shutdown;
 
@@ -40,6 +43,10 @@ pub(crate) struct Live {
     pub(crate) held: Option<String>,
     /// Whether one has confirmed that.
     pub(crate) confirmed: bool,
+    /// What was odd at the last pull.
+    pub(crate) warnings: Vec<String>,
+    /// What its hub has sent and is not taken in yet.
+    pub(crate) pushed: VecDeque<Pushed>,
     /// What the notes say is no longer what the schedule says.
     pub(crate) unwritten: bool,
 }
@@ -62,6 +69,8 @@ impl Live {
             errors: Errors::default(),
             held: None,
             confirmed: false,
+            warnings: Vec::new(),
+            pushed: VecDeque::new(),
             unwritten: false,
         }
     }
@@ -116,9 +125,11 @@ impl Live {
             freshness: view.freshness,
             updates: Updates::new(&self.history, self.update),
             follow: self.source.follow,
+            push: None,
             errors: self.errors.clone(),
             held: self.held.clone(),
             objects,
+            warnings: self.warnings.clone(),
         }
     }
 }

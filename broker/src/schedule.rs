@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use freshness::interval::{self, Bounds};
 use freshness::schedule::{self, Pace, Rules, SourceId};
+use freshness::study::Syndication;
 pub use freshness::schedule::{Expected, Found, Known, View};
 
 use crate::config::{Freshness, PolicyName};
@@ -84,6 +85,16 @@ impl Schedule {
         self.inner.handle_all_rules(all, freshness.settings(), now_ms);
     }
 
+    /// Takes in when a source says to be updated; the settings are silent about it.
+    pub fn handle_announced(&mut self, name: &str, announced: Option<Syndication>, now_ms: u64) {
+        let Some(id) = self.ids.get(name) else { return };
+        let Some(source) = self.sources.get_mut(id) else { return };
+        if source.syndication != announced {
+            source.syndication = announced;
+            self.inner.handle_rules(*id, rules(source, self.freshness), now_ms);
+        }
+    }
+
     /// Adds sources whose names are not there yet. A new one is due at once, one that is remembered an
     /// interval after its last pull.
     pub fn handle_sources(
@@ -137,6 +148,12 @@ impl Schedule {
     /// there is no such source.
     pub fn handle_request(&mut self, name: &str, now_ms: u64) -> bool {
         self.ids.get(name).is_some_and(|id| self.inner.handle_request(*id, now_ms))
+    }
+
+    /// Takes in that somebody says that a source has changed: it is due as soon as its shortest interval,
+    /// its back-off and its hours allow. Returns false if there is no such source.
+    pub fn handle_notice(&mut self, name: &str, now_ms: u64) -> bool {
+        self.ids.get(name).is_some_and(|id| self.inner.handle_notice(*id, now_ms))
     }
 
     /// Takes in what a pull found; `now_ms` is when it ended.
@@ -230,12 +247,12 @@ fn rules(source: &Source, freshness: Freshness) -> Rules {
         None if freshness.policy == PolicyName::BestEstimation => Pace::BestEstimation,
         None => Pace::Planned,
     };
-    Rules { bounds, weight, follow, window, pace }
+    // OAI-PMH tells of each record once.
+    Rules { bounds, weight, follow, window, pace, datestamps: source.oai.is_some() }
 }
 
 #[cfg(test)]
 mod tests {
-    use freshness::study::Syndication;
     use url::Url;
 
     use super::*;

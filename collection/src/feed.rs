@@ -425,7 +425,7 @@ fn negotiate(headers: &HeaderMap) -> Result<(), Refusal> {
 }
 
 /// Whether all that has changed since `have` can be told.
-fn follows(view: &View, have: Version) -> bool {
+pub(crate) fn follows(view: &View, have: Version) -> bool {
     let to = view.version;
     view.horizon <= have.serial && have.serial <= to.serial && to.epoch == have.epoch
 }

@@ -112,7 +112,9 @@ impl Collection {
         };
         let is_end = generation != 0 && harvested.last;
         let checkpoint = if is_end { &old } else { &harvested.checkpoint };
-        let mut applied = self.apply_noted(part(changes, snapshot, None), note(checkpoint), now)?;
+        let first = part(changes, snapshot, None);
+        let then = first.cursor.clone();
+        let mut applied = self.apply_noted(first, known.as_ref(), note(checkpoint), now)?;
         if !is_end {
             return Ok(applied);
         }
@@ -125,7 +127,7 @@ impl Collection {
             }
         }
         let end = part(Vec::new(), None, harvested.release.then_some(generation));
-        applied += self.apply_noted(end, note(&harvested.checkpoint), now)?;
+        applied += self.apply_noted(end, Some(&then), note(&harvested.checkpoint), now)?;
         Ok(applied)
     }
 

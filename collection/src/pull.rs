@@ -14,6 +14,7 @@
 //! Source: DESIGN.md, "Feed", "Snapshot" and "Cursors".
 
 mod answer;
+mod pushed;
 
 use std::time::{Duration, Instant};
 
@@ -34,6 +35,7 @@ use crate::member;
 use crate::report::Applied;
 
 use answer::{Answer, is_of_transfer, range_start};
+pub use pushed::Pushed;
 
 /// Pieces of a body that wait to be taken in; each is at most 256 KiB.
 const PIECES_AHEAD: usize = 4;

@@ -70,14 +70,19 @@ impl Collection {
         applied
     }
 
-    /// The same as [`apply`](Self::apply), with notes of the same commit.
+    /// The same, with notes of the same commit, and also where no cursor was known.
     pub(crate) fn apply_noted(
         &self,
         pulled: Pulled,
+        known: Option<&Cursor>,
         notes: Vec<Note>,
         now: Stamp,
     ) -> Result<Applied, Error> {
-        let applied = self.apply_to(&mut self.inner.tail(), pulled, notes, now);
+        let mut tail = self.inner.tail();
+        if known != self.cursor(&pulled.source)?.as_ref() {
+            return Err(Error::SetBack { name: pulled.source });
+        }
+        let applied = self.apply_to(&mut tail, pulled, notes, now);
         if applied.is_err() {
             self.inner.suppressed().withdraw();
         }

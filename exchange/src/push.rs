@@ -14,8 +14,23 @@
 //! * A notification is *thin* (there is a new version) or *fat* (and this is what is in it), as the
 //!   subscriber has asked.
 
+pub mod feed;
 pub mod hub;
+pub mod keys;
 pub mod link;
+pub mod listener;
+pub mod metrics;
+pub mod notice;
+pub mod notifier;
 pub mod request;
+pub mod settings;
 pub mod signature;
+pub mod store;
 pub mod subscriber;
+pub mod topic;
+
+pub use keys::Keys;
+pub use listener::{Address, Find, Hooks, Listener, Tell};
+pub use notice::Notice;
+pub use notifier::{Notifier, Status};
+pub use settings::Settings;

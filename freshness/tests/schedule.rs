@@ -80,6 +80,7 @@ fn rules() -> impl Strategy<Value = Rules> {
             follow,
             window: window.and_then(Window::parse),
             pace,
+            datestamps: follow,
         },
     )
 }

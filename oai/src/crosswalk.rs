@@ -64,6 +64,9 @@ pub struct SourceIdentity {
     /// What is set in each record besides, in this order: `Time-to-Live`, `Gatherer-Name` and the like.
     /// Records in SOIF keep their own.
     pub attributes: Vec<(String, String)>,
+    /// A gatherer for whose objects the repository does not speak, whatever its records in SOIF say: the
+    /// one that harvests it.
+    pub refused_gatherer_id: Option<String>,
 }
 
 impl SourceIdentity {
@@ -77,7 +80,13 @@ impl SourceIdentity {
         let url = Url::parse(base_url).ok();
         let host = url.as_ref().and_then(Url::host_str).filter(|it| !it.is_empty());
         let host = host.unwrap_or("repository.invalid").to_ascii_lowercase();
-        Self { base_url: base_url.to_owned(), gatherer_id, host, attributes: Vec::new() }
+        Self {
+            base_url: base_url.to_owned(),
+            gatherer_id,
+            host,
+            attributes: Vec::new(),
+            refused_gatherer_id: None,
+        }
     }
 }
 
@@ -137,8 +146,8 @@ impl ProblemKind {
     }
 }
 
-/// What the object is called that a record's header speaks of; `None` if its identifier is empty or longer
-/// than [`IDENTIFIER_BYTES_MAX`]. For a deleted record it is what is to be deleted.
+/// What the object is called that a record's header speaks of; `None` if its identifier is empty, longer
+/// than [`IDENTIFIER_BYTES_MAX`], or of a gatherer that is refused. For a deleted record it is what is to be deleted.
 ///
 /// A record of a repository of ours in SOIF (`prefix` says so) is of the object that its identifier names.
 /// Everything else belongs to the repository: its URL is the identifier, or `oai:HOST:` and the identifier
@@ -151,7 +160,9 @@ pub fn object_name(header: &Header, prefix: &str, source: &SourceIdentity) -> Op
     if prefix == Dissemination::Soif.prefix()
         && let Some(named) = Identifier::read(identifier)
     {
-        return Some(ObjectName { gatherer_id: named.gatherer, url: named.url });
+        let refused = source.refused_gatherer_id.as_deref();
+        let name = ObjectName { gatherer_id: named.gatherer, url: named.url };
+        return Some(name).filter(|it| Some(it.gatherer_id.as_str()) != refused);
     }
     let gatherer_id = source.gatherer_id.clone();
     let is_url = is_oai(identifier) || Url::parse(identifier).is_ok();
@@ -202,7 +213,7 @@ pub fn to_soif(
     }
     let metadata = if METADATA_BYTES_MAX < metadata.len() { "" } else { metadata };
     let name = object_name(header, prefix, source).unwrap_or_else(|| {
-        let message = "its identifier is empty or too long for an object's name";
+        let message = "its identifier is empty, too long for an object's name, or one of our own";
         problems.push(Problem::new(ProblemKind::Nameless, message));
         ObjectName { gatherer_id: source.gatherer_id.clone(), url: soif::NO_URL.to_owned() }
     });
@@ -223,6 +234,12 @@ pub fn to_soif(
         }
         if own.get("Gatherer-Id").is_none() {
             own.push("Gatherer-Id", name.gatherer_id);
+        }
+        let is_refused = |it: &String| own.text("Gatherer-Id").is_some_and(|id| id.trim() == it);
+        if source.refused_gatherer_id.as_ref().is_some_and(is_refused) {
+            let message = "it is of an object of our own, which nobody else speaks for";
+            problems.push(Problem::new(ProblemKind::Nameless, message));
+            own.url = soif::NO_URL.to_owned();
         }
         return (own, problems);
     }

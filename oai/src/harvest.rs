@@ -41,6 +41,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::datestamp::{Datestamp, Granularity};
+use crate::repository::oap::Totals;
 use crate::request::{Listed, Request, Scope, Selection};
 use crate::response::{Body, Deleted, Format, Identify, Page, Record, Response, Set};
 
@@ -94,6 +95,8 @@ pub struct Harvest {
     of_set: bool,
     /// Parts in a row that brought nothing new: ones with records, ones without.
     stale: (u64, u64),
+    /// How many records the list has, as the head of its last response says.
+    list_told: Option<u64>,
     /// Records of a response that was cut.
     whole: Vec<Record>,
     report: Report,
@@ -133,6 +136,7 @@ impl Harvest {
             seen,
             of_set: false,
             stale: (0, 0),
+            list_told: None,
             whole: Vec::new(),
             report,
         }
@@ -151,6 +155,13 @@ impl Harvest {
     /// What has been done so far.
     pub fn report(&self) -> &Report {
         &self.report
+    }
+
+    /// Ends the harvest where it is, for a reason of the caller's; the next one goes on from there.
+    pub fn stop(&mut self, failure: Failure) {
+        if !matches!(self.state, State::Over(_)) {
+            self.fail(failure);
+        }
     }
 
     /// What to do, at `now_ms` by our clock, in milliseconds since 1970.
@@ -217,6 +228,7 @@ impl Harvest {
         if answer.elements.is_some() {
             self.report.elements = answer.elements;
         }
+        self.list_told = answer.list;
         self.next_ms = now_ms.saturating_add(self.settings.delay_ms);
         self.whole = Vec::new();
         match answer.outcome {
@@ -233,7 +245,7 @@ impl Harvest {
                 self.status(status, retry_after_secs, now_ms);
             }
             Outcome::Failed { problem, remedy } => {
-                self.again(Failure::Transfer(problem), remedy, None, now_ms);
+                self.again(Failure::Transfer { problem, remedy }, remedy, None, now_ms);
             }
         }
     }
@@ -330,10 +342,11 @@ impl Harvest {
     fn fail(&mut self, failure: Failure) {
         let is_of_transfer = matches!(
             failure,
-            Failure::Transfer(_)
+            Failure::Transfer { .. }
                 | Failure::Status { .. }
                 | Failure::Busy { .. }
                 | Failure::OverLimit { .. }
+                | Failure::TimeUp { .. }
         );
         // Before the first list there is nothing to go on with.
         self.checkpoint.run = self.checkpoint.run.take().filter(|_| self.state == State::List);
@@ -375,6 +388,9 @@ impl Harvest {
         run.open(from, self.settings.overlap_secs);
         checkpoint.run = Some(run);
         self.report.full = full;
+        if let Some(totals) = found.descriptions.iter().find_map(Totals::read) {
+            self.report.elements = Some(totals.elements);
+        }
         self.identify = Some(found);
         self.seen.begin(None);
         self.state = match (full, self.settings.sets.is_empty()) {

@@ -2,9 +2,9 @@
 //!
 //! Source: OAI-PMH §2 (records, headers, sets), §3.2 (the response), §3.5 (flow control), §4 (verbs).
 
-
 pub mod read;
 pub mod write;
+
 pub use read::{Note, Reading, Unreadable, What, read};
 
 use crate::datestamp::{Datestamp, Granularity};

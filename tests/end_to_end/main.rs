@@ -5,6 +5,7 @@
 mod daemons;
 mod freshness;
 mod harness;
+mod push;
 mod report;
 mod shell;
 mod soak;

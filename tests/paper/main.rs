@@ -4,4 +4,5 @@ mod adly;
 mod adly_errors;
 mod adly_mixes;
 mod liu;
+mod sharma_fig3;
 mod tr_figure3;

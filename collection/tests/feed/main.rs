@@ -6,6 +6,7 @@
 mod broken;
 mod foreign;
 mod pulling;
+mod pushed;
 mod rotten;
 mod serving;
 mod support;

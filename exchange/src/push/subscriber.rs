@@ -51,7 +51,9 @@ const REASON_CHARS_MAX: usize = 200;
 pub struct Wanted {
     /// Its name.
     pub source: String,
-    /// Where the hub is to tell it: a URL that nobody can guess.
+    /// What its callback is known by: nobody can guess it.
+    pub token: String,
+    /// Where the hub is to tell it: a URL that has the token in it.
     pub callback: Url,
     /// What the hub is to sign with.
     pub secret: Secret,
@@ -160,8 +162,8 @@ struct Subscription {
 #[derive(Debug, Default)]
 pub struct Subscriber {
     by_source: BTreeMap<String, Subscription>,
-    /// Callbacks' paths, and whose they are.
-    by_path: BTreeMap<String, String>,
+    /// Whose token is which.
+    by_token: BTreeMap<String, String>,
     /// For how long to ask, seconds.
     lease_secs: u64,
 }
@@ -175,13 +177,13 @@ impl Subscriber {
     /// These sources are to be told of, and no others; what is there already goes on.
     pub fn handle_sources(&mut self, wanted: impl IntoIterator<Item = Wanted>, now_ms: u64) {
         let mut before = std::mem::take(&mut self.by_source);
-        self.by_path.clear();
+        self.by_token.clear();
         for wanted in wanted {
-            let (source, path) = (wanted.source.clone(), wanted.callback.path().to_owned());
+            let (source, token) = (wanted.source.clone(), wanted.token.clone());
             let known = before.remove(&source).filter(|it| it.wanted == wanted);
             self.by_source
                 .insert(source.clone(), known.unwrap_or_else(|| Subscription::new(wanted, now_ms)));
-            self.by_path.insert(path, source);
+            self.by_token.insert(token, source);
         }
     }
 
@@ -252,9 +254,9 @@ impl Subscriber {
         self.by_source.get_mut(source).filter(|it| it.phase == Phase::Asking)
     }
 
-    /// Takes in a question to the callback at `path`.
-    pub fn handle_question(&mut self, path: &str, query: &str, now_ms: u64) -> Reply {
-        let found = self.by_path.get(path).and_then(|it| self.by_source.get_mut(it));
+    /// Takes in a question to the callback of `token`.
+    pub fn handle_question(&mut self, token: &str, query: &str, now_ms: u64) -> Reply {
+        let found = self.by_token.get(token).and_then(|it| self.by_source.get_mut(it));
         let (Some(subscription), Some(question)) = (found, Question::read(query)) else {
             return Reply::No;
         };
@@ -279,9 +281,9 @@ impl Subscriber {
         }
     }
 
-    /// Takes in a notification at the callback at `path`.
-    pub fn handle_notice(&mut self, path: &str, signature: Option<&str>, body: &[u8]) -> Verdict {
-        let found = self.by_path.get(path).and_then(|it| self.by_source.get_mut(it));
+    /// Takes in a notification at the callback of `token`.
+    pub fn handle_notice(&mut self, token: &str, signature: Option<&str>, body: &[u8]) -> Verdict {
+        let found = self.by_token.get(token).and_then(|it| self.by_source.get_mut(it));
         let Some(subscription) = found else { return Verdict::Unknown };
         let counters = &mut subscription.counters;
         match signature::verify(&subscription.wanted.secret, signature, body) {

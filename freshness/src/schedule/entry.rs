@@ -18,7 +18,7 @@ use super::{
 };
 use crate::interval::{Bounds, Slot, Source, Workload};
 use crate::metrics::Span;
-use crate::rate::{self, Estimate, Estimator, Gain, Pull};
+use crate::rate::{self, Estimate, Estimator, Gain, Method, Pull};
 use crate::study::expect::{interval_of_pulls, interval_until, within};
 
 /// Share of the shortest interval that a sample of the rate has to cover: a little slack, for timers
@@ -53,9 +53,8 @@ pub(super) struct Entry {
     /// In the planner, once there is a rate.
     pub(super) slot: Option<Slot>,
     back_off_ms: u32,
-    /// How many pulls in a row ended as the last one did: failed; or else, of a followed source, were long
-    /// polls that brought something soon; of others, brought everything.
-    streak: u8,
+    /// Its streak: how many pulls in a row ended as the last one did: failed; or else, of a followed source,
+    /// were long polls that brought something soon; of others, brought everything.
     flags: Flags,
     window: Option<Window>,
 }
@@ -71,7 +70,6 @@ impl Entry {
             weight: 0.0,
             slot: None,
             back_off_ms: 0,
-            streak: 0,
             flags: Flags::default(),
             window: None,
         };
@@ -80,16 +78,17 @@ impl Entry {
     }
 
     pub(super) fn handle_rules(&mut self, rules: Rules) {
-        let Rules { bounds, weight, follow, window, pace } = rules;
+        let Rules { bounds, weight, follow, window, pace, datestamps } = rules;
         self.interval_min = narrowed(bounds.interval_min);
         self.interval_max = narrowed(bounds.interval_max);
         self.weight = narrowed(weight);
         (self.window, self.pace) = (window, pace);
         if follow != self.is_followed() && !self.flags.has(Flag::Failed) {
             // Of the one kind it says nothing about the other.
-            self.streak = 0;
+            self.flags.set_streak(0);
         }
         self.flags.set(Flag::Follow, follow);
+        self.flags.set(Flag::Datestamps, datestamps);
     }
 
     /// As the rules have them: they may contradict each other.
@@ -111,12 +110,12 @@ impl Entry {
     }
 
     pub(super) fn failures(&self) -> u32 {
-        if self.flags.has(Flag::Failed) { self.streak.into() } else { 0 }
+        if self.flags.has(Flag::Failed) { self.flags.streak().into() } else { 0 }
     }
 
     /// What else there was in a row.
     fn successes(&self) -> u8 {
-        if self.flags.has(Flag::Failed) { 0 } else { self.streak }
+        if self.flags.has(Flag::Failed) { 0 } else { self.flags.streak() }
     }
 
     pub(super) fn back_off_ms(&self) -> u64 {
@@ -131,6 +130,7 @@ impl Entry {
             (Flag::Pulling, true),
             (Flag::Untimed, false),
             (Flag::Asked, false),
+            (Flag::Told, false),
             (Flag::Waiting, waits),
         ] {
             self.flags.set(flag, on);
@@ -143,6 +143,12 @@ impl Entry {
     pub(super) fn handle_request(&mut self) {
         let hears = self.is_pulling() && self.is_followed();
         self.flags.set(Flag::Asked, !hears);
+    }
+
+    /// Somebody says that it has changed.
+    pub(super) fn handle_notice(&mut self) {
+        // A long poll hears of everything by itself.
+        self.flags.set(Flag::Told, !self.is_followed());
     }
 
     /// A pull was given up.
@@ -160,7 +166,7 @@ impl Entry {
         self.flags.set(Flag::Pulling, false);
         let failures = self.failures().saturating_add(1);
         self.flags.set(Flag::Failed, true);
-        self.streak = u8::try_from(failures).unwrap_or(u8::MAX);
+        self.flags.set_streak(u8::try_from(failures).unwrap_or(u8::MAX));
         let reached = self.learned.last_ms().is_some();
         let least_ms = if reached { millis(self.shortest()) } else { 0 };
         let asked = retry_after.map_or(0, |it| u64::try_from(it.as_millis()).unwrap_or(u64::MAX));
@@ -179,12 +185,13 @@ impl Entry {
         now_ms: u64,
     ) {
         self.learn(found, settings, line, now_ms);
-        self.streak = match self.is_one_more(found, now_ms) {
+        let streak = match self.is_one_more(found, now_ms) {
             Some(true) => self.successes().saturating_add(1),
             Some(false) => 0,
             None => self.successes(),
         };
-        (self.back_off_ms, self.streak) = (0, self.streak.min(DOUBLINGS_MAX));
+        self.back_off_ms = 0;
+        self.flags.set_streak(streak.min(DOUBLINGS_MAX));
         self.flags.set(Flag::Pulling, false);
         self.flags.set(Flag::Failed, false);
         self.flags.set(Flag::Full, found.full);
@@ -259,6 +266,8 @@ impl Entry {
         }
         let at = match (last_ms, interval_secs) {
             (Some(last_ms), Some(interval)) if self.failures() == 0 && !self.is_followed() => {
+                let told = self.flags.has(Flag::Told);
+                let interval = if told { interval.min(self.shortest()) } else { interval };
                 last_ms.min(now_ms).saturating_add(millis(interval))
             }
             _ => self.wait_until(now_ms),
@@ -399,8 +408,9 @@ impl Entry {
     }
 
     fn estimator(&self, settings: Settings) -> Estimator {
+        let is_stamped = self.flags.has(Flag::Datestamps);
         let rules = rate::Rules {
-            method: settings.method,
+            method: if is_stamped { Method::Datestamps } else { settings.method },
             gain: Gain::Settling(settings.gain),
             sample_secs_min: self.shortest() * POOL_SHARE,
         };

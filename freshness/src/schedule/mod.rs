@@ -2,7 +2,8 @@
 //!
 //! Source: Adly §4 (the algorithm), eq. 3 (the intervals). After every pull the source's rate is
 //! estimated anew, the intervals follow, and every source is due one interval after its own last pull.
-//! Pulls come from nowhere else, but for a request and for the long poll of a source that is followed.
+//! Pulls come from nowhere else, but for a request, for a notification that a source has changed, and for
+//! the long poll of a source that is followed.
 //!
 //! # Differences from the paper
 //!
@@ -277,6 +278,16 @@ impl Schedule {
     pub fn handle_request(&mut self, id: SourceId, now_ms: u64) -> bool {
         let Some(entry) = self.entry_mut(id) else { return false };
         entry.handle_request();
+        self.enqueue(id, now_ms);
+        true
+    }
+
+    /// Takes in that somebody says that a source has changed: it is due as soon as its shortest interval,
+    /// its back-off and its hours allow. If a pull is under way another follows it. Returns false if there
+    /// is no such source.
+    pub fn handle_notice(&mut self, id: SourceId, now_ms: u64) -> bool {
+        let Some(entry) = self.entry_mut(id) else { return false };
+        entry.handle_notice();
         self.enqueue(id, now_ms);
         true
     }

@@ -38,6 +38,10 @@ pub struct Rules {
     pub window: Option<Window>,
     /// Who says how often it is pulled.
     pub pace: Pace,
+    /// Whether it tells of each element once, however often that changed, with the time of its last change
+    /// (as OAI-PMH does): its rate is then estimated by [`Method::Datestamps`], whatever the schedule goes
+    /// by.
+    pub datestamps: bool,
 }
 
 /// Who says how often a source is pulled, within its bounds.
@@ -68,6 +72,13 @@ impl Settings {
 impl Rules {
     /// A source that is pulled when the policy says, at any hour, and counts as it is large.
     pub fn new(bounds: Bounds) -> Self {
-        Self { bounds, weight: 1.0, follow: false, window: None, pace: Pace::Planned }
+        Self {
+            bounds,
+            weight: 1.0,
+            follow: false,
+            window: None,
+            pace: Pace::Planned,
+            datestamps: false,
+        }
     }
 }

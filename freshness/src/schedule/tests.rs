@@ -8,6 +8,7 @@ use crate::interval::{Bounds, Model, Policy};
 use crate::rate::Method;
 
 mod limits;
+mod notices;
 mod paces;
 
 /// One simulated source.

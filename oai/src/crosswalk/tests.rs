@@ -244,6 +244,22 @@ fn soif_keeps_the_names_of_its_origin() {
 }
 
 #[test]
+fn nobody_else_speaks_for_the_objects_of_who_harvests() {
+    let source = SourceIdentity {
+        refused_gatherer_id: Some("00000000000000aa".to_owned()),
+        ..SourceIdentity::new(BASE_URL)
+    };
+    let mut record = Record::new("FILE", "http://a.org/x");
+    record.push("Gatherer-Id", " 00000000000000aa\n");
+    let mut record = harvested(&Dissemination::Soif.write(&record).0);
+    let (made, problems) = to_soif(&record, "soif", &source, false);
+    assert_eq!((made.url.as_str(), problems[0].kind), (soif::NO_URL, ProblemKind::Nameless));
+    record.header.identifier = "oai:h.example.org:00000000000000aa/http://a.org/x".to_owned();
+    assert_eq!(object_name(&record.header, "soif", &source), None);
+    assert!(object_name(&record.header, "soif", &SourceIdentity::new(BASE_URL)).is_some());
+}
+
+#[test]
 fn a_gathered_file_becomes_dublin_core() {
     let mut record = Record::new("FILE", "file:///srv/a.pdf");
     for (name, value) in [

@@ -54,8 +54,10 @@ pub struct Answer {
     pub outcome: Outcome,
     /// Bytes of the response, as they came.
     pub bytes: u64,
-    /// Items of the repository, as the response's head says.
+    /// What the response's head says ([`crate::repository::oap`]): items of the repository.
     pub elements: Option<u64>,
+    /// And records of the list that the response is a part of.
+    pub list: Option<u64>,
 }
 
 /// What came of a request.

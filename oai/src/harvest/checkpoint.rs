@@ -109,6 +109,11 @@ impl Checkpoint {
         &self.prefix
     }
 
+    /// Number of the full harvest in progress; 0 if there is none.
+    pub fn generation_in_progress(&self) -> u64 {
+        self.run.as_ref().filter(|it| it.full).map_or(0, |_| self.generation)
+    }
+
     /// Has the next harvest be of everything.
     pub fn forget_progress(&mut self) {
         (self.reached, self.run) = (None, None);

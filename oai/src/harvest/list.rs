@@ -112,6 +112,7 @@ impl Harvest {
     /// Sets where the list goes on; an error if it would not end.
     fn go_on(&mut self, run: &mut Run, token: Option<Token>) -> Option<Failure> {
         run.token = None;
+        run.told = self.list_told.or(run.told);
         let token = token?;
         run.told = token.complete_list_size.or(run.told);
         self.report.elements = token.total_elements.or(self.report.elements);

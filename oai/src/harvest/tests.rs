@@ -104,6 +104,8 @@ struct Repository {
     /// The true time, in Unix seconds.
     now: i64,
     requests: u64,
+    /// What its Identify response says of how many items it has.
+    totals: Option<u64>,
 }
 
 type Stored = BTreeMap<u64, (u64, u64)>;
@@ -118,7 +120,7 @@ impl Repository {
                 (id, Item { stamp, visible: stamp, deleted: false, version: 0 })
             })
             .collect();
-        Self { nature, items, dice, now: START, requests: 0 }
+        Self { nature, items, dice, now: START, requests: 0, totals: None }
     }
 
     /// Changes, deletes or adds an item.
@@ -175,6 +177,11 @@ impl Repository {
                     earliest_datestamp: Some(self.stamp(first + late)),
                     deleted_record: self.nature.deleted,
                     granularity: self.nature.granularity,
+                    descriptions: self
+                        .totals
+                        .map(|it| Totals { elements: it, list: None }.written())
+                        .into_iter()
+                        .collect(),
                     ..Identify::default()
                 }))
             }
@@ -347,7 +354,7 @@ fn run(
             Action::Ask(request) => {
                 let outcome = repository.answer(&request);
                 let now_ms = u64::try_from(repository.now).unwrap() * 1_000;
-                harvest.handle(Answer { outcome, bytes: 100, elements: None }, now_ms);
+                harvest.handle(Answer { outcome, bytes: 100, elements: None, list: None }, now_ms);
             }
             Action::Wait(pause) => {
                 assert!(pause <= Duration::from_secs(600), "{pause:?}");
@@ -543,17 +550,18 @@ fn list_of(items: Vec<Record>, token: Option<Token>, quarantined: Vec<Quarantine
 /// A harvest that is about to list records.
 fn at_list(settings: Settings) -> Harvest {
     let mut repository = Repository::new(Nature::default(), 1, 1);
+    repository.totals = Some(5);
     let mut harvest = Harvest::new(settings, Checkpoint::default());
     for now_ms in [0, 10_000] {
         let Action::Ask(request) = harvest.poll(now_ms) else { panic!() };
         let outcome = repository.answer(&request);
-        harvest.handle(Answer { outcome, bytes: 1, elements: None }, 0);
+        harvest.handle(Answer { outcome, bytes: 1, elements: None, list: None }, 0);
     }
     harvest
 }
 
 fn answer(harvest: &mut Harvest, outcome: Outcome, now_ms: u64) {
-    harvest.handle(Answer { outcome, bytes: 1, elements: Some(77) }, now_ms);
+    harvest.handle(Answer { outcome, bytes: 1, elements: Some(77), list: None }, now_ms);
 }
 
 #[test]
@@ -624,6 +632,37 @@ fn what_could_not_be_read_is_named_up_to_a_bound() {
     assert_eq!(report.elements, Some(77));
     let Action::Take(part) = harvest.poll(0) else { panic!() };
     assert!(!part.release);
+}
+
+#[test]
+fn totals_are_read_in_all_forms() {
+    let mut harvest = at_list(settings());
+    assert_eq!(harvest.report().elements, Some(5), "of the Identify response");
+    let item = || Repository::new(Nature::default(), 1, 1).record(0);
+    let total = Token { total_elements: Some(8), ..token("a") };
+    let outcome = list_of(vec![item()], Some(total), vec![]);
+    harvest.handle(Answer { outcome, bytes: 1, elements: Some(7), list: Some(3) }, 0);
+    assert_eq!(harvest.report().elements, Some(8), "of the token");
+    let outcome = list_of(vec![], None, vec![]);
+    harvest.poll(0);
+    harvest.handle(Answer { outcome, bytes: 1, elements: Some(9), list: Some(3) }, 0);
+    assert_eq!(harvest.report().elements, Some(9), "of the head");
+    let short = (Warning::ListSize { told: 3, found: 1 }, 1);
+    assert!(harvest.report().warnings.contains(&short));
+}
+
+#[test]
+fn a_harvest_that_is_stopped_goes_on_where_it_was() {
+    let mut harvest = at_list(settings());
+    answer(&mut harvest, list_of(vec![], Some(token("a")), vec![]), 0);
+    harvest.stop(Failure::TimeUp { secs: 1 });
+    assert!(matches!(harvest.poll(0), Action::Take(_)));
+    let Action::Done(end) = harvest.poll(0) else { panic!() };
+    assert_eq!(end.outcome, Err(Failure::TimeUp { secs: 1 }));
+    let mut harvest = Harvest::new(settings(), end.checkpoint);
+    let scope = Scope::Token("a".to_owned());
+    let expected = Request::List { listed: Listed::Records, scope };
+    assert_eq!(harvest.poll(0), Action::Ask(expected));
 }
 
 #[test]

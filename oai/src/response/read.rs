@@ -34,7 +34,7 @@ use super::{Body, Page, Quarantined, Response};
 pub use attribute::ATTRIBUTES_MAX;
 pub use encoding::TRANSCODED_BYTES_MAX;
 pub use notes::{Note, What};
-pub use page::{NAMESPACE, QUARANTINED_MAX, RECORD_BYTES_MAX};
+pub use page::{QUARANTINED_MAX, RECORD_BYTES_MAX};
 pub use scan::AROUND_BYTES_MAX;
 pub use walk::{BINDINGS_MAX, DEPTH_MAX, FIELD_BYTES_MAX, NAMESPACE_BYTES_MAX};
 

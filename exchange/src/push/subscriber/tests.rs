@@ -3,16 +3,17 @@ use proptest::prelude::*;
 use super::super::signature::{Method, sign};
 use super::*;
 
-const PATH: &str = "/push/0123";
+const TOKEN: &str = "0123";
 const TOPIC: &str = "http://source/feed";
 
 fn secret() -> Secret {
     Secret::new("secret").unwrap()
 }
 
-fn wanted(source: &str, path: &str) -> Wanted {
-    let callback = Url::parse("http://broker").unwrap().join(path).unwrap();
-    Wanted { source: source.to_owned(), callback, secret: secret(), content: Content::Fat }
+fn wanted(source: &str, token: &str) -> Wanted {
+    let callback = Url::parse("http://broker/push/").unwrap().join(token).unwrap();
+    let (source, token) = (source.to_owned(), token.to_owned());
+    Wanted { source, token, callback, secret: secret(), content: Content::Fat }
 }
 
 fn found() -> Found {
@@ -33,7 +34,7 @@ fn discover(source: &str) -> Option<Action> {
 /// A subscriber that has asked the hub.
 fn asked(now_ms: u64) -> Subscriber {
     let mut subscriber = Subscriber::new(900);
-    subscriber.handle_sources([wanted("a", PATH)], now_ms);
+    subscriber.handle_sources([wanted("a", TOKEN)], now_ms);
     assert_eq!(subscriber.poll(now_ms), discover("a"));
     assert_eq!((subscriber.poll(now_ms), subscriber.poll_timeout()), (None, None));
     let action = subscriber.handle_discovered("a", Ok(found()), now_ms);
@@ -66,25 +67,25 @@ fn only_what_was_asked_for_is_confirmed() {
         "hub.mode=subscribe".to_owned(),
         String::new(),
     ] {
-        assert_eq!(subscriber.handle_question(PATH, &query, 1), Reply::No, "{query}");
+        assert_eq!(subscriber.handle_question(TOKEN, &query, 1), Reply::No, "{query}");
     }
     let sound = intent(Mode::Subscribe, TOPIC, 900);
-    assert_eq!(subscriber.handle_question("/push/4567", &sound, 1), Reply::No);
+    assert_eq!(subscriber.handle_question("4567", &sound, 1), Reply::No);
     assert_eq!(state(&subscriber, 1), State::Asking);
-    assert_eq!(subscriber.handle_question(PATH, &sound, 1), yes(true));
+    assert_eq!(subscriber.handle_question(TOKEN, &sound, 1), yes(true));
     assert_eq!(state(&subscriber, 1), State::Active { until_ms: 900_001 });
-    assert_eq!(subscriber.handle_question(PATH, &sound, 2), Reply::No, "it was asked for once");
+    assert_eq!(subscriber.handle_question(TOKEN, &sound, 2), Reply::No, "it was asked for once");
 }
 
 #[test]
 fn a_lease_is_renewed_before_its_end() {
     let mut subscriber = asked(0);
-    subscriber.handle_question(PATH, &intent(Mode::Subscribe, TOPIC, 900), 0);
+    subscriber.handle_question(TOKEN, &intent(Mode::Subscribe, TOPIC, 900), 0);
     assert_eq!((subscriber.poll(599_999), subscriber.poll_timeout()), (None, Some(600_000)));
     assert_eq!(subscriber.poll(600_000), discover("a"));
     subscriber.handle_discovered("a", Ok(found()), 600_000);
     let sound = intent(Mode::Subscribe, TOPIC, 60);
-    assert_eq!(subscriber.handle_question(PATH, &sound, 600_000), yes(false), "nothing is missed");
+    assert_eq!(subscriber.handle_question(TOKEN, &sound, 600_000), yes(false), "nothing is missed");
     assert_eq!(state(&subscriber, 600_000), State::Active { until_ms: 660_000 });
     // This time the source is away until after the end.
     assert_eq!(subscriber.poll(640_000), discover("a"));
@@ -95,7 +96,7 @@ fn a_lease_is_renewed_before_its_end() {
     assert_eq!(subscriber.poll(670_000), discover("a"));
     subscriber.handle_discovered("a", Ok(found()), 670_000);
     assert_eq!(
-        subscriber.handle_question(PATH, &sound, 670_000),
+        subscriber.handle_question(TOKEN, &sound, 670_000),
         yes(true),
         "what came meanwhile?"
     );
@@ -104,7 +105,7 @@ fn a_lease_is_renewed_before_its_end() {
 #[test]
 fn what_fails_is_tried_again_ever_later() {
     let mut subscriber = Subscriber::new(900);
-    subscriber.handle_sources([wanted("a", PATH)], 0);
+    subscriber.handle_sources([wanted("a", TOKEN)], 0);
     let mut waits = Vec::new();
     let mut now_ms = 0;
     for _ in 0..12 {
@@ -135,12 +136,12 @@ fn a_hub_that_says_no_or_nothing_is_asked_again_later() {
 #[test]
 fn a_hub_may_end_it() {
     let mut subscriber = asked(0);
-    subscriber.handle_question(PATH, &intent(Mode::Subscribe, TOPIC, 900), 0);
+    subscriber.handle_question(TOKEN, &intent(Mode::Subscribe, TOPIC, 900), 0);
     let (topic, reason) = (TOPIC.to_owned(), "moved\nout".to_owned());
     let denied = Question::Denied { topic, reason }.url(&Url::parse("http://x/").unwrap());
     let query = denied.query().unwrap();
-    assert_eq!(subscriber.handle_question("/push/4567", query, 1), Reply::No);
-    assert_eq!(subscriber.handle_question(PATH, query, 1), Reply::Noted);
+    assert_eq!(subscriber.handle_question("4567", query, 1), Reply::No);
+    assert_eq!(subscriber.handle_question(TOKEN, query, 1), Reply::Noted);
     assert_eq!(state(&subscriber, 1), State::Failed("the hub says no: movedout".to_owned()));
     assert_eq!(subscriber.poll_timeout(), Some(3_600_001));
 }
@@ -151,12 +152,12 @@ fn only_what_is_signed_is_believed() {
     let sound = sign(&secret(), Method::Sha256, b"body");
     let other = sign(&Secret::new("other").unwrap(), Method::Sha256, b"body");
     let mut told =
-        |path: &str, signature: Option<&str>| subscriber.handle_notice(path, signature, b"body");
-    assert_eq!(told(PATH, Some(&sound)), Verdict::Believed("a".to_owned()));
-    assert_eq!(told(PATH, Some(&other)), Verdict::Refused(Refused::Forged));
-    assert_eq!(told(PATH, Some("sha1=00")), Verdict::Refused(Refused::Malformed));
-    assert_eq!(told(PATH, None), Verdict::Refused(Refused::Unsigned));
-    assert_eq!(told("/push/4567", Some(&sound)), Verdict::Unknown);
+        |token: &str, signature: Option<&str>| subscriber.handle_notice(token, signature, b"body");
+    assert_eq!(told(TOKEN, Some(&sound)), Verdict::Believed("a".to_owned()));
+    assert_eq!(told(TOKEN, Some(&other)), Verdict::Refused(Refused::Forged));
+    assert_eq!(told(TOKEN, Some("sha1=00")), Verdict::Refused(Refused::Malformed));
+    assert_eq!(told(TOKEN, None), Verdict::Refused(Refused::Unsigned));
+    assert_eq!(told("4567", Some(&sound)), Verdict::Unknown);
     let counters = Counters { notices: 1, unsigned: 1, forged: 2 };
     assert_eq!(subscriber.view("a", 0).unwrap().1, counters);
     assert_eq!(subscriber.counters(), counters);
@@ -165,14 +166,14 @@ fn only_what_is_signed_is_believed() {
 #[test]
 fn sources_come_and_go_and_what_stays_goes_on() {
     let mut subscriber = asked(0);
-    subscriber.handle_question(PATH, &intent(Mode::Subscribe, TOPIC, 900), 0);
-    subscriber.handle_sources([wanted("a", PATH), wanted("b", "/push/b")], 1);
+    subscriber.handle_question(TOKEN, &intent(Mode::Subscribe, TOPIC, 900), 0);
+    subscriber.handle_sources([wanted("a", TOKEN), wanted("b", "b1")], 1);
     assert_eq!(state(&subscriber, 1), State::Active { until_ms: 900_000 });
     assert_eq!((subscriber.poll(1), subscriber.poll(1)), (discover("b"), None));
-    subscriber.handle_sources([wanted("b", "/push/c")], 2);
+    subscriber.handle_sources([wanted("b", "b2")], 2);
     assert_eq!(subscriber.view("a", 2), None);
-    assert_eq!(subscriber.handle_notice(PATH, None, b""), Verdict::Unknown);
-    assert_eq!(subscriber.handle_notice("/push/b", None, b""), Verdict::Unknown);
+    assert_eq!(subscriber.handle_notice(TOKEN, None, b""), Verdict::Unknown);
+    assert_eq!(subscriber.handle_notice("b1", None, b""), Verdict::Unknown);
     assert_eq!(subscriber.poll(2), discover("b"), "it is another callback");
     subscriber.handle_discovered("a", Ok(found()), 2);
     subscriber.handle_asked("a", None, 2);
@@ -185,14 +186,14 @@ proptest! {
         leases in prop::collection::vec(any::<u64>(), 1..20), answers in any::<u32>(),
     ) {
         let mut subscriber = Subscriber::new(900);
-        subscriber.handle_sources([wanted("a", PATH)], 0);
+        subscriber.handle_sources([wanted("a", TOKEN)], 0);
         let mut now_ms = 0;
         for (n, lease_secs) in leases.into_iter().enumerate() {
             prop_assert_eq!(subscriber.poll(now_ms), discover("a"));
             if answers >> n & 1 == 0 {
                 subscriber.handle_discovered("a", Ok(found()), now_ms);
                 let query = intent(Mode::Subscribe, TOPIC, lease_secs);
-                let reply = subscriber.handle_question(PATH, &query, now_ms);
+                let reply = subscriber.handle_question(TOKEN, &query, now_ms);
                 let confirms = matches!(reply, Reply::Yes { .. });
                 prop_assert!(confirms);
             } else {

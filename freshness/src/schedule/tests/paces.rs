@@ -133,3 +133,24 @@ fn bounds_hold_whatever_is_announced() {
     check(interval(&world, "often"), 10.0, 1e-6);
     check(interval(&world, "seldom"), 86_400.0, 1e-6);
 }
+
+/// N U / (Σ ages + (N − U) I) = 100 · 50 / (50 · 300 + 50 · 1,000), where the paper has 50 / 1,000.
+#[test]
+fn a_source_that_tells_of_each_element_once_is_estimated_from_datestamps() {
+    let mut schedule = Schedule::new(settings());
+    for (datestamps, expected) in [(false, 0.05), (true, 1.0 / 13.0)] {
+        let id = add(&mut schedule, Rules { datestamps, ..Rules::new(BOUNDS) }, 0);
+        let found = |full, as_of_ms| Found {
+            full,
+            changes: 50,
+            age_secs: 300.0,
+            firsts: None,
+            elements: 100,
+            as_of_ms,
+            early: false,
+        };
+        schedule.handle_pull(id, found(true, 0), 0);
+        schedule.handle_pull(id, found(false, 1_000_000), 1_000_000);
+        check(schedule.view(id).unwrap().rate.unwrap(), expected, 1e-6);
+    }
+}

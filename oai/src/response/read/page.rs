@@ -12,14 +12,12 @@
 use crate::datestamp::{Datestamp, Granularity};
 use crate::error::{Code, Fault};
 use crate::request::Verb;
+use crate::response::write::NAMESPACE;
 use crate::response::{Deleted, Format, Header, Identify, Quarantined, Record, Set, Token, Xml};
 
 use super::attribute::unescaped;
 use super::notes::{Notes, What};
 use super::walk::{Binding, Element, Step, Stop, Tag, Walker};
-
-/// The protocol's namespace.
-pub const NAMESPACE: &str = "http://www.openarchives.org/OAI/2.0/";
 
 /// Largest record that is read, in bytes.
 pub const RECORD_BYTES_MAX: usize = 16 * 1024 * 1024;

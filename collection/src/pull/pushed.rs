@@ -1,0 +1,115 @@
+//! Changes that a source sends without being asked: a part of its feed in a notification.
+//!
+//! Source: Liu et al. §3 (the push model).
+//!
+//! # Differences from the paper
+//!
+//! There, the data provider keeps in mind what whom has got, and what it sends is taken. Here the cursor
+//! decides: what leaves a gap after it is not taken, and the source is pulled as if nothing had come.
+
+use bytes::Bytes;
+use net::clock;
+use tokio::sync::mpsc;
+
+use super::{Puller, Summary, sum_up};
+use crate::change::Version;
+use crate::collection::Collection;
+use crate::error::Error;
+use crate::feed::follows;
+use crate::holders::Cursor;
+use crate::intake::{Piece, Stream, Tally};
+use crate::{member, served};
+
+/// A part of a feed: what has changed after one serial, up to a version.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pushed {
+    /// The serial after which it begins.
+    pub from: u64,
+    /// The version that it reaches.
+    pub to: Version,
+    /// Live objects at the source.
+    pub objects: u64,
+    /// The members, and the end mark.
+    pub members: Bytes,
+}
+
+impl Pushed {
+    /// Whether it begins at the cursor, and there is something new in it.
+    fn follows(&self, cursor: &Cursor) -> bool {
+        let known = cursor.epoch == self.to.epoch && cursor.snapshot.is_none();
+        known && self.from == cursor.serial && cursor.serial < self.to.serial
+    }
+}
+
+impl Collection {
+    /// Returns what has changed since `have`, as a feed would answer; `None` if it would send to a snapshot
+    /// or has more than `bytes_max` bytes to say. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// A segment cannot be read, or is damaged.
+    pub fn changes_since(&self, have: Version, bytes_max: u64) -> Result<Option<Pushed>, Error> {
+        let view = self.inner.log.view();
+        if !follows(&view, have) {
+            return Ok(None);
+        }
+        view.is_sound(have.serial)?;
+        let parts = view.parts(have.serial).0;
+        let tail = Bytes::from(member::end_mark(view.version));
+        let length = served::bytes_of(&parts) + tail.len() as u64;
+        if bytes_max < length {
+            return Ok(None);
+        }
+        let mut members = Vec::with_capacity(usize::try_from(length).unwrap_or(0));
+        let mut pieces = served::pieces(&parts, &tail, 0, length);
+        let failed = |error| Error::io("cannot read a segment in", &self.inner.dir, error);
+        while let Some(piece) = pieces().map_err(failed)? {
+            members.extend_from_slice(&piece);
+        }
+        let (from, to, objects) = (have.serial, view.version, self.len());
+        Ok(Some(Pushed { from, to, objects, members: members.into() }))
+    }
+}
+
+impl Puller {
+    /// Takes in what the source has sent, if it follows what there is of it; returns whether it does. As
+    /// with [`pull`](Self::pull), one at a time. `summary` says what came of it.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`pull`](Self::pull) that are not of the transfer; what was good is kept.
+    pub async fn take(&self, pushed: &Pushed, summary: &mut Summary) -> Result<bool, Error> {
+        *summary = Summary::default();
+        let cursor = self.cursor().await?;
+        let Some(have) = cursor.filter(|it| pushed.follows(it)) else { return Ok(false) };
+        let held = self.held().await?;
+        let mut intake = self.intake(Stream::Delta);
+        intake.serial = have.serial;
+        (intake.epoch, intake.to) = (pushed.to.epoch, pushed.to.serial);
+        (intake.stored, intake.held, intake.confirmed) = (Some(have), held, self.confirmed);
+        intake.url = self.base.to_string();
+        intake.go_on_from(Tally::default());
+        intake.records_max = self.limits.records_max;
+        let (pieces, waiting) = mpsc::channel(2);
+        for piece in [Piece::Bytes(pushed.members.clone()), Piece::End] {
+            // Both fit.
+            drop(pieces.try_send(piece));
+        }
+        let worker = tokio::task::spawn_blocking(move || intake.run(waiting));
+        let (tally, taken) = match worker.await {
+            Ok(done) => done,
+            Err(panic) => std::panic::resume_unwind(panic.into_panic()),
+        };
+        summary.objects = pushed.objects.min(self.limits.records_max);
+        summary.version = pushed.to;
+        summary.bytes = pushed.members.len() as u64;
+        sum_up(summary, &tally, held, clock::now_ms());
+        match taken {
+            Err(Error::Stream { offset, what }) => {
+                let (name, url) = (self.source.clone(), self.base.to_string());
+                Err(Error::Corrupt { name, url, offset, what })
+            }
+            other => other.map(|()| true),
+        }
+    }
+}

@@ -1,0 +1,364 @@
+//! One request and its answer.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use net::client::{Client, Request as HttpRequest};
+use net::clock;
+use net::error::Stage;
+use oai::error::Fault;
+use oai::harvest::{Answer, Outcome, Remedy, retry_after_secs};
+use oai::repository::oap;
+use oai::request::{Request, Verb};
+use oai::response::{Body, Format, Identify, Page, Reading, Record, Response, Set, Unreadable};
+use url::Url;
+
+use super::body::{self, Coding, Problem};
+
+/// Largest response that is read, packed or unpacked, in bytes, where nothing else is said.
+pub const PAGE_BYTES_MAX: u64 = 64 << 20;
+
+/// Longest time from a request to the last byte of its answer, where nothing else is said.
+pub const REQUEST_TIME_MAX: Duration = Duration::from_secs(600);
+
+/// Longest URL of a GET, in bytes; longer ones go as a POST.
+pub const URL_BYTES_MAX: usize = 2_000;
+
+/// How a repository is reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// Bearer token that it asks for.
+    pub token: Option<String>,
+    /// Whether it may be in a private network or on this machine.
+    pub allow_private: bool,
+    /// Largest response, packed or unpacked, in bytes.
+    pub page_bytes_max: u64,
+    /// Longest time from a request to the last byte of its answer.
+    pub time_max: Duration,
+}
+
+impl Default for Access {
+    /// No token, no private networks, [`PAGE_BYTES_MAX`], [`REQUEST_TIME_MAX`].
+    fn default() -> Self {
+        Self {
+            token: None,
+            allow_private: false,
+            page_bytes_max: PAGE_BYTES_MAX,
+            time_max: REQUEST_TIME_MAX,
+        }
+    }
+}
+
+/// Why there is no response to a single request.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// There was no answer. Try again where [`net::Error::retry`] says so.
+    #[error(transparent)]
+    Net(#[from] net::Error),
+    /// The answer is an error of HTTP.
+    #[error("{url} answers with status {status}")]
+    Status {
+        /// What was asked.
+        url: String,
+        /// Its status.
+        status: StatusCode,
+    },
+    /// The answer is no response. See whether the URL is a repository's.
+    #[error("{url}: {problem}")]
+    Unreadable {
+        /// What was asked.
+        url: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// The repository cannot do what it was asked; each with its code.
+    #[error("{url} refuses: {}", reasons(.faults))]
+    Refused {
+        /// What was asked.
+        url: String,
+        /// Why; at least one.
+        faults: Vec<Fault>,
+    },
+}
+
+fn reasons(all: &[Fault]) -> String {
+    all.iter().map(Fault::to_string).collect::<Vec<_>>().join("; ")
+}
+
+/// What came of a request, whatever it is.
+#[derive(Debug)]
+struct Came {
+    status: StatusCode,
+    headers: HeaderMap,
+    url: Url,
+    /// Unpacked.
+    bytes: Vec<u8>,
+    /// Bytes as they came.
+    received: u64,
+    /// What is wrong with the body; what came before is in `bytes`.
+    problem: Option<(String, Remedy)>,
+}
+
+/// A repository that is asked over HTTP.
+#[derive(Clone, Debug)]
+pub struct Repository {
+    client: Client,
+    base: Url,
+    access: Access,
+}
+
+impl Repository {
+    /// The repository at `base`.
+    pub fn new(client: Client, base: Url, access: Access) -> Self {
+        Self { client, base, access }
+    }
+
+    /// Its address.
+    pub fn base_url(&self) -> &Url {
+        &self.base
+    }
+
+    /// The URL of a request, as a GET has it.
+    pub fn url(&self, request: &Request) -> Url {
+        let mut url = self.base.clone();
+        url.query_pairs_mut().extend_pairs(request.arguments());
+        url
+    }
+
+    /// Who it is.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`] says what to do.
+    pub async fn identify(&self) -> Result<(Identify, Reading), Error> {
+        let reading = self.ask(&Request::Identify).await?;
+        match &reading.response.body {
+            Body::Identify(found) => Ok(((**found).clone(), reading)),
+            _ => Err(self.other(&Request::Identify)),
+        }
+    }
+
+    /// The formats that it has metadata in, or has those of one item in.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`] says what to do.
+    pub async fn formats(&self, identifier: Option<String>) -> Result<Vec<Format>, Error> {
+        let request = Request::Formats { identifier };
+        match self.ask(&request).await?.response.body {
+            Body::Formats(found) => Ok(found),
+            _ => Err(self.other(&request)),
+        }
+    }
+
+    /// A part of its sets, from `token` on.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`] says what to do.
+    pub async fn sets(&self, token: Option<String>) -> Result<Page<Set>, Error> {
+        let request = Request::Sets { token };
+        match self.ask(&request).await?.response.body {
+            Body::Sets(page) => Ok(page),
+            _ => Err(self.other(&request)),
+        }
+    }
+
+    /// The record of an item.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`] says what to do.
+    pub async fn get(&self, identifier: String, prefix: String) -> Result<Record, Error> {
+        let request = Request::Get { identifier, prefix };
+        match self.ask(&request).await?.response.body {
+            Body::Record(found) => Ok(*found),
+            _ => Err(self.other(&request)),
+        }
+    }
+
+    /// Makes any one request, once; a list is one part of it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`] says what to do.
+    pub async fn ask(&self, request: &Request) -> Result<Reading, Error> {
+        let came = self.send(request).await?;
+        let (url, status) = (came.url.to_string(), came.status);
+        let (read, problem) = read(came, request.verb()).await;
+        let reading = match (read, problem) {
+            (Ok(reading), None) => reading,
+            _ if !status.is_success() => return Err(Error::Status { url, status }),
+            (_, Some((problem, _))) => return Err(Error::Unreadable { url, problem }),
+            (Err(error), None) => {
+                return Err(Error::Unreadable { url, problem: error.to_string() });
+            }
+        };
+        match reading.response.body {
+            Body::Faults(faults) => Err(Error::Refused { url, faults }),
+            _ if !status.is_success() => Err(Error::Status { url, status }),
+            _ => Ok(reading),
+        }
+    }
+
+    fn other(&self, request: &Request) -> Error {
+        let problem = format!("it does not answer {}", request.verb().name());
+        Error::Unreadable { url: self.url(request).to_string(), problem }
+    }
+
+    /// Makes a request of a harvest.
+    pub(super) async fn answer(&self, request: &Request) -> Answer {
+        match self.send(request).await {
+            Ok(came) => judge(came, request.verb()).await,
+            Err(error) => {
+                let outcome =
+                    Outcome::Failed { problem: error.to_string(), remedy: remedy(&error) };
+                Answer { outcome, bytes: 0, elements: None, list: None }
+            }
+        }
+    }
+
+    async fn send(&self, request: &Request) -> Result<Came, net::Error> {
+        let mut sent = self.client.send(self.message(request)).await?;
+        let mut packed = Vec::new();
+        let broken = loop {
+            match sent.chunk().await {
+                Ok(Some(piece)) => packed.extend_from_slice(&piece),
+                Ok(None) => break None,
+                // What came before may have whole records.
+                Err(error) => break Some((error.to_string(), remedy(&error))),
+            }
+        };
+        let received = sent.received();
+        let name = sent.header(header::CONTENT_ENCODING.as_str()).unwrap_or_default().to_owned();
+        let Some(coding) = Coding::named(&name) else {
+            let problem = format!("its answer is packed with {name:?}, which was not asked for");
+            return Ok(Came {
+                status: sent.status,
+                headers: sent.headers,
+                url: sent.url,
+                bytes: Vec::new(),
+                received,
+                problem: Some((problem, Remedy::None)),
+            });
+        };
+        let bytes_max = self.access.page_bytes_max;
+        let unpacked = blocking(move || body::unpack(packed, coding, bytes_max)).await;
+        let problem = match (broken, unpacked.problem) {
+            (None, Some(Problem::Size)) => {
+                let problem = format!("its answer unpacks to more than {bytes_max} bytes");
+                Some((problem, Remedy::Less))
+            }
+            (None, Some(Problem::Damaged(problem))) => Some((problem, Remedy::AgainOrLess)),
+            (broken, _) => broken,
+        };
+        let (status, headers, url) = (sent.status, sent.headers, sent.url);
+        Ok(Came { status, headers, url, bytes: unpacked.bytes, received, problem })
+    }
+
+    fn message(&self, request: &Request) -> HttpRequest {
+        let url = self.url(request);
+        let message = if url.as_str().len() <= URL_BYTES_MAX {
+            HttpRequest::get(url)
+        } else {
+            let form = HeaderValue::from_static("application/x-www-form-urlencoded");
+            let body = Bytes::from(request.to_query());
+            HttpRequest::post(self.base.clone(), body).header(header::CONTENT_TYPE, form)
+        };
+        let mut message = message
+            .token(self.access.token.clone())
+            .allow_private(self.access.allow_private)
+            .header(header::ACCEPT_ENCODING, HeaderValue::from_static(body::ACCEPTED))
+            .header(
+                header::ACCEPT,
+                HeaderValue::from_static("text/xml, application/xml, */*;q=0.1"),
+            );
+        let mut timeouts = self.client.timeouts();
+        // Lists of many dates take their time.
+        timeouts.header = timeouts.header.max(self.access.time_max / 4);
+        timeouts.total = Some(self.access.time_max);
+        message.timeouts = Some(timeouts);
+        message.response_bytes_max = Some(self.access.page_bytes_max);
+        message
+    }
+}
+
+/// What may help after an error of the network.
+fn remedy(error: &net::Error) -> Remedy {
+    use net::Error as E;
+    match error {
+        E::Timeout { stage: Stage::Header | Stage::Idle | Stage::Total, .. }
+        | E::Cut { .. }
+        | E::Protocol { .. } => Remedy::AgainOrLess,
+        E::TooLarge { .. } => Remedy::Less,
+        E::Timeout { .. } | E::Resolve { .. } | E::Connect { .. } | E::Tls { .. } => Remedy::Again,
+        _ => Remedy::None,
+    }
+}
+
+/// Does work that takes longer than an async thread may be held.
+pub(super) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(panic) => std::panic::resume_unwind(panic.into_panic()),
+    }
+}
+
+/// Reads what came, and hands on what is wrong with its body.
+async fn read(came: Came, asked: Verb) -> (Result<Reading, Unreadable>, Option<(String, Remedy)>) {
+    let (bytes, problem) = (came.bytes, came.problem);
+    (blocking(move || oai::response::read(&bytes, asked)).await, problem)
+}
+
+/// Says what came of a request of a harvest.
+async fn judge(came: Came, asked: Verb) -> Answer {
+    let text = |name: &str| came.headers.get(name).and_then(|it| it.to_str().ok());
+    let number = |name: &str| text(name).and_then(|it| it.trim().parse().ok());
+    let (elements, list) = (number(oap::TOTAL_HEADER), number(oap::LIST_HEADER));
+    let now_secs = i64::try_from(clock::now_ms() / 1_000).unwrap_or(i64::MAX);
+    let date = text(header::DATE.as_str());
+    let wait = text(header::RETRY_AFTER.as_str());
+    let retry_after_secs = wait.and_then(|it| retry_after_secs(it, date, now_secs));
+    let (status, received) = (came.status, came.received);
+    let refused = Outcome::Status { status: status.as_u16(), retry_after_secs };
+    let outcome = if status.is_success() {
+        outcome(read(came, asked).await)
+    } else if status.is_client_error() && !matches!(status.as_u16(), 401 | 403 | 407 | 429) {
+        // Some send errors of the protocol under one of HTTP.
+        match read(came, asked).await {
+            (Ok(Reading { response, repaired, .. }), None) if is_refusal(&response) => {
+                Outcome::Response { response, repaired }
+            }
+            _ => refused,
+        }
+    } else {
+        refused
+    };
+    Answer { outcome, bytes: received, elements, list }
+}
+
+fn is_refusal(response: &Response) -> bool {
+    matches!(response.body, Body::Faults(_))
+}
+
+fn outcome((read, broken): (Result<Reading, Unreadable>, Option<(String, Remedy)>)) -> Outcome {
+    let whole = |reading: Reading| match reading.response.body {
+        Body::Records(page) => page.items,
+        _ => Vec::new(),
+    };
+    match (read, broken) {
+        (Ok(Reading { response, repaired, .. }), None) => Outcome::Response { response, repaired },
+        (_, Some((problem, remedy @ (Remedy::Less | Remedy::None)))) => {
+            Outcome::Failed { problem, remedy }
+        }
+        (Ok(reading), Some((problem, _))) => Outcome::Unreadable { problem, whole: whole(reading) },
+        (Err(error), broken) => {
+            let problem = broken.map_or_else(|| error.to_string(), |(problem, _)| problem);
+            Outcome::Unreadable {
+                problem,
+                whole: error.into_whole().map(whole).unwrap_or_default(),
+            }
+        }
+    }
+}

@@ -1,0 +1,369 @@
+//! The hub at work: `/hub`, the requests that it makes, and what a collection's commits set off.
+//!
+//! Source: WebSub §5 to §7; see [`hub`](super::hub) for what is decided.
+//!
+//! Requests go through a client of their own, which follows no redirects and reaches private networks only
+//! if the settings say so: callbacks are named by anybody.
+//!
+//! # Differences from the standard
+//!
+//! * Of others' topics, a hub of ours tells that they have changed and not what is in them: it fetches
+//!   nothing on anybody's word.
+//! * Publishing needs no proof. All that a false word can do is to have subscribers look, which they do no
+//!   more often than they would bear.
+
+mod publish;
+mod routes;
+
+pub(crate) use routes::text;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use collection::{Collection, Version};
+use http::{HeaderName, HeaderValue, StatusCode, header};
+use net::client::{Client, Request, Timeouts};
+use net::clock;
+use net::shutdown::Shutdown;
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+use url::Url;
+
+use super::hub::{Action, Answer, Counters, Delivery, Hub, Verdict};
+use super::notice::{FAT_BYTES_MAX, Notice};
+use super::request::{CHALLENGE_BYTES_MAX, Content};
+use super::settings::{Settings, Teller};
+use super::signature::{self, Method};
+use super::store;
+use super::topic::{Served, Topic, Topics};
+
+/// How long one request may take.
+const TIMEOUTS: Timeouts = Timeouts {
+    connect: Duration::from_secs(5),
+    header: Duration::from_secs(10),
+    idle: Duration::from_secs(10),
+    total: Some(Duration::from_secs(20)),
+};
+
+/// Longest sleep: bounds what a jump of the wall clock can do.
+const SLEEP_MAX: Duration = Duration::from_secs(60);
+
+/// How long to wait before subscriptions that could not be written are written again.
+const UNSAVED: Duration = Duration::from_secs(10);
+
+/// How a hub fares.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Status {
+    /// Who tells of this daemon's changes: `nobody`, `self`, or the URL of a hub.
+    pub hub: String,
+    /// Subscriptions.
+    pub subscriptions: u64,
+    /// Subscriptions that are still to be verified.
+    pub unverified: u64,
+    /// Notifications acknowledged, since the start.
+    pub delivered: u64,
+    /// Notifications given up, since the start.
+    pub given_up: u64,
+    /// Why the other hub could not be told; or why subscriptions are not written.
+    pub problem: Option<String>,
+}
+
+/// Tells whoever has subscribed of a collection's changes. Clones are the same.
+#[derive(Clone, Debug)]
+pub struct Notifier {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    topics: Topics,
+    settings: Settings,
+    base_url: Option<Url>,
+    data: PathBuf,
+    collection: Collection,
+    client: Client,
+    hub: Mutex<Hub>,
+    /// There is something to do.
+    changed: Notify,
+    problem: Mutex<Option<String>>,
+}
+
+impl Notifier {
+    /// Takes up the subscriptions kept in `data` to what `collection` has, of a daemon that others reach at
+    /// `base_url`. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// The file of subscriptions cannot be read.
+    pub fn open(
+        data: &Path,
+        base_url: Option<Url>,
+        settings: Settings,
+        collection: Collection,
+    ) -> Result<Self, store::Error> {
+        let topics = Topics::new(base_url.clone(), settings.clone());
+        let now_ms = clock::now_ms();
+        let mut hub = Hub::restored(settings.limits, store::load(data)?, now_ms);
+        hub.handle_topics(|it| topics.find(it, None).is_some(), "this hub no longer tells of it");
+        let client = Client::new(net::client::Settings {
+            timeouts: TIMEOUTS,
+            redirects_max: 0,
+            response_bytes_max: 64 * 1024,
+            ..Default::default()
+        });
+        let shared = Shared {
+            topics,
+            settings,
+            base_url,
+            data: data.to_owned(),
+            collection,
+            client,
+            hub: Mutex::new(hub),
+            changed: Notify::new(),
+            problem: Mutex::default(),
+        };
+        Ok(Self { shared: Arc::new(shared) })
+    }
+
+    /// Says in the head of an answer who tells of changes to it, if anybody does. `query`: that of the
+    /// request; `depth`: how many folders below the daemon's root it is.
+    pub fn link<B>(
+        &self,
+        served: Served,
+        query: &str,
+        depth: usize,
+        response: &mut http::Response<B>,
+    ) {
+        let line = self.shared.topics.link(served, query, depth);
+        if let Some(value) = line.and_then(|it| HeaderValue::try_from(it).ok()) {
+            response.headers_mut().append(header::LINK, value);
+        }
+    }
+
+    /// What the hub has done since it started.
+    pub fn counters(&self) -> Counters {
+        self.hub().counters()
+    }
+
+    /// What status says of it.
+    pub fn status(&self) -> Status {
+        let hub = self.hub();
+        let ((subscriptions, unverified), counters) = (hub.len(), hub.counters());
+        drop(hub);
+        Status {
+            hub: match &self.shared.settings.teller {
+                Teller::Nobody => "nobody".to_owned(),
+                Teller::Own => "self".to_owned(),
+                Teller::Other(url) => url.to_string(),
+            },
+            subscriptions: subscriptions as u64,
+            unverified: unverified as u64,
+            delivered: counters.delivered,
+            given_up: counters.given_up,
+            problem: self.problem().clone(),
+        }
+    }
+
+    /// Tells of changes until the shutdown starts.
+    pub async fn run(&self, shutdown: Shutdown) {
+        tokio::join!(self.run_hub(&shutdown), self.run_publish(&shutdown));
+        // Where nobody is to be told.
+        shutdown.started().await;
+    }
+
+    async fn run_hub(&self, shutdown: &Shutdown) {
+        if !self.shared.settings.has_hub() && self.hub().poll_timeout().is_none() {
+            return;
+        }
+        let mut versions = self.shared.collection.watch();
+        let mut requests = JoinSet::new();
+        let mut unsaved = false;
+        self.announce(*versions.borrow_and_update());
+        while !shutdown.is_started() {
+            let action = self.hub().poll(clock::now_ms());
+            if let Some(action) = action {
+                requests.spawn(self.clone().perform(action));
+                continue;
+            }
+            unsaved |= self.hub().take_changed();
+            if unsaved {
+                unsaved = !self.save().await;
+            }
+            let pause = self.pause().min(if unsaved { UNSAVED } else { SLEEP_MAX });
+            tokio::select! {
+                () = shutdown.started() => {}
+                changed = versions.changed() => {
+                    let version = *versions.borrow_and_update();
+                    // The collection is closed: so is all else, soon.
+                    if changed.is_err() { break }
+                    self.announce(version);
+                }
+                () = self.shared.changed.notified() => {}
+                Some(_) = requests.join_next() => {}
+                () = sleep(pause) => {}
+            }
+        }
+        requests.shutdown().await;
+        self.save().await;
+    }
+
+    /// How long nothing is due; what is due and not begun waits for a request to end.
+    fn pause(&self) -> Duration {
+        let now_ms = clock::now_ms();
+        let due_ms = self.hub().poll_timeout().filter(|it| now_ms < *it);
+        due_ms.map_or(SLEEP_MAX, |it| Duration::from_millis(it - now_ms)).min(SLEEP_MAX)
+    }
+
+    /// The daemon's own topics have changed.
+    fn announce(&self, version: Version) {
+        let now_ms = clock::now_ms();
+        let mut hub = self.hub();
+        for topic in hub.topics() {
+            if matches!(self.shared.topics.find(&topic, None), Some(Topic::Own(_))) {
+                hub.handle_change(&topic, Some(version), now_ms);
+            }
+        }
+    }
+
+    async fn save(&self) -> bool {
+        let (saved, data) = (self.hub().saved(), self.shared.data.clone());
+        let stored = tokio::task::spawn_blocking(move || store::store(&data, &saved)).await;
+        let problem = match stored {
+            Ok(Ok(())) => None,
+            Ok(Err(error)) => Some(error.to_string()),
+            Err(error) => Some(error.to_string()),
+        };
+        if let Some(problem) = &problem {
+            tracing::warn!(%problem, "subscriptions are not written");
+        }
+        let is_saved = problem.is_none();
+        if self.shared.settings.has_hub() {
+            *self.problem() = problem;
+        }
+        is_saved
+    }
+
+    async fn perform(self, action: Action) {
+        match action {
+            Action::Verify { ticket, url, challenge } => {
+                let topic = url.query_pairs().find(|(name, _)| name == "hub.topic");
+                let topic = topic.map(|(_, topic)| topic.into_owned()).unwrap_or_default();
+                let verdict = self.verify(url, &challenge).await;
+                let own = matches!(self.shared.topics.find(&topic, None), Some(Topic::Own(_)));
+                let version = own.then(|| self.shared.collection.version());
+                self.hub().handle_verified(ticket, verdict, version, clock::now_ms());
+            }
+            Action::Deny { ticket, url } => {
+                let verdict = self.verify(url, "").await;
+                self.hub().handle_verified(ticket, verdict, None, clock::now_ms());
+            }
+            Action::Deliver(delivery) => {
+                let ticket = delivery.ticket;
+                let answer = self.deliver(delivery).await;
+                self.hub().handle_delivered(ticket, answer, clock::now_ms());
+            }
+        }
+    }
+
+    async fn verify(&self, url: Url, challenge: &str) -> Verdict {
+        let request = Request::get(url).allow_private(self.shared.settings.allow_private);
+        let response = match self.shared.client.send(request).await {
+            Ok(response) => response,
+            // It is there, and sends us on to who has not asked for anything.
+            Err(net::Error::Redirects { .. }) => return Verdict::No,
+            Err(error) => {
+                tracing::info!(%error, "a subscriber cannot be asked");
+                return Verdict::Silent;
+            }
+        };
+        if response.status.is_server_error() {
+            return Verdict::Silent;
+        }
+        let success = response.status.is_success();
+        match response.bytes(CHALLENGE_BYTES_MAX as u64).await {
+            Ok(body) if success && body == challenge.as_bytes() => Verdict::Yes,
+            _ => Verdict::No,
+        }
+    }
+
+    async fn deliver(&self, delivery: Delivery) -> Answer {
+        let (notice, told) = self.notice(&delivery).await;
+        let (body, media_type) = (notice.body(), notice.media_type());
+        let mut request = Request::post(delivery.callback.clone(), body.clone())
+            .allow_private(self.shared.settings.allow_private)
+            .header(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
+        if let Some(secret) = &delivery.secret {
+            let signed = signature::sign(secret, Method::Sha256, &body);
+            if let Ok(value) = HeaderValue::try_from(signed) {
+                request = request.header(HeaderName::from_static(signature::HEADER), value);
+            }
+        }
+        if let Ok(value) = HeaderValue::try_from(self.link_of(&delivery.topic)) {
+            request = request.header(header::LINK, value);
+        }
+        let host = delivery.callback.host_str().unwrap_or_default().to_owned();
+        let response = match self.shared.client.send(request).await {
+            Ok(response) => response,
+            Err(error) => {
+                tracing::info!(%error, topic = delivery.topic, "a subscriber was not told");
+                return Answer::Failed(None);
+            }
+        };
+        match response.status {
+            status if status.is_success() => {
+                tracing::debug!(topic = delivery.topic, host, "a subscriber was told");
+                Answer::Taken(told)
+            }
+            StatusCode::GONE => Answer::Gone,
+            status => {
+                tracing::info!(%status, topic = delivery.topic, host, "a subscriber was not told");
+                match response.into_error().await {
+                    net::Error::Status { retry_after, .. } => Answer::Failed(retry_after),
+                    _ => Answer::Failed(None),
+                }
+            }
+        }
+    }
+
+    /// What is to be said, and up to which version that is.
+    async fn notice(&self, delivery: &Delivery) -> (Notice, Option<Version>) {
+        let topic = self.shared.topics.find(&delivery.topic, None);
+        let Some(Topic::Own(served)) = topic else {
+            return (Notice::Thin(delivery.to), delivery.to);
+        };
+        if let (Content::Fat, Served::Feed, Some(from)) = (delivery.content, served, delivery.from)
+        {
+            let collection = self.shared.collection.clone();
+            let changes = move || collection.changes_since(from, FAT_BYTES_MAX);
+            match tokio::task::spawn_blocking(changes).await {
+                Ok(Ok(Some(pushed))) => {
+                    let to = pushed.to;
+                    return (Notice::Fat(pushed), Some(to));
+                }
+                Ok(Ok(None)) => {}
+                Ok(Err(error)) => tracing::warn!(%error, "changes cannot be sent"),
+                Err(error) => tracing::warn!(%error, "changes cannot be sent"),
+            }
+        }
+        let version = self.shared.collection.version();
+        (Notice::Thin(Some(version)), Some(version))
+    }
+
+    /// The links of a notification: this hub, and the topic under the name that the subscriber has for it.
+    fn link_of(&self, topic: &str) -> String {
+        let base = self.shared.base_url.clone().or_else(|| Url::parse(topic).ok());
+        let hub = base.and_then(|it| it.join("hub").ok()).map_or_else(String::new, String::from);
+        super::link::written(&hub, topic)
+    }
+
+    fn hub(&self) -> MutexGuard<'_, Hub> {
+        // A panic in here leaves a subscriber untold, never half of one.
+        self.shared.hub.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn problem(&self) -> MutexGuard<'_, Option<String>> {
+        self.shared.problem.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,65 @@
+//! Telling another hub that this daemon's topics have changed.
+//!
+//! Source: PubSubHubbub 0.4 §7.1.
+
+use std::time::Duration;
+
+use collection::Version;
+use http::{HeaderValue, header};
+use net::client::Request;
+use net::shutdown::Shutdown;
+use tokio::time::sleep;
+use url::Url;
+
+use super::super::request::publish_form;
+use super::super::settings::Teller;
+use super::Notifier;
+
+/// Wait after a first failure; doubled with each.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// Longest wait between two attempts.
+const RETRY_MAX: Duration = Duration::from_secs(300);
+
+impl Notifier {
+    /// Tells the other hub, if there is one, of every version, or of the newest of those that came while it
+    /// could not be told.
+    pub(super) async fn run_publish(&self, shutdown: &Shutdown) {
+        let Teller::Other(hub) = self.shared.settings.teller.clone() else { return };
+        let mut versions = self.shared.collection.watch();
+        let mut failures = 0_u32;
+        while !shutdown.is_started() {
+            let version = *versions.borrow_and_update();
+            let told = tokio::select! {
+                told = self.publish(hub.clone(), version) => told,
+                () = shutdown.started() => return,
+            };
+            *self.problem() = told.as_ref().err().cloned();
+            if let Err(problem) = told {
+                tracing::info!(%problem, hub = %hub, "the hub was not told");
+                let wait = RETRY.saturating_mul(1_u32.checked_shl(failures).unwrap_or(u32::MAX));
+                failures = (failures + 1).min(31);
+                tokio::select! {
+                    () = sleep(wait.min(RETRY_MAX)) => {}
+                    () = shutdown.started() => return,
+                }
+                continue;
+            }
+            failures = 0;
+            tokio::select! {
+                changed = versions.changed() => if changed.is_err() { return },
+                () = shutdown.started() => return,
+            }
+        }
+    }
+
+    async fn publish(&self, hub: Url, version: Version) -> Result<(), String> {
+        let form = publish_form(&self.shared.topics.published(), version);
+        let media_type = HeaderValue::from_static("application/x-www-form-urlencoded");
+        let request = Request::post(hub, form)
+            .allow_private(self.shared.settings.allow_private)
+            .header(header::CONTENT_TYPE, media_type);
+        let response = self.shared.client.send(request).await.map_err(|it| it.to_string())?;
+        response.require_success().await.map(drop).map_err(|it| it.to_string())
+    }
+}

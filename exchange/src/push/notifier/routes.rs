@@ -1,0 +1,98 @@
+//! `/hub`: subscribers and publishers ask here.
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::response::{IntoResponse, Response};
+use axum::routing::post;
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use net::clock;
+
+use super::super::hub::Refused;
+use super::super::request::{self, Asked, FORM_BYTES_MAX, HubRequest};
+use super::super::signature::hex;
+use super::super::topic::Topic;
+use super::Notifier;
+
+/// When one who was refused for want of room may come again, in seconds.
+const RETRY_SECS: u64 = 60;
+
+/// Bytes of a challenge.
+const CHALLENGE_BYTES: usize = 16;
+
+impl Notifier {
+    /// The routes of the hub; none where there is no hub.
+    pub fn routes(&self) -> Router {
+        if !self.shared.settings.has_hub() {
+            return Router::new();
+        }
+        Router::new().route("/hub", post(hub)).with_state(self.clone())
+    }
+
+    fn subscribe(&self, asked: Asked, host: Option<&str>) -> Response {
+        if self.shared.topics.find(&asked.topic, host).is_none() {
+            self.hub().handle_refusal();
+            let message = format!("this hub does not tell of {}", asked.topic);
+            return text(StatusCode::NOT_FOUND, &message);
+        }
+        let mut challenge = [0; CHALLENGE_BYTES];
+        if getrandom::fill(&mut challenge).is_err() {
+            return text(StatusCode::INTERNAL_SERVER_ERROR, "there are no random numbers here");
+        }
+        let taken = self.hub().handle_request(asked, hex(&challenge), clock::now_ms());
+        self.shared.changed.notify_one();
+        match taken {
+            Ok(()) => text(StatusCode::ACCEPTED, "your callback will be asked"),
+            Err(refused @ (Refused::Full | Refused::HostFull | Refused::Busy)) => {
+                let mut response = text(StatusCode::SERVICE_UNAVAILABLE, &refused.to_string());
+                let value = HeaderValue::from(RETRY_SECS);
+                response.headers_mut().insert(header::RETRY_AFTER, value);
+                response
+            }
+        }
+    }
+
+    fn publish_of(&self, topics: &[String], version: Option<collection::Version>) -> Response {
+        let is_others = |it: &&String| self.shared.topics.find(it, None) == Some(Topic::Others);
+        let known: Vec<&String> = topics.iter().filter(is_others).collect();
+        if known.is_empty() {
+            self.hub().handle_refusal();
+            let message = "this hub tells of none of these topics: they lie below none of its \
+                           publishers (push.publishers in its settings)";
+            return text(StatusCode::FORBIDDEN, message);
+        }
+        let now_ms = clock::now_ms();
+        for topic in known {
+            self.hub().handle_change(topic, version, now_ms);
+        }
+        self.shared.changed.notify_one();
+        StatusCode::NO_CONTENT.into_response()
+    }
+}
+
+async fn hub(State(notifier): State<Notifier>, request: Request) -> Response {
+    let (parts, body) = request.into_parts();
+    let Ok(form) = axum::body::to_bytes(body, FORM_BYTES_MAX).await else {
+        notifier.hub().handle_refusal();
+        return text(StatusCode::PAYLOAD_TOO_LARGE, &request::Wrong::TooLong.to_string());
+    };
+    match request::read(&form) {
+        Ok(HubRequest::Subscription(asked)) => notifier.subscribe(asked, host(&parts.headers)),
+        Ok(HubRequest::Publish { topics, version }) => notifier.publish_of(&topics, version),
+        Err(wrong) => {
+            notifier.hub().handle_refusal();
+            text(StatusCode::BAD_REQUEST, &wrong.to_string())
+        }
+    }
+}
+
+/// The name that the daemon is asked by.
+fn host(headers: &HeaderMap) -> Option<&str> {
+    headers.get(header::HOST)?.to_str().ok()
+}
+
+pub(crate) fn text(status: StatusCode, message: &str) -> Response {
+    let media_type = HeaderValue::from_static("text/plain; charset=utf-8");
+    let headers = [(header::CONTENT_TYPE, media_type)];
+    (status, headers, Body::from(format!("{message}\n"))).into_response()
+}

@@ -1,0 +1,152 @@
+//! What `[push]` of a daemon's settings says.
+//!
+//! ```toml
+//! base_url = "https://library.example/harvest/"
+//!
+//! [push]
+//! hub = "self"                              # or the URL of another hub, which is told and named instead
+//! # publishers = ["http://host:8500/"]      of topics below these this hub tells, too
+//! # allow_private = false                   whether callbacks may be in private networks
+//! # subscriptions_max = 1000
+//! ```
+//!
+//! Sans-I/O.
+
+use url::Url;
+use web::settings::Table;
+
+use super::hub::Limits;
+
+/// Most prefixes of topics of others.
+const PUBLISHERS_MAX: usize = 1_000;
+
+/// What is expected of who has to be called something.
+const BASE_URL: &str = "base_url = \"http://host:port/\" above [push]";
+
+/// Most subscriptions that a hub may be given room for.
+const SUBSCRIPTIONS_MAX: u64 = 100_000;
+
+/// Who tells of a daemon's changes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Teller {
+    /// Nobody.
+    #[default]
+    Nobody,
+    /// Itself.
+    Own,
+    /// That hub, which it tells.
+    Other(Url),
+}
+
+/// What a daemon does of push.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Settings {
+    /// Who tells of its changes.
+    pub teller: Teller,
+    /// Below which URLs the topics of others are that its hub tells of.
+    pub publishers: Vec<Url>,
+    /// Whether callbacks, and the other hub, may be in private networks or on this machine.
+    pub allow_private: bool,
+    /// What its hub takes on.
+    pub limits: Limits,
+}
+
+impl Settings {
+    /// Reads `[push]`; `base_url` is where others reach the daemon.
+    pub fn read(table: &Table<'_>, base_url: Option<&Url>) -> Self {
+        let mut settings =
+            Self { allow_private: table.boolean("allow_private", false), ..Self::default() };
+        let is_own = table.string("hub").as_deref() == Some("self");
+        settings.teller = match is_own {
+            true => Teller::Own,
+            false => table.url("hub").map_or(Teller::Nobody, Teller::Other),
+        };
+        if let (Teller::Other(hub), None) = (&settings.teller, base_url) {
+            let message = format!("the hub {hub} cannot be told what this daemon is called");
+            table.mistake("hub", message, BASE_URL);
+        }
+        if table.has("publishers") && base_url.is_none() {
+            let message = "a hub of others must be able to say where it is";
+            table.mistake("publishers", message, BASE_URL);
+        }
+        for (n, text) in table.strings("publishers").iter().enumerate() {
+            match Url::parse(text).ok().filter(|it| matches!(it.scheme(), "http" | "https")) {
+                Some(url) if n < PUBLISHERS_MAX => settings.publishers.push(url),
+                Some(_) => {
+                    let message = format!("more than {PUBLISHERS_MAX} publishers");
+                    table.mistake_in("publishers", n, message, "a prefix that several share");
+                    break;
+                }
+                None => table.mistake_in(
+                    "publishers",
+                    n,
+                    format!("{text:?} is no URL of a web server"),
+                    "the URL that a publisher's topics begin with, such as \"http://host:8500/\"",
+                ),
+            }
+        }
+        let most = table.integer("subscriptions_max", 1..=SUBSCRIPTIONS_MAX);
+        if let Some(most) = most.and_then(|it| usize::try_from(it).ok()) {
+            settings.limits.subscriptions_max = most;
+        }
+        settings
+    }
+
+    /// Whether there is a hub at all.
+    pub fn has_hub(&self) -> bool {
+        self.teller == Teller::Own || !self.publishers.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use web::settings::Document;
+
+    use super::*;
+
+    #[track_caller]
+    fn read(text: &str, expected: &str) -> Settings {
+        let document = Document::parse(text).unwrap();
+        let root = document.root();
+        let base_url = root.base_url("base_url");
+        let settings = Settings::read(&root.table("push"), base_url.as_ref());
+        let said = match document.finish() {
+            Ok(()) => String::new(),
+            Err(mistakes) => {
+                mistakes.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+            }
+        };
+        assert_eq!(said, expected);
+        settings
+    }
+
+    #[test]
+    fn without_a_word_nobody_is_told() {
+        assert_eq!(read("", ""), Settings::default());
+        assert!(!Settings::default().has_hub());
+        assert!(read("[push]\nhub = 'self'", "").has_hub());
+    }
+
+    #[test]
+    fn everything_can_be_set() {
+        let text = "base_url = 'http://s/'\n[push]\nhub = 'https://hub.example/hub'\n\
+                    publishers = ['http://a:8500/', 'http://b/']\nallow_private = true\n\
+                    subscriptions_max = 5";
+        let settings = read(text, "");
+        let url = |text: &str| Url::parse(text).unwrap();
+        assert_eq!(settings.teller, Teller::Other(url("https://hub.example/hub")));
+        assert_eq!(settings.publishers, [url("http://a:8500/"), url("http://b/")]);
+        assert_eq!((settings.allow_private, settings.limits.subscriptions_max), (true, 5));
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        read(
+            "[push]\nhub = 'http://hub/'\npublishers = ['self']\nsubscriptions_max = 0",
+            "2:7: the hub http://hub/ cannot be told what this daemon is called; expected base_url = \"http://host:port/\" above [push]\n\
+             3:14: a hub of others must be able to say where it is; expected base_url = \"http://host:port/\" above [push]\n\
+             3:15: \"self\" is no URL of a web server; expected the URL that a publisher's topics begin with, such as \"http://host:8500/\"\n\
+             4:21: \"subscriptions_max\" is 0; expected a whole number from 1 to 100000",
+        );
+    }
+}

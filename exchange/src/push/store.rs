@@ -1,0 +1,117 @@
+//! The file of a hub's subscriptions: whole or not at all, and for its owner alone, since secrets are in it.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use super::hub::Saved;
+
+/// The file in the data folder.
+pub const FILE_NAME: &str = "subscriptions.json";
+
+/// Permission bits: the owner may read and write.
+const MODE: u32 = 0o600;
+
+/// Largest file that is read, in bytes.
+const FILE_BYTES_MAX: u64 = 512 << 20;
+
+/// The file cannot be used. Give the daemon's user the rights to its data folder.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot {action} {path}: {source}")]
+pub struct Error {
+    action: &'static str,
+    path: PathBuf,
+    source: io::Error,
+}
+
+/// Reads what is kept in `data`; nothing where there is no file. One that cannot be understood is put
+/// aside: subscribers come again before their leases end. Blocks.
+///
+/// # Errors
+///
+/// [`Error`]: the daemon should not start.
+pub fn load(data: &Path) -> Result<Saved, Error> {
+    let path = data.join(FILE_NAME);
+    let failed = |action, source| Error { action, path: path.clone(), source };
+    let text = match fs::metadata(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Saved::default()),
+        Err(error) => return Err(failed("read", error)),
+        Ok(found) if FILE_BYTES_MAX < found.len() => String::new(),
+        Ok(_) => fs::read_to_string(&path).map_err(|error| failed("read", error))?,
+    };
+    serde_json::from_str(&text).or_else(|error| {
+        let aside = path.with_extension("json.bad");
+        fs::rename(&path, &aside).map_err(|error| failed("move", error))?;
+        tracing::warn!(%error, file = %aside.display(), "subscriptions cannot be read; put aside");
+        Ok(Saved::default())
+    })
+}
+
+/// Writes what is kept in `data`. Blocks.
+///
+/// # Errors
+///
+/// [`Error`]: what was there is there; try again.
+pub fn store(data: &Path, saved: &Saved) -> Result<(), Error> {
+    let path = data.join(FILE_NAME);
+    let new = path.with_extension("json.new");
+    let write = || {
+        let text = serde_json::to_vec_pretty(saved)?;
+        // One that was left behind may have other rights.
+        match fs::remove_file(&new) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(MODE).open(&new)?;
+        file.write_all(&text)?;
+        file.sync_all()?;
+        fs::rename(&new, &path)?;
+        fs::File::open(data)?.sync_all()
+    };
+    write().map_err(|source| Error { action: "write", path: path.clone(), source })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use url::Url;
+
+    use super::super::hub::SavedSubscription;
+    use super::super::request::Content;
+    use super::super::signature::Secret;
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_and_by_its_owner_alone() {
+        let data = tempfile::tempdir().unwrap();
+        assert_eq!(load(data.path()).unwrap(), Saved::default());
+        let one = SavedSubscription {
+            topic: "http://s/feed".to_owned(),
+            callback: Url::parse("http://c/").unwrap(),
+            secret: Secret::new("s"),
+            content: Content::Fat,
+            lease_until_ms: 7,
+            told: None,
+        };
+        for subscriptions in [vec![one], Vec::new()] {
+            let saved = Saved { subscriptions };
+            store(data.path(), &saved).unwrap();
+            assert_eq!(load(data.path()).unwrap(), saved);
+        }
+        let mode = fs::metadata(data.path().join(FILE_NAME)).unwrap().permissions().mode();
+        assert_eq!((mode & 0o777, data.path().read_dir().unwrap().count()), (MODE, 1));
+    }
+
+    #[test]
+    fn what_cannot_be_understood_is_put_aside() {
+        let data = tempfile::tempdir().unwrap();
+        fs::write(data.path().join(FILE_NAME), "no JSON").unwrap();
+        assert_eq!(load(data.path()).unwrap(), Saved::default());
+        let aside = fs::read_to_string(data.path().join("subscriptions.json.bad")).unwrap();
+        assert_eq!(aside, "no JSON");
+        assert!(load(&data.path().join("none")).is_ok());
+        assert!(store(&data.path().join("none"), &Saved::default()).is_err());
+    }
+}
