@@ -8,14 +8,15 @@ mod takedown;
 
 use std::sync::Arc;
 
-use axum::extract::{Query, Request, State};
+use axum::extract::{Query, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use collection::Oid;
 use collection::feed::FeedServer;
+use exchange::push;
 use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE};
-use http::{HeaderMap, HeaderValue, Request as HttpRequest, StatusCode};
+use http::{HeaderMap, HeaderValue, StatusCode};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use web::Pages;
@@ -39,21 +40,21 @@ const SOIF: &str = "application/index.obj.HARVEST-SOIF-1";
 struct Public {
     handle: Handle,
     pages: Pages,
-    feed: FeedServer,
 }
 
 /// Returns the routes of the public listener.
 pub(crate) fn public(shared: Arc<Shared>, pages: Pages, feed: FeedServer) -> Router {
     let repository = shared.repository.routes();
+    let notifier = shared.notifier.clone();
     let handle = Handle { shared };
-    let state = Public { handle, pages: pages.clone(), feed };
+    let state = Public { handle, pages: pages.clone() };
     let router = Router::new()
         .route("/", get(page))
-        .route("/feed", get(stream))
-        .route("/snapshot/{id}", get(stream))
         .route("/object", get(object))
         .route("/healthz", get(healthz))
         .with_state(state)
+        .merge(push::feed::routes(feed, notifier.clone()))
+        .merge(notifier.routes())
         .merge(repository);
     pages.frame(router)
 }
@@ -88,19 +89,13 @@ async fn page(State(public): State<Public>) -> Response {
     public.pages.respond(StatusCode::OK, "gatherer.html", &context)
 }
 
-/// Answers with the feed or a snapshot: members copied from disk as they are.
-async fn stream(State(public): State<Public>, request: Request) -> Response {
-    let (parts, _body) = request.into_parts();
-    public.feed.respond(HttpRequest::from_parts(parts, ())).await.map(axum::body::Body::new)
-}
-
 #[derive(Deserialize)]
 struct ObjectQuery {
     oid: Option<String>,
 }
 
-/// Answers with one object's record as SOIF. Its `oid` is the object's URL; the gatherer's id may
-/// follow after a space.
+/// Answers with one object's record as SOIF. Its `oid` is the object's URL; a gatherer's id may follow after
+/// a space: that of a repository's records is not ours.
 async fn object(
     State(public): State<Public>,
     Query(query): Query<ObjectQuery>,
@@ -110,9 +105,11 @@ async fn object(
     let Some(oid) = query.oid else {
         return fail(Failure::bad_request("The parameter oid is missing: /object?oid=URL."));
     };
-    let id = public.handle.id();
-    let url = oid.trim().trim_end_matches(id).trim_end();
-    let (oid, collection) = (Oid::new(id, url), public.handle.shared.site.collection.clone());
+    let is_id = |it: &str| it.len() == 16 && it.bytes().all(|it| it.is_ascii_hexdigit());
+    let named = oid.trim().rsplit_once(' ').filter(|(_, id)| is_id(id));
+    let (url, id) = named.unwrap_or_else(|| (oid.trim(), public.handle.id()));
+    let oid = Oid::new(id, url.trim_end());
+    let collection = public.handle.shared.site.collection.clone();
     match tokio::task::spawn_blocking(move || collection.get(&oid)).await {
         Ok(Ok(Some(stored))) => {
             let mut body = Vec::new();
@@ -190,6 +187,7 @@ async fn metrics(State(Admin { handle, feed }): State<Admin>) -> Response {
     samples.extend(feed_samples(&feed));
     let repository = handle.shared.repository.counters();
     samples.extend(exchange::repository::samples(&repository));
+    samples.extend(push::metrics::hub(&status.push, &handle.shared.notifier.counters()));
     samples.extend(web::metrics::http_events(&status.listener));
     for (kind, count) in &status.problems {
         let help = "Problems since the start, by kind.";

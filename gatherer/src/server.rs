@@ -8,10 +8,12 @@ use std::time::Duration;
 
 use collection::feed::{FeedOptions, FeedServer};
 use collection::{Author, Collection, Options, SUPPRESSED_FILE, Stamp, Version};
+use exchange::push::Notifier;
 use net::clock;
 use net::identity::Identity;
 use net::shutdown::Shutdown;
 use net::tally::Tally;
+use oai::crosswalk::SourceIdentity;
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
@@ -20,9 +22,11 @@ use web::auth::AdminToken;
 
 use crate::config::Config;
 use crate::error::Error;
+use crate::harvests;
 use crate::metrics::StageCount;
 use crate::problems::Entry;
 use crate::progress::{Progress, Status, Watching};
+use crate::repository::Repository;
 use crate::rounds::{self, Requests};
 use crate::serve;
 use crate::site::{Plan, Site, lock};
@@ -58,6 +62,8 @@ pub(crate) struct Shared {
     pub(crate) asked: Notify,
     /// How changes are noticed.
     pub(crate) watching: Mutex<Watching>,
+    /// Tells subscribers of changes.
+    pub(crate) notifier: Notifier,
     /// What peers of the public listener do.
     tally: Tally,
     /// What it is to harvesters.
@@ -76,6 +82,17 @@ impl Shared {
 
     pub(crate) fn plans(&self) -> Arc<Vec<Plan>> {
         lock(&self.plans).clone()
+    }
+
+    /// Whose records a repository's become: its own, under our name. It does not speak for what is ours.
+    pub(crate) fn identity_of(&self, repository: &Repository) -> SourceIdentity {
+        let attributes = self.config().attributes(&self.host, self.port);
+        let owned = |(name, value): (&'static str, String)| (name.to_owned(), value);
+        SourceIdentity {
+            attributes: attributes.into_iter().map(owned).collect(),
+            refused_gatherer_id: Some(self.site.id.clone()),
+            ..SourceIdentity::new(repository.url())
+        }
     }
 }
 
@@ -152,6 +169,7 @@ impl Server {
         let owner = Some(format!("{} {}", shared.author.id, shared.author.identity.key()));
         let options = FeedOptions { shutdown: child.clone(), owner, ..FeedOptions::default() };
         let feed = FeedServer::new(shared.site.collection.clone(), options);
+        let (notifier, stop) = (shared.notifier.clone(), child.clone());
         let public = serve::public(shared.clone(), self.pages, feed.clone());
         let admin = serve::admin(shared.clone(), self.token, feed);
         let mut tasks = JoinSet::new();
@@ -171,6 +189,11 @@ impl Server {
         let (repository, until) = (shared.repository.clone(), child.clone());
         tasks.spawn(async move {
             repository.keep(until).await;
+            Ok(())
+        });
+        tasks.spawn(harvests::run(shared.clone(), child.clone()));
+        tasks.spawn(async move {
+            notifier.run(stop).await;
             Ok(())
         });
         tasks.spawn(rounds::run(shared, child.clone()));
@@ -222,6 +245,8 @@ impl Handle {
         let (shared, site) = (&self.shared, &self.shared.site);
         let health = site.collection.health();
         let order: Vec<String> = shared.plans().iter().map(|plan| plan.url.clone()).collect();
+        let repositories = shared.config().repositories.clone();
+        let repositories: Vec<String> = repositories.iter().map(|it| it.url().to_owned()).collect();
         Status {
             name: shared.config().name.clone(),
             id: site.id.clone(),
@@ -235,9 +260,10 @@ impl Handle {
             damaged: health.damaged.iter().take(DAMAGED_MAX).map(ToString::to_string).collect(),
             damaged_total: health.damaged_total,
             takedowns: site.collection.takedowns(),
+            push: shared.notifier.status(),
             progress: site.progress.borrow().clone(),
             problems: lock(&site.problems).by_kind().clone(),
-            roots: site.roots(&order),
+            roots: [site.roots(&order), site.repository_roots(&repositories)].concat(),
         }
     }
 
@@ -251,10 +277,12 @@ impl Handle {
         self.shared.site.metrics.stages()
     }
 
-    /// Asks for a pass over all roots; it begins at once, or after the one under way.
+    /// Asks for a pass over all roots, and a harvest of all repositories; each begins at once, or after
+    /// the one under way.
     pub fn gather(&self) {
         lock(&self.shared.requests).gather = true;
         self.shared.asked.notify_one();
+        self.shared.site.repositories.ask(|it| it.gather = true);
     }
 
     /// Releases what is held under `root` (a URL as status shows it; `None`: under every root) and
@@ -267,8 +295,15 @@ impl Handle {
             .filter(|it| it.hold.is_some() && root.is_none_or(|root| root == it.url))
             .map(|it| it.url)
             .collect();
-        lock(&self.shared.requests).confirm.extend(held.iter().cloned());
-        self.shared.asked.notify_one();
+        let known = self.shared.site.repositories.known();
+        let (harvested, walked): (Vec<String>, Vec<String>) =
+            held.iter().cloned().partition(|url| known.contains(url));
+        if !walked.is_empty() {
+            lock(&self.shared.requests).confirm.extend(walked);
+            self.shared.asked.notify_one();
+        }
+        self.shared.site.repositories.confirm(harvested);
+        self.shared.site.publish();
         held
     }
 
@@ -287,6 +322,7 @@ impl Handle {
             ("admin_listen", before.admin_listen != config.admin_listen),
             ("base_url", before.base_url != config.base_url),
             ("data", before.data != config.data),
+            ("push", before.push != config.push),
         ]
         .into_iter()
         .filter_map(|(name, differs)| differs.then_some(name))
@@ -301,6 +337,7 @@ impl Handle {
         *lock(&shared.config) = Arc::new(config);
         lock(&shared.requests).reload = true;
         shared.asked.notify_one();
+        shared.site.repositories.ask(|it| it.reload = true);
         Ok(())
     }
 }
@@ -330,6 +367,9 @@ fn open(config: Config, port: u16) -> Result<(Shared, AdminToken, Pages), Error>
     let now = Stamp(clock::now_ms());
     let options = Options { suppressed: Some(data.join(SUPPRESSED_FILE)), ..Options::default() };
     let (collection, recovery) = Collection::open(&path, options, now).map_err(failed)?;
+    let (base_url, settings) = (config.base_url.clone(), config.push.clone());
+    let notifier = Notifier::open(&data, base_url, settings, collection.clone())
+        .map_err(|error| Error::Spec(error.to_string()))?;
     let site = Site::new(id, collection);
     for cut in &recovery.cut {
         let object = crate::spec::file_url(&cut.file);
@@ -340,6 +380,8 @@ fn open(config: Config, port: u16) -> Result<(Shared, AdminToken, Pages), Error>
     for plan in &plans {
         site.tract(&plan.url).map_err(failed)?;
     }
+    let wanted = config.repositories.len();
+    site.repositories.load(&site.collection, wanted).map_err(failed)?;
     match site.follow_lifts().and_then(|()| site.face_aftermath()) {
         // A disk that is full, say; it is tried again with every tidying.
         Err(error) if error.may_pass() => tracing::warn!(%error, "not all is gathered again yet"),
@@ -355,6 +397,7 @@ fn open(config: Config, port: u16) -> Result<(Shared, AdminToken, Pages), Error>
         requests: Mutex::default(),
         asked: Notify::new(),
         watching: Mutex::default(),
+        notifier,
         tally: Tally::default(),
         started,
         repository,

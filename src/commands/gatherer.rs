@@ -28,6 +28,10 @@ use crate::{daemon, output};
   [[root]]
   url = \"file:///srv/docs\"
 
+  [[root]]
+  url = \"https://archive.example.org/oai\"
+  access = \"oai\"
+
   [[map]]
   url_prefix = \"https://docs.example.org/\"
   directory = \"/srv/docs\"")]
@@ -229,6 +233,7 @@ mod tests {
             collection_problem: None,
             damaged: Vec::new(),
             damaged_total: 0,
+            push: exchange::push::Status::default(),
             takedowns: Takedowns::default(),
             progress: Progress { passes_done: 2, ..Progress::default() },
             problems: BTreeMap::from([("unreadable".to_owned(), 3)]),
