@@ -5,6 +5,7 @@
 mod daemons;
 mod freshness;
 mod harness;
+mod oai;
 mod push;
 mod report;
 mod shell;
