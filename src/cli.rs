@@ -43,6 +43,8 @@ enum Command {
     #[command(subcommand)]
     Soif(commands::soif::Command),
     #[command(subcommand)]
+    Oai(commands::oai::Command),
+    #[command(subcommand)]
     Freshness(commands::freshness::Command),
     Completions(commands::pages::Completions),
     Man(commands::pages::Man),
@@ -107,6 +109,10 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             block_on(commands::collection::run(command))
         }
         Command::Soif(command) => commands::soif::run(command),
+        Command::Oai(command) => {
+            let bars = log(Usual::Warnings)?;
+            block_on(commands::oai::run(command, bars))
+        }
         Command::Freshness(command) => commands::freshness::run(command),
         Command::Completions(args) => commands::pages::completions(&args),
         Command::Man(args) => commands::pages::man(&args),
@@ -180,6 +186,13 @@ mod tests {
             "harvest collection purge d",
             "harvest soif check",
             "harvest soif convert --to json -",
+            "harvest oai identify http://h/oai --json",
+            "harvest oai formats http://h/oai --identifier oai:h:1",
+            "harvest oai sets http://h/oai",
+            "harvest oai list http://h/oai --from 2026-01-31 --until 2026-02-01 --set a --limit 3",
+            "harvest oai harvest http://h/oai --set a --set b --prefix x --original -o d/ --json",
+            "harvest oai harvest http://h/oai -o f --checkpoint c --from 2026-01-31T12:00:00Z",
+            "harvest oai validate http://h/oai --json",
             "harvest completions bash",
             "harvest man",
         ] {

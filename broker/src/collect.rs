@@ -9,6 +9,7 @@
 
 mod brought;
 mod commands;
+mod harvest;
 mod notes;
 mod report;
 #[cfg(test)]
@@ -31,7 +32,7 @@ use tokio::time::sleep;
 
 use crate::config::{Config, Patience};
 use crate::error::Error;
-use crate::failure::Failure;
+use crate::failure::{Broke, Failure};
 use crate::live::Live;
 use crate::metrics::Counters;
 use crate::pipeline::blocking;
@@ -41,6 +42,7 @@ use crate::source::Source;
 use crate::status::SourceStatus;
 use crate::under_way::UnderWay;
 pub(crate) use brought::Brought;
+use harvest::Heard;
 use report::{Ended, Log};
 
 /// How long a long poll asks the source to hold its answer.
@@ -197,17 +199,34 @@ impl Collector {
     async fn pull(self, due: Due) {
         let Some((source, cancel, confirmed)) = self.begin(&due.source) else { return };
         let (asked_ms, began) = (clock::now_ms(), clock::monotonic());
-        let puller = puller(&self.inner, &source).confirmed(confirmed);
         let wait = due.wait.then_some(WAIT);
-        let mut pulled = Summary::default();
+        let (mut pulled, mut heard) = (Summary::default(), Heard::default());
+        let asked = self.ask(&source, confirmed, wait, &mut pulled, &mut heard);
         let outcome = tokio::select! {
-            outcome = puller.pull_into(wait, &mut pulled) => Some(outcome),
+            outcome = asked => Some(outcome),
             () = cancel.started() => None,
         };
         let (url, at) = (source.url.to_string(), clock::monotonic());
-        let ended = Ended { due, url, asked_ms, began, at, pulled };
+        let ended = Ended { due, url, asked_ms, began, at, pulled, heard };
         let (source, collector) = (ended.due.source.clone(), self.clone());
         self.report(&source, move || collector.end(&ended, outcome)).await;
+    }
+
+    /// Has a source say what is new, in the way of its kind.
+    async fn ask(
+        &self,
+        source: &Source,
+        confirmed: bool,
+        wait: Option<Duration>,
+        pulled: &mut Summary,
+        heard: &mut Heard,
+    ) -> Result<(), Broke> {
+        if let Some(oai) = &source.oai {
+            let harvest = harvest::pull_into(&self.inner, (source, oai), confirmed, pulled, heard);
+            return Box::pin(harvest).await;
+        }
+        let puller = puller(&self.inner, source).confirmed(confirmed);
+        Ok(puller.pull_into(wait, pulled).await?)
     }
 
     /// Marks a source as being pulled; `None` if it is gone.

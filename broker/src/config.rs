@@ -20,6 +20,7 @@
 //! Sans-I/O.
 
 mod freshness;
+mod oai;
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -35,6 +36,7 @@ use web::settings::{Document, Mistake, Table};
 use crate::source::{Kind, Source, Token};
 
 pub use self::freshness::{Freshness, PolicyName};
+pub use self::oai::NAMES_MAX as OAI_NAMES_MAX;
 
 /// Where the public listener listens, unless the settings say otherwise.
 pub const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 8501);
@@ -76,6 +78,8 @@ pub struct Config {
     pub sources: Vec<Source>,
     /// How fresh to be.
     pub freshness: Freshness,
+    /// How it is an OAI-PMH repository.
+    pub oai: exchange::repository::Settings,
     /// How long sources may take. Not in the settings file.
     pub patience: Patience,
 }
@@ -110,6 +114,7 @@ impl Config {
             templates: None,
             sources: Vec::new(),
             freshness: Freshness::default(),
+            oai: exchange::repository::Settings::default(),
             patience: Patience::default(),
         }
     }
@@ -142,6 +147,7 @@ impl Config {
         }
         config.templates = root.path("templates");
         config.freshness = Freshness::read(&root.table("freshness"));
+        config.oai = exchange::repository::Settings::read(&root.table("oai"));
         config.sources = read_sources(&root, config.freshness);
         document.finish()?;
         Ok(config)
@@ -176,6 +182,8 @@ fn read_sources(root: &Table<'_>, freshness: Freshness) -> Vec<Source> {
 fn read_source(table: &Table<'_>) -> Option<Source> {
     let kind = table.choice("kind", &Kind::NAMES);
     let name = table.string("name");
+    let is_oai = kind == Some(Kind::Oai.name());
+    let oai = is_oai.then(|| oai::read(table));
     let follow = table.boolean("follow", false);
     let allow_private = table.boolean("allow_private", true);
     let token = table.string("token");
@@ -188,7 +196,7 @@ fn read_source(table: &Table<'_>) -> Option<Source> {
     let latency = table.float("latency_seconds", 0.1..=LATENCY_SECS_MAX);
     let weight = table.float("weight", 0.0..=WEIGHT_MAX);
     let syndication = read_syndication(&table.table("syndication"));
-    let url = table.base_url("url");
+    let url = if is_oai { oai::base_url(table) } else { table.base_url("url") };
     if !table.require("url", "\"http://host:8500/\"") {
         return None;
     }
@@ -204,7 +212,7 @@ fn read_source(table: &Table<'_>) -> Option<Source> {
     (source.interval_min, source.interval_max) = (interval_min, interval_max);
     source.latency_secs = latency;
     source.weight = weight.unwrap_or(source.weight);
-    source.syndication = syndication;
+    (source.syndication, source.oai) = (syndication, oai);
     source.trusted_takedowns = takedowns == Some("all");
     source.records_max = records_max.unwrap_or(source.records_max);
     source.bytes_max = bytes_max.unwrap_or(source.bytes_max);

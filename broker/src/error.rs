@@ -78,7 +78,7 @@ pub enum Error {
 
 /// How long a source that brought more than it may is left alone: the next pull would bring as much
 /// again. Changed settings and an admin's pull go before.
-const OVER_LIMIT_REST: Duration = Duration::from_secs(86_400);
+pub(crate) const OVER_LIMIT_REST: Duration = Duration::from_secs(86_400);
 
 /// Returns how long a source is to be left alone at least: as long as it asks for itself, or as its
 /// excess asks for.

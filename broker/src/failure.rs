@@ -7,8 +7,44 @@ use std::time::Duration;
 use collection::Error as Cause;
 use net::Error as Link;
 use net::error::Stage;
+use oai::harvest::{Failure as Harvest, Remedy};
 
+use crate::error::{OVER_LIMIT_REST, retry_after};
 use crate::status::Errors;
+
+/// How long a harvest that was not at its end after the longest time of a pull rests.
+const TIME_UP_REST: Duration = Duration::from_secs(60);
+
+/// A pull that failed.
+#[derive(Clone, Debug)]
+pub(crate) struct Broke {
+    pub(crate) failure: Failure,
+    /// For people; it names the source.
+    pub(crate) message: String,
+    /// How long it is to be left alone at least.
+    pub(crate) retry_after: Option<Duration>,
+}
+
+impl From<Cause> for Broke {
+    fn from(error: Cause) -> Self {
+        let retry_after = retry_after(&error);
+        Self { failure: Failure::of(&error), message: error.to_string(), retry_after }
+    }
+}
+
+impl Broke {
+    /// The harvest of a source that ended before its end.
+    pub(crate) fn harvest(source: &str, url: &str, failure: &Harvest) -> Self {
+        let retry_after = match failure {
+            Harvest::Busy { secs } => Some(Duration::from_secs(*secs)),
+            Harvest::OverLimit { .. } => Some(OVER_LIMIT_REST),
+            Harvest::TimeUp { .. } => Some(TIME_UP_REST),
+            _ => None,
+        };
+        let message = format!("source {source}: {url}: {failure}");
+        Self { failure: Failure::of_harvest(failure), message, retry_after }
+    }
+}
 
 /// Why a pull failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +69,8 @@ pub(crate) enum Failure {
     WrongEpoch,
     /// It would take most of what it brought away.
     Loss,
+    /// Its list has no end, or cannot be gone on with.
+    Tokens,
     /// The fault is this broker's: its disk, its collection.
     Ours,
 }
@@ -51,6 +89,7 @@ impl Failure {
             Self::OverLimit => "over_limit",
             Self::WrongEpoch => "wrong_epoch",
             Self::Loss => "loss",
+            Self::Tokens => "tokens",
             Self::Ours => "ours",
         }
     }
@@ -84,6 +123,26 @@ impl Failure {
             Link::Status { .. } => Self::Refused,
             Link::Redirects { .. } | Link::Json { .. } => Self::NotAFeed,
             _ => Self::Ours,
+        }
+    }
+
+    /// Says why a harvest did.
+    pub(crate) fn of_harvest(failure: &Harvest) -> Self {
+        match failure {
+            Harvest::TokenLoop
+            | Harvest::Endless { .. }
+            | Harvest::TokenRefused(_)
+            | Harvest::TokenSize { .. } => Self::Tokens,
+            Harvest::Unreadable(_) => Self::Corrupt,
+            Harvest::Status { .. } | Harvest::Busy { .. } | Harvest::Refused(_) => Self::Refused,
+            Harvest::Transfer { remedy, .. } => match remedy {
+                Remedy::Again | Remedy::None => Self::Unreachable,
+                Remedy::AgainOrLess => Self::BrokenOff,
+                Remedy::Less => Self::OverLimit,
+            },
+            Harvest::NoFormat { .. } => Self::OtherFormat,
+            Harvest::OverLimit { .. } => Self::OverLimit,
+            Harvest::TimeUp { .. } => Self::TooSlow,
         }
     }
 

@@ -40,6 +40,8 @@ pub(crate) struct Live {
     pub(crate) held: Option<String>,
     /// Whether one has confirmed that.
     pub(crate) confirmed: bool,
+    /// What was odd at the last pull.
+    pub(crate) warnings: Vec<String>,
     /// What the notes say is no longer what the schedule says.
     pub(crate) unwritten: bool,
 }
@@ -62,6 +64,7 @@ impl Live {
             errors: Errors::default(),
             held: None,
             confirmed: false,
+            warnings: Vec::new(),
             unwritten: false,
         }
     }
@@ -119,6 +122,7 @@ impl Live {
             errors: self.errors.clone(),
             held: self.held.clone(),
             objects,
+            warnings: self.warnings.clone(),
         }
     }
 }

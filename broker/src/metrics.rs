@@ -27,6 +27,8 @@ pub struct Counters {
     pub compactions: u64,
     /// What the broker's own feed has done.
     pub feed: feed::Counters,
+    /// What it has done as an OAI-PMH repository.
+    pub oai: exchange::repository::Counters,
 }
 
 impl Counters {
@@ -89,6 +91,7 @@ pub fn samples(status: &Status, counters: &Counters) -> Vec<Sample> {
     ];
     samples.extend(applied(&counters.applied));
     samples.extend(served(&counters.feed));
+    samples.extend(exchange::repository::samples(&counters.oai));
     samples.extend(web::metrics::http_events(&status.listener));
     samples.extend(schedule(status));
     status.sources.iter().for_each(|it| sample_source(it, &mut samples));

@@ -20,7 +20,6 @@ use collection::{Collection, Oid};
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use tokio::sync::Semaphore;
-use url::Url;
 use web::failure::{Failure, Wants};
 use web::templates::Source;
 use web::{Pages, Site};
@@ -48,18 +47,13 @@ pub const SEARCHES_MAX: usize = 16;
 /// The media type of SOIF (RFC 2655).
 const SOIF: HeaderValue = HeaderValue::from_static("application/index.obj.HARVEST-SOIF-1");
 
-/// Reads the broker's templates: `name` is what it calls itself, `base_url` its public address behind
-/// a proxy, `folder` the admin's own templates. Blocks.
+/// Reads the broker's templates for pages of `site`; `folder` has the admin's own. Blocks.
 ///
 /// # Errors
 ///
 /// The folder cannot be read.
-pub fn pages(
-    name: &str,
-    base_url: Option<&Url>,
-    folder: Option<PathBuf>,
-) -> Result<Pages, web::Error> {
-    Pages::new(Site::new(name).at(base_url), TEMPLATES, folder)
+pub fn pages(site: Site, folder: Option<PathBuf>) -> Result<Pages, web::Error> {
+    Pages::new(site, TEMPLATES, folder)
 }
 
 /// What pages and search API are made from. Clones share it.

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use collection::Collection;
+use exchange::repository::Repository;
 use net::shutdown::Shutdown;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -56,6 +57,7 @@ pub(crate) struct Stages {
     pub(crate) collector: Collector,
     pub(crate) catalog: Catalog,
     pub(crate) indexer: Indexer,
+    pub(crate) repository: Repository,
 }
 
 /// Runs every stage until the shutdown starts or one of them fails, then stops them all and frees
@@ -71,7 +73,7 @@ pub(crate) async fn run(
     admin: Front,
     shutdown: Shutdown,
 ) -> Result<(), Error> {
-    let Stages { collector, catalog, indexer } = stages;
+    let Stages { collector, catalog, indexer, repository } = stages;
     // Stops when the caller says so, or when one stage fails.
     let stop = shutdown.child();
     let mut running = JoinSet::new();
@@ -97,7 +99,13 @@ pub(crate) async fn run(
         indexer.run(until).await;
         Ok(())
     });
-    // index → query → answer → page; collection → feed, snapshot, object.
+    // collection → sets of the OAI-PMH repository.
+    let until = stop.clone();
+    running.spawn(async move {
+        repository.keep(until).await;
+        Ok(())
+    });
+    // index → query → answer → page; collection → feed, snapshot, object, repository.
     running.spawn(public.serve(stop.clone()));
     // status, metrics, commands.
     running.spawn(admin.serve(stop.clone()));

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use freshness::interval::{self, Bounds};
 use freshness::schedule::{self, Pace, Rules, SourceId};
+use freshness::study::Syndication;
 pub use freshness::schedule::{Expected, Found, Known, View};
 
 use crate::config::{Freshness, PolicyName};
@@ -82,6 +83,16 @@ impl Schedule {
         }
         let all = self.sources.iter().map(|(id, source)| (*id, rules(source, freshness)));
         self.inner.handle_all_rules(all, freshness.settings(), now_ms);
+    }
+
+    /// Takes in when a source says to be updated; the settings are silent about it.
+    pub fn handle_announced(&mut self, name: &str, announced: Option<Syndication>, now_ms: u64) {
+        let Some(id) = self.ids.get(name) else { return };
+        let Some(source) = self.sources.get_mut(id) else { return };
+        if source.syndication != announced {
+            source.syndication = announced;
+            self.inner.handle_rules(*id, rules(source, self.freshness), now_ms);
+        }
     }
 
     /// Adds sources whose names are not there yet. A new one is due at once, one that is remembered an
@@ -242,7 +253,6 @@ fn rules(source: &Source, freshness: Freshness) -> Rules {
 
 #[cfg(test)]
 mod tests {
-    use freshness::study::Syndication;
     use url::Url;
 
     use super::*;

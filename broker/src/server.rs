@@ -3,6 +3,8 @@
 //! The public listener has pages, search API, objects and the broker's own feed (so that other
 //! brokers can collect from this one); the admin listener has status, metrics and commands.
 
+mod repository;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Write as _};
@@ -185,7 +187,7 @@ fn open(config: Config, place: Place) -> Result<Opened, Error> {
     let identity = Identity::load_or_create(data)?;
     let author = Author { id: load_or_create_id(&data.join(ID), &identity)?, identity };
     let token = AdminToken::load_or_create(data)?;
-    let pages = page::pages(&config.name, config.base_url.as_ref(), config.templates.clone())?;
+    let pages = page::pages(repository::site(&config), config.templates.clone())?;
     // The admin listener is not what `base_url` names.
     let (site, templates) = (Site::new(&*config.name), config.templates.clone());
     let admin_pages = Pages::new(site, admin::freshness::TEMPLATES, templates)?;
@@ -203,11 +205,13 @@ fn open(config: Config, place: Place) -> Result<Opened, Error> {
     // Before the first pull: it could bring the collection to where the index is.
     index.hold_to(collection.version());
     let timeouts = config.patience.request;
-    let client = Client::new(net::client::Settings { timeouts, ..Default::default() });
+    let contact = config.base_url.as_ref().map(ToString::to_string);
+    let client = Client::new(net::client::Settings { timeouts, contact, ..Default::default() });
     let stages = Stages {
         collector: Collector::open(collection.clone(), client, &author.id, &config, now_ms)?,
         catalog: Catalog::new(collection.clone()),
         indexer: Indexer::new(collection.clone(), index.clone()),
+        repository: repository::open(&config, &author.id, &collection),
     };
     Ok(Opened { author, token, pages, admin_pages, collection, index, stages, config })
 }
@@ -227,6 +231,7 @@ fn public(handle: &Handle, pages: &Pages, shutdown: Shutdown) -> Router {
     Router::new()
         .route("/feed", serve_feed.clone())
         .route("/snapshot/{id}", serve_feed)
+        .merge(inner.stages.repository.routes())
         .route("/healthz", get(admin::healthz).with_state(handle.clone()))
         .merge(page::routes(state))
 }
@@ -306,7 +311,7 @@ impl Handle {
 
     pub(crate) fn status_now(&self) -> Status {
         let inner = &self.inner;
-        let Stages { collector, catalog, indexer } = &inner.stages;
+        let Stages { collector, catalog, indexer, .. } = &inner.stages;
         let config = self.config().clone();
         let (version, mut upkeep) = (inner.collection.version(), catalog.view());
         let held_by_source = catalog.held_by_source().unwrap_or_else(|error| {
@@ -366,6 +371,9 @@ impl Handle {
             let mut current = self.config();
             current.sources.clone_from(&config.sources);
             current.freshness = config.freshness;
+            current.oai.clone_from(&config.oai);
+            let daemon = repository::daemon(&current, &self.inner.author.id);
+            self.inner.stages.repository.set(config.oai.clone(), daemon);
         }
         self.inner.collection.trust_takedowns(config.trusted());
         collector.reconfigure(&config).await?;
@@ -462,6 +470,7 @@ impl Handle {
             expired: upkeep.expired,
             compactions: upkeep.compactions,
             feed: self.inner.feed.get().map(FeedServer::counters).unwrap_or_default(),
+            oai: self.inner.stages.repository.counters(),
             ..collector.counters()
         }
     }

@@ -1,13 +1,18 @@
 //! A source: somebody else's collection that this broker pulls.
 //!
 //! What the settings say of a source, checked; how it fares is in [`crate::status`], when it is
-//! pulled in [`crate::schedule`]. A gatherer and a broker speak the same feed, so the kind is for
-//! people and for status; nothing branches on it.
+//! pulled in [`crate::schedule`]. A gatherer and a broker speak the same feed, so that of these two the
+//! kind is for people and for status. An OAI-PMH repository is harvested: it has [`Oai`].
 //!
 //! Sans-I/O.
 
+use std::time::Duration;
+
+use exchange::harvester::PAGE_BYTES_MAX;
 use freshness::schedule::Window;
 use freshness::study::Syndication;
+use oai::Datestamp;
+use oai::harvest;
 use serde::Serialize;
 use url::Url;
 
@@ -25,17 +30,20 @@ pub enum Kind {
     Gatherer,
     /// Another broker: it serves what it has collected itself (a cascade).
     Broker,
+    /// A repository that speaks OAI-PMH.
+    Oai,
 }
 
 impl Kind {
     /// The names that the settings accept.
-    pub const NAMES: [&'static str; 2] = ["gatherer", "broker"];
+    pub const NAMES: [&'static str; 3] = ["gatherer", "broker", "oai"];
 
     /// Returns the kind of that name.
     pub fn named(name: &str) -> Option<Self> {
         match name {
             "gatherer" => Some(Self::Gatherer),
             "broker" => Some(Self::Broker),
+            "oai" => Some(Self::Oai),
             _ => None,
         }
     }
@@ -45,6 +53,7 @@ impl Kind {
         match self {
             Self::Gatherer => "gatherer",
             Self::Broker => "broker",
+            Self::Oai => "oai",
         }
     }
 }
@@ -55,9 +64,9 @@ pub struct Source {
     /// Unique among the sources of a broker; its cursor and its holdings are kept under this name,
     /// so renaming a source means removing one and adding another.
     pub name: String,
-    /// Gatherer or broker.
+    /// What it is.
     pub kind: Kind,
-    /// Where its feed is: `feed` and `snapshot/…` are joined to this.
+    /// Where its feed is: `feed` and `snapshot/…` are joined to this. Of a repository, its base URL.
     pub url: Url,
     /// Whether to hold a long poll open, so that a change is heard of at once.
     pub follow: bool,
@@ -84,6 +93,51 @@ pub struct Source {
     pub weight: f64,
     /// When it says to be updated: it is pulled right after that.
     pub syndication: Option<Syndication>,
+    /// How it is harvested, if it is of [`Kind::Oai`], and no other.
+    pub oai: Option<Oai>,
+}
+
+/// How a repository is harvested.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Oai {
+    /// Metadata formats, the most wanted first.
+    pub prefixes: Vec<String>,
+    /// Sets; none for all of the repository.
+    pub sets: Vec<String>,
+    /// Nothing that changed last before.
+    pub from: Option<Datestamp>,
+    /// Whether objects have their metadata as they came besides.
+    pub keep_original: bool,
+    /// Pause between an answer and the next request.
+    pub delay: Duration,
+    /// How far a harvest reaches back behind where the last one ended.
+    pub overlap: Duration,
+    /// How often a repository that tells of no deletions is harvested in full; zero for never.
+    pub full_every: Duration,
+    /// The dates that the first request of a full harvest spans, in days; 0 for all at once.
+    pub window_days: u32,
+    /// Largest response, packed or unpacked, in bytes.
+    pub page_bytes_max: u64,
+    /// Whether it is pulled when it says to be updated, if the settings do not say when that is.
+    pub announced: bool,
+}
+
+impl Default for Oai {
+    /// All of it in `oai_dc`, with the defaults of [`oai::harvest`].
+    fn default() -> Self {
+        Self {
+            prefixes: vec![harvest::OAI_DC.to_owned()],
+            sets: Vec::new(),
+            from: None,
+            keep_original: false,
+            delay: Duration::ZERO,
+            overlap: Duration::from_secs(harvest::OVERLAP_SECS.unsigned_abs()),
+            full_every: Duration::from_secs(harvest::FULL_EVERY_SECS),
+            window_days: harvest::WINDOW_DAYS,
+            page_bytes_max: PAGE_BYTES_MAX,
+            announced: true,
+        }
+    }
 }
 
 impl Source {
@@ -105,7 +159,13 @@ impl Source {
             latency_secs: None,
             weight: 1.0,
             syndication: None,
+            oai: None,
         }
+    }
+
+    /// Returns a repository of that name and base URL with the defaults of the settings file.
+    pub fn oai(name: impl Into<String>, url: Url) -> Self {
+        Self { kind: Kind::Oai, oai: Some(Oai::default()), ..Self::gatherer(name, url) }
     }
 }
 

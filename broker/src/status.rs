@@ -251,7 +251,7 @@ pub struct SourceStatus {
     pub name: String,
     /// Its address.
     pub url: String,
-    /// `gatherer` or `broker`.
+    /// `gatherer`, `broker` or `oai`.
     pub kind: String,
     /// λ: estimated rate of change, changes per second; `None` before a second pull.
     pub rate_per_second: Option<f64>,
@@ -286,6 +286,9 @@ pub struct SourceStatus {
     pub held: Option<String>,
     /// Objects of the collection that this source holds.
     pub objects: u64,
+    /// What was odd at its last pull and lost nothing, or named what it left out.
+    #[serde(default)]
+    pub warnings: Vec<String>,
 }
 
 /// A pull that succeeded.
@@ -309,7 +312,8 @@ pub struct Errors {
     /// Pulls that failed since this process started.
     pub count: u64,
     /// The same by kind: `unreachable`, `too_slow`, `broken_off`, `refused`, `not_a_feed`,
-    /// `other_format`, `corrupt`, `over_limit`, `wrong_epoch`, `loss`, `ours`; those that occurred.
+    /// `other_format`, `corrupt`, `over_limit`, `wrong_epoch`, `loss`, `tokens`, `ours`; those that
+    /// occurred.
     pub by_kind: BTreeMap<String, u64>,
     /// Failures since the last success.
     pub in_a_row: u32,

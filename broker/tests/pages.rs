@@ -105,7 +105,8 @@ impl Site {
         let options = IndexOptions { threads: 1, heap_bytes: 16 << 20, ..IndexOptions::default() };
         let index = Index::open(&dir.path().join("index"), options).unwrap();
         index.apply(&collection, &|| false).unwrap();
-        let state = PageState::new(index, collection, pages("Test library", None, None).unwrap());
+        let state =
+            PageState::new(index, collection, pages(web::Site::new("Test library"), None).unwrap());
         Self { router: routes(state), _dir: dir }
     }
 

@@ -28,8 +28,8 @@ pub mod settings;
 
 use std::io::Write as _;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use axum::Router;
@@ -49,8 +49,9 @@ use net::clock;
 use net::shutdown::Shutdown;
 use oai::repository::oap;
 use oai::request::QUERY_BYTES_MAX;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 use tokio::time::timeout;
+use web::metrics::Sample;
 
 use answer::{Answered, Desk};
 use current::{Current, Unready};
@@ -68,6 +69,9 @@ const RETRY_SECS: u64 = 10;
 
 /// When to ask again for what is damaged, in seconds.
 const RETRY_DAMAGED_SECS: u64 = 60;
+
+/// The file of the sets, below a daemon's data directory.
+pub const SETS: &str = "oai/sets";
 
 /// Where the repository is, below the listener's root.
 const PATH: &str = "oai";
@@ -90,6 +94,23 @@ pub struct Counters {
     pub bytes: u64,
     /// Whether lists can be made: 0 while the sets are made.
     pub ready: u64,
+}
+
+/// The counters for `GET /metrics`.
+pub fn samples(counters: &Counters) -> [Sample; 6] {
+    let total = |name, help, value: u64| Sample::counter(name, help, value as f64);
+    [
+        total("harvest_oai_requests_total", "OAI-PMH requests answered.", counters.requests),
+        total("harvest_oai_faults_total", "Of those, with an error code.", counters.faults),
+        total("harvest_oai_records_total", "Records and headers sent.", counters.records),
+        total("harvest_oai_postponed_total", "Requests told to come again.", counters.postponed),
+        total("harvest_oai_bytes_total", "Bytes of responses.", counters.bytes),
+        Sample::gauge(
+            "harvest_oai_ready",
+            "1 once lists can be made: the sets have been read from the log.",
+            counters.ready as f64,
+        ),
+    ]
 }
 
 #[derive(Debug, Default)]
@@ -115,7 +136,7 @@ pub struct Repository {
 struct Shared {
     collection: Collection,
     current: Current,
-    said: RwLock<(Settings, Daemon)>,
+    said: watch::Sender<(Settings, Daemon)>,
     turns: Arc<Semaphore>,
     counts: Counts,
 }
@@ -125,7 +146,7 @@ impl Repository {
     /// anew. Lists can be made once [`keep`](Self::keep) runs.
     pub fn new(collection: Collection, settings: Settings, daemon: Daemon, sets: PathBuf) -> Self {
         let current = Current::new(collection.clone(), sets);
-        let said = RwLock::new((settings, daemon));
+        let said = watch::Sender::new((settings, daemon));
         let turns = Arc::new(Semaphore::new(ANSWERS_MAX));
         let counts = Counts::default();
         Self { shared: Arc::new(Shared { collection, current, said, turns, counts }) }
@@ -133,8 +154,7 @@ impl Repository {
 
     /// Puts new settings in force.
     pub fn set(&self, settings: Settings, daemon: Daemon) {
-        let mut said = self.shared.said.write().unwrap_or_else(PoisonError::into_inner);
-        *said = (settings, daemon);
+        self.shared.said.send_replace((settings, daemon));
     }
 
     /// The routes: `/oai`, with a slash at its end or without.
@@ -147,8 +167,13 @@ impl Repository {
         Router::new().route("/oai", handler.clone()).route("/oai/", handler)
     }
 
-    /// Keeps what lists are made of current until the shutdown starts.
+    /// Keeps what lists are made of current until the shutdown starts. Does nothing before it is enabled.
     pub async fn keep(&self, shutdown: Shutdown) {
+        let mut said = self.shared.said.subscribe();
+        tokio::select! {
+            _enabled = said.wait_for(|(settings, _)| settings.enabled) => {}
+            () = shutdown.started() => return,
+        }
         self.shared.current.clone().keep(shutdown).await;
     }
 
@@ -182,8 +207,7 @@ impl Repository {
     }
 
     async fn answer(&self, request: Request) -> Result<Response, Refusal> {
-        let (settings, daemon) =
-            self.shared.said.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let (settings, daemon) = self.shared.said.borrow().clone();
         if !settings.enabled {
             let message = "this is no repository: [oai] has enabled = false";
             return Err(Refusal::new(StatusCode::NOT_FOUND, message));

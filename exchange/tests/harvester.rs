@@ -365,10 +365,10 @@ async fn packed_pages_are_unpacked() {
 async fn what_unpacks_to_too_much_is_named() {
     let peer = peer(25).await;
     peer.set(Mode::Bomb);
-    let Err(Failure::Transfer(why)) = peer.whole().await.outcome else { panic!() };
+    let Err(Failure::Transfer { problem: why, .. }) = peer.whole().await.outcome else { panic!() };
     assert!(why.contains("unpacks to more than 4194304 bytes"), "{why}");
     peer.set(Mode::Brotli);
-    let Err(Failure::Transfer(why)) = peer.whole().await.outcome else { panic!() };
+    let Err(Failure::Transfer { problem: why, .. }) = peer.whole().await.outcome else { panic!() };
     assert!(why.contains("\"br\""), "{why}");
     peer.set(Mode::Sound);
     assert_eq!((peer.whole().await.outcome, peer.titles()), (Ok(()), peer.expected()));

@@ -34,6 +34,8 @@
 //! # delay = "0 s"                    between an answer and the next request
 //! # keep_original = false            the metadata as they came, besides
 //!
+//! # [oai]                            how it is a repository itself: docs/settings.md
+//!
 //! [[map]]
 //! url_prefix = "https://docs.example.org/"
 //! directory = "/srv/docs"
@@ -138,6 +140,8 @@ pub struct Config {
     pub read_bytes_max: u64,
     /// How many threads read and summarize; at least 1.
     pub workers: usize,
+    /// How it is an OAI-PMH repository itself.
+    pub oai: exchange::repository::Settings,
     /// Whether a full disk is waited for. Otherwise it ends the run: for one that is to end by itself.
     /// Not in the settings file.
     pub wait_for_space: bool,
@@ -177,6 +181,7 @@ impl Config {
         if let Some(workers) = root.integer("workers", 1..=WORKERS_MAX) {
             config.workers = usize::try_from(workers).unwrap_or(1);
         }
+        config.oai = exchange::repository::Settings::read(&root.table("oai"));
         let tables = root.tables("root");
         if !root.has("root") {
             root.mistake("root", "there is nothing to gather", "[[root]] with url = \"file:///…\"");
@@ -228,6 +233,18 @@ impl Config {
         }
     }
 
+    /// Returns what every record says of the gatherer, reached at `host` and `port`, in order.
+    pub(crate) fn attributes(&self, host: &str, port: u16) -> Vec<(&'static str, String)> {
+        vec![
+            ("Time-to-Live", self.ttl.as_secs().to_string()),
+            ("Refresh-Rate", self.refresh_rate.as_secs().to_string()),
+            ("Gatherer-Name", self.name.clone()),
+            ("Gatherer-Host", host.to_owned()),
+            ("Gatherer-Port", port.to_string()),
+            ("Gatherer-Version", env!("CARGO_PKG_VERSION").to_owned()),
+        ]
+    }
+
     /// Returns the default settings with everything stored in `data`, and no roots.
     pub fn new(data: impl Into<PathBuf>) -> Self {
         Self {
@@ -246,6 +263,7 @@ impl Config {
             rewalk: REWALK,
             read_bytes_max: READ_BYTES_MAX,
             workers: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+            oai: exchange::repository::Settings::default(),
             wait_for_space: true,
         }
     }

@@ -1,3 +1,4 @@
-//! Fetching: an object's bytes from where it lies. Only local files so far.
+//! Fetching: an object's bytes from where it lies, and what a repository says of its own.
 
 pub mod file;
+pub(crate) mod oai;

@@ -67,6 +67,9 @@ impl Site {
             // What is no longer in the settings is gathered no more.
             is_whole &= !note.regather || note.hold == Some(Hold::Removed);
         }
+        if !known {
+            self.doubt_repositories()?;
+        }
         *lock(&self.distrusted) = Some(loss);
         if known && is_whole {
             let look = || {
@@ -114,7 +117,11 @@ impl Site {
         }
         // Without any object it is what was said of a root, and a pass says it again.
         let mut is_due = lost.is_empty();
-        let mut lost: HashSet<String> = lost.into_iter().map(|it| it.url).collect();
+        if lost.iter().any(|it| it.gatherer != self.id) {
+            self.doubt_repositories()?;
+        }
+        let own = lost.into_iter().filter(|it| it.gatherer == self.id);
+        let mut lost: HashSet<String> = own.map(|it| it.url).collect();
         for root in self.known_roots()? {
             is_due |= self.doubt(&root, &mut lost)?;
         }

@@ -49,6 +49,9 @@ pub struct Progress {
     pub deleted: u64,
     /// Files that had not changed.
     pub unchanged: u64,
+    /// Harvests of repositories that have yet to end, whatever comes of them: the first one of each since
+    /// the start, and those that were confirmed.
+    pub harvests_due: u64,
 }
 
 /// Why nothing is deleted under a root although objects are gone.
@@ -77,9 +80,9 @@ pub enum Hold {
 pub struct RootStatus {
     /// The root's URL.
     pub url: String,
-    /// Files known under it.
+    /// Files known under it; of a repository, records.
     pub files: u64,
-    /// When its last finished pass ended, in Unix seconds.
+    /// When its last finished pass or harvest ended, in Unix seconds.
     pub confirmed: Option<u64>,
     /// Why deletions are held, if they are; `POST /confirm?root=URL` releases them.
     pub hold: Option<Hold>,

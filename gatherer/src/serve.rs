@@ -1,8 +1,9 @@
-//! What a gatherer answers: its page, the feed and objects to everybody; status, problems, metrics
+//! What a gatherer answers: its page, the feed, `/oai` and objects to everybody; status, problems, metrics
 //! and requests to its administrator.
 //!
 //! The public listener names no local folder: roots and problems are for the admin listener alone.
 
+pub(crate) mod repository;
 mod takedown;
 
 use std::sync::Arc;
@@ -43,6 +44,7 @@ struct Public {
 
 /// Returns the routes of the public listener.
 pub(crate) fn public(shared: Arc<Shared>, pages: Pages, feed: FeedServer) -> Router {
+    let repository = shared.repository.routes();
     let handle = Handle { shared };
     let state = Public { handle, pages: pages.clone(), feed };
     let router = Router::new()
@@ -51,7 +53,8 @@ pub(crate) fn public(shared: Arc<Shared>, pages: Pages, feed: FeedServer) -> Rou
         .route("/snapshot/{id}", get(stream))
         .route("/object", get(object))
         .route("/healthz", get(healthz))
-        .with_state(state);
+        .with_state(state)
+        .merge(repository);
     pages.frame(router)
 }
 
@@ -96,8 +99,8 @@ struct ObjectQuery {
     oid: Option<String>,
 }
 
-/// Answers with one object's record as SOIF. Its `oid` is the object's URL; the gatherer's id may
-/// follow after a space.
+/// Answers with one object's record as SOIF. Its `oid` is the object's URL; a gatherer's id may follow after
+/// a space: that of a repository's records is not ours.
 async fn object(
     State(public): State<Public>,
     Query(query): Query<ObjectQuery>,
@@ -107,9 +110,11 @@ async fn object(
     let Some(oid) = query.oid else {
         return fail(Failure::bad_request("The parameter oid is missing: /object?oid=URL."));
     };
-    let id = public.handle.id();
-    let url = oid.trim().trim_end_matches(id).trim_end();
-    let (oid, collection) = (Oid::new(id, url), public.handle.shared.site.collection.clone());
+    let is_id = |it: &str| it.len() == 16 && it.bytes().all(|it| it.is_ascii_hexdigit());
+    let named = oid.trim().rsplit_once(' ').filter(|(_, id)| is_id(id));
+    let (url, id) = named.unwrap_or_else(|| (oid.trim(), public.handle.id()));
+    let oid = Oid::new(id, url.trim_end());
+    let collection = public.handle.shared.site.collection.clone();
     match tokio::task::spawn_blocking(move || collection.get(&oid)).await {
         Ok(Ok(Some(stored))) => {
             let mut body = Vec::new();
@@ -185,6 +190,8 @@ async fn metrics(State(Admin { handle, feed }): State<Admin>) -> Response {
     let name = "harvest_gatherer_takedown_refused_total";
     samples.push(Sample::counter(name, help, takedowns.refused as f64));
     samples.extend(feed_samples(&feed));
+    let repository = handle.shared.repository.counters();
+    samples.extend(exchange::repository::samples(&repository));
     samples.extend(web::metrics::http_events(&status.listener));
     for (kind, count) in &status.problems {
         let help = "Problems since the start, by kind.";

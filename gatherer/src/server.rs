@@ -12,6 +12,7 @@ use net::clock;
 use net::identity::Identity;
 use net::shutdown::Shutdown;
 use net::tally::Tally;
+use oai::crosswalk::SourceIdentity;
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
@@ -20,9 +21,11 @@ use web::auth::AdminToken;
 
 use crate::config::Config;
 use crate::error::Error;
+use crate::harvests;
 use crate::metrics::StageCount;
 use crate::problems::Entry;
 use crate::progress::{Progress, Status, Watching};
+use crate::repository::Repository;
 use crate::rounds::{self, Requests};
 use crate::serve;
 use crate::site::{Plan, Site, lock};
@@ -60,6 +63,8 @@ pub(crate) struct Shared {
     pub(crate) watching: Mutex<Watching>,
     /// What peers of the public listener do.
     tally: Tally,
+    /// What it is to harvesters.
+    pub(crate) repository: exchange::repository::Repository,
     /// When the server started, in Unix seconds.
     started: u64,
     /// Host and port that others reach it at.
@@ -74,6 +79,17 @@ impl Shared {
 
     pub(crate) fn plans(&self) -> Arc<Vec<Plan>> {
         lock(&self.plans).clone()
+    }
+
+    /// Whose records a repository's become: its own, under our name. It does not speak for what is ours.
+    pub(crate) fn identity_of(&self, repository: &Repository) -> SourceIdentity {
+        let attributes = self.config().attributes(&self.host, self.port);
+        let owned = |(name, value): (&'static str, String)| (name.to_owned(), value);
+        SourceIdentity {
+            attributes: attributes.into_iter().map(owned).collect(),
+            refused_gatherer_id: Some(self.site.id.clone()),
+            ..SourceIdentity::new(repository.url())
+        }
     }
 }
 
@@ -166,6 +182,12 @@ impl Server {
                 served.map_err(|error| Error::Listen(error.to_string()))
             });
         }
+        let (repository, until) = (shared.repository.clone(), child.clone());
+        tasks.spawn(async move {
+            repository.keep(until).await;
+            Ok(())
+        });
+        tasks.spawn(harvests::run(shared.clone(), child.clone()));
         tasks.spawn(rounds::run(shared, child.clone()));
         let mut outcome = Ok(());
         while let Some(ended) = tasks.join_next().await {
@@ -215,6 +237,8 @@ impl Handle {
         let (shared, site) = (&self.shared, &self.shared.site);
         let health = site.collection.health();
         let order: Vec<String> = shared.plans().iter().map(|plan| plan.url.clone()).collect();
+        let repositories = shared.config().repositories.clone();
+        let repositories: Vec<String> = repositories.iter().map(|it| it.url().to_owned()).collect();
         Status {
             name: shared.config().name.clone(),
             id: site.id.clone(),
@@ -230,7 +254,7 @@ impl Handle {
             takedowns: site.collection.takedowns(),
             progress: site.progress.borrow().clone(),
             problems: lock(&site.problems).by_kind().clone(),
-            roots: site.roots(&order),
+            roots: [site.roots(&order), site.repository_roots(&repositories)].concat(),
         }
     }
 
@@ -244,10 +268,12 @@ impl Handle {
         self.shared.site.metrics.stages()
     }
 
-    /// Asks for a pass over all roots; it begins at once, or after the one under way.
+    /// Asks for a pass over all roots, and a harvest of all repositories; each begins at once, or after
+    /// the one under way.
     pub fn gather(&self) {
         lock(&self.shared.requests).gather = true;
         self.shared.asked.notify_one();
+        self.shared.site.repositories.ask(|it| it.gather = true);
     }
 
     /// Releases what is held under `root` (a URL as status shows it; `None`: under every root) and
@@ -260,8 +286,15 @@ impl Handle {
             .filter(|it| it.hold.is_some() && root.is_none_or(|root| root == it.url))
             .map(|it| it.url)
             .collect();
-        lock(&self.shared.requests).confirm.extend(held.iter().cloned());
-        self.shared.asked.notify_one();
+        let known = self.shared.site.repositories.known();
+        let (harvested, walked): (Vec<String>, Vec<String>) =
+            held.iter().cloned().partition(|url| known.contains(url));
+        if !walked.is_empty() {
+            lock(&self.shared.requests).confirm.extend(walked);
+            self.shared.asked.notify_one();
+        }
+        self.shared.site.repositories.confirm(harvested);
+        self.shared.site.publish();
         held
     }
 
@@ -288,10 +321,13 @@ impl Handle {
             return Err(Error::NeedsRestart { settings });
         }
         let plans = Plan::of(&config, &shared.site.id, &shared.host, shared.port)?;
+        let daemon = serve::repository::daemon(&config, &shared.site.id, shared.started);
+        shared.repository.set(config.oai.clone(), daemon);
         *lock(&shared.plans) = Arc::new(plans);
         *lock(&shared.config) = Arc::new(config);
         lock(&shared.requests).reload = true;
         shared.asked.notify_one();
+        shared.site.repositories.ask(|it| it.reload = true);
         Ok(())
     }
 }
@@ -306,7 +342,7 @@ fn open(config: Config, port: u16) -> Result<(Shared, AdminToken, Pages), Error>
     let author = Author { id: id.clone(), identity };
     let token =
         AdminToken::load_or_create(&data).map_err(|error| Error::Spec(error.to_string()))?;
-    let seen = web::Site::new(config.name.clone()).at(config.base_url.as_ref());
+    let seen = serve::repository::site(&config);
     let pages =
         Pages::new(seen, serve::TEMPLATES, None).map_err(|error| Error::Spec(error.to_string()))?;
     let host = config.base_url.as_ref().and_then(|url| url.host_str().map(str::to_owned));
@@ -331,11 +367,15 @@ fn open(config: Config, port: u16) -> Result<(Shared, AdminToken, Pages), Error>
     for plan in &plans {
         site.tract(&plan.url).map_err(failed)?;
     }
+    let wanted = config.repositories.len();
+    site.repositories.load(&site.collection, wanted).map_err(failed)?;
     match site.follow_lifts().and_then(|()| site.face_aftermath()) {
         // A disk that is full, say; it is tried again with every tidying.
         Err(error) if error.may_pass() => tracing::warn!(%error, "not all is gathered again yet"),
         faced => drop(faced.map_err(failed)?),
     }
+    let started = now.0 / 1_000;
+    let repository = serve::repository::open(&config, &site.id, started, &site.collection);
     let shared = Shared {
         site: Arc::new(site),
         author,
@@ -345,7 +385,8 @@ fn open(config: Config, port: u16) -> Result<(Shared, AdminToken, Pages), Error>
         asked: Notify::new(),
         watching: Mutex::default(),
         tally: Tally::default(),
-        started: now.0 / 1_000,
+        started,
+        repository,
         host,
         port,
     };

@@ -21,10 +21,11 @@ use crate::metrics::Metrics;
 use crate::note::{self, Brief, RootNote};
 use crate::problems::{Entry, Problems};
 use crate::progress::{Phase, Progress, RootStatus};
+use crate::repositories::Repositories;
 use crate::spec::{self, Map, Root};
 
 /// Form of our records: a new number makes every gatherer publish everything again.
-const RECORD_FORM: &str = "1";
+pub(crate) const RECORD_FORM: &str = "1";
 
 /// Notes that are read at once when a root's are loaded, and how often that before they are looked at.
 const CHUNK_NOTES: usize = 1_024;
@@ -83,16 +84,14 @@ impl Plan {
                 data: std::path::absolute(&config.data).unwrap_or_else(|_odd| config.data.clone()),
                 essence: essence.clone(),
                 settings,
-                attributes: vec![
-                    ("Time-to-Live", config.ttl.as_secs().to_string()),
-                    ("Refresh-Rate", config.refresh_rate.as_secs().to_string()),
-                    ("Gatherer-Name", config.name.clone()),
-                    ("Gatherer-Host", host.to_owned()),
-                    ("Gatherer-Port", port.to_string()),
-                    ("Gatherer-Version", env!("CARGO_PKG_VERSION").to_owned()),
-                    (collection::GATHERER_ID, id.to_owned()),
-                    (collection::GATHERER_ROOT, url.clone()),
-                ],
+                attributes: [
+                    config.attributes(host, port),
+                    vec![
+                        (collection::GATHERER_ID, id.to_owned()),
+                        (collection::GATHERER_ROOT, url.clone()),
+                    ],
+                ]
+                .concat(),
                 read_bytes_max: config.read_bytes_max,
                 workers: config.workers.max(1),
                 root: root.clone(),
@@ -148,6 +147,7 @@ pub(crate) struct Site {
     pub(crate) counts: Counts,
     pub(crate) progress: watch::Sender<Progress>,
     pub(crate) passes: AtomicU64,
+    pub(crate) repositories: Repositories,
     phase: Mutex<Phase>,
     walks: AtomicU32,
     /// The loss for which every root is published again: the epoch that began with it.
@@ -167,6 +167,7 @@ impl Site {
             counts: Counts::default(),
             progress: watch::Sender::new(Progress::default()),
             passes: AtomicU64::new(0),
+            repositories: Repositories::default(),
             phase: Mutex::default(),
             walks: AtomicU32::new(0),
             distrusted: Mutex::default(),
@@ -322,6 +323,7 @@ impl Site {
             updated: counts.updated.load(Relaxed),
             deleted: counts.deleted.load(Relaxed),
             unchanged: counts.unchanged.load(Relaxed),
+            harvests_due: self.repositories.due(),
         }
     }
 

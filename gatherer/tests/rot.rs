@@ -10,7 +10,10 @@ use std::path::Path;
 
 use collection::member::{Decoder, MEMBER_BYTES_MAX, Member};
 use collection::{Batch, Change, Collection, Note, Options, Stamp};
+use gatherer::Config;
+use gatherer::repository::Repository;
 use net::clock;
+use support::archive::Archive;
 use support::{Bench, Tree};
 
 const FILES: u64 = 400;
@@ -67,6 +70,41 @@ async fn check(sealed: bool) {
         assert!(bench.file(format!("{n}.txt")).await.text("File-Size").is_some());
     }
     bench.assert_conserved();
+    let (tree, _) = bench.stop().await;
+    assert_eq!(look(&tree.data(), false), 0);
+}
+
+/// The same with records that were harvested.
+async fn check_harvested(sealed: bool) {
+    let archive = Archive::start(u32::try_from(FILES).unwrap()).await;
+    let start = async |tree: Tree| {
+        let repositories = vec![Repository::new(archive.url.clone())];
+        let config = Config { repositories, ..tree.config() };
+        let bench = Bench::start_with(tree, config).await;
+        bench.progress(|it| it.harvests_due == 0).await;
+        bench
+    };
+    let (tree, _) = start(Tree::new()).await.stop().await;
+    assert_eq!(look(&tree.data(), sealed), 0);
+    archive.asked();
+    flip(&tree.data());
+
+    let bench = start(tree).await;
+    let is_full = |it: &String| it.contains("metadataPrefix") && !it.contains("from=");
+    let asked = std::cell::RefCell::new(Vec::new());
+    bench
+        .status(|it| {
+            asked.borrow_mut().extend(archive.asked());
+            it.objects == FILES && asked.borrow().iter().any(is_full)
+        })
+        .await;
+    // What is damaged is left out of the log once all has come again.
+    let mut passes = 1;
+    while !bench.handle.status().damaged.is_empty() {
+        bench.gather().await;
+        passes += 1;
+        assert!(passes < 100, "{:#?}", bench.handle.status());
+    }
     let (tree, _) = bench.stop().await;
     assert_eq!(look(&tree.data(), false), 0);
 }
@@ -134,4 +172,14 @@ async fn a_byte_lost_in_a_sealed_segment_is_gathered_again() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_byte_lost_in_the_last_segment_is_gathered_again() {
     check(false).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_byte_lost_in_a_sealed_segment_is_harvested_again() {
+    check_harvested(true).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_byte_lost_in_the_last_segment_is_harvested_again() {
+    check_harvested(false).await;
 }

@@ -245,7 +245,7 @@ impl Harvest {
                 self.status(status, retry_after_secs, now_ms);
             }
             Outcome::Failed { problem, remedy } => {
-                self.again(Failure::Transfer(problem), remedy, None, now_ms);
+                self.again(Failure::Transfer { problem, remedy }, remedy, None, now_ms);
             }
         }
     }
@@ -342,7 +342,7 @@ impl Harvest {
     fn fail(&mut self, failure: Failure) {
         let is_of_transfer = matches!(
             failure,
-            Failure::Transfer(_)
+            Failure::Transfer { .. }
                 | Failure::Status { .. }
                 | Failure::Busy { .. }
                 | Failure::OverLimit { .. }

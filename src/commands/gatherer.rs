@@ -28,6 +28,10 @@ use crate::{daemon, output};
   [[root]]
   url = \"file:///srv/docs\"
 
+  [[root]]
+  url = \"https://archive.example.org/oai\"
+  access = \"oai\"
+
   [[map]]
   url_prefix = \"https://docs.example.org/\"
   directory = \"/srv/docs\"")]

@@ -4,6 +4,7 @@ pub(crate) mod broker;
 pub(crate) mod collection;
 pub(crate) mod freshness;
 pub(crate) mod gatherer;
+pub(crate) mod oai;
 pub(crate) mod pages;
 pub(crate) mod search;
 pub(crate) mod soif;

@@ -1,4 +1,5 @@
-//! `harvest up`: a gatherer and a broker with defaults, in one process, for the folders named.
+//! `harvest up`: a gatherer and a broker with defaults, in one process, for the folders and repositories
+//! named.
 //!
 //! It is the two daemons and nothing else: the broker collects over a real HTTP connection, and
 //! follows the gatherer, so that a change is found within two seconds.
@@ -17,12 +18,14 @@ use anyhow::{Context as _, anyhow, bail};
 use broker::config::Config;
 use broker::source::Source;
 use broker::status::SourceStatus;
+use gatherer::repository::Repository;
 use indicatif::MultiProgress;
 use net::clock;
 use net::shutdown::Shutdown;
 use tokio::task::JoinSet;
 use url::Url;
 
+use self::places::Places;
 use self::show::Show;
 use crate::daemon::Signals;
 use crate::output;
@@ -40,16 +43,17 @@ const DRAIN: Duration = Duration::from_millis(1_700);
 /// After so many failures in a row `--once` gives up.
 const FAILURES_MAX: u32 = 3;
 
-/// Gather, index and search folders, and keep watching them.
+/// Gather, index and search folders and OAI-PMH repositories, and keep watching them.
 ///
 /// Hidden files, and what a .gitignore file names, are left out.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   harvest up                      the current folder; then open the page it prints
   harvest up /usr/share/doc --once
-  harvest up ~/Mail ~/Papers --listen 127.0.0.1:9000")]
+  harvest up ~/Mail ~/Papers --listen 127.0.0.1:9000
+  harvest up https://archive.example.org/oai")]
 pub(crate) struct Args {
-    /// The folders; the current one if none is named.
+    /// The folders, and base URLs of OAI-PMH repositories; the current folder if none is named.
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
     /// Where to store everything; default: a folder in your data directory for these PATHs.
@@ -79,16 +83,16 @@ struct Pair {
 /// Runs both daemons until Ctrl-C, or once.
 pub(crate) async fn run(args: Args, bars: MultiProgress) -> anyhow::Result<ExitCode> {
     let mut signals = Signals::listen()?;
-    let paths = places::folders(&args.paths)?;
+    let places = places::places(&args.paths)?;
     let data = match &args.data {
         Some(data) => std::path::absolute(data)?,
-        None => places::data_for(&paths)?,
+        None => places::data_for(&places)?,
     };
     // What is in private files is in there too.
     let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&data);
     made.with_context(|| format!("cannot create {}", data.display()))?;
     let pair = tokio::select! {
-        pair = Pair::bind(&paths, &data, args.listen, args.once) => pair?,
+        pair = Pair::bind(&places, &data, args.listen, args.once) => pair?,
         _ = signals.next() => return Ok(ExitCode::SUCCESS),
     };
     let work = work(&args, &data, Show::new(bars), &pair);
@@ -131,6 +135,8 @@ fn work(
         let start = clock::monotonic();
         let mut progress = show.gathering(gatherer.progress(), 1).await?;
         if confirm && !gatherer.confirm(None).is_empty() {
+            // What is held may be of repositories alone: their harvests are waited for all the same.
+            gatherer.gather();
             progress = show.gathering(gatherer.progress(), progress.passes_done + 1).await?;
         }
         let gathered = clock::monotonic().duration_since(start);
@@ -142,11 +148,15 @@ fn work(
         let took = clock::monotonic().duration_since(start);
         show.done(&progress, gathered, broker.status().await.objects, took)?;
         for root in gatherer.status().roots.iter().filter(|root| root.hold.is_some()) {
-            let held = output::counted(root.held, "file");
+            let held = output::counted(root.held, "object");
             output::line(&format!(
                 "held      {held} gone from {}: add --confirm to delete them",
                 root.url
             ))?;
+        }
+        for problem in gatherer.problems().iter().filter(|it| it.kind == gatherer::HARVEST_PROBLEM)
+        {
+            output::line(&format!("failed    {}: {}", problem.object, problem.message))?;
         }
         if once {
             let shown = data.display().to_string();
@@ -171,15 +181,21 @@ fn work(
 }
 
 impl Pair {
-    /// Binds a gatherer for `paths` and a broker that follows it.
+    /// Binds a gatherer for `places` and a broker that follows it.
     async fn bind(
-        paths: &[PathBuf],
+        places: &Places,
         data: &Path,
         listen: Option<SocketAddr>,
         once: bool,
     ) -> anyhow::Result<Self> {
-        let mut config = gatherer::Config::for_paths(paths, &data.join("gatherer"));
+        let mut config = gatherer::Config::for_paths(&places.folders, &data.join("gatherer"));
         config.wait_for_space = !once;
+        config.repositories = places.repositories.iter().cloned().map(Repository::new).collect();
+        if let Some(host) = places.repositories.first().and_then(Url::host_str)
+            && config.name.is_empty()
+        {
+            config.name = host.to_owned();
+        }
         let name = config.name.clone();
         let gatherer = gatherer::Server::bind(config).await?;
         let url = Url::parse(&format!("http://{}/", gatherer.local_addr()?))?;
@@ -322,9 +338,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let taken = TcpListener::bind("127.0.0.1:0").unwrap();
         let listen = taken.local_addr().unwrap();
-        let paths = [dir.path().to_owned()];
+        let places = places::places(&[dir.path().to_owned()]).unwrap();
         let error =
-            Pair::bind(&paths, &dir.path().join("data"), Some(listen), false).await.unwrap_err();
+            Pair::bind(&places, &dir.path().join("data"), Some(listen), false).await.unwrap_err();
         assert!(error.to_string().contains("in use"), "{error:#}");
         let config = |name: &str| {
             let mut config = Config::new(name, dir.path().join(name));

@@ -44,7 +44,12 @@ pub struct Link {
 impl Site {
     /// A daemon called `name` at the root of its host.
     pub fn new(name: impl Into<String>) -> Self {
-        Self { name: name.into(), base: "/".to_owned(), version: env!("CARGO_PKG_VERSION"), links: Vec::new() }
+        Self {
+            name: name.into(),
+            base: "/".to_owned(),
+            version: env!("CARGO_PKG_VERSION"),
+            links: Vec::new(),
+        }
     }
 
     /// The same with `link` at the foot of its pages.

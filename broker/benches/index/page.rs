@@ -15,7 +15,7 @@ use crate::{cpu_secs, median_and_p95};
 const ROUNDS: usize = 20;
 
 pub(crate) fn pages(index: &Index, corpus: &Corpus) {
-    let pages = read_pages("Bench", None, None).unwrap();
+    let pages = read_pages(web::Site::new("Bench"), None).unwrap();
     let router = routes(PageState::new(index.clone(), corpus.collection.clone(), pages));
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let searcher = index.engine().reader().unwrap().searcher();

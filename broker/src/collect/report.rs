@@ -12,9 +12,10 @@ use collection::pull::{Kind, Summary};
 use net::clock;
 
 use super::brought::Brought;
+use super::harvest::Heard;
 use super::{Collector, State, WAIT};
-use crate::error::{Error, retry_after};
-use crate::failure::Failure;
+use crate::error::Error;
+use crate::failure::{Broke, Failure};
 use crate::memory::{Origin, Reached};
 use crate::pipeline::blocking;
 use crate::pull_log::{Outcome, Pull, PullLog};
@@ -32,6 +33,8 @@ pub(super) struct Ended {
     pub(super) at: Instant,
     /// What it brought, also if it failed or was given up.
     pub(super) pulled: Summary,
+    /// What it heard besides.
+    pub(super) heard: Heard,
 }
 
 impl Ended {
@@ -131,17 +134,17 @@ impl Collector {
 
     /// Takes in what came of a pull; `None` if it was given up. May take a while with thousands of
     /// sources.
-    pub(super) fn end(&self, ended: &Ended, outcome: Option<Result<(), collection::Error>>) {
+    pub(super) fn end(&self, ended: &Ended, outcome: Option<Result<(), Broke>>) {
         let name = &ended.due.source;
+        self.handle_heard(name, &ended.heard);
         if !matches!(outcome, Some(Ok(()))) {
             self.handle_part(ended);
         }
         match outcome {
             Some(Ok(())) => self.handle_pulled(ended),
-            Some(Err(error)) => {
-                let (failure, after) = (Failure::of(&error), retry_after(&error));
+            Some(Err(Broke { failure, message, retry_after })) => {
                 self.log_pull(ended, Outcome::Failed, clock::now_ms());
-                self.handle_failure(name, failure, error.to_string(), after);
+                self.handle_failure(name, failure, message, retry_after);
             }
             None => {
                 let mut state = self.state();
@@ -172,6 +175,23 @@ impl Collector {
 
     fn log(&self) -> MutexGuard<'_, Log> {
         self.inner.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes in what a pull has heard beside records.
+    fn handle_heard(&self, name: &str, heard: &Heard) {
+        for warning in &heard.warnings {
+            tracing::warn!(source = name, "odd: {warning}");
+        }
+        let mut state = self.state();
+        let State { live, schedule, .. } = &mut *state;
+        let Some(live) = live.get_mut(name) else { return };
+        live.warnings.clone_from(&heard.warnings);
+        let wanted = live.source.oai.as_ref().is_some_and(|it| it.announced);
+        if let Some(announced) = heard.announced.filter(|_| wanted)
+            && live.source.syndication.is_none()
+        {
+            schedule.handle_announced(name, announced, clock::now_ms());
+        }
     }
 
     /// Counts what a pull brought that did not succeed, and keeps it in mind for the next that does.

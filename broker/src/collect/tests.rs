@@ -54,8 +54,9 @@ fn pull(collector: &Collector, wait: bool, pulled: Summary, error: Option<collec
     let due = Due { wait, ..begin(collector) };
     let url = collector.state().live["a"].source.url.to_string();
     let (asked_ms, at) = (clock::now_ms(), clock::monotonic());
-    let ended = Ended { due, url, asked_ms, began: at, at, pulled };
-    collector.end(&ended, Some(error.map_or(Ok(()), Err)));
+    let heard = Heard::default();
+    let ended = Ended { due, url, asked_ms, began: at, at, pulled, heard };
+    collector.end(&ended, Some(error.map_or(Ok(()), |it| Err(it.into()))));
 }
 
 fn broken() -> collection::Error {

@@ -9,7 +9,7 @@ use super::*;
 use crate::answer::{Duplicate, Hit, Snippet};
 
 fn pages() -> Pages {
-    super::pages("Library & <Archive>", None, None).unwrap()
+    super::pages(Site::new("Library & <Archive>"), None).unwrap()
 }
 
 fn hit(url: &str, title: &str) -> Hit {

@@ -2,12 +2,17 @@
 
 use collection::Collection;
 use exchange::repository::{Daemon, Repository, SETS};
+use web::Site;
 use web::layout::Link;
 
 use crate::config::Config;
 
-/// The link to it at the foot of pages.
-pub(super) const LINK: Link = Link { path: "oai?verb=Identify", name: "OAI-PMH" };
+/// What public pages say of the broker, with a link to its repository.
+pub(super) fn site(config: &Config) -> Site {
+    let site = Site::new(&*config.name).at(config.base_url.as_ref());
+    let link = Link { path: "oai?verb=Identify", name: "OAI-PMH" };
+    if config.oai.enabled { site.with(link) } else { site }
+}
 
 /// Makes the repository of the broker with that id.
 pub(super) fn open(config: &Config, id: &str, collection: &Collection) -> Repository {

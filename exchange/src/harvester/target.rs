@@ -2,6 +2,7 @@
 
 use collection::{Applied, Change, Collection, Harvested, Oid, Stamp};
 use net::clock;
+use oai::Datestamp;
 use oai::crosswalk::{self, Dissemination, Problem, ProblemKind, SourceIdentity};
 use oai::harvest::{Checkpoint, Part};
 use oai::response::Record;
@@ -26,6 +27,10 @@ pub struct Target {
 pub struct Stored {
     /// What it did to the collection.
     pub applied: Applied,
+    /// Records that were new or different, or are gone now.
+    pub changes: u64,
+    /// The sum of the datestamps of these, in Unix seconds; a record without one counts as changed now.
+    pub stamps_secs: i128,
     /// Records that have something wrong with them.
     pub problems: u64,
     /// The first [`PROBLEMS_MAX`] of them, by the record's identifier.
@@ -115,7 +120,18 @@ impl Target {
             confirmed: self.confirmed,
             anew: self.anew,
         };
-        stored.applied = self.collection.apply_harvested(harvested, Stamp(clock::now_ms()))?;
+        let now_ms = clock::now_ms();
+        stored.applied = self.collection.apply_harvested(harvested, Stamp(now_ms))?;
+        // What a full harvest releases has no datestamp.
+        let records = u64::try_from(part.records.len()).unwrap_or(u64::MAX);
+        stored.changes = (stored.applied.updated + stored.applied.deleted).min(records);
+        let now_secs = i64::try_from(now_ms / 1_000).unwrap_or(i64::MAX);
+        let stamp = |it: &Record| it.header.datestamp.map_or(now_secs, Datestamp::secs);
+        let mut stamps: Vec<i64> = part.records.iter().map(stamp).collect();
+        // What came again as it was is of the overlap, and older.
+        stamps.sort_unstable_by(|a, b| b.cmp(a));
+        let changed = usize::try_from(stored.changes).unwrap_or(usize::MAX);
+        stored.stamps_secs = stamps.into_iter().take(changed).map(i128::from).sum();
         Ok(stored)
     }
 

@@ -3,6 +3,8 @@
 use crate::error::Fault;
 use crate::response::Quarantined;
 
+use super::Remedy;
+
 /// Most records that could not be read that a report names.
 pub const QUARANTINED_MAX: usize = 100;
 
@@ -149,8 +151,13 @@ pub enum Failure {
         secs: u64,
     },
     /// There was no answer.
-    #[error("{0}")]
-    Transfer(String),
+    #[error("{problem}")]
+    Transfer {
+        /// Why not.
+        problem: String,
+        /// What might have helped, and did not.
+        remedy: Remedy,
+    },
     /// It cannot do what it was asked.
     #[error("it refuses: {0}")]
     Refused(Fault),

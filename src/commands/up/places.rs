@@ -1,23 +1,54 @@
 //! Where `harvest up` reads, and where it stores.
 
+use std::borrow::Cow;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
+use url::Url;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// Longest part of a folder's name in the name of its data folder, in characters.
 const NAME_CHARS_MAX: usize = 40;
 
-/// Returns the folders to gather, absolute, without links, sorted, each once; the current one if none
-/// is named.
+/// What to gather.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Places {
+    /// Absolute, without links, sorted, each once.
+    pub(super) folders: Vec<PathBuf>,
+    /// Base URLs of repositories, sorted, each once.
+    pub(super) repositories: Vec<Url>,
+}
+
+/// Returns the folders and repositories to gather; the current folder if none is named.
 ///
 /// # Errors
 ///
-/// One is not there, or is no folder.
-pub(super) fn folders(paths: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
-    let here = [PathBuf::from(".")];
-    let paths = if paths.is_empty() { &here } else { paths };
+/// One is not there, is no folder, or is no base URL.
+pub(super) fn places(paths: &[PathBuf]) -> anyhow::Result<Places> {
+    let is_of_web = |it: &&PathBuf| {
+        let text = it.to_string_lossy().to_ascii_lowercase();
+        text.starts_with("http://") || text.starts_with("https://")
+    };
+    let (urls, paths): (Vec<&PathBuf>, Vec<&PathBuf>) = paths.iter().partition(is_of_web);
+    let mut repositories = Vec::with_capacity(urls.len());
+    for url in urls {
+        let url = url.to_string_lossy();
+        let read = gatherer::repository::Repository::base_url_of(&url);
+        repositories.push(read.with_context(|| {
+            format!(
+                "{url} is no base URL of an OAI-PMH repository: leave out \"?\" and what follows"
+            )
+        })?);
+    }
+    repositories.sort();
+    repositories.dedup();
+    let here = PathBuf::from(".");
+    let paths = if paths.is_empty() && repositories.is_empty() { vec![&here] } else { paths };
+    Ok(Places { folders: folders(&paths)?, repositories })
+}
+
+fn folders(paths: &[&PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
     let mut folders = Vec::with_capacity(paths.len());
     for path in paths {
         let folder =
@@ -32,27 +63,32 @@ pub(super) fn folders(paths: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
     Ok(folders)
 }
 
-/// Returns the data folder for gathering `folders`: the same for the same folders, another for others.
+/// Returns the data folder for gathering `places`: the same for the same places, another for others.
 ///
 /// # Errors
 ///
 /// The user has no data directory.
-pub(super) fn data_for(folders: &[PathBuf]) -> anyhow::Result<PathBuf> {
+pub(super) fn data_for(places: &Places) -> anyhow::Result<PathBuf> {
     let base = dirs::data_dir().context("you have no data directory: name a folder with --data")?;
-    Ok(base.join("harvest").join("up").join(name_for(folders)))
+    Ok(base.join("harvest").join("up").join(name_for(places)))
 }
 
-/// The first folder's name, for people, and a hash of them all.
-fn name_for(folders: &[PathBuf]) -> String {
+/// The first folder's or repository's name, for people, and a hash of them all.
+fn name_for(places: &Places) -> String {
     let mut key = Vec::new();
-    for folder in folders {
+    for folder in &places.folders {
         key.extend_from_slice(folder.as_os_str().as_encoded_bytes());
         // No path holds a NUL.
         key.push(0);
     }
-    let first = folders.first().and_then(|it| it.file_name()).unwrap_or_default();
+    for url in &places.repositories {
+        key.extend_from_slice(url.as_str().as_bytes());
+        key.push(0);
+    }
+    let first = places.folders.first().and_then(|it| it.file_name());
+    let host = places.repositories.first().and_then(Url::host_str).unwrap_or_default();
+    let first = first.map_or(Cow::Borrowed(host), |it| it.to_string_lossy());
     let name: String = first
-        .to_string_lossy()
         .chars()
         .take(NAME_CHARS_MAX)
         .map(|c| if c.is_alphanumeric() { c } else { '-' })
@@ -89,7 +125,7 @@ mod tests {
         fs::create_dir(&b).unwrap();
         let name = |paths: &[&PathBuf]| {
             let paths: Vec<PathBuf> = paths.iter().map(|it| (*it).clone()).collect();
-            name_for(&folders(&paths).unwrap())
+            name_for(&places(&paths).unwrap())
         };
         assert_eq!(name(&[&a, &b]), name(&[&b, &a.join("."), &a]));
         assert_ne!(name(&[&a, &b]), name(&[&a]));
@@ -101,9 +137,23 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("f");
         fs::write(&file, "123").unwrap();
-        let said = |path: &Path| format!("{:#}", folders(&[path.to_owned()]).unwrap_err());
+        let said = |path: &Path| format!("{:#}", places(&[path.to_owned()]).unwrap_err());
         assert!(said(&file).contains("is no folder"));
         assert!(said(&dir.path().join("none")).contains("cannot gather"));
+        assert!(said(Path::new("http://h/oai?verb=Identify")).contains("no base URL"));
         assert_eq!(bytes_in(dir.path()), 3);
+    }
+
+    #[test]
+    fn a_url_is_a_repository() {
+        let dir = tempfile::tempdir().unwrap();
+        let url = PathBuf::from("https://h.example/oai");
+        let found = places(&[url.clone(), dir.path().to_owned(), url.clone()]).unwrap();
+        assert_eq!(found.repositories, [Url::parse("https://h.example/oai").unwrap()]);
+        assert_eq!(found.folders.len(), 1);
+        let alone = places(&[url]).unwrap();
+        assert_eq!(alone.folders, [] as [PathBuf; 0]);
+        assert!(name_for(&alone).starts_with("h-example-"), "{}", name_for(&alone));
+        assert_ne!(name_for(&alone), name_for(&found));
     }
 }

@@ -56,7 +56,7 @@ impl Show {
         tick.tick().await;
         loop {
             tokio::select! {
-                done = progress.wait_for(|it| passes <= it.passes_done) => {
+                done = progress.wait_for(|it| passes <= it.passes_done && it.harvests_due == 0) => {
                     return Ok(done.context("the gatherer stopped")?.clone());
                 }
                 _ = tick.tick() => {}

@@ -1,0 +1,201 @@
+//! A pull of a repository: its harvest, as far as it comes.
+
+use std::time::Duration;
+
+use collection::pull::{Kind, Summary};
+use collection::{Collection, Version};
+use exchange::harvester::{Access, Bounds, Repository, Running, Step, Stored, Target};
+use freshness::study::Syndication;
+use net::clock;
+use net::shutdown::Shutdown;
+use oai::crosswalk::SourceIdentity;
+use oai::harvest::{Report, Settings};
+use oai::response::Identify;
+use oai::syndication;
+
+use super::Inner;
+use crate::error::Error;
+use crate::failure::{Broke, Failure};
+use crate::pipeline::blocking;
+use crate::source::{Oai, Source};
+
+/// Most warnings that status shows of a source.
+const WARNINGS_MAX: usize = 20;
+
+/// What a pull has heard beside records.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Heard {
+    /// When the source says to be updated, or that it does not; `None` if it was not asked.
+    pub(super) announced: Option<Option<Syndication>>,
+    /// What was odd; at most [`WARNINGS_MAX`].
+    pub(super) warnings: Vec<String>,
+}
+
+/// Harvests a repository into the collection. `summary` and `heard` say what came, also of a pull that
+/// fails. May be dropped at any point.
+///
+/// # Errors
+///
+/// What came is kept, and the next pull goes on from there.
+pub(super) async fn pull_into(
+    inner: &Inner,
+    (source, oai): (&Source, &Oai),
+    confirmed: bool,
+    summary: &mut Summary,
+    heard: &mut Heard,
+) -> Result<(), Broke> {
+    let (collection, name) = (inner.collection.clone(), source.name.clone());
+    let identity = SourceIdentity::new(source.url.as_str());
+    let mut target = Target::new(collection, name, identity)
+        .keep_original(oai.keep_original)
+        .confirmed(confirmed);
+    let checkpoint = target.checkpoint().await?;
+    let bounds = Bounds { bytes_max: source.bytes_max, time_max: inner.patience.pull_max };
+    let repository = repository(inner, source, oai);
+    let shutdown = Shutdown::new();
+    let mut running = Running::new(repository, settings(source, oai), checkpoint, bounds, shutdown);
+    let mut tally = Tally::default();
+    let end = loop {
+        let step = running.next().await;
+        heard.handle_identify(running.identify());
+        tally.count(running.report(), summary);
+        match step {
+            Step::Part(part) => {
+                let prefix = running.prefix().to_owned();
+                let stored = target.store(*part, &prefix).await?;
+                heard.handle_stored(&stored);
+                tally.add(&stored);
+                summary.applied += stored.applied;
+                tally.count(running.report(), summary);
+            }
+            Step::End(end) => break end,
+            // Nobody starts it: a pull is given up by being dropped.
+            Step::Stopped => return Ok(()),
+        }
+    };
+    heard.handle_report(&end.report);
+    if let Err(failure) = &end.outcome {
+        target.store_end(&end.checkpoint).await?;
+        return Err(Broke::harvest(&source.name, source.url.as_str(), failure));
+    }
+    let held = end.report.elements;
+    (summary.version, summary.objects) =
+        reached(inner.collection.clone(), source.name.clone(), held, source.records_max).await?;
+    Ok(())
+}
+
+fn repository(inner: &Inner, source: &Source, oai: &Oai) -> Repository {
+    let mut access = Access {
+        token: source.token.as_ref().map(|it| it.secret().to_owned()),
+        allow_private: source.allow_private,
+        page_bytes_max: oai.page_bytes_max,
+        ..Access::default()
+    };
+    access.time_max = access.time_max.min(inner.patience.pull_max);
+    Repository::new(inner.client.clone(), source.url.clone(), access)
+}
+
+fn settings(source: &Source, oai: &Oai) -> Settings {
+    let secs = |it: Duration| i64::try_from(it.as_secs()).unwrap_or(i64::MAX);
+    Settings {
+        prefixes: oai.prefixes.clone(),
+        sets: oai.sets.clone(),
+        from: oai.from,
+        overlap_secs: secs(oai.overlap),
+        window_days: oai.window_days,
+        full_every_secs: oai.full_every.as_secs(),
+        delay_ms: u64::try_from(oai.delay.as_millis()).unwrap_or(u64::MAX),
+        records_max: source.records_max,
+        ..Settings::new(source.url.as_str())
+    }
+}
+
+/// The version up to which a source has been read, and how many objects it has, at most so many.
+async fn reached(
+    collection: Collection,
+    source: String,
+    told: Option<u64>,
+    most: u64,
+) -> Result<(Version, u64), Broke> {
+    let look = move || {
+        let cursor = collection.cursor(&source)?;
+        let version = cursor.map(|it| Version { epoch: it.epoch, serial: it.serial });
+        let held = || {
+            let sources = collection.sources()?;
+            Ok::<u64, collection::Error>(
+                sources.into_iter().find(|it| it.source == source).map_or(0, |it| it.objects),
+            )
+        };
+        let objects = told.map_or_else(held, Ok)?;
+        Ok::<_, Error>((version.unwrap_or_default(), objects.min(most)))
+    };
+    let looked = blocking("cursor of a source", look).await;
+    looked.map_err(|error| Broke {
+        failure: Failure::Ours,
+        message: error.to_string(),
+        retry_after: None,
+    })
+}
+
+/// Changes so far, and when they were made.
+#[derive(Debug, Default)]
+struct Tally {
+    changes: u64,
+    stamps_secs: i128,
+}
+
+impl Tally {
+    fn add(&mut self, stored: &Stored) {
+        self.changes += stored.changes;
+        self.stamps_secs += stored.stamps_secs;
+    }
+
+    /// Writes down what has come so far.
+    fn count(&self, report: &Report, summary: &mut Summary) {
+        summary.kind = if report.full { Kind::Snapshot } else { Kind::Delta };
+        summary.bytes = report.bytes;
+        summary.changes = self.changes;
+        // Each record comes once, however often it changed, with the time of its last change.
+        summary.changed = self.changes;
+        let now_secs = clock::now_ms() as f64 / 1_000.0;
+        let mean = self.stamps_secs as f64 / self.changes.max(1) as f64;
+        summary.age_secs = if self.changes == 0 { 0.0 } else { now_secs - mean };
+        summary.changed_age_secs = summary.age_secs;
+    }
+}
+
+impl Heard {
+    fn handle_identify(&mut self, identify: Option<&Identify>) {
+        let Some(identify) = identify.filter(|_| self.announced.is_none()) else { return };
+        let written = identify.descriptions.iter().find_map(syndication::Syndication::read);
+        let announced = written.and_then(|it| {
+            let [period, frequency, base] = [it.period, it.frequency, it.base];
+            let read = Syndication::parse(period.as_deref(), frequency.as_deref(), base.as_deref());
+            read.map_err(|error| self.warn(format!("its update schedule: {error}"))).ok()
+        });
+        self.announced = Some(announced);
+    }
+
+    fn handle_stored(&mut self, stored: &Stored) {
+        for (identifier, problem) in &stored.named {
+            self.warn(format!("{identifier}: {problem}"));
+        }
+    }
+
+    fn handle_report(&mut self, report: &Report) {
+        for (warning, count) in &report.warnings {
+            let times = if *count == 1 { String::new() } else { format!(" ({count} times)") };
+            self.warn(format!("{warning}{times}"));
+        }
+        for it in &report.quarantine {
+            let name = it.identifier.as_deref().unwrap_or("a record without identifier");
+            self.warn(format!("{name} could not be read and was left out: {}", it.problem));
+        }
+    }
+
+    fn warn(&mut self, warning: String) {
+        if self.warnings.len() < WARNINGS_MAX {
+            self.warnings.push(warning);
+        }
+    }
+}

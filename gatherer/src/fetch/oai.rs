@@ -1,0 +1,235 @@
+//! A whole repository, harvested: parts of a list become changes of the collection, each with the
+//! checkpoint behind it in one commit.
+//!
+//! What is asked for and in which order is `oai::harvest`'s, how it is asked and stored
+//! `exchange::harvester`'s; here is what a gatherer makes of it: counts, problems with names, holds, and
+//! the confirmation of all that lives when a harvest has come to its end.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use collection::{Change, Stamp};
+use exchange::harvester::{self, Bounds, Running, Step, Stored, Target};
+use net::clock;
+use net::shutdown::Shutdown;
+use oai::crosswalk::{Dissemination, SourceIdentity};
+use oai::harvest::{Checkpoint, End, Settings};
+
+use crate::note;
+use crate::progress::Hold;
+use crate::repositories::{Regather, RepositoryNote};
+use crate::repository::Repository;
+use crate::site::{RECORD_FORM, Site, lock};
+
+/// Kind of the problem that a repository could not be harvested to its end.
+pub const HARVEST_PROBLEM: &str = "harvest";
+
+/// What is to be harvested, and how.
+pub(crate) struct Harvesting {
+    /// How it is reached.
+    pub(crate) repository: harvester::Repository,
+    /// The root's settings.
+    pub(crate) settings: Repository,
+    /// Whose records they become.
+    pub(crate) identity: SourceIdentity,
+    /// Whether an administrator has released what is held.
+    pub(crate) confirmed: bool,
+}
+
+/// How a harvest ended, or the forgetting of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// Everything that is new is in the collection.
+    Finished,
+    /// It would lose much, and waits for an administrator.
+    Held,
+    /// It could not be finished, and is on the list of problems.
+    Failed,
+    /// It was told to stop.
+    Stopped,
+    /// The repository is no longer in the settings, and nothing is left of it.
+    Forgotten,
+}
+
+impl Harvesting {
+    fn url(&self) -> &str {
+        self.settings.url()
+    }
+
+    /// What `oai::harvest` is told.
+    fn harvest_settings(&self) -> Settings {
+        let delay_ms = self.settings.delay.as_millis();
+        Settings {
+            prefixes: self.settings.prefixes.clone(),
+            sets: self.settings.sets.clone(),
+            from: self.settings.from,
+            delay_ms: u64::try_from(delay_ms).unwrap_or(u64::MAX),
+            ..Settings::new(self.url())
+        }
+    }
+
+    /// Fingerprint of what records depend on beside the metadata. As with files, not all is harvested again
+    /// because the gatherer goes by another name or port.
+    fn print(&self) -> u64 {
+        let keep_original = self.settings.keep_original.to_string();
+        let lives = ["Time-to-Live", "Refresh-Rate"];
+        let attributes = self.identity.attributes.iter();
+        let lives = attributes.filter(|(name, _)| lives.contains(&name.as_str()));
+        let parts = lives.map(|(_, value)| value.as_str());
+        let parts: Vec<&str> = [RECORD_FORM, &keep_original].into_iter().chain(parts).collect();
+        note::settings_print(&parts)
+    }
+}
+
+/// Harvests a repository from its checkpoint on, until it has come to its end or is told to stop.
+///
+/// # Errors
+///
+/// The collection failed: what was committed stays, and the harvest goes on from there.
+pub(crate) async fn harvest(
+    site: Arc<Site>,
+    it: Harvesting,
+    stop: Shutdown,
+) -> Result<Ended, collection::Error> {
+    let url = it.url().to_owned();
+    let target = Target::new(site.collection.clone(), url.clone(), it.identity.clone());
+    let mut target = target.keep_original(it.settings.keep_original).confirmed(it.confirmed);
+    let checkpoint = begin(&site, &it, &mut target).await?;
+    let (repository, settings) = (it.repository.clone(), it.harvest_settings());
+    let mut running = Running::new(repository, settings, checkpoint, Bounds::default(), stop);
+    loop {
+        match running.next().await {
+            Step::Stopped => return Ok(Ended::Stopped),
+            Step::Part(part) => match target.store(*part, running.prefix()).await {
+                Ok(stored) => count(&site, &stored),
+                Err(collection::Error::Loss { lost, of, .. }) => {
+                    return hold(&site, &url, lost, of).await;
+                }
+                Err(error @ collection::Error::SetBack { .. }) => {
+                    site.problem(url, HARVEST_PROBLEM, error.to_string());
+                    return Ok(Ended::Failed);
+                }
+                Err(error) => return Err(error),
+            },
+            Step::End(end) => {
+                report(&site, &url, &end);
+                if end.outcome.is_err() {
+                    target.store_end(&end.checkpoint).await?;
+                    return Ok(Ended::Failed);
+                }
+                return finish(&site, &it, running.prefix()).await;
+            }
+        }
+    }
+}
+
+/// Where the harvest goes on. If records of the repository have been lost, or would be made otherwise
+/// now, it is one of everything.
+async fn begin(
+    site: &Arc<Site>,
+    it: &Harvesting,
+    target: &mut Target,
+) -> Result<Checkpoint, collection::Error> {
+    let mut checkpoint = target.checkpoint().await?;
+    let (note, print) = (site.repositories.note(it.url()), it.print());
+    if note.regather == Regather::Asked || note.settings != print {
+        checkpoint.forget_progress();
+        target.store_end(&checkpoint).await?;
+        let note = RepositoryNote { regather: Regather::UnderWay, settings: print, ..note };
+        remember(site, it.url(), note, None).await?;
+    }
+    Ok(checkpoint)
+}
+
+/// Counts what a part brought, and names what is wrong with it.
+fn count(site: &Site, stored: &Stored) {
+    let applied = &stored.applied;
+    site.metrics.commits.fetch_add(1, Relaxed);
+    for (metric, count, number) in [
+        (&site.metrics.updated, &site.counts.updated, applied.updated),
+        (&site.metrics.deleted, &site.counts.deleted, applied.deleted),
+    ] {
+        metric.fetch_add(number, Relaxed);
+        count.fetch_add(number, Relaxed);
+    }
+    for (identifier, problem) in &stored.named {
+        site.problem(identifier.clone(), problem.kind.name(), problem.message.clone());
+    }
+    site.publish();
+}
+
+/// Puts on the list what was odd about a harvest, and why it failed if it did.
+fn report(site: &Site, url: &str, end: &End) {
+    let report = &end.report;
+    for record in &report.quarantine {
+        let object = record.identifier.clone().unwrap_or_else(|| url.to_owned());
+        let message = format!("byte {} of a response: {}", record.offset, record.problem);
+        site.problem(object, "quarantined", message);
+    }
+    for (warning, count) in &report.warnings {
+        let times = if *count == 1 { String::new() } else { format!(" ({count} times)") };
+        site.problem(url.to_owned(), "odd-repository", format!("{warning}{times}"));
+    }
+    let (records, requests, full) = (report.records, report.requests, report.full);
+    match &end.outcome {
+        Ok(()) => tracing::info!(root = url, records, requests, full, "harvested"),
+        Err(failure) => {
+            tracing::warn!(root = url, records, requests, full, "not all was harvested: {failure}");
+            let message = format!("{failure}; the next harvest goes on from there");
+            site.problem(url.to_owned(), HARVEST_PROBLEM, message);
+        }
+    }
+}
+
+/// Notes that deletions wait for an administrator.
+async fn hold(site: &Arc<Site>, url: &str, lost: u64, of: u64) -> Result<Ended, collection::Error> {
+    let hold = Some(Hold::Lost { lost, of });
+    let note = RepositoryNote { hold, held: lost, ..site.repositories.note(url) };
+    remember(site, url, note, None).await?;
+    let why = format!("{lost} of {of} records are gone at once");
+    tracing::warn!(root = url, held = lost, "{why}: nothing is deleted");
+    let message = format!(
+        "{why}: they are kept until they are back or POST /confirm?root={url} says that they are gone"
+    );
+    site.problem(url.to_owned(), "held", message);
+    Ok(Ended::Held)
+}
+
+/// Confirms everything that lives. Records in SOIF are their origins' to confirm.
+async fn finish(
+    site: &Arc<Site>,
+    it: &Harvesting,
+    prefix: &str,
+) -> Result<Ended, collection::Error> {
+    let at = clock::now_ms();
+    let note = site.repositories.note(it.url());
+    let regather = match note.regather {
+        // Records were lost since this harvest began.
+        Regather::Asked => Regather::Asked,
+        Regather::No | Regather::UnderWay => Regather::No,
+    };
+    let note = RepositoryNote { confirmed: Some(at), regather, hold: None, held: 0, ..note };
+    let is_own = prefix != Dissemination::Soif.prefix();
+    let confirm = is_own.then(|| Change::Confirm {
+        gatherer: it.identity.gatherer_id.clone(),
+        root: it.identity.base_url.clone(),
+        at: Stamp(at),
+    });
+    remember(site, it.url(), note, confirm).await?;
+    site.metrics.passes.fetch_add(1, Relaxed);
+    let mut problems = lock(&site.problems);
+    ["held", HARVEST_PROBLEM].iter().for_each(|kind| problems.cure(it.url(), kind));
+    Ok(Ended::Finished)
+}
+
+async fn remember(
+    site: &Arc<Site>,
+    url: &str,
+    note: RepositoryNote,
+    change: Option<Change>,
+) -> Result<(), collection::Error> {
+    let (site, url) = (site.clone(), url.to_owned());
+    let commit = move || site.remember_repository(&url, note, change.into_iter().collect());
+    let done = tokio::task::spawn_blocking(commit).await;
+    done.unwrap_or_else(|fault| std::panic::resume_unwind(fault.into_panic()))
+}

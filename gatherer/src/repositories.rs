@@ -1,0 +1,228 @@
+//! What is known of the repositories that are harvested: a note of each in the collection, beside the
+//! checkpoint of its harvest.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use collection::{Batch, Change, Collection, Note, Stamp};
+use net::clock;
+use serde::{Deserialize, Serialize};
+use tokio::sync::Notify;
+
+use crate::fetch::oai::{Ended, HARVEST_PROBLEM};
+use crate::frontier::LOST_FILES_MAX;
+use crate::note;
+use crate::progress::{Hold, RootStatus};
+use crate::rounds::Requests;
+use crate::site::{Site, lock};
+
+/// Begins the key of every repository's note.
+const REPOSITORY: &str = "repository ";
+
+/// Whether everything is to be harvested again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Regather {
+    /// No.
+    #[default]
+    No,
+    /// The next harvest is to begin anew.
+    Asked,
+    /// The harvest under way has begun anew, and goes on from its checkpoint.
+    UnderWay,
+}
+
+/// What is remembered of a repository.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct RepositoryNote {
+    /// When its last finished harvest ended, in Unix milliseconds.
+    pub(crate) confirmed: Option<u64>,
+    /// Fingerprint of the settings that its records depend on.
+    pub(crate) settings: u64,
+    /// Whether the collection has lost records of it.
+    #[serde(default)]
+    pub(crate) regather: Regather,
+    /// Why deletions are held.
+    pub(crate) hold: Option<Hold>,
+    /// How many records were gone when they were.
+    pub(crate) held: u64,
+}
+
+/// The repositories of a running gatherer.
+#[derive(Debug, Default)]
+pub(crate) struct Repositories {
+    /// Wakes their schedule when something has been asked for.
+    pub(crate) asked: Notify,
+    pub(crate) requests: Mutex<Requests>,
+    /// By base URL.
+    notes: Mutex<BTreeMap<String, RepositoryNote>>,
+    /// Harvests that somebody waits for: the first one of each repository, and those that were confirmed.
+    due: AtomicU64,
+}
+
+impl Repositories {
+    /// Reads what the collection says of them; `wanted` are those in the settings. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// The collection cannot be read.
+    pub(crate) fn load(
+        &self,
+        collection: &Collection,
+        wanted: usize,
+    ) -> Result<(), collection::Error> {
+        let mut notes = lock(&self.notes);
+        for entry in collection.notes(REPOSITORY.as_bytes()) {
+            let (key, value) = entry?;
+            let url = std::str::from_utf8(&key).ok().and_then(|it| it.strip_prefix(REPOSITORY));
+            if let Some(url) = url {
+                notes.insert(url.to_owned(), note::from_bytes(&value).unwrap_or_default());
+            }
+        }
+        self.due.store(wanted as u64, Relaxed);
+        Ok(())
+    }
+
+    /// How many harvests have yet to end, whatever comes of them: the first one of each repository since the
+    /// start, and those that were confirmed.
+    pub(crate) fn due(&self) -> u64 {
+        self.due.load(Relaxed)
+    }
+
+    /// Counts harvests that have ended.
+    pub(crate) fn ended(&self, count: u64) {
+        self.due.fetch_sub(count, Relaxed);
+    }
+
+    /// Asks for harvests that may delete what is held.
+    pub(crate) fn confirm(&self, urls: Vec<String>) {
+        self.due.fetch_add(urls.len() as u64, Relaxed);
+        self.ask(|it| it.confirm.extend(urls));
+    }
+
+    /// The base URLs of all that the collection knows.
+    pub(crate) fn known(&self) -> Vec<String> {
+        lock(&self.notes).keys().cloned().collect()
+    }
+
+    /// The base URLs of those that are to be harvested in full.
+    pub(crate) fn doubted(&self) -> BTreeSet<String> {
+        let notes = lock(&self.notes);
+        let is_doubted = |note: &RepositoryNote| note.regather == Regather::Asked;
+        notes.iter().filter(|(_, note)| is_doubted(note)).map(|(url, _)| url.clone()).collect()
+    }
+
+    /// What is remembered of one.
+    pub(crate) fn note(&self, url: &str) -> RepositoryNote {
+        lock(&self.notes).get(url).cloned().unwrap_or_default()
+    }
+
+    /// Takes what an administrator asks for, and wakes the schedule.
+    pub(crate) fn ask(&self, change: impl FnOnce(&mut Requests)) {
+        change(&mut lock(&self.requests));
+        self.asked.notify_one();
+    }
+}
+
+impl Site {
+    /// Commits a repository's note, with `changes`. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// The collection cannot be written.
+    pub(crate) fn remember_repository(
+        &self,
+        url: &str,
+        note: RepositoryNote,
+        changes: Vec<Change>,
+    ) -> Result<(), collection::Error> {
+        let stored = Note { key: key(url), value: Some(note::to_bytes(&note)) };
+        let batch = Batch { changes, notes: vec![stored] };
+        self.collection.commit(batch, Stamp(clock::now_ms()))?;
+        lock(&self.repositories.notes).insert(url.to_owned(), note);
+        Ok(())
+    }
+
+    /// Has every repository harvested in full: records of some have been lost. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// The collection cannot be written.
+    pub(crate) fn doubt_repositories(&self) -> Result<(), collection::Error> {
+        for url in self.repositories.known() {
+            let note = self.repositories.note(&url);
+            if note.regather == Regather::No {
+                let note = RepositoryNote { regather: Regather::Asked, ..note };
+                self.remember_repository(&url, note, Vec::new())?;
+            }
+        }
+        self.repositories.asked.notify_one();
+        Ok(())
+    }
+
+    /// Deletes what a repository brought that is no longer in the settings; much of it only once
+    /// confirmed. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// The collection cannot be read or written.
+    pub(crate) fn forget_repository(
+        &self,
+        url: &str,
+        confirmed: bool,
+    ) -> Result<Ended, collection::Error> {
+        let objects = self.held_of(url)?;
+        if LOST_FILES_MAX < objects && !confirmed {
+            let note = self.repositories.note(url);
+            if note.hold != Some(Hold::Removed) {
+                let hold = Some(Hold::Removed);
+                let note = RepositoryNote { hold, held: objects, ..note };
+                self.remember_repository(url, note, Vec::new())?;
+            }
+            let message = format!(
+                "the root is no longer in the settings: its {objects} records are kept until it is \
+                 back or POST /confirm?root={url} says that it is gone"
+            );
+            self.problem(url.to_owned(), "held", message);
+            return Ok(Ended::Held);
+        }
+        let applied = self.collection.remove_source(url, Stamp(clock::now_ms()))?;
+        self.metrics.deleted.fetch_add(applied.deleted, Relaxed);
+        self.counts.deleted.fetch_add(applied.deleted, Relaxed);
+        let notes = vec![Note { key: key(url), value: None }];
+        let batch = Batch { changes: Vec::new(), notes };
+        self.collection.commit(batch, Stamp(clock::now_ms()))?;
+        lock(&self.repositories.notes).remove(url);
+        let mut problems = lock(&self.problems);
+        ["held", HARVEST_PROBLEM].iter().for_each(|kind| problems.cure(url, kind));
+        Ok(Ended::Forgotten)
+    }
+
+    /// How many objects a repository has brought that live.
+    fn held_of(&self, url: &str) -> Result<u64, collection::Error> {
+        let sources = self.collection.sources()?;
+        Ok(sources.into_iter().find(|it| it.source == url).map_or(0, |it| it.objects))
+    }
+
+    /// Returns the status of the repositories, those in `order` first.
+    pub(crate) fn repository_roots(&self, order: &[String]) -> Vec<RootStatus> {
+        let known = self.repositories.known();
+        let others = known.iter().filter(|url| !order.contains(url));
+        let status = |url: &String| {
+            let note = self.repositories.note(url);
+            RootStatus {
+                url: url.clone(),
+                files: self.held_of(url).unwrap_or_default(),
+                confirmed: note.confirmed.map(|ms| ms / 1_000),
+                hold: note.hold,
+                held: note.held,
+            }
+        };
+        order.iter().chain(others).map(status).collect()
+    }
+}
+
+fn key(url: &str) -> Vec<u8> {
+    format!("{REPOSITORY}{url}").into_bytes()
+}

@@ -1,0 +1,82 @@
+//! The gatherer as an OAI-PMH repository: `/oai` on its public listener.
+
+use std::time::Duration;
+
+use collection::Collection;
+use exchange::repository::{Daemon, Repository, SETS, settings};
+use oai::syndication::Syndication;
+use oai::{Datestamp, Granularity};
+use web::Site;
+use web::layout::Link;
+
+use crate::config::{Config, Watch};
+
+/// Characters of a date and time up to its minutes.
+const MINUTES: usize = "2026-01-31T12:00".len();
+
+/// What the public page says of the gatherer, with a link to its repository.
+pub(crate) fn site(config: &Config) -> Site {
+    let site = Site::new(config.name.clone()).at(config.base_url.as_ref());
+    let link = Link { path: "oai?verb=Identify", name: "OAI-PMH" };
+    if config.oai.enabled { site.with(link) } else { site }
+}
+
+/// Makes the repository of the gatherer with that id, which started in that second of Unix time.
+pub(crate) fn open(config: &Config, id: &str, started: u64, collection: &Collection) -> Repository {
+    let sets = config.data.join(SETS);
+    Repository::new(collection.clone(), config.oai.clone(), daemon(config, id, started), sets)
+}
+
+/// What the gatherer is to those who harvest it.
+pub(crate) fn daemon(config: &Config, id: &str, started: u64) -> Daemon {
+    Daemon {
+        name: config.name.clone(),
+        id: id.to_owned(),
+        base_url: config.base_url.clone(),
+        syndication: interval(config).and_then(|it| since(it, started)),
+    }
+}
+
+/// How often it is updated, if that is at fixed times: while it is told of changes, it is at any.
+fn interval(config: &Config) -> Option<Duration> {
+    match config.watch {
+        Watch::Notify => None,
+        Watch::Poll(interval) => Some(interval.min(config.rewalk)),
+        Watch::Off => Some(config.rewalk),
+    }
+}
+
+/// The schedule of an interval that is counted from the first pass.
+fn since(interval: Duration, started: u64) -> Option<Syndication> {
+    let started = i64::try_from(started).ok()?;
+    let base = Datestamp::at(started, Granularity::Second).to_string();
+    let base = format!("{}+00:00", base.get(..MINUTES)?);
+    Some(Syndication { base: Some(base), ..settings::schedule(interval)? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gatherer_that_looks_at_fixed_times_says_when() {
+        let mut config = Config::new("/data");
+        // date -u -d 2026-01-31T12:00:59Z +%s
+        let found = |config: &Config| daemon(config, "0123456789abcdef", 1_769_860_859).syndication;
+        assert_eq!(found(&config), None);
+        let expected = |period: &str, frequency: &str| {
+            Some(Syndication {
+                period: Some(period.to_owned()),
+                frequency: Some(frequency.to_owned()),
+                base: Some("2026-01-31T12:00+00:00".to_owned()),
+            })
+        };
+        config.watch = Watch::Poll(Duration::from_secs(60));
+        assert_eq!(found(&config), expected("hourly", "60"));
+        config.watch = Watch::Off;
+        config.rewalk = Duration::from_secs(6 * 3_600);
+        assert_eq!(found(&config), expected("daily", "4"));
+        config.rewalk = Duration::from_secs(5 * 3_600);
+        assert_eq!(found(&config), None);
+    }
+}

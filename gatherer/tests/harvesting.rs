@@ -1,0 +1,191 @@
+//! Roots that are OAI-PMH repositories: harvested, followed, held, resumed and forgotten.
+
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
+
+mod support;
+
+use collection::{Change, Collection, Options, Stamp};
+use gatherer::Config;
+use gatherer::config::Watch;
+use gatherer::progress::{Hold, RootStatus};
+use gatherer::repository::Repository;
+use oai::crosswalk::SourceIdentity;
+use support::archive::{Archive, PAGE};
+use support::{Bench, Tree};
+
+fn config(tree: &Tree, archive: &Archive) -> Config {
+    Config {
+        watch: Watch::Off,
+        name: "Gatherer".to_owned(),
+        repositories: vec![Repository::new(archive.url.clone())],
+        ..tree.config()
+    }
+}
+
+async fn start(tree: Tree, archive: &Archive) -> Bench {
+    let config = config(&tree, archive);
+    let bench = Bench::start_with(tree, config).await;
+    harvested(&bench).await;
+    bench
+}
+
+/// Waits until no harvest is waited for.
+async fn harvested(bench: &Bench) {
+    bench.progress(|it| it.harvests_due == 0).await;
+}
+
+fn root(bench: &Bench, archive: &Archive) -> RootStatus {
+    let roots = bench.handle.status().roots;
+    roots.into_iter().find(|it| it.url == archive.url.as_str()).unwrap()
+}
+
+/// The OID of a record as `/object` takes it.
+fn oid(archive: &Archive, number: u32) -> String {
+    let id = SourceIdentity::new(archive.url.as_str()).gatherer_id;
+    format!("{} {id}", Archive::object(number))
+}
+
+/// Asks for a harvest, and waits until `is_over`.
+async fn again(bench: &Bench, is_over: impl Fn(&gatherer::Status) -> bool) {
+    let before = bench.handle.status().version;
+    bench.handle.gather();
+    bench.status(|it| it.version != before && is_over(it)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repository_is_gathered_and_followed() {
+    let archive = Archive::start(25).await;
+    let bench = start(Tree::with(&["a.txt"]), &archive).await;
+    let status = bench.handle.status();
+    assert_eq!(status.objects, 26, "a file and the records: {status:#?}");
+    assert_eq!(status.problems.values().sum::<u64>(), 0, "{:?}", bench.handle.problems());
+    let root_of_it = root(&bench, &archive);
+    assert_eq!((root_of_it.files, root_of_it.hold.clone()), (25, None));
+    assert!(root_of_it.confirmed.is_some());
+
+    let record = bench.object(&oid(&archive, 7)).await.unwrap();
+    let text = |name: &str| record.text(name).map(|it| it.into_owned());
+    assert_eq!(record.url, Archive::object(7));
+    assert_eq!(text("Title").as_deref(), Some("Item 7"));
+    assert_eq!(text("Landing-Page").as_deref(), Some("https://archive.test/7"));
+    assert_eq!(text("Gatherer-Root").as_deref(), Some(archive.url.as_str()));
+    assert_eq!(text("Gatherer-Name").as_deref(), Some("Gatherer"));
+    assert_eq!(text("Time-to-Live").as_deref(), Some("2592000"));
+    assert_eq!(text("Update-Time").as_deref(), Some("1767225600"));
+
+    // What changes, comes and goes is found by the next harvest, which asks for nothing else.
+    archive.asked();
+    archive.set(7, Some("Another title"));
+    archive.set(8, None);
+    archive.set(100, Some("New"));
+    again(&bench, |it| it.objects == 26).await;
+    bench.until_url(&oid(&archive, 8), |it| it.is_none()).await;
+    let title = |it: &soif::Record| it.text("Title").is_some_and(|it| it == "Another title");
+    bench.until_url(&oid(&archive, 7), |it| it.is_some_and(title)).await;
+    assert!(bench.object(&oid(&archive, 100)).await.is_some());
+    let lists: Vec<String> =
+        archive.asked().into_iter().filter(|it| it.contains("ListRecords")).collect();
+    assert!(lists.iter().all(|it| it.contains("from=")), "{lists:?}");
+    assert_eq!(bench.handle.progress().borrow().updated, 2, "the others are as they were");
+    bench.assert_conserved();
+    bench.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_finished_harvest_confirms_what_lives() {
+    let archive = Archive::start(3).await;
+    let (tree, _) = start(Tree::new(), &archive).await.stop().await;
+    let (dir, now) = (tree.data().join("collection"), Stamp(net::clock::now_ms()));
+    let (collection, _) = Collection::open(&dir, Options::default(), now).unwrap();
+    let id = SourceIdentity::new(archive.url.as_str()).gatherer_id;
+    let confirms = collection.scan(0).unwrap().filter(|it| {
+        matches!(&it.as_ref().unwrap().change, Change::Confirm { gatherer, root, .. }
+            if *gatherer == id && root == archive.url.as_str())
+    });
+    assert_eq!(confirms.count(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stop_amid_a_harvest_is_quick_and_the_next_start_goes_on() {
+    let archive = Archive::start(45).await;
+    let page_4 = format!("{}", 3 * PAGE);
+    archive.stall(Some(&page_4));
+    let tree = Tree::new();
+    let config = config(&tree, &archive);
+    let bench = Bench::start_with(tree, config).await;
+    archive.stalled().await;
+    // What came before is published already.
+    bench.status(|it| it.objects == 30).await;
+    let (tree, took) = bench.stop().await;
+    assert!(took.as_secs() < 2, "{took:?}");
+    archive.stall(None);
+    let first = archive.asked();
+    let bench = start(tree, &archive).await;
+    assert_eq!(bench.handle.status().objects, 45);
+    let second = archive.asked();
+    assert!(first.last().is_some_and(|it| it.contains("resumptionToken")), "{first:?}");
+    assert_eq!(first.last(), second.first(), "it goes on with the page that was not answered");
+    bench.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_large_loss_is_held_until_it_is_confirmed() {
+    let archive = Archive::start(150).await;
+    let bench = start(Tree::with(&["a.txt"]), &archive).await;
+    archive.lose(|number| 5 <= number);
+    // Other records are to be made of the same metadata: everything is harvested again.
+    let mut settings = config(&bench.tree, &archive);
+    settings.repositories[0].keep_original = true;
+    bench.handle.reload(settings).unwrap();
+    let hold = Some(Hold::Lost { lost: 145, of: 150 });
+    bench.status(|it| it.roots.iter().any(|it| it.hold == hold)).await;
+    assert_eq!(bench.handle.status().objects, 151, "nothing is deleted");
+    assert_eq!(root(&bench, &archive).held, 145);
+    let (_, said) = bench.get_admin("problems").await;
+    assert!(said.contains("145 of 150 records are gone"), "{said}");
+
+    let (status, said) = bench.post(&format!("confirm?root={}", archive.url)).await;
+    assert_eq!(status, 202, "{said}");
+    harvested(&bench).await;
+    assert_eq!(bench.handle.status().objects, 6);
+    assert_eq!(root(&bench, &archive).hold, None);
+    let record = bench.object(&oid(&archive, 0)).await.unwrap();
+    assert!(record.text("Original-Metadata").unwrap().contains("<dc:title>Item 0</dc:title>"));
+    bench.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repository_that_fails_is_named_and_holds_up_nothing() {
+    let archive = Archive::start(5).await;
+    archive.fail(Some(404));
+    let bench = start(Tree::with(&["a.txt"]), &archive).await;
+    assert_eq!(bench.handle.status().objects, 1, "the tree is gathered all the same");
+    let problem = bench.handle.problems().into_iter().find(|it| it.kind == "harvest").unwrap();
+    assert_eq!(problem.object, archive.url.as_str());
+    assert!(problem.message.contains("404"), "{}", problem.message);
+    assert_eq!(root(&bench, &archive).confirmed, None);
+    // Once it is well again, the problem is off the list.
+    archive.fail(None);
+    again(&bench, |it| it.objects == 6).await;
+    bench.status(|it| it.roots.iter().all(|it| it.confirmed.is_some())).await;
+    assert!(bench.handle.problems().iter().all(|it| it.kind != "harvest"));
+    bench.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repository_that_is_no_longer_a_root_is_forgotten() {
+    let (small, large) = (Archive::start(5).await, Archive::start(120).await);
+    let tree = Tree::with(&["a.txt"]);
+    let mut settings = config(&tree, &small);
+    settings.repositories.push(Repository::new(large.url.clone()));
+    let bench = Bench::start_with(tree, settings).await;
+    harvested(&bench).await;
+    assert_eq!(bench.handle.status().objects, 126);
+    let settings = Config { repositories: Vec::new(), ..config(&bench.tree, &small) };
+    bench.handle.reload(settings).unwrap();
+    let is_held = |it: &RootStatus| it.hold == Some(Hold::Removed) && it.held == 120;
+    bench.status(|it| it.objects == 121 && it.roots.iter().any(is_held)).await;
+    assert_eq!(bench.handle.confirm(None), [large.url.as_str()]);
+    bench.status(|it| it.objects == 1 && it.roots.len() == 1).await;
+    bench.stop().await;
+}

@@ -1,0 +1,386 @@
+//! `harvest oai harvest`: a repository's records, from where the last harvest came to.
+
+use std::fs::{self, File};
+use std::io::{self, IsTerminal as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context as _, bail};
+use exchange::harvester::{Bounds, Running, Step};
+use indicatif::{HumanBytes, HumanCount, MultiProgress, ProgressBar, ProgressStyle};
+use net::shutdown::Shutdown;
+use oai::Datestamp;
+use oai::crosswalk::{Problem, SourceIdentity};
+use oai::harvest::{CHECKPOINT_BYTES_MAX, Checkpoint, Failure, Report, Settings};
+use oai::response::Record;
+use serde_json::json;
+
+use super::output::{Form, Output};
+use super::{Place, Which, plain};
+use crate::{daemon, output};
+
+pub(super) const EXAMPLES: &str = "\
+With --checkpoint the same command goes on after a stop of any kind, and once it is through brings what has
+changed since. Output to a file is continued then, and what is deleted is named in it.
+Exits with 1 unless every record came and could be read; what could not is named on standard error.
+
+Examples:
+  harvest oai harvest https://repository.example/oai | harvest soif print | less
+  harvest oai harvest https://repository.example/oai -o all.soif --checkpoint all.cursor
+  harvest oai harvest https://repository.example/oai --original --prefix marc21 -o folder/";
+
+/// Most problems with records that are named; the others are counted.
+const PROBLEMS_SHOWN: usize = 20;
+
+/// What a checkpoint's file begins with.
+const MARK: &str = "harvest-oai-1";
+
+/// `harvest oai harvest`
+#[derive(Debug, clap::Args)]
+pub(crate) struct Harvest {
+    #[command(flatten)]
+    place: Place,
+    #[command(flatten)]
+    which: Which,
+    /// In this set, or one below it; may be given again.
+    #[arg(long = "set", value_name = "SET")]
+    sets: Vec<String>,
+    /// Write the records as they came, in XML, in the place of summaries in SOIF.
+    #[arg(long)]
+    original: bool,
+    /// Write to this file, or into this folder (a file for each record), in the place of standard output.
+    #[arg(short, long, value_name = "FILE|DIR/")]
+    output: Option<PathBuf>,
+    /// Keep in this file how far the harvest has come, and go on from there.
+    #[arg(long, value_name = "FILE", requires = "output")]
+    checkpoint: Option<PathBuf>,
+    /// Wait so long between requests.
+    #[arg(long, value_name = "MILLISECONDS", default_value_t = 0)]
+    delay: u64,
+    /// Print what was done as JSON.
+    #[arg(long, requires = "output")]
+    json: bool,
+}
+
+/// Where a harvest goes on.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Saved {
+    checkpoint: Checkpoint,
+    /// Bytes of the output before it; `None` if it has not begun.
+    written: Option<u64>,
+}
+
+/// What was done, beyond the report.
+#[derive(Debug, Default)]
+struct Tally {
+    /// Later than asked for.
+    left_out: u64,
+    problems: u64,
+    named: Vec<(String, Problem)>,
+}
+
+/// Harvests. The code is 1 when the harvest broke off, or records could not be read.
+pub(crate) async fn run(asked: &Harvest, bars: &MultiProgress) -> anyhow::Result<ExitCode> {
+    let repository = asked.place.repository()?;
+    if let Some(path) = asked.output.as_deref()
+        && path.as_os_str().to_string_lossy().ends_with('/')
+    {
+        fs::create_dir_all(path).with_context(|| format!("cannot make {}", path.display()))?;
+    }
+    let saved = asked.saved()?;
+    let source = SourceIdentity::new(asked.place.base.as_str());
+    let mut out = Output::open(asked.output.as_deref(), asked.form(), source, saved.written)?;
+    let mut signals = daemon::Signals::listen()?;
+    let shutdown = Shutdown::new();
+    let (settings, bounds) = (asked.settings(), Bounds::default());
+    let mut running =
+        Running::new(repository, settings, saved.checkpoint, bounds, shutdown.clone());
+    let bar = asked.bar(bars);
+    let mut tally = Tally::default();
+    let outcome = loop {
+        let step = tokio::select! {
+            step = running.next() => step,
+            _ = signals.next() => Step::Stopped,
+        };
+        match step {
+            Step::Part(part) => {
+                let records = asked.wanted(part.records, &mut tally);
+                let prefix = part.checkpoint.prefix().to_owned();
+                if part.release && 1 < part.generation {
+                    output::note(
+                        "the repository tells of no deletions: what was written before and did not \
+                         come again is gone; without the checkpoint all is written anew",
+                    );
+                }
+                (out, tally) = blocking(move || store(out, &records, &prefix, tally)).await?;
+                asked.save(out.written(), &part.checkpoint)?;
+                bar.set_message(progress(running.report()));
+            }
+            Step::End(end) => {
+                asked.save(out.written(), &end.checkpoint)?;
+                break Some(end);
+            }
+            Step::Stopped => break None,
+        }
+    };
+    bar.finish_and_clear();
+    out.finish()?;
+    match outcome {
+        Some(end) => asked.tell(&end.report, &tally, end.outcome.as_ref().err()),
+        None => {
+            asked.tell(running.report(), &tally, None)?;
+            bail!("stopped{}", asked.advice());
+        }
+    }
+}
+
+fn store(
+    mut out: Output,
+    records: &[Record],
+    prefix: &str,
+    mut tally: Tally,
+) -> anyhow::Result<(Output, Tally)> {
+    let problems = out.store(records, prefix)?;
+    tally.problems += u64::try_from(problems.len()).unwrap_or(u64::MAX);
+    let room = PROBLEMS_SHOWN.saturating_sub(tally.named.len());
+    tally.named.extend(problems.into_iter().take(room));
+    Ok((out, tally))
+}
+
+/// Work that takes longer than an async thread may be held.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> anyhow::Result<T> + Send + 'static,
+) -> anyhow::Result<T> {
+    tokio::task::spawn_blocking(work).await.context("writing the records failed")?
+}
+
+impl Harvest {
+    fn form(&self) -> Form {
+        if self.original { Form::Original } else { Form::Soif }
+    }
+
+    fn settings(&self) -> Settings {
+        Settings {
+            prefixes: vec![self.which.prefix.clone()],
+            sets: self.sets.clone(),
+            from: self.which.from,
+            delay_ms: self.delay,
+            ..Settings::new(self.place.base.as_str())
+        }
+    }
+
+    /// Records up to the date that is asked for: the harvest itself always goes to the present.
+    fn wanted(&self, records: Vec<Record>, tally: &mut Tally) -> Vec<Record> {
+        let Some(until) = self.which.until.map(Datestamp::last_secs) else { return records };
+        let count = records.len();
+        let is_wanted = |it: &Record| it.header.datestamp.is_none_or(|stamp| stamp.secs() <= until);
+        let wanted: Vec<Record> = records.into_iter().filter(is_wanted).collect();
+        tally.left_out += u64::try_from(count - wanted.len()).unwrap_or(u64::MAX);
+        wanted
+    }
+
+    /// A number for what is harvested and where to: a checkpoint of another is not to be gone on from.
+    fn fingerprint(&self) -> u64 {
+        let until = self.which.until.map(|it| it.to_string());
+        let text = format!("{:?} {until:?} {:?} {:?}", self.settings(), self.form(), self.output);
+        xxhash_rust::xxh3::xxh3_64(text.as_bytes())
+    }
+
+    /// What the checkpoint's file says; the beginning where there is none.
+    fn saved(&self) -> anyhow::Result<Saved> {
+        let Some(path) = &self.checkpoint else { return Ok(Saved::default()) };
+        let bytes = match fs::read(path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Saved::default()),
+            Err(error) => {
+                return Err(error).with_context(|| format!("cannot read {}", path.display()));
+            }
+        };
+        let (fingerprint, saved) = read_saved(&bytes)
+            .with_context(|| format!("{} is no checkpoint of a harvest", path.display()))?;
+        if fingerprint != self.fingerprint() {
+            bail!(
+                "{} is the checkpoint of another harvest: repeat its options, or name another file",
+                path.display()
+            );
+        }
+        Ok(saved)
+    }
+
+    /// Keeps how far the harvest has come.
+    fn save(&self, written: u64, checkpoint: &Checkpoint) -> anyhow::Result<()> {
+        let Some(path) = &self.checkpoint else { return Ok(()) };
+        let mut bytes = format!("{MARK} {:016x} {written}\n", self.fingerprint()).into_bytes();
+        bytes.extend_from_slice(&checkpoint.to_bytes());
+        replace(path, &bytes).with_context(|| format!("cannot write {}", path.display()))
+    }
+
+    fn bar(&self, bars: &MultiProgress) -> ProgressBar {
+        let to_terminal = self.output.is_none() && io::stdout().is_terminal();
+        if to_terminal || !io::stderr().is_terminal() {
+            return ProgressBar::hidden();
+        }
+        let bar = bars.add(ProgressBar::new_spinner());
+        let style = ProgressStyle::with_template("{spinner} {elapsed_precise}  {wide_msg}");
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+        bar.enable_steady_tick(std::time::Duration::from_millis(200));
+        bar
+    }
+
+    /// How to go on.
+    fn advice(&self) -> &'static str {
+        match &self.checkpoint {
+            Some(_) => "; the same command goes on from there",
+            None => "; with --checkpoint it could go on from there",
+        }
+    }
+
+    fn tell(
+        &self,
+        report: &Report,
+        tally: &Tally,
+        failure: Option<&Failure>,
+    ) -> anyhow::Result<ExitCode> {
+        for bad in &report.quarantine {
+            let name = plain(bad.identifier.as_deref().unwrap_or("?"));
+            let problem = plain(&bad.problem);
+            output::note(&format!("{name} cannot be read (byte {}): {problem}", bad.offset));
+        }
+        for (identifier, problem) in &tally.named {
+            output::note(&plain(&format!("{identifier}: {problem}")));
+        }
+        for (warning, count) in &report.warnings {
+            let times = if *count == 1 { String::new() } else { format!(" ({count} times)") };
+            output::note(&plain(&format!("{warning}{times}")));
+        }
+        if self.json {
+            output::line(&told_json(report, tally, failure).to_string())?;
+        }
+        output::note(&told(report, tally));
+        if let Some(failure) = failure {
+            bail!("{}: {}{}", self.place.base, plain(&failure.to_string()), self.advice());
+        }
+        let is_complete = report.quarantined == 0;
+        Ok(if is_complete { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+}
+
+/// The parts of a checkpoint's file.
+fn read_saved(bytes: &[u8]) -> Option<(u64, Saved)> {
+    let bytes_max = CHECKPOINT_BYTES_MAX + 100;
+    let at = bytes.iter().position(|it| *it == b'\n').filter(|_| bytes.len() <= bytes_max)?;
+    let (head, rest) = bytes.split_at(at + 1);
+    let mut words = std::str::from_utf8(head).ok()?.split_whitespace();
+    words.next().filter(|it| *it == MARK)?;
+    let fingerprint = u64::from_str_radix(words.next()?, 16).ok()?;
+    let written = words.next()?.parse().ok()?;
+    let checkpoint = Checkpoint::from_bytes(rest)?;
+    Some((fingerprint, Saved { checkpoint, written: Some(written) }))
+}
+
+/// Replaces a file as a whole.
+fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let folder =
+        path.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    file.write_all(bytes)?;
+    file.as_file().sync_all()?;
+    file.persist(path)?;
+    File::open(folder)?.sync_all()
+}
+
+fn progress(report: &Report) -> String {
+    format!(
+        "{} records, {} deleted; {} requests, {}",
+        HumanCount(report.records),
+        HumanCount(report.deleted),
+        HumanCount(report.requests),
+        HumanBytes(report.bytes)
+    )
+}
+
+/// What was done, for a person.
+fn told(report: &Report, tally: &Tally) -> String {
+    let records = output::counted(report.records, "record");
+    let requests = output::counted(report.requests, "request");
+    let (deleted, bytes) = (HumanCount(report.deleted), HumanBytes(report.bytes));
+    let mut text = format!("{records}, {deleted} of them deleted, in {requests} and {bytes}");
+    let mut add = |count: u64, what: &str| {
+        if 0 < count {
+            text.push_str(&format!("; {} {what}", HumanCount(count)));
+        }
+    };
+    add(report.duplicates, "came again and were dropped");
+    add(tally.left_out, "are later than asked for");
+    add(tally.problems, "problems with their metadata");
+    add(report.repaired, "responses had to be repaired");
+    add(report.quarantined, "could not be read");
+    text
+}
+
+fn told_json(report: &Report, tally: &Tally, failure: Option<&Failure>) -> serde_json::Value {
+    let quarantined = report.quarantine.iter().map(
+        |it| json!({ "identifier": it.identifier, "offset": it.offset, "problem": it.problem }),
+    );
+    json!({
+        "records": report.records,
+        "deleted": report.deleted,
+        "duplicates": report.duplicates,
+        "later": tally.left_out,
+        "problems": tally.problems,
+        "requests": report.requests,
+        "bytes": report.bytes,
+        "repaired": report.repaired,
+        "unreadable": report.quarantined,
+        "quarantined": quarantined.collect::<serde_json::Value>(),
+        "warnings": report.warnings.iter().map(|(it, _)| it.to_string()).collect::<Vec<_>>(),
+        "full": report.full,
+        "failure": failure.map(ToString::to_string),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_checkpoint_is_of_one_harvest_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let asked = |set: &str| {
+            use clap::Parser;
+            #[derive(Debug, Parser)]
+            struct Line {
+                #[command(flatten)]
+                harvest: Harvest,
+            }
+            let file = folder.path().join("cursor");
+            let line = ["x", "http://a.example/oai", "--set", set, "-o", "f", "--checkpoint"];
+            let line = line.iter().map(|it| (*it).to_owned());
+            Line::parse_from(line.chain([file.display().to_string()])).harvest
+        };
+        let first = asked("a");
+        assert_eq!(first.saved().unwrap(), Saved::default());
+        first.save(17, &Checkpoint::default()).unwrap();
+        let saved = Saved { checkpoint: Checkpoint::default(), written: Some(17) };
+        assert_eq!(first.saved().unwrap(), saved);
+        assert!(asked("b").saved().unwrap_err().to_string().contains("another"));
+        fs::write(folder.path().join("cursor"), "junk\n").unwrap();
+        assert!(first.saved().unwrap_err().to_string().contains("no checkpoint"));
+    }
+
+    #[test]
+    fn what_was_done_is_said() {
+        let report = Report {
+            records: 1_234,
+            deleted: 3,
+            requests: 1,
+            bytes: 2_048,
+            quarantined: 2,
+            ..Report::default()
+        };
+        assert_eq!(
+            told(&report, &Tally::default()),
+            "1,234 records, 3 of them deleted, in 1 request and 2.00 KiB; 2 could not be read"
+        );
+    }
+}

@@ -1,0 +1,147 @@
+//! `harvest oai list`: the headers of records, as they come.
+
+use std::io::{self, BufWriter, Write as _};
+use std::process::ExitCode;
+
+use anyhow::{Context as _, bail};
+use exchange::harvester::Error;
+use oai::response::{Body, Header};
+use oai::{Code, Listed, Request, Scope, Selection};
+use serde_json::json;
+
+use super::{Place, Which, plain};
+use crate::output;
+
+pub(super) const EXAMPLES: &str = "Deleted records have a D before their identifier.
+
+Examples:
+  harvest oai list https://repository.example/oai --limit 20
+  harvest oai list https://repository.example/oai --from 2026-01-01 --json | jq -r .identifier";
+
+/// Most parts of a list that are asked for.
+const PAGES_MAX: u64 = 10_000_000;
+
+/// `harvest oai list`
+#[derive(Debug, clap::Args)]
+pub(crate) struct List {
+    #[command(flatten)]
+    place: Place,
+    #[command(flatten)]
+    which: Which,
+    /// In this set, or one below it.
+    #[arg(long, value_name = "SET")]
+    set: Option<String>,
+    /// Stop after so many.
+    #[arg(long, value_name = "N")]
+    limit: Option<u64>,
+    /// Go on from this resumption token, as a list that broke off names it.
+    #[arg(long, value_name = "TOKEN", conflicts_with_all = ["from", "until", "set"])]
+    resume: Option<String>,
+    /// As JSON, one object a line.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Prints headers. The code is 1 when some could not be read.
+pub(crate) async fn run(asked: &List) -> anyhow::Result<ExitCode> {
+    let repository = asked.place.repository()?;
+    let Which { from, until, ref prefix } = asked.which;
+    let selection = Selection { prefix: prefix.clone(), from, until, set: asked.set.clone() };
+    let mut scope = asked.resume.clone().map_or(Scope::Selection(selection), Scope::Token);
+    // The token of a page whose number is a power of two: in a loop it comes again.
+    let mut before = String::new();
+    let mut left = asked.limit.unwrap_or(u64::MAX);
+    let mut is_complete = true;
+    for nth in 1..PAGES_MAX {
+        let request = Request::List { listed: Listed::Identifiers, scope: scope.clone() };
+        let reading = match (repository.ask(&request).await, &scope) {
+            // Nothing fits: that is an answer too.
+            (Err(Error::Refused { faults, .. }), Scope::Selection(_))
+                if faults.iter().all(|it| it.code == Code::NoRecordsMatch) =>
+            {
+                break;
+            }
+            (read, Scope::Selection(_)) => read?,
+            (read, Scope::Token(token)) => {
+                read.with_context(|| format!("the list broke off; go on with --resume '{token}'"))?
+            }
+        };
+        let Body::Headers(page) = reading.response.body else {
+            bail!("{} does not answer ListIdentifiers", asked.place.base);
+        };
+        left = print(&page.items, left, asked.json)?;
+        for bad in &page.quarantined {
+            is_complete = false;
+            let name = bad.identifier.as_deref().unwrap_or("?");
+            output::note(&format!("{} cannot be read: {}", plain(name), plain(&bad.problem)));
+        }
+        let Some(token) = page.token.map(|it| it.value).filter(|it| !it.is_empty()) else { break };
+        if left == 0 {
+            break;
+        }
+        if token == before {
+            bail!(
+                "{} handed out the token {token:?} before: its list has no end",
+                asked.place.base
+            );
+        }
+        if nth.is_power_of_two() {
+            before.clone_from(&token);
+        }
+        scope = Scope::Token(token);
+    }
+    Ok(if is_complete { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Prints as many as are wanted, and returns how many still are.
+fn print(headers: &[Header], left: u64, json: bool) -> io::Result<u64> {
+    let mut out = BufWriter::new(io::stdout().lock());
+    let wanted = usize::try_from(left).unwrap_or(usize::MAX);
+    for header in headers.iter().take(wanted) {
+        let line = if json { in_json(header) } else { in_text(header) };
+        writeln!(out, "{line}")?;
+    }
+    out.flush()?;
+    Ok(left.saturating_sub(u64::try_from(headers.len()).unwrap_or(u64::MAX)))
+}
+
+fn in_text(header: &Header) -> String {
+    let date = header.datestamp.map_or_else(|| "?".to_owned(), |it| it.to_string());
+    let mark = if header.deleted { 'D' } else { ' ' };
+    let sets = plain(&header.sets.join(" "));
+    format!("{date:20} {mark} {}  {sets}", plain(&header.identifier)).trim_end().to_owned()
+}
+
+fn in_json(header: &Header) -> String {
+    json!({
+        "identifier": header.identifier,
+        "datestamp": header.datestamp.map(|it| it.to_string()),
+        "deleted": header.deleted,
+        "sets": header.sets,
+    })
+    .to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use oai::Datestamp;
+
+    use super::*;
+
+    #[test]
+    fn a_header_is_a_line() {
+        let mut header = Header {
+            identifier: "oai:a:1\u{1b}".to_owned(),
+            datestamp: Datestamp::parse("2026-01-31"),
+            sets: vec!["a".to_owned(), "b:c".to_owned()],
+            deleted: false,
+        };
+        assert_eq!(in_text(&header), "2026-01-31             oai:a:1\u{fffd}  a b:c");
+        header = Header { datestamp: None, deleted: true, sets: Vec::new(), ..header };
+        assert_eq!(in_text(&header), "?                    D oai:a:1\u{fffd}");
+        assert_eq!(
+            in_json(&header),
+            r#"{"datestamp":null,"deleted":true,"identifier":"oai:a:1\u001b","sets":[]}"#
+        );
+    }
+}

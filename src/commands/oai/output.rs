@@ -1,0 +1,385 @@
+//! Where harvested records go: a stream, a file that is continued, or a folder with a file for each.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter, Seek as _, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use oai::crosswalk::{Problem, SourceIdentity, to_soif};
+use oai::response::Record;
+use oai::response::write::{NAMESPACE, Writer};
+use oai::{Datestamp, Granularity, Listed};
+use soif::Section;
+
+/// Longest name of a record's file that is the identifier itself, in bytes.
+const NAME_BYTES_MAX: usize = 180;
+
+/// What records are written as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// Summaries.
+    Soif,
+    /// Records of OAI-PMH, as they came.
+    Original,
+}
+
+impl Form {
+    fn head(self) -> String {
+        match self {
+            Self::Soif => String::new(),
+            Self::Original => {
+                let head = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n";
+                format!("{head}<records xmlns=\"{NAMESPACE}\">\n")
+            }
+        }
+    }
+
+    fn tail(self) -> &'static str {
+        match self {
+            Self::Soif => "",
+            Self::Original => "</records>\n",
+        }
+    }
+
+    /// What the files of a folder end in.
+    fn extension(self) -> &'static str {
+        match self {
+            Self::Soif => "soif",
+            Self::Original => "xml",
+        }
+    }
+}
+
+enum To {
+    Stream(io::Stdout),
+    /// A file, and how long it is without the end.
+    File(File, u64),
+    Folder(PathBuf),
+}
+
+/// Takes records.
+pub(super) struct Output {
+    to: To,
+    form: Form,
+    source: SourceIdentity,
+}
+
+impl Output {
+    /// Writes to standard output, to a file, or into a folder. A file is continued behind its first
+    /// `written` bytes, or begun.
+    ///
+    /// # Errors
+    ///
+    /// There is no such place; or the file to be continued is gone or has become shorter.
+    pub(super) fn open(
+        place: Option<&Path>,
+        form: Form,
+        source: SourceIdentity,
+        written: Option<u64>,
+    ) -> anyhow::Result<Self> {
+        let head = form.head();
+        let to = match place {
+            None => {
+                let mut out = io::stdout();
+                out.write_all(head.as_bytes())?;
+                To::Stream(out)
+            }
+            Some(path) if path.is_dir() => To::Folder(path.to_owned()),
+            Some(path) => {
+                let (file, length) = Self::file(path, &head, written)?;
+                To::File(file, length)
+            }
+        };
+        Ok(Self { to, form, source })
+    }
+
+    fn file(path: &Path, head: &str, written: Option<u64>) -> anyhow::Result<(File, u64)> {
+        let cannot = || format!("cannot write {}", path.display());
+        let Some(written) = written else {
+            let mut file = File::create(path).with_context(cannot)?;
+            file.write_all(head.as_bytes()).with_context(cannot)?;
+            return Ok((file, u64::try_from(head.len()).unwrap_or(u64::MAX)));
+        };
+        let mut file = OpenOptions::new().write(true).open(path).with_context(cannot)?;
+        if file.metadata().with_context(cannot)?.len() < written {
+            bail!(
+                "{} is shorter than the harvest left it: remove the checkpoint to begin anew",
+                path.display()
+            );
+        }
+        // What was written behind the last checkpoint comes again.
+        file.set_len(written).with_context(cannot)?;
+        file.seek(SeekFrom::End(0)).with_context(cannot)?;
+        Ok((file, written))
+    }
+
+    /// How long the file is that a checkpoint is to go with, in bytes; 0 where there is none.
+    pub(super) fn written(&self) -> u64 {
+        match &self.to {
+            To::File(_, length) => *length,
+            To::Stream(_) | To::Folder(_) => 0,
+        }
+    }
+
+    /// Writes records, and returns what is wrong with them, by identifier. They are on disk then.
+    pub(super) fn store(
+        &mut self,
+        records: &[Record],
+        prefix: &str,
+    ) -> anyhow::Result<Vec<(String, Problem)>> {
+        let mut problems = Vec::new();
+        if let To::Folder(folder) = &self.to {
+            for record in records {
+                let path = folder.join(file_name(&record.header.identifier, self.form));
+                self.put(&path, record, prefix, &mut problems)
+                    .with_context(|| format!("cannot write {}", path.display()))?;
+            }
+            File::open(folder)?.sync_all()?;
+            return Ok(problems);
+        }
+        let mut text = Vec::new();
+        match self.form {
+            Form::Original => {
+                for record in records {
+                    text.extend_from_slice(original(record).as_bytes());
+                    text.push(b'\n');
+                }
+            }
+            Form::Soif => self.stream(&mut text, records, prefix, &mut problems),
+        }
+        match &mut self.to {
+            To::Stream(out) => {
+                out.write_all(&text)?;
+                out.flush()?;
+            }
+            To::File(file, length) => {
+                file.write_all(&text).context("cannot write the records")?;
+                file.sync_data().context("cannot write the records")?;
+                *length += u64::try_from(text.len()).unwrap_or(u64::MAX);
+            }
+            To::Folder(_) => {}
+        }
+        Ok(problems)
+    }
+
+    /// Ends what was written; it can be continued all the same.
+    pub(super) fn finish(mut self) -> anyhow::Result<()> {
+        let tail = self.form.tail().as_bytes();
+        match &mut self.to {
+            To::Stream(out) => out.write_all(tail).and_then(|()| out.flush())?,
+            To::File(file, _) => file.write_all(tail).and_then(|()| file.sync_all())?,
+            To::Folder(_) => {}
+        }
+        Ok(())
+    }
+
+    /// A stream of changes in the order in which they came.
+    fn stream(
+        &self,
+        out: &mut Vec<u8>,
+        records: &[Record],
+        prefix: &str,
+        problems: &mut Vec<(String, Problem)>,
+    ) {
+        let mut open = None;
+        for record in records {
+            let section = if record.header.deleted { Section::Delete } else { Section::Update };
+            if open != Some(section) {
+                if open.is_some() {
+                    soif::close_section(out);
+                }
+                soif::open_section(out, section);
+                open = Some(section);
+            }
+            soif::write_record(out, &self.summary(record, prefix, problems));
+        }
+        if open.is_some() {
+            soif::close_section(out);
+        }
+    }
+
+    fn summary(
+        &self,
+        record: &Record,
+        prefix: &str,
+        problems: &mut Vec<(String, Problem)>,
+    ) -> soif::Record {
+        let (summary, found) = to_soif(record, prefix, &self.source, false);
+        problems.extend(found.into_iter().map(|it| (record.header.identifier.clone(), it)));
+        summary
+    }
+
+    /// Writes the file of a record, or removes it.
+    fn put(
+        &self,
+        path: &Path,
+        record: &Record,
+        prefix: &str,
+        problems: &mut Vec<(String, Problem)>,
+    ) -> io::Result<()> {
+        if record.header.deleted {
+            return match fs::remove_file(path) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+                other => other,
+            };
+        }
+        let mut file = BufWriter::new(File::create(path)?);
+        match self.form {
+            Form::Original => {
+                let head = format!("<record xmlns=\"{NAMESPACE}\">");
+                let text = original(record);
+                file.write_all(text.replacen("<record>", &head, 1).as_bytes())?;
+                file.write_all(b"\n")?;
+            }
+            Form::Soif => {
+                let mut text = Vec::new();
+                soif::write_record(&mut text, &self.summary(record, prefix, problems));
+                file.write_all(&text)?;
+            }
+        }
+        file.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()
+    }
+}
+
+/// A record as a repository writes it, without what is around it.
+fn original(record: &Record) -> String {
+    let mut record = record.clone();
+    // The schema has no record without one.
+    let epoch = || Datestamp::at(0, Granularity::Day);
+    record.header.datestamp.get_or_insert_with(epoch);
+    let mut list =
+        Writer::new(Datestamp::at(0, Granularity::Second), "", None).list(Listed::Records);
+    list.push(&record);
+    let text = list.finish(None);
+    let start = text.find("<record>").unwrap_or_default();
+    let end = text.rfind("</record>").map_or(text.len(), |it| it + "</record>".len());
+    text.get(start..end).unwrap_or_default().to_owned()
+}
+
+/// The name of a record's file: its identifier with everything percent-encoded that a file system may not
+/// have.
+fn file_name(identifier: &str, form: Form) -> String {
+    let mut name = String::new();
+    for byte in identifier.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' => name.push(char::from(byte)),
+            b'.' if !name.is_empty() => name.push('.'),
+            _ => name.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    if NAME_BYTES_MAX < name.len() {
+        let sum = xxhash_rust::xxh3::xxh3_128(identifier.as_bytes());
+        name.truncate(NAME_BYTES_MAX);
+        name.push_str(&format!("~{sum:032x}"));
+    }
+    format!("{name}.{}", form.extension())
+}
+
+#[cfg(test)]
+mod tests {
+    use oai::response::{Header, Xml};
+
+    use super::*;
+
+    fn record(identifier: &str, deleted: bool) -> Record {
+        let dc = "<dc xmlns=\"http://www.openarchives.org/OAI/2.0/oai_dc/\">\
+                  <title xmlns=\"http://purl.org/dc/elements/1.1/\">Pears</title></dc>";
+        Record {
+            header: Header {
+                identifier: identifier.to_owned(),
+                datestamp: Datestamp::parse("2026-01-31"),
+                sets: Vec::new(),
+                deleted,
+            },
+            metadata: (!deleted).then(|| Xml(dc.to_owned())),
+            about: Vec::new(),
+        }
+    }
+
+    fn written(form: Form, pieces: &[&[Record]]) -> (tempfile::TempDir, String) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out");
+        let source = SourceIdentity::new("http://a.example/oai");
+        let mut length = None;
+        for piece in pieces {
+            let mut out = Output::open(Some(&path), form, source.clone(), length).unwrap();
+            assert_eq!(out.store(piece, "oai_dc").unwrap().len(), 0);
+            length = Some(out.written());
+            // What comes behind the checkpoint is written again.
+            out.store(piece, "oai_dc").unwrap();
+            if piece.len() == 1 {
+                continue;
+            }
+            out.finish().unwrap();
+        }
+        let source = SourceIdentity::new("http://a.example/oai");
+        Output::open(Some(&path), form, source, length).unwrap().finish().unwrap();
+        let text = fs::read_to_string(&path).unwrap();
+        (folder, text)
+    }
+
+    #[test]
+    fn a_file_is_continued_where_its_checkpoint_is() {
+        let pieces: [&[Record]; 3] = [
+            &[record("oai:a:1", false), record("oai:a:2", true)],
+            &[record("oai:a:3", false)],
+            &[record("oai:a:4", true), record("oai:a:5", false)],
+        ];
+        let (_folder, text) = written(Form::Soif, &pieces);
+        let mut reader = soif::Reader::new(soif::Mode::Strict, soif::Limits::default());
+        reader.feed(text.as_bytes());
+        let mut found = Vec::new();
+        let mut section = None;
+        while let Some(event) = reader.next_event().unwrap() {
+            match event {
+                soif::Event::Open(it) => section = Some(it),
+                soif::Event::Close(_) => section = None,
+                soif::Event::Record(it) => found.push((it.url().to_owned(), section)),
+            }
+        }
+        reader.finish().unwrap();
+        let expected = [1, 2, 3, 4, 5].map(|nth| {
+            let deleted = matches!(nth, 2 | 4);
+            let section = if deleted { Section::Delete } else { Section::Update };
+            (format!("oai:a:{nth}"), Some(section))
+        });
+        assert_eq!(found, expected);
+
+        let (_folder, text) = written(Form::Original, &pieces);
+        let page = text.replace("<records", "<OAI-PMH").replace("</records", "</OAI-PMH");
+        let page = page.replacen("\n<record>", "\n<ListRecords><record>", 1);
+        let page = page.replace("\n</OAI-PMH>", "</ListRecords></OAI-PMH>");
+        let reading = oai::response::read(page.as_bytes(), oai::Verb::ListRecords).unwrap();
+        let oai::response::Body::Records(list) = reading.response.body else { panic!("{page}") };
+        let expected: Vec<Record> = pieces.concat();
+        assert_eq!(list.items, expected);
+    }
+
+    #[test]
+    fn a_folder_has_a_file_for_each_that_is_not_deleted() {
+        for form in [Form::Soif, Form::Original] {
+            let folder = tempfile::tempdir().unwrap();
+            let source = SourceIdentity::new("http://a.example/oai");
+            let mut out = Output::open(Some(folder.path()), form, source, None).unwrap();
+            out.store(&[record("oai:a/../1", false), record("x", false)], "oai_dc").unwrap();
+            out.store(&[record("x", true), record("y", true)], "oai_dc").unwrap();
+            out.finish().unwrap();
+            let entries = fs::read_dir(folder.path()).unwrap();
+            let names: Vec<_> = entries.map(|it| it.unwrap().file_name()).collect();
+            assert_eq!(names, [&*format!("oai%3Aa%2F..%2F1.{}", form.extension())]);
+            let text = fs::read_to_string(folder.path().join(&names[0])).unwrap();
+            assert!(text.contains("Pears"), "{text}");
+        }
+    }
+
+    #[test]
+    fn no_identifier_leads_out_of_the_folder() {
+        for identifier in ["..", "../x", "/etc/passwd", ".", "a\0b", &"é".repeat(300)] {
+            let name = file_name(identifier, Form::Soif);
+            assert!(
+                name.len() < 250 && !name.contains(['/', '\0']) && !name.starts_with('.'),
+                "{name}"
+            );
+        }
+    }
+}
