@@ -5,6 +5,7 @@
 mod daemons;
 mod freshness;
 mod harness;
+mod oai_peers;
 mod report;
 mod shell;
 mod soak;
