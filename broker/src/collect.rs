@@ -11,12 +11,13 @@ mod brought;
 mod commands;
 mod harvest;
 mod notes;
+mod push;
 mod report;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use collection::Collection;
@@ -43,6 +44,7 @@ use crate::status::SourceStatus;
 use crate::under_way::UnderWay;
 pub(crate) use brought::Brought;
 use harvest::Heard;
+use push::Next;
 use report::{Ended, Log};
 
 /// How long a long poll asks the source to hold its answer.
@@ -76,6 +78,8 @@ struct Inner {
     state: Mutex<State>,
     /// The schedule has changed: look at it again.
     changed: Notify,
+    /// Set once the broker listens to hubs.
+    subscribing: OnceLock<push::Subscribing>,
     /// Counts the pulls that ended, for those who wait for one.
     ended: watch::Sender<u64>,
 }
@@ -84,6 +88,8 @@ struct Inner {
 struct State {
     schedule: Schedule,
     live: BTreeMap<String, Live>,
+    /// Bytes that sources have sent and that are not taken in yet.
+    pushed_bytes: usize,
     /// What all pulls of this process came to.
     counters: Counters,
     clock: clock::Watch,
@@ -116,8 +122,8 @@ impl Collector {
     ) -> Result<Self, Error> {
         let schedule = Schedule::new(config.freshness);
         let (counters, clock) = (Counters::default(), clock::Watch::start());
-        let (live, clock_off_ms) = (BTreeMap::new(), 0);
-        let state = State { schedule, live, counters, clock, clock_off_ms };
+        let (live, pushed_bytes, clock_off_ms) = (BTreeMap::new(), 0, 0);
+        let state = State { schedule, live, pushed_bytes, counters, clock, clock_off_ms };
         let inner = Inner {
             collection,
             client,
@@ -127,6 +133,7 @@ impl Collector {
             patience: config.patience,
             state: Mutex::new(state),
             changed: Notify::new(),
+            subscribing: OnceLock::new(),
             ended: watch::Sender::new(0),
         };
         let collector = Self { inner: Arc::new(inner) };
@@ -136,7 +143,12 @@ impl Collector {
 
     /// Pulls whatever is due until the shutdown starts.
     pub(crate) async fn run(&self, shutdown: Shutdown) {
-        tokio::join!(self.run_pulls(&shutdown), self.run_memory(&shutdown));
+        let listen = async {
+            if let Some(listener) = self.listener() {
+                listener.run(shutdown.clone()).await;
+            }
+        };
+        tokio::join!(self.run_pulls(&shutdown), self.run_memory(&shutdown), listen);
         self.remember().await;
         let collector = self.clone();
         let flush = move || {
@@ -201,15 +213,29 @@ impl Collector {
         let (asked_ms, began) = (clock::now_ms(), clock::monotonic());
         let wait = due.wait.then_some(WAIT);
         let (mut pulled, mut heard) = (Summary::default(), Heard::default());
-        let asked = self.ask(&source, confirmed, wait, &mut pulled, &mut heard);
+        let pulling = async {
+            match self.next_pushed(&due.source) {
+                Next::Nothing => {
+                    let asked = self.ask(&source, confirmed, wait, &mut pulled, &mut heard);
+                    Some(asked.await)
+                }
+                Next::Known => None,
+                Next::Changes(it) => {
+                    let puller = puller(&self.inner, &source).confirmed(confirmed);
+                    let taken = self.take(&puller, &it, &due.source, &mut pulled).await;
+                    taken.map(|it| it.map_err(Broke::from))
+                }
+            }
+        };
         let outcome = tokio::select! {
-            outcome = asked => Some(outcome),
+            outcome = pulling => outcome,
             () = cancel.started() => None,
         };
         let (url, at) = (source.url.to_string(), clock::monotonic());
         let ended = Ended { due, url, asked_ms, began, at, pulled, heard };
         let (source, collector) = (ended.due.source.clone(), self.clone());
         self.report(&source, move || collector.end(&ended, outcome)).await;
+        self.go_on(&source);
     }
 
     /// Has a source say what is new, in the way of its kind.
@@ -252,7 +278,11 @@ impl Collector {
             let one = |source: &Source| {
                 let live = state.live.get(&source.name)?;
                 let view = state.schedule.view(&source.name)?;
-                Some(live.status(&view, held.get(&source.name).copied().unwrap_or_default()))
+                let objects = held.get(&source.name).copied().unwrap_or_default();
+                Some(SourceStatus {
+                    push: self.pushing(&source.name),
+                    ..live.status(&view, objects)
+                })
             };
             all.extend(sources.iter().filter_map(one));
         }

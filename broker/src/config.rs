@@ -29,6 +29,7 @@ use std::time::Duration;
 
 use ::freshness::schedule::Window;
 use ::freshness::study::{Syndication, SyndicationError};
+use exchange::push;
 use net::client::Timeouts;
 use url::Url;
 use web::settings::{Document, Mistake, Table};
@@ -72,6 +73,8 @@ pub struct Config {
     pub base_url: Option<Url>,
     /// Where collection, index, id and admin token are kept.
     pub data: PathBuf,
+    /// Who tells of the broker's changes.
+    pub push: push::Settings,
     /// A folder of page templates that replace the built-in ones.
     pub templates: Option<PathBuf>,
     /// Whom to pull; names are unique.
@@ -111,6 +114,7 @@ impl Config {
             admin_listen: ADMIN_LISTEN,
             base_url: None,
             data: data.into(),
+            push: push::Settings::default(),
             templates: None,
             sources: Vec::new(),
             freshness: Freshness::default(),
@@ -148,7 +152,9 @@ impl Config {
         config.templates = root.path("templates");
         config.freshness = Freshness::read(&root.table("freshness"));
         config.oai = exchange::repository::Settings::read(&root.table("oai"));
+        config.push = push::Settings::read(&root.table("push"), config.base_url.as_ref());
         config.sources = read_sources(&root, config.freshness);
+        check_callbacks(&root, &config);
         document.finish()?;
         Ok(config)
     }
@@ -178,6 +184,15 @@ fn read_sources(root: &Table<'_>, freshness: Freshness) -> Vec<Source> {
     sources
 }
 
+/// Who is to be told must be able to say where.
+fn check_callbacks(root: &Table<'_>, config: &Config) {
+    let nameless = config.base_url.is_none() && config.listen.ip().is_unspecified();
+    for table in root.tables("source").iter().filter(|it| nameless && it.boolean("push", false)) {
+        let message = "no hub can be told where this broker is";
+        table.mistake("push", message, "base_url = \"http://host:8501/\" above");
+    }
+}
+
 /// Reads one `[[source]]`; `None` when it has no address.
 fn read_source(table: &Table<'_>) -> Option<Source> {
     let kind = table.choice("kind", &Kind::NAMES);
@@ -185,6 +200,7 @@ fn read_source(table: &Table<'_>) -> Option<Source> {
     let is_oai = kind == Some(Kind::Oai.name());
     let oai = is_oai.then(|| oai::read(table));
     let follow = table.boolean("follow", false);
+    let push = table.boolean("push", false);
     let allow_private = table.boolean("allow_private", true);
     let token = table.string("token");
     let records_max = table.integer("records_max", 1..=u64::MAX);
@@ -208,7 +224,11 @@ fn read_source(table: &Table<'_>) -> Option<Source> {
     }
     let mut source = Source::gatherer(name, url);
     source.kind = kind.and_then(Kind::named).unwrap_or(source.kind);
-    (source.follow, source.allow_private) = (follow, allow_private);
+    (source.follow, source.push, source.allow_private) = (follow, push, allow_private);
+    if follow && push {
+        let message = "the source is followed, and hears of everything already";
+        table.mistake("push", message, "one of follow and push");
+    }
     (source.interval_min, source.interval_max) = (interval_min, interval_max);
     source.latency_secs = latency;
     source.weight = weight.unwrap_or(source.weight);

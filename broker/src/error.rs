@@ -16,6 +16,9 @@ pub enum Error {
     /// The collection failed.
     #[error(transparent)]
     Collection(#[from] collection::Error),
+    /// The file of subscriptions cannot be used.
+    #[error(transparent)]
+    Subscriptions(#[from] exchange::push::store::Error),
     /// The key that signs cannot be used.
     #[error(transparent)]
     Identity(#[from] net::identity::Error),

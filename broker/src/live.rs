@@ -1,5 +1,8 @@
 //! A source as it fares in this process: what the collector knows of it beside its schedule.
 
+use std::collections::VecDeque;
+
+use collection::pull::Pushed;
 use freshness::study::{self, History};
 use net::shutdown::Shutdown;
 
@@ -42,6 +45,8 @@ pub(crate) struct Live {
     pub(crate) confirmed: bool,
     /// What was odd at the last pull.
     pub(crate) warnings: Vec<String>,
+    /// What its hub has sent and is not taken in yet.
+    pub(crate) pushed: VecDeque<Pushed>,
     /// What the notes say is no longer what the schedule says.
     pub(crate) unwritten: bool,
 }
@@ -65,6 +70,7 @@ impl Live {
             held: None,
             confirmed: false,
             warnings: Vec::new(),
+            pushed: VecDeque::new(),
             unwritten: false,
         }
     }
@@ -119,6 +125,7 @@ impl Live {
             freshness: view.freshness,
             updates: Updates::new(&self.history, self.update),
             follow: self.source.follow,
+            push: None,
             errors: self.errors.clone(),
             held: self.held.clone(),
             objects,

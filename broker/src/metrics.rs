@@ -4,6 +4,7 @@
 
 use collection::pull::Summary;
 use collection::{Applied, feed};
+use exchange::push::{self, hub, subscriber};
 use web::metrics::Sample;
 
 use crate::status::{SourceStatus, Status, Updates};
@@ -29,6 +30,10 @@ pub struct Counters {
     pub feed: feed::Counters,
     /// What it has done as an OAI-PMH repository.
     pub oai: exchange::repository::Counters,
+    /// What its hub has done.
+    pub hub: hub::Counters,
+    /// What came of sources' hubs.
+    pub notices: subscriber::Counters,
 }
 
 impl Counters {
@@ -92,6 +97,8 @@ pub fn samples(status: &Status, counters: &Counters) -> Vec<Sample> {
     samples.extend(applied(&counters.applied));
     samples.extend(served(&counters.feed));
     samples.extend(exchange::repository::samples(&counters.oai));
+    samples.extend(push::metrics::hub(&status.push, &counters.hub));
+    samples.extend(push::metrics::subscriber(&counters.notices));
     samples.extend(web::metrics::http_events(&status.listener));
     samples.extend(schedule(status));
     status.sources.iter().for_each(|it| sample_source(it, &mut samples));

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use collection::Collection;
+use exchange::push::Notifier;
 use exchange::repository::Repository;
 use net::shutdown::Shutdown;
 use tokio::task::JoinSet;
@@ -58,6 +59,7 @@ pub(crate) struct Stages {
     pub(crate) catalog: Catalog,
     pub(crate) indexer: Indexer,
     pub(crate) repository: Repository,
+    pub(crate) notifier: Notifier,
 }
 
 /// Runs every stage until the shutdown starts or one of them fails, then stops them all and frees
@@ -73,7 +75,7 @@ pub(crate) async fn run(
     admin: Front,
     shutdown: Shutdown,
 ) -> Result<(), Error> {
-    let Stages { collector, catalog, indexer, repository } = stages;
+    let Stages { collector, catalog, indexer, repository, notifier } = stages;
     // Stops when the caller says so, or when one stage fails.
     let stop = shutdown.child();
     let mut running = JoinSet::new();
@@ -103,6 +105,12 @@ pub(crate) async fn run(
     let until = stop.clone();
     running.spawn(async move {
         repository.keep(until).await;
+        Ok(())
+    });
+    // collection → subscribers. Who asked for it is told of each commit.
+    let until = stop.clone();
+    running.spawn(async move {
+        notifier.run(until).await;
         Ok(())
     });
     // index → query → answer → page; collection → feed, snapshot, object, repository.

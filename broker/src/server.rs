@@ -3,22 +3,21 @@
 //! The public listener has pages, search API, objects and the broker's own feed (so that other
 //! brokers can collect from this one); the admin listener has status, metrics and commands.
 
+mod id;
 mod repository;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{self, Write as _};
 use std::net::SocketAddr;
-use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use axum::Router;
-use axum::extract::Request;
-use axum::routing::{any, get};
+use axum::routing::get;
 use collection::feed::{FeedOptions, FeedServer};
 use collection::{
     Author, Collection, Compacted, Oid, Options, SUPPRESSED_FILE, Stamp, Swept, Version,
 };
+use exchange::push::{self, Keys, Listener, Notifier};
 use net::client::Client;
 use net::clock;
 use net::identity::Identity;
@@ -40,6 +39,7 @@ use crate::metrics::Counters;
 use crate::page::{self, PageState};
 use crate::pipeline::{self, Stages, Store, blocking};
 use crate::status::{Expected, Status};
+use id::io_error;
 
 /// Folder of the collection in the data directory.
 const COLLECTION: &str = "collection";
@@ -50,11 +50,11 @@ const INDEX: &str = "index";
 /// File of the broker's id in the data directory.
 const ID: &str = "id";
 
+/// What is signed for the secrets of subscriptions, and for nothing else.
+const KEYS: &[u8] = b"harvest: secrets of subscriptions";
+
 /// Most damaged members that status names.
 const DAMAGED_MAX: usize = 100;
-
-/// Bits of a broker's id, as hex digits.
-const ID_DIGITS: usize = 16;
 
 /// A broker that is bound and ready to run.
 #[derive(Debug)]
@@ -81,7 +81,7 @@ impl Server {
     async fn bind_at(config: Config, place: Place) -> Result<Self, Error> {
         let (public, local_addr) = listen(config.listen).await?;
         let (admin, admin_addr) = listen(config.admin_listen).await?;
-        let opened = blocking("opening", move || open(config, place)).await?;
+        let opened = blocking("opening", move || open(config, place, local_addr)).await?;
         let Opened { config, author, token, pages, admin_pages, collection, index, stages } =
             opened;
         web::auth::write_address(&config.data, admin_addr)?;
@@ -181,11 +181,11 @@ struct Opened {
 }
 
 /// Opens everything in the data directory. Blocks.
-fn open(config: Config, place: Place) -> Result<Opened, Error> {
+fn open(config: Config, place: Place, local_addr: SocketAddr) -> Result<Opened, Error> {
     let data = config.data.as_path();
     fs::create_dir_all(data).map_err(|source| io_error("create", data, source))?;
     let identity = Identity::load_or_create(data)?;
-    let author = Author { id: load_or_create_id(&data.join(ID), &identity)?, identity };
+    let author = Author { id: id::load_or_create(&data.join(ID), &identity)?, identity };
     let token = AdminToken::load_or_create(data)?;
     let pages = page::pages(repository::site(&config), config.templates.clone())?;
     // The admin listener is not what `base_url` names.
@@ -207,11 +207,19 @@ fn open(config: Config, place: Place) -> Result<Opened, Error> {
     let timeouts = config.patience.request;
     let contact = config.base_url.as_ref().map(ToString::to_string);
     let client = Client::new(net::client::Settings { timeouts, contact, ..Default::default() });
+    let collector = Collector::open(collection.clone(), client, &author.id, &config, now_ms)?;
+    // Without a name of its own nobody is asked to tell it: see the settings.
+    let base = config.base_url.clone().or_else(|| format!("http://{local_addr}/").parse().ok());
+    if let (Some(base), Some(keys)) = (base, Keys::new(author.identity.sign(KEYS))) {
+        collector.listen(base, keys);
+    }
+    let (base_url, settings) = (config.base_url.clone(), config.push.clone());
     let stages = Stages {
-        collector: Collector::open(collection.clone(), client, &author.id, &config, now_ms)?,
+        collector,
         catalog: Catalog::new(collection.clone()),
         indexer: Indexer::new(collection.clone(), index.clone()),
         repository: repository::open(&config, &author.id, &collection),
+        notifier: Notifier::open(data, base_url, settings, collection.clone())?,
     };
     Ok(Opened { author, token, pages, admin_pages, collection, index, stages, config })
 }
@@ -223,15 +231,14 @@ fn public(handle: &Handle, pages: &Pages, shutdown: Shutdown) -> Router {
     let options = FeedOptions { shutdown, owner, ..FeedOptions::default() };
     let feed = FeedServer::new(inner.collection.clone(), options);
     let feed = inner.feed.get_or_init(|| feed).clone();
-    let serve_feed = any(move |request: Request| {
-        let feed = feed.clone();
-        async move { feed.respond(request.map(drop)).await.map(axum::body::Body::new) }
-    });
+    let Stages { notifier, collector, repository, .. } = &inner.stages;
+    let callbacks = collector.listener().map(Listener::routes).unwrap_or_default();
     let state = PageState::new(inner.index.clone(), inner.collection.clone(), pages.clone());
     Router::new()
-        .route("/feed", serve_feed.clone())
-        .route("/snapshot/{id}", serve_feed)
-        .merge(inner.stages.repository.routes())
+        .merge(push::feed::routes(feed, notifier.clone()))
+        .merge(notifier.routes())
+        .merge(callbacks)
+        .merge(repository.routes())
         .route("/healthz", get(admin::healthz).with_state(handle.clone()))
         .merge(page::routes(state))
 }
@@ -241,35 +248,6 @@ async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), Error>
     let listener = net::server::bind(address).await?;
     let bound = listener.local_addr().map_err(|source| net::Error::Bind { address, source })?;
     Ok((listener, bound))
-}
-
-/// Reads the id in `path`, or writes that of `identity` there: 16 hex digits, kept for good. Blocks.
-fn load_or_create_id(path: &Path, identity: &Identity) -> Result<String, Error> {
-    match fs::read_to_string(path) {
-        Ok(text) => {
-            let id = text.trim();
-            let valid = id.len() == ID_DIGITS && id.bytes().all(|it| it.is_ascii_hexdigit());
-            valid.then(|| id.to_owned()).ok_or_else(|| Error::Id { path: path.to_owned() })
-        }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let id = identity.id();
-            // Whole or not at all: a disk may be full, a process killed.
-            let new = path.with_extension("new");
-            let write = || {
-                let mut file = fs::File::create(&new)?;
-                writeln!(file, "{id}")?;
-                file.sync_all()?;
-                fs::rename(&new, path)
-            };
-            write().map_err(|source| io_error("write", path, source))?;
-            Ok(id)
-        }
-        Err(source) => Err(io_error("read", path, source)),
-    }
-}
-
-fn io_error(action: &'static str, path: &Path, source: io::Error) -> Error {
-    Error::Io { action, path: path.to_owned(), source }
 }
 
 /// Talks to a running broker from within its process. Clones are the same.
@@ -311,7 +289,7 @@ impl Handle {
 
     pub(crate) fn status_now(&self) -> Status {
         let inner = &self.inner;
-        let Stages { collector, catalog, indexer, .. } = &inner.stages;
+        let Stages { collector, catalog, indexer, notifier, .. } = &inner.stages;
         let config = self.config().clone();
         let (version, mut upkeep) = (inner.collection.version(), catalog.view());
         let held_by_source = catalog.held_by_source().unwrap_or_else(|error| {
@@ -348,6 +326,7 @@ impl Handle {
             freshness: collector.freshness(),
             cost: collector.cost().into(),
             pulls: collector.counters().pulls,
+            push: notifier.status(),
             sources: collector.status(&config, &held_by_source),
         }
     }
@@ -464,13 +443,15 @@ impl Handle {
 
     /// Returns what the metrics count since the start.
     pub fn counters(&self) -> Counters {
-        let Stages { collector, catalog, .. } = &self.inner.stages;
+        let Stages { collector, catalog, notifier, .. } = &self.inner.stages;
         let upkeep = catalog.view();
         Counters {
             expired: upkeep.expired,
             compactions: upkeep.compactions,
             feed: self.inner.feed.get().map(FeedServer::counters).unwrap_or_default(),
             oai: self.inner.stages.repository.counters(),
+            hub: notifier.counters(),
+            notices: collector.listener().map(Listener::counters).unwrap_or_default(),
             ..collector.counters()
         }
     }
@@ -494,6 +475,7 @@ fn fixed_differences(old: &Config, new: &Config) -> Vec<&'static str> {
         ("base_url", old.base_url != new.base_url),
         ("data", old.data != new.data),
         ("templates", old.templates != new.templates),
+        ("push", old.push != new.push),
     ];
     differs.iter().filter(|(_, differs)| *differs).map(|(name, _)| *name).collect()
 }

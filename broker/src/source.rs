@@ -70,6 +70,8 @@ pub struct Source {
     pub url: Url,
     /// Whether to hold a long poll open, so that a change is heard of at once.
     pub follow: bool,
+    /// Whether to have its hub tell of changes, so that they are heard of at once.
+    pub push: bool,
     /// Whether the host may be in a private or loopback network.
     pub allow_private: bool,
     /// Bearer token to send, where the source asks for one.
@@ -148,6 +150,7 @@ impl Source {
             kind: Kind::Gatherer,
             url,
             follow: false,
+            push: false,
             allow_private: true,
             token: None,
             records_max: RECORDS_MAX,

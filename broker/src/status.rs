@@ -79,6 +79,9 @@ pub struct Status {
     pub cost: Cost,
     /// Pulls finished since the start, of all sources.
     pub pulls: u64,
+    /// Whom the broker tells of its own changes.
+    #[serde(default)]
+    pub push: exchange::push::Status,
     /// The sources, in the order of the settings.
     pub sources: Vec<SourceStatus>,
 }
@@ -280,6 +283,9 @@ pub struct SourceStatus {
     pub updates: Updates,
     /// Whether a long poll is held open.
     pub follow: bool,
+    /// How its hub tells of changes; `None` where that is not asked for.
+    #[serde(default)]
+    pub push: Option<Pushing>,
     /// What went wrong.
     pub errors: Errors,
     /// Why it waits for an administrator's `confirm`; `None` if it does not.
@@ -289,6 +295,23 @@ pub struct SourceStatus {
     /// What was odd at its last pull and lost nothing, or named what it left out.
     #[serde(default)]
     pub warnings: Vec<String>,
+}
+
+/// How a source's hub tells of changes.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Pushing {
+    /// `active`, `asking`, or `failed`.
+    pub state: String,
+    /// Until when it is active, Unix milliseconds; it is renewed before that.
+    pub until_ms: Option<u64>,
+    /// Why it is not.
+    pub problem: Option<String>,
+    /// Notifications believed, since the start.
+    pub notices: u64,
+    /// Those without a signature.
+    pub unsigned: u64,
+    /// Those with another's.
+    pub forged: u64,
 }
 
 /// A pull that succeeded.

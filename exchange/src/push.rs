@@ -16,8 +16,10 @@
 
 pub mod feed;
 pub mod hub;
+pub mod keys;
 pub mod link;
 pub mod listener;
+pub mod metrics;
 pub mod notice;
 pub mod notifier;
 pub mod request;
@@ -27,6 +29,7 @@ pub mod store;
 pub mod subscriber;
 pub mod topic;
 
+pub use keys::Keys;
 pub use listener::{Address, Find, Hooks, Listener, Tell};
 pub use notice::Notice;
 pub use notifier::{Notifier, Status};

@@ -15,6 +15,9 @@
 //! # read_max = "32 MiB"              of a larger file the beginning is summarized
 //! # workers = 2                      threads that read and summarize; default: one a processor
 //!
+//! # [push]
+//! # hub = "self"                     tell subscribers of changes; or the URL of another hub that does
+//!
 //! [[root]]
 //! url = "file:///srv/docs"
 //! # include = ["*.html", "/papers"]  default: everything
@@ -46,6 +49,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use exchange::push;
 use url::Url;
 use web::settings::{Document, Mistake, Table};
 
@@ -136,6 +140,8 @@ pub struct Config {
     pub watch: Watch,
     /// How often every root is walked whatever the watch says.
     pub rewalk: Duration,
+    /// Who tells of its changes.
+    pub push: push::Settings,
     /// How much of one file is read, in bytes.
     pub read_bytes_max: u64,
     /// How many threads read and summarize; at least 1.
@@ -198,6 +204,7 @@ impl Config {
         let read = |table| Repository::read(table, INTERVAL_MAX);
         config.repositories = repositories.iter().filter_map(read).collect();
         web::settings::refuse_repeats(&repositories, "url");
+        config.push = push::Settings::read(&root.table("push"), config.base_url.as_ref());
         config.maps = root.tables("map").iter().filter_map(read_map).collect();
         if config.listen.port() != 0 && config.listen == config.admin_listen {
             root.mistake("admin_listen", "both listeners have one address", "another port");
@@ -261,6 +268,7 @@ impl Config {
             refresh_rate: REFRESH_RATE,
             watch: Watch::Notify,
             rewalk: REWALK,
+            push: push::Settings::default(),
             read_bytes_max: READ_BYTES_MAX,
             workers: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
             oai: exchange::repository::Settings::default(),
@@ -361,9 +369,10 @@ mod tests {
              read_max = \"1 MiB\"\nworkers = 3\n[[root]]\nurl = \"file:///s%20p/\"\n\
              include = [\"*.a\"]\nexclude = [\"*.b\"]\nhidden = true\ngitignore = true\n\
              max_size = \"2 KiB\"\nsymlinks = \"follow\"\n[[map]]\nurl_prefix = \"http://h/\"\n\
-             directory = \"/s p\"\n",
+             directory = \"/s p\"\n[push]\nhub = \"self\"\n",
         )
         .unwrap();
+        assert_eq!(config.push.teller, push::settings::Teller::Own);
         assert_eq!(config.watch, Watch::Poll(Duration::from_secs(5)));
         assert_eq!(config.full_text, FullText::Types(["Text".to_owned()].into()));
         assert_eq!((config.read_bytes_max, config.workers), (1024 * 1024, 3));

@@ -145,6 +145,8 @@ pub struct Status {
     pub damaged_total: u64,
     /// What is suppressed, refused, and not genuine.
     pub takedowns: Takedowns,
+    /// Whom it tells of its changes.
+    pub push: exchange::push::Status,
     /// How far it is.
     pub progress: Progress,
     /// Problems since the start by kind.

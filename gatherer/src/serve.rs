@@ -8,14 +8,15 @@ mod takedown;
 
 use std::sync::Arc;
 
-use axum::extract::{Query, Request, State};
+use axum::extract::{Query, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use collection::Oid;
 use collection::feed::FeedServer;
+use exchange::push;
 use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE};
-use http::{HeaderMap, HeaderValue, Request as HttpRequest, StatusCode};
+use http::{HeaderMap, HeaderValue, StatusCode};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use web::Pages;
@@ -39,21 +40,21 @@ const SOIF: &str = "application/index.obj.HARVEST-SOIF-1";
 struct Public {
     handle: Handle,
     pages: Pages,
-    feed: FeedServer,
 }
 
 /// Returns the routes of the public listener.
 pub(crate) fn public(shared: Arc<Shared>, pages: Pages, feed: FeedServer) -> Router {
     let repository = shared.repository.routes();
+    let notifier = shared.notifier.clone();
     let handle = Handle { shared };
-    let state = Public { handle, pages: pages.clone(), feed };
+    let state = Public { handle, pages: pages.clone() };
     let router = Router::new()
         .route("/", get(page))
-        .route("/feed", get(stream))
-        .route("/snapshot/{id}", get(stream))
         .route("/object", get(object))
         .route("/healthz", get(healthz))
         .with_state(state)
+        .merge(push::feed::routes(feed, notifier.clone()))
+        .merge(notifier.routes())
         .merge(repository);
     pages.frame(router)
 }
@@ -86,12 +87,6 @@ struct PageContext {
 async fn page(State(public): State<Public>) -> Response {
     let context = PageContext { status: public.handle.status() };
     public.pages.respond(StatusCode::OK, "gatherer.html", &context)
-}
-
-/// Answers with the feed or a snapshot: members copied from disk as they are.
-async fn stream(State(public): State<Public>, request: Request) -> Response {
-    let (parts, _body) = request.into_parts();
-    public.feed.respond(HttpRequest::from_parts(parts, ())).await.map(axum::body::Body::new)
 }
 
 #[derive(Deserialize)]
@@ -192,6 +187,7 @@ async fn metrics(State(Admin { handle, feed }): State<Admin>) -> Response {
     samples.extend(feed_samples(&feed));
     let repository = handle.shared.repository.counters();
     samples.extend(exchange::repository::samples(&repository));
+    samples.extend(push::metrics::hub(&status.push, &handle.shared.notifier.counters()));
     samples.extend(web::metrics::http_events(&status.listener));
     for (kind, count) in &status.problems {
         let help = "Problems since the start, by kind.";

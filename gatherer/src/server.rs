@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use collection::feed::{FeedOptions, FeedServer};
 use collection::{Author, Collection, Options, SUPPRESSED_FILE, Stamp, Version};
+use exchange::push::Notifier;
 use net::clock;
 use net::identity::Identity;
 use net::shutdown::Shutdown;
@@ -61,6 +62,8 @@ pub(crate) struct Shared {
     pub(crate) asked: Notify,
     /// How changes are noticed.
     pub(crate) watching: Mutex<Watching>,
+    /// Tells subscribers of changes.
+    pub(crate) notifier: Notifier,
     /// What peers of the public listener do.
     tally: Tally,
     /// What it is to harvesters.
@@ -166,6 +169,7 @@ impl Server {
         let owner = Some(format!("{} {}", shared.author.id, shared.author.identity.key()));
         let options = FeedOptions { shutdown: child.clone(), owner, ..FeedOptions::default() };
         let feed = FeedServer::new(shared.site.collection.clone(), options);
+        let (notifier, stop) = (shared.notifier.clone(), child.clone());
         let public = serve::public(shared.clone(), self.pages, feed.clone());
         let admin = serve::admin(shared.clone(), self.token, feed);
         let mut tasks = JoinSet::new();
@@ -188,6 +192,10 @@ impl Server {
             Ok(())
         });
         tasks.spawn(harvests::run(shared.clone(), child.clone()));
+        tasks.spawn(async move {
+            notifier.run(stop).await;
+            Ok(())
+        });
         tasks.spawn(rounds::run(shared, child.clone()));
         let mut outcome = Ok(());
         while let Some(ended) = tasks.join_next().await {
@@ -252,6 +260,7 @@ impl Handle {
             damaged: health.damaged.iter().take(DAMAGED_MAX).map(ToString::to_string).collect(),
             damaged_total: health.damaged_total,
             takedowns: site.collection.takedowns(),
+            push: shared.notifier.status(),
             progress: site.progress.borrow().clone(),
             problems: lock(&site.problems).by_kind().clone(),
             roots: [site.roots(&order), site.repository_roots(&repositories)].concat(),
@@ -313,6 +322,7 @@ impl Handle {
             ("admin_listen", before.admin_listen != config.admin_listen),
             ("base_url", before.base_url != config.base_url),
             ("data", before.data != config.data),
+            ("push", before.push != config.push),
         ]
         .into_iter()
         .filter_map(|(name, differs)| differs.then_some(name))
@@ -357,6 +367,9 @@ fn open(config: Config, port: u16) -> Result<(Shared, AdminToken, Pages), Error>
     let now = Stamp(clock::now_ms());
     let options = Options { suppressed: Some(data.join(SUPPRESSED_FILE)), ..Options::default() };
     let (collection, recovery) = Collection::open(&path, options, now).map_err(failed)?;
+    let (base_url, settings) = (config.base_url.clone(), config.push.clone());
+    let notifier = Notifier::open(&data, base_url, settings, collection.clone())
+        .map_err(|error| Error::Spec(error.to_string()))?;
     let site = Site::new(id, collection);
     for cut in &recovery.cut {
         let object = crate::spec::file_url(&cut.file);
@@ -384,6 +397,7 @@ fn open(config: Config, port: u16) -> Result<(Shared, AdminToken, Pages), Error>
         requests: Mutex::default(),
         asked: Notify::new(),
         watching: Mutex::default(),
+        notifier,
         tally: Tally::default(),
         started,
         repository,

@@ -57,7 +57,7 @@ pub(crate) fn broker_settings(folder: &Path, sources: &[(&str, bool)]) -> String
 /// A port that was free a moment ago: the commands find a daemon by its settings file, so its
 /// administration needs a port that stands there. It is below those that the system gives to
 /// connections and to who asks for any, and no other test of this run gets it.
-fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     // Runs beside this one begin elsewhere.
     let first = 10_000 + std::process::id() % 20_000;

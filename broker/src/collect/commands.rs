@@ -26,6 +26,7 @@ impl Collector {
         self.inner.changed.notify_one();
         for name in gone {
             self.until(|state| state.live.get(&name).is_none_or(|it| !it.pulling)).await;
+            self.drop_pushed(&name);
             self.state().live.remove(&name);
         }
         let collector = self.clone();
@@ -35,6 +36,7 @@ impl Collector {
             collector.add(&new, now_ms)
         };
         blocking("new sources", add).await?;
+        self.subscribe();
         self.inner.changed.notify_one();
         Ok(())
     }

@@ -54,7 +54,7 @@ const SLEEP_MAX: Duration = Duration::from_secs(60);
 const UNSAVED: Duration = Duration::from_secs(10);
 
 /// How a hub fares.
-#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Status {
     /// Who tells of this daemon's changes: `nobody`, `self`, or the URL of a hub.
     pub hub: String,
@@ -169,6 +169,8 @@ impl Notifier {
     /// Tells of changes until the shutdown starts.
     pub async fn run(&self, shutdown: Shutdown) {
         tokio::join!(self.run_hub(&shutdown), self.run_publish(&shutdown));
+        // Where nobody is to be told.
+        shutdown.started().await;
     }
 
     async fn run_hub(&self, shutdown: &Shutdown) {

@@ -1,0 +1,282 @@
+//! Push between processes: a source, a hub that tells of it, and a broker that is told, with somebody
+//! between the two who lets every second notification go astray.
+//!
+//! Source: Liu et al. §3 (subscribe/notify, push); WebSub.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use exchange::push::signature::{self, Method, Secret};
+use net::clock;
+use serde_json::Value;
+
+use crate::daemons::free_port;
+use crate::harness::{
+    PATIENCE, Running, harvest, run_ok, small_tree, total, wait_for_total, write,
+};
+
+/// Changes whose way is timed.
+const CHANGES: usize = 16;
+
+/// How often the source is pulled whatever is told of it.
+const SAFETY: &str = "2 s";
+
+/// What has become of the notifications that came by.
+#[derive(Debug, Default)]
+struct Passed {
+    forwarded: AtomicU64,
+    lost: AtomicU64,
+    /// Lose all of them.
+    all: AtomicBool,
+    /// Where they went.
+    path: Mutex<String>,
+}
+
+/// Stands before the server on `port`; every second notification gets a yes, and goes no further.
+fn lossy(listener: TcpListener, port: u16) -> Arc<Passed> {
+    let passed = Arc::new(Passed::default());
+    let seen = Arc::clone(&passed);
+    std::thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            let seen = Arc::clone(&seen);
+            std::thread::spawn(move || pass(stream, port, &seen));
+        }
+    });
+    passed
+}
+
+fn pass(mut stream: TcpStream, port: u16, passed: &Passed) {
+    let Some(request) = read_request(&mut stream) else { return };
+    let line = String::from_utf8_lossy(&request);
+    let line = line.lines().next().unwrap_or_default().to_owned();
+    if line.starts_with("POST /push/") {
+        line.split(' ').nth(1).unwrap_or_default().clone_into(&mut passed.path.lock().unwrap());
+        let all = passed.forwarded.load(Ordering::SeqCst) + passed.lost.load(Ordering::SeqCst);
+        if passed.all.load(Ordering::SeqCst) || all % 2 == 1 {
+            passed.lost.fetch_add(1, Ordering::SeqCst);
+            let yes = "HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+            let _ = stream.write_all(yes.as_bytes());
+            return;
+        }
+        passed.forwarded.fetch_add(1, Ordering::SeqCst);
+    }
+    let answer = ask_raw(port, &request).unwrap_or_default();
+    let _ = stream.write_all(&answer);
+}
+
+/// Reads a request, which asks for the connection to be closed after it.
+fn read_request(stream: &mut TcpStream) -> Option<Vec<u8>> {
+    stream.set_read_timeout(Some(PATIENCE)).ok()?;
+    let (mut request, mut piece) = (Vec::new(), [0; 4_096]);
+    let head_end = loop {
+        if let Some(at) = request.windows(4).position(|it| it == b"\r\n\r\n") {
+            break at + 4;
+        }
+        match stream.read(&mut piece).ok()? {
+            0 => return None,
+            count => request.extend_from_slice(&piece[..count]),
+        }
+    };
+    let head = String::from_utf8_lossy(&request[..head_end]).into_owned();
+    let lines = head.lines().filter_map(|it| it.split_once(": "));
+    let length = lines.clone().find(|(name, _)| name.eq_ignore_ascii_case("content-length"));
+    let length: usize = length.and_then(|(_, it)| it.parse().ok()).unwrap_or(0);
+    while request.len() < head_end + length {
+        match stream.read(&mut piece).ok()? {
+            0 => return None,
+            count => request.extend_from_slice(&piece[..count]),
+        }
+    }
+    let body = request.split_off(head_end);
+    let mut request = head.replacen("\r\n", "\r\nConnection: close\r\n", 1).into_bytes();
+    request.extend_from_slice(&body);
+    Some(request)
+}
+
+fn ask_raw(port: u16, request: &[u8]) -> std::io::Result<Vec<u8>> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port))?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.write_all(request)?;
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer)?;
+    Ok(answer)
+}
+
+/// A daemon with its settings file.
+struct Daemon {
+    kind: &'static str,
+    file: String,
+    running: Running,
+    url: String,
+}
+
+impl Daemon {
+    fn start(folder: &Path, kind: &'static str, name: &str, port: u16, settings: &str) -> Self {
+        let data = folder.join(format!("{name}-data"));
+        let text = format!(
+            "name = \"{name}\"\nlisten = \"127.0.0.1:{port}\"\nadmin_listen = \"127.0.0.1:{}\"\n\
+             data = \"{}\"\n{settings}",
+            free_port(),
+            data.display()
+        );
+        let file = write(folder, &format!("{name}.toml"), text).to_str().unwrap().to_owned();
+        let mut running = Running::start(harvest([kind, "run", "-c", &file]));
+        running.line_with("http://");
+        Self { kind, file, running, url: format!("http://127.0.0.1:{port}/") }
+    }
+
+    fn status(&self) -> Value {
+        let text = run_ok([self.kind, "status", "-c", &self.file, "--json"]);
+        serde_json::from_str(&text).unwrap()
+    }
+
+    /// Waits until its status has it so.
+    fn until(&self, holds: impl Fn(&Value) -> bool) -> Value {
+        let end = clock::monotonic() + PATIENCE;
+        loop {
+            let status = self.status();
+            if holds(&status) {
+                return status;
+            }
+            assert!(clock::monotonic() < end, "{status:#}");
+        }
+    }
+}
+
+fn url_of(port: u16) -> String {
+    format!("http://127.0.0.1:{port}/")
+}
+
+fn root(folder: &Path) -> String {
+    small_tree(&folder.join("tree"));
+    format!("[[root]]\nurl = \"file://{}\"\n", folder.join("tree").display())
+}
+
+/// The nearest rank of a share of the times.
+fn rank(times: &[Duration], percent: usize) -> Duration {
+    let at = (times.len() * percent).div_ceil(100).max(1) - 1;
+    times[at]
+}
+
+fn report(what: &str, times: &mut [Duration]) {
+    times.sort();
+    if !times.is_empty() {
+        let (p50, p99, count) = (rank(times, 50), rank(times, 99), times.len());
+        println!("{what}: {count} changes, from change to hit p50 {p50:.1?}, p99 {p99:.1?}");
+    }
+}
+
+#[test]
+fn with_every_second_notification_lost_every_change_is_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let [source_port, hub_port, broker_port] = [free_port(), free_port(), free_port()];
+    let between = TcpListener::bind("127.0.0.1:0").unwrap();
+    let seen_port = between.local_addr().unwrap().port();
+    let passed = lossy(between, broker_port);
+
+    let settings = format!(
+        "base_url = \"{0}\"\n[push]\npublishers = [\"{1}\"]\nallow_private = true\n",
+        url_of(hub_port),
+        url_of(source_port)
+    );
+    let hub = Daemon::start(folder, "broker", "hub", hub_port, &settings);
+    let settings = format!(
+        "base_url = \"{}\"\n[push]\nhub = \"{}hub\"\nallow_private = true\n{}",
+        url_of(source_port),
+        hub.url,
+        root(folder)
+    );
+    let source = Daemon::start(folder, "gatherer", "source", source_port, &settings);
+    let settings = format!(
+        "base_url = \"{}\"\n[freshness]\npolicy = \"fixed\"\ninterval = \"{SAFETY}\"\n\
+         interval_min = \"100 ms\"\n[[source]]\nurl = \"{}\"\npush = true\n",
+        url_of(seen_port),
+        source.url
+    );
+    let mut broker = Daemon::start(folder, "broker", "broker", broker_port, &settings);
+    wait_for_total(&broker.url, "orchard", 1);
+    broker.until(|it| it["sources"][0]["push"]["state"] == "active");
+    hub.until(|it| it["push"]["subscriptions"] == 1);
+
+    let (mut told, mut lost) = (Vec::new(), Vec::new());
+    for n in 0..CHANGES {
+        let before = passed.forwarded.load(Ordering::SeqCst);
+        write(folder, &format!("tree/new/{n}.txt"), format!("A note on quandong{n}.\n"));
+        let took = wait_for_total(&broker.url, &format!("quandong{n}"), 1);
+        let was_told = before < passed.forwarded.load(Ordering::SeqCst);
+        if was_told { &mut told } else { &mut lost }.push(took);
+    }
+    let (gone, came) =
+        (passed.lost.load(Ordering::SeqCst), passed.forwarded.load(Ordering::SeqCst));
+    println!("{came} notifications came, {gone} were lost");
+    assert!(0 < gone && 0 < came && gone.abs_diff(came) <= 1, "{came} came, {gone} were lost");
+    let mut all = [told.clone(), lost.clone()].concat();
+    report("all", &mut all);
+    report("told of", &mut told);
+    report("found by the safety poll", &mut lost);
+
+    // Nobody is told of anything: what changes and what goes is found all the same.
+    passed.all.store(true, Ordering::SeqCst);
+    let before = passed.forwarded.load(Ordering::SeqCst);
+    write(folder, "tree/new/0.txt", "A note on muntries.\n");
+    std::fs::remove_file(folder.join("tree/new/1.txt")).unwrap();
+    wait_for_total(&broker.url, "muntries", 1);
+    wait_for_total(&broker.url, "quandong1", 0);
+    assert_eq!(total(&broker.url, "quandong0"), 0);
+    assert_eq!(passed.forwarded.load(Ordering::SeqCst), before);
+
+    // Who does not have the secret is not believed.
+    let path = passed.path.lock().unwrap().clone();
+    let body = "00000000000000ff-7\n";
+    let forged = signature::sign(&Secret::new("a guess").unwrap(), Method::Sha256, body.as_bytes());
+    for (header, status) in
+        [(format!("X-Hub-Signature: {forged}\r\n"), "403"), (String::new(), "403")]
+    {
+        let request = format!(
+            "POST {path} HTTP/1.1\r\nHost: 127.0.0.1:{broker_port}\r\n{header}Content-Length: {}\r\n\
+             Connection: close\r\n\r\n{body}",
+            body.len()
+        );
+        let answer = ask_raw(broker_port, request.as_bytes()).unwrap();
+        let answer = String::from_utf8_lossy(&answer);
+        assert_eq!(answer.split(' ').nth(1), Some(status), "{answer}");
+    }
+    let status = broker.status();
+    let pushing = &status["sources"][0]["push"];
+    assert_eq!((&pushing["forged"], &pushing["unsigned"]), (&1.into(), &1.into()), "{pushing}");
+    assert_eq!(pushing["notices"], before, "{pushing}");
+    for mut daemon in [source, hub, broker] {
+        assert!(daemon.running.stop("TERM").success());
+    }
+}
+
+/// A source that is its own hub sends what has changed: it is found although nobody would ask for a day.
+#[test]
+fn what_is_sent_is_found_without_asking() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let settings = format!("[push]\nhub = \"self\"\nallow_private = true\n{}", root(folder));
+    let source = Daemon::start(folder, "gatherer", "source", free_port(), &settings);
+    // Before the broker comes: from then on it asks for nothing.
+    source.until(|it| it["progress"]["phase"] == "idle" && it["objects"] == 7);
+    let settings = format!(
+        "[freshness]\ninterval_min = \"1 day\"\n[[source]]\nurl = \"{}\"\npush = true\n",
+        source.url
+    );
+    let mut broker = Daemon::start(folder, "broker", "broker", free_port(), &settings);
+    wait_for_total(&broker.url, "orchard", 1);
+    broker.until(|it| it["sources"][0]["push"]["state"] == "active");
+    source.until(|it| it["push"]["subscriptions"] == 1);
+    let mut times = Vec::new();
+    for n in 0..8 {
+        write(folder, &format!("tree/new/{n}.txt"), format!("A note on quandong{n}.\n"));
+        times.push(wait_for_total(&broker.url, &format!("quandong{n}"), 1));
+    }
+    report("sent", &mut times);
+    assert!(broker.running.stop("TERM").success());
+}
