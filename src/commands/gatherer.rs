@@ -233,6 +233,7 @@ mod tests {
             collection_problem: None,
             damaged: Vec::new(),
             damaged_total: 0,
+            push: exchange::push::Status::default(),
             takedowns: Takedowns::default(),
             progress: Progress { passes_done: 2, ..Progress::default() },
             problems: BTreeMap::from([("unreadable".to_owned(), 3)]),
