@@ -21,10 +21,10 @@ use crate::harness::{
 };
 
 /// Changes whose way is timed.
-const CHANGES: usize = 12;
+const CHANGES: usize = 10;
 
 /// How often the source is pulled whatever is told of it.
-const SAFETY: &str = "1 s";
+const SAFETY: &str = "2 s";
 
 /// What has become of the notifications that came by.
 #[derive(Debug, Default)]

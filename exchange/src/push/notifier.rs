@@ -348,25 +348,34 @@ impl Notifier {
     ) -> (Option<(Bytes, &'static str)>, Option<Version>) {
         let is_list =
             self.shared.topics.find(&delivery.topic, None) == Some(Topic::Own(Served::Records));
-        if let (Content::Fat, true, Some(from)) = (delivery.content, is_list, delivery.from) {
-            match self.records(&delivery.topic, from).await {
-                (Said::Page(page), told) => return (Some((page, RECORDS_TYPE)), Some(told)),
-                (Said::Nothing, told) => return (None, Some(told)),
-                (Said::Changed, _) => {}
-            }
+        if !is_list {
+            let (notice, told) = self.notice(delivery).await;
+            return (Some((notice.body(), notice.media_type())), told);
         }
-        let (notice, told) = self.notice(delivery).await;
-        (Some((notice.body(), notice.media_type())), told)
+        let version = self.shared.collection.version();
+        records::listed().await;
+        let said = match (delivery.content, delivery.from) {
+            (Content::Fat, Some(from)) => self.records(&delivery.topic, from).await,
+            _ => Said::Changed,
+        };
+        let content = match said {
+            Said::Page(page) => Some((page, RECORDS_TYPE)),
+            Said::Nothing => None,
+            Said::Changed => {
+                let notice = Notice::Thin(Some(version));
+                Some((notice.body(), notice.media_type()))
+            }
+        };
+        (content, Some(version))
     }
 
-    /// What is to be said of a feed, or thin of anything, and up to which version that is.
+    /// What is to be said of a feed, or of a topic of others, and up to which version that is.
     async fn notice(&self, delivery: &Delivery) -> (Notice, Option<Version>) {
         let topic = self.shared.topics.find(&delivery.topic, None);
-        let Some(Topic::Own(served)) = topic else {
+        if topic != Some(Topic::Own(Served::Feed)) {
             return (Notice::Thin(delivery.to), delivery.to);
-        };
-        if let (Content::Fat, Served::Feed, Some(from)) = (delivery.content, served, delivery.from)
-        {
+        }
+        if let (Content::Fat, Some(from)) = (delivery.content, delivery.from) {
             let collection = self.shared.collection.clone();
             let changes = move || collection.changes_since(from, FAT_BYTES_MAX);
             match tokio::task::spawn_blocking(changes).await {

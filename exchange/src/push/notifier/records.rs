@@ -1,11 +1,11 @@
-//! What a fat notification of a ListRecords has in it: what the list would answer to who has come as far as
-//! the subscriber.
+//! Notifications of a ListRecords; a fat one has in it what the list would answer to who has come as far as the
+//! subscriber.
 //!
 //! Source: WebSub §7; OAI-PMH §2.7.1 (selective harvesting: bounds are seconds, and inclusive).
 //!
 //! The second in which a change was committed is over before it is listed, so such a notification goes out up
-//! to a second later than one of the feed. It may have records in it that came with the last one, and what is
-//! more than a page has a resumption token at its end.
+//! to a second later than one of the feed: who harvested sooner would find nothing. A fat one may have records
+//! in it that came with the last one, and what is more than a page has a resumption token at its end.
 
 use std::time::Duration;
 
@@ -21,8 +21,10 @@ use url::Url;
 use super::super::notice::FAT_BYTES_MAX;
 use super::Notifier;
 
-/// Milliseconds of a second, and a little more: both clocks are read in whole ones.
+/// Milliseconds of a second.
 const SECOND_MS: u64 = 1_000;
+
+/// A little more than that: a timer must not be early.
 const MARGIN_MS: u64 = 20;
 
 /// What there is to say.
@@ -36,12 +38,16 @@ pub(super) enum Said {
     Changed,
 }
 
+/// Waits until what is committed by now is listed.
+pub(super) async fn listed() {
+    let left_ms = SECOND_MS - clock::now_ms() % SECOND_MS;
+    sleep(Duration::from_millis(left_ms + MARGIN_MS)).await;
+}
+
 impl Notifier {
-    /// Says what has changed in the list `topic` since `from`, up to the version that there is now.
-    pub(super) async fn records(&self, topic: &str, from: Version) -> (Said, Version) {
-        let version = self.shared.collection.version();
-        let said = self.page(topic, from).await.unwrap_or(Said::Changed);
-        (said, version)
+    /// Says what has changed in the list `topic` since `from`, as far as that is listed.
+    pub(super) async fn records(&self, topic: &str, from: Version) -> Said {
+        self.page(topic, from).await.unwrap_or(Said::Changed)
     }
 
     async fn page(&self, topic: &str, from: Version) -> Option<Said> {
@@ -54,8 +60,6 @@ impl Notifier {
             Some(scanned) => scanned.ok()?.stamp,
             None => return Some(Said::Nothing),
         };
-        let left_ms = SECOND_MS - clock::now_ms() % SECOND_MS;
-        sleep(Duration::from_millis(left_ms + MARGIN_MS)).await;
         let secs = i64::try_from(first.0 / SECOND_MS).ok()?;
         let mut url = Url::parse(topic).ok()?;
         let since = Datestamp::at(secs, Granularity::Second).to_string();
