@@ -151,8 +151,8 @@ impl Config {
         }
         config.templates = root.path("templates");
         config.freshness = Freshness::read(&root.table("freshness"));
-        config.oai = exchange::repository::Settings::read(&root.table("oai"));
         config.push = push::Settings::read(&root.table("push"), config.base_url.as_ref());
+        config.oai = exchange::repository::Settings::read(&root.table("oai"));
         config.sources = read_sources(&root, config.freshness);
         check_callbacks(&root, &config);
         document.finish()?;
