@@ -295,7 +295,7 @@ impl Small {
 
 /// A record's header and what is about it; of no SOIF, a deleted one.
 fn record(repository: &RepositoryId, soif: Option<&soif::Record>) -> Record {
-    let url = soif.map_or("http://www.example.org/gone".to_owned(), |it| it.url.clone());
+    let url = soif.map_or("http://www.example.org/gone", |it| it.url.as_str()).to_owned();
     let identifier =
         Identifier { repository: repository.clone(), gatherer: "0123456789abcdef".to_owned(), url };
     let origin = Origin {

@@ -207,8 +207,8 @@ impl Repository {
         Error::Unreadable { url: self.url(request).to_string(), problem }
     }
 
-    /// Makes a request of a harvest.
-    pub(super) async fn answer(&self, request: &Request) -> Answer {
+    /// Makes a request of a harvest, once; what came of it is for [`oai::harvest::Harvest::handle`].
+    pub async fn answer(&self, request: &Request) -> Answer {
         match self.send(request).await {
             Ok(came) => judge(came, request.verb()).await,
             Err(error) => {

@@ -29,6 +29,9 @@ impl Harvest {
             self.seen.begin(None);
             self.stale = (0, 0);
             self.of_set = true;
+        } else if let Some(date) = date {
+            // A clock that was set back stamps what comes next before what it has listed.
+            run.window_reached = run.window_reached.map(|it| it.min(date));
         }
         run.pages += 1;
         self.check_dates(&mut run, &page.items);

@@ -1,0 +1,274 @@
+//! Our harvester against a repository that is wrong in every way known from the field.
+//!
+//! In every mode the harvest ends with all that can be had, or with a failure that says what is wrong,
+//! and a checkpoint from which it goes on once the repository is healed: nothing is lost without a word,
+//! and nothing hangs. The repository is healed and harvested again, then it changes, and is harvested once
+//! more: whoever remembers the wrong date loses something then.
+//!
+//! Requests and answers go over real sockets; the harvester's pauses are skipped, by a clock of the
+//! test's own. `cargo test -p exchange --test faults -- --nocapture` prints what came of each mode.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+#![allow(clippy::print_stdout, reason = "what came of each mode is of interest")]
+
+mod hostile;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use exchange::harvester::{Access, Repository};
+use hostile::{Expected, Mode, Server};
+use net::client::{Client, Settings as ClientSettings, Timeouts};
+use oai::crosswalk::{SourceIdentity, to_soif};
+use oai::harvest::{Action, Checkpoint, End, Harvest, Part, Settings};
+use tokio::time::timeout;
+use url::Url;
+
+/// Our clock at the beginning, Unix seconds: in 2026.
+const START_SECS: i64 = 1_790_000_000;
+/// Most requests of one harvest of 60 records.
+const REQUESTS_MAX: u64 = 400;
+/// Harvests that take longer hang; pauses are not waited for.
+const PATIENCE: Duration = Duration::from_secs(300);
+/// Largest page that is read.
+const PAGE_BYTES_MAX: u64 = 1 << 20;
+/// Most bytes that are sent of answers without end, what lies in sockets included.
+const STREAMED_BYTES_MAX: u64 = 256 << 20;
+
+/// What a consumer has.
+#[derive(Debug, Default)]
+struct Store {
+    /// Title, `None` of what is deleted, and the full harvest that brought it.
+    items: BTreeMap<String, (Option<String>, u64)>,
+    checkpoint: Checkpoint,
+    /// What was wrong with records that came nevertheless.
+    problems: Vec<String>,
+}
+
+impl Store {
+    fn take(&mut self, part: Part, source: &SourceIdentity) {
+        for record in &part.records {
+            let title = if record.header.deleted {
+                None
+            } else {
+                let (soif, problems) = to_soif(record, "oai_dc", source, false);
+                self.problems.extend(problems.iter().map(ToString::to_string));
+                Some(soif.text("Title").unwrap_or_default().into_owned())
+            };
+            self.items.insert(record.header.identifier.clone(), (title, part.generation));
+        }
+        if part.release {
+            self.items.retain(|_, (_, generation)| part.generation <= *generation);
+        }
+        // As a commit would have it: through the form that is stored.
+        self.checkpoint = Checkpoint::from_bytes(&part.checkpoint.to_bytes()).unwrap();
+    }
+
+    /// What is not as it should be: identifiers, and how.
+    fn differences(&self, truth: &BTreeMap<String, Option<String>>) -> Vec<(String, String)> {
+        let mut found = Vec::new();
+        for (identifier, title) in truth {
+            let has = self.items.get(identifier).and_then(|(title, _)| title.as_ref());
+            if has != title.as_ref() {
+                found.push((identifier.clone(), format!("{has:?}, not {title:?}")));
+            }
+        }
+        let unknown = self.items.keys().filter(|it| !truth.contains_key(*it));
+        found.extend(unknown.map(|it| (it.clone(), "made up".to_owned())));
+        found
+    }
+}
+
+/// One harvest, as far as it comes; our clock goes on with the requests, and skips the pauses.
+async fn harvest(server: &Server, mode: Mode, store: &mut Store, now_ms: &mut u64) -> End {
+    let mut settings = Settings::new(server.base_url());
+    settings.requests_max = REQUESTS_MAX;
+    if mode == Mode::SetLost {
+        settings.sets = vec!["odd".to_owned()];
+    }
+    let time_max = match mode {
+        // Each of their requests takes so long.
+        Mode::Silent | Mode::HeadDrips | Mode::BodyDrips if !server.is_healed() => 40,
+        _ => 20_000,
+    };
+    let time_max = Duration::from_millis(time_max);
+    let timeouts = Timeouts { header: time_max / 4, ..Timeouts::default() };
+    let client = Client::new(ClientSettings { timeouts, ..ClientSettings::default() });
+    let access =
+        Access { allow_private: true, page_bytes_max: PAGE_BYTES_MAX, time_max, token: None };
+    let base = Url::parse(server.base_url()).unwrap();
+    let repository = Repository::new(client, base, access);
+    let source = SourceIdentity::new(server.base_url());
+    let mut harvest = Harvest::new(settings, store.checkpoint.clone());
+    loop {
+        match harvest.poll(*now_ms) {
+            Action::Ask(request) => {
+                let answer = repository.answer(&request).await;
+                *now_ms += 1_000;
+                harvest.handle(answer, *now_ms);
+            }
+            Action::Wait(pause) => *now_ms += u64::try_from(pause.as_millis()).unwrap().max(1),
+            Action::Take(part) => store.take(*part, &source),
+            Action::Done(end) => {
+                store.checkpoint = Checkpoint::from_bytes(&end.checkpoint.to_bytes()).unwrap();
+                return *end;
+            }
+        }
+    }
+}
+
+/// What may differ in this mode, whatever happens.
+fn is_excused(mode: Mode, server: &Server, identifier: &str, changed: bool) -> bool {
+    let number = identifier.rsplit(':').next().and_then(|it| it.parse::<usize>().ok());
+    match mode {
+        // Half of the records are in the set.
+        Mode::SetLost => number.is_some_and(|it| it % 2 == 0),
+        // Nobody tells of deletions; those of the beginning were never listed.
+        Mode::DeletionsUnsaid => changed && number == Some(50),
+        _ => is_damaging(mode) && identifier == server.damaged(),
+    }
+}
+
+fn is_damaging(mode: Mode) -> bool {
+    matches!(mode.expected(), Expected::Damaged | Expected::DamagedOrFails)
+}
+
+/// What came of a mode, in a line; or what should not have.
+async fn check(mode: Mode) -> Result<String, String> {
+    let server = Server::start(mode, START_SECS).await;
+    let mut now_ms = u64::try_from(START_SECS).unwrap() * 1_000;
+    let mut store = Store::default();
+    let end = harvest(&server, mode, &mut store, &mut now_ms).await;
+    let report = &end.report;
+    let warned =
+        !report.warnings.is_empty() || 0 < report.quarantined || !store.problems.is_empty();
+    let missing: Vec<_> = store
+        .differences(&server.truth())
+        .into_iter()
+        .filter(|(identifier, _)| !is_excused(mode, &server, identifier, false))
+        .collect();
+    let failure = end.outcome.err().map(|it| it.to_string());
+    let sound = match (mode.expected(), &failure) {
+        (Expected::Whole | Expected::Damaged, Some(_)) => false,
+        (Expected::Fails, None) => false,
+        (Expected::Warned, it) => it.is_none() && warned,
+        (Expected::Any, None) => missing.is_empty() || warned,
+        (_, Some(failure)) => !failure.is_empty(),
+        (_, None) => missing.is_empty(),
+    };
+    let outcome = match &failure {
+        Some(failure) => format!("fails: {failure}"),
+        None if missing.is_empty() && warned => "whole, with warnings".to_owned(),
+        None if missing.is_empty() => "whole".to_owned(),
+        None => "short, with warnings".to_owned(),
+    };
+    let said = format!("{mode:?} ({}): {outcome}; {report:#?}\n{:?}", mode.text(), store.problems);
+    if !sound {
+        return Err(format!("{}\nmissing: {missing:?}\n{:#?}", said, server.asked()));
+    }
+    // A damaged record that did not come is named.
+    let came = store.items.get(&server.damaged()).is_some_and(|(title, _)| title.is_some());
+    if failure.is_none() && is_damaging(mode) && !came && !warned {
+        return Err(format!("{}\nthe damaged record is lost without a word", said));
+    }
+    // Nothing is made up, or comes in pieces, even where it failed.
+    let truth = server.truth();
+    let half = |(identifier, (title, _)): (&String, &(Option<String>, u64))| {
+        title.is_some()
+            && truth.get(identifier).map(Option::as_ref) != Some(title.as_ref())
+            && !is_excused(mode, &server, identifier, false)
+    };
+    if let Some(wrong) = store.items.iter().find(|it| half(*it)) {
+        return Err(format!("{}\nwrong: {wrong:?}", said));
+    }
+    if STREAMED_BYTES_MAX < server.streamed() {
+        return Err(format!("{}\nread {} bytes", said, server.streamed()));
+    }
+    if server.asked().iter().any(|it| it.contains("leak")) {
+        return Err(format!("{}\nfetched an entity", said));
+    }
+    let requests = report.requests;
+    let lost = if failure.is_none() { missing } else { Vec::new() };
+    let again = goes_on(&server, mode, &mut store, &mut now_ms, failure.is_some(), &lost).await;
+    again.map_err(|error| format!("{}\n{error}", said))?;
+    Ok(format!("{:<22} {:<70} {requests:>4}  {outcome}", format!("{mode:?}"), mode.text()))
+}
+
+/// The harvest of the healed repository, and of its changes.
+async fn goes_on(
+    server: &Server,
+    mode: Mode,
+    store: &mut Store,
+    now_ms: &mut u64,
+    failed: bool,
+    lost: &[(String, String)],
+) -> Result<(), String> {
+    let steps: &[&str] = if failed { &["healed", "changed"] } else { &["changed"] };
+    for step in steps {
+        match *step {
+            "healed" => server.heal(),
+            _ => server.change(),
+        }
+        *now_ms += 20_000;
+        let before = server.asked().len();
+        let end = harvest(server, mode, store, now_ms).await;
+        let asked = || server.asked().split_off(before);
+        if let Err(failure) = &end.outcome {
+            return Err(format!("once {step}: {failure}\n{:#?}", asked()));
+        }
+        let missing: Vec<_> = store
+            .differences(&server.truth())
+            .into_iter()
+            .filter(|(identifier, _)| !is_excused(mode, server, identifier, *step == "changed"))
+            .filter(|it| !lost.iter().any(|(lost, _)| *lost == it.0))
+            .collect();
+        if !missing.is_empty() {
+            return Err(format!("once {step}, missing: {missing:?}\n{:#?}", asked()));
+        }
+    }
+    Ok(())
+}
+
+/// Every mode whose place among all leaves this remainder.
+async fn check_all(remainder: usize) {
+    let mut table = Vec::new();
+    let mut wrong = Vec::new();
+    for mode in Mode::ALL.iter().copied().skip(remainder).step_by(PARTS) {
+        match timeout(PATIENCE, check(mode)).await {
+            Ok(Ok(line)) => table.push(line),
+            Ok(Err(error)) => wrong.push(error),
+            Err(_) => wrong.push(format!("{mode:?} hangs")),
+        }
+    }
+    println!("{}", table.join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "{} of {}:\n{}",
+        wrong.len(),
+        table.len() + wrong.len(),
+        wrong.join("\n\n")
+    );
+}
+
+/// In how many tests the modes are.
+const PARTS: usize = 4;
+
+#[tokio::test]
+async fn every_fault_is_survived_or_named_1() {
+    check_all(0).await;
+}
+
+#[tokio::test]
+async fn every_fault_is_survived_or_named_2() {
+    check_all(1).await;
+}
+
+#[tokio::test]
+async fn every_fault_is_survived_or_named_3() {
+    check_all(2).await;
+}
+
+#[tokio::test]
+async fn every_fault_is_survived_or_named_4() {
+    check_all(3).await;
+}

@@ -1,0 +1,594 @@
+//! A repository that can be wrong in all the ways that repositories in the field are, one at a time.
+//!
+//! A server on a raw socket, so that every layer can be wrong: connection, HTTP, encoding, XML,
+//! protocol, clock, data. Its items are generated, its clock goes on by a second for each request.
+//! [`Server::heal`] makes it honest; whatever a harvester has got by then has to be enough to go on
+//! from.
+
+pub(crate) mod mode;
+mod pages;
+mod wire;
+mod world;
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use flate2::{Compress, Compression, FlushCompress, write::GzEncoder};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+
+pub(crate) use mode::{Expected, Mode};
+use pages::Document;
+use wire::{Answer, Asked, Manner};
+pub(crate) use world::DAMAGED;
+use world::{Item, Place, World};
+
+/// Records of a page.
+const PAGE: usize = 10;
+/// The page that is wrong, where one is.
+const BAD_PAGE: usize = 2;
+/// Longest request target that is taken, in bytes; more is 414.
+const TARGET_BYTES_MAX: usize = 8_000;
+
+/// The server; ends when dropped.
+#[derive(Debug)]
+pub(crate) struct Server {
+    base_url: String,
+    state: Arc<Mutex<State>>,
+    _tasks: JoinSet<()>,
+}
+
+#[derive(Debug)]
+struct State {
+    world: World,
+    healed: bool,
+    /// Address of the listener, and of another one that is honest always.
+    hosts: [String; 2],
+    /// How often the fault has shown itself.
+    shown: u32,
+    /// Whether it has come to the point from which on it answers nothing any more.
+    down: bool,
+    /// Queries of the requests, in their order.
+    asked: Vec<String>,
+    /// The first token that was handed out.
+    first_token: Option<String>,
+    /// Bytes or pieces sent of answers without end.
+    streamed: u64,
+}
+
+impl Server {
+    /// Starts it on a free port of loopback; `now` is Unix seconds.
+    pub(crate) async fn start(mode: Mode, now: i64) -> Self {
+        let listeners = [listener().await, listener().await];
+        let hosts = listeners.each_ref().map(|it| it.local_addr().unwrap().to_string());
+        let base_url = format!("http://{}/oai", hosts[0]);
+        let world = World::new(mode, now);
+        let state = State {
+            world,
+            healed: false,
+            hosts,
+            shown: 0,
+            down: false,
+            asked: Vec::new(),
+            first_token: None,
+            streamed: 0,
+        };
+        let state = Arc::new(Mutex::new(state));
+        let mut tasks = JoinSet::new();
+        for (number, listener) in listeners.into_iter().enumerate() {
+            tasks.spawn(accept(listener, Arc::clone(&state), number == 1));
+        }
+        Self { base_url, state, _tasks: tasks }
+    }
+
+    /// Where the repository is.
+    pub(crate) fn base_url(&self) -> &str {
+        &self.base_url
+    }
+
+    /// Makes it honest.
+    pub(crate) fn heal(&self) {
+        self.state().healed = true;
+    }
+
+    /// Whether it is honest by now.
+    pub(crate) fn is_healed(&self) -> bool {
+        self.state().healed
+    }
+
+    /// Changes two items, deletes one, adds one.
+    pub(crate) fn change(&self) {
+        self.state().world.change();
+    }
+
+    /// Titles by identifier, `None` of what is deleted.
+    pub(crate) fn truth(&self) -> BTreeMap<String, Option<String>> {
+        self.state().world.truth()
+    }
+
+    /// The identifier of the item that is damaged.
+    pub(crate) fn damaged(&self) -> String {
+        self.state().world.items[DAMAGED].identifier.clone()
+    }
+
+    /// The queries so far.
+    pub(crate) fn asked(&self) -> Vec<String> {
+        self.state().asked.clone()
+    }
+
+    /// Bytes sent of answers that have no end.
+    pub(crate) fn streamed(&self) -> u64 {
+        self.state().streamed
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap()
+    }
+}
+
+async fn listener() -> TcpListener {
+    TcpListener::bind("127.0.0.1:0").await.unwrap()
+}
+
+async fn accept(listener: TcpListener, state: Arc<Mutex<State>>, other: bool) {
+    let mut connections = JoinSet::new();
+    loop {
+        let (stream, _) = listener.accept().await.unwrap();
+        connections.spawn(serve(stream, Arc::clone(&state), other));
+        while connections.try_join_next().is_some() {}
+    }
+}
+
+async fn serve(stream: TcpStream, state: Arc<Mutex<State>>, other: bool) {
+    let mut open = Some(stream);
+    while let Some(mut stream) = open.take() {
+        let Some(asked) = wire::read(&mut stream).await else { return };
+        let answer = state.lock().unwrap().answer(&asked, other);
+        let streamed;
+        (open, streamed) = wire::send(stream, answer).await;
+        state.lock().unwrap().streamed += streamed;
+    }
+}
+
+impl State {
+    fn answer(&mut self, asked: &Asked, other: bool) -> Answer {
+        self.world.clock += 1;
+        self.asked.push(format!("{} {}?{}", asked.method, asked.path, asked.query));
+        let mode = if self.healed || other { Mode::Honest } else { self.world.mode };
+        if TARGET_BYTES_MAX < asked.target_bytes {
+            return Answer::status(414);
+        }
+        if let Some(answer) = self.before(mode, asked) {
+            return answer;
+        }
+        // Data do not heal: what was odd about them stays; but documents do.
+        let written_as = if self.healed && !is_of_data(self.world.mode) {
+            Mode::Honest
+        } else {
+            self.world.mode
+        };
+        let real = std::mem::replace(&mut self.world.mode, written_as);
+        let answer = self.document(mode, asked);
+        self.world.mode = real;
+        answer
+    }
+
+    /// What is answered without looking at what was asked.
+    fn before(&mut self, mode: Mode, asked: &Asked) -> Option<Answer> {
+        let moved = |to: String, status| Some(Answer::status(status).header("Location", to));
+        let Asked { path, query, .. } = asked;
+        match mode {
+            Mode::BusyForEver if self.down => Some(Answer::status(503)),
+            Mode::BrokenForEver if self.down => Some(Answer::status(500)),
+            Mode::NotFound if self.down => Some(Answer::status(404)),
+            Mode::Forbidden if self.down => Some(Answer::status(403)),
+            Mode::RedirectMoved if path == "/oai" => moved(format!("/moved?{query}"), 301),
+            Mode::RedirectLoop => moved(format!("{path}?{query}"), 302),
+            Mode::RedirectHost => moved(format!("http://{}/oai?{query}", self.hosts[1]), 302),
+            Mode::RedirectDead => moved(format!("https://{}/oai?{query}", self.hosts[1]), 301),
+            Mode::RedirectScheme => moved("file:///etc/passwd".to_owned(), 302),
+            Mode::BusyAtIdentify if self.shows(1) => {
+                Some(Answer::status(503).header("Retry-After", "1"))
+            }
+            Mode::HtmlIdentify if asked.get("verb") == Some("Identify") => Some(html()),
+            _ => None,
+        }
+    }
+
+    fn document(&mut self, mode: Mode, asked: &Asked) -> Answer {
+        let world_mode = self.world.mode;
+        let base_url = format!("http://{}/oai", self.hosts[0]);
+        let inner = match asked.get("verb") {
+            Some("Identify") => pages::identify(&self.world, &base_url),
+            Some("ListMetadataFormats") => pages::formats(world_mode),
+            Some("ListSets") => pages::sets(world_mode),
+            Some(verb @ ("ListRecords" | "ListIdentifiers")) => {
+                return self.list(mode, asked, verb, &base_url);
+            }
+            Some("GetRecord") => self.one(asked),
+            _ => pages::error(world_mode, "badVerb"),
+        };
+        let document = Document::new(&self.world, &base_url, asked, inner);
+        self.sent(mode, asked, false, pages::encoded(world_mode, &document.text()))
+    }
+
+    fn one(&self, asked: &Asked) -> String {
+        let mode = self.world.mode;
+        let wanted = |it: &&Item| Some(it.identifier.as_str()) == asked.get("identifier");
+        match self.world.items.iter().find(wanted) {
+            Some(item) => pages::element(mode, "GetRecord", &pages::record(mode, item)),
+            None => pages::error(mode, "idDoesNotExist"),
+        }
+    }
+
+    /// Whether the fault shows itself now, if it does so `times` in all.
+    fn shows(&mut self, times: u32) -> bool {
+        self.shown += 1;
+        self.shown <= times
+    }
+
+    fn list(&mut self, mode: Mode, asked: &Asked, verb: &str, base_url: &str) -> Answer {
+        let written_as = self.world.mode;
+        let (place, code) = match self.place(mode, asked) {
+            Ok(place) => (place, None),
+            Err(code) => (Place::default(), Some(code)),
+        };
+        let page = place.page;
+        let (items, next) = self.world.page(&place, page_size(mode));
+        let bad = code.is_none() && items.iter().any(|it| it.index == DAMAGED);
+        if let Some(answer) = self.instead(mode, asked, page, bad).filter(|_| code.is_none()) {
+            return answer;
+        }
+        let listed = code.is_none();
+        let inner = match code.or_else(|| self.refused(mode, page)) {
+            Some(code) => pages::error(written_as, code),
+            None => self.listed(mode, asked, (verb, bad), &place, (items, next)),
+        };
+        let failed = mode == Mode::ErrorStatus && inner.contains("<error ");
+        let document = Document::new(&self.world, base_url, asked, inner);
+        let mut answer = self.sent(mode, asked, bad, pages::encoded(written_as, &document.text()));
+        if failed {
+            answer.status = 400;
+        }
+        if mode == Mode::ClockBack && page == 3 && self.shows(1) {
+            self.world.clock -= 7_200;
+        }
+        let moves = matches!(mode, Mode::MovesKept | Mode::MovesLost);
+        if moves && listed && page == 0 && self.shows(1) {
+            (0..4).for_each(|it| self.world.touch(it));
+        }
+        answer
+    }
+
+    /// Where in which list the request is, or the code of the error that it gets.
+    fn place(&self, mode: Mode, asked: &Asked) -> Result<Place, &'static str> {
+        if let Some(token) = asked.get("resumptionToken") {
+            let token = self.plain_token(token).ok_or("badResumptionToken")?;
+            let mut place = Place::of_token(&token).ok_or("badResumptionToken")?;
+            if mode == Mode::SetLost {
+                place.set = None;
+                place.size = None;
+            }
+            return Ok(place);
+        }
+        let prefix = if mode == Mode::FormatMissing { "marcxml" } else { "oai_dc" };
+        match asked.get("metadataPrefix") {
+            Some(it) if it == prefix => {}
+            Some(_) => return Err("cannotDisseminateFormat"),
+            None => return Err("badArgument"),
+        }
+        let days = matches!(
+            self.world.mode,
+            Mode::DayOnly | Mode::DayOnlyUnsaid | Mode::DayWithSeconds | Mode::GranularityMissing
+        );
+        let bound = |name: &str, of_day: i64| match asked.get(name) {
+            None => Ok(None),
+            Some(text) if days && text.len() != 10 => Err("badArgument"),
+            Some(text) => {
+                let at = world::read(text).ok_or("badArgument")?;
+                Ok(Some(if text.len() == 10 { at + of_day } else { at }))
+            }
+        };
+        let set = asked.get("set").map(str::to_owned);
+        let place = Place {
+            from: bound("from", 0)?,
+            until: bound("until", 86_399)?,
+            set,
+            ..Place::default()
+        };
+        if self.world.size(&place) == 0 { Err("noRecordsMatch") } else { Ok(place) }
+    }
+
+    /// The error of a page.
+    fn refused(&mut self, mode: Mode, page: usize) -> Option<&'static str> {
+        let late = page == BAD_PAGE;
+        match mode {
+            Mode::TokenRefusedOnce if page == 3 && self.shows(1) => Some("badResumptionToken"),
+            Mode::TokenExpired | Mode::ErrorStatus if late && self.shows(1) => {
+                Some("badResumptionToken")
+            }
+            Mode::TokenRefused if late => Some("badResumptionToken"),
+            Mode::TokenNoRecords if late => Some("noRecordsMatch"),
+            _ => None,
+        }
+    }
+
+    /// What stands in the place of a page, none of it XML of ours.
+    fn instead(&mut self, mode: Mode, asked: &Asked, page: usize, bad: bool) -> Option<Answer> {
+        self.down |= BAD_PAGE <= page;
+        let busy = || Answer::status(503);
+        let after = |value: String| Some(Answer::status(503).header("Retry-After", value));
+        let now = u64::try_from(self.world.clock).unwrap();
+        let date = |secs: u64| {
+            httpdate::fmt_http_date(std::time::UNIX_EPOCH + std::time::Duration::from_secs(secs))
+        };
+        match mode {
+            Mode::BusySeconds if bad && self.shows(1) => after("1".to_owned()),
+            Mode::BusyDate if bad && self.shows(1) => after(date(now + 1)),
+            Mode::BusyPastDate if bad && self.shows(1) => after(date(now - 86_400)),
+            Mode::BusyUnsaid if bad && self.shows(1) => Some(busy()),
+            Mode::BusyAbsurd if bad && self.shows(1) => after("1000000000".to_owned()),
+            Mode::BusyNegative if bad && self.shows(1) => after("-5".to_owned()),
+            Mode::TooMany if bad && self.shows(1) => {
+                Some(Answer::status(429).header("Retry-After", "1"))
+            }
+            Mode::BrokenTwice if bad && self.shows(2) => Some(Answer::status(500)),
+            Mode::BusyForEver | Mode::BrokenForEver | Mode::NotFound | Mode::Forbidden => {
+                self.before(mode, asked)
+            }
+            Mode::ClosedUnanswered if bad => Some(raw(b"")),
+            Mode::NoHttp if bad => Some(raw(b"* OK IMAP4rev1 ready\r\n")),
+            Mode::HeadersHuge if bad => {
+                let lines = "X-Filler: yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy\r\n";
+                let head = format!("HTTP/1.1 200 OK\r\n{}\r\n", lines.repeat(60_000));
+                Some(raw(head.as_bytes()))
+            }
+            Mode::HtmlPage if bad => Some(html()),
+            Mode::EmptyPage if bad => Some(Answer::xml(Vec::new())),
+            Mode::BlankPage if bad => Some(Answer::xml(b" \n".repeat(40))),
+            Mode::NoContent if bad => Some(Answer::status(204)),
+            Mode::OtherRoot if bad => Some(Answer::xml(
+                b"<?xml version=\"1.0\"?><rss version=\"2.0\"><channel/></rss>".to_vec(),
+            )),
+            Mode::Silent if bad => Some(Answer::status(200).manner(Manner::Silent)),
+            Mode::HeadDrips if bad => Some(Answer::status(200).manner(Manner::HeadDrips)),
+            Mode::RedirectOnce if bad && asked.path == "/oai" && self.shows(1) => {
+                let to = format!("/moved?{}", asked.query);
+                Some(Answer::status(302).header("Location", to))
+            }
+            _ => None,
+        }
+    }
+
+    /// The verb element with its items and token.
+    fn listed(
+        &mut self,
+        mode: Mode,
+        asked: &Asked,
+        (verb, bad): (&str, bool),
+        place: &Place,
+        (items, mut next): (Vec<Item>, Option<Place>),
+    ) -> String {
+        let written_as = self.world.mode;
+        let write = |it: &Item| match verb {
+            "ListIdentifiers" => pages::header(written_as, it) + "\n",
+            _ => pages::record(written_as, it),
+        };
+        let mut content: Vec<String> = items.iter().map(write).collect();
+        if mode == Mode::PageEmpty && place.page == BAD_PAGE && place.cursor.is_multiple_of(2) {
+            // The same place again, under a token that differs.
+            content.clear();
+            next = Some(Place { cursor: place.cursor + 1, page: place.page + 1, ..place.clone() });
+        }
+        if mode == Mode::Repeats && 0 < place.page {
+            let before = Place { after: None, ..place.clone() };
+            let (all, _) = self.world.page(&Place { cursor: 0, ..before }, usize::MAX);
+            let again = all.iter().take(place.cursor).rev().take(3).rev().map(write);
+            content.splice(0..0, again);
+        }
+        let token = self.token(mode, asked, place, next.as_ref());
+        let half = content.len() / 2;
+        let element = |verb: &str, it: &str| pages::element(written_as, verb, it);
+        match mode {
+            Mode::VerbMissing if bad => String::new(),
+            Mode::VerbOther if bad => {
+                let headers: String =
+                    items.iter().map(|it| pages::header(written_as, it)).collect();
+                element("ListIdentifiers", &(headers + &token))
+            }
+            Mode::VerbTwice if bad => {
+                let second = content.split_off(half).concat() + &token;
+                element(verb, &content.concat()) + &element(verb, &second)
+            }
+            Mode::ErrorUnknown if bad => pages::error(written_as, "outOfPaper"),
+            Mode::ErrorUncoded if bad => "<error>something</error>".to_owned(),
+            Mode::ErrorAndRecords if bad => {
+                pages::error(written_as, "noRecordsMatch")
+                    + &element(verb, &(content.concat() + &token))
+            }
+            _ => element(verb, &(content.concat() + &token)),
+        }
+    }
+
+    /// The token's element; empty where there is none.
+    fn token(&mut self, mode: Mode, asked: &Asked, place: &Place, next: Option<&Place>) -> String {
+        let this = asked.get("resumptionToken").unwrap_or_default().to_owned();
+        let written = |value: &str| pages::token(&self.world, place, value);
+        let Some(next) = next else {
+            return match mode {
+                Mode::TokenFirst => written(self.first_token.as_deref().unwrap_or_default()),
+                Mode::TokenBlankLast => written(" \n\t "),
+                Mode::TokenNoneLast => String::new(),
+                Mode::TokenOnOnePage => written(""),
+                _ if this.is_empty() => String::new(),
+                _ => written(""),
+            };
+        };
+        let value = self.dressed_token(&next.token());
+        let late = place.page == BAD_PAGE;
+        let token = match mode {
+            Mode::TokenSame if late => written(&this),
+            Mode::TokenCycle if place.page == BAD_PAGE + 1 => {
+                let back = Place { page: BAD_PAGE, cursor: place.cursor - PAGE, ..place.clone() };
+                written(&self.dressed_token(&back.token()))
+            }
+            Mode::TokenNoneEarly if late => String::new(),
+            Mode::TokenUnread if late => format!("<resumptionToken>{}", pages::escaped(&value)),
+            _ => written(&value),
+        };
+        self.first_token.get_or_insert(value);
+        token
+    }
+
+    /// A token's value as it is handed out.
+    fn dressed_token(&self, plain: &str) -> String {
+        match self.world.mode {
+            Mode::TokenOdd => format!("{plain} a+b&c=d%41/?#;<>\"'ü"),
+            Mode::TokenLong => format!("{plain} {}", "t".repeat(20_000)),
+            _ => plain.to_owned(),
+        }
+    }
+
+    /// The value within, if it has been handed out so.
+    fn plain_token(&self, token: &str) -> Option<String> {
+        let plain = token.split(' ').next()?;
+        // Also what was handed out before the repository was healed.
+        let dressed = self.dressed_token(plain) == token;
+        (dressed || self.healed).then(|| plain.to_owned())
+    }
+
+    /// How the bytes of a document go out.
+    fn sent(&mut self, mode: Mode, asked: &Asked, bad: bool, bytes: Vec<u8>) -> Answer {
+        let within = |what: &str, from: usize| {
+            let found = bytes.windows(what.len()).skip(from).position(|it| it == what.as_bytes());
+            found.map_or(bytes.len() / 2, |at| from + at)
+        };
+        let half = bytes.len() / 2;
+        let record = within("<dc:title>", half) + 12;
+        let unit = Answer::xml(Vec::new());
+        let cut = |at: usize| Answer::xml(bytes[..at].to_vec());
+        match mode {
+            Mode::ClosesKept => return Answer::xml(bytes).manner(Manner::Closes),
+            Mode::ContinueFirst => return Answer::xml(bytes).manner(Manner::Continued),
+            Mode::Chunked => return Answer::xml(bytes).manner(Manner::Chunked),
+            Mode::Unframed => return Answer::xml(bytes).manner(Manner::Unframed),
+            Mode::Gzip if asked.gzip => return gzip(packed(&bytes)),
+            _ if !bad => return Answer::xml(bytes),
+            _ => {}
+        }
+        match mode {
+            Mode::CutMidRecordOnce | Mode::ResetOnce | Mode::ChunkedEarly if !self.shows(1) => {
+                Answer::xml(bytes)
+            }
+            Mode::CutMidRecordOnce | Mode::CutMidRecord => {
+                Answer::xml(bytes).manner(Manner::Cut(record))
+            }
+            Mode::ResetOnce | Mode::ResetForEver => {
+                Answer::xml(bytes).manner(Manner::Reset(record))
+            }
+            Mode::ChunkedEarly => Answer::xml(bytes).manner(Manner::ChunkedEarly),
+            Mode::ChunkedBad => Answer::xml(bytes).manner(Manner::ChunkedBad),
+            Mode::TruncatedMidRecord => cut(record),
+            Mode::TruncatedMidHeader => cut(within("<datestamp>", half) + 15),
+            Mode::TruncatedAtEnd => cut(within("</OAI-PMH>", 0)),
+            Mode::TruncatedAfterRecord => cut(within("</record>", half) + "</record>".len()),
+            Mode::TruncatedUnframed => cut(record).manner(Manner::Unframed),
+            Mode::TruncatedInCharacter => cut(within("é", 0) + 1),
+            Mode::LengthTooLong => Answer::xml(bytes).manner(Manner::LengthOff(1_000)),
+            Mode::LengthTooShort => Answer::xml(bytes).manner(Manner::LengthOff(-500)),
+            Mode::RecordHuge => cut(record).manner(Manner::Endless(b"y".repeat(1 << 16))),
+            Mode::PageEndless => {
+                let records: String = self
+                    .world
+                    .items
+                    .iter()
+                    .filter(|it| !it.deleted)
+                    .map(|it| pages::record(Mode::Honest, it))
+                    .collect();
+                cut(within("<record>", half)).manner(Manner::Endless(records.into_bytes()))
+            }
+            Mode::BodyDrips => cut(record).manner(Manner::BodyDrips),
+            Mode::GzipBomb => gzip(gzip_bomb(&bytes[..record])),
+            Mode::GzipTruncated => {
+                let packed = packed(&bytes);
+                gzip(packed[..packed.len() * 2 / 3].to_vec())
+            }
+            Mode::GzipCorrupt => {
+                let mut packed = packed(&bytes);
+                let at = packed.len() - 6;
+                packed[at] ^= 0xff;
+                gzip(packed)
+            }
+            Mode::GzipUnsaid => Answer::xml(packed(&bytes)),
+            Mode::GzipSaid => gzip(bytes),
+            Mode::EncodingUnknown => {
+                Answer { body: bytes, ..unit }.header("Content-Encoding", "compress")
+            }
+            _ => Answer::xml(bytes),
+        }
+    }
+}
+
+fn page_size(mode: Mode) -> usize {
+    match mode {
+        Mode::PagesOfOne => 1,
+        Mode::DeletedMany => 2_000,
+        Mode::TokenOnOnePage => 1_000,
+        _ => PAGE,
+    }
+}
+
+/// Faults that lie in what the repository has, rather than in what it does.
+fn is_of_data(mode: Mode) -> bool {
+    matches!(
+        mode,
+        Mode::ClockAhead
+            | Mode::ClockBehind
+            | Mode::ClockBack
+            | Mode::CaseAlone
+            | Mode::IdentifierOdd
+            | Mode::Unsorted
+            | Mode::DeletionsUnsaid
+            | Mode::DayOnly
+    )
+}
+
+fn html() -> Answer {
+    let body = "<!DOCTYPE html>\n<html><head><title>Maintenance</title></head>\
+                <body><p>Back soon<br>&nbsp;</body></html>\n";
+    let mut answer = Answer::status(200).header("Content-Type", "text/html");
+    answer.body = body.as_bytes().to_vec();
+    answer
+}
+
+fn raw(bytes: &[u8]) -> Answer {
+    Answer::status(200).manner(Manner::Raw(bytes.to_vec()))
+}
+
+fn gzip(body: Vec<u8>) -> Answer {
+    Answer::xml(body).header("Content-Encoding", "gzip")
+}
+
+fn packed(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+/// A gzip stream of these bytes and a quarter of a gigabyte of letters.
+fn gzip_bomb(begin: &[u8]) -> Vec<u8> {
+    const PIECE: usize = 1 << 20;
+    let mut compress = Compress::new(Compression::best(), false);
+    let mut pack = |bytes: &[u8]| {
+        // A full flush forgets what was before, so that the packed bytes of a piece can be repeated.
+        let mut out = Vec::with_capacity(bytes.len() + 1_024);
+        compress.compress_vec(bytes, &mut out, FlushCompress::Full).unwrap();
+        out
+    };
+    let mut stream = b"\x1f\x8b\x08\0\0\0\0\0\0\xff".to_vec();
+    stream.extend(pack(begin));
+    let _first = pack(&b"y".repeat(PIECE));
+    stream.extend(pack(&b"y".repeat(PIECE)).repeat(256));
+    stream
+}
