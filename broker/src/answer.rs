@@ -222,6 +222,9 @@ pub struct Hit {
     pub size: Option<u64>,
     /// Last modification, in Unix seconds, when known.
     pub modified: Option<i64>,
+    /// Where to read of an object whose address is not of the web.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub landing_page: Option<String>,
     /// The object's id as `/object?oid=` takes it: `GATHERER-ID:URL`, not yet percent-encoded.
     pub oid: String,
     /// An excerpt that shows the words looked for.

@@ -213,22 +213,9 @@ impl Collector {
         let (asked_ms, began) = (clock::now_ms(), clock::monotonic());
         let wait = due.wait.then_some(WAIT);
         let (mut pulled, mut heard) = (Summary::default(), Heard::default());
-        let pulling = async {
-            match self.next_pushed(&due.source) {
-                Next::Nothing => {
-                    let asked = self.ask(&source, confirmed, wait, &mut pulled, &mut heard);
-                    Some(asked.await)
-                }
-                Next::Known => None,
-                Next::Changes(it) => {
-                    let puller = puller(&self.inner, &source).confirmed(confirmed);
-                    let taken = self.take(&puller, &it, &due.source, &mut pulled).await;
-                    taken.map(|it| it.map_err(Broke::from))
-                }
-            }
-        };
+        let asked = self.ask(&source, confirmed, wait, &mut pulled, &mut heard);
         let outcome = tokio::select! {
-            outcome = pulling => outcome,
+            outcome = asked => outcome,
             () = cancel.started() => None,
         };
         let (url, at) = (source.url.to_string(), clock::monotonic());
@@ -238,7 +225,8 @@ impl Collector {
         self.go_on(&source);
     }
 
-    /// Has a source say what is new, in the way of its kind.
+    /// Has a source say what is new, in the way of its kind, or takes in what it has sent; `None` where
+    /// there is nothing to do after all.
     async fn ask(
         &self,
         source: &Source,
@@ -246,13 +234,20 @@ impl Collector {
         wait: Option<Duration>,
         pulled: &mut Summary,
         heard: &mut Heard,
-    ) -> Result<(), Broke> {
+    ) -> Option<Result<(), Broke>> {
         if let Some(oai) = &source.oai {
             let harvest = harvest::pull_into(&self.inner, (source, oai), confirmed, pulled, heard);
-            return Box::pin(harvest).await;
+            return Some(Box::pin(harvest).await);
         }
         let puller = puller(&self.inner, source).confirmed(confirmed);
-        Ok(puller.pull_into(wait, pulled).await?)
+        match self.next_pushed(&source.name) {
+            Next::Nothing => Some(puller.pull_into(wait, pulled).await.map_err(Broke::from)),
+            Next::Known => None,
+            Next::Changes(changes) => {
+                let taken = self.take(&puller, &changes, &source.name, pulled).await;
+                taken.map(|it| it.map_err(Broke::from))
+            }
+        }
     }
 
     /// Marks a source as being pulled; `None` if it is gone.

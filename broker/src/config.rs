@@ -151,8 +151,8 @@ impl Config {
         }
         config.templates = root.path("templates");
         config.freshness = Freshness::read(&root.table("freshness"));
-        config.oai = exchange::repository::Settings::read(&root.table("oai"));
         config.push = push::Settings::read(&root.table("push"), config.base_url.as_ref());
+        config.oai = exchange::repository::Settings::read(&root.table("oai"));
         config.sources = read_sources(&root, config.freshness);
         check_callbacks(&root, &config);
         document.finish()?;
@@ -382,6 +382,53 @@ mod tests {
         assert_eq!(source.syndication, announced.ok());
     }
 
+    fn source(lines: &str) -> String {
+        format!("name = 'n'\ndata = 'd'\n[[source]]\nkind = 'oai'\n{lines}")
+    }
+
+    #[test]
+    fn a_repository_is_harvested_as_the_settings_say() {
+        let config = Config::parse(&source("url = 'https://h.org/oai?x=1'")).unwrap();
+        let url = Url::parse("https://h.org/oai?x=1").unwrap();
+        assert_eq!(config.sources, [Source::oai("h.org/oai", url)]);
+        let all = "url = 'http://h/oai'\nprefixes = ['soif', 'oai_dc']\nset = 'a:b'\n\
+                   from = '2026-01-31'\nkeep_original = true\ndelay = '500 ms'\n\
+                   overlap = '2 h'\nfull_every = '7 days'\nwindow_days = 30\n\
+                   page_bytes_max = '8 MiB'\nannounced = false";
+        let found = Config::parse(&source(all)).unwrap().sources.remove(0);
+        let secs = Duration::from_secs;
+        let expected = crate::source::Oai {
+            prefixes: vec!["soif".to_owned(), "oai_dc".to_owned()],
+            sets: vec!["a:b".to_owned()],
+            from: ::oai::Datestamp::parse("2026-01-31"),
+            keep_original: true,
+            delay: Duration::from_millis(500),
+            overlap: secs(7_200),
+            full_every: secs(7 * 86_400),
+            window_days: 30,
+            page_bytes_max: 8 << 20,
+            announced: false,
+        };
+        assert_eq!((found.kind, found.oai), (Kind::Oai, Some(expected)));
+    }
+
+    #[test]
+    fn mistakes_about_a_repository_are_named() {
+        for (lines, part) in [
+            ("url = 'ftp://h/oai'", "is not of a web server"),
+            ("url = 'http://u:p@h/oai'", "holds a user name"),
+            ("url = 'http://h/oai'\nset = 'a'\nsets = ['b']", "both \"set\" and \"sets\""),
+            ("url = 'http://h/oai'\nset = ''", "\"\" is no name"),
+            ("url = 'http://h/oai'\nfrom = 'May'", "\"from\" is \"May\""),
+            ("url = 'http://h/oai'\nfollow = true", "cannot be asked to hold"),
+        ] {
+            let mistakes = Config::parse(&source(lines)).unwrap_err();
+            assert!(mistakes[0].to_string().contains(part), "{lines}: {}", mistakes[0]);
+        }
+        let feed = "name = 'n'\ndata = 'd'\n[[source]]\nurl = 'http://h/'\nset = 'a'";
+        assert!(Config::parse(feed).unwrap_err()[0].to_string().contains("set"));
+    }
+
     /// The policy that `[freshness]` with these lines makes.
     fn policy(lines: &str) -> Policy {
         let text = format!("name = 'n'\ndata = 'd'\n[freshness]\n{lines}");
@@ -441,7 +488,7 @@ mod tests {
                 r#"1:1: "name" is missing; expected name = a text in quotes"#,
                 r#"1:1: both listeners are at 127.0.0.1:9501; expected another port for "admin_listen""#,
                 r#"1:1: "data" is missing; expected data = "/var/lib/harvest/broker""#,
-                r#"3:8: "kind" is "gather"; expected one of "gatherer", "broker""#,
+                r#"3:8: "kind" is "gather"; expected one of "gatherer", "broker", "oai""#,
                 r#"5:7: the URL ftp://h/ is not of a web server; expected an http:// or https:// URL, such as "http://host:8500/""#,
                 r#"6:1: "url" is missing in [source 2]; expected url = "http://host:8500/""#,
                 r#"11:10: "window" is "9"; expected two hours of the day in UTC, such as "22-6""#,

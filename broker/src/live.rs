@@ -43,10 +43,10 @@ pub(crate) struct Live {
     pub(crate) held: Option<String>,
     /// Whether one has confirmed that.
     pub(crate) confirmed: bool,
-    /// What was odd at the last pull.
-    pub(crate) warnings: Vec<String>,
     /// What its hub has sent and is not taken in yet.
     pub(crate) pushed: VecDeque<Pushed>,
+    /// What was odd at the last pull.
+    pub(crate) warnings: Vec<String>,
     /// What the notes say is no longer what the schedule says.
     pub(crate) unwritten: bool,
 }
@@ -69,8 +69,8 @@ impl Live {
             errors: Errors::default(),
             held: None,
             confirmed: false,
-            warnings: Vec::new(),
             pushed: VecDeque::new(),
+            warnings: Vec::new(),
             unwritten: false,
         }
     }

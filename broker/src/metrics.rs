@@ -28,12 +28,12 @@ pub struct Counters {
     pub compactions: u64,
     /// What the broker's own feed has done.
     pub feed: feed::Counters,
-    /// What it has done as an OAI-PMH repository.
-    pub oai: exchange::repository::Counters,
     /// What its hub has done.
     pub hub: hub::Counters,
     /// What came of sources' hubs.
     pub notices: subscriber::Counters,
+    /// What it has done as an OAI-PMH repository.
+    pub oai: exchange::repository::Counters,
 }
 
 impl Counters {
@@ -96,9 +96,9 @@ pub fn samples(status: &Status, counters: &Counters) -> Vec<Sample> {
     ];
     samples.extend(applied(&counters.applied));
     samples.extend(served(&counters.feed));
-    samples.extend(exchange::repository::samples(&counters.oai));
     samples.extend(push::metrics::hub(&status.push, &counters.hub));
     samples.extend(push::metrics::subscriber(&counters.notices));
+    samples.extend(exchange::repository::samples(&counters.oai));
     samples.extend(web::metrics::http_events(&status.listener));
     samples.extend(schedule(status));
     status.sources.iter().for_each(|it| sample_source(it, &mut samples));

@@ -58,8 +58,8 @@ pub(crate) struct Stages {
     pub(crate) collector: Collector,
     pub(crate) catalog: Catalog,
     pub(crate) indexer: Indexer,
-    pub(crate) repository: Repository,
     pub(crate) notifier: Notifier,
+    pub(crate) repository: Repository,
 }
 
 /// Runs every stage until the shutdown starts or one of them fails, then stops them all and frees
@@ -75,7 +75,7 @@ pub(crate) async fn run(
     admin: Front,
     shutdown: Shutdown,
 ) -> Result<(), Error> {
-    let Stages { collector, catalog, indexer, repository, notifier } = stages;
+    let Stages { collector, catalog, indexer, notifier, repository } = stages;
     // Stops when the caller says so, or when one stage fails.
     let stop = shutdown.child();
     let mut running = JoinSet::new();
@@ -101,16 +101,16 @@ pub(crate) async fn run(
         indexer.run(until).await;
         Ok(())
     });
-    // collection → sets of the OAI-PMH repository.
-    let until = stop.clone();
-    running.spawn(async move {
-        repository.keep(until).await;
-        Ok(())
-    });
     // collection → subscribers. Who asked for it is told of each commit.
     let until = stop.clone();
     running.spawn(async move {
         notifier.run(until).await;
+        Ok(())
+    });
+    // collection → sets of the OAI-PMH repository.
+    let until = stop.clone();
+    running.spawn(async move {
+        repository.keep(until).await;
         Ok(())
     });
     // index → query → answer → page; collection → feed, snapshot, object, repository.

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use freshness::interval::{self, Bounds};
 use freshness::schedule::{self, Pace, Rules, SourceId};
-use freshness::study::Syndication;
 pub use freshness::schedule::{Expected, Found, Known, View};
+use freshness::study::Syndication;
 
 use crate::config::{Freshness, PolicyName};
 use crate::source::Source;

@@ -218,8 +218,8 @@ fn open(config: Config, place: Place, local_addr: SocketAddr) -> Result<Opened, 
         collector,
         catalog: Catalog::new(collection.clone()),
         indexer: Indexer::new(collection.clone(), index.clone()),
-        repository: repository::open(&config, &author.id, &collection),
         notifier: Notifier::open(data, base_url, settings, collection.clone())?,
+        repository: repository::open(&config, &author.id, &collection),
     };
     Ok(Opened { author, token, pages, admin_pages, collection, index, stages, config })
 }
@@ -231,14 +231,14 @@ fn public(handle: &Handle, pages: &Pages, shutdown: Shutdown) -> Router {
     let options = FeedOptions { shutdown, owner, ..FeedOptions::default() };
     let feed = FeedServer::new(inner.collection.clone(), options);
     let feed = inner.feed.get_or_init(|| feed).clone();
-    let Stages { notifier, collector, repository, .. } = &inner.stages;
+    let Stages { notifier, collector, .. } = &inner.stages;
     let callbacks = collector.listener().map(Listener::routes).unwrap_or_default();
     let state = PageState::new(inner.index.clone(), inner.collection.clone(), pages.clone());
     Router::new()
         .merge(push::feed::routes(feed, notifier.clone()))
         .merge(notifier.routes())
         .merge(callbacks)
-        .merge(repository.routes())
+        .merge(notifier.linked(inner.stages.repository.routes()))
         .route("/healthz", get(admin::healthz).with_state(handle.clone()))
         .merge(page::routes(state))
 }
@@ -449,9 +449,9 @@ impl Handle {
             expired: upkeep.expired,
             compactions: upkeep.compactions,
             feed: self.inner.feed.get().map(FeedServer::counters).unwrap_or_default(),
-            oai: self.inner.stages.repository.counters(),
             hub: notifier.counters(),
             notices: collector.listener().map(Listener::counters).unwrap_or_default(),
+            oai: self.inner.stages.repository.counters(),
             ..collector.counters()
         }
     }

@@ -55,7 +55,6 @@ use web::metrics::Sample;
 
 use answer::{Answered, Desk};
 use current::{Current, Unready};
-pub use origin::METADATA_NAMESPACE;
 pub use settings::{Daemon, Settings};
 
 /// Most requests that are answered at once.

@@ -44,8 +44,8 @@ struct Public {
 
 /// Returns the routes of the public listener.
 pub(crate) fn public(shared: Arc<Shared>, pages: Pages, feed: FeedServer) -> Router {
-    let repository = shared.repository.routes();
     let notifier = shared.notifier.clone();
+    let repository = shared.repository.routes();
     let handle = Handle { shared };
     let state = Public { handle, pages: pages.clone() };
     let router = Router::new()
@@ -55,7 +55,7 @@ pub(crate) fn public(shared: Arc<Shared>, pages: Pages, feed: FeedServer) -> Rou
         .with_state(state)
         .merge(push::feed::routes(feed, notifier.clone()))
         .merge(notifier.routes())
-        .merge(repository);
+        .merge(notifier.linked(repository));
     pages.frame(router)
 }
 
@@ -185,9 +185,9 @@ async fn metrics(State(Admin { handle, feed }): State<Admin>) -> Response {
     let name = "harvest_gatherer_takedown_refused_total";
     samples.push(Sample::counter(name, help, takedowns.refused as f64));
     samples.extend(feed_samples(&feed));
+    samples.extend(push::metrics::hub(&status.push, &handle.shared.notifier.counters()));
     let repository = handle.shared.repository.counters();
     samples.extend(exchange::repository::samples(&repository));
-    samples.extend(push::metrics::hub(&status.push, &handle.shared.notifier.counters()));
     samples.extend(web::metrics::http_events(&status.listener));
     for (kind, count) in &status.problems {
         let help = "Problems since the start, by kind.";

@@ -186,16 +186,16 @@ impl Server {
                 served.map_err(|error| Error::Listen(error.to_string()))
             });
         }
+        tasks.spawn(async move {
+            notifier.run(stop).await;
+            Ok(())
+        });
         let (repository, until) = (shared.repository.clone(), child.clone());
         tasks.spawn(async move {
             repository.keep(until).await;
             Ok(())
         });
         tasks.spawn(harvests::run(shared.clone(), child.clone()));
-        tasks.spawn(async move {
-            notifier.run(stop).await;
-            Ok(())
-        });
         tasks.spawn(rounds::run(shared, child.clone()));
         let mut outcome = Ok(());
         while let Some(ended) = tasks.join_next().await {

@@ -189,3 +189,46 @@ async fn a_repository_that_is_no_longer_a_root_is_forgotten() {
     bench.status(|it| it.objects == 1 && it.roots.len() == 1).await;
     bench.stop().await;
 }
+
+/// Has `bench` harvest, again and again, until it has so many objects: a repository does not tell of what it
+/// has committed within the same second.
+async fn until_objects(bench: &Bench, count: u64) {
+    let tick = std::cell::Cell::new(0_u32);
+    bench
+        .status(|it| {
+            tick.set(tick.get() + 1);
+            if tick.get().is_multiple_of(20) {
+                bench.handle.gather();
+            }
+            it.objects == count
+        })
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_gatherer_is_a_root_of_another() {
+    let origin = Bench::start(Tree::with(&["a.txt", "b.txt"])).await;
+    let tree = Tree::with(&["own.txt"]);
+    let base = origin.public.join("oai").unwrap();
+    let soif = Repository { prefixes: vec!["soif".to_owned()], ..Repository::new(base) };
+    let settings = Config { watch: Watch::Off, repositories: vec![soif], ..tree.config() };
+    let bench = Bench::start_with(tree, settings).await;
+    until_objects(&bench, 3).await;
+    // It is the same object, and says what it says at its origin.
+    let url = gatherer::spec::file_url(&origin.tree.path("a.txt"));
+    let there = origin.object(&url).await.unwrap();
+    let mut here = bench.object(&format!("{url} {}", origin.handle.id())).await.unwrap();
+    assert_eq!(here.remove("Origin-Version"), 1);
+    let mut expected = there.clone();
+    // Nobody here confirms it: it lives until its repository says otherwise.
+    expected.remove("Time-to-Live");
+    assert_eq!(here, expected);
+
+    std::fs::remove_file(origin.tree.path("a.txt")).unwrap();
+    origin.until("a.txt", false).await;
+    until_objects(&bench, 2).await;
+    assert!(bench.object(&format!("{url} {}", origin.handle.id())).await.is_none());
+    assert!(bench.file("own.txt").await.text("Title").is_some());
+    bench.stop().await;
+    origin.stop().await;
+}

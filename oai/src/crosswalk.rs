@@ -42,6 +42,8 @@ use tree::{Element, Space, Tree};
 pub const LANDING_PAGE: &str = "Landing-Page";
 /// The attribute with the metadata as they were harvested.
 pub const ORIGINAL_METADATA: &str = "Original-Metadata";
+/// The attribute with the namespace that the metadata had.
+pub const METADATA_NAMESPACE: &str = "Metadata-Namespace";
 /// The attribute with the sets that the record is in at its repository, one a line.
 pub const SET_SPEC: &str = "Set-Spec";
 
@@ -248,6 +250,9 @@ pub fn to_soif(
     problems.extend(flaw(&tree));
     problems.extend(draft.finish(&mut made));
     dress(&mut made, header, metadata, source, name.gatherer_id);
+    if let Some(namespace) = tree.namespace() {
+        made.push(METADATA_NAMESPACE, namespace);
+    }
     if keep_original && !metadata.is_empty() {
         made.push(ORIGINAL_METADATA, metadata);
     }

@@ -333,6 +333,32 @@ mod tests {
         check(&folder, &data, true, 5).await;
     }
 
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_repository_is_harvested_and_indexed() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("folder");
+        fs::create_dir(&folder).unwrap();
+        for i in 0..3 {
+            fs::write(folder.join(format!("{i}.txt")), format!("number {i}")).unwrap();
+        }
+        // A gatherer is a repository too.
+        let config = gatherer::Config::for_paths(&[folder], &dir.path().join("origin"));
+        let server = gatherer::Server::bind(config).await.unwrap();
+        let url = format!("http://{}/oai", server.local_addr().unwrap());
+        let (handle, shutdown) = (server.handle(), Shutdown::new());
+        let origin = tokio::spawn(server.run(shutdown.clone()));
+        handle.progress().wait_for(|it| it.passes_done == 1).await.unwrap();
+        // What was committed within the present second is not told of yet.
+        let second = clock::now_ms() / 1_000;
+        let mut tick = tokio::time::interval(Duration::from_millis(50));
+        while clock::now_ms() / 1_000 < second + 3 {
+            tick.tick().await;
+        }
+        check(Path::new(&url), &dir.path().join("data"), false, 3).await;
+        shutdown.start();
+        origin.await.unwrap().unwrap();
+    }
+
     #[tokio::test]
     async fn a_port_in_use_is_said_so() {
         let dir = tempfile::tempdir().unwrap();

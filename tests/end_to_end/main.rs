@@ -5,6 +5,7 @@
 mod daemons;
 mod freshness;
 mod harness;
+mod oai;
 mod oai_peers;
 mod push;
 mod report;

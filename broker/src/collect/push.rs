@@ -97,13 +97,21 @@ impl Collector {
         listener.handle_sources(sources);
     }
 
-    /// Where a source is asked for its hub: its feed from where we are. `None` before its first pull.
+    /// Where a source is asked for its hub: a repository at its Identify, others at their feed from where we
+    /// are, which there is none of before the first pull.
     fn address(&self, name: &str) -> Option<Address> {
         let source = self.state().live.get(name)?.source.clone();
-        let cursor = self.inner.collection.cursor(name).ok()??;
-        let path = format!("feed?since={}&epoch={}", cursor.serial, cursor.epoch);
+        let url = if source.oai.is_some() {
+            let mut url = source.url.clone();
+            url.query_pairs_mut().append_pair("verb", "Identify");
+            url
+        } else {
+            let cursor = self.inner.collection.cursor(name).ok()??;
+            let path = format!("feed?since={}&epoch={}", cursor.serial, cursor.epoch);
+            host::join(&source.url, &path)
+        };
         Some(Address {
-            url: host::join(&source.url, &path),
+            url,
             token: source.token.as_ref().map(|it| it.secret().to_owned()),
             allow_private: source.allow_private,
         })
@@ -116,6 +124,8 @@ impl Collector {
         let State { schedule, live, pushed_bytes, .. } = &mut *state;
         let Some(live) = live.get_mut(name) else { return true };
         match notice {
+            // Versions are of feeds.
+            _ if live.source.oai.is_some() => drop(schedule.handle_notice(name, now_ms)),
             Notice::Thin(Some(version)) if has(live, version) => return true,
             Notice::Thin(_) => drop(schedule.handle_notice(name, now_ms)),
             Notice::Fat(pushed) if has(live, pushed.to) => return true,

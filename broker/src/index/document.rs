@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use collection::Oid;
 use jiff::Timestamp;
+use oai::crosswalk::LANDING_PAGE;
 use serde::{Deserialize, Serialize};
 use soif::Record;
 use soif::digest::Md5;
@@ -58,6 +59,9 @@ const BOOKKEEPING: &[&str] = &[
     "url-references",
 ];
 
+/// Longest address of a landing page that a hit shows, in bytes.
+const URL_BYTES_MAX: usize = 2 * 1024;
+
 /// What a hit shows without a look at the collection.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct StoredHit {
@@ -73,6 +77,9 @@ pub(super) struct StoredHit {
     pub(super) modified: Option<i64>,
     /// The year that the object names itself, or that it was modified in, UTC.
     pub(super) year: Option<i16>,
+    /// Where to read of an object whose address is not of the web.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) landing_page: Option<String>,
 }
 
 /// What an object is among those of the same content.
@@ -341,7 +348,13 @@ fn stored(record: &Record, oid: &Oid) -> StoredHit {
         size: record.number("File-Size"),
         modified,
         year: own_year.or_else(|| modified.and_then(year)),
+        landing_page: first(&[LANDING_PAGE], URL_BYTES_MAX).filter(|_| !is_web(&oid.url)),
     }
+}
+
+/// Whether an address is of the web.
+fn is_web(url: &str) -> bool {
+    ["http://", "https://"].iter().any(|it| url.starts_with(it))
 }
 
 /// Returns the beginning of `text`: at most `bytes_max` bytes, not in the middle of a character.
@@ -362,6 +375,20 @@ mod tests {
         check("http://a.org/", "a.org");
         check("file:///a.tar#dir/b.txt", "b.txt");
         check("", "");
+    }
+
+    #[test]
+    fn a_landing_page_is_for_what_is_not_of_the_web() {
+        let check = |url: &str, expected: Option<&str>| {
+            let mut record = Record::new("FILE", url);
+            record.push(LANDING_PAGE, " https://h/1\n");
+            let found = stored(&record, &Oid::new("g", url));
+            assert_eq!(found.landing_page.as_deref(), expected, "{url}");
+        };
+        check("oai:h:1", Some("https://h/1"));
+        check("http://h/2", None);
+        let written = serde_json::to_string(&StoredHit::default()).unwrap();
+        assert_eq!(serde_json::from_str::<StoredHit>(&written).unwrap().landing_page, None);
     }
 
     #[test]

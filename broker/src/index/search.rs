@@ -190,6 +190,7 @@ fn hit(
         host: stored.host,
         size: stored.size,
         modified: stored.modified,
+        landing_page: stored.landing_page,
         snippet,
         duplicates,
     })

@@ -5,6 +5,7 @@
 use std::borrow::Cow;
 
 use jiff::Timestamp;
+use oai::crosswalk::LANDING_PAGE;
 use serde::Serialize;
 use soif::{Attribute, Record};
 use url::form_urlencoded;
@@ -96,9 +97,11 @@ impl ObjectPage {
         let title = record.text("Title").filter(|title| !title.trim().is_empty());
         let title = title.unwrap_or_else(|| Cow::Borrowed(last_part(&place.text)));
         let address = summary_address(oid);
+        let landing = record.text(LANDING_PAGE).map(|it| Place::of(it.trim()));
+        let open = place.openable().or_else(|| landing.as_ref()?.openable());
         let object = ObjectShown {
             title: shortened(title.trim(), 300),
-            href: place.openable().map(str::to_owned),
+            href: open.map(str::to_owned),
             local: place.local,
             place,
             soif: format!("{address}&format=soif"),
@@ -125,7 +128,8 @@ impl Row {
             value = &joined;
         }
         let mut row = Self { name: attribute.name.clone(), ..Self::default() };
-        if attribute.name.eq_ignore_ascii_case("URL-References") {
+        let is_address = |name: &&str| attribute.name.eq_ignore_ascii_case(name);
+        if ["URL-References", LANDING_PAGE].iter().any(is_address) {
             row.links = value.lines().take(LINKS_MAX).map(Place::of).collect();
             row.long = LONG_LINES < row.links.len();
             return row;
@@ -209,6 +213,19 @@ mod tests {
         let links = row("URL-References", "http://h/\njavascript:alert(1)\n").links;
         assert_eq!(links.len(), 2);
         assert!(links[0].href.is_some() && links[1].href.is_none());
+    }
+
+    #[test]
+    fn what_is_not_of_the_web_opens_at_its_landing_page() {
+        let check = |url: &str, landing: &str, expected: Option<&str>| {
+            let mut record = Record::new("FILE", url);
+            record.push(LANDING_PAGE, landing);
+            let page = ObjectPage::new("o", &record);
+            assert_eq!(page.object.href.as_deref(), expected, "{url} {landing}");
+        };
+        check("oai:h:1", "https://h/1\n", Some("https://h/1"));
+        check("oai:h:1", "javascript:alert(1)", None);
+        check("http://h/2", "https://h/1", Some("http://h/2"));
     }
 
     #[test]

@@ -197,10 +197,12 @@ impl Found {
 impl HitShown {
     fn new(hit: &Hit) -> Self {
         let place = Place::of(&hit.url);
+        let landing = hit.landing_page.as_deref().map(Place::of);
+        let open = place.openable().or_else(|| landing.as_ref()?.openable());
         let title = if hit.title.trim().is_empty() { &place.text } else { &hit.title };
         Self {
             title: shortened(title, TITLE_CHARS_MAX),
-            href: place.openable().map(str::to_owned),
+            href: open.map(str::to_owned),
             place,
             summary: summary_address(&hit.oid),
             r#type: hit.r#type.clone(),

@@ -149,6 +149,16 @@ fn check_harmless(html: &str) {
 }
 
 #[test]
+fn a_hit_that_is_not_of_the_web_leads_to_its_landing_page() {
+    let landing_page = Some("https://repository.example/item/1".to_owned());
+    let hits = vec![Hit { landing_page, ..hit("oai:repository.example:1", "Item") }];
+    let answer = Answer { total: 1, hits, ..Answer::default() };
+    let html = render("q=x", Some(&answer), None, Home::default());
+    assert!(html.contains("<a href=\"https://repository.example/item/1\">Item</a>"), "{html}");
+    assert!(html.contains("oai:repository.example:1"), "{html}");
+}
+
+#[test]
 fn no_field_of_a_hit_can_act() {
     let evil = || EVIL.to_owned();
     let duplicate = |url: &str| Duplicate { url: url.to_owned(), gatherer: evil(), oid: evil() };
@@ -163,6 +173,7 @@ fn no_field_of_a_hit_can_act() {
         oid: evil(),
         snippet: Snippet { text: evil(), html: evil(), highlights: vec![(0, 9)] },
         duplicates: vec![duplicate("javascript:alert(1)"), duplicate(EVIL)],
+        landing_page: Some("javascript:alert(1)".to_owned()),
         ..Hit::default()
     };
     let hits = vec![

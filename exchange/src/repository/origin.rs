@@ -4,16 +4,13 @@
 //! record which repository has it, and under which name.
 
 use collection::{GATHERER_ID, GATHERER_ROOT, Stamp};
-use oai::crosswalk::SourceIdentity;
+use oai::crosswalk::{METADATA_NAMESPACE, SourceIdentity};
 use oai::repository::description::Origin;
 use oai::response::Xml;
 use oai::{Datestamp, Granularity};
 use soif::Record;
 
 use super::answer::datestamp;
-
-/// The attribute with the namespace that the metadata of a harvested record had.
-pub const METADATA_NAMESPACE: &str = "Metadata-Namespace";
 
 /// What to say about a record; `None` of one that was not harvested, or that is as its origin has it.
 pub(super) fn of(record: &Record, stamp: Stamp) -> Option<Xml> {

@@ -237,3 +237,30 @@ async fn a_long_list_is_packed_for_who_accepts_it() {
     assert!(bytes.len() * 4 < text.len());
     running.stop().await;
 }
+
+#[tokio::test]
+async fn what_was_harvested_says_where() {
+    let dir = tempfile::tempdir().unwrap();
+    let collection = open(dir.path());
+    let source = oai::crosswalk::SourceIdentity::new("http://b.example/oai");
+    let header = oai::response::Header {
+        identifier: "oai:b.example:1".to_owned(),
+        datestamp: oai::Datestamp::parse("2025-12-31"),
+        ..Default::default()
+    };
+    let metadata = "<dc xmlns=\"http://www.openarchives.org/OAI/2.0/oai_dc/\"><title \
+                    xmlns=\"http://purl.org/dc/elements/1.1/\">T</title></dc>";
+    let metadata = Some(Xml(metadata.to_owned()));
+    let harvested = oai::response::Record { header, metadata, about: Vec::new() };
+    let (record, problems) = oai::crosswalk::to_soif(&harvested, "oai_dc", &source, false);
+    assert_eq!(problems, []);
+    commit(&collection, 0, vec![collection::Change::Update(record), text(1)]);
+    let running = Running::start(dir.path(), collection, settings(100)).await;
+    let list = running.ask(&format!("verb=ListRecords&{DC}")).await;
+    let about = list.one("about");
+    let origin = "<baseURL>http://b.example/oai</baseURL><identifier>oai:b.example:1</identifier>\
+                  <datestamp>2025-12-31T00:00:00Z</datestamp><metadataNamespace>\
+                  http://www.openarchives.org/OAI/2.0/oai_dc/</metadataNamespace>";
+    assert!(about.contains(origin), "{about}");
+    running.stop().await;
+}

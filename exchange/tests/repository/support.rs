@@ -1,12 +1,14 @@
 //! A repository over a collection in a folder of its own, and what it is asked.
 
 use std::path::Path;
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::{HeaderMap, Request, StatusCode};
-use collection::{Batch, Change, Collection, Oid, Options, Stamp};
+use collection::{Batch, Change, Collection, Error, Oid, Options, Stamp};
 use exchange::repository::{Daemon, Repository, Settings};
 use http_body_util::BodyExt as _;
+use net::clock;
 use net::shutdown::Shutdown;
 use soif::Record;
 use tower::ServiceExt as _;
@@ -52,7 +54,15 @@ pub(crate) fn open(dir: &Path) -> Collection {
         suppressed: Some(dir.join("suppressed.soif")),
         ..Options::default()
     };
-    Collection::open(&dir.join("collection"), options, Stamp(NOON)).unwrap().0
+    let end = clock::monotonic() + Duration::from_secs(10);
+    loop {
+        match Collection::open(&dir.join("collection"), options.clone(), Stamp(NOON)) {
+            Ok((collection, _)) => return collection,
+            // An xmllint that another test is about to start has all that is open until it runs.
+            Err(Error::InUse { .. }) if clock::monotonic() < end => std::thread::yield_now(),
+            Err(error) => panic!("{error}"),
+        }
+    }
 }
 
 pub(crate) fn settings(page_records: u64) -> Settings {

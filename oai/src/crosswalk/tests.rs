@@ -29,8 +29,9 @@ fn harvested(metadata: &str) -> response::Record {
 }
 
 /// What every record has from its header and its source.
-const DRESS: [&str; 7] = [
+const DRESS: [&str; 8] = [
     "MD5",
+    "Metadata-Namespace",
     "Set-Spec",
     "Last-Modification-Time",
     "Update-Time",
@@ -88,6 +89,7 @@ fn every_record_says_where_it_is_from() {
         ("Time-to-Live", "2419200".to_owned()),
         ("Gatherer-Id", source().gatherer_id),
         ("Gatherer-Root", BASE_URL.to_owned()),
+        ("Metadata-Namespace", "http://www.openarchives.org/OAI/2.0/oai_dc/".to_owned()),
         ("Original-Metadata", metadata.to_owned()),
     ];
     assert_eq!(found, expected);

@@ -89,6 +89,8 @@ struct Node<'a> {
 pub(super) struct Tree<'a> {
     nodes: Vec<Node<'a>>,
     attributes: Vec<(&'a str, Cow<'a, str>)>,
+    /// The namespace of the outermost element, as it is written.
+    namespace: Option<Cow<'a, str>>,
     flaw: Option<Cow<'static, str>>,
 }
 
@@ -115,6 +117,11 @@ impl<'a> Tree<'a> {
     /// What is wrong with the text; lower-case, without a full stop.
     pub(super) fn flaw(&self) -> Option<&str> {
         self.flaw.as_deref()
+    }
+
+    /// The namespace of the outermost element, as it is written; `None` if it has none.
+    pub(super) fn namespace(&self) -> Option<&str> {
+        self.namespace.as_deref().filter(|it| !it.is_empty())
     }
 
     /// The outermost element.
@@ -264,6 +271,8 @@ impl<'a> Build<'a> {
             return Err(format!("it has more than {ELEMENTS_MAX} elements").into());
         }
         let attributes = tree.attributes.len();
+        let name = content.get(..name_len).unwrap_or_default();
+        let (own_prefix, local) = name.split_once(':').unwrap_or(("", name));
         let mut found = Attributes::new(content, name_len);
         // Which one counts is the first: no need to compare each with all.
         for attribute in found.with_checks(false) {
@@ -278,14 +287,15 @@ impl<'a> Build<'a> {
                 if self.declared.len() < DECLARATIONS_MAX {
                     self.declared.push((prefix, Space::named(&value), self.open.len()));
                 }
+                if tree.nodes.is_empty() && prefix == own_prefix {
+                    tree.namespace = Some(value);
+                }
             } else if tree.attributes.len() < ATTRIBUTES_MAX {
                 tree.attributes.push((name, value));
             }
         }
-        let name = content.get(..name_len).unwrap_or_default();
-        let (prefix, local) = name.split_once(':').unwrap_or(("", name));
-        let declared = self.declared.iter().rev().find(|(it, ..)| *it == prefix);
-        let undeclared = if prefix.is_empty() { Space::None } else { Space::Other };
+        let declared = self.declared.iter().rev().find(|(it, ..)| *it == own_prefix);
+        let undeclared = if own_prefix.is_empty() { Space::None } else { Space::Other };
         self.open.push(tree.nodes.len());
         tree.nodes.push(Node {
             space: declared.map_or(undeclared, |(_, space, _)| *space),
@@ -390,6 +400,9 @@ mod tests {
             ("f", Space::Other),
         ];
         assert_eq!(spaces, expected);
+        assert_eq!(tree.namespace(), Some("http://www.openarchives.org/OAI/2.0/oai_dc/"));
+        assert_eq!(Tree::read("<x:a xmlns='u' xmlns:x='v'/>").namespace(), Some("v"));
+        assert_eq!(Tree::read("<a xmlns:x='v'><b xmlns='u'/></a>").namespace(), None);
     }
 
     #[test]

@@ -308,7 +308,8 @@ mod tests {
     use super::*;
     use crate::datestamp::Granularity;
     use crate::error::Code;
-    use crate::response::Deleted;
+    use crate::response::read::read;
+    use crate::response::{Body, Deleted, Page, Response};
 
     const HEAD: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
         <OAI-PMH xmlns=\"http://www.openarchives.org/OAI/2.0/\" \
@@ -448,7 +449,50 @@ mod tests {
         matches!(it, '\t' | '\n' | '\r' | ' '..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' | '\u{10000}'..)
     }
 
+    fn stamp() -> impl Strategy<Value = Option<Datestamp>> {
+        (0..4_000_000_000_i64).prop_map(|it| Some(Datestamp::at(it, Granularity::Second)))
+    }
+
+    fn record() -> impl Strategy<Value = Record> {
+        let sets = prop::collection::vec("[a-z]{1,5}(:[a-z]{1,5})?", 0..3);
+        let header = ("[!-~é]{1,20}", stamp(), sets, any::<bool>());
+        (header, "[ -~é]{0,20}", any::<bool>()).prop_map(|(header, text, about)| {
+            let (identifier, datestamp, sets, deleted) = header;
+            let text = quick_xml::escape::escape(text.as_str());
+            let xml = |name: &str| Xml(format!("<{name} xmlns=\"u\">{text}</{name}>"));
+            let metadata = (!deleted).then(|| xml("m"));
+            let about = if about { vec![xml("p")] } else { Vec::new() };
+            Record { header: Header { identifier, datestamp, sets, deleted }, metadata, about }
+        })
+    }
+
+    fn token() -> impl Strategy<Value = Token> {
+        let number = || prop::option::of(1..u64::MAX);
+        ("[!-~]{0,30}", prop::option::of(stamp()), number(), number(), number()).prop_map(
+            |(value, expires, cursor, complete_list_size, total_elements)| {
+                let expires = expires.flatten();
+                Token { value, expires, cursor, complete_list_size, total_elements }
+            },
+        )
+    }
+
     proptest! {
+        #[test]
+        fn what_is_written_is_read(records in prop::collection::vec(record(), 1..5),
+                                   token in prop::option::of(token()), date in stamp()) {
+            let date = date.unwrap();
+            let query = "verb=ListRecords&metadataPrefix=m";
+            let request = Request::parse(query).unwrap();
+            let mut list = Writer::new(date, "http://a/", Some(&request)).list(Listed::Records);
+            records.iter().for_each(|it| list.push(it));
+            let text = list.finish(token.as_ref());
+            let found = read(text.as_bytes(), Verb::ListRecords).unwrap();
+            let page = Page { items: records, token, quarantined: Vec::new() };
+            let expected = Response { response_date: Some(date), body: Body::Records(page) };
+            prop_assert_eq!(found.response, expected);
+            prop_assert!(!found.repaired);
+        }
+
         #[test]
         fn whatever_it_says_a_reader_finds_all_that_xml_can_carry(
             value in "(?s)(.|[\\x00-\\x1f\u{fffe}\u{ffff}\u{fffd}<>&\"]){0,40}"

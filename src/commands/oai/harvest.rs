@@ -92,6 +92,7 @@ pub(crate) async fn run(asked: &Harvest, bars: &MultiProgress) -> anyhow::Result
     let mut out = Output::open(asked.output.as_deref(), asked.form(), source, saved.written)?;
     let mut signals = daemon::Signals::listen()?;
     let shutdown = Shutdown::new();
+    let is_again = saved.checkpoint.reached().is_some();
     let (settings, bounds) = (asked.settings(), Bounds::default());
     let mut running =
         Running::new(repository, settings, saved.checkpoint, bounds, shutdown.clone());
@@ -106,7 +107,7 @@ pub(crate) async fn run(asked: &Harvest, bars: &MultiProgress) -> anyhow::Result
             Step::Part(part) => {
                 let records = asked.wanted(part.records, &mut tally);
                 let prefix = part.checkpoint.prefix().to_owned();
-                if part.release && 1 < part.generation {
+                if part.release && is_again {
                     output::note(
                         "the repository tells of no deletions: what was written before and did not \
                          come again is gone; without the checkpoint all is written anew",

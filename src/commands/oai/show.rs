@@ -80,11 +80,10 @@ fn identify_json(found: &response::Identify, reading: &Reading) -> serde_json::V
 
 fn identify_text(found: &response::Identify, reading: &Reading) -> String {
     let date = |it: Option<oai::Datestamp>| it.map_or_else(|| "?".to_owned(), |it| it.to_string());
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING);
+    let mut lines = Vec::new();
     let mut row = |name: &str, value: &str| {
         if !value.is_empty() {
-            table.add_row([name.to_owned(), plain(value)]);
+            lines.push(format!("{name:16} {}", plain(value)));
         }
     };
     row("name", &found.repository_name);
@@ -99,7 +98,7 @@ fn identify_text(found: &response::Identify, reading: &Reading) -> String {
     for description in &found.descriptions {
         row("description", &description.0);
     }
-    table.to_string()
+    lines.join("\n")
 }
 
 fn deleted(policy: response::Deleted) -> &'static str {

@@ -3,6 +3,7 @@
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
+use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -11,7 +12,7 @@ use net::clock;
 use super::super::hub::Refused;
 use super::super::request::{self, Asked, FORM_BYTES_MAX, HubRequest};
 use super::super::signature::hex;
-use super::super::topic::Topic;
+use super::super::topic::{Served, Topic};
 use super::Notifier;
 
 /// When one who was refused for want of room may come again, in seconds.
@@ -27,6 +28,11 @@ impl Notifier {
             return Router::new();
         }
         Router::new().route("/hub", post(hub)).with_state(self.clone())
+    }
+
+    /// The routes of an OAI-PMH repository, with the links that say who tells of changes to its lists.
+    pub fn linked(&self, repository: Router) -> Router {
+        repository.layer(middleware::from_fn_with_state(self.clone(), link_records))
     }
 
     fn subscribe(&self, asked: Asked, host: Option<&str>) -> Response {
@@ -68,6 +74,14 @@ impl Notifier {
         self.shared.changed.notify_one();
         StatusCode::NO_CONTENT.into_response()
     }
+}
+
+async fn link_records(State(notifier): State<Notifier>, request: Request, next: Next) -> Response {
+    let query = request.uri().query().unwrap_or_default().to_owned();
+    let depth = usize::from(request.uri().path().ends_with('/'));
+    let mut response = next.run(request).await;
+    notifier.link(Served::Records, &query, depth, &mut response);
+    response
 }
 
 async fn hub(State(notifier): State<Notifier>, request: Request) -> Response {

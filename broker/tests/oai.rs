@@ -1,0 +1,244 @@
+//! Repositories of OAI-PMH as sources of a broker: ours over HTTP, and ones that fail.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse as _, Response};
+use broker::source::{Oai, Source};
+use collection::{Change, Version};
+use common::{Origin, PATIENCE, Running, config, record, url_of};
+use exchange::repository::{Daemon, Repository, Settings};
+use net::clock;
+use net::shutdown::Shutdown;
+use oai::syndication::Syndication;
+use url::Url;
+
+const G: &str = "0123456789abcdef";
+
+/// What comes in the place of the repository's answers, if anything.
+type Instead = Arc<Mutex<Option<&'static str>>>;
+
+/// A collection as a repository, and what was asked of it.
+struct Site {
+    origin: Origin,
+    address: SocketAddr,
+    repository: Repository,
+    instead: Instead,
+    asked: Arc<Mutex<Vec<String>>>,
+    shutdown: Shutdown,
+    sets: PathBuf,
+    _dir: tempfile::TempDir,
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        self.shutdown.start();
+    }
+}
+
+#[derive(Clone)]
+struct Watched {
+    instead: Instead,
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+async fn watch(State(watched): State<Watched>, request: Request, next: Next) -> Response {
+    let query = request.uri().query().unwrap_or_default().to_owned();
+    watched.asked.lock().unwrap().push(query);
+    let instead = *watched.instead.lock().unwrap();
+    match instead {
+        Some(text) => text.into_response(),
+        None => next.run(request).await,
+    }
+}
+
+impl Site {
+    async fn start(syndication: Option<Syndication>) -> Self {
+        let origin = Origin::start(G).await;
+        let dir = tempfile::tempdir().unwrap();
+        let base_url = Some(Url::parse("https://library.example/").unwrap());
+        let daemon = Daemon { name: "Library".to_owned(), id: G.to_owned(), base_url, syndication };
+        let settings = Settings { page_records: 10, ..Settings::default() };
+        let sets = dir.path().join("sets");
+        let repository = Repository::new(origin.collection.clone(), settings, daemon, sets.clone());
+        let (shutdown, kept) = (Shutdown::new(), repository.clone());
+        let until = shutdown.clone();
+        tokio::spawn(async move { kept.keep(until).await });
+        let listener = net::server::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (instead, asked) = (Instead::default(), Arc::default());
+        let watched = Watched { instead: Arc::clone(&instead), asked: Arc::clone(&asked) };
+        let router: Router =
+            repository.routes().layer(middleware::from_fn_with_state(watched, watch));
+        let limits = net::server::Limits::default();
+        tokio::spawn(net::server::serve(listener, router, limits, shutdown.clone()));
+        let site = Self { origin, address, repository, instead, asked, shutdown, sets, _dir: dir };
+        site.ready().await;
+        site
+    }
+
+    /// Waits until it can make lists.
+    async fn ready(&self) {
+        while self.repository.counters().ready == 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        assert!(self.sets.starts_with(self._dir.path()));
+    }
+
+    fn source(&self, oai: Oai) -> Source {
+        let url = url_of(self.address).join("oai").unwrap();
+        Source { oai: Some(oai), ..Source::oai("library", url) }
+    }
+
+    fn asked(&self) -> Vec<String> {
+        std::mem::take(&mut *self.asked.lock().unwrap())
+    }
+}
+
+fn soif() -> Oai {
+    Oai { prefixes: vec!["soif".to_owned()], ..Oai::default() }
+}
+
+/// Waits until a search finds so many.
+async fn finds(broker: &Running, query: &str, total: u64) {
+    let deadline = clock::monotonic() + PATIENCE;
+    loop {
+        let found = broker.total(query).await;
+        if found == total {
+            return;
+        }
+        assert!(clock::monotonic() < deadline, "{query}: {found}: {:#?}", broker.status().await);
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_repository_of_ours_is_a_source_like_its_feed() {
+    let site = Site::start(None).await;
+    site.origin.update(1..=25, "alpha").await;
+    let dir = tempfile::tempdir().unwrap();
+    let broker = Running::start(config(dir.path(), vec![site.source(soif())])).await;
+    finds(&broker, "alpha", 25).await;
+    let first = broker.source("library").await;
+    assert_eq!((first.kind.as_str(), first.objects, first.elements), ("oai", 25, Some(25)));
+    assert_eq!(first.errors.count, 0, "{:?}", first.errors.last);
+    // The same objects as of its feed.
+    let hit = &broker.search("alpha").await["hits"][0];
+    assert!(hit["url"].as_str().unwrap().starts_with("http://example.org/object/"), "{hit}");
+
+    site.origin.update(3..=5, "beta").await;
+    site.origin.delete([7]).await;
+    finds(&broker, "beta", 3).await;
+    finds(&broker, "alpha", 21).await;
+    let status =
+        broker.until("learns its rate", |it| it.sources[0].rate_per_second.is_some()).await;
+    let source = &status.sources[0];
+    assert_eq!(source.last_pull.as_ref().unwrap().kind, "delta");
+    assert!(0.0 < source.rate_per_second.unwrap(), "{source:?}");
+    assert_eq!((source.objects, source.errors.count), (24, 0), "{:?}", source.errors.last);
+
+    // After a restart it goes on where it was.
+    let asked = site.asked();
+    assert!(asked.iter().any(|it| it == "verb=ListMetadataFormats"), "{asked:?}");
+    broker.stop().await;
+    site.asked();
+    site.origin.update(30..=30, "gamma").await;
+    let broker = Running::start(config(dir.path(), vec![site.source(soif())])).await;
+    finds(&broker, "gamma", 1).await;
+    let asked = site.asked();
+    assert!(asked.iter().all(|it| it != "verb=ListMetadataFormats"), "{asked:?}");
+    assert!(asked.iter().any(|it| it.contains("from=20")), "{asked:?}");
+    broker.stop().await;
+}
+
+#[tokio::test]
+async fn dublin_core_makes_objects_of_the_repository() {
+    let site = Site::start(None).await;
+    site.origin.update(1..=12, "alpha").await;
+    let dir = tempfile::tempdir().unwrap();
+    let oai = Oai { keep_original: true, ..Oai::default() };
+    let broker = Running::start(config(dir.path(), vec![site.source(oai)])).await;
+    finds(&broker, "object", 12).await;
+    let found = broker.search("object").await;
+    let url = found["hits"][0]["url"].as_str().unwrap().to_owned();
+    assert!(url.starts_with("oai:library.example:"), "{url}");
+    site.origin.delete(1..=11).await;
+    finds(&broker, "object", 1).await;
+    broker.stop().await;
+}
+
+#[tokio::test]
+async fn a_repository_that_fails_is_named_and_goes_on() {
+    let site = Site::start(None).await;
+    site.origin.update(1..=25, "alpha").await;
+    *site.instead.lock().unwrap() = Some(
+        "<?xml version=\"1.0\"?><OAI-PMH xmlns=\"http://www.openarchives.org/OAI/2.0/\">\
+         <responseDate>2026-01-31T12:00:00Z</responseDate><request>http://h/oai</request>\
+         <error code=\"badVerb\">closed for today</error></OAI-PMH>",
+    );
+    let dir = tempfile::tempdir().unwrap();
+    let broker = Running::start(config(dir.path(), vec![site.source(soif())])).await;
+    let status = broker.until("fails", |it| 0 < it.sources[0].errors.count).await;
+    let errors = &status.sources[0].errors;
+    assert_eq!(errors.by_kind.keys().collect::<Vec<_>>(), ["refused"]);
+    let said = errors.last.clone().unwrap();
+    for part in ["library", &site.address.to_string(), "badVerb", "closed for today"] {
+        assert!(said.contains(part), "{said}");
+    }
+    *site.instead.lock().unwrap() = None;
+    finds(&broker, "alpha", 25).await;
+    broker.stop().await;
+}
+
+#[tokio::test]
+async fn a_repository_that_says_when_it_is_updated_is_pulled_then() {
+    let daily = Syndication {
+        period: Some("daily".to_owned()),
+        frequency: None,
+        base: Some("2026-01-31T12:00:00Z".to_owned()),
+    };
+    let site = Site::start(Some(daily)).await;
+    site.origin.update(1..=3, "alpha").await;
+    let dir = tempfile::tempdir().unwrap();
+    let settings = |oai| {
+        let mut config = config(dir.path(), vec![site.source(oai)]);
+        config.freshness.interval_max = 10.0 * 86_400.0;
+        config
+    };
+    let broker = Running::start(settings(soif())).await;
+    finds(&broker, "alpha", 3).await;
+    let due = |at_ms: u64| (at_ms / 1_000 + 43_200) % 86_400;
+    let is_after_noon =
+        |it: &broker::status::Status| it.sources[0].next_due_ms.is_some_and(|at| due(at) < 3_600);
+    broker.until("is due after noon", is_after_noon).await;
+    broker.stop().await;
+}
+
+/// The version that the broker's cursor of the source is to reach says nothing here: its serials are the
+/// broker's own. What counts is what can be found.
+#[tokio::test]
+async fn objects_come_from_wherever_they_are_newest() {
+    let site = Site::start(None).await;
+    let version: Version = site.origin.update(1..=3, "alpha").await;
+    let dir = tempfile::tempdir().unwrap();
+    let sources = vec![site.origin.source("feed"), site.source(soif())];
+    let broker = Running::start(config(dir.path(), sources)).await;
+    broker.caught_up("feed", version).await;
+    broker.until("both hold all", |it| it.sources.iter().all(|it| it.objects == 3)).await;
+    finds(&broker, "alpha", 3).await;
+    site.origin.commit(vec![Change::Update(record(G, 2, "beta"))]).await;
+    finds(&broker, "beta", 1).await;
+    finds(&broker, "alpha", 2).await;
+    site.origin.delete([1]).await;
+    finds(&broker, "alpha", 1).await;
+    broker.stop().await;
+}
