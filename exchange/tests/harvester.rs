@@ -22,7 +22,7 @@ use net::clock;
 use net::server::{self, Limits};
 use net::shutdown::Shutdown;
 use oai::crosswalk::SourceIdentity;
-use oai::harvest::{End, Failure, Settings, Warning};
+use oai::harvest::{Checkpoint, End, Failure, Settings, Warning};
 use oai::request::{Listed, Request, Scope};
 use oai::response::write::Writer;
 use oai::response::{Deleted, Format, Header, Identify, Record, Set, Token, Xml};
@@ -349,6 +349,25 @@ async fn a_harvest_that_is_broken_off_goes_on_at_its_page() {
     let again = Collection::open(peer.dir.path(), Options::default(), Stamp(1)).unwrap().0;
     assert_eq!(again.len(), 45);
     assert!(again.harvest_checkpoint("test").unwrap().unwrap().is_intact);
+}
+
+#[tokio::test]
+async fn pages_that_come_fast_are_one_part_where_that_is_wanted() {
+    let peer = peer(45).await;
+    let bounds = Bounds::default();
+    let running = |settings| {
+        let (repository, shutdown) = (peer.repository(), peer.shutdown.child());
+        let running = Running::new(repository, settings, Checkpoint::default(), bounds, shutdown);
+        running.holding(Duration::from_secs(3_600))
+    };
+    let mut all = running(peer.settings());
+    let Step::Part(part) = all.next().await else { panic!() };
+    assert_eq!((part.records.len(), part.last), (45, true));
+    assert!(matches!(all.next().await, Step::End(_)));
+    // Nothing is held while a pause is made.
+    let mut some = running(Settings { delay_ms: 50, ..peer.settings() });
+    let Step::Part(part) = some.next().await else { panic!() };
+    assert_eq!((part.records.len(), part.last), (10, false));
 }
 
 #[tokio::test]
