@@ -326,6 +326,17 @@ mod tests {
     }
 
     #[test]
+    fn it_is_a_repository_as_the_settings_say() {
+        let text = "name = 'n'\ndata = 'd'\n[oai]\noap_attributes = 'off'";
+        let oap_attributes = ::oai::repository::oap::Attributes::Off;
+        let expected = exchange::repository::Settings { oap_attributes, ..Default::default() };
+        assert_eq!(Config::parse(text).unwrap().oai, expected);
+        let wrong = "name = 'n'\ndata = 'd'\n[oai]\nrepository_identifier = 'localhost'";
+        let mistakes = Config::parse(wrong).unwrap_err();
+        assert!(mistakes[0].to_string().starts_with("4:25: \"repository_identifier\" is"));
+    }
+
+    #[test]
     fn everything_can_be_set() {
         let text = r#"
             name = "Library"

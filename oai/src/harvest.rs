@@ -18,8 +18,8 @@
 //! ours counts: earlier is always safe.
 //!
 //! What goes wrong is tried again, with longer and longer pauses; then the window is begun again, an
-//! eighth as long; and in the end the harvest is over, with a [`Failure`] that says why, and a
-//! checkpoint.
+//! eighth as long; then it is left out as a gap, which the next harvest tries again. In the end, or if it
+//! cannot go on, the harvest is over, with a [`Failure`] that says why, and a checkpoint.
 //!
 //! # Differences from the standard
 //!
@@ -99,6 +99,8 @@ pub struct Harvest {
     list_told: Option<u64>,
     /// Records of a response that was cut.
     whole: Vec<Record>,
+    /// Why the last gap could not be had.
+    gap_failure: Option<Failure>,
     report: Report,
 }
 
@@ -138,6 +140,7 @@ impl Harvest {
             stale: (0, 0),
             list_told: None,
             whole: Vec::new(),
+            gap_failure: None,
             report,
         }
     }
@@ -385,8 +388,12 @@ impl Harvest {
         run.size_secs = i64::from(self.settings.window_days) * DAY_SECS;
         run.server_secs = date;
         run.began_ms = now_ms;
-        run.open(from, self.settings.overlap_secs);
-        checkpoint.run = Some(run);
+        if full {
+            checkpoint.gaps.clear();
+        }
+        run.retries = u64::try_from(checkpoint.gaps.len()).unwrap_or(0);
+        self.open_gap(&mut run);
+        self.checkpoint.run = Some(run);
         self.report.full = full;
         if let Some(totals) = found.descriptions.iter().find_map(Totals::read) {
             self.report.elements = Some(totals.elements);

@@ -41,6 +41,8 @@ impl Run {
             size_secs: 0,
             careful: false,
             restarts: 0,
+            skips: 0,
+            retries: 0,
             server_secs: None,
             token: None,
             pages: 0,
@@ -105,7 +107,6 @@ impl Run {
     /// Opens the window behind one that is done; `false` if that was the last.
     pub(super) fn open_next(&mut self, overlap_secs: i64) -> bool {
         let (_, Some(until)) = self.window else { return false };
-        self.restarts = 0;
         // After a failure only windows of a single part are known to be short enough.
         let is_safe = !self.careful || self.pages <= 1;
         if self.size_secs == 0 {
