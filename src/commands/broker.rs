@@ -440,9 +440,13 @@ mod tests {
                 last: Some("refused".to_owned()),
                 ..Errors::default()
             },
+            push: Some(broker::status::Pushing {
+                problem: Some("it names no hub".to_owned()),
+                ..broker::status::Pushing::default()
+            }),
             ..SourceStatus::default()
         };
-        let status = Status {
+        let mut status = Status {
             name: "Library".to_owned(),
             held: Some(Held { would_expire: 20, of: 100 }),
             index_problem: Some("disk full".to_owned()),
@@ -461,9 +465,13 @@ mod tests {
             sources: vec![source],
             ..Status::default()
         };
+        "self".clone_into(&mut status.push.hub);
+        status.push.subscriptions = 2;
         let text = render(&status, 10_000);
         for part in [
             "Library",
+            "push by self: 2 subscriptions, 0 notifications delivered",
+            "NOT TOLD by docs, which is pulled in its intervals: it names no hub",
             "PROBLEM: disk full",
             "HELD: 20 of 100",
             "docs",
