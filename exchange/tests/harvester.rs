@@ -13,7 +13,7 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
-use collection::{Collection, Oid, Options, Stamp};
+use collection::{Change, Collection, Oid, Options, Stamp, Swept};
 use exchange::harvester::{Access, Bounds, Error, Repository, Running, Step, Stored, Target};
 use flate2::Compression;
 use flate2::write::{GzEncoder, ZlibEncoder};
@@ -310,6 +310,33 @@ impl Peer {
     }
 }
 
+/// What is as it was is not sent again: without a word it would be taken for gone after a month.
+#[tokio::test]
+async fn every_harvest_confirms_what_lives() {
+    let peer = peer(15).await;
+    let confirmed = || {
+        let identity = SourceIdentity::new(peer.url.as_str());
+        let changes = peer.collection.scan(0).unwrap().map(|it| it.unwrap().change);
+        let confirms = changes.filter_map(|it| match it {
+            Change::Confirm { gatherer, root, at } => Some((gatherer, root, at)),
+            _ => None,
+        });
+        let last = confirms.last().unwrap();
+        assert_eq!((last.0, last.1), (identity.gatherer_id, identity.base_url));
+        last.2
+    };
+    peer.whole().await;
+    let first = confirmed();
+    peer.whole().await;
+    assert!(first < confirmed());
+    // A month after the last one they go, and not before: that is 30 days where a record does not say.
+    let day = 86_400_000;
+    let after = |days: u64| Stamp(confirmed().0 + days * day);
+    let swept = |at| peer.collection.sweep(at, 1.0).unwrap();
+    assert_eq!(swept(after(29)), Swept::Done { expired: 0 });
+    assert_eq!(swept(after(31)), Swept::Done { expired: 15 });
+}
+
 #[tokio::test]
 async fn what_is_there_comes_and_then_what_is_new() {
     let peer = peer(45).await;
@@ -327,11 +354,12 @@ async fn what_is_there_comes_and_then_what_is_new() {
     let end = peer.whole().await;
     assert_eq!((end.outcome, end.report.records, end.report.deleted), (Ok(()), 3, 1));
     assert_eq!(peer.titles(), peer.expected());
-    assert_eq!(peer.collection.version().serial, version.serial + 3);
-    // The overlap brings them again; nothing comes of it.
+    // Three changes, and the confirmation of all that lives.
+    assert_eq!(peer.collection.version().serial, version.serial + 4);
+    // The overlap brings them again; nothing comes of it but a confirmation.
     let end = peer.whole().await;
     assert_eq!((end.outcome, end.report.full), (Ok(()), false));
-    assert_eq!(peer.collection.version().serial, version.serial + 3);
+    assert_eq!(peer.collection.version().serial, version.serial + 5);
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use collection::{Batch, Change, Collection, Note, Stamp};
+use collection::{Batch, Collection, Note, Stamp};
 use net::clock;
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
@@ -126,7 +126,7 @@ impl Repositories {
 }
 
 impl Site {
-    /// Commits a repository's note, with `changes`. Blocks.
+    /// Commits a repository's note. Blocks.
     ///
     /// # Errors
     ///
@@ -135,10 +135,9 @@ impl Site {
         &self,
         url: &str,
         note: RepositoryNote,
-        changes: Vec<Change>,
     ) -> Result<(), collection::Error> {
         let stored = Note { key: key(url), value: Some(note::to_bytes(&note)) };
-        let batch = Batch { changes, notes: vec![stored] };
+        let batch = Batch { changes: Vec::new(), notes: vec![stored] };
         self.collection.commit(batch, Stamp(clock::now_ms()))?;
         lock(&self.repositories.notes).insert(url.to_owned(), note);
         Ok(())
@@ -154,7 +153,7 @@ impl Site {
             let note = self.repositories.note(&url);
             if note.regather == Regather::No {
                 let note = RepositoryNote { regather: Regather::Asked, ..note };
-                self.remember_repository(&url, note, Vec::new())?;
+                self.remember_repository(&url, note)?;
             }
         }
         self.repositories.asked.notify_one();
@@ -178,7 +177,7 @@ impl Site {
             if note.hold != Some(Hold::Removed) {
                 let hold = Some(Hold::Removed);
                 let note = RepositoryNote { hold, held: objects, ..note };
-                self.remember_repository(url, note, Vec::new())?;
+                self.remember_repository(url, note)?;
             }
             let message = format!(
                 "the root is no longer in the settings: its {objects} records are kept until it is \

@@ -45,6 +45,8 @@ struct Public {
 /// Returns the routes of the public listener.
 pub(crate) fn public(shared: Arc<Shared>, pages: Pages, feed: FeedServer) -> Router {
     let notifier = shared.notifier.clone();
+    let (collection, base_url) = (shared.site.collection.clone(), shared.config().base_url.clone());
+    let resources = push::resourcesync::routes(collection, base_url);
     let repository = shared.repository.routes();
     let handle = Handle { shared };
     let state = Public { handle, pages: pages.clone() };
@@ -55,6 +57,7 @@ pub(crate) fn public(shared: Arc<Shared>, pages: Pages, feed: FeedServer) -> Rou
         .with_state(state)
         .merge(push::feed::routes(feed, notifier.clone()))
         .merge(notifier.routes())
+        .merge(resources)
         .merge(notifier.linked(repository));
     pages.frame(router)
 }

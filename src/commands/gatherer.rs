@@ -191,12 +191,13 @@ fn render(status: &Shown) -> String {
         lines.push(format!("{kind}: {}", output::counted(*count, "problem")));
     }
     for root in &status.roots {
-        lines.push(format!("{}: {}", root.url, output::counted(root.files, "file")));
+        let noun = if root.url.starts_with("file:") { "file" } else { "record" };
+        lines.push(format!("{}: {}", root.url, output::counted(root.files, noun)));
         if let Some(hold) = &root.hold {
             let why = hold.get("why").and_then(|why| why.as_str()).unwrap_or("unknown");
             lines.push(format!(
                 "  HELD ({why}): {} would go; `harvest gatherer confirm --root {}` lets them go",
-                output::counted(root.held, "file"),
+                output::counted(root.held, noun),
                 root.url,
             ));
         }

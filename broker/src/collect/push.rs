@@ -221,3 +221,6 @@ fn has(live: &Live, version: Version) -> bool {
     let epoch = version.epoch.to_string();
     live.reached.as_ref().is_some_and(|it| it.epoch == epoch && version.serial <= it.serial)
 }
+
+#[cfg(test)]
+mod tests;

@@ -22,6 +22,9 @@ pub struct Target {
     anew: bool,
 }
 
+/// Time to live of what nobody confirms, in seconds: a hundred years, which no collection exceeds.
+const TTL_SECS_MAX: u64 = 100 * 365 * 86_400;
+
 /// What storing a part did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stored {
@@ -110,6 +113,17 @@ impl Target {
         for record in &part.records {
             changes.extend(self.change(record, prefix, &mut stored));
         }
+        let now_ms = clock::now_ms();
+        if part.last {
+            // All that came and is not deleted is there still: what is as it was is not sent again, and
+            // would expire.
+            let (gatherer, root) = (&self.identity.gatherer_id, &self.identity.base_url);
+            changes.push(Change::Confirm {
+                gatherer: gatherer.clone(),
+                root: root.clone(),
+                at: Stamp(now_ms),
+            });
+        }
         let harvested = Harvested {
             source: self.source.clone(),
             changes,
@@ -120,7 +134,6 @@ impl Target {
             confirmed: self.confirmed,
             anew: self.anew,
         };
-        let now_ms = clock::now_ms();
         stored.applied = self.collection.apply_harvested(harvested, Stamp(now_ms))?;
         // What a full harvest releases has no datestamp.
         let records = u64::try_from(part.records.len()).unwrap_or(u64::MAX);
@@ -149,8 +162,8 @@ impl Target {
         let identifier = &record.header.identifier;
         stored.named.extend(problems.into_iter().take(room).map(|it| (identifier.clone(), it)));
         if prefix == Dissemination::Soif.prefix() {
-            // Nobody confirms it here: it lives until its repository says otherwise.
-            made.remove("Time-to-Live");
+            // Its origin confirms it, but not to us: it lives until its repository says otherwise.
+            made.set("Time-to-Live", TTL_SECS_MAX.to_string());
         }
         (!is_nameless).then_some(Change::Update(made))
     }

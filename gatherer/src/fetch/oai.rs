@@ -3,16 +3,15 @@
 //!
 //! What is asked for and in which order is `oai::harvest`'s, how it is asked and stored
 //! `exchange::harvester`'s; here is what a gatherer makes of it: counts, problems with names, holds, and
-//! the confirmation of all that lives when a harvest has come to its end.
+//! what is remembered when a harvest has come to its end.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use collection::{Change, Stamp};
 use exchange::harvester::{self, Bounds, Running, Step, Stored, Target};
 use net::clock;
 use net::shutdown::Shutdown;
-use oai::crosswalk::{Dissemination, SourceIdentity};
+use oai::crosswalk::SourceIdentity;
 use oai::harvest::{Checkpoint, End, Settings};
 
 use crate::note;
@@ -117,7 +116,7 @@ pub(crate) async fn harvest(
                     target.store_end(&end.checkpoint).await?;
                     return Ok(Ended::Failed);
                 }
-                return finish(&site, &it, running.prefix()).await;
+                return finish(&site, &it).await;
             }
         }
     }
@@ -136,7 +135,7 @@ async fn begin(
         checkpoint.forget_progress();
         target.store_end(&checkpoint).await?;
         let note = RepositoryNote { regather: Regather::UnderWay, settings: print, ..note };
-        remember(site, it.url(), note, None).await?;
+        remember(site, it.url(), note).await?;
     }
     Ok(checkpoint)
 }
@@ -185,7 +184,7 @@ fn report(site: &Site, url: &str, end: &End) {
 async fn hold(site: &Arc<Site>, url: &str, lost: u64, of: u64) -> Result<Ended, collection::Error> {
     let hold = Some(Hold::Lost { lost, of });
     let note = RepositoryNote { hold, held: lost, ..site.repositories.note(url) };
-    remember(site, url, note, None).await?;
+    remember(site, url, note).await?;
     let why = format!("{lost} of {of} records are gone at once");
     tracing::warn!(root = url, held = lost, "{why}: nothing is deleted");
     let message = format!(
@@ -195,12 +194,8 @@ async fn hold(site: &Arc<Site>, url: &str, lost: u64, of: u64) -> Result<Ended, 
     Ok(Ended::Held)
 }
 
-/// Confirms everything that lives. Records in SOIF are their origins' to confirm.
-async fn finish(
-    site: &Arc<Site>,
-    it: &Harvesting,
-    prefix: &str,
-) -> Result<Ended, collection::Error> {
+/// Notes that everything that lives has been confirmed, as the last part did.
+async fn finish(site: &Arc<Site>, it: &Harvesting) -> Result<Ended, collection::Error> {
     let at = clock::now_ms();
     let note = site.repositories.note(it.url());
     let regather = match note.regather {
@@ -209,13 +204,7 @@ async fn finish(
         Regather::No | Regather::UnderWay => Regather::No,
     };
     let note = RepositoryNote { confirmed: Some(at), regather, hold: None, held: 0, ..note };
-    let is_own = prefix != Dissemination::Soif.prefix();
-    let confirm = is_own.then(|| Change::Confirm {
-        gatherer: it.identity.gatherer_id.clone(),
-        root: it.identity.base_url.clone(),
-        at: Stamp(at),
-    });
-    remember(site, it.url(), note, confirm).await?;
+    remember(site, it.url(), note).await?;
     site.metrics.passes.fetch_add(1, Relaxed);
     let mut problems = lock(&site.problems);
     ["held", HARVEST_PROBLEM].iter().for_each(|kind| problems.cure(it.url(), kind));
@@ -226,10 +215,9 @@ async fn remember(
     site: &Arc<Site>,
     url: &str,
     note: RepositoryNote,
-    change: Option<Change>,
 ) -> Result<(), collection::Error> {
     let (site, url) = (site.clone(), url.to_owned());
-    let commit = move || site.remember_repository(&url, note, change.into_iter().collect());
+    let commit = move || site.remember_repository(&url, note);
     let done = tokio::task::spawn_blocking(commit).await;
     done.unwrap_or_else(|fault| std::panic::resume_unwind(fault.into_panic()))
 }
