@@ -240,7 +240,7 @@ fn public(handle: &Handle, pages: &Pages, shutdown: Shutdown) -> Router {
         .merge(notifier.routes())
         .merge(push::resourcesync::routes(inner.collection.clone(), base_url))
         .merge(callbacks)
-        .merge(notifier.linked(inner.stages.repository.routes()))
+        .merge(notifier.linked(&inner.stages.repository))
         .route("/healthz", get(admin::healthz).with_state(handle.clone()))
         .merge(page::routes(state))
 }

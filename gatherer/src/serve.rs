@@ -47,7 +47,7 @@ pub(crate) fn public(shared: Arc<Shared>, pages: Pages, feed: FeedServer) -> Rou
     let notifier = shared.notifier.clone();
     let (collection, base_url) = (shared.site.collection.clone(), shared.config().base_url.clone());
     let resources = push::resourcesync::routes(collection, base_url);
-    let repository = shared.repository.routes();
+    let repository = notifier.linked(&shared.repository);
     let handle = Handle { shared };
     let state = Public { handle, pages: pages.clone() };
     let router = Router::new()
@@ -58,7 +58,7 @@ pub(crate) fn public(shared: Arc<Shared>, pages: Pages, feed: FeedServer) -> Rou
         .merge(push::feed::routes(feed, notifier.clone()))
         .merge(notifier.routes())
         .merge(resources)
-        .merge(notifier.linked(repository));
+        .merge(repository);
     pages.frame(router)
 }
 

@@ -237,6 +237,7 @@ pub fn to_soif(
         if own.get("Gatherer-Id").is_none() {
             own.push("Gatherer-Id", name.gatherer_id);
         }
+        own = carried(own);
         let is_refused = |it: &String| own.text("Gatherer-Id").is_some_and(|id| id.trim() == it);
         if source.refused_gatherer_id.as_ref().is_some_and(is_refused) {
             let message = "it is of an object of our own, which nobody else speaks for";
@@ -256,7 +257,29 @@ pub fn to_soif(
     if keep_original && !metadata.is_empty() {
         made.push(ORIGINAL_METADATA, metadata);
     }
-    (made, problems)
+    (carried(made), problems)
+}
+
+/// The record as SOIF carries it: what a name, a URL or a template type cannot have in a stream is written
+/// there as something else, and a template type that opens a section would be taken for one.
+fn carried(mut record: Record) -> Record {
+    let sections = [soif::Section::Delete, soif::Section::Refresh, soif::Section::Update];
+    if sections.iter().any(|it| it.name().eq_ignore_ascii_case(&record.template)) {
+        record.template = "FILE".to_owned();
+    }
+    let is_plain = |text: &str| {
+        let fits = |it: u8| b' ' < it && !matches!(it, b'{' | b'}' | 0x7f);
+        !text.is_empty() && !text.starts_with('@') && text.bytes().all(fits)
+    };
+    let names = || record.attributes().iter().map(|it| it.name.as_str());
+    if is_plain(&record.template) && is_plain(&record.url) && names().all(is_plain) {
+        return record;
+    }
+    let mut stream = Vec::new();
+    soif::write_record(&mut stream, &record);
+    let read = soif::parse(&stream).ok().and_then(|mut it| it.pop());
+    // It is always read: its names are bounded.
+    read.unwrap_or_else(|| Record::new("FILE", soif::NO_URL))
 }
 
 fn flaw(tree: &Tree<'_>) -> Option<Problem> {

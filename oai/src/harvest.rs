@@ -18,7 +18,8 @@
 //! ours counts: earlier is always safe.
 //!
 //! What goes wrong is tried again, with longer and longer pauses; then the window is begun again, an
-//! eighth as long; then it is left out as a gap, which the next harvest tries again. In the end, or if it
+//! eighth as long; then it is left out as a gap, which is tried again at the harvest's end and at that of
+//! the next. In the end, or if it
 //! cannot go on, the harvest is over, with a [`Failure`] that says why, and a checkpoint.
 //!
 //! # Differences from the standard
@@ -391,9 +392,8 @@ impl Harvest {
         if full {
             checkpoint.gaps.clear();
         }
-        run.retries = u64::try_from(checkpoint.gaps.len()).unwrap_or(0);
-        self.open_gap(&mut run);
-        self.checkpoint.run = Some(run);
+        run.open(from, self.settings.overlap_secs);
+        checkpoint.run = Some(run);
         self.report.full = full;
         if let Some(totals) = found.descriptions.iter().find_map(Totals::read) {
             self.report.elements = Some(totals.elements);

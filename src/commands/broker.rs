@@ -227,6 +227,7 @@ fn render(status: &Status, now_ms: u64) -> String {
     lines.extend(
         status.sources.iter().filter_map(|it| Some(format!("HELD: {}", it.held.as_ref()?))),
     );
+    lines.extend(told(status));
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_header([
         "source",
@@ -245,6 +246,25 @@ fn render(status: &Status, now_ms: u64) -> String {
     lines.push(String::new());
     lines.push(table.to_string());
     lines.join("\n")
+}
+
+/// Who is told of changes, and which sources do not tell of theirs although they are to.
+fn told(status: &Status) -> Vec<String> {
+    let mut lines = Vec::new();
+    let push = &status.push;
+    if !push.hub.is_empty() && push.hub != "nobody" {
+        let subscriptions = output::counted(push.subscriptions, "subscription");
+        let delivered = output::counted(push.delivered, "notification");
+        lines.push(format!("push by {}: {subscriptions}, {delivered} delivered", push.hub));
+    }
+    lines.extend(push.problem.iter().map(|it| format!("PROBLEM: push: {it}")));
+    for source in &status.sources {
+        if let Some(problem) = source.push.as_ref().and_then(|it| it.problem.as_ref()) {
+            let name = &source.name;
+            lines.push(format!("NOT TOLD by {name}, which is pulled in its intervals: {problem}"));
+        }
+    }
+    lines
 }
 
 /// How fresh the broker is, and what that takes.
@@ -420,9 +440,13 @@ mod tests {
                 last: Some("refused".to_owned()),
                 ..Errors::default()
             },
+            push: Some(broker::status::Pushing {
+                problem: Some("it names no hub".to_owned()),
+                ..broker::status::Pushing::default()
+            }),
             ..SourceStatus::default()
         };
-        let status = Status {
+        let mut status = Status {
             name: "Library".to_owned(),
             held: Some(Held { would_expire: 20, of: 100 }),
             index_problem: Some("disk full".to_owned()),
@@ -441,9 +465,13 @@ mod tests {
             sources: vec![source],
             ..Status::default()
         };
+        "self".clone_into(&mut status.push.hub);
+        status.push.subscriptions = 2;
         let text = render(&status, 10_000);
         for part in [
             "Library",
+            "push by self: 2 subscriptions, 0 notifications delivered",
+            "NOT TOLD by docs, which is pulled in its intervals: it names no hub",
             "PROBLEM: disk full",
             "HELD: 20 of 100",
             "docs",

@@ -87,6 +87,7 @@ impl Collector {
             let token = keys.token(name, url);
             let callback = host::join(base, &format!("push/{token}"));
             let (source, secret) = (name.clone(), keys.secret(name, url)?);
+            // Of a repository, too: nothing comes then where none of the list has changed.
             Some(Wanted { source, token, callback, secret, content: Content::Fat })
         };
         let sources: Vec<Wanted> = {

@@ -322,6 +322,13 @@ fn hostile_metadata_end() {
     }
 }
 
+/// The record as it is behind a stream.
+fn reread(record: &Record) -> Record {
+    let mut stream = Vec::new();
+    soif::write_record(&mut stream, record);
+    soif::parse(&stream).unwrap().pop().unwrap()
+}
+
 fn line() -> impl Strategy<Value = String> {
     "[!-~é]{1,8}( [!-~é<&]{1,8}){0,3}"
 }
@@ -364,6 +371,22 @@ proptest! {
     #[test]
     fn any_text_gives_a_record(metadata in "\\PC{0,200}|(<(a|b:c|dc:title xmlns:dc='http://purl.org/dc/terms/') ?[a-z='\"/]{0,9}>|</?[a-c]>|&[a-z#0-9]{0,4};|<!\\[CDATA\\[|text|\\]\\]>|<!--|<\\?){0,30}",
                                prefix in "oai_dc|soif|x") {
-        let _ = to_soif(&harvested(&metadata), &prefix, &source(), true);
+        let (made, _) = to_soif(&harvested(&metadata), &prefix, &source(), true);
+        prop_assert_eq!(reread(&made), made);
+    }
+
+    /// What a stream would show as something else must not be in a record: not even the name of a section.
+    #[test]
+    fn what_comes_as_soif_is_as_a_stream_carries_it(
+        template in "FILE|UPDATE|delete|@x|[ -~]{0,6}", url in "[ -~é]{0,12}",
+        identifier in "[ -~é]{0,12}|http://a b/[{}]",
+        attributes in prop::collection::vec(("[ -~\\x00é]{1,6}|.{600,700}", ".{0,9}"), 0..5),
+    ) {
+        let mut record = Record::new(template, url);
+        attributes.into_iter().for_each(|(name, value)| record.push(name, value));
+        let mut harvested = harvested(&Dissemination::Soif.write(&record).0);
+        harvested.header.identifier = identifier;
+        let (made, _) = to_soif(&harvested, "soif", &source(), false);
+        prop_assert_eq!(reread(&made), made);
     }
 }

@@ -69,7 +69,7 @@ fn what_waits_is_bounded_for_each_source_and_for_all() {
     while collector.handle_notice("a", Notice::Fat(pushed(sent, sent + 1, 1))) {
         sent += 1;
     }
-    assert_eq!(sent as usize, PUSHED_MAX);
+    assert_eq!(usize::try_from(sent).unwrap(), PUSHED_MAX);
     assert!(collector.handle_notice("b", Notice::Fat(pushed(0, 1, PUSHED_BYTES_MAX - PUSHED_MAX))));
     assert!(!collector.handle_notice("b", Notice::Fat(pushed(1, 2, 1))));
     collector.drop_pushed("b");
