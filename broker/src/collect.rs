@@ -22,6 +22,7 @@ use std::time::Duration;
 
 use collection::Collection;
 use collection::pull::{PullLimits, Puller, Summary};
+use exchange::harvester::Hosts;
 use freshness::schedule::Expected;
 use freshness::study::Cost;
 use net::client::Client;
@@ -71,6 +72,8 @@ struct Inner {
     patience: Patience,
     /// Guards against private addresses or not: a source's settings say which.
     client: Client,
+    /// When the hosts of repositories may be asked.
+    hosts: Hosts,
     broker_id: String,
     log: Mutex<Log>,
     /// One writes notes at a time: whoever has waited for it finds none under way of a source that went.
@@ -127,6 +130,7 @@ impl Collector {
         let inner = Inner {
             collection,
             client,
+            hosts: Hosts::default(),
             broker_id: id.to_owned(),
             log: Mutex::new(Log::open(config.data.join(pull_log::FOLDER))),
             notes: Mutex::default(),

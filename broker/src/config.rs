@@ -326,6 +326,17 @@ mod tests {
     }
 
     #[test]
+    fn it_is_a_repository_as_the_settings_say() {
+        let text = "name = 'n'\ndata = 'd'\n[oai]\noap_attributes = 'off'";
+        let oap_attributes = ::oai::repository::oap::Attributes::Off;
+        let expected = exchange::repository::Settings { oap_attributes, ..Default::default() };
+        assert_eq!(Config::parse(text).unwrap().oai, expected);
+        let wrong = "name = 'n'\ndata = 'd'\n[oai]\nrepository_identifier = 'localhost'";
+        let mistakes = Config::parse(wrong).unwrap_err();
+        assert!(mistakes[0].to_string().starts_with("4:25: \"repository_identifier\" is"));
+    }
+
+    #[test]
     fn everything_can_be_set() {
         let text = r#"
             name = "Library"
@@ -450,6 +461,25 @@ mod tests {
         for (name, policy) in PolicyName::NAMES.iter().map(|it| (it, PolicyName::named(it))) {
             assert_eq!(policy.map(PolicyName::name), Some(*name));
         }
+    }
+
+    #[test]
+    fn who_is_to_be_told_says_where_and_is_told_in_one_way() {
+        let source = "[[source]]\nurl = 'http://h/'\npush = true\n";
+        let head = "name = 'n'\ndata = 'd'\n";
+        check(
+            &format!("{head}{source}"),
+            "5:8: no hub can be told where this broker is; expected base_url = \"http://host:8501/\" above",
+        );
+        check(&format!("{head}base_url = 'http://b/'\n{source}"), "");
+        check(&format!("{head}listen = '127.0.0.1:1'\n{source}"), "");
+        check(
+            &format!("{head}base_url = 'http://b/'\n{source}follow = true\n"),
+            "6:8: the source is followed, and hears of everything already; expected one of follow and push",
+        );
+        let text = format!("{head}base_url = 'http://b/'\n{source}[push]\nhub = 'self'\n");
+        let config = Config::parse(&text).unwrap();
+        assert!(config.sources[0].push && config.push.has_hub());
     }
 
     #[test]

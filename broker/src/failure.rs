@@ -133,7 +133,7 @@ impl Failure {
             | Harvest::Endless { .. }
             | Harvest::TokenRefused(_)
             | Harvest::TokenSize { .. } => Self::Tokens,
-            Harvest::Unreadable(_) => Self::Corrupt,
+            Harvest::Unreadable(_) | Harvest::Gaps { .. } => Self::Corrupt,
             Harvest::Status { .. } | Harvest::Busy { .. } | Harvest::Refused(_) => Self::Refused,
             Harvest::Transfer { remedy, .. } => match remedy {
                 Remedy::Again | Remedy::None => Self::Unreachable,

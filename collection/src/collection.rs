@@ -256,6 +256,17 @@ impl Collection {
         Ok(None)
     }
 
+    /// Returns the serial of the live object `oid`: that of its newest change. Reads no segment.
+    ///
+    /// # Errors
+    ///
+    /// The key index cannot be read.
+    pub fn serial(&self, oid: &Oid) -> Result<Option<u64>, Error> {
+        let key = oid.key();
+        let object = self.inner.read_keys(|keys| keys.object(&key))?;
+        Ok(object.map(|it| it.serial))
+    }
+
     /// Returns the value of a note.
     ///
     /// # Errors

@@ -1,7 +1,12 @@
 //! A repository of a million records: how fast a list is served, and whether its last part is as fast as
 //! its first. `cargo bench -p exchange --bench repository`; `RECORDS=100000` for fewer.
 
-#![allow(clippy::unwrap_used, clippy::cast_precision_loss, reason = "a benchmark")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::cast_precision_loss,
+    clippy::print_stdout,
+    reason = "a benchmark prints what it measures"
+)]
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};

@@ -23,6 +23,7 @@ pub mod metrics;
 pub mod notice;
 pub mod notifier;
 pub mod request;
+pub mod resourcesync;
 pub mod settings;
 pub mod signature;
 pub mod store;

@@ -384,6 +384,30 @@ mod tests {
         assert!(!accepts_gzip(&HeaderMap::new()));
     }
 
+    #[tokio::test]
+    async fn who_gets_no_turn_is_to_come_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("collection");
+        let opened = Collection::open(&folder, collection::Options::default(), Stamp(1)).unwrap();
+        let daemon = Daemon { id: "0123456789abcdef".to_owned(), ..Daemon::default() };
+        let sets = dir.path().join(SETS);
+        let repository = Repository::new(opened.0, Settings::default(), daemon, sets);
+        let ask = || async {
+            let request = Request::get("/oai?verb=Identify").body(Body::empty()).unwrap();
+            repository.respond(request).await
+        };
+        assert_eq!(ask().await.status(), StatusCode::OK);
+        // As if the time to wait for one were over.
+        repository.shared.turns.close();
+        let late = ask().await;
+        assert_eq!(late.status(), StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(late.headers()[RETRY_AFTER], "10");
+        let counters = repository.counters();
+        assert_eq!((counters.requests, counters.postponed), (1, 1));
+        let shown = web::metrics::render(&samples(&counters));
+        assert!(shown.contains("harvest_oai_postponed_total 1\n"), "{shown}");
+    }
+
     #[test]
     fn the_address_is_the_one_that_was_asked() {
         let ours = |base: Option<&str>, host: &'static str, path: &str| {

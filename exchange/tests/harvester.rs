@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
 use axum::Router;
@@ -22,7 +22,7 @@ use net::clock;
 use net::server::{self, Limits};
 use net::shutdown::Shutdown;
 use oai::crosswalk::SourceIdentity;
-use oai::harvest::{End, Failure, Settings, Warning};
+use oai::harvest::{Checkpoint, End, Failure, Settings, Warning};
 use oai::request::{Listed, Request, Scope};
 use oai::response::write::Writer;
 use oai::response::{Deleted, Format, Header, Identify, Record, Set, Token, Xml};
@@ -33,6 +33,9 @@ use url::Url;
 const START: i64 = 1_767_225_600;
 
 const PAGE: usize = 10;
+
+/// When items changed, if they did.
+static CHANGED: LazyLock<i64> = LazyLock::new(now);
 
 /// How the next answers are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -68,7 +71,7 @@ struct Shared {
 type Site = Arc<Mutex<Shared>>;
 
 fn stamp(version: u32) -> Datestamp {
-    let at = if version == 0 { START } else { now() };
+    let at = if version == 0 { START } else { *CHANGED };
     Datestamp::at(at, Granularity::Second)
 }
 
@@ -380,6 +383,25 @@ async fn a_harvest_that_is_broken_off_goes_on_at_its_page() {
 }
 
 #[tokio::test]
+async fn pages_that_come_fast_are_one_part_where_that_is_wanted() {
+    let peer = peer(45).await;
+    let bounds = Bounds::default();
+    let running = |settings| {
+        let (repository, shutdown) = (peer.repository(), peer.shutdown.child());
+        let running = Running::new(repository, settings, Checkpoint::default(), bounds, shutdown);
+        running.holding(Duration::from_secs(3_600))
+    };
+    let mut all = running(peer.settings());
+    let Step::Part(part) = all.next().await else { panic!() };
+    assert_eq!((part.records.len(), part.last), (45, true));
+    assert!(matches!(all.next().await, Step::End(_)));
+    // Nothing is held while a pause is made.
+    let mut some = running(Settings { delay_ms: 50, ..peer.settings() });
+    let Step::Part(part) = some.next().await else { panic!() };
+    assert_eq!((part.records.len(), part.last), (10, false));
+}
+
+#[tokio::test]
 async fn packed_pages_are_unpacked() {
     for mode in [Mode::Gzip, Mode::Deflate] {
         let peer = peer(25).await;
@@ -451,6 +473,43 @@ async fn deletions_that_are_not_told_of_show_in_a_full_harvest() {
     };
     let end = tokio::time::timeout(Duration::from_secs(10), full).await.unwrap();
     assert_eq!((end.outcome, peer.titles()), (Ok(()), peer.expected()));
+}
+
+/// A full harvest; what the collection says to it.
+async fn full(peer: &Peer, confirmed: bool) -> Result<End, collection::Error> {
+    let mut target = peer.target().confirmed(confirmed);
+    let mut checkpoint = target.checkpoint().await?;
+    checkpoint.forget_progress();
+    let (repository, shutdown) = (peer.repository(), peer.shutdown.child());
+    let bounds = Bounds::default();
+    let mut running = Running::new(repository, peer.settings(), checkpoint, bounds, shutdown);
+    loop {
+        match running.next().await {
+            Step::Part(part) => {
+                let prefix = running.prefix().to_owned();
+                target.store(*part, &prefix).await?;
+            }
+            Step::End(end) => return Ok(*end),
+            Step::Stopped => panic!("nobody stopped it"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_repository_that_has_lost_most_waits_for_a_word() {
+    let peer = peer(150).await;
+    assert_eq!(peer.whole().await.outcome, Ok(()));
+    peer.site.lock().unwrap().items.retain(|id, _| *id < 10);
+    for _ in 0..2 {
+        let held = full(&peer, false).await;
+        assert!(
+            matches!(held, Err(collection::Error::Loss { lost: 140, of: 150, .. })),
+            "{held:?}"
+        );
+        assert_eq!(peer.titles().len(), 150);
+    }
+    assert_eq!(full(&peer, true).await.unwrap().outcome, Ok(()));
+    assert_eq!(peer.titles(), peer.expected());
 }
 
 #[tokio::test]

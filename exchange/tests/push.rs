@@ -19,6 +19,7 @@ use exchange::push::settings::Teller;
 use exchange::push::signature::{HEADER, Method, Secret, sign};
 use exchange::push::subscriber::{State, Wanted};
 use exchange::push::{Address, Hooks, Listener, Notice, Notifier, Settings, feed};
+use exchange::repository::Repository;
 use http::{HeaderName, HeaderValue, StatusCode, header};
 use net::client::{Client, Request};
 use net::clock;
@@ -395,6 +396,62 @@ async fn subscriptions_survive_the_hub_and_what_came_meanwhile_is_told() {
     assert_eq!(subscriber.hears().await, thin("a", Some(version)));
     let version = again.put(1, "and now");
     assert_eq!(subscriber.hears().await, thin("a", Some(version)));
+}
+
+/// Who harvests is sent the records themselves, and nothing that is not of its list.
+#[tokio::test]
+async fn of_a_list_of_records_the_new_ones_are_sent() {
+    let source = Source::start(settings()).await;
+    source.put(0, "before");
+    let daemon = exchange::repository::Daemon {
+        name: "Library".to_owned(),
+        id: GATHERER.to_owned(),
+        base_url: None,
+        syndication: None,
+    };
+    let sets = source.dir.path().join("sets");
+    let of_records = exchange::repository::Settings::default();
+    let repository = Repository::new(source.collection.clone(), of_records, daemon, sets);
+    drop(source.notifier.linked(&repository));
+    let mut tasks = JoinSet::new();
+    tasks.spawn(async move { repository.keep(Shutdown::new()).await });
+
+    let (sender, mut sent) = mpsc::unbounded_channel();
+    let (socket, url) = listen().await;
+    let yes = |RawQuery(query): RawQuery| async move {
+        let query = query.unwrap_or_default();
+        let mut pairs = url::form_urlencoded::parse(query.as_bytes());
+        pairs.find(|(name, _)| name == "hub.challenge").unwrap().1.into_owned()
+    };
+    let take = move |body: String| {
+        sender.send(body).unwrap();
+        async { StatusCode::OK }
+    };
+    let callback = get(yes).post(take);
+    spawn(
+        &mut tasks,
+        socket,
+        Router::new().route("/all", callback.clone()).route("/none", callback),
+    );
+    for (path, set) in [("all", ""), ("none", "&set=type%3ASomething")] {
+        let topic = format!("{}oai?verb=ListRecords&metadataPrefix=oai_dc{set}", source.url);
+        let (mode, content) = (Mode::Subscribe, Content::Fat);
+        let (callback, secret) = (url.join(path).unwrap(), Some(secret()));
+        let asked = Asked { mode, topic, callback, lease_secs: None, secret, content };
+        assert_eq!(source.ask(asked.form()).await.0, StatusCode::ACCEPTED);
+    }
+    until(|| source.notifier.status().subscriptions == 2).await;
+    for (n, title) in [(1, "one"), (2, "two")] {
+        source.put(n, title);
+        let page = timeout(SOON, sent.recv()).await.expect("nothing is sent").unwrap();
+        let reading = oai::response::read(page.as_bytes(), oai::Verb::ListRecords).unwrap();
+        let oai::response::Body::Records(list) = reading.response.body else { panic!() };
+        let last = list.items.last().unwrap();
+        assert!(last.header.identifier.ends_with(&format!("/{n}")), "{page}");
+        assert!(last.metadata.as_ref().unwrap().0.contains(title), "{page}");
+    }
+    until(|| source.notifier.status().delivered == 4).await;
+    assert!(sent.try_recv().is_err(), "nothing of the other list has changed");
 }
 
 /// Source, hub and subscriber, each by itself: the source names the hub, and tells it.

@@ -352,6 +352,14 @@ mod tests {
     const SMALL: &str = "name = \"a\"\ndata = \"/d\"\n[[root]]\nurl = \"file:///srv/docs\"\n";
 
     #[test]
+    fn it_is_a_repository_as_the_settings_say() {
+        let config = Config::parse(&format!("{SMALL}[oai]\npage_records = 7\n")).unwrap();
+        let expected = exchange::repository::Settings { page_records: 7, ..Default::default() };
+        assert_eq!(config.oai, expected);
+        check(&format!("{SMALL}[oai]\nadmin_email = \"admin@localhost\"\n"), &["6: an address"]);
+    }
+
+    #[test]
     fn a_small_file_has_the_documented_defaults() {
         let config = Config::parse(SMALL).unwrap();
         let expected =

@@ -45,7 +45,9 @@ struct Public {
 /// Returns the routes of the public listener.
 pub(crate) fn public(shared: Arc<Shared>, pages: Pages, feed: FeedServer) -> Router {
     let notifier = shared.notifier.clone();
-    let repository = shared.repository.routes();
+    let (collection, base_url) = (shared.site.collection.clone(), shared.config().base_url.clone());
+    let resources = push::resourcesync::routes(collection, base_url);
+    let repository = notifier.linked(&shared.repository);
     let handle = Handle { shared };
     let state = Public { handle, pages: pages.clone() };
     let router = Router::new()
@@ -55,7 +57,8 @@ pub(crate) fn public(shared: Arc<Shared>, pages: Pages, feed: FeedServer) -> Rou
         .with_state(state)
         .merge(push::feed::routes(feed, notifier.clone()))
         .merge(notifier.routes())
-        .merge(notifier.linked(repository));
+        .merge(resources)
+        .merge(repository);
     pages.frame(router)
 }
 

@@ -17,8 +17,8 @@ use quick_xml::reader::Reader;
 use timing::{Subject, least, print_rates};
 
 /// Records of the made page.
-const RECORDS: u32 = 2_000;
-const ROUNDS: u32 = 15;
+const RECORDS: u32 = 200;
+const ROUNDS: u32 = 300;
 
 fn main() {
     let page = match std::env::var_os("HARVEST_OAI") {

@@ -227,6 +227,7 @@ fn render(status: &Status, now_ms: u64) -> String {
     lines.extend(
         status.sources.iter().filter_map(|it| Some(format!("HELD: {}", it.held.as_ref()?))),
     );
+    lines.extend(told(status));
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_header([
         "source",
@@ -245,6 +246,25 @@ fn render(status: &Status, now_ms: u64) -> String {
     lines.push(String::new());
     lines.push(table.to_string());
     lines.join("\n")
+}
+
+/// Who is told of changes, and which sources do not tell of theirs although they are to.
+fn told(status: &Status) -> Vec<String> {
+    let mut lines = Vec::new();
+    let push = &status.push;
+    if !push.hub.is_empty() && push.hub != "nobody" {
+        let subscriptions = output::counted(push.subscriptions, "subscription");
+        let delivered = output::counted(push.delivered, "notification");
+        lines.push(format!("push by {}: {subscriptions}, {delivered} delivered", push.hub));
+    }
+    lines.extend(push.problem.iter().map(|it| format!("PROBLEM: push: {it}")));
+    for source in &status.sources {
+        if let Some(problem) = source.push.as_ref().and_then(|it| it.problem.as_ref()) {
+            let name = &source.name;
+            lines.push(format!("NOT TOLD by {name}, which is pulled in its intervals: {problem}"));
+        }
+    }
+    lines
 }
 
 /// How fresh the broker is, and what that takes.
@@ -369,7 +389,7 @@ fn seconds(secs: f64) -> String {
 mod tests {
     use std::fs;
 
-    use broker::status::{Errors, Expected, Held, LastPull, Updates};
+    use broker::status::{Errors, Expected, Held, LastPull, Pushing, Updates};
 
     use super::*;
 
@@ -393,6 +413,23 @@ mod tests {
         {
             assert_eq!(seconds(secs), expected);
         }
+    }
+
+    #[test]
+    fn a_status_says_who_is_told_and_who_does_not_tell() {
+        let mut status = Status::default();
+        assert_eq!(told(&status), Vec::<String>::new());
+        "self".clone_into(&mut status.push.hub);
+        status.push.subscriptions = 2;
+        let problem = Some("it names no hub".to_owned());
+        let push = Some(Pushing { problem, ..Pushing::default() });
+        let name = "docs".to_owned();
+        status.sources = vec![SourceStatus { name, push, ..SourceStatus::default() }];
+        let expected = [
+            "push by self: 2 subscriptions, 0 notifications delivered",
+            "NOT TOLD by docs, which is pulled in its intervals: it names no hub",
+        ];
+        assert_eq!(told(&status), expected);
     }
 
     #[test]

@@ -6,6 +6,7 @@
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -20,7 +21,7 @@ use crate::harness::{
 };
 
 /// Changes whose way is timed.
-const CHANGES: usize = 16;
+const CHANGES: usize = 10;
 
 /// How often the source is pulled whatever is told of it.
 const SAFETY: &str = "2 s";
@@ -198,7 +199,7 @@ fn with_every_second_notification_lost_every_change_is_found() {
         url_of(seen_port),
         source.url
     );
-    let mut broker = Daemon::start(folder, "broker", "broker", broker_port, &settings);
+    let broker = Daemon::start(folder, "broker", "broker", broker_port, &settings);
     wait_for_total(&broker.url, "orchard", 1);
     broker.until(|it| it["sources"][0]["push"]["state"] == "active");
     hub.until(|it| it["push"]["subscriptions"] == 1);
@@ -279,4 +280,48 @@ fn what_is_sent_is_found_without_asking() {
     }
     report("sent", &mut times);
     assert!(broker.running.stop("TERM").success());
+}
+
+/// What others make of our documents of ResourceSync: the library `resync`, from PyPI.
+#[test]
+fn others_follow_what_there_is_and_what_has_changed() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let source = Daemon::start(folder, "gatherer", "source", free_port(), &root(folder));
+    source.until(|it| it["progress"]["phase"] == "idle" && it["objects"] == 7);
+    let changed = write(folder, "tree/notes.txt", "Minutes of another meeting.\n");
+    std::fs::remove_file(folder.join("tree/refs.bib")).unwrap();
+    source.until(|it| it["objects"] == 6);
+    let digest = Command::new("md5sum").arg(&changed).output().unwrap().stdout;
+    let digest = String::from_utf8(digest).unwrap();
+    let digest = digest.split(' ').next().unwrap();
+
+    let home = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let peers = home.join("tests/oai_peers");
+    assert!(Command::new(peers.join("prepare")).arg("venv").status().unwrap().success());
+    let mut peer = Command::new(home.join("target/oai/venv/bin/python"));
+    peer.arg(peers.join("resync_reader.py")).arg(&source.url);
+    let end = clock::monotonic() + PATIENCE;
+    let read = loop {
+        let output = peer.output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+        let read: Value = serde_json::from_str(&text).unwrap();
+        // The two changes may come one after the other.
+        if read["resources"].to_string().contains(digest) {
+            break read;
+        }
+        assert!(clock::monotonic() < end, "{read:#}");
+    };
+    let resources = read["resources"].as_object().unwrap();
+    assert_eq!(resources.len(), 6, "{read:#}");
+    assert!(resources.iter().any(|(url, md5)| url.ends_with("/notes.txt") && md5 == digest));
+    let changes = read["changes"].as_array().unwrap();
+    let of = |name: &str| -> Vec<&str> {
+        let named = changes.iter().filter(|it| it[0].as_str().unwrap().ends_with(name));
+        named.map(|it| it[1].as_str().unwrap()).collect()
+    };
+    assert_eq!(of("/notes.txt"), ["updated", "updated"], "{read:#}");
+    assert_eq!(of("/refs.bib"), ["updated", "deleted"], "{read:#}");
+    assert!(changes.is_sorted_by_key(|it| it[2].as_str()), "oldest first: {read:#}");
 }

@@ -19,6 +19,9 @@ use crate::failure::{Broke, Failure};
 use crate::pipeline::blocking;
 use crate::source::{Oai, Source};
 
+/// Pages that come within so long are one commit.
+const HOLD: Duration = Duration::from_secs(1);
+
 /// Most warnings that status shows of a source.
 const WARNINGS_MAX: usize = 20;
 
@@ -53,7 +56,9 @@ pub(super) async fn pull_into(
     let bounds = Bounds { bytes_max: source.bytes_max, time_max: inner.patience.pull_max };
     let repository = repository(inner, source, oai);
     let shutdown = Shutdown::new();
-    let mut running = Running::new(repository, settings(source, oai), checkpoint, bounds, shutdown);
+    let settings = settings(source, oai);
+    let running = Running::new(repository, settings, checkpoint, bounds, shutdown);
+    let mut running = running.holding(HOLD);
     let mut tally = Tally::default();
     let end = loop {
         let step = running.next().await;
@@ -93,6 +98,7 @@ fn repository(inner: &Inner, source: &Source, oai: &Oai) -> Repository {
     };
     access.time_max = access.time_max.min(inner.patience.pull_max);
     Repository::new(inner.client.clone(), source.url.clone(), access)
+        .pacing(inner.hosts.clone(), oai.delay)
 }
 
 fn settings(source: &Source, oai: &Oai) -> Settings {
@@ -104,7 +110,6 @@ fn settings(source: &Source, oai: &Oai) -> Settings {
         overlap_secs: secs(oai.overlap),
         window_days: oai.window_days,
         full_every_secs: oai.full_every.as_secs(),
-        delay_ms: u64::try_from(oai.delay.as_millis()).unwrap_or(u64::MAX),
         records_max: source.records_max,
         ..Settings::new(source.url.as_str())
     }

@@ -87,6 +87,7 @@ impl Collector {
             let token = keys.token(name, url);
             let callback = host::join(base, &format!("push/{token}"));
             let (source, secret) = (name.clone(), keys.secret(name, url)?);
+            // Of a repository, too: nothing comes then where none of the list has changed.
             Some(Wanted { source, token, callback, secret, content: Content::Fat })
         };
         let sources: Vec<Wanted> = {
@@ -221,3 +222,6 @@ fn has(live: &Live, version: Version) -> bool {
     let epoch = version.epoch.to_string();
     live.reached.as_ref().is_some_and(|it| it.epoch == epoch && version.serial <= it.serial)
 }
+
+#[cfg(test)]
+mod tests;

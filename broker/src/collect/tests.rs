@@ -15,7 +15,7 @@ fn source(name: &str) -> Source {
 }
 
 /// A collector of these sources that runs no pulls.
-fn collector(names: &[&str]) -> (Collector, Config, TempDir) {
+pub(super) fn collector(names: &[&str]) -> (Collector, Config, TempDir) {
     let dir = tempfile::tempdir().unwrap();
     let now_ms = clock::now_ms();
     let folder = dir.path().join("collection");
@@ -28,14 +28,14 @@ fn collector(names: &[&str]) -> (Collector, Config, TempDir) {
 }
 
 /// Begins a pull of whoever is due.
-fn begin(collector: &Collector) -> Due {
+pub(super) fn begin(collector: &Collector) -> Due {
     let due = collector.state().schedule.poll_due(true, clock::now_ms()).unwrap();
     collector.begin(&due.source).unwrap();
     due
 }
 
 /// What a pull of a collection of this epoch came to.
-fn summary(kind: Kind, changes: u64, epoch: u64) -> Summary {
+pub(super) fn summary(kind: Kind, changes: u64, epoch: u64) -> Summary {
     let version = Version { epoch: Epoch(epoch), serial: 1 };
     Summary {
         kind,
@@ -49,7 +49,12 @@ fn summary(kind: Kind, changes: u64, epoch: u64) -> Summary {
 }
 
 /// Makes a source due, begins its pull, and reports what came of it.
-fn pull(collector: &Collector, wait: bool, pulled: Summary, error: Option<collection::Error>) {
+pub(super) fn pull(
+    collector: &Collector,
+    wait: bool,
+    pulled: Summary,
+    error: Option<collection::Error>,
+) {
     collector.request(Some("a")).unwrap();
     let due = Due { wait, ..begin(collector) };
     let url = collector.state().live["a"].source.url.to_string();

@@ -15,6 +15,7 @@ use oai::response::{Body, Format, Identify, Page, Reading, Record, Response, Set
 use url::Url;
 
 use super::body::{self, Coding, Problem};
+use super::pace::Hosts;
 
 /// Largest response that is read, packed or unpacked, in bytes, where nothing else is said.
 pub const PAGE_BYTES_MAX: u64 = 64 << 20;
@@ -106,12 +107,22 @@ pub struct Repository {
     client: Client,
     base: Url,
     access: Access,
+    hosts: Hosts,
+    delay: Duration,
 }
 
 impl Repository {
     /// The repository at `base`.
     pub fn new(client: Client, base: Url, access: Access) -> Self {
-        Self { client, base, access }
+        Self { client, base, access, hosts: Hosts::default(), delay: Duration::ZERO }
+    }
+
+    /// Has requests to its host wait for each other for so long, those of other repositories that share
+    /// `hosts` included.
+    #[must_use]
+    pub fn pacing(mut self, hosts: Hosts, delay: Duration) -> Self {
+        (self.hosts, self.delay) = (hosts, delay);
+        self
     }
 
     /// Its address.
@@ -220,6 +231,11 @@ impl Repository {
     }
 
     async fn send(&self, request: &Request) -> Result<Came, net::Error> {
+        if !self.delay.is_zero() {
+            let host = self.base.host_str().unwrap_or_default();
+            let wait = self.hosts.turn(host, self.delay, clock::monotonic());
+            tokio::time::sleep(wait).await;
+        }
         let mut sent = self.client.send(self.message(request)).await?;
         let mut packed = Vec::new();
         let broken = loop {

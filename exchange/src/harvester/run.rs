@@ -10,6 +10,9 @@ use tokio::time::sleep;
 
 use super::ask::Repository;
 
+/// So many records are not held any longer.
+pub const HELD_RECORDS_MAX: usize = 4_096;
+
 /// How much a harvest may bring, and for how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
@@ -45,6 +48,10 @@ pub struct Running {
     bounds: Bounds,
     shutdown: Shutdown,
     begun: Instant,
+    /// How long records are held before they are handed out.
+    hold: Duration,
+    /// Records that are held, and since when.
+    held: Option<(Box<Part>, Instant)>,
 }
 
 impl Running {
@@ -58,7 +65,17 @@ impl Running {
         shutdown: Shutdown,
     ) -> Self {
         let harvest = Harvest::new(settings, checkpoint);
-        Self { repository, harvest, bounds, shutdown, begun: clock::monotonic() }
+        let (begun, hold, held) = (clock::monotonic(), Duration::ZERO, None);
+        Self { repository, harvest, bounds, shutdown, begun, hold, held }
+    }
+
+    /// Has parts that come within so long handed out as one, at most [`HELD_RECORDS_MAX`] and a page:
+    /// storing each by itself may take longer than it takes to come. What is held when the program stops
+    /// comes again.
+    #[must_use]
+    pub fn holding(mut self, hold: Duration) -> Self {
+        self.hold = hold;
+        self
     }
 
     /// What there is next. May be dropped at any point, and called again.
@@ -86,11 +103,40 @@ impl Running {
                     let answer = self.repository.answer(&request).await;
                     self.harvest.handle(answer, clock::now_ms());
                 }
-                Action::Wait(pause) => sleep(pause.min(left)).await,
-                Action::Take(part) => return Step::Part(part),
-                Action::Done(end) => return Step::End(end),
+                // Nothing is held over a pause.
+                Action::Wait(pause) => match self.held.take() {
+                    Some((part, _)) => return Step::Part(part),
+                    None => sleep(pause.min(left)).await,
+                },
+                Action::Take(part) => {
+                    if let Some(part) = self.hold(part, clock::monotonic()) {
+                        return Step::Part(part);
+                    }
+                }
+                Action::Done(end) => match self.held.take() {
+                    Some((part, _)) => return Step::Part(part),
+                    None => return Step::End(end),
+                },
             }
         }
+    }
+
+    /// Puts a part to those that are held; returns them once they are to be handed out.
+    fn hold(&mut self, part: Box<Part>, now: Instant) -> Option<Box<Part>> {
+        let (mut all, since) = match self.held.take() {
+            Some((mut held, since)) => {
+                held.absorb(*part);
+                (held, since)
+            }
+            None => (part, now),
+        };
+        let is_long = self.hold <= now.saturating_duration_since(since);
+        if is_long || all.last || HELD_RECORDS_MAX <= all.records.len() {
+            all.records.shrink_to_fit();
+            return Some(all);
+        }
+        self.held = Some((all, since));
+        None
     }
 
     /// What has been done so far.

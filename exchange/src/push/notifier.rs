@@ -13,14 +13,16 @@
 //!   more often than they would bear.
 
 mod publish;
+mod records;
 mod routes;
 
 pub(crate) use routes::text;
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use bytes::Bytes;
 use collection::{Collection, Version};
 use http::{HeaderName, HeaderValue, StatusCode, header};
 use net::client::{Client, Request, Timeouts};
@@ -31,6 +33,8 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 use url::Url;
 
+use records::Said;
+
 use super::hub::{Action, Answer, Counters, Delivery, Hub, Verdict};
 use super::notice::{FAT_BYTES_MAX, Notice};
 use super::request::{CHALLENGE_BYTES_MAX, Content};
@@ -38,6 +42,7 @@ use super::settings::{Settings, Teller};
 use super::signature::{self, Method};
 use super::store;
 use super::topic::{Served, Topic, Topics};
+use crate::repository::Repository;
 
 /// How long one request may take.
 const TIMEOUTS: Timeouts = Timeouts {
@@ -52,6 +57,9 @@ const SLEEP_MAX: Duration = Duration::from_secs(60);
 
 /// How long to wait before subscriptions that could not be written are written again.
 const UNSAVED: Duration = Duration::from_secs(10);
+
+/// Media type of a list of records.
+const RECORDS_TYPE: &str = "text/xml; charset=utf-8";
 
 /// How a hub fares.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -85,6 +93,8 @@ struct Shared {
     collection: Collection,
     client: Client,
     hub: Mutex<Hub>,
+    /// What answers ListRecords, once the daemon serves it.
+    records: OnceLock<Repository>,
     /// There is something to do.
     changed: Notify,
     problem: Mutex<Option<String>>,
@@ -121,6 +131,7 @@ impl Notifier {
             collection,
             client,
             hub: Mutex::new(hub),
+            records: OnceLock::new(),
             changed: Notify::new(),
             problem: Mutex::default(),
         };
@@ -289,8 +300,10 @@ impl Notifier {
     }
 
     async fn deliver(&self, delivery: Delivery) -> Answer {
-        let (notice, told) = self.notice(&delivery).await;
-        let (body, media_type) = (notice.body(), notice.media_type());
+        let (body, media_type, told) = match self.content(&delivery).await {
+            (Some((body, media_type)), told) => (body, media_type, told),
+            (None, told) => return Answer::Taken(told),
+        };
         let mut request = Request::post(delivery.callback.clone(), body.clone())
             .allow_private(self.shared.settings.allow_private)
             .header(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
@@ -327,14 +340,42 @@ impl Notifier {
         }
     }
 
-    /// What is to be said, and up to which version that is.
+    /// What is to be sent, its media type, and up to which version that tells; nothing where what has changed
+    /// is none of the subscriber's business.
+    async fn content(
+        &self,
+        delivery: &Delivery,
+    ) -> (Option<(Bytes, &'static str)>, Option<Version>) {
+        let is_list =
+            self.shared.topics.find(&delivery.topic, None) == Some(Topic::Own(Served::Records));
+        if !is_list {
+            let (notice, told) = self.notice(delivery).await;
+            return (Some((notice.body(), notice.media_type())), told);
+        }
+        let version = self.shared.collection.version();
+        records::listed().await;
+        let said = match (delivery.content, delivery.from) {
+            (Content::Fat, Some(from)) => self.records(&delivery.topic, from).await,
+            _ => Said::Changed,
+        };
+        let content = match said {
+            Said::Page(page) => Some((page, RECORDS_TYPE)),
+            Said::Nothing => None,
+            Said::Changed => {
+                let notice = Notice::Thin(Some(version));
+                Some((notice.body(), notice.media_type()))
+            }
+        };
+        (content, Some(version))
+    }
+
+    /// What is to be said of a feed, or of a topic of others, and up to which version that is.
     async fn notice(&self, delivery: &Delivery) -> (Notice, Option<Version>) {
         let topic = self.shared.topics.find(&delivery.topic, None);
-        let Some(Topic::Own(served)) = topic else {
+        if topic != Some(Topic::Own(Served::Feed)) {
             return (Notice::Thin(delivery.to), delivery.to);
-        };
-        if let (Content::Fat, Served::Feed, Some(from)) = (delivery.content, served, delivery.from)
-        {
+        }
+        if let (Content::Fat, Some(from)) = (delivery.content, delivery.from) {
             let collection = self.shared.collection.clone();
             let changes = move || collection.changes_since(from, FAT_BYTES_MAX);
             match tokio::task::spawn_blocking(changes).await {

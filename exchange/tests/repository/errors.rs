@@ -2,6 +2,7 @@
 
 use axum::body::Body;
 use axum::http::{Request, StatusCode};
+use exchange::repository::Settings;
 
 use crate::schemas;
 use crate::support::*;
@@ -54,6 +55,42 @@ async fn every_mistake_has_its_code() {
     }
     let counters = running.repository.counters();
     assert_eq!((counters.requests, counters.faults, counters.records), (24, 24, 0));
+    running.stop().await;
+}
+
+/// Whichever of the two it is, what it repeats of the request must be valid.
+#[tokio::test]
+async fn an_odd_identifier_is_unknown_or_none() {
+    let dir = tempfile::tempdir().unwrap();
+    let running = repository(dir.path()).await;
+    for identifier in [
+        "a/b?c#d",
+        "urn:isbn:1",
+        "http://h:80/",
+        "//h",
+        "?",
+        "#",
+        "a%20b",
+        "..",
+        "1:2",
+        "%zz",
+        "x:",
+        ":",
+        "http:///",
+        "a b",
+        "<&>",
+        "http://[x]/",
+        "http://h:x/",
+        "oai:library.example:",
+        "é",
+        "/",
+    ] {
+        let encoded: String = url::form_urlencoded::byte_serialize(identifier.as_bytes()).collect();
+        let query = format!("verb=GetRecord&metadataPrefix=oai_dc&identifier={encoded}");
+        let found = running.ask(&query).await;
+        let codes = found.codes();
+        assert!(matches!(codes[..], ["badArgument" | "idDoesNotExist"]), "{identifier} {codes:?}");
+    }
     running.stop().await;
 }
 
@@ -125,5 +162,3 @@ async fn who_comes_too_early_is_told_when_to_come_again() {
     assert_eq!(running.send(request).await.status, StatusCode::NOT_FOUND);
     running.stop().await;
 }
-
-use exchange::repository::Settings;

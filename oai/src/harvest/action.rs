@@ -36,6 +36,16 @@ pub struct Part {
     pub last: bool,
 }
 
+impl Part {
+    /// Adds the part that came after this one.
+    pub fn absorb(&mut self, next: Self) {
+        self.records.extend(next.records);
+        self.checkpoint = next.checkpoint;
+        self.generation = next.generation;
+        (self.release, self.last) = (next.release, next.last);
+    }
+}
+
 /// How a harvest ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct End {

@@ -23,6 +23,9 @@ pub(super) const STRING_BYTES_MAX: usize = 32 * 1024;
 /// Most records of the overlap that are remembered; of the others some come twice.
 pub(super) const RECENT_MAX: usize = 2_048;
 
+/// Most windows that could not be had and are remembered.
+pub(super) const GAPS_MAX: usize = 16;
+
 /// Records by identifier, each with what it said; both as sums.
 pub(super) type Recent = BTreeMap<u64, u64>;
 
@@ -41,8 +44,20 @@ pub struct Checkpoint {
     pub(super) generation: u64,
     /// What the end of the last harvest brought.
     pub(super) recent: Recent,
+    /// Windows that could not be had and are to be tried again; at most [`GAPS_MAX`].
+    pub(super) gaps: Vec<Gap>,
     /// The harvest in progress.
     pub(super) run: Option<Run>,
+}
+
+/// A window that could not be had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Gap {
+    /// Of which of the sets.
+    pub(super) set: u64,
+    /// First and last datestamp, in Unix seconds.
+    pub(super) from: Option<i64>,
+    pub(super) until: i64,
 }
 
 /// A harvest in progress.
@@ -66,8 +81,12 @@ pub(super) struct Run {
     pub(super) size_secs: i64,
     /// Whether a window had to be restarted: longer ones are tried with care.
     pub(super) careful: bool,
-    /// Restarts since a window was done.
+    /// Restarts since a window was done or given up.
     pub(super) restarts: u64,
+    /// Windows that were given up since one was done.
+    pub(super) skips: u64,
+    /// At the end, how many gaps are to be tried again; the last of them is the present window.
+    pub(super) retries: u64,
     /// The last that the repository said of its clock, in Unix seconds.
     pub(super) server_secs: Option<i64>,
     /// Where the window's list goes on.
@@ -117,6 +136,7 @@ impl Checkpoint {
     /// Has the next harvest be of everything.
     pub fn forget_progress(&mut self) {
         (self.reached, self.run) = (None, None);
+        self.gaps.clear();
     }
 
     /// Returns it as bytes, at most [`CHECKPOINT_BYTES_MAX`].
@@ -128,6 +148,12 @@ impl Checkpoint {
         put(&mut out, self.full_at_ms);
         put(&mut out, self.generation);
         put_recent(&mut out, &self.recent);
+        put(&mut out, u64::try_from(self.gaps.len()).unwrap_or(u64::MAX));
+        for gap in &self.gaps {
+            put(&mut out, gap.set);
+            put_option(&mut out, gap.from);
+            put_signed(&mut out, gap.until);
+        }
         put(&mut out, u64::from(self.run.is_some()));
         if let Some(run) = &self.run {
             run.write(&mut out);
@@ -151,6 +177,7 @@ impl Checkpoint {
             full_at_ms: rest.number()?,
             generation: rest.number()?,
             recent: rest.recent()?,
+            gaps: rest.gaps()?,
             run: None,
         };
         if rest.flag()? {
@@ -172,7 +199,9 @@ impl Run {
         put_option(out, self.window.1);
         put_signed(out, self.size_secs);
         put(out, u64::from(self.careful));
-        put(out, self.restarts);
+        for number in [self.restarts, self.skips, self.retries] {
+            put(out, number);
+        }
         put_option(out, self.server_secs);
         put(out, u64::from(self.token.is_some()));
         if let Some(token) = &self.token {
@@ -205,6 +234,8 @@ impl Run {
             size_secs: rest.signed().filter(|it| 0 <= *it)?,
             careful: rest.flag()?,
             restarts: rest.number()?,
+            skips: rest.number()?,
+            retries: rest.number()?,
             server_secs: rest.option()?,
             token: if rest.flag()? { Some(rest.string()?) } else { None },
             pages: rest.number()?,
@@ -301,6 +332,14 @@ impl Fields<'_> {
         String::from_utf8(text.to_vec()).ok()
     }
 
+    fn gaps(&mut self) -> Option<Vec<Gap>> {
+        let count = self.length(GAPS_MAX)?;
+        let gap = |rest: &mut Self| {
+            Some(Gap { set: rest.number()?, from: rest.option()?, until: rest.signed()? })
+        };
+        (0..count).map(|_| gap(self)).collect()
+    }
+
     fn recent(&mut self) -> Option<Recent> {
         let mut recent = Recent::new();
         for _ in 0..self.length(RECENT_MAX)? {
@@ -328,7 +367,7 @@ mod tests {
     }
 
     fn runs() -> impl Strategy<Value = Run> {
-        let numbers = (any::<[u64; 8]>(), any::<i64>(), 0..=i64::MAX, any::<[bool; 5]>());
+        let numbers = (any::<[u64; 10]>(), any::<i64>(), 0..=i64::MAX, any::<[bool; 5]>());
         let dates = prop::array::uniform6(prop::option::of(any::<i64>()));
         let token = prop::option::of("\\PC{0,40}");
         (numbers, dates, token, prop::option::of(any::<u64>()), recents()).prop_map(
@@ -343,6 +382,8 @@ mod tests {
                 size_secs,
                 careful: flags[2],
                 restarts: n[1],
+                skips: n[8],
+                retries: n[9],
                 server_secs: dates[3],
                 token,
                 pages: n[2],
@@ -363,15 +404,12 @@ mod tests {
     fn checkpoints() -> impl Strategy<Value = Checkpoint> {
         let numbers = any::<[u64; 3]>();
         let reached = prop::option::of(any::<i64>());
-        (numbers, "[a-z_]{0,9}", reached, recents(), prop::option::of(runs())).prop_map(
-            |([selection, full_at_ms, generation], prefix, reached, recent, run)| Checkpoint {
-                selection,
-                prefix,
-                reached,
-                full_at_ms,
-                generation,
-                recent,
-                run,
+        let gap = (any::<u64>(), prop::option::of(any::<i64>()), any::<i64>())
+            .prop_map(|(set, from, until)| Gap { set, from, until });
+        let gaps = prop::collection::vec(gap, 0..4);
+        (numbers, "[a-z_]{0,9}", reached, recents(), gaps, prop::option::of(runs())).prop_map(
+            |([selection, full_at_ms, generation], prefix, reached, recent, gaps, run)| {
+                Checkpoint { selection, prefix, reached, full_at_ms, generation, recent, gaps, run }
             },
         )
     }

@@ -1,15 +1,18 @@
 //! The parts of a list: what they bring, where they go on, and what to do where they do not.
 
-use crate::datestamp::Datestamp;
+use crate::datestamp::{Datestamp, Granularity};
 use crate::error::{Code, Fault};
 use crate::response::{Page, Record, Token};
 
-use super::checkpoint::{RECENT_MAX, Run, STRING_BYTES_MAX};
+use super::checkpoint::{GAPS_MAX, Gap, RECENT_MAX, Run, STRING_BYTES_MAX};
 use super::settings::short_sum;
 use super::{Failure, Harvest, Part, State, Warning};
 
 /// A window is begun again at most so many times in a row; each time it is an eighth as long.
 const RESTARTS_MAX: u64 = 6;
+
+/// So many windows in a row may be given up.
+const SKIPS_MAX: u64 = 2;
 
 /// So many parts in a row may bring nothing but records that the list has brought before.
 const REPEATS_MAX: u64 = 16;
@@ -134,9 +137,7 @@ impl Harvest {
             return Some(Failure::Endless { pages: repeats.max(empty) });
         }
         run.token = Some(token.value);
-        let max = self.settings.records_max;
-        let is_over = max <= self.report.records;
-        is_over.then_some(Failure::OverLimit { what: "records", max, setting: "records_max" })
+        None
     }
 
     /// Ends a list, and goes on to the next window or set; returns whether there is none.
@@ -148,6 +149,15 @@ impl Harvest {
         }
         let overlap_secs = self.settings.overlap_secs;
         run.live = run.live.saturating_add(run.list_live);
+        (run.restarts, run.skips) = (0, 0);
+        if run.retries != 0 {
+            let tried = usize::try_from(run.retries - 1).unwrap_or(usize::MAX);
+            if tried < self.checkpoint.gaps.len() {
+                self.checkpoint.gaps.remove(tried);
+            }
+            run.retries -= 1;
+            return !self.open_gap(run);
+        }
         if run.open_next(overlap_secs) {
             return false;
         }
@@ -156,9 +166,12 @@ impl Harvest {
             None => run.undated = true,
         }
         run.set += 1;
-        run.restarts = 0;
-        run.open(run.from, overlap_secs);
-        self.set_of(run).is_none()
+        if self.set_of(run).is_some() {
+            run.open(run.from, overlap_secs);
+            return false;
+        }
+        run.retries = u64::try_from(self.checkpoint.gaps.len()).unwrap_or(0);
+        !self.open_gap(run)
     }
 
     fn finish(&mut self, run: Run) {
@@ -175,20 +188,67 @@ impl Harvest {
             }
         }
         checkpoint.recent = run.recent;
-        self.state = State::Over(Ok(()));
+        let gaps: Vec<String> =
+            checkpoint.gaps.iter().map(|it| it.shown(run.granularity)).collect();
+        let why = self.gap_failure.take().map_or_else(String::new, |it| it.to_string());
+        let is_whole = gaps.is_empty();
+        let gaps = gaps.join(", ");
+        self.state = State::Over(if is_whole { Ok(()) } else { Err(Failure::Gaps { gaps, why }) });
+    }
+
+    /// Goes on to the next gap that is to be tried again; `false` if there is none.
+    fn open_gap(&self, run: &mut Run) -> bool {
+        let gap = usize::try_from(run.retries).ok().and_then(|it| it.checked_sub(1));
+        let Some(gap) = gap.and_then(|it| self.checkpoint.gaps.get(it)) else { return false };
+        (run.set, run.window) = (gap.set, (gap.from, Some(gap.until)));
+        run.begin_list();
+        true
+    }
+
+    /// Leaves the present window out, to be tried again by the next harvest; `false` if it cannot be.
+    fn skip_window(&mut self, run: &mut Run) -> bool {
+        let (from, Some(until)) = run.window else { return false };
+        let gaps = &mut self.checkpoint.gaps;
+        if gaps.len() == GAPS_MAX || run.skips == SKIPS_MAX {
+            return false;
+        }
+        gaps.push(run.gap(from, until));
+        (run.restarts, run.skips, run.doubtful) = (0, run.skips + 1, true);
+        run.open_next(self.settings.overlap_secs)
     }
 
     /// Begins the window again, shorter; after too many times, the harvest ends.
     pub(super) fn restart(&mut self, failure: Failure) {
         self.tries = 0;
-        let Some(run) = &mut self.checkpoint.run else { return self.fail(failure) };
-        if RESTARTS_MAX <= run.restarts {
+        let Some(mut run) = self.checkpoint.run.take() else { return self.fail(failure) };
+        let mut is_last = false;
+        let goes_on = if run.retries != 0 {
+            // It is as short as it could be made.
+            run.retries -= 1;
+            is_last = !self.open_gap(&mut run);
+            true
+        } else if run.restarts < RESTARTS_MAX {
+            run.restarts += 1;
+            run.shrink(self.settings.overlap_secs);
+            self.report.warn(Warning::Restarted(failure.to_string()));
+            self.checkpoint.run = Some(run);
+            return self.seen.begin(None);
+        } else {
+            self.skip_window(&mut run)
+        };
+        if !goes_on {
+            self.checkpoint.run = Some(run);
             return self.fail(failure);
         }
-        run.restarts += 1;
-        run.shrink(self.settings.overlap_secs);
-        self.seen.begin(None);
-        self.report.warn(Warning::Restarted(failure.to_string()));
+        self.gap_failure = Some(failure);
+        if is_last {
+            self.finish(run);
+        } else {
+            self.checkpoint.run = Some(run);
+        }
+        let records = std::mem::take(&mut self.whole);
+        self.report.records += u64::try_from(records.len()).unwrap_or(0);
+        self.hand_out(records, is_last);
     }
 
     /// Takes an error of the protocol in the place of a part.
@@ -254,15 +314,25 @@ impl Harvest {
     }
 }
 
+impl Gap {
+    /// Its dates, for people.
+    fn shown(&self, granularity: Granularity) -> String {
+        let at = |secs| Datestamp::at(secs, granularity);
+        match self.from {
+            Some(from) => format!("{} to {}", at(from), at(self.until)),
+            None => format!("the beginning to {}", at(self.until)),
+        }
+    }
+}
+
 impl Run {
     /// Goes over to days, if it asks for seconds; returns whether it did.
     fn takes_days(&mut self, overlap_secs: i64) -> bool {
-        use crate::datestamp::Granularity::{Day, Second};
         let asks = self.window.0.is_some() || self.window.1.is_some();
-        if !asks || self.granularity != Second {
+        if !asks || self.granularity != Granularity::Second {
             return false;
         }
-        self.granularity = Day;
+        self.granularity = Granularity::Day;
         self.open(self.window.0, overlap_secs);
         true
     }

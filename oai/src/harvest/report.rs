@@ -127,6 +127,15 @@ pub enum Failure {
     /// It takes back the tokens that it hands out.
     #[error("it refuses its own resumption tokens, last with: {0}")]
     TokenRefused(String),
+    /// Windows could not be had, nor any shorter ones; everything else came. The next harvest tries them
+    /// again.
+    #[error("records changed from {gaps} cannot be had: {why}; all others came")]
+    Gaps {
+        /// Their dates.
+        gaps: String,
+        /// Why not the last of them.
+        why: String,
+    },
     /// A token that is longer than any could be.
     #[error("its resumption token has {bytes} bytes, more than {bytes_max}")]
     TokenSize {

@@ -458,7 +458,8 @@ fn tokens_that_are_refused_for_one_date_end_it_by_name() {
     }
     let mut store = Store::default();
     let end = run(&settings(), &mut store, &mut repository, || false).unwrap();
-    assert_eq!(end.outcome, Err(Failure::TokenRefused("badResumptionToken".to_owned())));
+    let Err(Failure::Gaps { gaps, why }) = end.outcome else { panic!("{:?}", end.outcome) };
+    assert!(gaps.contains("2025-12-31") && why.contains("badResumptionToken"), "{gaps}: {why}");
     repository.nature.refuses_tokens = false;
     let end = run(&settings(), &mut store, &mut repository, || false).unwrap();
     assert_eq!((end.outcome, store.live()), (Ok(()), repository.live()));
@@ -467,13 +468,24 @@ fn tokens_that_are_refused_for_one_date_end_it_by_name() {
 #[test]
 fn of_a_page_that_is_always_cut_comes_what_is_whole() {
     let nature = Nature { broken_item: Some(30), ..Nature::default() };
-    let (store, repository, end) = ends(nature, &Err(Failure::Unreadable("cut".to_owned())));
-    let broken = repository.items[&30].stamp;
-    let before = repository.items.iter().filter(|(_, it)| it.stamp < broken);
-    for (id, _) in before {
-        assert!(store.items.contains_key(id), "{id}");
+    let mut repository = Repository::new(nature, 60, 42);
+    let mut store = Store::default();
+    for full in [true, false] {
+        let end = run(&settings(), &mut store, &mut repository, || false).unwrap();
+        let Err(Failure::Gaps { gaps, why }) = end.outcome else { panic!("{:?}", end.outcome) };
+        let day = repository.stamp(repository.items[&30].stamp).to_string();
+        assert!(gaps.contains(&day[..10]) && why.contains("cut"), "{gaps}: {why}");
+        assert_eq!(end.report.full, full);
+        let mut all = repository.live();
+        all.remove(&30);
+        assert_eq!(store.live(), all, "all others come");
+        repository.now += 7_200;
+        repository.change();
     }
-    assert!(end.checkpoint.is_in_progress());
+    repository.nature.broken_item = None;
+    let end = run(&settings(), &mut store, &mut repository, || false).unwrap();
+    assert_eq!((end.outcome, store.live()), (Ok(()), repository.live()));
+    assert!(end.checkpoint.gaps.is_empty() && !end.report.full);
 }
 
 #[test]
@@ -667,18 +679,20 @@ fn a_harvest_that_is_stopped_goes_on_where_it_was() {
 
 #[test]
 fn limits_end_it_where_it_can_go_on() {
-    let settings = Settings { requests_max: 4, ..settings() };
-    let mut repository = Repository::new(Nature::default(), 60, 42);
-    let mut store = Store::default();
-    let mut ends = 0;
-    while let Err(failure) = run(&settings, &mut store, &mut repository, || false).unwrap().outcome
-    {
-        assert!(failure.to_string().contains("requests_max"), "{failure}");
-        ends += 1;
-        assert!(ends < 100);
+    let requests = Settings { requests_max: 4, ..settings() };
+    let records = Settings { records_max: 10, ..settings() };
+    for (settings, named) in [(requests, "requests_max"), (records, "records_max")] {
+        let mut repository = Repository::new(Nature::default(), 60, 42);
+        let (mut store, mut ends) = (Store::default(), 0);
+        let mut harvest = || run(&settings, &mut store, &mut repository, || false).unwrap();
+        while let Err(failure) = harvest().outcome {
+            assert!(failure.to_string().contains(named), "{failure}");
+            ends += 1;
+            assert!(ends < 100);
+        }
+        assert!(2 < ends);
+        assert_eq!(store.live(), repository.live());
     }
-    assert!(2 < ends);
-    assert_eq!(store.live(), repository.live());
 }
 
 #[test]

@@ -14,6 +14,7 @@ use super::super::request::{self, Asked, FORM_BYTES_MAX, HubRequest};
 use super::super::signature::hex;
 use super::super::topic::{Served, Topic};
 use super::Notifier;
+use crate::repository::Repository;
 
 /// When one who was refused for want of room may come again, in seconds.
 const RETRY_SECS: u64 = 60;
@@ -31,8 +32,10 @@ impl Notifier {
     }
 
     /// The routes of an OAI-PMH repository, with the links that say who tells of changes to its lists.
-    pub fn linked(&self, repository: Router) -> Router {
-        repository.layer(middleware::from_fn_with_state(self.clone(), link_records))
+    pub fn linked(&self, repository: &Repository) -> Router {
+        // Once for all: a daemon has one.
+        let _ = self.shared.records.set(repository.clone());
+        repository.routes().layer(middleware::from_fn_with_state(self.clone(), link_records))
     }
 
     fn subscribe(&self, asked: Asked, host: Option<&str>) -> Response {

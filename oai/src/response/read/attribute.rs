@@ -49,10 +49,10 @@ impl<'a> Attributes<'a> {
         if !is_name(name) {
             return Err("the name of an attribute is none");
         }
-        if value.contains('<') {
+        if memchr::memchr(b'<', value.as_bytes()).is_some() {
             return Err("< in an attribute");
         }
-        if value.contains('&') && !are_references_sound(value) {
+        if memchr::memchr(b'&', value.as_bytes()).is_some() && !are_references_sound(value) {
             return Err("a reference in an attribute that stands for nothing");
         }
         self.count += 1;
@@ -95,18 +95,42 @@ impl<'a> Iterator for Attributes<'a> {
     }
 }
 
+/// What a byte may be in a name: nothing, a later part of it, its beginning, what divides it.
+const NONE: u8 = 0;
+const LATER: u8 = 1;
+const FIRST: u8 = 2;
+const COLON: u8 = 3;
+
+const IN_NAMES: [u8; 256] = {
+    let mut table = [NONE; 256];
+    let mut byte = 0_u8;
+    loop {
+        table[byte as usize] = match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'_' | 0x80.. => FIRST,
+            b'0'..=b'9' | b'.' | b'-' => LATER,
+            b':' => COLON,
+            _ => NONE,
+        };
+        if byte == u8::MAX {
+            break;
+        }
+        byte += 1;
+    }
+    table
+};
+
 /// Whether a text can be the name of an element or attribute, with at most one prefix.
 pub(super) fn is_name(name: &str) -> bool {
-    let first = |it: u8| it.is_ascii_alphabetic() || it == b'_' || 0x80 <= it;
-    let part = |it: &str| {
-        let mut bytes = it.bytes();
-        bytes.next().is_some_and(first)
-            && bytes.all(|it| first(it) || it.is_ascii_digit() || matches!(it, b'.' | b'-'))
-    };
-    match name.split_once(':') {
-        Some((prefix, local)) => part(prefix) && part(local),
-        None => part(name),
+    let (mut begins, mut colons) = (true, 0);
+    for byte in name.bytes() {
+        match IN_NAMES[usize::from(byte)] {
+            FIRST => begins = false,
+            LATER if !begins => {}
+            COLON if !begins && colons == 0 => (begins, colons) = (true, 1),
+            _ => return false,
+        }
     }
+    !begins
 }
 
 fn are_references_sound(value: &str) -> bool {
@@ -126,4 +150,44 @@ pub(super) fn unescaped(value: &str) -> String {
         text.push_str(rest);
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(raw: &str, expected: Result<&[(&str, &str)], &str>) {
+        let name = raw.find([' ', '\n']).unwrap_or(raw.len());
+        let found: Result<Vec<_>, _> = Attributes::new(raw, name).collect();
+        assert_eq!(found.as_deref().map_err(|it| *it), expected, "{raw}");
+    }
+
+    #[test]
+    fn attributes_are_as_xml_has_them() {
+        check("a", Ok(&[]));
+        check("a ", Ok(&[]));
+        check("a b='1'\n c:d = \"&lt;'\" ", Ok(&[("b", "1"), ("c:d", "&lt;'")]));
+        check("a b='1'c='2'", Err("no space between attributes"));
+        check("a b", Err("an attribute without a value"));
+        check("a b=1", Err("an attribute's value without quotes"));
+        check("a b='1", Err("a quote that is not closed"));
+        check("a b='<'", Err("< in an attribute"));
+        check("a b='&x;'", Err("a reference in an attribute that stands for nothing"));
+        check("a b='&amp'", Err("a reference in an attribute that stands for nothing"));
+        check("a b='=' c='' b=''", Err("an attribute that is there twice"));
+        check("a 1='2'", Err("the name of an attribute is none"));
+        let many: String = (0..=ATTRIBUTES_MAX).map(|nth| format!(" a{nth}=''")).collect();
+        check(&format!("a{many}"), Err("too many attributes"));
+    }
+
+    #[test]
+    fn names_have_one_prefix_at_most() {
+        for name in ["a", "_", "a-b.c1", "a:b", "é:ü"] {
+            assert!(is_name(name), "{name}");
+        }
+        for name in ["", "1", "-a", "a:", ":a", "a:1", "a:b:c", "a b", "a/"] {
+            assert!(!is_name(name), "{name}");
+        }
+    }
 }

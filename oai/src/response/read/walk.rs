@@ -222,8 +222,8 @@ impl<'a> Walker<'a> {
             }
             Event::Text(text) => {
                 let text = text.into_inner();
-                // As quick as a search for one byte can be: most text has no `>`.
-                if text.contains('>') && text.contains("]]>") {
+                // Most text has no `>`.
+                if memchr::memchr(b'>', text.as_bytes()).is_some() && text.contains("]]>") {
                     return Err(Stop::malformed(before, "]]> in text"));
                 }
                 Ok(Step::Text(text))
@@ -424,7 +424,10 @@ impl<'a> Walker<'a> {
 
 /// A name's prefix, which may be empty, and what is behind it.
 fn split(name: &str) -> (&str, &str) {
-    name.split_once(':').unwrap_or(("", name))
+    let colon = name.bytes().position(|it| it == b':');
+    colon.map_or(("", name), |at| {
+        (name.get(..at).unwrap_or_default(), name.get(at + 1..).unwrap_or_default())
+    })
 }
 
 /// The character that a reference (without `&` and `;`) stands for, if XML has it.

@@ -1,0 +1,322 @@
+//! A collection's objects and their changes as the documents of ResourceSync: for whoever follows sitemaps.
+//!
+//! Source: ANSI/NISO Z39.99-2017; see [`oai::resourcesync`] for the documents.
+//!
+//! `/.well-known/resourcesync` leads to `/resourcesync/capabilitylist.xml`, and that to the list of objects
+//! and the list of changes. Either is cut by serials, [`PART_SERIALS`] to a part, so that a part is found
+//! without counting, holds no more than a document may, and is the same for everybody who asks; where there
+//! is more than one part, the list is an index of them. Changes reach back as far as tombstones are kept.
+//!
+//! # Differences from the standard
+//!
+//! * A change is `updated` or `deleted`. Of an object that is new the log knows no more than that this is
+//!   what it is now.
+//! * The list of objects is as of when it is asked for: what changes while its parts are read moves to the
+//!   last of them, and the list of changes has it.
+
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{Path, State};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use collection::{Change, Collection, Error, Oid, Scanned, Stamp};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use net::clock;
+use oai::resourcesync::{Capability, Document, ENTRIES_MAX, Entry, Happened, WELL_KNOWN};
+use oai::{Datestamp, Granularity};
+use soif::Record;
+use tokio::sync::Semaphore;
+use url::Url;
+
+use super::notifier::text;
+
+/// Serials of one part of a list: each is at most one entry.
+pub const PART_SERIALS: u64 = ENTRIES_MAX as u64;
+
+/// Most lists that are made at once.
+const AT_ONCE: usize = 2;
+
+/// When one who found all turns taken may come again, in seconds.
+const RETRY_SECS: u64 = 10;
+
+/// Where the documents are, below a daemon's root.
+const FOLDER: &str = "resourcesync";
+
+#[derive(Clone)]
+struct Pages {
+    collection: Collection,
+    base_url: Option<Url>,
+    turns: Arc<Semaphore>,
+    /// Of one part; [`PART_SERIALS`].
+    part_serials: u64,
+}
+
+/// The routes of the documents of `collection`, of a daemon that others reach at `base_url`, or else under
+/// the name that they ask by.
+pub fn routes(collection: Collection, base_url: Option<Url>) -> Router {
+    let turns = Arc::new(Semaphore::new(AT_ONCE));
+    router(Pages { collection, base_url, turns, part_serials: PART_SERIALS })
+}
+
+fn router(pages: Pages) -> Router {
+    Router::new()
+        .route(WELL_KNOWN, get(description))
+        .route("/resourcesync/capabilitylist.xml", get(capabilities))
+        .route("/resourcesync/{list}", get(whole))
+        .route("/resourcesync/{list}/{part}", get(part))
+        .with_state(pages)
+}
+
+async fn description(State(pages): State<Pages>, headers: HeaderMap) -> Response {
+    match pages.names(&headers) {
+        Some(names) => xml(&Document::description(&names.capabilities())),
+        None => no_host(),
+    }
+}
+
+async fn capabilities(State(pages): State<Pages>, headers: HeaderMap) -> Response {
+    let Some(names) = pages.names(&headers) else { return no_host() };
+    let [resources, changes] =
+        [Capability::ResourceList, Capability::ChangeList].map(|it| (it, names.list(it)));
+    let lists = [(resources.0, resources.1.as_str()), (changes.0, changes.1.as_str())];
+    xml(&Document::capability_list(&names.description(), &lists))
+}
+
+/// A list, or the index of its parts.
+async fn whole(
+    State(pages): State<Pages>,
+    Path(list): Path<String>,
+    headers: HeaderMap,
+) -> Response {
+    let Some(names) = pages.names(&headers) else { return no_host() };
+    let Some(capability) = list.strip_suffix(".xml").and_then(list_named) else {
+        return no_such_list();
+    };
+    let parts = pages.parts(capability);
+    if parts.start() == parts.end() {
+        return pages.list(names, capability, *parts.end(), None).await;
+    }
+    let mut index = pages.begun(&names, capability, None);
+    index.is_index = true;
+    for part in parts {
+        index.push(Entry::at(names.part(capability, part)));
+    }
+    xml(&index)
+}
+
+async fn part(
+    State(pages): State<Pages>,
+    Path((list, part)): Path<(String, String)>,
+    headers: HeaderMap,
+) -> Response {
+    let Some(names) = pages.names(&headers) else { return no_host() };
+    let number = part.strip_suffix(".xml").and_then(|it| it.parse::<u64>().ok());
+    let (Some(capability), Some(number)) = (list_named(&list), number) else {
+        return no_such_list();
+    };
+    if !pages.parts(capability).contains(&number) {
+        return no_such_list();
+    }
+    let index = names.list(capability);
+    pages.list(names, capability, number, Some(index)).await
+}
+
+fn list_named(name: &str) -> Option<Capability> {
+    let is_list = |it: &Capability| matches!(it, Capability::ResourceList | Capability::ChangeList);
+    Capability::named(name).filter(is_list)
+}
+
+/// What the documents are called.
+struct Names {
+    base: Url,
+}
+
+impl Names {
+    fn at(&self, path: &str) -> String {
+        self.base.join(path).map_or_else(|_| path.to_owned(), String::from)
+    }
+
+    fn description(&self) -> String {
+        self.at(WELL_KNOWN.trim_start_matches('/'))
+    }
+
+    fn capabilities(&self) -> String {
+        self.at(&format!("{FOLDER}/{}.xml", Capability::CapabilityList.name()))
+    }
+
+    fn list(&self, capability: Capability) -> String {
+        self.at(&format!("{FOLDER}/{}.xml", capability.name()))
+    }
+
+    fn part(&self, capability: Capability, part: u64) -> String {
+        self.at(&format!("{FOLDER}/{}/{part}.xml", capability.name()))
+    }
+}
+
+impl Pages {
+    fn names(&self, headers: &HeaderMap) -> Option<Names> {
+        let base = match &self.base_url {
+            Some(base_url) => base_url.clone(),
+            None => {
+                let host = headers.get(header::HOST)?.to_str().ok()?;
+                Url::parse(&format!("http://{host}/")).ok()?
+            }
+        };
+        Some(Names { base })
+    }
+
+    /// The parts of a list: the numbers of those that there are. Of changes, those before the horizon are
+    /// not all there.
+    fn parts(&self, capability: Capability) -> RangeInclusive<u64> {
+        let last = self.collection.version().serial.saturating_sub(1) / self.part_serials;
+        let first = match capability {
+            Capability::ChangeList => self.collection.horizon() / self.part_serials,
+            _ => 0,
+        };
+        // More parts than an index can name are more objects than can be kept.
+        let fewest = last.saturating_sub(ENTRIES_MAX as u64 - 1);
+        first.max(fewest).min(last)..=last
+    }
+
+    /// A list without its entries. `since`: from when on a list of changes tells.
+    fn begun(&self, names: &Names, capability: Capability, since: Option<Stamp>) -> Document {
+        let now = datestamp(Stamp(clock::now_ms()));
+        let up = names.capabilities();
+        match capability {
+            Capability::ChangeList => Document::change_list(&up, since.map_or(now, datestamp)),
+            _ => Document::resource_list(&up, now),
+        }
+    }
+
+    async fn list(
+        self,
+        names: Names,
+        capability: Capability,
+        part: u64,
+        index: Option<String>,
+    ) -> Response {
+        let Ok(_turn) = self.turns.clone().try_acquire_owned() else { return come_again() };
+        let make = move || {
+            let entries = match capability {
+                Capability::ChangeList => self.changes(part)?,
+                _ => self.objects(part)?,
+            };
+            let since = entries.first().map(|(stamp, _)| *stamp);
+            let mut document = self.begun(&names, capability, since);
+            document.index = index;
+            for (_, entry) in entries {
+                document.push(entry);
+            }
+            Ok::<_, Error>(document.written())
+        };
+        match tokio::task::spawn_blocking(make).await {
+            Ok(Ok(text)) => written(text),
+            Ok(Err(error)) => {
+                tracing::error!(%error, "a list of resources cannot be made");
+                come_again()
+            }
+            Err(error) => {
+                tracing::error!(%error, "a list of resources cannot be made");
+                come_again()
+            }
+        }
+    }
+
+    /// The log's changes of a part, in order.
+    fn scan(&self, part: u64) -> Result<impl Iterator<Item = Result<Scanned, Error>>, Error> {
+        let since = part.saturating_mul(self.part_serials);
+        let last = since.saturating_add(self.part_serials);
+        let within = move |it: &Result<Scanned, Error>| !matches!(it, Ok(it) if last < it.serial);
+        Ok(self.collection.scan(since)?.take_while(within))
+    }
+
+    /// What has changed. Blocks.
+    fn changes(&self, part: u64) -> Result<Vec<(Stamp, Entry)>, Error> {
+        let mut entries = Vec::new();
+        let horizon = self.collection.horizon();
+        for scanned in self.scan(part)? {
+            let scanned = scanned?;
+            let stamp = Some(datestamp(scanned.stamp));
+            let (happened, entry) = match &scanned.change {
+                _ if scanned.serial <= horizon => continue,
+                Change::Update(record) => (Happened::Updated, resource(record)),
+                // One that is only carried is of no object.
+                Change::Suppress(oid, notice) if *oid == notice.carrier() => continue,
+                Change::Delete(oid) | Change::Suppress(oid, _) => {
+                    (Happened::Deleted, Entry::at(&*oid.url))
+                }
+                Change::Refresh(_) | Change::Confirm { .. } => continue,
+            };
+            let (lastmod, datetime, change) = (stamp, stamp, Some(happened));
+            entries.push((scanned.stamp, Entry { lastmod, datetime, change, ..entry }));
+        }
+        Ok(entries)
+    }
+
+    /// What there is. Blocks.
+    fn objects(&self, part: u64) -> Result<Vec<(Stamp, Entry)>, Error> {
+        let mut entries = Vec::new();
+        for scanned in self.scan(part)? {
+            let scanned = scanned?;
+            let Change::Update(record) = &scanned.change else { continue };
+            let Some(oid) = Oid::of(record) else { continue };
+            // Not what a later change has taken the place of.
+            if self.collection.serial(&oid)? == Some(scanned.serial) {
+                let lastmod = Some(datestamp(scanned.stamp));
+                entries.push((scanned.stamp, Entry { lastmod, ..resource(record) }));
+            }
+        }
+        Ok(entries)
+    }
+}
+
+/// What a record says of its object.
+fn resource(record: &Record) -> Entry {
+    let value = |name| record.text(name).map(|it| it.trim().to_owned());
+    let is_md5 = |it: &String| it.len() == 32 && it.bytes().all(|it| it.is_ascii_hexdigit());
+    Entry {
+        md5: value("MD5").filter(is_md5),
+        length: value("File-Size").and_then(|it| it.parse().ok()),
+        ..Entry::at(&*record.url)
+    }
+}
+
+fn datestamp(stamp: Stamp) -> Datestamp {
+    let secs = i64::try_from(stamp.0 / 1_000).unwrap_or(i64::MAX);
+    Datestamp::at(secs, Granularity::Second)
+}
+
+fn xml(document: &Document) -> Response {
+    written(document.written())
+}
+
+fn written(text: String) -> Response {
+    let headers = [
+        (header::CONTENT_TYPE, HeaderValue::from_static("application/xml")),
+        (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
+    ];
+    (headers, text).into_response()
+}
+
+fn no_such_list() -> Response {
+    text(
+        StatusCode::NOT_FOUND,
+        "no such list; /resourcesync/capabilitylist.xml names those there are",
+    )
+}
+
+fn no_host() -> Response {
+    text(StatusCode::BAD_REQUEST, "the request does not say which host it is for")
+}
+
+fn come_again() -> Response {
+    let message = "the list cannot be made just now; come again";
+    let mut response = text(StatusCode::SERVICE_UNAVAILABLE, message);
+    response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(RETRY_SECS));
+    response
+}
+
+#[cfg(test)]
+mod tests;

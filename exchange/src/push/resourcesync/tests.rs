@@ -1,0 +1,160 @@
+//! A collection's objects and changes, followed from the well-known address on.
+
+use axum::body::Body;
+use collection::{Batch, GATHERER_ID, Options};
+use http::Request;
+use oai::resourcesync::read;
+use tempfile::TempDir;
+use tower::ServiceExt as _;
+
+use super::*;
+
+const GATHERER: &str = "00000000000000aa";
+
+/// 2026-01-01T00:00:00Z
+const START_MS: u64 = 1_767_225_600_000;
+
+struct Site {
+    collection: Collection,
+    router: Router,
+    _dir: TempDir,
+}
+
+impl Site {
+    fn new(base_url: Option<&str>) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let (collection, _) =
+            Collection::open(dir.path(), Options::default(), Stamp(START_MS)).unwrap();
+        let base_url = base_url.map(|it| Url::parse(it).unwrap());
+        let turns = Arc::new(Semaphore::new(AT_ONCE));
+        let pages = Pages { collection: collection.clone(), base_url, turns, part_serials: 100 };
+        let router = router(pages);
+        Self { collection, router, _dir: dir }
+    }
+
+    fn commit(&self, changes: Vec<Change>, secs: u64) {
+        let batch = Batch { changes, notes: Vec::new() };
+        self.collection.commit(batch, Stamp(START_MS + secs * 1_000)).unwrap();
+    }
+
+    async fn get(&self, path: &str) -> (StatusCode, String) {
+        let request = Request::get(path).header(header::HOST, "h:8500");
+        let response =
+            self.router.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
+        let status = response.status();
+        let body = axum::body::to_bytes(response.into_body(), 1 << 24).await.unwrap();
+        (status, String::from_utf8(body.to_vec()).unwrap())
+    }
+
+    async fn document(&self, url: &str) -> Document {
+        let url = Url::parse(url).unwrap();
+        let (status, text) = self.get(url.path()).await;
+        assert_eq!(status, StatusCode::OK, "{url}: {text}");
+        read(&text).unwrap()
+    }
+
+    /// The list that the well-known address leads to.
+    async fn list(&self, capability: Capability) -> Document {
+        let mut url = "http://h:8500/.well-known/resourcesync".to_owned();
+        for wanted in [Capability::CapabilityList, capability] {
+            let document = self.document(&url).await;
+            let entry = document.entries().iter().find(|it| it.capability == Some(wanted));
+            url = entry.unwrap().loc.clone();
+        }
+        self.document(&url).await
+    }
+}
+
+fn update(n: u64) -> Change {
+    let mut record = Record::new("FILE", format!("http://h/{n}"));
+    record.push("MD5", format!("{n:032x}"));
+    record.push("File-Size", n.to_string());
+    record.push(GATHERER_ID, GATHERER);
+    Change::Update(record)
+}
+
+fn at(secs: i64) -> Option<Datestamp> {
+    Some(Datestamp::at((START_MS / 1_000).cast_signed() + secs, Granularity::Second))
+}
+
+fn resource(n: u64, secs: i64) -> Entry {
+    let (lastmod, md5, length) = (at(secs), Some(format!("{n:032x}")), Some(n));
+    Entry { lastmod, md5, length, ..Entry::at(format!("http://h/{n}")) }
+}
+
+#[tokio::test]
+async fn what_there_is_and_what_has_changed_is_listed() {
+    let site = Site::new(None);
+    site.commit(vec![update(1), update(2), update(3)], 0);
+    site.commit(vec![update(2), Change::Refresh(Oid::new(GATHERER, "http://h/1"))], 10);
+    site.commit(vec![Change::Delete(Oid::new(GATHERER, "http://h/3"))], 20);
+
+    let list = site.list(Capability::ResourceList).await;
+    assert_eq!(list.entries(), [resource(1, 0), resource(2, 10)]);
+    assert!(list.at.is_some() && !list.is_index);
+    assert_eq!(list.up.as_deref(), Some("http://h:8500/resourcesync/capabilitylist.xml"));
+
+    let changes = site.list(Capability::ChangeList).await;
+    let change = |entry: Entry, happened| {
+        let (change, datetime) = (Some(happened), entry.lastmod);
+        Entry { change, datetime, ..entry }
+    };
+    let gone = Entry { lastmod: at(20), ..Entry::at("http://h/3") };
+    let expected = [
+        change(resource(1, 0), Happened::Updated),
+        change(resource(2, 0), Happened::Updated),
+        change(resource(3, 0), Happened::Updated),
+        change(resource(2, 10), Happened::Updated),
+        change(gone, Happened::Deleted),
+    ];
+    assert_eq!(changes.entries(), expected);
+    assert_eq!((changes.from, changes.until), (at(0), None));
+}
+
+#[tokio::test]
+async fn an_empty_collection_has_empty_lists_and_a_name_has_precedence() {
+    let site = Site::new(Some("https://x.example/a/"));
+    let (_, text) = site.get("/.well-known/resourcesync").await;
+    let found = read(&text).unwrap();
+    assert_eq!(found.entries()[0].loc, "https://x.example/a/resourcesync/capabilitylist.xml");
+    for list in ["resourcelist", "changelist"] {
+        let (status, text) = site.get(&format!("/resourcesync/{list}.xml")).await;
+        assert_eq!((status, read(&text).unwrap().entries().len()), (StatusCode::OK, 0));
+    }
+    for path in
+        ["list.xml", "resourcelist", "description.xml", "changelist/x.xml", "changelist/1.xml"]
+    {
+        assert_eq!(site.get(&format!("/resourcesync/{path}")).await.0, StatusCode::NOT_FOUND);
+    }
+}
+
+#[tokio::test]
+async fn a_long_list_is_an_index_of_parts_and_nothing_is_in_two() {
+    let site = Site::new(None);
+    let all = 100 + 30;
+    let updates: Vec<Change> = (1..=all).map(update).collect();
+    site.commit(updates, 0);
+    // From the first part to the last.
+    site.commit(vec![update(7), Change::Delete(Oid::new(GATHERER, "http://h/8"))], 10);
+    for capability in [Capability::ResourceList, Capability::ChangeList] {
+        let index = site.list(capability).await;
+        assert!(index.is_index && index.entries().len() == 2, "{index:?}");
+        let mut locs = Vec::new();
+        for part in index.entries() {
+            let list = site.document(&part.loc).await;
+            assert!(!list.is_index && list.capability == capability);
+            assert!(list.index.as_ref().unwrap().ends_with(&format!("{}.xml", capability.name())));
+            assert!(list.entries().len() as u64 <= 100);
+            locs.extend(list.entries().iter().map(|it| it.loc.clone()));
+        }
+        if capability == Capability::ChangeList {
+            assert_eq!(locs.len() as u64, all + 2);
+            continue;
+        }
+        assert_eq!(locs.last().map(String::as_str), Some("http://h/7"));
+        locs.sort();
+        locs.dedup();
+        assert_eq!(locs.len() as u64, all - 1);
+        assert!(!locs.contains(&"http://h/8".to_owned()));
+    }
+}

@@ -1,0 +1,43 @@
+"""Reads what a site tells by ResourceSync, with the library `resync`.
+
+Usage: resync_reader.py ROOT. From the well-known address below ROOT it goes to the capability list, and from
+that to the lists; prints them as JSON: {"resources": {URL: MD5}, "changes": [[URL, CHANGE, DATETIME], …]}.
+"""
+
+import json
+import sys
+
+from resync.capability_list import CapabilityList
+from resync.change_list import ChangeList
+from resync.resource_list import ResourceList
+from resync.source_description import SourceDescription
+
+
+def read(kind, uri):
+    document = kind()
+    document.read(uri)
+    return document
+
+
+def listed(kind, uri):
+    """The entries of a list, and of its parts where it is an index."""
+    document = read(kind, uri)
+    if document.sitemapindex:
+        return [entry for part in document for entry in read(kind, part.uri)]
+    return list(document)
+
+
+root = sys.argv[1]
+description = read(SourceDescription, root + ".well-known/resourcesync")
+[capability_list] = [it.uri for it in description]
+capabilities = {it.capability: it.uri for it in read(CapabilityList, capability_list)}
+resources = listed(ResourceList, capabilities["resourcelist"])
+changes = listed(ChangeList, capabilities["changelist"])
+print(
+    json.dumps(
+        {
+            "resources": {it.uri: it.md5 for it in resources},
+            "changes": [[it.uri, it.change, it.lastmod] for it in changes],
+        }
+    )
+)
