@@ -231,18 +231,8 @@ pub fn to_soif(
     if let Some(root) = tree.root().filter(|it| it.space() == Space::Soif) {
         let mut own = soif_xml::read(root, &mut problems);
         problems.extend(flaw(&tree));
-        if own.url == soif::NO_URL || own.url.is_empty() {
-            own.url = name.url;
-        }
-        if own.get("Gatherer-Id").is_none() {
-            own.push("Gatherer-Id", name.gatherer_id);
-        }
-        let is_refused = |it: &String| own.text("Gatherer-Id").is_some_and(|id| id.trim() == it);
-        if source.refused_gatherer_id.as_ref().is_some_and(is_refused) {
-            let message = "it is of an object of our own, which nobody else speaks for";
-            problems.push(Problem::new(ProblemKind::Nameless, message));
-            own.url = soif::NO_URL.to_owned();
-        }
+        take_name(&mut own, name, is_named(header, prefix), &mut problems);
+        let own = carried(own);
         return (own, problems);
     }
     let mut draft = Draft::default();
@@ -256,7 +246,54 @@ pub fn to_soif(
     if keep_original && !metadata.is_empty() {
         made.push(ORIGINAL_METADATA, metadata);
     }
-    (made, problems)
+    (carried(made), problems)
+}
+
+/// Whether a record's identifier says which object it is of, by the repository's word.
+fn is_named(header: &Header, prefix: &str) -> bool {
+    prefix == Dissemination::Soif.prefix() && Identifier::read(header.identifier.trim()).is_some()
+}
+
+/// Gives a record in SOIF the name that its header has, whatever it calls itself: whoever writes metadata
+/// must not speak for others' objects by that, and a deletion, which has a header only, must find what an
+/// update made.
+fn take_name(own: &mut Record, name: ObjectName, is_named: bool, problems: &mut Vec<Problem>) {
+    const GATHERER_ID: &str = "Gatherer-Id";
+    let is_same =
+        own.url == name.url && own.text(GATHERER_ID).is_none_or(|id| id.trim() == name.gatherer_id);
+    if is_named && !is_same {
+        let message = "its metadata are of another object than its identifier, which counts";
+        problems.push(Problem::new(ProblemKind::Broken, message));
+    }
+    if !is_named || !is_same {
+        // They are of the object that it calls itself.
+        own.remove("Origin-Version");
+        own.remove("Gatherer-Root");
+    }
+    own.url = name.url;
+    own.set(GATHERER_ID, name.gatherer_id);
+}
+
+/// The record as SOIF carries it: what a name, a URL or a template type cannot have in a stream is written
+/// there as something else, and a template type that opens a section would be taken for one.
+fn carried(mut record: Record) -> Record {
+    let sections = [soif::Section::Delete, soif::Section::Refresh, soif::Section::Update];
+    if sections.iter().any(|it| it.name().eq_ignore_ascii_case(&record.template)) {
+        record.template = "FILE".to_owned();
+    }
+    let is_plain = |text: &str| {
+        let fits = |it: u8| b' ' < it && !matches!(it, b'{' | b'}' | 0x7f);
+        !text.is_empty() && !text.starts_with('@') && text.bytes().all(fits)
+    };
+    let names = || record.attributes().iter().map(|it| it.name.as_str());
+    if is_plain(&record.template) && is_plain(&record.url) && names().all(is_plain) {
+        return record;
+    }
+    let mut stream = Vec::new();
+    soif::write_record(&mut stream, &record);
+    let read = soif::parse(&stream).ok().and_then(|mut it| it.pop());
+    // It is always read: its names are bounded.
+    read.unwrap_or_else(|| Record::new("FILE", soif::NO_URL))
 }
 
 fn flaw(tree: &Tree<'_>) -> Option<Problem> {

@@ -51,6 +51,8 @@ const BOOKKEEPING: &[&str] = &[
     "last-modification-time",
     "md5",
     "origin-version",
+    // Its words are in the other attributes, without its markup.
+    "original-metadata",
     "partial-text",
     "refresh-rate",
     "time-to-live",

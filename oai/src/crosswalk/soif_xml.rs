@@ -27,6 +27,13 @@ pub(super) const SCHEMA: &str = "https://harvest.example/soif/1.0/soif.xsd";
 /// The schema.
 pub const SCHEMA_XSD: &str = include_str!("../../../docs/schemas/soif.xsd");
 
+/// Longest name of an attribute, longest template type, and longest URL that are read, in bytes, and most
+/// attributes: as a reader of SOIF has them, the URL with room for what has to be percent-encoded, and the
+/// attributes with room for some of ours.
+const NAME_BYTES_MAX: usize = 1_024;
+const URL_BYTES_MAX: usize = 16 * 1_024;
+const ATTRIBUTES_MAX: usize = 65_000;
+
 /// Writes a record.
 pub(super) fn write(record: &Record) -> Xml {
     let mut out = String::with_capacity(1_024);
@@ -76,12 +83,14 @@ fn write_named(out: &mut String, name: &str, value: &str) {
 
 /// Reads a record. What cannot be read of it is left out, with a problem.
 pub(super) fn read(root: Element<'_, '_>, problems: &mut Vec<Problem>) -> Record {
-    let template = named(root, "template", "templateBase64").unwrap_or_else(|| "FILE".to_owned());
-    let url = named(root, "url", "urlBase64").unwrap_or_else(|| soif::NO_URL.to_owned());
+    let template = named(root, "template", NAME_BYTES_MAX).unwrap_or_else(|| "FILE".to_owned());
+    let url = named(root, "url", URL_BYTES_MAX).unwrap_or_else(|| soif::NO_URL.to_owned());
     let mut record = Record::new(template, url);
     let mut broken = 0_usize;
-    for attribute in root.all("attribute") {
-        let Some(name) = named(attribute, "name", "nameBase64").filter(|it| !it.is_empty()) else {
+    for (number, attribute) in root.all("attribute").enumerate() {
+        let name = named(attribute, "name", NAME_BYTES_MAX);
+        let name = name.filter(|it| !it.is_empty() && number < ATTRIBUTES_MAX);
+        let Some(name) = name else {
             broken += 1;
             continue;
         };
@@ -95,18 +104,20 @@ pub(super) fn read(root: Element<'_, '_>, problems: &mut Vec<Problem>) -> Record
         }
     }
     if 0 < broken {
-        let message =
-            format!("{broken} of its SOIF attributes have no name, or a value that is not base64");
+        let message = format!(
+            "{broken} of its SOIF attributes have no name, a value that is not base64, or are too many"
+        );
         problems.push(Problem::new(ProblemKind::Broken, message));
     }
     record
 }
 
-fn named(element: Element<'_, '_>, plain: &str, coded: &str) -> Option<String> {
-    if let Some(text) = element.given(plain) {
-        return Some(text.to_owned());
-    }
-    String::from_utf8(bytes(element.given(coded)?)?).ok()
+fn named(element: Element<'_, '_>, name: &str, bytes_max: usize) -> Option<String> {
+    let text = match element.given(name) {
+        Some(text) => text.to_owned(),
+        None => String::from_utf8(bytes(element.given(&format!("{name}Base64"))?)?).ok()?,
+    };
+    (text.len() <= bytes_max).then_some(text)
 }
 
 /// White space within is the layout's of whoever wrote it.

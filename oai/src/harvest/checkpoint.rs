@@ -85,7 +85,7 @@ pub(super) struct Run {
     pub(super) restarts: u64,
     /// Windows that were given up since one was done.
     pub(super) skips: u64,
-    /// How many gaps are to be tried again; the last of them is the present window. Then comes what is new.
+    /// At the end, how many gaps are to be tried again; the last of them is the present window.
     pub(super) retries: u64,
     /// The last that the repository said of its clock, in Unix seconds.
     pub(super) server_secs: Option<i64>,

@@ -137,9 +137,7 @@ impl Harvest {
             return Some(Failure::Endless { pages: repeats.max(empty) });
         }
         run.token = Some(token.value);
-        let max = self.settings.records_max;
-        let is_over = max <= self.report.records;
-        is_over.then_some(Failure::OverLimit { what: "records", max, setting: "records_max" })
+        None
     }
 
     /// Ends a list, and goes on to the next window or set; returns whether there is none.
@@ -157,8 +155,8 @@ impl Harvest {
             if tried < self.checkpoint.gaps.len() {
                 self.checkpoint.gaps.remove(tried);
             }
-            self.next_gap(run);
-            return false;
+            run.retries -= 1;
+            return !self.open_gap(run);
         }
         if run.open_next(overlap_secs) {
             return false;
@@ -168,8 +166,12 @@ impl Harvest {
             None => run.undated = true,
         }
         run.set += 1;
-        run.open(run.from, overlap_secs);
-        self.set_of(run).is_none()
+        if self.set_of(run).is_some() {
+            run.open(run.from, overlap_secs);
+            return false;
+        }
+        run.retries = u64::try_from(self.checkpoint.gaps.len()).unwrap_or(0);
+        !self.open_gap(run)
     }
 
     fn finish(&mut self, run: Run) {
@@ -194,25 +196,13 @@ impl Harvest {
         self.state = State::Over(if is_whole { Ok(()) } else { Err(Failure::Gaps { gaps, why }) });
     }
 
-    /// Goes on to the next gap that is to be tried again, or to what is new.
-    pub(super) fn next_gap(&self, run: &mut Run) {
-        run.retries = run.retries.saturating_sub(1);
-        self.open_gap(run);
-    }
-
-    /// Opens the window of the present gap, or of what is new.
-    pub(super) fn open_gap(&self, run: &mut Run) {
+    /// Goes on to the next gap that is to be tried again; `false` if there is none.
+    fn open_gap(&self, run: &mut Run) -> bool {
         let gap = usize::try_from(run.retries).ok().and_then(|it| it.checked_sub(1));
-        match gap.and_then(|it| self.checkpoint.gaps.get(it)) {
-            Some(gap) => {
-                (run.set, run.window) = (gap.set, (gap.from, Some(gap.until)));
-                run.begin_list();
-            }
-            None => {
-                (run.retries, run.set) = (0, 0);
-                run.open(run.from, self.settings.overlap_secs);
-            }
-        }
+        let Some(gap) = gap.and_then(|it| self.checkpoint.gaps.get(it)) else { return false };
+        (run.set, run.window) = (gap.set, (gap.from, Some(gap.until)));
+        run.begin_list();
+        true
     }
 
     /// Leaves the present window out, to be tried again by the next harvest; `false` if it cannot be.
@@ -222,7 +212,7 @@ impl Harvest {
         if gaps.len() == GAPS_MAX || run.skips == SKIPS_MAX {
             return false;
         }
-        gaps.push(Gap { set: run.set, from, until });
+        gaps.push(run.gap(from, until));
         (run.restarts, run.skips, run.doubtful) = (0, run.skips + 1, true);
         run.open_next(self.settings.overlap_secs)
     }
@@ -231,10 +221,11 @@ impl Harvest {
     pub(super) fn restart(&mut self, failure: Failure) {
         self.tries = 0;
         let Some(mut run) = self.checkpoint.run.take() else { return self.fail(failure) };
-        let is_retried = run.retries != 0;
-        let goes_on = if is_retried {
-            // As short as it was the last time.
-            self.next_gap(&mut run);
+        let mut is_last = false;
+        let goes_on = if run.retries != 0 {
+            // It is as short as it could be made.
+            run.retries -= 1;
+            is_last = !self.open_gap(&mut run);
             true
         } else if run.restarts < RESTARTS_MAX {
             run.restarts += 1;
@@ -245,14 +236,19 @@ impl Harvest {
         } else {
             self.skip_window(&mut run)
         };
-        self.checkpoint.run = Some(run);
         if !goes_on {
+            self.checkpoint.run = Some(run);
             return self.fail(failure);
+        }
+        self.gap_failure = Some(failure);
+        if is_last {
+            self.finish(run);
+        } else {
+            self.checkpoint.run = Some(run);
         }
         let records = std::mem::take(&mut self.whole);
         self.report.records += u64::try_from(records.len()).unwrap_or(0);
-        self.gap_failure = Some(failure);
-        self.hand_out(records, false);
+        self.hand_out(records, is_last);
     }
 
     /// Takes an error of the protocol in the place of a part.

@@ -5,7 +5,7 @@
 
 use crate::datestamp::{Datestamp, Granularity};
 
-use super::checkpoint::{Recent, Run};
+use super::checkpoint::{Gap, Recent, Run};
 
 /// A window that brings fewer records is followed by one twice as long.
 const RECORDS_FEW: u64 = 5_000;
@@ -81,6 +81,12 @@ impl Run {
         let has_end = self.size_secs != 0 && last.saturating_add(unit - 1) < settled;
         self.window = (from, has_end.then_some(last));
         self.begin_list();
+    }
+
+    /// The window between these as a gap: a later harvest may be of another granularity.
+    pub(super) fn gap(&self, from: Option<i64>, until: i64) -> Gap {
+        let from = from.map(|it| Datestamp::at(it, self.granularity).secs());
+        Gap { set: self.set, from, until: until.saturating_add(self.unit() - 1) }
     }
 
     /// Goes back to the beginning of the window's list.
@@ -202,6 +208,14 @@ mod tests {
         run.pages = 1;
         assert!(run.open_next(0));
         assert_eq!(run.window, (Some(2 * DAY), Some(3 * DAY)));
+    }
+
+    #[test]
+    fn a_gap_is_whole_days_where_days_were_asked_for() {
+        let days = run(Granularity::Day, DAY, 100 * DAY).gap(Some(DAY + 5), DAY);
+        assert_eq!((days.from, days.until), (Some(DAY), 2 * DAY - 1));
+        let seconds = run(Granularity::Second, DAY, 100 * DAY).gap(Some(5), 7);
+        assert_eq!((seconds.from, seconds.until), (Some(5), 7));
     }
 
     #[test]

@@ -72,6 +72,17 @@ fn identifiers_paths_and_addresses_are_found_by_their_parts() {
 }
 
 #[test]
+fn metadata_as_they_were_harvested_are_found_by_name_only() {
+    let site = Site::new();
+    let original = "<dc:creator xmlns:dc='u'>Danzig</dc:creator>";
+    site.put("http://a.org/one", &[("Author", "Danzig"), ("Original-Metadata", original)]);
+    site.apply();
+    site.check("danzig", "one");
+    site.check("creator", "");
+    site.check("original-metadata:creator", "one");
+}
+
+#[test]
 fn names_are_found_by_their_words_however_an_address_writes_them() {
     let site = Site::new();
     site.put("file:///d/Annual%20Report%232024.pdf", &[("Title", "x")]);
