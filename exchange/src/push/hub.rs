@@ -14,6 +14,9 @@
 //! * Who has not answered for so many times is left alone until the next change, which is then tried once;
 //!   its lease ends by itself.
 //! * Everything is bounded: subscriptions, those of one host, requests under way, and requests to one host.
+//!   Anybody may have a callback verified, so verifications come last: they have half of the requests that
+//!   may be under way, and those that renew what there is come before the others.
+//! * Who asks to end a subscription that there is not is told yes, and nobody is asked.
 //!
 //! Sans-I/O.
 
@@ -39,11 +42,14 @@ pub struct Limits {
     pub subscriptions_max: usize,
     /// Most of them whose callbacks are on one host. Default 100.
     pub per_host_max: usize,
-    /// Most requests whose intent is still to be verified. Default 100.
+    /// Most requests whose intent is still to be verified, besides those that renew a subscription or end
+    /// one. Default 100.
     pub intents_max: usize,
-    /// Most requests of the hub's own under way. Default 32.
+    /// Most of them whose callbacks are on one host. Default 25.
+    pub intents_per_host_max: usize,
+    /// Most requests of the hub's own under way; half of them may be verifications. Default 32.
     pub requests_max: usize,
-    /// Most of them to one host. Default 4.
+    /// Most of them to one host; half of them may be verifications. Default 4.
     pub requests_per_host_max: usize,
     /// Shortest lease, seconds. Default a minute.
     pub lease_secs_min: u64,
@@ -59,6 +65,7 @@ impl Default for Limits {
             subscriptions_max: 1_000,
             per_host_max: 100,
             intents_max: 100,
+            intents_per_host_max: 25,
             requests_max: 32,
             requests_per_host_max: 4,
             lease_secs_min: 60,
@@ -239,6 +246,10 @@ impl Hub {
             self.counters.refused += 1;
             return Err(refused);
         }
+        let is_known = self.subscriptions.contains_key(&key) || self.intents.contains_key(&key);
+        if asked.mode == Mode::Unsubscribe && !is_known {
+            return Ok(());
+        }
         let lease_secs = asked.lease_secs.unwrap_or(self.limits.lease_secs_default);
         // The longest counts where both bounds contradict each other.
         let lease_secs = lease_secs.max(self.limits.lease_secs_min).min(self.limits.lease_secs_max);
@@ -254,22 +265,24 @@ impl Hub {
     }
 
     fn has_room(&self, key: &Key, host: &str, mode: Mode) -> Result<(), Refused> {
-        let before = self.intents.get(key);
-        if before.is_none() && self.limits.intents_max <= self.intents.len() {
-            return Err(Refused::Busy);
-        }
-        // One that is counted already, or will be.
-        let counts = self.subscriptions.contains_key(key)
-            || before.is_some_and(|it| it.asked.mode == Mode::Subscribe);
+        // One that is counted already. Of those there are no more than subscriptions and intents, so no crowd
+        // keeps a subscriber from renewing.
+        let counts = self.subscriptions.contains_key(key) || self.intents.contains_key(key);
         if counts || mode == Mode::Unsubscribe {
             return Ok(());
         }
-        let intents = self.intents.values().filter(|it| it.asked.mode == Mode::Subscribe);
-        if self.limits.subscriptions_max <= self.subscriptions.len() + intents.clone().count() {
+        let intents = self.intents.iter().filter(|(key, _)| !self.subscriptions.contains_key(*key));
+        let intents = intents.map(|(_, it)| it);
+        let pending = intents.clone().filter(|it| it.host == host).count();
+        if self.limits.intents_max <= intents.clone().count()
+            || self.limits.intents_per_host_max <= pending
+        {
+            return Err(Refused::Busy);
+        }
+        if self.limits.subscriptions_max <= self.subscriptions.len() + intents.count() {
             return Err(Refused::Full);
         }
-        let of_host = self.subscriptions.values().filter(|it| it.host == host).count()
-            + intents.filter(|it| it.host == host).count();
+        let of_host = self.subscriptions.values().filter(|it| it.host == host).count() + pending;
         if self.limits.per_host_max <= of_host { Err(Refused::HostFull) } else { Ok(()) }
     }
 
@@ -326,12 +339,14 @@ impl Hub {
         if self.limits.requests_max <= self.flights.len() {
             return None;
         }
-        self.poll_verify(now_ms).or_else(|| self.poll_deliver(now_ms)).or_else(|| self.poll_deny())
+        // Whoever has been verified comes before whoever has not.
+        self.poll_deliver(now_ms).or_else(|| self.poll_verify(now_ms)).or_else(|| self.poll_deny())
     }
 
     fn poll_verify(&mut self, now_ms: u64) -> Option<Action> {
-        let due = self.intents.iter().filter(|(_, it)| it.is_due(now_ms) && self.admits(&it.host));
-        let key = due.min_by_key(|(_, it)| it.due_ms)?.0.clone();
+        let due = self.intents.iter().filter(|(_, it)| it.is_due(now_ms) && self.may_ask(&it.host));
+        let is_new = |key: &Key| !self.subscriptions.contains_key(key);
+        let key = due.min_by_key(|(key, it)| (is_new(key), it.due_ms))?.0.clone();
         let host = self.intents.get(&key)?.host.clone();
         let ticket = self.begin(host, Flight::Verify(key.clone()));
         let (url, challenge) = self.intents.get_mut(&key)?.begin(ticket);
@@ -353,7 +368,7 @@ impl Hub {
     }
 
     fn poll_deny(&mut self) -> Option<Action> {
-        let at = self.denials.iter().position(|(host, _)| self.admits(host))?;
+        let at = self.denials.iter().position(|(host, _)| self.may_ask(host))?;
         let (host, url) = self.denials.remove(at)?;
         let ticket = self.begin(host, Flight::Deny);
         Some(Action::Deny { ticket, url })
@@ -370,6 +385,17 @@ impl Hub {
     fn admits(&self, host: &str) -> bool {
         let there = self.flights.values().filter(|(it, _)| it == host).count();
         there < self.limits.requests_per_host_max
+    }
+
+    /// Whether one more question may go to that host: to whom, anybody can say. No more than half of what
+    /// may be under way, so that there is always room for notifications.
+    fn may_ask(&self, host: &str) -> bool {
+        let is_question = |flight: &Flight| !matches!(flight, Flight::Deliver(_));
+        let questions = self.flights.values().filter(|(_, it)| is_question(it));
+        let there = questions.clone().filter(|(it, _)| it == host).count();
+        questions.count() < self.limits.requests_max.div_ceil(2)
+            && there < self.limits.requests_per_host_max.div_ceil(2)
+            && self.admits(host)
     }
 
     /// Whether a notification is on its way, if only to one who had subscribed before.

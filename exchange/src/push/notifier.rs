@@ -44,7 +44,15 @@ use super::store;
 use super::topic::{Served, Topic, Topics};
 use crate::repository::Repository;
 
-/// How long one request may take.
+/// How long a question may take: anybody can have one asked, and who wants to be told answers at once.
+const QUESTION_TIMEOUTS: Timeouts = Timeouts {
+    connect: Duration::from_secs(3),
+    header: Duration::from_secs(5),
+    idle: Duration::from_secs(5),
+    total: Some(Duration::from_secs(8)),
+};
+
+/// How long a notification may take.
 const TIMEOUTS: Timeouts = Timeouts {
     connect: Duration::from_secs(5),
     header: Duration::from_secs(10),
@@ -92,6 +100,8 @@ struct Shared {
     data: PathBuf,
     collection: Collection,
     client: Client,
+    /// For verifications and denials.
+    questions: Client,
     hub: Mutex<Hub>,
     /// What answers ListRecords, once the daemon serves it.
     records: OnceLock<Repository>,
@@ -117,11 +127,13 @@ impl Notifier {
         let now_ms = clock::now_ms();
         let mut hub = Hub::restored(settings.limits, store::load(data)?, now_ms);
         hub.handle_topics(|it| topics.find(it, None).is_some(), "this hub no longer tells of it");
-        let client = Client::new(net::client::Settings {
-            timeouts: TIMEOUTS,
-            redirects_max: 0,
-            response_bytes_max: 64 * 1024,
-            ..Default::default()
+        let [client, questions] = [TIMEOUTS, QUESTION_TIMEOUTS].map(|timeouts| {
+            Client::new(net::client::Settings {
+                timeouts,
+                redirects_max: 0,
+                response_bytes_max: 64 * 1024,
+                ..Default::default()
+            })
         });
         let shared = Shared {
             topics,
@@ -130,6 +142,7 @@ impl Notifier {
             data: data.to_owned(),
             collection,
             client,
+            questions,
             hub: Mutex::new(hub),
             records: OnceLock::new(),
             changed: Notify::new(),
@@ -280,7 +293,7 @@ impl Notifier {
 
     async fn verify(&self, url: Url, challenge: &str) -> Verdict {
         let request = Request::get(url).allow_private(self.shared.settings.allow_private);
-        let response = match self.shared.client.send(request).await {
+        let response = match self.shared.questions.send(request).await {
             Ok(response) => response,
             // It is there, and sends us on to who has not asked for anything.
             Err(net::Error::Redirects { .. }) => return Verdict::No,

@@ -232,6 +232,58 @@ fn no_host_and_no_crowd_takes_all_the_room() {
 }
 
 #[test]
+fn strangers_who_are_asked_and_silent_hold_up_no_notification_and_no_renewal() {
+    let limits = Limits {
+        intents_max: 4,
+        intents_per_host_max: 2,
+        requests_max: 4,
+        requests_per_host_max: 4,
+        ..Limits::default()
+    };
+    let mut hub = Hub::new(limits);
+    verify(&mut hub, asked(Mode::Subscribe, "http://honest/"), Verdict::Yes, 0);
+    let ask = |hub: &mut Hub, mode, callback: &str| {
+        hub.handle_request(asked(mode, callback), "x".to_owned(), 0)
+    };
+    // At the subscriber's own host, and at as many as one likes to name.
+    for callback in ["http://honest/1", "http://honest/2", "http://1.evil/", "http://2.evil/"] {
+        assert_eq!(ask(&mut hub, Mode::Subscribe, callback), Ok(()));
+    }
+    assert_eq!(ask(&mut hub, Mode::Subscribe, "http://3.evil/"), Err(Refused::Busy));
+    let asked_of = [hub.poll(0), hub.poll(0), hub.poll(0)];
+    assert!(matches!(asked_of, [Some(Action::Verify { .. }), Some(Action::Verify { .. }), None]));
+    // Room is kept for who has been verified; and it comes first.
+    hub.handle_change(TOPIC, Some(version(2)), 0);
+    let delivery = deliver(&mut hub, 0);
+    hub.handle_delivered(delivery.ticket, taken(&delivery), 0);
+    assert_eq!(ask(&mut hub, Mode::Subscribe, "http://honest/"), Ok(()), "it renews");
+    let Some(Some(Action::Verify { ticket, .. })) = asked_of.into_iter().next() else { panic!() };
+    hub.handle_verified(ticket, Verdict::No, None, 0);
+    let Some(Action::Verify { url, .. }) = hub.poll(0) else { panic!() };
+    assert!(url.as_str().starts_with("http://honest/?"), "before the strangers: {url}");
+}
+
+#[test]
+fn one_host_is_asked_by_strangers_only_so_often_and_has_only_so_many_to_verify() {
+    let limits = Limits { intents_per_host_max: 3, requests_per_host_max: 4, ..Limits::default() };
+    let mut hub = Hub::new(limits);
+    for (n, expected) in (0..).zip([Ok(()), Ok(()), Ok(()), Err(Refused::Busy)]) {
+        let asked = asked(Mode::Subscribe, &format!("http://honest/{n}"));
+        assert_eq!(hub.handle_request(asked, "x".to_owned(), 0), expected);
+    }
+    let begun = std::iter::from_fn(|| hub.poll(0)).count();
+    assert_eq!(begun, 2, "half of what may be under way to it");
+}
+
+#[test]
+fn nobody_is_asked_about_the_end_of_what_is_not() {
+    let mut hub = Hub::new(Limits::default());
+    let end = asked(Mode::Unsubscribe, "http://victim/");
+    assert_eq!(hub.handle_request(end, "x".to_owned(), 0), Ok(()));
+    assert_eq!((hub.poll(0), hub.is_empty()), (None, true));
+}
+
+#[test]
 fn a_slow_host_holds_up_nobody_else() {
     let limits = Limits { requests_max: 3, requests_per_host_max: 2, ..Limits::default() };
     let mut hub = Hub::new(limits);
@@ -332,7 +384,7 @@ proptest! {
                 Step::Report(..) => {}
                 Step::Pass(ms) => now_ms += ms,
             }
-            prop_assert!(flights.len() <= 3 && hub.len().0 <= 4 && hub.len().1 <= 3);
+            prop_assert!(flights.len() <= 3 && hub.len().0 <= 4 && hub.len().1 <= 3 + 4);
             let mut busy: Vec<&Url> = flights.iter().filter_map(|it| match it {
                 Action::Deliver(delivery) => Some(&delivery.callback),
                 _ => None,
