@@ -303,6 +303,19 @@ impl Hub {
         count
     }
 
+    /// Takes in that somebody says that a topic of others has changed, to a version if they name one.
+    pub fn handle_published(&mut self, topic: &str, version: Option<Version>, now_ms: u64) {
+        self.expire(now_ms);
+        let (mut count, mut coalesced) = (0, 0);
+        for subscription in self.of_topic(topic) {
+            coalesced += u64::from(subscription.is_owed());
+            subscription.owe_unproven(version, now_ms);
+            count += 1;
+        }
+        self.counters.coalesced += coalesced;
+        self.counters.changes += u64::from(0 < count);
+    }
+
     fn of_topic(&mut self, topic: &str) -> impl Iterator<Item = &mut Subscription> {
         let first = Key { topic: topic.to_owned(), callback: String::new() };
         let from_it_on = self.subscriptions.range_mut(first..);
@@ -359,7 +372,7 @@ impl Hub {
         });
         let key = due.min_by_key(|(_, it)| it.due_ms)?.0.clone();
         let subscription = self.subscriptions.get_mut(&key)?;
-        let (from, to) = subscription.begin();
+        let (from, to) = subscription.begin(now_ms);
         let host = subscription.host.clone();
         let (callback, secret) = (subscription.callback.clone(), subscription.secret.clone());
         let (topic, content) = (key.topic.clone(), subscription.content);

@@ -9,8 +9,9 @@
 //!
 //! * Of others' topics, a hub of ours tells that they have changed and not what is in them: it fetches
 //!   nothing on anybody's word.
-//! * Publishing needs no proof. All that a false word can do is to have subscribers look, which they do no
-//!   more often than they would bear.
+//! * Publishing needs no proof. All that a false word can do is to have subscribers look, every ten seconds at
+//!   most: what is published is passed on, and not compared with what was before, so that a guess at the next
+//!   version does not stand in its way.
 
 mod publish;
 mod records;

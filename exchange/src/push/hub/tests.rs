@@ -148,6 +148,46 @@ fn however_many_changes_one_notification_waits() {
 }
 
 #[test]
+fn a_false_word_stands_in_no_true_ones_way_and_is_passed_on_only_so_often() {
+    let mut hub = subscribed("http://c/", 0);
+    // A guess at the next version, before there is one.
+    hub.handle_published(TOPIC, Some(version(2)), 1_000);
+    let guess = deliver(&mut hub, 1_000);
+    // The true one comes while that is told; then one that is older, and one of nowhere.
+    hub.handle_published(TOPIC, Some(version(2)), 1_001);
+    hub.handle_delivered(guess.ticket, taken(&guess), 1_002);
+    hub.handle_published(TOPIC, Some(version(1)), 1_003);
+    assert_eq!((hub.poll(1_003), hub.poll_timeout()), (None, Some(11_000)));
+    let truth = deliver(&mut hub, 11_000);
+    assert_eq!(truth.to, Some(version(2)));
+    hub.handle_published(TOPIC, Some(version(3)), 11_001);
+    let elsewhere = Version { epoch: Epoch(8), serial: 1 };
+    hub.handle_published(TOPIC, Some(elsewhere), 11_002);
+    hub.handle_published(TOPIC, Some(elsewhere), 11_003);
+    hub.handle_delivered(truth.ticket, Answer::Failed(None), 11_004);
+    let failed = deliver(&mut hub, 21_000);
+    assert_eq!(failed.to, None, "which of them is newer nobody knows");
+    hub.handle_delivered(failed.ticket, taken(&failed), 21_001);
+    for now_ms in 21_001..21_100 {
+        hub.handle_published(TOPIC, None, now_ms);
+    }
+    assert_eq!((hub.poll(30_999), hub.poll_timeout()), (None, Some(31_000)));
+    assert_eq!(hub.saved().subscriptions[0].told, Some(version(1).to_string()), "not on a word");
+}
+
+#[test]
+fn what_a_fat_one_reached_and_what_was_before_is_not_told_again() {
+    let mut hub = subscribed("http://c/", 0);
+    hub.handle_change(TOPIC, Some(version(2)), 0);
+    let fat = deliver(&mut hub, 0);
+    hub.handle_change(TOPIC, Some(version(3)), 0);
+    hub.handle_delivered(fat.ticket, Answer::Taken(Some(version(4))), 0);
+    assert_eq!(hub.poll(0), None, "the third was in it");
+    assert_eq!(hub.handle_change(TOPIC, Some(version(4)), 0), 0);
+    assert_eq!(hub.handle_change(TOPIC, Some(version(5)), 0), 1);
+}
+
+#[test]
 fn who_does_not_answer_is_tried_again_ever_later_and_once_a_change_after_that() {
     let mut hub = subscribed("http://c/", 0);
     hub.handle_change(TOPIC, Some(version(2)), 0);

@@ -72,7 +72,7 @@ impl Notifier {
         }
         let now_ms = clock::now_ms();
         for topic in known {
-            self.hub().handle_change(topic, version, now_ms);
+            self.hub().handle_published(topic, version, now_ms);
         }
         self.shared.changed.notify_one();
         StatusCode::NO_CONTENT.into_response()
