@@ -11,8 +11,9 @@
 //!
 //! * A subscriber is owed the newest version and nothing in between: however many changes come while it is
 //!   away or slow, one notification waits for it. A fat one has all since the last that it acknowledged.
-//! * Who has not answered for so many times is left alone until the next change, which is then tried once;
-//!   its lease ends by itself.
+//! * Who has not answered for so many times is left alone until the next change, which is then tried once,
+//!   and thin; if it has answered nothing for a day by then, its subscription ends.
+//! * The lease of who is sent what has changed is a day at most, since it is a lot to send to who has not asked.
 //! * Everything is bounded: subscriptions, those of one host, requests under way, and requests to one host.
 //!   Anybody may have a callback verified, so verifications come last: they have half of the requests that
 //!   may be under way, and those that renew what there is come before the others.
@@ -33,7 +34,7 @@ use super::request::{Asked, Content, Mode, Question};
 use super::signature::Secret;
 
 pub use saved::{Saved, SavedSubscription};
-use subscription::{Intent, Subscription};
+use subscription::{Fallen, Intent, Subscription};
 
 /// What a hub takes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,8 +56,10 @@ pub struct Limits {
     pub lease_secs_min: u64,
     /// Lease of who asks for none, seconds. Default a day.
     pub lease_secs_default: u64,
-    /// Longest lease, seconds. Default 30 days.
+    /// Longest lease, seconds. Default 10 days.
     pub lease_secs_max: u64,
+    /// Longest lease of who is sent what has changed, seconds. Default a day.
+    pub lease_secs_fat_max: u64,
 }
 
 impl Default for Limits {
@@ -70,7 +73,8 @@ impl Default for Limits {
             requests_per_host_max: 4,
             lease_secs_min: 60,
             lease_secs_default: 86_400,
-            lease_secs_max: 30 * 86_400,
+            lease_secs_max: 10 * 86_400,
+            lease_secs_fat_max: 86_400,
         }
     }
 }
@@ -100,7 +104,7 @@ pub struct Counters {
     pub verified: u64,
     /// Those that were not.
     pub unverified: u64,
-    /// Subscriptions whose lease ended.
+    /// Subscriptions whose lease ended, and those whose subscribers answered nothing for too long.
     pub expired: u64,
     /// Changes of topics that somebody had subscribed to.
     pub changes: u64,
@@ -252,10 +256,18 @@ impl Hub {
         }
         let lease_secs = asked.lease_secs.unwrap_or(self.limits.lease_secs_default);
         // The longest counts where both bounds contradict each other.
-        let lease_secs = lease_secs.max(self.limits.lease_secs_min).min(self.limits.lease_secs_max);
+        let lease_secs =
+            lease_secs.max(self.limits.lease_secs_min).min(self.longest_secs(asked.content));
         // Of several requests for one subscription the last counts.
         self.intents.insert(key, Intent::new(asked, challenge, host, lease_secs, now_ms));
         Ok(())
+    }
+
+    fn longest_secs(&self, content: Content) -> u64 {
+        match content {
+            Content::Thin => self.limits.lease_secs_max,
+            Content::Fat => self.limits.lease_secs_max.min(self.limits.lease_secs_fat_max),
+        }
     }
 
     /// Counts a request that was refused before it came here.
@@ -375,7 +387,7 @@ impl Hub {
         let (from, to) = subscription.begin(now_ms);
         let host = subscription.host.clone();
         let (callback, secret) = (subscription.callback.clone(), subscription.secret.clone());
-        let (topic, content) = (key.topic.clone(), subscription.content);
+        let (topic, content) = (key.topic.clone(), subscription.content_now());
         let ticket = self.begin(host, Flight::Deliver(key));
         Some(Action::Deliver(Delivery { ticket, topic, callback, secret, content, from, to }))
     }
@@ -471,8 +483,13 @@ impl Hub {
             }
             Answer::Failed(retry_after) => {
                 self.counters.failed += 1;
-                let given_up = subscription.handle_failure(retry_after, now_ms);
-                self.counters.given_up += u64::from(given_up);
+                let fallen = subscription.handle_failure(retry_after, now_ms);
+                self.counters.given_up += u64::from(fallen != Fallen::Waits);
+                if fallen == Fallen::Lost {
+                    self.counters.expired += 1;
+                    self.subscriptions.remove(&key);
+                    self.changed = true;
+                }
             }
         }
     }

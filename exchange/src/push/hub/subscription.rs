@@ -26,6 +26,10 @@ const UNPROVEN_GAP_MS: u64 = 10_000;
 /// Attempts at a notification: about a quarter of an hour.
 pub(super) const ATTEMPTS_MAX: u32 = 10;
 
+/// For how long a subscriber may leave everything unanswered, milliseconds. Whoever has verified a callback
+/// can have its name lead elsewhere.
+const SILENT_MS_MAX: u64 = 86_400_000;
+
 /// Attempts at a verification.
 pub(super) const VERIFICATIONS_MAX: u32 = 3;
 
@@ -104,7 +108,20 @@ pub(super) struct Subscription {
     sending: Option<News>,
     /// When it was being told last.
     begun_ms: Option<u64>,
+    /// When it answered last.
+    answered_ms: u64,
     failures: u32,
+}
+
+/// What comes of a notification that was not acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fallen {
+    /// It is tried again.
+    Waits,
+    /// It is given up.
+    GivenUp,
+    /// So is the subscriber.
+    Lost,
 }
 
 /// That there is something new, and which version, if it has one.
@@ -148,6 +165,7 @@ impl Subscription {
             owed: None,
             sending: None,
             begun_ms: None,
+            answered_ms: now_ms,
             failures: 0,
         }
     }
@@ -201,6 +219,11 @@ impl Subscription {
         self.due().is_some_and(|it| it <= now_ms)
     }
 
+    /// What it is to get: what may be large, only if it took the last one.
+    pub(super) fn content_now(&self) -> Content {
+        if self.failures == 0 { self.content } else { Content::Thin }
+    }
+
     /// A delivery begins; returns what it has been told, and what it is told now. What is new from here on
     /// is owed besides.
     pub(super) fn begin(&mut self, now_ms: u64) -> (Option<Version>, Option<Version>) {
@@ -211,6 +234,7 @@ impl Subscription {
 
     /// It has been told of `version`.
     pub(super) fn handle_taken(&mut self, version: Option<Version>, now_ms: u64) {
+        self.answered_ms = now_ms;
         let is_proven = self.sending.is_some_and(|it| it.is_proven);
         (self.sending, self.failures, self.due_ms) = (None, 0, now_ms);
         if is_proven {
@@ -224,8 +248,8 @@ impl Subscription {
         self.wait_if_unproven();
     }
 
-    /// It has not; returns whether that is given up.
-    pub(super) fn handle_failure(&mut self, retry_after: Option<Duration>, now_ms: u64) -> bool {
+    /// It has not.
+    pub(super) fn handle_failure(&mut self, retry_after: Option<Duration>, now_ms: u64) -> Fallen {
         let failed = self.sending.take();
         self.failures = (self.failures + 1).min(ATTEMPTS_MAX);
         let asked_ms =
@@ -234,12 +258,13 @@ impl Subscription {
         self.due_ms = now_ms.saturating_add(wait_ms);
         if self.failures == ATTEMPTS_MAX {
             // What came meanwhile is one more change, to be tried once.
-            return true;
+            let silent_ms = now_ms.saturating_sub(self.answered_ms);
+            return if silent_ms < SILENT_MS_MAX { Fallen::GivenUp } else { Fallen::Lost };
         }
         self.owed = match (failed, self.owed) {
             (Some(failed), Some(owed)) => Some(failed.and(owed)),
             (failed, owed) => owed.or(failed),
         };
-        false
+        Fallen::Waits
     }
 }

@@ -236,7 +236,7 @@ fn a_subscriber_may_ask_for_time_or_say_that_it_is_gone() {
 #[test]
 fn leases_end_within_their_bounds() {
     for (asked_secs, expected_secs) in
-        [(None, 86_400), (Some(1), 60), (Some(600), 600), (Some(u64::MAX), 30 * 86_400)]
+        [(None, 86_400), (Some(1), 60), (Some(600), 600), (Some(u64::MAX), 10 * 86_400)]
     {
         let mut hub = Hub::new(Limits::default());
         let asked = Asked { lease_secs: asked_secs, ..asked(Mode::Subscribe, "http://c/") };
@@ -246,6 +246,52 @@ fn leases_end_within_their_bounds() {
         assert_eq!(hub.handle_change(TOPIC, None, end_ms), 0, "{asked_secs:?}");
         assert_eq!((hub.counters().expired, hub.is_empty()), (1, true));
     }
+}
+
+#[test]
+fn who_is_sent_much_is_asked_every_day_whether_it_wants_to() {
+    let mut hub = Hub::new(Limits::default());
+    let lease_secs = Some(7 * 86_400);
+    let fat = Asked { lease_secs, content: Content::Fat, ..asked(Mode::Subscribe, "http://c/") };
+    let url = verify(&mut hub, fat, Verdict::Yes, 0);
+    assert!(url.as_str().ends_with("hub.lease_seconds=86400"), "{url}");
+    // Nor is it sent much twice, if it does not take it.
+    hub.handle_change(TOPIC, Some(version(2)), 0);
+    for (now_ms, content, answer) in [
+        (0, Content::Fat, Answer::Failed(None)),
+        (1_000, Content::Thin, Answer::Taken(Some(version(2)))),
+        (2_000, Content::Fat, Answer::Taken(Some(version(3)))),
+    ] {
+        hub.handle_change(TOPIC, Some(version(3)), now_ms);
+        let delivery = deliver(&mut hub, now_ms);
+        assert_eq!(delivery.content, content, "at {now_ms}");
+        hub.handle_delivered(delivery.ticket, answer, now_ms);
+    }
+    let hub = Hub::restored(Limits::default(), hub.saved(), 10);
+    assert_eq!(hub.saved().subscriptions[0].lease_until_ms, 86_400_000);
+}
+
+#[test]
+fn who_answers_nothing_for_a_day_is_told_no_more() {
+    const HOUR_MS: u64 = 3_600_000;
+    let mut hub = Hub::new(Limits::default());
+    let week = Asked { lease_secs: Some(7 * 86_400), ..asked(Mode::Subscribe, "http://c/") };
+    verify(&mut hub, week, Verdict::Yes, 0);
+    let mut attempts = 0;
+    for hour in 0..=30 {
+        hub.handle_change(TOPIC, Some(version(2 + hour)), hour * HOUR_MS);
+        while let Some(now_ms) = hub.poll_timeout() {
+            attempts += 1;
+            let delivery = deliver(&mut hub, now_ms);
+            // Once in between it is there.
+            let answer = if hour == 3 { taken(&delivery) } else { Answer::Failed(None) };
+            hub.handle_delivered(delivery.ticket, answer, now_ms);
+        }
+        let ends = hour == 27;
+        assert_eq!((hub.is_empty(), hub.take_changed()), (27 <= hour, ends || hour == 0), "{hour}");
+    }
+    // Ten, one each hour, the one that was taken, ten again, and one each hour.
+    assert_eq!(attempts, 10 + 2 + 1 + 10 + 23);
 }
 
 #[test]
