@@ -210,6 +210,8 @@ pub struct Hub {
     denials: VecDeque<(String, Url)>,
     flights: BTreeMap<Ticket, (String, Flight)>,
     next_ticket: u64,
+    /// When it looked at the clock last.
+    seen_ms: u64,
     counters: Counters,
     /// Whether what is saved is not what there is any more.
     changed: bool,
@@ -225,6 +227,7 @@ impl Hub {
             denials: VecDeque::new(),
             flights: BTreeMap::new(),
             next_ticket: 0,
+            seen_ms: 0,
             counters: Counters::default(),
             changed: false,
         }
@@ -242,7 +245,7 @@ impl Hub {
         challenge: String,
         now_ms: u64,
     ) -> Result<(), Refused> {
-        self.expire(now_ms);
+        self.look(now_ms);
         self.counters.requests += 1;
         let key = Key { topic: asked.topic.clone(), callback: asked.callback.to_string() };
         let host = host_of(&asked.callback);
@@ -301,7 +304,7 @@ impl Hub {
     /// Takes in that a topic has changed, to a version if there is one to name. Returns how many are to be
     /// told.
     pub fn handle_change(&mut self, topic: &str, version: Option<Version>, now_ms: u64) -> usize {
-        self.expire(now_ms);
+        self.look(now_ms);
         let (mut count, mut coalesced) = (0, 0);
         for subscription in self.of_topic(topic) {
             let was_owed = subscription.is_owed();
@@ -317,7 +320,7 @@ impl Hub {
 
     /// Takes in that somebody says that a topic of others has changed, to a version if they name one.
     pub fn handle_published(&mut self, topic: &str, version: Option<Version>, now_ms: u64) {
-        self.expire(now_ms);
+        self.look(now_ms);
         let (mut count, mut coalesced) = (0, 0);
         for subscription in self.of_topic(topic) {
             coalesced += u64::from(subscription.is_owed());
@@ -360,7 +363,7 @@ impl Hub {
 
     /// Returns a request to make now, if there is one and not too many are under way.
     pub fn poll(&mut self, now_ms: u64) -> Option<Action> {
-        self.expire(now_ms);
+        self.look(now_ms);
         if self.limits.requests_max <= self.flights.len() {
             return None;
         }
@@ -494,7 +497,18 @@ impl Hub {
         }
     }
 
-    fn expire(&mut self, now_ms: u64) {
+    /// Looks at the clock: leases end, and where it was set back, nothing waits for longer than it may.
+    fn look(&mut self, now_ms: u64) {
+        if now_ms < self.seen_ms {
+            let [thin_ms, fat_ms] =
+                [Content::Thin, Content::Fat].map(|it| self.longest_secs(it).saturating_mul(1_000));
+            for subscription in self.subscriptions.values_mut() {
+                let is_fat = subscription.content == Content::Fat;
+                subscription.handle_jump(if is_fat { fat_ms } else { thin_ms }, now_ms);
+            }
+            self.intents.values_mut().for_each(|it| it.handle_jump(now_ms));
+        }
+        self.seen_ms = now_ms;
         let before = self.subscriptions.len();
         self.subscriptions.retain(|_, it| now_ms < it.lease_until_ms);
         let ended = before - self.subscriptions.len();

@@ -72,6 +72,11 @@ impl Intent {
         self.due().is_some_and(|it| it <= now_ms)
     }
 
+    /// The clock was set back.
+    pub(super) fn handle_jump(&mut self, now_ms: u64) {
+        self.due_ms = self.due_ms.min(now_ms.saturating_add(RETRY_MS_MAX));
+    }
+
     /// The verification begins; returns what to ask, and what says yes.
     pub(super) fn begin(&mut self, ticket: Ticket) -> (Url, String) {
         self.asking = Some(ticket);
@@ -175,6 +180,14 @@ impl Subscription {
         let Self { told, owed, sending, begun_ms, .. } = *self;
         *self = Self { owed, sending, begun_ms, ..Self::new(intent, told, now_ms) };
         self.wait_if_unproven();
+    }
+
+    /// The clock was set back: what was to be soon is not to be in years. `longest_ms`: the longest lease.
+    pub(super) fn handle_jump(&mut self, longest_ms: u64, now_ms: u64) {
+        self.lease_until_ms = self.lease_until_ms.min(now_ms.saturating_add(longest_ms));
+        self.due_ms = self.due_ms.min(now_ms.saturating_add(RETRY_MS_MAX));
+        self.begun_ms = self.begun_ms.map(|it| it.min(now_ms));
+        self.answered_ms = self.answered_ms.min(now_ms);
     }
 
     pub(super) fn is_owed(&self) -> bool {

@@ -295,6 +295,26 @@ fn who_answers_nothing_for_a_day_is_told_no_more() {
 }
 
 #[test]
+fn a_clock_set_back_makes_nothing_wait_for_years() {
+    const YEAR_MS: u64 = 365 * 86_400_000;
+    let mut hub = subscribed("http://c/", YEAR_MS);
+    hub.handle_change(TOPIC, Some(version(2)), YEAR_MS);
+    let delivery = deliver(&mut hub, YEAR_MS);
+    hub.handle_delivered(delivery.ticket, Answer::Failed(None), YEAR_MS);
+    hub.handle_request(asked(Mode::Subscribe, "http://d/"), "x".to_owned(), YEAR_MS).unwrap();
+    let Some(Action::Verify { ticket, .. }) = hub.poll(YEAR_MS) else { panic!() };
+    hub.handle_verified(ticket, Verdict::Silent, None, YEAR_MS);
+    // Five minutes are the longest wait between two attempts; ten days are the longest lease.
+    assert_eq!(hub.poll(5), None);
+    assert_eq!(hub.poll_timeout(), Some(5 + 300_000));
+    assert!(matches!(hub.poll(5 + 300_000), Some(Action::Deliver(_))));
+    assert!(matches!(hub.poll(5 + 300_000), Some(Action::Verify { .. })));
+    let end_ms = 5 + 10 * 86_400_000;
+    assert_eq!(hub.handle_change(TOPIC, Some(version(3)), end_ms - 1), 1);
+    assert_eq!(hub.handle_change(TOPIC, Some(version(3)), end_ms), 0);
+}
+
+#[test]
 fn no_host_and_no_crowd_takes_all_the_room() {
     let limits =
         Limits { subscriptions_max: 4, per_host_max: 2, intents_max: 3, ..Limits::default() };
