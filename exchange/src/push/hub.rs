@@ -431,12 +431,19 @@ impl Hub {
         self.flights.values().any(|(_, it)| matches!(it, Flight::Deliver(it) if it == key))
     }
 
-    /// Returns when [`poll`](Self::poll) will have something, if nothing else happens; a time that is past
-    /// waits for a request under way to end.
+    /// Returns when [`poll`](Self::poll) will have something, if nothing else happens. What waits for a request
+    /// under way to end is left out: once one has, look again.
     pub fn poll_timeout(&self) -> Option<u64> {
-        let intents = self.intents.values().filter_map(Intent::due);
-        let owed = self.subscriptions.values().filter_map(Subscription::due);
-        let denials = self.denials.iter().map(|_| 0);
+        if self.limits.requests_max <= self.flights.len() {
+            return None;
+        }
+        let intents = self.intents.values().filter(|it| self.may_ask(&it.host));
+        let intents = intents.filter_map(Intent::due);
+        let may_tell =
+            |key: &Key, it: &Subscription| self.admits(&it.host) && !self.is_being_told(key);
+        let owed = self.subscriptions.iter().filter_map(|(key, it)| Some((key, it, it.due()?)));
+        let owed = owed.filter(|(key, it, _)| may_tell(key, it)).map(|(_, _, due_ms)| due_ms);
+        let denials = self.denials.iter().filter(|(host, _)| self.may_ask(host)).map(|_| 0);
         intents.chain(owed).chain(denials).min()
     }
 

@@ -21,7 +21,7 @@ pub(crate) use routes::text;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use collection::{Collection, Version};
@@ -204,7 +204,8 @@ impl Notifier {
         }
         let mut versions = self.shared.collection.watch();
         let mut requests = JoinSet::new();
-        let mut unsaved = false;
+        // When what is not saved is to be saved: at once, or after a failure a while later.
+        let mut save_at: Option<Instant> = None;
         self.announce(*versions.borrow_and_update());
         while !shutdown.is_started() {
             let action = self.hub().poll(clock::now_ms());
@@ -212,11 +213,15 @@ impl Notifier {
                 requests.spawn(self.clone().perform(action));
                 continue;
             }
-            unsaved |= self.hub().take_changed();
-            if unsaved {
-                unsaved = !self.save().await;
+            let now = clock::monotonic();
+            if self.hub().take_changed() {
+                save_at = save_at.or(Some(now));
             }
-            let pause = self.pause().min(if unsaved { UNSAVED } else { SLEEP_MAX });
+            if save_at.is_some_and(|it| it <= now) {
+                save_at = (!self.save().await).then(|| clock::monotonic() + UNSAVED);
+            }
+            let unsaved = save_at.map(|it| it.saturating_duration_since(clock::monotonic()));
+            let pause = self.pause().min(unsaved.unwrap_or(SLEEP_MAX));
             tokio::select! {
                 () = shutdown.started() => {}
                 changed = versions.changed() => {
@@ -234,11 +239,11 @@ impl Notifier {
         self.save().await;
     }
 
-    /// How long nothing is due; what is due and not begun waits for a request to end.
+    /// How long nothing can be begun, if no request ends.
     fn pause(&self) -> Duration {
-        let now_ms = clock::now_ms();
-        let due_ms = self.hub().poll_timeout().filter(|it| now_ms < *it);
-        due_ms.map_or(SLEEP_MAX, |it| Duration::from_millis(it - now_ms)).min(SLEEP_MAX)
+        let due_ms = self.hub().poll_timeout();
+        let wait_ms = due_ms.map(|it| it.saturating_sub(clock::now_ms()));
+        wait_ms.map_or(SLEEP_MAX, Duration::from_millis).min(SLEEP_MAX)
     }
 
     /// The daemon's own topics have changed.

@@ -409,6 +409,30 @@ fn a_slow_host_holds_up_nobody_else() {
 }
 
 #[test]
+fn what_waits_for_a_slow_host_does_not_hide_when_another_is_due() {
+    let limits = Limits { requests_max: 3, requests_per_host_max: 1, ..Limits::default() };
+    let mut hub = Hub::new(limits);
+    for callback in ["http://a/1", "http://a/2", "http://b/1"] {
+        verify(&mut hub, asked(Mode::Subscribe, callback), Verdict::Yes, 0);
+    }
+    hub.handle_change(TOPIC, Some(version(2)), 0);
+    let slow = deliver(&mut hub, 0);
+    let other = deliver(&mut hub, 0);
+    assert_eq!(hub.poll_timeout(), None, "the second of the slow host waits for the first");
+    hub.handle_delivered(other.ticket, Answer::Failed(None), 0);
+    assert_eq!((hub.poll(0), hub.poll_timeout()), (None, Some(1_000)));
+    deliver(&mut hub, 1_000);
+    hub.handle_delivered(slow.ticket, taken(&slow), 5_000);
+    assert_eq!(hub.poll_timeout(), Some(0), "now it can be told");
+    // What can be begun is begun, else the shell would look again and again.
+    deliver(&mut hub, 5_000);
+    hub.handle_request(asked(Mode::Subscribe, "http://c/"), "x".to_owned(), 5_000).unwrap();
+    hub.handle_request(asked(Mode::Subscribe, "http://d/"), "x".to_owned(), 5_000).unwrap();
+    assert!(hub.poll(5_000).is_some());
+    assert_eq!((hub.poll(5_000), hub.poll_timeout()), (None, None), "three at once");
+}
+
+#[test]
 fn a_topic_that_goes_is_denied() {
     let mut hub = subscribed("http://c/", 0);
     hub.handle_topics(|it| it == TOPIC, "");
@@ -482,7 +506,13 @@ proptest! {
                     newest += 1;
                     hub.handle_change(TOPIC, Some(version(newest)), now_ms);
                 }
-                Step::Poll => flights.extend(hub.poll(now_ms)),
+                Step::Poll => match hub.poll(now_ms) {
+                    Some(action) => flights.push(action),
+                    None => {
+                        let due_ms = hub.poll_timeout();
+                        prop_assert!(due_ms.is_none_or(|it| now_ms < it), "it would not rest");
+                    }
+                },
                 Step::Report(at, how) if !flights.is_empty() => {
                     let action = flights.swap_remove(at.index(flights.len()));
                     report(&mut hub, action, how, newest, &mut told, now_ms)?;
