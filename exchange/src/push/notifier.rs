@@ -280,10 +280,16 @@ impl Notifier {
             Action::Verify { ticket, url, challenge } => {
                 let topic = url.query_pairs().find(|(name, _)| name == "hub.topic");
                 let topic = topic.map(|(_, topic)| topic.into_owned()).unwrap_or_default();
-                let verdict = self.verify(url, &challenge).await;
                 let own = matches!(self.shared.topics.find(&topic, None), Some(Topic::Own(_)));
                 let version = own.then(|| self.shared.collection.version());
-                self.hub().handle_verified(ticket, verdict, version, clock::now_ms());
+                let verdict = self.verify(url, &challenge).await;
+                let now_ms = clock::now_ms();
+                let mut hub = self.hub();
+                hub.handle_verified(ticket, verdict, version, now_ms);
+                // What was committed since it was asked was announced before it was there.
+                if own {
+                    hub.handle_change(&topic, Some(self.shared.collection.version()), now_ms);
+                }
             }
             Action::Deny { ticket, url } => {
                 let verdict = self.verify(url, "").await;
