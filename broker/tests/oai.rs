@@ -242,3 +242,19 @@ async fn objects_come_from_wherever_they_are_newest() {
     finds(&broker, "alpha", 1).await;
     broker.stop().await;
 }
+
+#[tokio::test]
+async fn what_a_harvest_brought_is_not_newer_than_the_feed() {
+    let site = Site::start(None).await;
+    site.origin.update(1..=2, "alpha").await;
+    let dir = tempfile::tempdir().unwrap();
+    let sources = vec![site.origin.source("feed"), site.source(soif())];
+    let broker = Running::start(config(dir.path(), sources)).await;
+    broker.until("both hold all", |it| it.sources.iter().all(|it| it.objects == 2)).await;
+    // From now on the feed alone brings what changes.
+    *site.instead.lock().unwrap() = Some("<html>closed</html>");
+    site.origin.commit(vec![Change::Update(record(G, 2, "beta"))]).await;
+    finds(&broker, "beta", 1).await;
+    finds(&broker, "alpha", 1).await;
+    broker.stop().await;
+}

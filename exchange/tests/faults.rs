@@ -219,11 +219,7 @@ async fn goes_on(
         }
         *now_ms += 20_000;
         let before = server.asked().len();
-        let mut end = harvest(server, mode, store, now_ms).await;
-        if matches!(end.outcome, Err(Failure::Gaps { .. })) {
-            // It went on from where it was; what it had left out before is for the next one.
-            end = harvest(server, mode, store, now_ms).await;
-        }
+        let end = harvest(server, mode, store, now_ms).await;
         let asked = || server.asked().split_off(before);
         if let Err(failure) = &end.outcome {
             return Err(format!("once {step}: {failure}\n{:#?}", asked()));

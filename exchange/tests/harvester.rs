@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
 use axum::Router;
@@ -33,6 +33,9 @@ use url::Url;
 const START: i64 = 1_767_225_600;
 
 const PAGE: usize = 10;
+
+/// When items changed, if they did.
+static CHANGED: LazyLock<i64> = LazyLock::new(now);
 
 /// How the next answers are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -68,7 +71,7 @@ struct Shared {
 type Site = Arc<Mutex<Shared>>;
 
 fn stamp(version: u32) -> Datestamp {
-    let at = if version == 0 { START } else { now() };
+    let at = if version == 0 { START } else { *CHANGED };
     Datestamp::at(at, Granularity::Second)
 }
 
@@ -470,6 +473,43 @@ async fn deletions_that_are_not_told_of_show_in_a_full_harvest() {
     };
     let end = tokio::time::timeout(Duration::from_secs(10), full).await.unwrap();
     assert_eq!((end.outcome, peer.titles()), (Ok(()), peer.expected()));
+}
+
+/// A full harvest; what the collection says to it.
+async fn full(peer: &Peer, confirmed: bool) -> Result<End, collection::Error> {
+    let mut target = peer.target().confirmed(confirmed);
+    let mut checkpoint = target.checkpoint().await?;
+    checkpoint.forget_progress();
+    let (repository, shutdown) = (peer.repository(), peer.shutdown.child());
+    let bounds = Bounds::default();
+    let mut running = Running::new(repository, peer.settings(), checkpoint, bounds, shutdown);
+    loop {
+        match running.next().await {
+            Step::Part(part) => {
+                let prefix = running.prefix().to_owned();
+                target.store(*part, &prefix).await?;
+            }
+            Step::End(end) => return Ok(*end),
+            Step::Stopped => panic!("nobody stopped it"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_repository_that_has_lost_most_waits_for_a_word() {
+    let peer = peer(150).await;
+    assert_eq!(peer.whole().await.outcome, Ok(()));
+    peer.site.lock().unwrap().items.retain(|id, _| *id < 10);
+    for _ in 0..2 {
+        let held = full(&peer, false).await;
+        assert!(
+            matches!(held, Err(collection::Error::Loss { lost: 140, of: 150, .. })),
+            "{held:?}"
+        );
+        assert_eq!(peer.titles().len(), 150);
+    }
+    assert_eq!(full(&peer, true).await.unwrap().outcome, Ok(()));
+    assert_eq!(peer.titles(), peer.expected());
 }
 
 #[tokio::test]

@@ -231,19 +231,8 @@ pub fn to_soif(
     if let Some(root) = tree.root().filter(|it| it.space() == Space::Soif) {
         let mut own = soif_xml::read(root, &mut problems);
         problems.extend(flaw(&tree));
-        if own.url == soif::NO_URL || own.url.is_empty() {
-            own.url = name.url;
-        }
-        if own.get("Gatherer-Id").is_none() {
-            own.push("Gatherer-Id", name.gatherer_id);
-        }
-        own = carried(own);
-        let is_refused = |it: &String| own.text("Gatherer-Id").is_some_and(|id| id.trim() == it);
-        if source.refused_gatherer_id.as_ref().is_some_and(is_refused) {
-            let message = "it is of an object of our own, which nobody else speaks for";
-            problems.push(Problem::new(ProblemKind::Nameless, message));
-            own.url = soif::NO_URL.to_owned();
-        }
+        take_name(&mut own, name, is_named(header, prefix), &mut problems);
+        let own = carried(own);
         return (own, problems);
     }
     let mut draft = Draft::default();
@@ -258,6 +247,31 @@ pub fn to_soif(
         made.push(ORIGINAL_METADATA, metadata);
     }
     (carried(made), problems)
+}
+
+/// Whether a record's identifier says which object it is of, by the repository's word.
+fn is_named(header: &Header, prefix: &str) -> bool {
+    prefix == Dissemination::Soif.prefix() && Identifier::read(header.identifier.trim()).is_some()
+}
+
+/// Gives a record in SOIF the name that its header has, whatever it calls itself: whoever writes metadata
+/// must not speak for others' objects by that, and a deletion, which has a header only, must find what an
+/// update made.
+fn take_name(own: &mut Record, name: ObjectName, is_named: bool, problems: &mut Vec<Problem>) {
+    const GATHERER_ID: &str = "Gatherer-Id";
+    let is_same =
+        own.url == name.url && own.text(GATHERER_ID).is_none_or(|id| id.trim() == name.gatherer_id);
+    if is_named && !is_same {
+        let message = "its metadata are of another object than its identifier, which counts";
+        problems.push(Problem::new(ProblemKind::Broken, message));
+    }
+    if !is_named || !is_same {
+        // They are of the object that it calls itself.
+        own.remove("Origin-Version");
+        own.remove("Gatherer-Root");
+    }
+    own.url = name.url;
+    own.set(GATHERER_ID, name.gatherer_id);
 }
 
 /// The record as SOIF carries it: what a name, a URL or a template type cannot have in a stream is written

@@ -19,8 +19,8 @@
 //!
 //! What goes wrong is tried again, with longer and longer pauses; then the window is begun again, an
 //! eighth as long; then it is left out as a gap, which is tried again at the harvest's end and at that of
-//! the next. In the end, or if it
-//! cannot go on, the harvest is over, with a [`Failure`] that says why, and a checkpoint.
+//! the next. In the end, or if it cannot go on, the harvest is over, with a [`Failure`] that says why, and
+//! a checkpoint.
 //!
 //! # Differences from the standard
 //!
@@ -173,10 +173,13 @@ impl Harvest {
         if let Some(part) = self.part.take() {
             return Action::Take(part);
         }
-        let is_over = matches!(self.state, State::Over(_));
-        if !is_over && self.settings.requests_max <= self.report.requests {
-            let (what, max) = ("requests", self.settings.requests_max);
-            self.fail(Failure::OverLimit { what, max, setting: "requests_max" });
+        let (requests_max, records_max) = (self.settings.requests_max, self.settings.records_max);
+        if requests_max <= self.report.requests {
+            let (what, setting) = ("requests", "requests_max");
+            self.stop(Failure::OverLimit { what, max: requests_max, setting });
+        } else if records_max <= self.report.records {
+            let (what, setting) = ("records", "records_max");
+            self.stop(Failure::OverLimit { what, max: records_max, setting });
         }
         let wait_ms = self.next_ms.saturating_sub(now_ms);
         if !matches!(self.state, State::Over(_)) && wait_ms != 0 {

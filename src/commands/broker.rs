@@ -389,7 +389,7 @@ fn seconds(secs: f64) -> String {
 mod tests {
     use std::fs;
 
-    use broker::status::{Errors, Expected, Held, LastPull, Updates};
+    use broker::status::{Errors, Expected, Held, LastPull, Pushing, Updates};
 
     use super::*;
 
@@ -413,6 +413,23 @@ mod tests {
         {
             assert_eq!(seconds(secs), expected);
         }
+    }
+
+    #[test]
+    fn a_status_says_who_is_told_and_who_does_not_tell() {
+        let mut status = Status::default();
+        assert_eq!(told(&status), Vec::<String>::new());
+        "self".clone_into(&mut status.push.hub);
+        status.push.subscriptions = 2;
+        let problem = Some("it names no hub".to_owned());
+        let push = Some(Pushing { problem, ..Pushing::default() });
+        let name = "docs".to_owned();
+        status.sources = vec![SourceStatus { name, push, ..SourceStatus::default() }];
+        let expected = [
+            "push by self: 2 subscriptions, 0 notifications delivered",
+            "NOT TOLD by docs, which is pulled in its intervals: it names no hub",
+        ];
+        assert_eq!(told(&status), expected);
     }
 
     #[test]
@@ -440,13 +457,9 @@ mod tests {
                 last: Some("refused".to_owned()),
                 ..Errors::default()
             },
-            push: Some(broker::status::Pushing {
-                problem: Some("it names no hub".to_owned()),
-                ..broker::status::Pushing::default()
-            }),
             ..SourceStatus::default()
         };
-        let mut status = Status {
+        let status = Status {
             name: "Library".to_owned(),
             held: Some(Held { would_expire: 20, of: 100 }),
             index_problem: Some("disk full".to_owned()),
@@ -465,13 +478,9 @@ mod tests {
             sources: vec![source],
             ..Status::default()
         };
-        "self".clone_into(&mut status.push.hub);
-        status.push.subscriptions = 2;
         let text = render(&status, 10_000);
         for part in [
             "Library",
-            "push by self: 2 subscriptions, 0 notifications delivered",
-            "NOT TOLD by docs, which is pulled in its intervals: it names no hub",
             "PROBLEM: disk full",
             "HELD: 20 of 100",
             "docs",

@@ -282,6 +282,33 @@ fn what_is_sent_is_found_without_asking() {
     assert!(broker.running.stop("TERM").success());
 }
 
+/// A repository that is harvested with OAI-PMH tells of its changes, too, once they are listed.
+#[test]
+fn a_repository_is_harvested_when_it_says_that_it_has_changed() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let settings = format!("[push]\nhub = \"self\"\nallow_private = true\n{}", root(folder));
+    let source = Daemon::start(folder, "gatherer", "source", free_port(), &settings);
+    source.until(|it| it["progress"]["phase"] == "idle" && it["objects"] == 7);
+    let settings = format!(
+        "[freshness]\npolicy = \"fixed\"\ninterval = \"1 day\"\ninterval_min = \"100 ms\"\n\
+         [[source]]\nkind = \"oai\"\nurl = \"{}oai\"\npush = true\n",
+        source.url
+    );
+    let mut broker = Daemon::start(folder, "broker", "broker", free_port(), &settings);
+    wait_for_total(&broker.url, "orchard", 1);
+    broker.until(|it| it["sources"][0]["push"]["state"] == "active");
+    source.until(|it| it["push"]["subscriptions"] == 1);
+    let mut times = Vec::new();
+    for n in 0..3 {
+        let page = format!("<html><head><title>Quandong{n}</title></head><body/></html>");
+        write(folder, &format!("tree/new/{n}.html"), page);
+        times.push(wait_for_total(&broker.url, &format!("quandong{n}"), 1));
+    }
+    report("harvested", &mut times);
+    assert!(broker.running.stop("TERM").success());
+}
+
 /// What others make of our documents of ResourceSync: the library `resync`, from PyPI.
 #[test]
 fn others_follow_what_there_is_and_what_has_changed() {

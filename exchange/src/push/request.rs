@@ -258,8 +258,8 @@ impl Question {
         };
         let challenge = value("hub.challenge")?;
         let sound = (1..=CHALLENGE_BYTES_MAX).contains(&challenge.len());
-        let lease_secs = value("hub.lease_seconds").and_then(|it| it.parse().ok());
-        let lease_secs = lease_secs.unwrap_or_default();
+        let lease_secs = value("hub.lease_seconds").filter(|_| mode == Mode::Subscribe);
+        let lease_secs = lease_secs.and_then(|it| it.parse().ok()).unwrap_or_default();
         sound.then_some(Self::Intent { mode, topic, challenge, lease_secs })
     }
 

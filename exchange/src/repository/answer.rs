@@ -5,7 +5,9 @@
 //! A list by date is a range of serials: the log is asked where the dates begin and end, the sets which serials
 //! of the range are to be listed, and only those of the page are read.
 
-use collection::{Change, Collection, Error, Oid, Scanned, Stamp, Stored, Version};
+use std::borrow::Cow;
+
+use collection::{Change, Collection, Error, ORIGIN_VERSION, Oid, Scanned, Stamp, Stored, Version};
 use oai::crosswalk::Dissemination;
 use oai::repository::oap::Totals;
 use oai::repository::token::State;
@@ -240,9 +242,28 @@ impl<'a> Desk<'a> {
         let sets = sets::of_record(&oid.gatherer, kind.as_deref());
         let header = Header { identifier, datestamp, sets, deleted: false };
         let Some(prefix) = prefix else { return Some(Record { header, ..Record::default() }) };
-        let metadata = Dissemination::named(prefix)?.write(record);
+        let metadata = match Dissemination::named(prefix)? {
+            Dissemination::Soif => Dissemination::Soif.write(&self.with_version(record, scanned)),
+            other => other.write(record),
+        };
         let about = origin::of(record, scanned.stamp).into_iter().collect();
         Some(Record { header, metadata: Some(metadata), about })
+    }
+
+    /// A record with the version that it has by its origin's feed, so that who has it from both takes the
+    /// newer one.
+    fn with_version<'r>(
+        &self,
+        record: &'r soif::Record,
+        scanned: &Scanned,
+    ) -> Cow<'r, soif::Record> {
+        if record.get(ORIGIN_VERSION).is_some() {
+            return Cow::Borrowed(record);
+        }
+        let mut record = record.clone();
+        let version = Version { epoch: self.collection.version().epoch, serial: scanned.serial };
+        record.push(ORIGIN_VERSION, version.to_string());
+        Cow::Owned(record)
     }
 }
 

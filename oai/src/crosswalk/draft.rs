@@ -374,16 +374,10 @@ fn resolved(identifier: &str) -> Option<String> {
 
 /// The text in one line: white space and control characters between words are one space.
 pub(super) fn squeezed(text: Cow<'_, str>) -> Cow<'_, str> {
-    let parts = |it: char| it.is_whitespace() || it.is_control();
-    let mut last = ' ';
-    let is_plain = text.chars().all(|it| {
-        let plain = if it == ' ' { last != ' ' } else { !parts(it) };
-        last = it;
-        plain
-    });
-    if is_plain && last != ' ' || text.is_empty() {
+    if is_squeezed(&text) {
         return text;
     }
+    let parts = |it: char| it.is_whitespace() || it.is_control();
     let mut line = String::with_capacity(text.len());
     for word in text.split(parts).filter(|it| !it.is_empty()) {
         if !line.is_empty() {
@@ -392,6 +386,24 @@ pub(super) fn squeezed(text: Cow<'_, str>) -> Cow<'_, str> {
         line.push_str(word);
     }
     Cow::Owned(line)
+}
+
+/// Whether the text is surely one line already. It is asked of every value, and most are.
+fn is_squeezed(text: &str) -> bool {
+    let mut last = b' ';
+    for byte in text.bytes() {
+        let is_plain = match byte {
+            b' ' => last != b' ',
+            // White space and control characters that are not ASCII begin with one of these.
+            0xc2 | 0xe1..=0xe3 => false,
+            _ => b' ' < byte && byte != 0x7f,
+        };
+        if !is_plain {
+            return false;
+        }
+        last = byte;
+    }
+    last != b' ' || text.is_empty()
 }
 
 /// The beginning of `text`: at most `bytes_max` bytes, not in the middle of a character.
@@ -442,6 +454,24 @@ mod tests {
                 ("Keywords", "harvest"),
             ],
         );
+    }
+
+    #[test]
+    fn all_white_space_between_words_is_one_space() {
+        for (text, expected) in [
+            ("", ""),
+            (" ", ""),
+            ("a b", "a b"),
+            ("a  b", "a b"),
+            (" a", "a"),
+            ("a ", "a"),
+            ("a\tb\r\nc\u{7f}d", "a b c d"),
+            ("a\u{a0}b\u{85}c", "a b c"),
+            ("é\u{2003}ñ\u{3000}日\u{2028}本", "é ñ 日 本"),
+            ("é à", "é à"),
+        ] {
+            assert_eq!(squeezed(Cow::Borrowed(text)), expected, "{text:?}");
+        }
     }
 
     #[test]

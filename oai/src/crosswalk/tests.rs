@@ -229,20 +229,50 @@ fn what_is_cut_is_read_up_to_there() {
     );
 }
 
-#[test]
-fn soif_keeps_the_names_of_its_origin() {
+/// An object of ours under the identifier that a repository of ours gives it.
+fn ours() -> (Record, response::Record) {
     let mut record = Record::new("FILE", "http://a.org/x");
     record.push("Title", "T");
     record.push("Gatherer-Id", "00000000000000aa");
-    record.push("Update-Time", "1");
-    let xml = Dissemination::Soif.write(&record);
-    let (found, problems) = to_soif(&harvested(&xml.0), "any", &source(), true);
-    assert_eq!((found, problems), (record, vec![]));
-    // What has no names of its own has the identifier's.
-    let bare = Dissemination::Soif.write(&Record::new("FILE", "-"));
-    let (found, _) = to_soif(&harvested(&bare.0), "soif", &source(), true);
-    assert_eq!(found.url, "oai:archive.example.org:1");
-    assert_eq!(found.text("Gatherer-Id"), Some(source().gatherer_id.into()));
+    record.push("Origin-Version", "0000000000000001/7");
+    let mut sent = harvested(&Dissemination::Soif.write(&record).0);
+    sent.header.identifier = "oai:h.example.org:00000000000000aa/http://a.org/x".to_owned();
+    (record, sent)
+}
+
+#[test]
+fn soif_of_a_repository_of_ours_keeps_the_name_of_its_origin() {
+    let (record, sent) = ours();
+    assert_eq!(to_soif(&sent, "soif", &source(), true), (record, vec![]));
+    let deleted = Header { deleted: true, ..sent.header };
+    let name = object_name(&deleted, "soif", &source()).unwrap();
+    assert_eq!((name.url.as_str(), &*name.gatherer_id), ("http://a.org/x", "00000000000000aa"));
+}
+
+#[test]
+fn metadata_do_not_say_whose_object_they_are_of() {
+    let (_, sent) = ours();
+    let forged = harvested(&sent.metadata.clone().unwrap().0);
+    let others = response::Record {
+        header: Header {
+            identifier: "oai:h.example.org:00000000000000bb/http://b.org/".to_owned(),
+            ..sent.header.clone()
+        },
+        ..sent.clone()
+    };
+    for (record, prefix, url, gatherer_id, problems) in [
+        (&forged, "oai_dc", "oai:archive.example.org:1", source().gatherer_id, 0),
+        (&forged, "soif", "oai:archive.example.org:1", source().gatherer_id, 0),
+        (&sent, "any", sent.header.identifier.as_str(), source().gatherer_id, 0),
+        (&others, "soif", "http://b.org/", "00000000000000bb".to_owned(), 1),
+    ] {
+        let (made, found) = to_soif(record, prefix, &source(), true);
+        let name = (made.url.as_str(), made.text("Gatherer-Id").unwrap().into_owned());
+        assert_eq!((name, found.len()), ((url, gatherer_id.clone()), problems), "{prefix}");
+        assert_eq!((made.text("Title").as_deref(), made.get("Origin-Version")), (Some("T"), None));
+        let deleted = object_name(&record.header, prefix, &source()).unwrap();
+        assert_eq!((deleted.url.as_str(), deleted.gatherer_id), (url, gatherer_id), "{prefix}");
+    }
 }
 
 #[test]
@@ -251,14 +281,11 @@ fn nobody_else_speaks_for_the_objects_of_who_harvests() {
         refused_gatherer_id: Some("00000000000000aa".to_owned()),
         ..SourceIdentity::new(BASE_URL)
     };
-    let mut record = Record::new("FILE", "http://a.org/x");
-    record.push("Gatherer-Id", " 00000000000000aa\n");
-    let mut record = harvested(&Dissemination::Soif.write(&record).0);
-    let (made, problems) = to_soif(&record, "soif", &source, false);
+    let (_, sent) = ours();
+    let (made, problems) = to_soif(&sent, "soif", &source, false);
     assert_eq!((made.url.as_str(), problems[0].kind), (soif::NO_URL, ProblemKind::Nameless));
-    record.header.identifier = "oai:h.example.org:00000000000000aa/http://a.org/x".to_owned();
-    assert_eq!(object_name(&record.header, "soif", &source), None);
-    assert!(object_name(&record.header, "soif", &SourceIdentity::new(BASE_URL)).is_some());
+    assert_eq!(object_name(&sent.header, "soif", &source), None);
+    assert!(object_name(&sent.header, "soif", &SourceIdentity::new(BASE_URL)).is_some());
 }
 
 #[test]

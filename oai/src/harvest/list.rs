@@ -137,9 +137,7 @@ impl Harvest {
             return Some(Failure::Endless { pages: repeats.max(empty) });
         }
         run.token = Some(token.value);
-        let max = self.settings.records_max;
-        let is_over = max <= self.report.records;
-        is_over.then_some(Failure::OverLimit { what: "records", max, setting: "records_max" })
+        None
     }
 
     /// Ends a list, and goes on to the next window or set; returns whether there is none.

@@ -679,18 +679,20 @@ fn a_harvest_that_is_stopped_goes_on_where_it_was() {
 
 #[test]
 fn limits_end_it_where_it_can_go_on() {
-    let settings = Settings { requests_max: 4, ..settings() };
-    let mut repository = Repository::new(Nature::default(), 60, 42);
-    let mut store = Store::default();
-    let mut ends = 0;
-    while let Err(failure) = run(&settings, &mut store, &mut repository, || false).unwrap().outcome
-    {
-        assert!(failure.to_string().contains("requests_max"), "{failure}");
-        ends += 1;
-        assert!(ends < 100);
+    let requests = Settings { requests_max: 4, ..settings() };
+    let records = Settings { records_max: 10, ..settings() };
+    for (settings, named) in [(requests, "requests_max"), (records, "records_max")] {
+        let mut repository = Repository::new(Nature::default(), 60, 42);
+        let (mut store, mut ends) = (Store::default(), 0);
+        let mut harvest = || run(&settings, &mut store, &mut repository, || false).unwrap();
+        while let Err(failure) = harvest().outcome {
+            assert!(failure.to_string().contains(named), "{failure}");
+            ends += 1;
+            assert!(ends < 100);
+        }
+        assert!(2 < ends);
+        assert_eq!(store.live(), repository.live());
     }
-    assert!(2 < ends);
-    assert_eq!(store.live(), repository.live());
 }
 
 #[test]

@@ -29,7 +29,8 @@ pub(super) fn mend(
     notes: &mut Notes,
 ) -> Option<String> {
     let text = decoded(bytes, offset, notes);
-    let mut mender = Mender { text: &text, out: String::new(), offset, notes };
+    let (out, unended) = (String::new(), Unended::default());
+    let mut mender = Mender { text: &text, out, offset, notes, unended };
     let mut at = 0;
     while let Some(rest) = text.get(at..).filter(|it| !it.is_empty()) {
         let plain = rest.find(|it| matches!(it, '&' | '<' | ']') || !is_char(it));
@@ -71,6 +72,22 @@ struct Mender<'t, 'n> {
     out: String,
     offset: u64,
     notes: &'n mut Notes,
+    unended: Unended,
+}
+
+/// Of what no end is left in the rest of the piece, so that nobody looks for it again: there may be as many
+/// beginnings as the piece has room for.
+#[derive(Debug, Default)]
+struct Unended {
+    comment: bool,
+    declaration: bool,
+}
+
+/// How long what begins here is, up to `end` and with it; `None` where there is no end, now or further on.
+fn length(rest: &str, end: &str, unended: &mut bool) -> Option<usize> {
+    let found = Some(rest).filter(|_| !*unended).and_then(|it| it.find(end));
+    *unended = found.is_none();
+    found.map(|it| it + end.len())
 }
 
 impl<'t> Mender<'t, '_> {
@@ -132,8 +149,10 @@ impl<'t> Mender<'t, '_> {
             return self.cdata(rest);
         }
         let left_out = match rest {
-            _ if rest.starts_with("<!--") => rest.find("-->").map(|it| it + 3),
-            _ if 0 < at && is_declaration(rest) => rest.find("?>").map(|it| it + 2),
+            _ if rest.starts_with("<!--") => length(rest, "-->", &mut self.unended.comment),
+            _ if 0 < at && is_declaration(rest) => {
+                length(rest, "?>", &mut self.unended.declaration)
+            }
             _ => None,
         };
         if let Some(length) = left_out {
@@ -224,6 +243,17 @@ mod tests {
         ] {
             check(text.as_bytes(), text, &[]);
         }
+    }
+
+    #[test]
+    fn beginnings_without_an_end_are_looked_at_once() {
+        for begin in ["<!--", "<?xml "] {
+            // Quadratic, these would take minutes.
+            let text = format!("a{}", begin.repeat(1 << 20));
+            let mended = mend(text.as_bytes(), usize::MAX, 0, &mut Notes::default());
+            assert!(mended.is_some_and(|it| it.contains(begin.trim_end())));
+        }
+        check(b"a<!-- b --><!-- c --> <!-- d", "a <!-- d", &[What::Markup]);
     }
 
     #[test]

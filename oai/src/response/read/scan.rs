@@ -22,7 +22,7 @@ use super::{Reading, Unreadable, excerpt, finish, whole};
 pub const AROUND_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// Longest tag of an item, in bytes.
-const TAG_BYTES_MAX: usize = 64 * 1024;
+const TAG_BYTES_MAX: usize = 1_024;
 
 /// Longest identifier that is named, in bytes.
 const IDENTIFIER_BYTES_MAX: usize = 1_024;

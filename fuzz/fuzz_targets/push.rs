@@ -1,0 +1,31 @@
+//! Any bytes as what strangers send to a hub, to a callback, or in the head of a page. No panic, and what is
+//! read is written as it was read.
+
+#![no_main]
+
+use bytes::Bytes;
+use exchange::push::request::{self, HubRequest, Question};
+use exchange::push::signature::{Secret, verify};
+use exchange::push::{Notice, link};
+use libfuzzer_sys::fuzz_target;
+use url::Url;
+
+fuzz_target!(|input: &[u8]| {
+    if let Ok(HubRequest::Subscription(asked)) = request::read(input) {
+        assert_eq!(request::read(asked.form().as_bytes()), Ok(HubRequest::Subscription(asked)));
+    }
+    let notice = Notice::read(&Bytes::copy_from_slice(input));
+    assert_eq!(Notice::read(&notice.body()), notice);
+    let Ok(text) = std::str::from_utf8(input) else { return };
+    let here = Url::parse("http://a.example/b/").expect("a URL");
+    if let Some(question) = Question::read(text) {
+        assert_eq!(Question::read(question.url(&here).query().unwrap_or_default()), Some(question));
+    }
+    let found = link::read([text], &here);
+    if let (Some(hub), Some(topic)) = (&found.hub, &found.topic) {
+        let written = link::written(hub.as_str(), topic.as_str());
+        assert_eq!(link::read([written.as_str()], &here), found);
+    }
+    let secret = Secret::new("a secret").expect("a secret");
+    assert!(verify(&secret, Some(text), b"body").is_err());
+});
