@@ -21,6 +21,7 @@
 //!
 //! Sans-I/O.
 
+mod limits;
 mod saved;
 mod subscription;
 
@@ -33,51 +34,9 @@ use url::Url;
 use super::request::{Asked, Content, Mode, Question};
 use super::signature::Secret;
 
+pub use limits::{Counters, Limits};
 pub use saved::{Saved, SavedSubscription};
 use subscription::{Fallen, Intent, Subscription};
-
-/// What a hub takes on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// Most subscriptions. Default 1,000.
-    pub subscriptions_max: usize,
-    /// Most of them whose callbacks are on one host. Default 100.
-    pub per_host_max: usize,
-    /// Most requests whose intent is still to be verified, besides those that renew a subscription or end
-    /// one. Default 100.
-    pub intents_max: usize,
-    /// Most of them whose callbacks are on one host. Default 25.
-    pub intents_per_host_max: usize,
-    /// Most requests of the hub's own under way; half of them may be verifications. Default 32.
-    pub requests_max: usize,
-    /// Most of them to one host; half of them may be verifications. Default 4.
-    pub requests_per_host_max: usize,
-    /// Shortest lease, seconds. Default a minute.
-    pub lease_secs_min: u64,
-    /// Lease of who asks for none, seconds. Default a day.
-    pub lease_secs_default: u64,
-    /// Longest lease, seconds. Default 10 days.
-    pub lease_secs_max: u64,
-    /// Longest lease of who is sent what has changed, seconds. Default a day.
-    pub lease_secs_fat_max: u64,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            subscriptions_max: 1_000,
-            per_host_max: 100,
-            intents_max: 100,
-            intents_per_host_max: 25,
-            requests_max: 32,
-            requests_per_host_max: 4,
-            lease_secs_min: 60,
-            lease_secs_default: 86_400,
-            lease_secs_max: 10 * 86_400,
-            lease_secs_fat_max: 86_400,
-        }
-    }
-}
 
 /// Why a hub does not take a subscription. Shown to who asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -91,31 +50,6 @@ pub enum Refused {
     /// There are as many requests to verify as there may be. Try again soon.
     #[error("this hub has as many subscriptions to verify as it may have")]
     Busy,
-}
-
-/// What a hub has done since it started.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// Requests by subscribers.
-    pub requests: u64,
-    /// Of those, refused for what they ask or for what there is already.
-    pub refused: u64,
-    /// Subscriptions and their ends that were verified.
-    pub verified: u64,
-    /// Those that were not.
-    pub unverified: u64,
-    /// Subscriptions whose lease ended, and those whose subscribers answered nothing for too long.
-    pub expired: u64,
-    /// Changes of topics that somebody had subscribed to.
-    pub changes: u64,
-    /// Notifications that were put into one with a later one.
-    pub coalesced: u64,
-    /// Notifications acknowledged.
-    pub delivered: u64,
-    /// Attempts that failed.
-    pub failed: u64,
-    /// Notifications given up.
-    pub given_up: u64,
 }
 
 /// Names a request of the hub's own until it has been reported.
@@ -260,17 +194,10 @@ impl Hub {
         let lease_secs = asked.lease_secs.unwrap_or(self.limits.lease_secs_default);
         // The longest counts where both bounds contradict each other.
         let lease_secs =
-            lease_secs.max(self.limits.lease_secs_min).min(self.longest_secs(asked.content));
+            lease_secs.max(self.limits.lease_secs_min).min(self.limits.longest_secs(asked.content));
         // Of several requests for one subscription the last counts.
         self.intents.insert(key, Intent::new(asked, challenge, host, lease_secs, now_ms));
         Ok(())
-    }
-
-    fn longest_secs(&self, content: Content) -> u64 {
-        match content {
-            Content::Thin => self.limits.lease_secs_max,
-            Content::Fat => self.limits.lease_secs_max.min(self.limits.lease_secs_fat_max),
-        }
     }
 
     /// Counts a request that was refused before it came here.
@@ -507,8 +434,8 @@ impl Hub {
     /// Looks at the clock: leases end, and where it was set back, nothing waits for longer than it may.
     fn look(&mut self, now_ms: u64) {
         if now_ms < self.seen_ms {
-            let [thin_ms, fat_ms] =
-                [Content::Thin, Content::Fat].map(|it| self.longest_secs(it).saturating_mul(1_000));
+            let [thin_ms, fat_ms] = [Content::Thin, Content::Fat]
+                .map(|it| self.limits.longest_secs(it).saturating_mul(1_000));
             for subscription in self.subscriptions.values_mut() {
                 let is_fat = subscription.content == Content::Fat;
                 subscription.handle_jump(if is_fat { fat_ms } else { thin_ms }, now_ms);
