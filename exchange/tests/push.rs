@@ -373,8 +373,11 @@ async fn a_hub_reaches_only_whom_it_may() {
     assert_eq!(seen, ["inside", "outside", "padded"], "each once, and nobody is sent on");
 
     let shut = Source::start(Settings { allow_private: false, ..settings() }).await;
-    assert_eq!(shut.ask(form(&shut, "inside")).await.0, StatusCode::ACCEPTED);
-    until(|| shut.notifier.counters().unverified == 1).await;
+    let (status, said) = shut.ask(form(&shut, "inside")).await;
+    assert!(status == StatusCode::FORBIDDEN && said.contains("push.allow_private"), "{said}");
+    let named = form(&shut, "inside")
+        .replace("callback=http%3A%2F%2F127.0.0.1", "callback=http%3A%2F%2Flocalhost");
+    assert_eq!(shut.ask(named).await.0, StatusCode::FORBIDDEN);
     assert_eq!(*asked_of.lock().unwrap(), Vec::<&str>::new());
 }
 

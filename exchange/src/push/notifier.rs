@@ -108,7 +108,10 @@ struct Shared {
     records: OnceLock<Repository>,
     /// There is something to do.
     changed: Notify,
-    problem: Mutex<Option<String>>,
+    /// Why the other hub was not told.
+    untold: Mutex<Option<String>>,
+    /// Why subscriptions are not written.
+    unsaved: Mutex<Option<String>>,
 }
 
 impl Notifier {
@@ -147,7 +150,8 @@ impl Notifier {
             hub: Mutex::new(hub),
             records: OnceLock::new(),
             changed: Notify::new(),
-            problem: Mutex::default(),
+            untold: Mutex::default(),
+            unsaved: Mutex::default(),
         };
         Ok(Self { shared: Arc::new(shared) })
     }
@@ -177,6 +181,8 @@ impl Notifier {
         let hub = self.hub();
         let ((subscriptions, unverified), counters) = (hub.len(), hub.counters());
         drop(hub);
+        let problems = [&self.shared.untold, &self.shared.unsaved].map(|it| of(it).clone());
+        let problems: Vec<String> = problems.into_iter().flatten().collect();
         Status {
             hub: match &self.shared.settings.teller {
                 Teller::Nobody => "nobody".to_owned(),
@@ -187,7 +193,7 @@ impl Notifier {
             unverified: unverified as u64,
             delivered: counters.delivered,
             given_up: counters.given_up,
-            problem: self.problem().clone(),
+            problem: (!problems.is_empty()).then(|| problems.join("; ")),
         }
     }
 
@@ -269,9 +275,7 @@ impl Notifier {
             tracing::warn!(%problem, "subscriptions are not written");
         }
         let is_saved = problem.is_none();
-        if self.shared.settings.has_hub() {
-            *self.problem() = problem;
-        }
+        *of(&self.shared.unsaved) = problem;
         is_saved
     }
 
@@ -304,15 +308,11 @@ impl Notifier {
     }
 
     async fn verify(&self, url: Url, challenge: &str) -> Verdict {
+        let host = url.host_str().unwrap_or_default().to_owned();
         let request = Request::get(url).allow_private(self.shared.settings.allow_private);
         let response = match self.shared.questions.send(request).await {
             Ok(response) => response,
-            // It is there, and sends us on to who has not asked for anything.
-            Err(net::Error::Redirects { .. }) => return Verdict::No,
-            Err(error) => {
-                tracing::info!(%error, "a subscriber cannot be asked");
-                return Verdict::Silent;
-            }
+            Err(error) => return unasked(&host, &error),
         };
         if response.status.is_server_error() {
             return Verdict::Silent;
@@ -344,6 +344,14 @@ impl Notifier {
         let host = delivery.callback.host_str().unwrap_or_default().to_owned();
         let response = match self.shared.client.send(request).await {
             Ok(response) => response,
+            Err(net::Error::Redirects { .. }) => {
+                tracing::info!(
+                    topic = delivery.topic,
+                    host,
+                    "a subscriber sends us on; it is not told"
+                );
+                return Answer::Failed(None);
+            }
             Err(error) => {
                 tracing::info!(%error, topic = delivery.topic, "a subscriber was not told");
                 return Answer::Failed(None);
@@ -428,8 +436,53 @@ impl Notifier {
         // A panic in here leaves a subscriber untold, never half of one.
         self.shared.hub.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
 
-    fn problem(&self) -> MutexGuard<'_, Option<String>> {
-        self.shared.problem.lock().unwrap_or_else(PoisonError::into_inner)
+/// What is wrong, if anything is.
+fn of(problem: &Mutex<Option<String>>) -> MutexGuard<'_, Option<String>> {
+    problem.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What it says of a subscriber that it could not be asked. Not more than its host is named: who knows a
+/// callback can end the subscription.
+fn unasked(host: &str, error: &net::Error) -> Verdict {
+    match error {
+        // It is there, and sends us on to who has not asked for anything.
+        net::Error::Redirects { .. } => {
+            tracing::info!(host, "a subscriber that is to be asked sends us on; it is not told");
+            Verdict::No
+        }
+        net::Error::Refused { .. } => {
+            tracing::warn!(
+                host,
+                "a subscriber may not be asked, since it is in a private network: \
+                       push.allow_private = true in this hub's settings lets it"
+            );
+            Verdict::No
+        }
+        error => {
+            tracing::info!(%error, "a subscriber cannot be asked");
+            Verdict::Silent
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use net::guard::Refusal;
+
+    use super::*;
+
+    /// Only who may be there another time is asked again.
+    #[test]
+    fn who_may_not_be_asked_is_not_asked_again() {
+        let (host, address) = ("h".to_owned(), std::net::Ipv4Addr::LOCALHOST.into());
+        let refused = net::Error::Refused { host, address, refusal: Refusal::Loopback };
+        assert_eq!(unasked("h", &refused), Verdict::No);
+        let url = "http://h/a-secret".to_owned();
+        let sent_on = net::Error::Redirects { url, redirects_max: 0 };
+        assert_eq!(unasked("h", &sent_on), Verdict::No);
+        let (host, source) = ("h".to_owned(), std::io::Error::other("away"));
+        assert_eq!(unasked("h", &net::Error::Connect { host, source }), Verdict::Silent);
     }
 }
