@@ -373,8 +373,11 @@ async fn a_hub_reaches_only_whom_it_may() {
     assert_eq!(seen, ["inside", "outside", "padded"], "each once, and nobody is sent on");
 
     let shut = Source::start(Settings { allow_private: false, ..settings() }).await;
-    assert_eq!(shut.ask(form(&shut, "inside")).await.0, StatusCode::ACCEPTED);
-    until(|| shut.notifier.counters().unverified == 1).await;
+    let (status, said) = shut.ask(form(&shut, "inside")).await;
+    assert!(status == StatusCode::FORBIDDEN && said.contains("push.allow_private"), "{said}");
+    let named = form(&shut, "inside")
+        .replace("callback=http%3A%2F%2F127.0.0.1", "callback=http%3A%2F%2Flocalhost");
+    assert_eq!(shut.ask(named).await.0, StatusCode::FORBIDDEN);
     assert_eq!(*asked_of.lock().unwrap(), Vec::<&str>::new());
 }
 
@@ -396,6 +399,37 @@ async fn subscriptions_survive_the_hub_and_what_came_meanwhile_is_told() {
     assert_eq!(subscriber.hears().await, thin("a", Some(version)));
     let version = again.put(1, "and now");
     assert_eq!(subscriber.hears().await, thin("a", Some(version)));
+}
+
+/// It looks for what there is when it says yes; what comes after that it is to be told.
+#[tokio::test]
+async fn what_is_committed_while_a_subscriber_answers_it_is_told() {
+    let source = Source::start(settings()).await;
+    source.put(0, "before");
+    let (socket, url) = listen().await;
+    let (sender, mut heard) = mpsc::unbounded_channel();
+    let collection = source.collection.clone();
+    let yes = move |RawQuery(query): RawQuery| async move {
+        let mut record = Record::new("FILE", "http://h/while");
+        record.push(GATHERER_ID, GATHERER);
+        let batch = Batch { changes: vec![Change::Update(record)], notes: Vec::new() };
+        collection.commit(batch, now()).unwrap();
+        let query = query.unwrap_or_default();
+        let mut pairs = url::form_urlencoded::parse(query.as_bytes());
+        pairs.find(|(name, _)| name == "hub.challenge").unwrap().1.into_owned()
+    };
+    let take = move |body: String| {
+        sender.send(body).unwrap();
+        async { StatusCode::OK }
+    };
+    let mut tasks = JoinSet::new();
+    spawn(&mut tasks, socket, Router::new().route("/", get(yes).post(take)));
+    let (mode, lease_secs, content) = (Mode::Subscribe, None, Content::Thin);
+    let asked =
+        Asked { mode, topic: source.topic(), callback: url, lease_secs, secret: None, content };
+    assert_eq!(source.ask(asked.form()).await.0, StatusCode::ACCEPTED);
+    let told = timeout(SOON, heard.recv()).await.expect("nothing is heard").unwrap();
+    assert_eq!(told, format!("{}\n", source.collection.version()));
 }
 
 /// Who harvests is sent the records themselves, and nothing that is not of its list.

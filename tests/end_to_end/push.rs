@@ -314,7 +314,12 @@ fn a_repository_is_harvested_when_it_says_that_it_has_changed() {
 fn others_follow_what_there_is_and_what_has_changed() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let source = Daemon::start(folder, "gatherer", "source", free_port(), &root(folder));
+    // Listed is what has an address on the web.
+    let directory = folder.join("tree");
+    let (root, prefix) = (root(folder), "http://library.example/");
+    let directory = directory.display();
+    let text = format!("{root}[[map]]\nurl_prefix = \"{prefix}\"\ndirectory = \"{directory}\"\n");
+    let source = Daemon::start(folder, "gatherer", "source", free_port(), &text);
     source.until(|it| it["progress"]["phase"] == "idle" && it["objects"] == 7);
     let changed = write(folder, "tree/notes.txt", "Minutes of another meeting.\n");
     std::fs::remove_file(folder.join("tree/refs.bib")).unwrap();

@@ -11,12 +11,17 @@
 //!
 //! * A subscriber is owed the newest version and nothing in between: however many changes come while it is
 //!   away or slow, one notification waits for it. A fat one has all since the last that it acknowledged.
-//! * Who has not answered for so many times is left alone until the next change, which is then tried once;
-//!   its lease ends by itself.
+//! * Who has not answered for so many times is left alone until the next change, which is then tried once,
+//!   and thin; if it has answered nothing for a day by then, its subscription ends.
+//! * The lease of who is sent what has changed is a day at most, since it is a lot to send to who has not asked.
 //! * Everything is bounded: subscriptions, those of one host, requests under way, and requests to one host.
+//!   Anybody may have a callback verified, so verifications come last: they have half of the requests that
+//!   may be under way, and those that renew what there is come before the others.
+//! * Who asks to end a subscription that there is not is told yes, and nobody is asked.
 //!
 //! Sans-I/O.
 
+mod limits;
 mod saved;
 mod subscription;
 
@@ -29,44 +34,9 @@ use url::Url;
 use super::request::{Asked, Content, Mode, Question};
 use super::signature::Secret;
 
+pub use limits::{Counters, Limits};
 pub use saved::{Saved, SavedSubscription};
-use subscription::{Intent, Subscription};
-
-/// What a hub takes on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// Most subscriptions. Default 1,000.
-    pub subscriptions_max: usize,
-    /// Most of them whose callbacks are on one host. Default 100.
-    pub per_host_max: usize,
-    /// Most requests whose intent is still to be verified. Default 100.
-    pub intents_max: usize,
-    /// Most requests of the hub's own under way. Default 32.
-    pub requests_max: usize,
-    /// Most of them to one host. Default 4.
-    pub requests_per_host_max: usize,
-    /// Shortest lease, seconds. Default a minute.
-    pub lease_secs_min: u64,
-    /// Lease of who asks for none, seconds. Default a day.
-    pub lease_secs_default: u64,
-    /// Longest lease, seconds. Default 30 days.
-    pub lease_secs_max: u64,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            subscriptions_max: 1_000,
-            per_host_max: 100,
-            intents_max: 100,
-            requests_max: 32,
-            requests_per_host_max: 4,
-            lease_secs_min: 60,
-            lease_secs_default: 86_400,
-            lease_secs_max: 30 * 86_400,
-        }
-    }
-}
+use subscription::{Fallen, Intent, Subscription};
 
 /// Why a hub does not take a subscription. Shown to who asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -80,31 +50,6 @@ pub enum Refused {
     /// There are as many requests to verify as there may be. Try again soon.
     #[error("this hub has as many subscriptions to verify as it may have")]
     Busy,
-}
-
-/// What a hub has done since it started.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// Requests by subscribers.
-    pub requests: u64,
-    /// Of those, refused for what they ask or for what there is already.
-    pub refused: u64,
-    /// Subscriptions and their ends that were verified.
-    pub verified: u64,
-    /// Those that were not.
-    pub unverified: u64,
-    /// Subscriptions whose lease ended.
-    pub expired: u64,
-    /// Changes of topics that somebody had subscribed to.
-    pub changes: u64,
-    /// Notifications that were put into one with a later one.
-    pub coalesced: u64,
-    /// Notifications acknowledged.
-    pub delivered: u64,
-    /// Attempts that failed.
-    pub failed: u64,
-    /// Notifications given up.
-    pub given_up: u64,
 }
 
 /// Names a request of the hub's own until it has been reported.
@@ -199,6 +144,8 @@ pub struct Hub {
     denials: VecDeque<(String, Url)>,
     flights: BTreeMap<Ticket, (String, Flight)>,
     next_ticket: u64,
+    /// When it looked at the clock last.
+    seen_ms: u64,
     counters: Counters,
     /// Whether what is saved is not what there is any more.
     changed: bool,
@@ -214,6 +161,7 @@ impl Hub {
             denials: VecDeque::new(),
             flights: BTreeMap::new(),
             next_ticket: 0,
+            seen_ms: 0,
             counters: Counters::default(),
             changed: false,
         }
@@ -231,7 +179,7 @@ impl Hub {
         challenge: String,
         now_ms: u64,
     ) -> Result<(), Refused> {
-        self.expire(now_ms);
+        self.look(now_ms);
         self.counters.requests += 1;
         let key = Key { topic: asked.topic.clone(), callback: asked.callback.to_string() };
         let host = host_of(&asked.callback);
@@ -239,9 +187,14 @@ impl Hub {
             self.counters.refused += 1;
             return Err(refused);
         }
+        let is_known = self.subscriptions.contains_key(&key) || self.intents.contains_key(&key);
+        if asked.mode == Mode::Unsubscribe && !is_known {
+            return Ok(());
+        }
         let lease_secs = asked.lease_secs.unwrap_or(self.limits.lease_secs_default);
         // The longest counts where both bounds contradict each other.
-        let lease_secs = lease_secs.max(self.limits.lease_secs_min).min(self.limits.lease_secs_max);
+        let lease_secs =
+            lease_secs.max(self.limits.lease_secs_min).min(self.limits.longest_secs(asked.content));
         // Of several requests for one subscription the last counts.
         self.intents.insert(key, Intent::new(asked, challenge, host, lease_secs, now_ms));
         Ok(())
@@ -254,29 +207,31 @@ impl Hub {
     }
 
     fn has_room(&self, key: &Key, host: &str, mode: Mode) -> Result<(), Refused> {
-        let before = self.intents.get(key);
-        if before.is_none() && self.limits.intents_max <= self.intents.len() {
-            return Err(Refused::Busy);
-        }
-        // One that is counted already, or will be.
-        let counts = self.subscriptions.contains_key(key)
-            || before.is_some_and(|it| it.asked.mode == Mode::Subscribe);
+        // One that is counted already. Of those there are no more than subscriptions and intents, so no crowd
+        // keeps a subscriber from renewing.
+        let counts = self.subscriptions.contains_key(key) || self.intents.contains_key(key);
         if counts || mode == Mode::Unsubscribe {
             return Ok(());
         }
-        let intents = self.intents.values().filter(|it| it.asked.mode == Mode::Subscribe);
-        if self.limits.subscriptions_max <= self.subscriptions.len() + intents.clone().count() {
+        let intents = self.intents.iter().filter(|(key, _)| !self.subscriptions.contains_key(*key));
+        let intents = intents.map(|(_, it)| it);
+        let pending = intents.clone().filter(|it| it.host == host).count();
+        if self.limits.intents_max <= intents.clone().count()
+            || self.limits.intents_per_host_max <= pending
+        {
+            return Err(Refused::Busy);
+        }
+        if self.limits.subscriptions_max <= self.subscriptions.len() + intents.count() {
             return Err(Refused::Full);
         }
-        let of_host = self.subscriptions.values().filter(|it| it.host == host).count()
-            + intents.filter(|it| it.host == host).count();
+        let of_host = self.subscriptions.values().filter(|it| it.host == host).count() + pending;
         if self.limits.per_host_max <= of_host { Err(Refused::HostFull) } else { Ok(()) }
     }
 
     /// Takes in that a topic has changed, to a version if there is one to name. Returns how many are to be
     /// told.
     pub fn handle_change(&mut self, topic: &str, version: Option<Version>, now_ms: u64) -> usize {
-        self.expire(now_ms);
+        self.look(now_ms);
         let (mut count, mut coalesced) = (0, 0);
         for subscription in self.of_topic(topic) {
             let was_owed = subscription.is_owed();
@@ -288,6 +243,19 @@ impl Hub {
         self.counters.coalesced += coalesced;
         self.counters.changes += u64::from(0 < count);
         count
+    }
+
+    /// Takes in that somebody says that a topic of others has changed, to a version if they name one.
+    pub fn handle_published(&mut self, topic: &str, version: Option<Version>, now_ms: u64) {
+        self.look(now_ms);
+        let (mut count, mut coalesced) = (0, 0);
+        for subscription in self.of_topic(topic) {
+            coalesced += u64::from(subscription.is_owed());
+            subscription.owe_unproven(version, now_ms);
+            count += 1;
+        }
+        self.counters.coalesced += coalesced;
+        self.counters.changes += u64::from(0 < count);
     }
 
     fn of_topic(&mut self, topic: &str) -> impl Iterator<Item = &mut Subscription> {
@@ -322,16 +290,18 @@ impl Hub {
 
     /// Returns a request to make now, if there is one and not too many are under way.
     pub fn poll(&mut self, now_ms: u64) -> Option<Action> {
-        self.expire(now_ms);
+        self.look(now_ms);
         if self.limits.requests_max <= self.flights.len() {
             return None;
         }
-        self.poll_verify(now_ms).or_else(|| self.poll_deliver(now_ms)).or_else(|| self.poll_deny())
+        // Whoever has been verified comes before whoever has not.
+        self.poll_deliver(now_ms).or_else(|| self.poll_verify(now_ms)).or_else(|| self.poll_deny())
     }
 
     fn poll_verify(&mut self, now_ms: u64) -> Option<Action> {
-        let due = self.intents.iter().filter(|(_, it)| it.is_due(now_ms) && self.admits(&it.host));
-        let key = due.min_by_key(|(_, it)| it.due_ms)?.0.clone();
+        let due = self.intents.iter().filter(|(_, it)| it.is_due(now_ms) && self.may_ask(&it.host));
+        let is_new = |key: &Key| !self.subscriptions.contains_key(key);
+        let key = due.min_by_key(|(key, it)| (is_new(key), it.due_ms))?.0.clone();
         let host = self.intents.get(&key)?.host.clone();
         let ticket = self.begin(host, Flight::Verify(key.clone()));
         let (url, challenge) = self.intents.get_mut(&key)?.begin(ticket);
@@ -344,16 +314,16 @@ impl Hub {
         });
         let key = due.min_by_key(|(_, it)| it.due_ms)?.0.clone();
         let subscription = self.subscriptions.get_mut(&key)?;
-        let (from, to) = subscription.begin();
+        let (from, to) = subscription.begin(now_ms);
         let host = subscription.host.clone();
         let (callback, secret) = (subscription.callback.clone(), subscription.secret.clone());
-        let (topic, content) = (key.topic.clone(), subscription.content);
+        let (topic, content) = (key.topic.clone(), subscription.content_now());
         let ticket = self.begin(host, Flight::Deliver(key));
         Some(Action::Deliver(Delivery { ticket, topic, callback, secret, content, from, to }))
     }
 
     fn poll_deny(&mut self) -> Option<Action> {
-        let at = self.denials.iter().position(|(host, _)| self.admits(host))?;
+        let at = self.denials.iter().position(|(host, _)| self.may_ask(host))?;
         let (host, url) = self.denials.remove(at)?;
         let ticket = self.begin(host, Flight::Deny);
         Some(Action::Deny { ticket, url })
@@ -372,17 +342,35 @@ impl Hub {
         there < self.limits.requests_per_host_max
     }
 
+    /// Whether one more question may go to that host: to whom, anybody can say. No more than half of what
+    /// may be under way, so that there is always room for notifications.
+    fn may_ask(&self, host: &str) -> bool {
+        let is_question = |flight: &Flight| !matches!(flight, Flight::Deliver(_));
+        let questions = self.flights.values().filter(|(_, it)| is_question(it));
+        let there = questions.clone().filter(|(it, _)| it == host).count();
+        questions.count() < self.limits.requests_max.div_ceil(2)
+            && there < self.limits.requests_per_host_max.div_ceil(2)
+            && self.admits(host)
+    }
+
     /// Whether a notification is on its way, if only to one who had subscribed before.
     fn is_being_told(&self, key: &Key) -> bool {
         self.flights.values().any(|(_, it)| matches!(it, Flight::Deliver(it) if it == key))
     }
 
-    /// Returns when [`poll`](Self::poll) will have something, if nothing else happens; a time that is past
-    /// waits for a request under way to end.
+    /// Returns when [`poll`](Self::poll) will have something, if nothing else happens. What waits for a request
+    /// under way to end is left out: once one has, look again.
     pub fn poll_timeout(&self) -> Option<u64> {
-        let intents = self.intents.values().filter_map(Intent::due);
-        let owed = self.subscriptions.values().filter_map(Subscription::due);
-        let denials = self.denials.iter().map(|_| 0);
+        if self.limits.requests_max <= self.flights.len() {
+            return None;
+        }
+        let intents = self.intents.values().filter(|it| self.may_ask(&it.host));
+        let intents = intents.filter_map(Intent::due);
+        let may_tell =
+            |key: &Key, it: &Subscription| self.admits(&it.host) && !self.is_being_told(key);
+        let owed = self.subscriptions.iter().filter_map(|(key, it)| Some((key, it, it.due()?)));
+        let owed = owed.filter(|(key, it, _)| may_tell(key, it)).map(|(_, _, due_ms)| due_ms);
+        let denials = self.denials.iter().filter(|(host, _)| self.may_ask(host)).map(|_| 0);
         intents.chain(owed).chain(denials).min()
     }
 
@@ -432,13 +420,29 @@ impl Hub {
             }
             Answer::Failed(retry_after) => {
                 self.counters.failed += 1;
-                let given_up = subscription.handle_failure(retry_after, now_ms);
-                self.counters.given_up += u64::from(given_up);
+                let fallen = subscription.handle_failure(retry_after, now_ms);
+                self.counters.given_up += u64::from(fallen != Fallen::Waits);
+                if fallen == Fallen::Lost {
+                    self.counters.expired += 1;
+                    self.subscriptions.remove(&key);
+                    self.changed = true;
+                }
             }
         }
     }
 
-    fn expire(&mut self, now_ms: u64) {
+    /// Looks at the clock: leases end, and where it was set back, nothing waits for longer than it may.
+    fn look(&mut self, now_ms: u64) {
+        if now_ms < self.seen_ms {
+            let [thin_ms, fat_ms] = [Content::Thin, Content::Fat]
+                .map(|it| self.limits.longest_secs(it).saturating_mul(1_000));
+            for subscription in self.subscriptions.values_mut() {
+                let is_fat = subscription.content == Content::Fat;
+                subscription.handle_jump(if is_fat { fat_ms } else { thin_ms }, now_ms);
+            }
+            self.intents.values_mut().for_each(|it| it.handle_jump(now_ms));
+        }
+        self.seen_ms = now_ms;
         let before = self.subscriptions.len();
         self.subscriptions.retain(|_, it| now_ms < it.lease_until_ms);
         let ended = before - self.subscriptions.len();

@@ -9,11 +9,19 @@ use super::{Status, subscriber};
 
 /// Of telling others.
 pub fn hub(status: &Status, counters: &Counters) -> Vec<Sample> {
-    let Counters { delivered, failed, given_up, coalesced, .. } = *counters;
+    let Counters { delivered, failed, given_up, coalesced, verified, unverified, expired, .. } =
+        *counters;
     let (subscriptions, refused) = (status.subscriptions as f64, counters.refused);
     vec![
         Sample::gauge("harvest_push_subscriptions", "Subscriptions to this hub.", subscriptions),
         total("harvest_push_refused_total", "Requests to this hub that were refused.", refused),
+        total("harvest_push_verified_total", "Requests that callbacks said yes to.", verified),
+        total(
+            "harvest_push_unverified_total",
+            "Requests that callbacks said no to, or that were not answered or may not be asked.",
+            unverified,
+        ),
+        total("harvest_push_expired_total", "Subscriptions that ended by themselves.", expired),
         total("harvest_push_delivered_total", "Notifications acknowledged.", delivered),
         total("harvest_push_failed_total", "Attempts at notifications that failed.", failed),
         total("harvest_push_given_up_total", "Notifications given up.", given_up),
@@ -44,7 +52,7 @@ mod tests {
 
     #[test]
     fn metrics_are_of_the_counters() {
-        let counters = Counters { delivered: 7, given_up: 2, ..Counters::default() };
+        let counters = Counters { delivered: 7, given_up: 2, unverified: 6, ..Counters::default() };
         let status = Status { subscriptions: 3, ..Status::default() };
         let mut samples = hub(&status, &counters);
         let notices = subscriber::Counters { notices: 5, unsigned: 1, forged: 4 };
@@ -54,6 +62,7 @@ mod tests {
             "harvest_push_subscriptions 3",
             "harvest_push_delivered_total 7",
             "harvest_push_given_up_total 2",
+            "harvest_push_unverified_total 6",
             "harvest_push_notices_total{outcome=\"believed\"} 5",
             "harvest_push_notices_total{outcome=\"forged\"} 4",
         ] {

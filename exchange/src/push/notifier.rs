@@ -9,8 +9,9 @@
 //!
 //! * Of others' topics, a hub of ours tells that they have changed and not what is in them: it fetches
 //!   nothing on anybody's word.
-//! * Publishing needs no proof. All that a false word can do is to have subscribers look, which they do no
-//!   more often than they would bear.
+//! * Publishing needs no proof. All that a false word can do is to have subscribers look, every ten seconds at
+//!   most: what is published is passed on, and not compared with what was before, so that a guess at the next
+//!   version does not stand in its way.
 
 mod publish;
 mod records;
@@ -20,7 +21,7 @@ pub(crate) use routes::text;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use collection::{Collection, Version};
@@ -44,7 +45,15 @@ use super::store;
 use super::topic::{Served, Topic, Topics};
 use crate::repository::Repository;
 
-/// How long one request may take.
+/// How long a question may take: anybody can have one asked, and who wants to be told answers at once.
+const QUESTION_TIMEOUTS: Timeouts = Timeouts {
+    connect: Duration::from_secs(3),
+    header: Duration::from_secs(5),
+    idle: Duration::from_secs(5),
+    total: Some(Duration::from_secs(8)),
+};
+
+/// How long a notification may take.
 const TIMEOUTS: Timeouts = Timeouts {
     connect: Duration::from_secs(5),
     header: Duration::from_secs(10),
@@ -92,12 +101,17 @@ struct Shared {
     data: PathBuf,
     collection: Collection,
     client: Client,
+    /// For verifications and denials.
+    questions: Client,
     hub: Mutex<Hub>,
     /// What answers ListRecords, once the daemon serves it.
     records: OnceLock<Repository>,
     /// There is something to do.
     changed: Notify,
-    problem: Mutex<Option<String>>,
+    /// Why the other hub was not told.
+    untold: Mutex<Option<String>>,
+    /// Why subscriptions are not written.
+    unsaved: Mutex<Option<String>>,
 }
 
 impl Notifier {
@@ -117,11 +131,13 @@ impl Notifier {
         let now_ms = clock::now_ms();
         let mut hub = Hub::restored(settings.limits, store::load(data)?, now_ms);
         hub.handle_topics(|it| topics.find(it, None).is_some(), "this hub no longer tells of it");
-        let client = Client::new(net::client::Settings {
-            timeouts: TIMEOUTS,
-            redirects_max: 0,
-            response_bytes_max: 64 * 1024,
-            ..Default::default()
+        let [client, questions] = [TIMEOUTS, QUESTION_TIMEOUTS].map(|timeouts| {
+            Client::new(net::client::Settings {
+                timeouts,
+                redirects_max: 0,
+                response_bytes_max: 64 * 1024,
+                ..Default::default()
+            })
         });
         let shared = Shared {
             topics,
@@ -130,10 +146,12 @@ impl Notifier {
             data: data.to_owned(),
             collection,
             client,
+            questions,
             hub: Mutex::new(hub),
             records: OnceLock::new(),
             changed: Notify::new(),
-            problem: Mutex::default(),
+            untold: Mutex::default(),
+            unsaved: Mutex::default(),
         };
         Ok(Self { shared: Arc::new(shared) })
     }
@@ -163,6 +181,8 @@ impl Notifier {
         let hub = self.hub();
         let ((subscriptions, unverified), counters) = (hub.len(), hub.counters());
         drop(hub);
+        let problems = [&self.shared.untold, &self.shared.unsaved].map(|it| of(it).clone());
+        let problems: Vec<String> = problems.into_iter().flatten().collect();
         Status {
             hub: match &self.shared.settings.teller {
                 Teller::Nobody => "nobody".to_owned(),
@@ -173,7 +193,7 @@ impl Notifier {
             unverified: unverified as u64,
             delivered: counters.delivered,
             given_up: counters.given_up,
-            problem: self.problem().clone(),
+            problem: (!problems.is_empty()).then(|| problems.join("; ")),
         }
     }
 
@@ -190,7 +210,8 @@ impl Notifier {
         }
         let mut versions = self.shared.collection.watch();
         let mut requests = JoinSet::new();
-        let mut unsaved = false;
+        // When what is not saved is to be saved: at once, or after a failure a while later.
+        let mut save_at: Option<Instant> = None;
         self.announce(*versions.borrow_and_update());
         while !shutdown.is_started() {
             let action = self.hub().poll(clock::now_ms());
@@ -198,11 +219,15 @@ impl Notifier {
                 requests.spawn(self.clone().perform(action));
                 continue;
             }
-            unsaved |= self.hub().take_changed();
-            if unsaved {
-                unsaved = !self.save().await;
+            let now = clock::monotonic();
+            if self.hub().take_changed() {
+                save_at = save_at.or(Some(now));
             }
-            let pause = self.pause().min(if unsaved { UNSAVED } else { SLEEP_MAX });
+            if save_at.is_some_and(|it| it <= now) {
+                save_at = (!self.save().await).then(|| clock::monotonic() + UNSAVED);
+            }
+            let unsaved = save_at.map(|it| it.saturating_duration_since(clock::monotonic()));
+            let pause = self.pause().min(unsaved.unwrap_or(SLEEP_MAX));
             tokio::select! {
                 () = shutdown.started() => {}
                 changed = versions.changed() => {
@@ -220,11 +245,11 @@ impl Notifier {
         self.save().await;
     }
 
-    /// How long nothing is due; what is due and not begun waits for a request to end.
+    /// How long nothing can be begun, if no request ends.
     fn pause(&self) -> Duration {
-        let now_ms = clock::now_ms();
-        let due_ms = self.hub().poll_timeout().filter(|it| now_ms < *it);
-        due_ms.map_or(SLEEP_MAX, |it| Duration::from_millis(it - now_ms)).min(SLEEP_MAX)
+        let due_ms = self.hub().poll_timeout();
+        let wait_ms = due_ms.map(|it| it.saturating_sub(clock::now_ms()));
+        wait_ms.map_or(SLEEP_MAX, Duration::from_millis).min(SLEEP_MAX)
     }
 
     /// The daemon's own topics have changed.
@@ -250,9 +275,7 @@ impl Notifier {
             tracing::warn!(%problem, "subscriptions are not written");
         }
         let is_saved = problem.is_none();
-        if self.shared.settings.has_hub() {
-            *self.problem() = problem;
-        }
+        *of(&self.shared.unsaved) = problem;
         is_saved
     }
 
@@ -261,10 +284,16 @@ impl Notifier {
             Action::Verify { ticket, url, challenge } => {
                 let topic = url.query_pairs().find(|(name, _)| name == "hub.topic");
                 let topic = topic.map(|(_, topic)| topic.into_owned()).unwrap_or_default();
-                let verdict = self.verify(url, &challenge).await;
                 let own = matches!(self.shared.topics.find(&topic, None), Some(Topic::Own(_)));
                 let version = own.then(|| self.shared.collection.version());
-                self.hub().handle_verified(ticket, verdict, version, clock::now_ms());
+                let verdict = self.verify(url, &challenge).await;
+                let now_ms = clock::now_ms();
+                let mut hub = self.hub();
+                hub.handle_verified(ticket, verdict, version, now_ms);
+                // What was committed since it was asked was announced before it was there.
+                if own {
+                    hub.handle_change(&topic, Some(self.shared.collection.version()), now_ms);
+                }
             }
             Action::Deny { ticket, url } => {
                 let verdict = self.verify(url, "").await;
@@ -279,15 +308,11 @@ impl Notifier {
     }
 
     async fn verify(&self, url: Url, challenge: &str) -> Verdict {
+        let host = url.host_str().unwrap_or_default().to_owned();
         let request = Request::get(url).allow_private(self.shared.settings.allow_private);
-        let response = match self.shared.client.send(request).await {
+        let response = match self.shared.questions.send(request).await {
             Ok(response) => response,
-            // It is there, and sends us on to who has not asked for anything.
-            Err(net::Error::Redirects { .. }) => return Verdict::No,
-            Err(error) => {
-                tracing::info!(%error, "a subscriber cannot be asked");
-                return Verdict::Silent;
-            }
+            Err(error) => return unasked(&host, &error),
         };
         if response.status.is_server_error() {
             return Verdict::Silent;
@@ -319,6 +344,14 @@ impl Notifier {
         let host = delivery.callback.host_str().unwrap_or_default().to_owned();
         let response = match self.shared.client.send(request).await {
             Ok(response) => response,
+            Err(net::Error::Redirects { .. }) => {
+                tracing::info!(
+                    topic = delivery.topic,
+                    host,
+                    "a subscriber sends us on; it is not told"
+                );
+                return Answer::Failed(None);
+            }
             Err(error) => {
                 tracing::info!(%error, topic = delivery.topic, "a subscriber was not told");
                 return Answer::Failed(None);
@@ -403,8 +436,53 @@ impl Notifier {
         // A panic in here leaves a subscriber untold, never half of one.
         self.shared.hub.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
 
-    fn problem(&self) -> MutexGuard<'_, Option<String>> {
-        self.shared.problem.lock().unwrap_or_else(PoisonError::into_inner)
+/// What is wrong, if anything is.
+fn of(problem: &Mutex<Option<String>>) -> MutexGuard<'_, Option<String>> {
+    problem.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What it says of a subscriber that it could not be asked. Not more than its host is named: who knows a
+/// callback can end the subscription.
+fn unasked(host: &str, error: &net::Error) -> Verdict {
+    match error {
+        // It is there, and sends us on to who has not asked for anything.
+        net::Error::Redirects { .. } => {
+            tracing::info!(host, "a subscriber that is to be asked sends us on; it is not told");
+            Verdict::No
+        }
+        net::Error::Refused { .. } => {
+            tracing::warn!(
+                host,
+                "a subscriber may not be asked, since it is in a private network: \
+                       push.allow_private = true in this hub's settings lets it"
+            );
+            Verdict::No
+        }
+        error => {
+            tracing::info!(%error, "a subscriber cannot be asked");
+            Verdict::Silent
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use net::guard::Refusal;
+
+    use super::*;
+
+    /// Only who may be there another time is asked again.
+    #[test]
+    fn who_may_not_be_asked_is_not_asked_again() {
+        let (host, address) = ("h".to_owned(), std::net::Ipv4Addr::LOCALHOST.into());
+        let refused = net::Error::Refused { host, address, refusal: Refusal::Loopback };
+        assert_eq!(unasked("h", &refused), Verdict::No);
+        let url = "http://h/a-secret".to_owned();
+        let sent_on = net::Error::Redirects { url, redirects_max: 0 };
+        assert_eq!(unasked("h", &sent_on), Verdict::No);
+        let (host, source) = ("h".to_owned(), std::io::Error::other("away"));
+        assert_eq!(unasked("h", &net::Error::Connect { host, source }), Verdict::Silent);
     }
 }

@@ -11,6 +11,7 @@
 //!
 //! * A change is `updated` or `deleted`. Of an object that is new the log knows no more than that this is
 //!   what it is now.
+//! * Listed is what has an address on the web: what is named otherwise (`oai:`, `file:`) is left out.
 //! * The list of objects is as of when it is asked for: what changes while its parts are read moves to the
 //!   last of them, and the list of changes has it.
 
@@ -98,12 +99,15 @@ async fn whole(
     if parts.start() == parts.end() {
         return pages.list(names, capability, *parts.end(), None).await;
     }
-    let mut index = pages.begun(&names, capability, None);
-    index.is_index = true;
-    for part in parts {
-        index.push(Entry::at(names.part(capability, part)));
-    }
-    xml(&index)
+    let index = move |pages: &Pages| {
+        let mut index = pages.begun(&names, capability, 0)?;
+        index.is_index = true;
+        for part in parts {
+            index.push(Entry::at(names.part(capability, part)));
+        }
+        Ok(index)
+    };
+    pages.made(index).await
 }
 
 async fn part(
@@ -180,14 +184,17 @@ impl Pages {
         first.max(fewest).min(last)..=last
     }
 
-    /// A list without its entries. `since`: from when on a list of changes tells.
-    fn begun(&self, names: &Names, capability: Capability, since: Option<Stamp>) -> Document {
-        let now = datestamp(Stamp(clock::now_ms()));
+    /// A list without its entries, of what follows `serial`. Blocks.
+    fn begun(&self, names: &Names, capability: Capability, serial: u64) -> Result<Document, Error> {
+        let now = Stamp(clock::now_ms());
         let up = names.capabilities();
-        match capability {
-            Capability::ChangeList => Document::change_list(&up, since.map_or(now, datestamp)),
-            _ => Document::resource_list(&up, now),
+        if capability != Capability::ChangeList {
+            return Ok(Document::resource_list(&up, datestamp(now)));
         }
+        // Who came before that needs the list of objects, and who came since does not.
+        let first = self.collection.scan(serial.max(self.collection.horizon()))?.next();
+        let since = first.transpose()?.map_or(now, |it| it.stamp);
+        Ok(Document::change_list(&up, datestamp(since)))
     }
 
     async fn list(
@@ -197,19 +204,32 @@ impl Pages {
         part: u64,
         index: Option<String>,
     ) -> Response {
-        let Ok(_turn) = self.turns.clone().try_acquire_owned() else { return come_again() };
-        let make = move || {
-            let entries = match capability {
-                Capability::ChangeList => self.changes(part)?,
-                _ => self.objects(part)?,
-            };
-            let since = entries.first().map(|(stamp, _)| *stamp);
-            let mut document = self.begun(&names, capability, since);
+        let list = move |pages: &Self| {
+            let first = part.saturating_mul(pages.part_serials);
+            let mut document = pages.begun(&names, capability, first)?;
             document.index = index;
-            for (_, entry) in entries {
+            let entries = match capability {
+                Capability::ChangeList => pages.changes(part)?,
+                _ => pages.objects(part)?,
+            };
+            for entry in entries {
                 document.push(entry);
             }
-            Ok::<_, Error>(document.written())
+            Ok(document)
+        };
+        self.made(list).await
+    }
+
+    /// Makes a document, in one of the turns. Who does not wait for it has it made all the same, so the turn
+    /// ends with the making.
+    async fn made(
+        self,
+        document: impl FnOnce(&Self) -> Result<Document, Error> + Send + 'static,
+    ) -> Response {
+        let Ok(turn) = self.turns.clone().try_acquire_owned() else { return come_again() };
+        let make = move || {
+            let _turn = turn;
+            Ok::<_, Error>(document(&self)?.written())
         };
         match tokio::task::spawn_blocking(make).await {
             Ok(Ok(text)) => written(text),
@@ -233,7 +253,7 @@ impl Pages {
     }
 
     /// What has changed. Blocks.
-    fn changes(&self, part: u64) -> Result<Vec<(Stamp, Entry)>, Error> {
+    fn changes(&self, part: u64) -> Result<Vec<Entry>, Error> {
         let mut entries = Vec::new();
         let horizon = self.collection.horizon();
         for scanned in self.scan(part)? {
@@ -250,26 +270,34 @@ impl Pages {
                 Change::Refresh(_) | Change::Confirm { .. } => continue,
             };
             let (lastmod, datetime, change) = (stamp, stamp, Some(happened));
-            entries.push((scanned.stamp, Entry { lastmod, datetime, change, ..entry }));
+            if is_of_the_web(&entry.loc) {
+                entries.push(Entry { lastmod, datetime, change, ..entry });
+            }
         }
         Ok(entries)
     }
 
     /// What there is. Blocks.
-    fn objects(&self, part: u64) -> Result<Vec<(Stamp, Entry)>, Error> {
+    fn objects(&self, part: u64) -> Result<Vec<Entry>, Error> {
         let mut entries = Vec::new();
         for scanned in self.scan(part)? {
             let scanned = scanned?;
             let Change::Update(record) = &scanned.change else { continue };
-            let Some(oid) = Oid::of(record) else { continue };
+            let Some(oid) = Oid::of(record).filter(|it| is_of_the_web(&it.url)) else { continue };
             // Not what a later change has taken the place of.
             if self.collection.serial(&oid)? == Some(scanned.serial) {
                 let lastmod = Some(datestamp(scanned.stamp));
-                entries.push((scanned.stamp, Entry { lastmod, ..resource(record) }));
+                entries.push(Entry { lastmod, ..resource(record) });
             }
         }
         Ok(entries)
     }
+}
+
+/// Whether a sitemap may name that.
+fn is_of_the_web(url: &str) -> bool {
+    let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
+    ["http", "https"].iter().any(|it| scheme.eq_ignore_ascii_case(it))
 }
 
 /// What a record says of its object.

@@ -37,10 +37,10 @@ pub fn load(data: &Path) -> Result<Saved, Error> {
     let text = match fs::metadata(&path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Saved::default()),
         Err(error) => return Err(failed("read", error)),
-        Ok(found) if FILE_BYTES_MAX < found.len() => String::new(),
-        Ok(_) => fs::read_to_string(&path).map_err(|error| failed("read", error))?,
+        Ok(found) if FILE_BYTES_MAX < found.len() => Vec::new(),
+        Ok(_) => fs::read(&path).map_err(|error| failed("read", error))?,
     };
-    serde_json::from_str(&text).or_else(|error| {
+    serde_json::from_slice(&text).or_else(|error| {
         let aside = path.with_extension("json.bad");
         fs::rename(&path, &aside).map_err(|error| failed("move", error))?;
         tracing::warn!(%error, file = %aside.display(), "subscriptions cannot be read; put aside");
@@ -107,10 +107,11 @@ mod tests {
     #[test]
     fn what_cannot_be_understood_is_put_aside() {
         let data = tempfile::tempdir().unwrap();
-        fs::write(data.path().join(FILE_NAME), "no JSON").unwrap();
-        assert_eq!(load(data.path()).unwrap(), Saved::default());
-        let aside = fs::read_to_string(data.path().join("subscriptions.json.bad")).unwrap();
-        assert_eq!(aside, "no JSON");
+        for broken in [&b"no JSON"[..], b"{\"subscriptions\":[\xff"] {
+            fs::write(data.path().join(FILE_NAME), broken).unwrap();
+            assert_eq!(load(data.path()).unwrap(), Saved::default());
+            assert_eq!(fs::read(data.path().join("subscriptions.json.bad")).unwrap(), broken);
+        }
         assert!(load(&data.path().join("none")).is_ok());
         assert!(store(&data.path().join("none"), &Saved::default()).is_err());
     }

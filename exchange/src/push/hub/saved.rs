@@ -44,7 +44,8 @@ impl Hub {
         for one in saved.subscriptions {
             let (topic, callback) = (one.topic, one.callback);
             let key = Key { topic: topic.clone(), callback: callback.to_string() };
-            let longest_ms = now_ms.saturating_add(limits.lease_secs_max.saturating_mul(1_000));
+            let longest_secs = limits.longest_secs(one.content);
+            let longest_ms = now_ms.saturating_add(longest_secs.saturating_mul(1_000));
             let fits = topic.len() <= URL_BYTES_MAX && now_ms < one.lease_until_ms;
             let host = host_of(&callback);
             if !fits || hub.has_room(&key, &host, Mode::Subscribe).is_err() {

@@ -148,6 +148,46 @@ fn however_many_changes_one_notification_waits() {
 }
 
 #[test]
+fn a_false_word_stands_in_no_true_ones_way_and_is_passed_on_only_so_often() {
+    let mut hub = subscribed("http://c/", 0);
+    // A guess at the next version, before there is one.
+    hub.handle_published(TOPIC, Some(version(2)), 1_000);
+    let guess = deliver(&mut hub, 1_000);
+    // The true one comes while that is told; then one that is older, and one of nowhere.
+    hub.handle_published(TOPIC, Some(version(2)), 1_001);
+    hub.handle_delivered(guess.ticket, taken(&guess), 1_002);
+    hub.handle_published(TOPIC, Some(version(1)), 1_003);
+    assert_eq!((hub.poll(1_003), hub.poll_timeout()), (None, Some(11_000)));
+    let truth = deliver(&mut hub, 11_000);
+    assert_eq!(truth.to, Some(version(2)));
+    hub.handle_published(TOPIC, Some(version(3)), 11_001);
+    let elsewhere = Version { epoch: Epoch(8), serial: 1 };
+    hub.handle_published(TOPIC, Some(elsewhere), 11_002);
+    hub.handle_published(TOPIC, Some(elsewhere), 11_003);
+    hub.handle_delivered(truth.ticket, Answer::Failed(None), 11_004);
+    let failed = deliver(&mut hub, 21_000);
+    assert_eq!(failed.to, None, "which of them is newer nobody knows");
+    hub.handle_delivered(failed.ticket, taken(&failed), 21_001);
+    for now_ms in 21_001..21_100 {
+        hub.handle_published(TOPIC, None, now_ms);
+    }
+    assert_eq!((hub.poll(30_999), hub.poll_timeout()), (None, Some(31_000)));
+    assert_eq!(hub.saved().subscriptions[0].told, Some(version(1).to_string()), "not on a word");
+}
+
+#[test]
+fn what_a_fat_one_reached_and_what_was_before_is_not_told_again() {
+    let mut hub = subscribed("http://c/", 0);
+    hub.handle_change(TOPIC, Some(version(2)), 0);
+    let fat = deliver(&mut hub, 0);
+    hub.handle_change(TOPIC, Some(version(3)), 0);
+    hub.handle_delivered(fat.ticket, Answer::Taken(Some(version(4))), 0);
+    assert_eq!(hub.poll(0), None, "the third was in it");
+    assert_eq!(hub.handle_change(TOPIC, Some(version(4)), 0), 0);
+    assert_eq!(hub.handle_change(TOPIC, Some(version(5)), 0), 1);
+}
+
+#[test]
 fn who_does_not_answer_is_tried_again_ever_later_and_once_a_change_after_that() {
     let mut hub = subscribed("http://c/", 0);
     hub.handle_change(TOPIC, Some(version(2)), 0);
@@ -196,7 +236,7 @@ fn a_subscriber_may_ask_for_time_or_say_that_it_is_gone() {
 #[test]
 fn leases_end_within_their_bounds() {
     for (asked_secs, expected_secs) in
-        [(None, 86_400), (Some(1), 60), (Some(600), 600), (Some(u64::MAX), 30 * 86_400)]
+        [(None, 86_400), (Some(1), 60), (Some(600), 600), (Some(u64::MAX), 10 * 86_400)]
     {
         let mut hub = Hub::new(Limits::default());
         let asked = Asked { lease_secs: asked_secs, ..asked(Mode::Subscribe, "http://c/") };
@@ -206,6 +246,72 @@ fn leases_end_within_their_bounds() {
         assert_eq!(hub.handle_change(TOPIC, None, end_ms), 0, "{asked_secs:?}");
         assert_eq!((hub.counters().expired, hub.is_empty()), (1, true));
     }
+}
+
+#[test]
+fn who_is_sent_much_is_asked_every_day_whether_it_wants_to() {
+    let mut hub = Hub::new(Limits::default());
+    let lease_secs = Some(7 * 86_400);
+    let fat = Asked { lease_secs, content: Content::Fat, ..asked(Mode::Subscribe, "http://c/") };
+    let url = verify(&mut hub, fat, Verdict::Yes, 0);
+    assert!(url.as_str().ends_with("hub.lease_seconds=86400"), "{url}");
+    // Nor is it sent much twice, if it does not take it.
+    hub.handle_change(TOPIC, Some(version(2)), 0);
+    for (now_ms, content, answer) in [
+        (0, Content::Fat, Answer::Failed(None)),
+        (1_000, Content::Thin, Answer::Taken(Some(version(2)))),
+        (2_000, Content::Fat, Answer::Taken(Some(version(3)))),
+    ] {
+        hub.handle_change(TOPIC, Some(version(3)), now_ms);
+        let delivery = deliver(&mut hub, now_ms);
+        assert_eq!(delivery.content, content, "at {now_ms}");
+        hub.handle_delivered(delivery.ticket, answer, now_ms);
+    }
+    let hub = Hub::restored(Limits::default(), hub.saved(), 10);
+    assert_eq!(hub.saved().subscriptions[0].lease_until_ms, 86_400_000);
+}
+
+#[test]
+fn who_answers_nothing_for_a_day_is_told_no_more() {
+    const HOUR_MS: u64 = 3_600_000;
+    let mut hub = Hub::new(Limits::default());
+    let week = Asked { lease_secs: Some(7 * 86_400), ..asked(Mode::Subscribe, "http://c/") };
+    verify(&mut hub, week, Verdict::Yes, 0);
+    let mut attempts = 0;
+    for hour in 0..=30 {
+        hub.handle_change(TOPIC, Some(version(2 + hour)), hour * HOUR_MS);
+        while let Some(now_ms) = hub.poll_timeout() {
+            attempts += 1;
+            let delivery = deliver(&mut hub, now_ms);
+            // Once in between it is there.
+            let answer = if hour == 3 { taken(&delivery) } else { Answer::Failed(None) };
+            hub.handle_delivered(delivery.ticket, answer, now_ms);
+        }
+        let ends = hour == 27;
+        assert_eq!((hub.is_empty(), hub.take_changed()), (27 <= hour, ends || hour == 0), "{hour}");
+    }
+    // Ten, one each hour, the one that was taken, ten again, and one each hour.
+    assert_eq!(attempts, 10 + 2 + 1 + 10 + 23);
+}
+
+#[test]
+fn a_clock_set_back_makes_nothing_wait_for_years() {
+    const YEAR_MS: u64 = 365 * 86_400_000;
+    let mut hub = subscribed("http://c/", YEAR_MS);
+    hub.handle_change(TOPIC, Some(version(2)), YEAR_MS);
+    let delivery = deliver(&mut hub, YEAR_MS);
+    hub.handle_delivered(delivery.ticket, Answer::Failed(None), YEAR_MS);
+    hub.handle_request(asked(Mode::Subscribe, "http://d/"), "x".to_owned(), YEAR_MS).unwrap();
+    let Some(Action::Verify { ticket, .. }) = hub.poll(YEAR_MS) else { panic!() };
+    hub.handle_verified(ticket, Verdict::Silent, None, YEAR_MS);
+    // Five minutes are the longest wait between two attempts; ten days are the longest lease.
+    assert_eq!(hub.poll(5), None);
+    assert_eq!(hub.poll_timeout(), Some(5 + 300_000));
+    assert!(matches!(hub.poll(5 + 300_000), Some(Action::Deliver(_))));
+    assert!(matches!(hub.poll(5 + 300_000), Some(Action::Verify { .. })));
+    let end_ms = 5 + 10 * 86_400_000;
+    assert_eq!(hub.handle_change(TOPIC, Some(version(3)), end_ms - 1), 1);
+    assert_eq!(hub.handle_change(TOPIC, Some(version(3)), end_ms), 0);
 }
 
 #[test]
@@ -232,6 +338,58 @@ fn no_host_and_no_crowd_takes_all_the_room() {
 }
 
 #[test]
+fn strangers_who_are_asked_and_silent_hold_up_no_notification_and_no_renewal() {
+    let limits = Limits {
+        intents_max: 4,
+        intents_per_host_max: 2,
+        requests_max: 4,
+        requests_per_host_max: 4,
+        ..Limits::default()
+    };
+    let mut hub = Hub::new(limits);
+    verify(&mut hub, asked(Mode::Subscribe, "http://honest/"), Verdict::Yes, 0);
+    let ask = |hub: &mut Hub, mode, callback: &str| {
+        hub.handle_request(asked(mode, callback), "x".to_owned(), 0)
+    };
+    // At the subscriber's own host, and at as many as one likes to name.
+    for callback in ["http://honest/1", "http://honest/2", "http://1.evil/", "http://2.evil/"] {
+        assert_eq!(ask(&mut hub, Mode::Subscribe, callback), Ok(()));
+    }
+    assert_eq!(ask(&mut hub, Mode::Subscribe, "http://3.evil/"), Err(Refused::Busy));
+    let asked_of = [hub.poll(0), hub.poll(0), hub.poll(0)];
+    assert!(matches!(asked_of, [Some(Action::Verify { .. }), Some(Action::Verify { .. }), None]));
+    // Room is kept for who has been verified; and it comes first.
+    hub.handle_change(TOPIC, Some(version(2)), 0);
+    let delivery = deliver(&mut hub, 0);
+    hub.handle_delivered(delivery.ticket, taken(&delivery), 0);
+    assert_eq!(ask(&mut hub, Mode::Subscribe, "http://honest/"), Ok(()), "it renews");
+    let Some(Some(Action::Verify { ticket, .. })) = asked_of.into_iter().next() else { panic!() };
+    hub.handle_verified(ticket, Verdict::No, None, 0);
+    let Some(Action::Verify { url, .. }) = hub.poll(0) else { panic!() };
+    assert!(url.as_str().starts_with("http://honest/?"), "before the strangers: {url}");
+}
+
+#[test]
+fn one_host_is_asked_by_strangers_only_so_often_and_has_only_so_many_to_verify() {
+    let limits = Limits { intents_per_host_max: 3, requests_per_host_max: 4, ..Limits::default() };
+    let mut hub = Hub::new(limits);
+    for (n, expected) in (0..).zip([Ok(()), Ok(()), Ok(()), Err(Refused::Busy)]) {
+        let asked = asked(Mode::Subscribe, &format!("http://honest/{n}"));
+        assert_eq!(hub.handle_request(asked, "x".to_owned(), 0), expected);
+    }
+    let begun = std::iter::from_fn(|| hub.poll(0)).count();
+    assert_eq!(begun, 2, "half of what may be under way to it");
+}
+
+#[test]
+fn nobody_is_asked_about_the_end_of_what_is_not() {
+    let mut hub = Hub::new(Limits::default());
+    let end = asked(Mode::Unsubscribe, "http://victim/");
+    assert_eq!(hub.handle_request(end, "x".to_owned(), 0), Ok(()));
+    assert_eq!((hub.poll(0), hub.is_empty()), (None, true));
+}
+
+#[test]
 fn a_slow_host_holds_up_nobody_else() {
     let limits = Limits { requests_max: 3, requests_per_host_max: 2, ..Limits::default() };
     let mut hub = Hub::new(limits);
@@ -248,6 +406,30 @@ fn a_slow_host_holds_up_nobody_else() {
     assert_eq!(deliver(&mut hub, 0).callback.host_str(), Some("c"));
     hub.handle_delivered(first.ticket, taken(&first), 0);
     assert_eq!(deliver(&mut hub, 0).callback.as_str(), "http://a/3");
+}
+
+#[test]
+fn what_waits_for_a_slow_host_does_not_hide_when_another_is_due() {
+    let limits = Limits { requests_max: 3, requests_per_host_max: 1, ..Limits::default() };
+    let mut hub = Hub::new(limits);
+    for callback in ["http://a/1", "http://a/2", "http://b/1"] {
+        verify(&mut hub, asked(Mode::Subscribe, callback), Verdict::Yes, 0);
+    }
+    hub.handle_change(TOPIC, Some(version(2)), 0);
+    let slow = deliver(&mut hub, 0);
+    let other = deliver(&mut hub, 0);
+    assert_eq!(hub.poll_timeout(), None, "the second of the slow host waits for the first");
+    hub.handle_delivered(other.ticket, Answer::Failed(None), 0);
+    assert_eq!((hub.poll(0), hub.poll_timeout()), (None, Some(1_000)));
+    deliver(&mut hub, 1_000);
+    hub.handle_delivered(slow.ticket, taken(&slow), 5_000);
+    assert_eq!(hub.poll_timeout(), Some(0), "now it can be told");
+    // What can be begun is begun, else the shell would look again and again.
+    deliver(&mut hub, 5_000);
+    hub.handle_request(asked(Mode::Subscribe, "http://c/"), "x".to_owned(), 5_000).unwrap();
+    hub.handle_request(asked(Mode::Subscribe, "http://d/"), "x".to_owned(), 5_000).unwrap();
+    assert!(hub.poll(5_000).is_some());
+    assert_eq!((hub.poll(5_000), hub.poll_timeout()), (None, None), "three at once");
 }
 
 #[test]
@@ -324,7 +506,13 @@ proptest! {
                     newest += 1;
                     hub.handle_change(TOPIC, Some(version(newest)), now_ms);
                 }
-                Step::Poll => flights.extend(hub.poll(now_ms)),
+                Step::Poll => match hub.poll(now_ms) {
+                    Some(action) => flights.push(action),
+                    None => {
+                        let due_ms = hub.poll_timeout();
+                        prop_assert!(due_ms.is_none_or(|it| now_ms < it), "it would not rest");
+                    }
+                },
                 Step::Report(at, how) if !flights.is_empty() => {
                     let action = flights.swap_remove(at.index(flights.len()));
                     report(&mut hub, action, how, newest, &mut told, now_ms)?;
@@ -332,7 +520,7 @@ proptest! {
                 Step::Report(..) => {}
                 Step::Pass(ms) => now_ms += ms,
             }
-            prop_assert!(flights.len() <= 3 && hub.len().0 <= 4 && hub.len().1 <= 3);
+            prop_assert!(flights.len() <= 3 && hub.len().0 <= 4 && hub.len().1 <= 3 + 4);
             let mut busy: Vec<&Url> = flights.iter().filter_map(|it| match it {
                 Action::Deliver(delivery) => Some(&delivery.callback),
                 _ => None,

@@ -34,7 +34,7 @@ impl Notifier {
                 told = self.publish(hub.clone(), version) => told,
                 () = shutdown.started() => return,
             };
-            *self.problem() = told.as_ref().err().cloned();
+            *super::of(&self.shared.untold) = told.as_ref().err().cloned();
             if let Err(problem) = told {
                 tracing::info!(%problem, hub = %hub, "the hub was not told");
                 let wait = RETRY.saturating_mul(1_u32.checked_shl(failures).unwrap_or(u32::MAX));

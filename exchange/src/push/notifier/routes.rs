@@ -1,5 +1,7 @@
 //! `/hub`: subscribers and publishers ask here.
 
+use std::net::IpAddr;
+
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -8,6 +10,8 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use net::clock;
+use net::guard::{self, Policy};
+use url::{Host, Url};
 
 use super::super::hub::Refused;
 use super::super::request::{self, Asked, FORM_BYTES_MAX, HubRequest};
@@ -44,6 +48,14 @@ impl Notifier {
             let message = format!("this hub does not tell of {}", asked.topic);
             return text(StatusCode::NOT_FOUND, &message);
         }
+        if !self.shared.settings.allow_private && is_inside(&asked.callback) {
+            self.hub().handle_refusal();
+            let host = asked.callback.host_str().unwrap_or_default();
+            let message = format!(
+                "this hub does not ask {host}, which is this machine or in a private network:                  push.allow_private = true in its settings lets it"
+            );
+            return text(StatusCode::FORBIDDEN, &message);
+        }
         let mut challenge = [0; CHALLENGE_BYTES];
         if getrandom::fill(&mut challenge).is_err() {
             return text(StatusCode::INTERNAL_SERVER_ERROR, "there are no random numbers here");
@@ -72,7 +84,7 @@ impl Notifier {
         }
         let now_ms = clock::now_ms();
         for topic in known {
-            self.hub().handle_change(topic, version, now_ms);
+            self.hub().handle_published(topic, version, now_ms);
         }
         self.shared.changed.notify_one();
         StatusCode::NO_CONTENT.into_response()
@@ -100,6 +112,17 @@ async fn hub(State(notifier): State<Notifier>, request: Request) -> Response {
             notifier.hub().handle_refusal();
             text(StatusCode::BAD_REQUEST, &wrong.to_string())
         }
+    }
+}
+
+/// Whether a URL says itself that it leads to this machine or into a private network.
+fn is_inside(url: &Url) -> bool {
+    let refused = |it: IpAddr| guard::vet(it, Policy::Public).is_err();
+    match url.host() {
+        Some(Host::Ipv4(it)) => refused(it.into()),
+        Some(Host::Ipv6(it)) => refused(it.into()),
+        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+        None => false,
     }
 }
 

@@ -16,6 +16,7 @@ const START_MS: u64 = 1_767_225_600_000;
 
 struct Site {
     collection: Collection,
+    turns: Arc<Semaphore>,
     router: Router,
     _dir: TempDir,
 }
@@ -27,9 +28,14 @@ impl Site {
             Collection::open(dir.path(), Options::default(), Stamp(START_MS)).unwrap();
         let base_url = base_url.map(|it| Url::parse(it).unwrap());
         let turns = Arc::new(Semaphore::new(AT_ONCE));
-        let pages = Pages { collection: collection.clone(), base_url, turns, part_serials: 100 };
+        let pages = Pages {
+            collection: collection.clone(),
+            base_url,
+            turns: turns.clone(),
+            part_serials: 100,
+        };
         let router = router(pages);
-        Self { collection, router, _dir: dir }
+        Self { collection, turns, router, _dir: dir }
     }
 
     fn commit(&self, changes: Vec<Change>, secs: u64) {
@@ -148,6 +154,7 @@ async fn a_long_list_is_an_index_of_parts_and_nothing_is_in_two() {
             locs.extend(list.entries().iter().map(|it| it.loc.clone()));
         }
         if capability == Capability::ChangeList {
+            assert_eq!(index.from, at(0), "who comes again sees that it reaches back");
             assert_eq!(locs.len() as u64, all + 2);
             continue;
         }
@@ -157,4 +164,47 @@ async fn a_long_list_is_an_index_of_parts_and_nothing_is_in_two() {
         assert_eq!(locs.len() as u64, all - 1);
         assert!(!locs.contains(&"http://h/8".to_owned()));
     }
+}
+
+#[tokio::test]
+async fn what_is_not_of_the_web_is_left_out_and_the_list_reaches_back_all_the_same() {
+    let site = Site::new(None);
+    let named = |url: &str| {
+        let mut record = Record::new("FILE", url);
+        record.push(GATHERER_ID, GATHERER);
+        Change::Update(record)
+    };
+    site.commit(vec![named("oai:a:1"), named("file:///b")], 0);
+    site.commit(vec![named("https://c/"), Change::Delete(Oid::new(GATHERER, "oai:a:1"))], 10);
+    let list = site.list(Capability::ResourceList).await;
+    assert_eq!(list.entries(), [Entry { lastmod: at(10), ..Entry::at("https://c/") }]);
+    let changes = site.list(Capability::ChangeList).await;
+    assert_eq!((changes.entries().len(), changes.from), (1, at(0)));
+}
+
+/// Making a list takes long; who hangs up and comes again must not have any number of them made.
+#[tokio::test]
+async fn a_turn_is_over_when_the_list_is_made_and_not_when_nobody_waits_for_it() {
+    let site = Site::new(None);
+    let pages = Pages {
+        collection: site.collection.clone(),
+        base_url: None,
+        turns: site.turns.clone(),
+        part_serials: 100,
+    };
+    let (go, wait) = std::sync::mpsc::channel::<()>();
+    let (begun, begins) = tokio::sync::oneshot::channel();
+    let making = pages.made(move |_| {
+        let _ = begun.send(());
+        let _ = wait.recv();
+        Ok(Document::description("http://h/"))
+    });
+    let waiting = tokio::spawn(making);
+    begins.await.unwrap();
+    waiting.abort();
+    assert!(waiting.await.unwrap_err().is_cancelled());
+    assert_eq!(site.turns.available_permits(), AT_ONCE - 1, "it is still being made");
+    drop(go);
+    let all = u32::try_from(AT_ONCE).unwrap();
+    let _turns = site.turns.acquire_many(all).await.unwrap();
 }
