@@ -151,6 +151,9 @@ impl Harvests {
         if reload {
             self.stand();
         }
+        // Of one that is forgotten no harvest is to come.
+        let forgotten = confirm.iter().filter(|it| !self.standings.contains_key(*it)).count();
+        self.shared.site.repositories.ended(forgotten as u64);
         let now = clock::monotonic();
         let doubted = self.shared.site.repositories.doubted();
         for (url, standing) in &mut self.standings {
@@ -244,6 +247,7 @@ impl Harvests {
             // By a reload, which has said when the next one is due.
             Ended::Stopped => UNASKED,
             Ended::Forgotten => {
+                self.shared.site.repositories.ended(standing.awaited.0);
                 self.standings.remove(&url);
                 self.shared.site.publish();
                 return Ok(());

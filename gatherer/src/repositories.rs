@@ -97,8 +97,12 @@ impl Repositories {
 
     /// Asks for harvests that may delete what is held.
     pub(crate) fn confirm(&self, urls: Vec<String>) {
-        self.due.fetch_add(urls.len() as u64, Relaxed);
-        self.ask(|it| it.confirm.extend(urls));
+        self.ask(|it| {
+            // One harvest is for all who have asked for it until the schedule sees that.
+            let asked = it.confirm.len();
+            it.confirm.extend(urls);
+            self.due.fetch_add((it.confirm.len() - asked) as u64, Relaxed);
+        });
     }
 
     /// The base URLs of all that the collection knows.
@@ -224,4 +228,25 @@ impl Site {
 
 fn key(url: &str) -> Vec<u8> {
     format!("{REPOSITORY}{url}").into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_harvest_that_is_asked_for_twice_is_awaited_once() {
+        let repositories = Repositories::default();
+        let url = || vec!["http://a/oai".to_owned()];
+        repositories.confirm(url());
+        repositories.confirm(url());
+        assert_eq!(repositories.due(), 1);
+        // The schedule sees it; what is asked from here on is another one.
+        let seen = std::mem::take(&mut *lock(&repositories.requests)).confirm;
+        assert_eq!(seen.len(), 1);
+        repositories.confirm(url());
+        assert_eq!(repositories.due(), 2);
+        repositories.ended(2);
+        assert_eq!(repositories.due(), 0);
+    }
 }
