@@ -72,7 +72,8 @@ struct Harvests {
 ///
 /// The collection has failed and must be opened again: stop, and start anew.
 pub(crate) async fn run(shared: Arc<Shared>, shutdown: Shutdown) -> Result<(), Error> {
-    let client = Client::new(ClientSettings::default());
+    let contact = shared.config().base_url.as_ref().map(ToString::to_string);
+    let client = Client::new(ClientSettings { contact, ..ClientSettings::default() });
     let mut harvests = Harvests {
         shared,
         shutdown: shutdown.clone(),
