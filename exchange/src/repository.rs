@@ -34,9 +34,9 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::Request;
-use axum::response::Response;
-use axum::routing::any;
+use axum::extract::{Path, Request};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{any, get};
 use collection::{Collection, Error, Stamp};
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -47,6 +47,7 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use http_body_util::{BodyExt as _, Limited};
 use net::clock;
 use net::shutdown::Shutdown;
+use oai::repository::description::SCHEMA_FILES;
 use oai::repository::oap;
 use oai::request::QUERY_BYTES_MAX;
 use tokio::sync::{Semaphore, watch};
@@ -163,7 +164,10 @@ impl Repository {
             let this = this.clone();
             async move { this.respond(request).await }
         });
-        Router::new().route("/oai", handler.clone()).route("/oai/", handler)
+        Router::new()
+            .route("/oai", handler.clone())
+            .route("/oai/", handler)
+            .route("/oai/schemas/{file}", get(schema))
     }
 
     /// Keeps what lists are made of current until the shutdown starts. Does nothing before it is enabled.
@@ -258,6 +262,13 @@ impl Repository {
         }
         response
     }
+}
+
+/// Serves the schemas of what nobody else has one for.
+async fn schema(Path(file): Path<String>) -> Result<impl IntoResponse, StatusCode> {
+    let found = SCHEMA_FILES.into_iter().find(|(name, _)| *name == file);
+    let (_, text) = found.ok_or(StatusCode::NOT_FOUND)?;
+    Ok(([(CONTENT_TYPE, "application/xml; charset=utf-8")], text))
 }
 
 fn pack(text: &String) -> Vec<u8> {

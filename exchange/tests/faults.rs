@@ -16,11 +16,15 @@ mod hostile;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use exchange::harvester::{Access, Repository};
+use collection::{Collection, Oid, Options, Stamp};
+use exchange::harvester::{Access, Bounds, Repository, Running, Step, Target};
 use hostile::{Expected, Mode, Server};
 use net::client::{Client, Settings as ClientSettings, Timeouts};
-use oai::crosswalk::{SourceIdentity, to_soif};
+use net::clock;
+use net::shutdown::Shutdown;
+use oai::crosswalk::{SourceIdentity, object_name, to_soif};
 use oai::harvest::{Action, Checkpoint, End, Failure, Harvest, Part, Settings};
+use oai::response::Header;
 use tokio::time::timeout;
 use url::Url;
 
@@ -279,4 +283,80 @@ async fn every_fault_is_survived_or_named_3() {
 #[tokio::test]
 async fn every_fault_is_survived_or_named_4() {
     check_all(3).await;
+}
+
+/// Faults of all layers that need no pause, as a daemon meets them: into a collection, by its own clock.
+const INTO_A_COLLECTION: [Mode; 16] = [
+    Mode::Honest,
+    Mode::TokenRefusedOnce,
+    Mode::TokenOdd,
+    Mode::TokenLong,
+    Mode::Gzip,
+    Mode::Utf16,
+    Mode::InvalidUtf8,
+    Mode::HtmlEntities,
+    Mode::Prefixed,
+    Mode::DayOnly,
+    Mode::StampEmpty,
+    Mode::ClockBehind,
+    Mode::DeletedWithMetadata,
+    Mode::MovesKept,
+    Mode::CaseAlone,
+    Mode::IdentifierOdd,
+];
+
+/// Harvests into a collection, from the checkpoint that it has.
+async fn pull(server: &Server, collection: &Collection) {
+    let base = Url::parse(server.base_url()).unwrap();
+    let identity = SourceIdentity::new(server.base_url());
+    let mut target = Target::new(collection.clone(), "hostile".to_owned(), identity);
+    let access = Access { allow_private: true, ..Access::default() };
+    let repository = Repository::new(Client::new(ClientSettings::default()), base, access);
+    let settings = Settings::new(server.base_url());
+    let checkpoint = target.checkpoint().await.unwrap();
+    let (bounds, shutdown) = (Bounds::default(), Shutdown::new());
+    let mut running = Running::new(repository, settings, checkpoint, bounds, shutdown);
+    loop {
+        match running.next().await {
+            Step::Part(part) => {
+                let prefix = running.prefix().to_owned();
+                target.store(*part, &prefix).await.unwrap();
+            }
+            Step::End(end) => {
+                assert_eq!(end.outcome, Ok(()), "{:#?}", end.report);
+                return target.store_end(&end.checkpoint).await.unwrap();
+            }
+            Step::Stopped => panic!("nobody stops it"),
+        }
+    }
+}
+
+/// The collection has what the repository has, by name.
+fn compare(server: &Server, mode: Mode, collection: &Collection) {
+    let source = SourceIdentity::new(server.base_url());
+    let mut living = 0;
+    for (identifier, title) in server.truth() {
+        living += u64::from(title.is_some());
+        let is_damaged = is_damaging(mode) && identifier == server.damaged();
+        let header = Header { identifier, ..Header::default() };
+        let name = object_name(&header, "oai_dc", &source).unwrap();
+        let stored = collection.get(&Oid::new(&name.gatherer_id, &name.url)).unwrap();
+        let found = stored.map(|it| it.record.text("Title").unwrap().into_owned());
+        assert!(found == title || is_damaged, "{mode:?}: {found:?}, not {title:?}");
+    }
+    assert_eq!(collection.len(), living, "{mode:?}");
+}
+
+#[tokio::test]
+async fn a_collection_takes_what_a_broken_repository_has() {
+    for mode in INTO_A_COLLECTION {
+        let dir = tempfile::tempdir().unwrap();
+        let collection = Collection::open(dir.path(), Options::default(), Stamp(1)).unwrap().0;
+        let server = Server::start(mode, i64::try_from(clock::now_ms() / 1_000).unwrap()).await;
+        pull(&server, &collection).await;
+        compare(&server, mode, &collection);
+        server.change();
+        pull(&server, &collection).await;
+        compare(&server, mode, &collection);
+    }
 }

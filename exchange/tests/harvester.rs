@@ -315,7 +315,7 @@ impl Peer {
 
 /// What is as it was is not sent again: without a word it would be taken for gone after a month.
 #[tokio::test]
-async fn every_harvest_confirms_what_lives() {
+async fn harvests_confirm_what_lives() {
     let peer = peer(15).await;
     let confirmed = || {
         let identity = SourceIdentity::new(peer.url.as_str());
@@ -331,7 +331,8 @@ async fn every_harvest_confirms_what_lives() {
     peer.whole().await;
     let first = confirmed();
     peer.whole().await;
-    assert!(first < confirmed());
+    // Not with each: it is a change, of which everybody hears.
+    assert!(confirmed().0 - first.0 <= 6 * 3_600_000);
     // A month after the last one they go, and not before: that is 30 days where a record does not say.
     let day = 86_400_000;
     let after = |days: u64| Stamp(confirmed().0 + days * day);
@@ -357,12 +358,13 @@ async fn what_is_there_comes_and_then_what_is_new() {
     let end = peer.whole().await;
     assert_eq!((end.outcome, end.report.records, end.report.deleted), (Ok(()), 3, 1));
     assert_eq!(peer.titles(), peer.expected());
-    // Three changes, and the confirmation of all that lives.
-    assert_eq!(peer.collection.version().serial, version.serial + 4);
-    // The overlap brings them again; nothing comes of it but a confirmation.
+    let changed = peer.collection.version();
+    // Three changes, and at times the confirmation of all that lives.
+    assert!((3..=4).contains(&(changed.serial - version.serial)), "{version} to {changed}");
+    // The overlap brings them again; nothing comes of it.
     let end = peer.whole().await;
     assert_eq!((end.outcome, end.report.full), (Ok(()), false));
-    assert_eq!(peer.collection.version().serial, version.serial + 5);
+    assert!(peer.collection.version().serial - changed.serial <= 1);
 }
 
 #[tokio::test]

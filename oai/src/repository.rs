@@ -256,7 +256,10 @@ impl<'a> Answer<'a> {
 
     /// Who the repository is. `earliest` is not after the datestamp of any record.
     pub fn identify(&self, earliest: Datestamp, totals: &oap::Totals) -> String {
-        let mut descriptions = vec![description::oai_identifier(&self.facts.id), totals.written()];
+        let base_url = &self.facts.base_url;
+        let totals =
+            description::located(&totals.written(), oap::NAMESPACE, base_url, "totals.xsd");
+        let mut descriptions = vec![description::oai_identifier(&self.facts.id), totals];
         descriptions.extend(self.facts.descriptions.iter().cloned());
         self.writer().identify(&Identify {
             repository_name: self.facts.name.clone(),

@@ -25,6 +25,11 @@ pub struct Target {
 /// Time to live of what nobody confirms, in seconds: a hundred years, which no collection exceeds.
 const TTL_SECS_MAX: u64 = 100 * 365 * 86_400;
 
+/// How often it is confirmed at most that what came before is there still, in milliseconds (six hours): a
+/// confirmation is a change, which all who follow the collection hear of. What is no later than the last one
+/// is no change.
+const CONFIRM_EVERY_MS: u64 = 6 * 3_600_000;
+
 /// What storing a part did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stored {
@@ -121,7 +126,7 @@ impl Target {
             changes.push(Change::Confirm {
                 gatherer: gatherer.clone(),
                 root: root.clone(),
-                at: Stamp(now_ms),
+                at: Stamp(now_ms - now_ms % CONFIRM_EVERY_MS),
             });
         }
         let harvested = Harvested {

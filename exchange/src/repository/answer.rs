@@ -244,7 +244,7 @@ impl<'a> Desk<'a> {
         let Some(prefix) = prefix else { return Some(Record { header, ..Record::default() }) };
         let metadata = match Dissemination::named(prefix)? {
             Dissemination::Soif => Dissemination::Soif.write(&self.with_version(record, scanned)),
-            other => other.write(record),
+            other @ Dissemination::OaiDc => other.write(record),
         };
         let about = origin::of(record, scanned.stamp).into_iter().collect();
         Some(Record { header, metadata: Some(metadata), about })

@@ -239,7 +239,10 @@ pub(super) fn facts(settings: &Settings, daemon: &Daemon, base_url: String) -> O
     let descriptions: Vec<Xml> = [
         description::friends(&settings.friends),
         settings.branding.as_ref().map(Branding::written),
-        syndication.map(Syndication::written),
+        syndication.map(|it| {
+            let namespace = oai::syndication::NAMESPACE;
+            description::located(&it.written(), namespace, &base_url, "syndication.xsd")
+        }),
     ]
     .into_iter()
     .flatten()

@@ -219,6 +219,29 @@ async fn the_numbers_of_the_paper_are_for_who_asks_for_them() {
 }
 
 #[tokio::test]
+async fn schemas_that_nobody_else_has_are_where_descriptions_say() {
+    let dir = tempfile::tempdir().unwrap();
+    let daily = oai::syndication::Syndication {
+        period: Some("daily".to_owned()),
+        ..oai::syndication::Syndication::default()
+    };
+    let settings = Settings { syndication: Some(daily), ..settings(2) };
+    let running = Running::start(dir.path(), open(dir.path()), settings).await;
+    let identify = running.ask("verb=Identify").await.text;
+    for (file, namespace) in [
+        ("totals.xsd", oai::repository::oap::NAMESPACE),
+        ("syndication.xsd", oai::syndication::NAMESPACE),
+    ] {
+        let place = format!("\"{namespace} https://library.example/oai/schemas/{file}\"");
+        assert!(identify.contains(&place), "{place}\n{identify}");
+        let request = Request::get(format!("/oai/schemas/{file}")).body(Body::empty()).unwrap();
+        let found = running.send(request).await;
+        assert!(found.text.contains(&format!("targetNamespace=\"{namespace}\"")), "{found:?}");
+    }
+    running.stop().await;
+}
+
+#[tokio::test]
 async fn a_long_list_is_packed_for_who_accepts_it() {
     let dir = tempfile::tempdir().unwrap();
     let collection = open(dir.path());

@@ -139,6 +139,27 @@ impl Element {
     }
 }
 
+/// A description with the place of its schema, for those who must have one to accept it. `file` is below
+/// [`SCHEMAS`] of the repository at `base_url`.
+pub fn located(description: &Xml, namespace: &str, base_url: &str, file: &str) -> Xml {
+    let text = description.0.as_str();
+    let (name, rest) = text.split_at(text.find([' ', '>', '/']).unwrap_or(text.len()));
+    let base_url = base_url.trim_end_matches('/');
+    let place = format!("{namespace} {base_url}{SCHEMAS}{file}");
+    let place = escape(place.as_str());
+    Xml(format!("{name} xmlns:xsi=\"{INSTANCE}\" xsi:schemaLocation=\"{place}\"{rest}"))
+}
+
+/// Where a repository has the schemas of what nobody else serves, below its base URL.
+pub const SCHEMAS: &str = "/schemas/";
+
+/// These schemas: file names and contents.
+pub const SCHEMA_FILES: [(&str, &str); 3] = [
+    ("totals.xsd", include_str!("../../../docs/schemas/totals.xsd")),
+    ("syndication.xsd", include_str!("../../../docs/schemas/syndication.xsd")),
+    ("soif.xsd", crate::crosswalk::SCHEMA_XSD),
+];
+
 #[cfg(test)]
 mod tests {
     use super::*;
