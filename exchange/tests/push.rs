@@ -524,7 +524,9 @@ async fn a_hub_that_was_away_is_told_of_the_newest_version() {
         failures == 0
     });
     let failing = Arc::new(failing);
-    let hub = move |body: String| {
+    let hub = move |headers: http::HeaderMap, body: String| {
+        let agent = headers[header::USER_AGENT].to_str().unwrap();
+        assert!(agent.contains("http://127.0.0.1"), "whom to ask about it: {agent}");
         let answer = if (failing.lock().unwrap())() { 204 } else { 503 };
         sender.send(body).unwrap();
         async move { StatusCode::from_u16(answer).unwrap() }

@@ -72,7 +72,8 @@ struct Harvests {
 ///
 /// The collection has failed and must be opened again: stop, and start anew.
 pub(crate) async fn run(shared: Arc<Shared>, shutdown: Shutdown) -> Result<(), Error> {
-    let client = Client::new(ClientSettings::default());
+    let contact = shared.config().base_url.as_ref().map(ToString::to_string);
+    let client = Client::new(ClientSettings { contact, ..ClientSettings::default() });
     let mut harvests = Harvests {
         shared,
         shutdown: shutdown.clone(),
@@ -151,6 +152,9 @@ impl Harvests {
         if reload {
             self.stand();
         }
+        // Of one that is forgotten no harvest is to come.
+        let forgotten = confirm.iter().filter(|it| !self.standings.contains_key(*it)).count();
+        self.shared.site.repositories.ended(forgotten as u64);
         let now = clock::monotonic();
         let doubted = self.shared.site.repositories.doubted();
         for (url, standing) in &mut self.standings {
@@ -244,6 +248,7 @@ impl Harvests {
             // By a reload, which has said when the next one is due.
             Ended::Stopped => UNASKED,
             Ended::Forgotten => {
+                self.shared.site.repositories.ended(standing.awaited.0);
                 self.standings.remove(&url);
                 self.shared.site.publish();
                 return Ok(());

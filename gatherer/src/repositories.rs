@@ -57,6 +57,8 @@ pub(crate) struct Repositories {
     pub(crate) requests: Mutex<Requests>,
     /// By base URL.
     notes: Mutex<BTreeMap<String, RepositoryNote>>,
+    /// Held while a note is changed, in the collection and here, so that no change is lost to another.
+    changing: Mutex<()>,
     /// Harvests that somebody waits for: the first one of each repository, and those that were confirmed.
     due: AtomicU64,
 }
@@ -97,8 +99,12 @@ impl Repositories {
 
     /// Asks for harvests that may delete what is held.
     pub(crate) fn confirm(&self, urls: Vec<String>) {
-        self.due.fetch_add(urls.len() as u64, Relaxed);
-        self.ask(|it| it.confirm.extend(urls));
+        self.ask(|it| {
+            // One harvest is for all who have asked for it until the schedule sees that.
+            let asked = it.confirm.len();
+            it.confirm.extend(urls);
+            self.due.fetch_add((it.confirm.len() - asked) as u64, Relaxed);
+        });
     }
 
     /// The base URLs of all that the collection knows.
@@ -126,16 +132,23 @@ impl Repositories {
 }
 
 impl Site {
-    /// Commits a repository's note. Blocks.
+    /// Changes a repository's note, and commits it if that made a difference. Blocks.
     ///
     /// # Errors
     ///
     /// The collection cannot be written.
-    pub(crate) fn remember_repository(
+    pub(crate) fn change_repository(
         &self,
         url: &str,
-        note: RepositoryNote,
+        change: impl FnOnce(&mut RepositoryNote),
     ) -> Result<(), collection::Error> {
+        let _changing = lock(&self.repositories.changing);
+        let known = lock(&self.repositories.notes).get(url).cloned();
+        let mut note = known.clone().unwrap_or_default();
+        change(&mut note);
+        if known.as_ref() == Some(&note) {
+            return Ok(());
+        }
         let stored = Note { key: key(url), value: Some(note::to_bytes(&note)) };
         let batch = Batch { changes: Vec::new(), notes: vec![stored] };
         self.collection.commit(batch, Stamp(clock::now_ms()))?;
@@ -150,11 +163,11 @@ impl Site {
     /// The collection cannot be written.
     pub(crate) fn doubt_repositories(&self) -> Result<(), collection::Error> {
         for url in self.repositories.known() {
-            let note = self.repositories.note(&url);
-            if note.regather == Regather::No {
-                let note = RepositoryNote { regather: Regather::Asked, ..note };
-                self.remember_repository(&url, note)?;
-            }
+            self.change_repository(&url, |it| {
+                if it.regather == Regather::No {
+                    it.regather = Regather::Asked;
+                }
+            })?;
         }
         self.repositories.asked.notify_one();
         Ok(())
@@ -173,12 +186,11 @@ impl Site {
     ) -> Result<Ended, collection::Error> {
         let objects = self.held_of(url)?;
         if LOST_FILES_MAX < objects && !confirmed {
-            let note = self.repositories.note(url);
-            if note.hold != Some(Hold::Removed) {
-                let hold = Some(Hold::Removed);
-                let note = RepositoryNote { hold, held: objects, ..note };
-                self.remember_repository(url, note)?;
-            }
+            self.change_repository(url, |it| {
+                if it.hold != Some(Hold::Removed) {
+                    (it.hold, it.held) = (Some(Hold::Removed), objects);
+                }
+            })?;
             let message = format!(
                 "the root is no longer in the settings: its {objects} records are kept until it is \
                  back or POST /confirm?root={url} says that it is gone"
@@ -191,8 +203,10 @@ impl Site {
         self.counts.deleted.fetch_add(applied.deleted, Relaxed);
         let notes = vec![Note { key: key(url), value: None }];
         let batch = Batch { changes: Vec::new(), notes };
+        let changing = lock(&self.repositories.changing);
         self.collection.commit(batch, Stamp(clock::now_ms()))?;
         lock(&self.repositories.notes).remove(url);
+        drop(changing);
         let mut problems = lock(&self.problems);
         ["held", HARVEST_PROBLEM].iter().for_each(|kind| problems.cure(url, kind));
         Ok(Ended::Forgotten)
@@ -224,4 +238,59 @@ impl Site {
 
 fn key(url: &str) -> Vec<u8> {
     format!("{REPOSITORY}{url}").into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use collection::Options;
+
+    use super::*;
+
+    /// What one task has noted does not disappear under what another has read before and writes after.
+    #[test]
+    fn a_note_is_changed_by_one_at_a_time() {
+        let dir = tempfile::tempdir().unwrap();
+        let stamp = Stamp(clock::now_ms());
+        let (collection, _) = Collection::open(dir.path(), Options::default(), stamp).unwrap();
+        let site = Site::new("00000000000000aa".to_owned(), collection);
+        let url = "http://a/oai";
+        site.change_repository(url, |it| it.settings = 1).unwrap();
+        let before = site.collection.version();
+        site.change_repository(url, |it| it.settings = 1).unwrap();
+        assert_eq!(site.collection.version(), before, "nothing has changed");
+        let (doubt, doubts) = mpsc::channel();
+        std::thread::scope(|scope| {
+            let site = &site;
+            scope.spawn(move || {
+                let () = doubts.recv().unwrap();
+                site.doubt_repositories().unwrap();
+            });
+            let finish = |it: &mut RepositoryNote| {
+                assert!(site.repositories.changing.try_lock().is_err(), "nobody else changes it");
+                doubt.send(()).unwrap();
+                it.confirmed = Some(7);
+            };
+            site.change_repository(url, finish).unwrap();
+        });
+        let note = site.repositories.note(url);
+        assert_eq!((note.confirmed, note.regather), (Some(7), Regather::Asked));
+    }
+
+    #[test]
+    fn a_harvest_that_is_asked_for_twice_is_awaited_once() {
+        let repositories = Repositories::default();
+        let url = || vec!["http://a/oai".to_owned()];
+        repositories.confirm(url());
+        repositories.confirm(url());
+        assert_eq!(repositories.due(), 1);
+        // The schedule sees it; what is asked from here on is another one.
+        let seen = std::mem::take(&mut *lock(&repositories.requests)).confirm;
+        assert_eq!(seen.len(), 1);
+        repositories.confirm(url());
+        assert_eq!(repositories.due(), 2);
+        repositories.ended(2);
+        assert_eq!(repositories.due(), 0);
+    }
 }

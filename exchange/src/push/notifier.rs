@@ -134,6 +134,7 @@ impl Notifier {
         let [client, questions] = [TIMEOUTS, QUESTION_TIMEOUTS].map(|timeouts| {
             Client::new(net::client::Settings {
                 timeouts,
+                contact: base_url.as_ref().map(ToString::to_string),
                 redirects_max: 0,
                 response_bytes_max: 64 * 1024,
                 ..Default::default()

@@ -23,8 +23,8 @@ const PUBLISHERS_MAX: usize = 1_000;
 /// What is expected of who has to be called something.
 const BASE_URL: &str = "base_url = \"http://host:port/\" above [push]";
 
-/// Most subscriptions that a hub may be given room for.
-const SUBSCRIPTIONS_MAX: u64 = 100_000;
+/// Most subscriptions that a hub may be given room for: it looks through all of them for each request it makes.
+const SUBSCRIPTIONS_MAX: u64 = 10_000;
 
 /// Who tells of a daemon's changes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -146,7 +146,7 @@ mod tests {
             "2:7: the hub http://hub/ cannot be told what this daemon is called; expected base_url = \"http://host:port/\" above [push]\n\
              3:14: a hub of others must be able to say where it is; expected base_url = \"http://host:port/\" above [push]\n\
              3:15: \"self\" is no URL of a web server; expected the URL that a publisher's topics begin with, such as \"http://host:8500/\"\n\
-             4:21: \"subscriptions_max\" is 0; expected a whole number from 1 to 100000",
+             4:21: \"subscriptions_max\" is 0; expected a whole number from 1 to 10000",
         );
     }
 }

@@ -134,8 +134,10 @@ async fn begin(
     if note.regather == Regather::Asked || note.settings != print {
         checkpoint.forget_progress();
         target.store_end(&checkpoint).await?;
-        let note = RepositoryNote { regather: Regather::UnderWay, settings: print, ..note };
-        remember(site, it.url(), note).await?;
+        let begun = move |it: &mut RepositoryNote| {
+            (it.regather, it.settings) = (Regather::UnderWay, print);
+        };
+        change(site, it.url(), begun).await?;
     }
     Ok(checkpoint)
 }
@@ -183,8 +185,7 @@ fn report(site: &Site, url: &str, end: &End) {
 /// Notes that deletions wait for an administrator.
 async fn hold(site: &Arc<Site>, url: &str, lost: u64, of: u64) -> Result<Ended, collection::Error> {
     let hold = Some(Hold::Lost { lost, of });
-    let note = RepositoryNote { hold, held: lost, ..site.repositories.note(url) };
-    remember(site, url, note).await?;
+    change(site, url, move |it| (it.hold, it.held) = (hold, lost)).await?;
     let why = format!("{lost} of {of} records are gone at once");
     tracing::warn!(root = url, held = lost, "{why}: nothing is deleted");
     let message = format!(
@@ -197,27 +198,34 @@ async fn hold(site: &Arc<Site>, url: &str, lost: u64, of: u64) -> Result<Ended, 
 /// Notes that everything that lives has been confirmed, as the last part did.
 async fn finish(site: &Arc<Site>, it: &Harvesting) -> Result<Ended, collection::Error> {
     let at = clock::now_ms();
-    let note = site.repositories.note(it.url());
-    let regather = match note.regather {
-        // Records were lost since this harvest began.
-        Regather::Asked => Regather::Asked,
-        Regather::No | Regather::UnderWay => Regather::No,
+    let finished = move |it: &mut RepositoryNote| {
+        let regather = match it.regather {
+            // Records were lost since this harvest began.
+            Regather::Asked => Regather::Asked,
+            Regather::No | Regather::UnderWay => Regather::No,
+        };
+        *it = RepositoryNote {
+            confirmed: Some(at),
+            regather,
+            hold: None,
+            held: 0,
+            settings: it.settings,
+        };
     };
-    let note = RepositoryNote { confirmed: Some(at), regather, hold: None, held: 0, ..note };
-    remember(site, it.url(), note).await?;
+    change(site, it.url(), finished).await?;
     site.metrics.passes.fetch_add(1, Relaxed);
     let mut problems = lock(&site.problems);
     ["held", HARVEST_PROBLEM].iter().for_each(|kind| problems.cure(it.url(), kind));
     Ok(Ended::Finished)
 }
 
-async fn remember(
+async fn change(
     site: &Arc<Site>,
     url: &str,
-    note: RepositoryNote,
+    change: impl FnOnce(&mut RepositoryNote) + Send + 'static,
 ) -> Result<(), collection::Error> {
     let (site, url) = (site.clone(), url.to_owned());
-    let commit = move || site.remember_repository(&url, note);
+    let commit = move || site.change_repository(&url, change);
     let done = tokio::task::spawn_blocking(commit).await;
     done.unwrap_or_else(|fault| std::panic::resume_unwind(fault.into_panic()))
 }
