@@ -11,6 +11,7 @@ mod brought;
 mod commands;
 mod harvest;
 mod notes;
+mod parts;
 mod push;
 mod report;
 #[cfg(test)]
@@ -45,7 +46,7 @@ use crate::status::SourceStatus;
 use crate::under_way::UnderWay;
 pub(crate) use brought::Brought;
 use harvest::Heard;
-use push::Next;
+use parts::Parts;
 use report::{Ended, Log};
 
 /// How long a long poll asks the source to hold its answer.
@@ -56,6 +57,9 @@ pub(crate) const REMEMBER_EVERY: Duration = Duration::from_secs(10);
 
 /// Longest sleep of the collector: bounds what a jump of the wall clock can do.
 const SLEEP_MAX: Duration = Duration::from_secs(60);
+
+/// Parts that sources have sent and that are taken in at once: their work is the disk's.
+const TAKES_AT_ONCE: usize = 4;
 
 /// Sources that are looked at while others wait for the collector's state.
 const SOURCES_AT_ONCE: usize = 256;
@@ -91,8 +95,8 @@ struct Inner {
 struct State {
     schedule: Schedule,
     live: BTreeMap<String, Live>,
-    /// Bytes that sources have sent and that are not taken in yet.
-    pushed_bytes: usize,
+    /// What sources have sent and is not taken in yet.
+    parts: Parts,
     /// What all pulls of this process came to.
     counters: Counters,
     clock: clock::Watch,
@@ -125,8 +129,8 @@ impl Collector {
     ) -> Result<Self, Error> {
         let schedule = Schedule::new(config.freshness);
         let (counters, clock) = (Counters::default(), clock::Watch::start());
-        let (live, pushed_bytes, clock_off_ms) = (BTreeMap::new(), 0, 0);
-        let state = State { schedule, live, pushed_bytes, counters, clock, clock_off_ms };
+        let (live, parts, clock_off_ms) = (BTreeMap::new(), Parts::default(), 0);
+        let state = State { schedule, live, parts, counters, clock, clock_off_ms };
         let inner = Inner {
             collection,
             client,
@@ -175,9 +179,13 @@ impl Collector {
     }
 
     async fn run_pulls(&self, shutdown: &Shutdown) {
-        let mut pulls = JoinSet::new();
+        let (mut pulls, mut takes) = (JoinSet::new(), JoinSet::new());
         let mut under_way = UnderWay::new(self.inner.patience.slot_max);
         while !shutdown.is_started() {
+            let room = takes.len() < TAKES_AT_ONCE;
+            if let Some((source, part)) = room.then(|| self.next_part()).flatten() {
+                takes.spawn(self.clone().take(source, part));
+            }
             let now = clock::monotonic();
             let slot = under_way.has_slot(now);
             let next_slot = under_way.next_slot(now).unwrap_or(SLEEP_MAX);
@@ -189,6 +197,7 @@ impl Collector {
             tokio::select! {
                 () = shutdown.started() => {}
                 () = self.inner.changed.notified() => {}
+                Some(_) = takes.join_next() => {}
                 () = sleep(self.pause(slot).min(next_slot)) => {}
                 Some(ended) = pulls.join_next_with_id() => {
                     let id = ended.as_ref().map_or_else(|error| error.id(), |(id, ())| *id);
@@ -202,6 +211,7 @@ impl Collector {
             }
         }
         pulls.shutdown().await;
+        takes.shutdown().await;
     }
 
     /// Returns how long nothing is due.
@@ -214,23 +224,23 @@ impl Collector {
     /// Performs one pull and reports it.
     async fn pull(self, due: Due) {
         let Some((source, cancel, confirmed)) = self.begin(&due.source) else { return };
+        // One at a time writes what a source has.
+        self.until(|state| state.live.get(&due.source).is_none_or(|it| !it.taking)).await;
         let (asked_ms, began) = (clock::now_ms(), clock::monotonic());
         let wait = due.wait.then_some(WAIT);
         let (mut pulled, mut heard) = (Summary::default(), Heard::default());
         let asked = self.ask(&source, confirmed, wait, &mut pulled, &mut heard);
         let outcome = tokio::select! {
-            outcome = asked => outcome,
+            outcome = asked => Some(outcome),
             () = cancel.started() => None,
         };
         let (url, at) = (source.url.to_string(), clock::monotonic());
         let ended = Ended { due, url, asked_ms, began, at, pulled, heard };
         let (source, collector) = (ended.due.source.clone(), self.clone());
         self.report(&source, move || collector.end(&ended, outcome)).await;
-        self.go_on(&source);
     }
 
-    /// Has a source say what is new, in the way of its kind, or takes in what it has sent; `None` where
-    /// there is nothing to do after all.
+    /// Has a source say what is new, in the way of its kind.
     async fn ask(
         &self,
         source: &Source,
@@ -238,23 +248,16 @@ impl Collector {
         wait: Option<Duration>,
         pulled: &mut Summary,
         heard: &mut Heard,
-    ) -> Option<Result<(), Broke>> {
+    ) -> Result<(), Broke> {
         if let Some(oai) = &source.oai {
             let harvest = harvest::pull_into(&self.inner, (source, oai), confirmed, pulled, heard);
-            return Some(Box::pin(harvest).await);
+            return Box::pin(harvest).await;
         }
         let puller = puller(&self.inner, source).confirmed(confirmed);
-        match self.next_pushed(&source.name) {
-            Next::Nothing => Some(puller.pull_into(wait, pulled).await.map_err(Broke::from)),
-            Next::Known => None,
-            Next::Changes(changes) => {
-                let taken = self.take(&puller, &changes, &source.name, pulled).await;
-                taken.map(|it| it.map_err(Broke::from))
-            }
-        }
+        puller.pull_into(wait, pulled).await.map_err(Broke::from)
     }
 
-    /// Marks a source as being pulled; `None` if it is gone.
+    /// Marks a source as being pulled, so that nothing that it sends is begun; `None` if it is gone.
     fn begin(&self, name: &str) -> Option<(Source, Shutdown, bool)> {
         let mut state = self.state();
         let live = state.live.get_mut(name)?;

@@ -1,8 +1,5 @@
 //! A source as it fares in this process: what the collector knows of it beside its schedule.
 
-use std::collections::VecDeque;
-
-use collection::pull::Pushed;
 use freshness::study::{self, History};
 use net::shutdown::Shutdown;
 
@@ -26,6 +23,8 @@ pub(crate) struct Live {
     /// Ends a pull under way when the source goes or changes.
     pub(crate) cancel: Shutdown,
     pub(crate) pulling: bool,
+    /// Something that it has sent is being taken in; a pull that begins waits for that.
+    pub(crate) taking: bool,
     pub(crate) last_pull: Option<LastPull>,
     pub(crate) pulls: u64,
     /// How it changes.
@@ -34,7 +33,7 @@ pub(crate) struct Live {
     pub(crate) origin: Option<Origin>,
     /// Up to where, by the last pull that succeeded.
     pub(crate) reached: Option<Reached>,
-    /// What pulls have brought that did not succeed, since the last that did.
+    /// What has come since the last pull that succeeded: of pulls that did not, and of what was sent.
     pub(crate) part: Option<Brought>,
     /// Whether it had changed at the last pull of this process.
     pub(crate) update: Option<study::Status>,
@@ -43,8 +42,8 @@ pub(crate) struct Live {
     pub(crate) held: Option<String>,
     /// Whether one has confirmed that.
     pub(crate) confirmed: bool,
-    /// What its hub has sent and is not taken in yet.
-    pub(crate) pushed: VecDeque<Pushed>,
+    /// How many bytes it has sent that were taken in since the last pull that succeeded.
+    pub(crate) sent_bytes: u64,
     /// What was odd at the last pull.
     pub(crate) warnings: Vec<String>,
     /// What the notes say is no longer what the schedule says.
@@ -59,6 +58,7 @@ impl Live {
             source,
             cancel: Shutdown::new(),
             pulling: false,
+            taking: false,
             last_pull,
             pulls: 0,
             history,
@@ -69,10 +69,15 @@ impl Live {
             errors: Errors::default(),
             held: None,
             confirmed: false,
-            pushed: VecDeque::new(),
+            sent_bytes: 0,
             warnings: Vec::new(),
             unwritten: false,
         }
+    }
+
+    /// Whether something that it has sent may be taken in now.
+    pub(crate) fn may_take(&self) -> bool {
+        !self.pulling && !self.taking && !self.cancel.is_started()
     }
 
     /// What came of it since the last pull that succeeded, `last` included.
@@ -98,7 +103,7 @@ impl Live {
         }
         let at_secs = i64::try_from(pull.at_ms / 1_000).unwrap_or(i64::MAX);
         self.update = Some(self.history.handle(at_secs, brought.changes, STUDY));
-        self.part = None;
+        (self.part, self.sent_bytes) = (None, 0);
         (self.pulling, self.unwritten) = (false, true);
         self.pulls += 1;
         (self.confirmed, self.held) = (false, None);

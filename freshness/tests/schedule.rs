@@ -48,6 +48,7 @@ enum Step {
     Fail(usize, Option<Duration>),
     Cancel(usize),
     Request(usize),
+    Notice(usize),
     /// The clock is set, by milliseconds.
     Jump(i64),
     /// The clock is set back, and nobody says so.
@@ -73,14 +74,15 @@ fn rules() -> impl Strategy<Value = Rules> {
             }),
     ];
     let window = prop::option::weighted(0.2, Just("22-6"));
-    (numbers(), numbers(), numbers(), prop::bool::weighted(0.2), window, pace).prop_map(
-        |(interval_min, interval_max, weight, follow, window, pace)| Rules {
+    let kind = (prop::bool::weighted(0.2), any::<bool>());
+    (numbers(), numbers(), numbers(), kind, window, pace).prop_map(
+        |(interval_min, interval_max, weight, (follow, datestamps), window, pace)| Rules {
             bounds: Bounds { interval_min, interval_max },
             weight,
             follow,
             window: window.and_then(Window::parse),
             pace,
-            datestamps: follow,
+            datestamps,
         },
     )
 }
@@ -138,6 +140,7 @@ fn step() -> impl Strategy<Value = Step> {
             .prop_map(|(which, secs)| Step::Fail(which, secs.map(Duration::from_secs))),
         1 => any::<usize>().prop_map(Step::Cancel),
         1 => any::<usize>().prop_map(Step::Request),
+        1 => any::<usize>().prop_map(Step::Notice),
         1 => years.prop_map(Step::Jump),
         1 => (0..YEAR_MS).prop_map(Step::Slip),
     ]
@@ -216,6 +219,7 @@ impl Shell {
             Step::Remove(which)
             | Step::Rules(which, _)
             | Step::Request(which)
+            | Step::Notice(which)
             | Step::Unasked(which, _) => {
                 if let Some(id) = self.pick(which) {
                     self.handle(id, step);
@@ -242,6 +246,7 @@ impl Shell {
                 self.there.insert(id, rules);
             }
             Step::Request(_) => assert!(self.schedule.handle_request(id, self.now_ms)),
+            Step::Notice(_) => assert!(self.schedule.handle_notice(id, self.now_ms)),
             Step::Unasked(_, found) => {
                 self.running.remove(&id);
                 self.schedule.handle_pull(id, found, self.now_ms);

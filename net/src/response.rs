@@ -39,6 +39,8 @@ pub struct Response {
     pub headers: HeaderMap,
     /// The URL that answered: the last one after redirects.
     pub url: Url,
+    /// Whether the peer is in a private network or on this machine.
+    private: bool,
     body: Incoming,
     /// What the body comes over, until its end.
     live: Option<(Session, Place)>,
@@ -71,6 +73,7 @@ impl Response {
             status: parts.status,
             headers: parts.headers,
             url,
+            private: session.private,
             body,
             live: Some((session, place)),
             shared,
@@ -97,6 +100,11 @@ impl Response {
     /// Returns a header's value if it is there and is text.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
+    }
+
+    /// Returns whether who answered is in a private network or on this machine.
+    pub fn is_private(&self) -> bool {
+        self.private
     }
 
     /// Returns how many bytes of the body have been handed out.

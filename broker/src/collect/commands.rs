@@ -9,6 +9,7 @@ use net::shutdown::Shutdown;
 use super::{Collector, State};
 use crate::config::Config;
 use crate::error::Error;
+use crate::live::Live;
 use crate::pipeline::blocking;
 use crate::source::Source;
 
@@ -25,9 +26,11 @@ impl Collector {
         let (gone, new) = blocking("settings of sources", work).await?;
         self.inner.changed.notify_one();
         for name in gone {
-            self.until(|state| state.live.get(&name).is_none_or(|it| !it.pulling)).await;
-            self.drop_pushed(&name);
-            self.state().live.remove(&name);
+            let is_idle = |it: &Live| !it.pulling && !it.taking;
+            self.until(|state| state.live.get(&name).is_none_or(is_idle)).await;
+            let mut state = self.state();
+            state.parts.forget(&name);
+            state.live.remove(&name);
         }
         let collector = self.clone();
         let add = move || {
@@ -48,11 +51,13 @@ impl Collector {
             config.sources.iter().map(|it| (it.name.as_str(), it)).collect();
         let (mut gone, mut changed) = (Vec::new(), Vec::new());
         let mut state = self.state();
-        let State { schedule, live, .. } = &mut *state;
+        let State { schedule, live, parts, .. } = &mut *state;
         for (name, it) in live.iter_mut() {
             match wanted.get(name.as_str()) {
                 Some(source) if **source == it.source => {}
                 Some(source) => {
+                    // It may be another's by now.
+                    parts.forget(name);
                     changed.push((*source).clone());
                     it.source = (*source).clone();
                     std::mem::replace(&mut it.cancel, Shutdown::new()).start();
@@ -144,7 +149,7 @@ impl Collector {
     }
 
     /// Waits until `holds`; looked at whenever a pull ends.
-    async fn until(&self, holds: impl Fn(&State) -> bool) {
+    pub(super) async fn until(&self, holds: impl Fn(&State) -> bool) {
         let mut ended = self.inner.ended.subscribe();
         while !holds(&self.state()) {
             if ended.changed().await.is_err() {

@@ -3,14 +3,17 @@
 //! Source: Liu et al. §3 (subscribe/notify, and push); WebSub, by [`exchange::push`].
 //!
 //! What a hub says only makes the source due, under the bounds that hold for every pull; what it sends is
-//! taken in where it follows what there is, as a pull of its own that asks nobody, and dropped where not.
+//! taken in where it follows what there is, and dropped where not. Taking in is no pull: the source was not
+//! asked, so what is known of its pulls (when, at what cost, how many failed) stays as it was, and when it is
+//! due, too. How much changed is reported with the next pull.
+//!
 //! So a notification that is lost, late, twice there or out of order changes nothing but the time at which
 //! a change is found, and the source's own interval goes on whatever its hub does.
 
 use std::sync::Arc;
 
 use collection::Version;
-use collection::pull::{Puller, Pushed, Summary};
+use collection::pull::{Pushed, Summary};
 use exchange::push::request::Content;
 use exchange::push::subscriber::{Counters, State as Standing, Wanted};
 use exchange::push::{Address, Hooks, Keys, Listener, Notice};
@@ -18,16 +21,11 @@ use net::clock;
 use net::host;
 use url::Url;
 
-use super::{Collector, State};
+use super::brought::Brought;
+use super::{Collector, State, puller};
 use crate::live::Live;
 use crate::source::Source;
 use crate::status::Pushing;
-
-/// Most parts of one source that wait to be taken in.
-const PUSHED_MAX: usize = 16;
-
-/// Most bytes of all sources that wait to be taken in.
-const PUSHED_BYTES_MAX: usize = 32 << 20;
 
 /// For how long to ask hubs to tell, seconds (a day).
 const LEASE_SECS: u64 = 86_400;
@@ -41,15 +39,19 @@ pub(super) struct Subscribing {
     base: Url,
 }
 
-/// What there is for a pull to take in.
-#[derive(Debug)]
-pub(super) enum Next {
-    /// Nothing: the source is to be asked.
-    Nothing,
-    /// Only what is there already: nothing is to be done.
-    Known,
-    /// This.
-    Changes(Pushed),
+/// A source's part is being taken in, until this goes: also where that breaks.
+struct Taking<'a> {
+    collector: &'a Collector,
+    source: &'a str,
+}
+
+impl Drop for Taking<'_> {
+    fn drop(&mut self) {
+        if let Some(live) = self.collector.state().live.get_mut(self.source) {
+            live.taking = false;
+        }
+        self.collector.tell();
+    }
 }
 
 impl Collector {
@@ -122,23 +124,19 @@ impl Collector {
     fn handle_notice(&self, name: &str, notice: Notice) -> bool {
         let now_ms = clock::now_ms();
         let mut state = self.state();
-        let State { schedule, live, pushed_bytes, .. } = &mut *state;
-        let Some(live) = live.get_mut(name) else { return true };
+        let State { schedule, live, parts, .. } = &mut *state;
+        // The settings may have changed since it was subscribed to.
+        let Some(live) = live.get_mut(name).filter(|it| it.source.push) else { return true };
         match notice {
             // Versions are of feeds.
             _ if live.source.oai.is_some() => drop(schedule.handle_notice(name, now_ms)),
             Notice::Thin(Some(version)) if has(live, version) => return true,
             Notice::Thin(_) => drop(schedule.handle_notice(name, now_ms)),
-            Notice::Fat(pushed) if has(live, pushed.to) => return true,
-            Notice::Fat(pushed) => {
-                let bytes = *pushed_bytes + pushed.members.len();
-                if PUSHED_MAX <= live.pushed.len() || PUSHED_BYTES_MAX < bytes {
+            Notice::Fat(part) if has(live, part.to) => return true,
+            Notice::Fat(part) => {
+                if !parts.push(name, part) {
                     return false;
                 }
-                *pushed_bytes = bytes;
-                live.pushed.push_back(pushed);
-                // It asks nothing of the source.
-                schedule.handle_request(name, now_ms);
             }
         }
         drop(state);
@@ -146,62 +144,66 @@ impl Collector {
         true
     }
 
-    /// Returns what a pull of a source that begins is to take in.
-    pub(super) fn next_pushed(&self, name: &str) -> Next {
+    /// Returns the next part to [take](Self::take) in, of a source that is neither being pulled nor has
+    /// another taken in; what is known by now is passed over.
+    pub(super) fn next_part(&self) -> Option<(Source, Pushed)> {
         let mut state = self.state();
-        let State { live, pushed_bytes, .. } = &mut *state;
-        let Some(live) = live.get_mut(name) else { return Next::Nothing };
-        let mut next = Next::Nothing;
-        while let Some(pushed) = live.pushed.pop_front() {
-            *pushed_bytes = pushed_bytes.saturating_sub(pushed.members.len());
-            if !has(live, pushed.to) {
-                return Next::Changes(pushed);
+        let State { live, parts, .. } = &mut *state;
+        loop {
+            let (name, part) = parts.pop(|name| live.get(name).is_none_or(Live::may_take))?;
+            let Some(live) = live.get_mut(&name) else { continue };
+            if !has(live, part.to) {
+                live.taking = true;
+                return Some((live.source.clone(), part));
             }
-            next = Next::Known;
         }
-        next
     }
 
-    /// Takes in what a source has sent. `None` where it does not follow what there is, or is damaged: then
-    /// the source is to be asked, as soon as it bears it.
-    pub(super) async fn take(
-        &self,
-        puller: &Puller,
-        pushed: &Pushed,
-        name: &str,
-        pulled: &mut Summary,
-    ) -> Option<Result<(), collection::Error>> {
-        match puller.take(pushed, pulled).await {
-            Ok(true) => return Some(Ok(())),
-            Ok(false) => tracing::debug!(source = name, "what was sent leaves a gap"),
-            Err(error @ collection::Error::Corrupt { .. }) => {
-                tracing::warn!(source = name, %error, "what was sent is damaged");
+    /// Takes in what a source has sent. Where it does not follow what there is, is damaged, goes beyond a
+    /// limit or cannot be kept, it is dropped with all that waits behind it, and the source is to be asked
+    /// as soon as it bears it: its pull finds whatever is wrong.
+    pub(super) async fn take(self, source: Source, part: Pushed) {
+        let name = source.name.as_str();
+        let _taking = Taking { collector: &self, source: name };
+        let mut taken = Summary::default();
+        let bytes = part.members.len() as u64;
+        let sent = self.state().live.get(name).map_or(0, |it| it.sent_bytes);
+        let is_whole = if source.bytes_max < sent.saturating_add(bytes) {
+            tracing::warn!(source = name, "it has sent more than bytes_max since its last pull");
+            false
+        } else {
+            match puller(&self.inner, &source).take(&part, &mut taken).await {
+                Ok(true) => true,
+                Ok(false) => {
+                    tracing::debug!(source = name, "what was sent leaves a gap");
+                    false
+                }
+                Err(error) => {
+                    tracing::warn!(source = name, %error, "what was sent is not taken in");
+                    false
+                }
             }
-            Err(error) => return Some(Err(error)),
-        }
-        self.drop_pushed(name);
-        self.state().schedule.handle_notice(name, clock::now_ms());
-        None
+        };
+        self.handle_taken(&source, &taken, is_whole);
     }
 
-    /// Has what else a source has sent taken in next.
-    pub(super) fn go_on(&self, name: &str) {
+    fn handle_taken(&self, source: &Source, taken: &Summary, is_whole: bool) {
+        let (name, at) = (&source.name, clock::monotonic());
         let mut state = self.state();
-        let State { schedule, live, .. } = &mut *state;
-        if live.get(name).is_some_and(|it| !it.pushed.is_empty()) {
-            schedule.handle_request(name, clock::now_ms());
-            drop(state);
-            self.inner.changed.notify_one();
+        let State { schedule, live, parts, counters, .. } = &mut *state;
+        counters.changes += taken.changes;
+        counters.bytes += taken.bytes;
+        counters.applied += taken.applied;
+        let Some(live) = live.get_mut(name).filter(|it| it.source == *source) else { return };
+        live.sent_bytes = live.sent_bytes.saturating_add(taken.bytes);
+        live.part = Some(live.brought(Brought::sent(taken, at)));
+        if is_whole {
+            live.reached = Some(taken.version.into());
+            live.unwritten = true;
+        } else {
+            parts.forget(name);
+            schedule.handle_notice(name, clock::now_ms());
         }
-    }
-
-    /// Forgets what a source has sent.
-    pub(super) fn drop_pushed(&self, name: &str) {
-        let mut state = self.state();
-        let State { live, pushed_bytes, .. } = &mut *state;
-        let Some(live) = live.get_mut(name) else { return };
-        let bytes: usize = live.pushed.drain(..).map(|it| it.members.len()).sum();
-        *pushed_bytes = pushed_bytes.saturating_sub(bytes);
     }
 
     /// What status says of a source's hub.

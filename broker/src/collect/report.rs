@@ -42,15 +42,15 @@ impl Ended {
         self.at.saturating_duration_since(self.began)
     }
 
-    /// Its line in the log.
-    fn line(&self, outcome: Outcome, now_ms: u64) -> Pull {
+    /// Its line in the log; so many changes were sent since the last one that succeeded.
+    fn line(&self, outcome: Outcome, sent: u64, now_ms: u64) -> Pull {
         // How long a long poll takes says nothing of what it costs.
         let took = if self.due.wait { Duration::ZERO } else { self.took() };
         Pull {
             ended_ms: now_ms,
             source: self.due.source.clone(),
             outcome,
-            changes: self.pulled.changes,
+            changes: self.pulled.changes.saturating_add(sent),
             elements: (outcome != Outcome::Failed).then_some(self.pulled.objects),
             bytes: self.pulled.bytes,
             took_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
@@ -143,7 +143,7 @@ impl Collector {
         match outcome {
             Some(Ok(())) => self.handle_pulled(ended),
             Some(Err(Broke { failure, message, retry_after })) => {
-                self.log_pull(ended, Outcome::Failed, clock::now_ms());
+                self.log_pull(ended, Outcome::Failed, 0, clock::now_ms());
                 self.handle_failure(name, failure, message, retry_after);
             }
             None => {
@@ -168,9 +168,9 @@ impl Collector {
         self.log().flush();
     }
 
-    fn log_pull(&self, ended: &Ended, outcome: Outcome, now_ms: u64) {
+    fn log_pull(&self, ended: &Ended, outcome: Outcome, sent: u64, now_ms: u64) {
         let clock_off_ms = self.state().clock_off_ms;
-        self.log().handle(ended.line(outcome, now_ms), ended.due.wait, clock_off_ms);
+        self.log().handle(ended.line(outcome, sent, now_ms), ended.due.wait, clock_off_ms);
     }
 
     fn log(&self) -> MutexGuard<'_, Log> {
@@ -221,7 +221,7 @@ impl Collector {
             bytes: pulled.bytes,
             took_seconds: took.as_secs_f64(),
         };
-        let mut full = pulled.kind == Kind::Snapshot;
+        let (mut full, mut sent) = (pulled.kind == Kind::Snapshot, 0);
         {
             let mut state = self.state();
             let State { counters, live, schedule, .. } = &mut *state;
@@ -236,11 +236,11 @@ impl Collector {
                 let brought = live.brought(Brought::new(pulled, ended.at));
                 schedule.handle_pull(name, found(ended, &brought, now_ms), now_ms);
                 live.handle_pull(last_pull, &brought);
-                full = brought.full;
+                (full, sent) = (brought.full, brought.sent);
             }
         }
         let outcome = if full { Outcome::Snapshot } else { Outcome::Delta };
-        self.log_pull(ended, outcome, now_ms);
+        self.log_pull(ended, outcome, sent, now_ms);
     }
 
     pub(super) fn handle_failure(
@@ -270,7 +270,7 @@ fn found(ended: &Ended, brought: &Brought, now_ms: u64) -> Found {
         full: brought.full,
         changes: brought.changes,
         age_secs: brought.age_secs,
-        firsts: Some(brought.firsts),
+        firsts: Some(brought.firsts()),
         elements: ended.pulled.objects,
         as_of_ms: if wait { now_ms } else { ended.asked_ms },
         early: wait && changes == 0 && ended.took() < WAIT / 2,

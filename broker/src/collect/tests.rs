@@ -64,7 +64,7 @@ pub(super) fn pull(
     collector.end(&ended, Some(error.map_or(Ok(()), |it| Err(it.into()))));
 }
 
-fn broken() -> collection::Error {
+pub(super) fn broken() -> collection::Error {
     let name = "a".to_owned();
     collection::Error::OverLimit { name, what: "much".to_owned(), setting: "bytes_max" }
 }

@@ -83,6 +83,9 @@ impl Puller {
         let cursor = self.cursor().await?;
         let Some(have) = cursor.filter(|it| pushed.follows(it)) else { return Ok(false) };
         let held = self.held().await?;
+        if self.limits.records_max < held {
+            return Err(self.over_limit(format!("{held} objects"), "records_max"));
+        }
         let mut intake = self.intake(Stream::Delta);
         intake.serial = have.serial;
         (intake.epoch, intake.to) = (pushed.to.epoch, pushed.to.serial);

@@ -35,6 +35,8 @@ pub struct Found {
     pub hub: Option<Url>,
     /// What to subscribe to.
     pub topic: Option<Url>,
+    /// Whether the hub is at the page's own origin.
+    pub is_own: bool,
 }
 
 /// Reads the lines of the `Link` header of the page at `base`.
@@ -57,6 +59,7 @@ pub fn read<'a>(lines: impl IntoIterator<Item = &'a str>, base: &Url) -> Found {
             }
         }
     }
+    found.is_own = found.hub.as_ref().is_some_and(|it| it.origin() == base.origin());
     found
 }
 
@@ -135,6 +138,21 @@ mod tests {
     }
 
     #[test]
+    fn a_hub_is_the_page_s_own_where_it_is_at_its_origin() {
+        let base = Url::parse("http://h:8500/a/feed").unwrap();
+        for (hub, is_own) in [
+            ("hub", true),
+            ("http://h:8500/", true),
+            ("http://h/", false),
+            ("https://h:8500/", false),
+            ("http://other:8500/hub", false),
+        ] {
+            assert_eq!(read([written(hub, "feed").as_str()], &base).is_own, is_own, "{hub}");
+        }
+        assert!(!read([], &base).is_own);
+    }
+
+    #[test]
     fn what_is_no_link_is_passed_over() {
         for line in ["", "hub", "<", "<x", "<x>", "<x>; rel", "<mailto:x>; rel=hub", ">x<; rel=hub"]
         {
@@ -156,8 +174,8 @@ mod tests {
                                    topic in "https?://[a-z]{1,9}/[a-z0-9,;=?&%]{0,20}") {
             let (hub, topic) = (Url::parse(&hub).unwrap(), Url::parse(&topic).unwrap());
             let line = written(hub.as_str(), topic.as_str());
-            let found = read([line.as_str()], &Url::parse("http://x/").unwrap());
-            prop_assert_eq!(found, Found { hub: Some(hub), topic: Some(topic) });
+            let found = read([line.as_str()], &Url::parse("http://its.own/").unwrap());
+            prop_assert_eq!(found, Found { hub: Some(hub), topic: Some(topic), is_own: false });
         }
 
         #[test]

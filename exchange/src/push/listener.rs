@@ -25,6 +25,7 @@ use url::Url;
 use super::link;
 use super::notice::{FAT_BYTES_MAX, Notice};
 use super::notifier::text;
+use super::request::Content;
 use super::signature;
 use super::subscriber::{Action, Counters, Reply, State as Standing, Subscriber, Verdict, Wanted};
 
@@ -49,6 +50,14 @@ pub struct Address {
     pub token: Option<String>,
     /// Whether source and hub may be in a private network or on this machine.
     pub allow_private: bool,
+}
+
+impl Address {
+    /// Whether its hub may be in a private network, where that is at the source's origin or the source itself
+    /// was reached in one: a public source does not lead inside, as no redirect of one does.
+    fn may_lead_inside(&self, is_inside: bool) -> bool {
+        self.allow_private && is_inside
+    }
 }
 
 /// Says where a source is asked for its hub, by its name; `None` while there is no telling. May block.
@@ -153,10 +162,13 @@ impl Listener {
             self.subscriber().handle_discovered(&source, problem, clock::now_ms());
             return;
         };
-        let found = self.discover(&address).await;
+        let (found, is_private) = match self.discover(&address).await {
+            Ok((found, is_private)) => (Ok(found), is_private),
+            Err(problem) => (Err(problem), false),
+        };
         let next = self.subscriber().handle_discovered(&source, found, clock::now_ms());
         if let Some(Action::Subscribe { source, hub, form }) = next {
-            let problem = self.subscribe(&address, hub, form).await.err();
+            let problem = self.subscribe(&address, is_private, hub, form).await.err();
             if let Some(problem) = &problem {
                 tracing::info!(source, problem, "the hub was not asked");
             }
@@ -164,8 +176,8 @@ impl Listener {
         }
     }
 
-    /// Asks a source which hub it has.
-    async fn discover(&self, address: &Address) -> Result<link::Found, String> {
+    /// Asks a source which hub it has; true if it was reached in a private network or on this machine.
+    async fn discover(&self, address: &Address) -> Result<(link::Found, bool), String> {
         let mut request = Request::get(address.url.clone())
             .token(address.token.clone())
             .allow_private(address.allow_private);
@@ -175,15 +187,24 @@ impl Listener {
             return Err(response.into_error().await.to_string());
         }
         let lines = response.headers.get_all(header::LINK);
-        Ok(link::read(lines.iter().filter_map(|it| it.to_str().ok()), &response.url))
+        let mut found = link::read(lines.iter().filter_map(|it| it.to_str().ok()), &response.url);
+        // Where it leads elsewhere, that is not it.
+        found.is_own &= response.url.origin() == address.url.origin();
+        Ok((found, response.is_private()))
     }
 
-    async fn subscribe(&self, address: &Address, hub: Url, form: String) -> Result<(), String> {
+    async fn subscribe(
+        &self,
+        address: &Address,
+        is_private: bool,
+        hub: Url,
+        form: String,
+    ) -> Result<(), String> {
         let same = hub.origin() == address.url.origin();
         let media_type = HeaderValue::from_static("application/x-www-form-urlencoded");
         let request = Request::post(hub, form)
             .token(address.token.clone().filter(|_| same))
-            .allow_private(address.allow_private)
+            .allow_private(address.may_lead_inside(same || is_private))
             .header(header::CONTENT_TYPE, media_type);
         let response = self.shared.client.send(request).await.map_err(|it| it.to_string())?;
         response.require_success().await.map(drop).map_err(|it| it.to_string())
@@ -237,8 +258,12 @@ async fn notice(
     let signed = parts.headers.get(signature::HEADER).and_then(|it| it.to_str().ok());
     let verdict = listener.subscriber().handle_notice(&token, signed, &body);
     match verdict {
-        Verdict::Believed(source) => {
-            if (listener.shared.hooks.tell)(&source, Notice::read(&body)) {
+        Verdict::Believed { source, content } => {
+            let notice = match Notice::read(&body) {
+                Notice::Fat(part) if content == Content::Thin => Notice::Thin(Some(part.to)),
+                notice => notice,
+            };
+            if (listener.shared.hooks.tell)(&source, notice) {
                 return StatusCode::ACCEPTED.into_response();
             }
             let mut response =
@@ -251,5 +276,19 @@ async fn notice(
             text(StatusCode::FORBIDDEN, &refused.to_string())
         }
         Verdict::Unknown => text(StatusCode::GONE, "nobody is told here any more"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_public_source_does_not_lead_inside() {
+        let url = Url::parse("http://source/feed").unwrap();
+        let address = |allow_private| Address { url: url.clone(), token: None, allow_private };
+        assert!(address(true).may_lead_inside(true));
+        assert!(!address(true).may_lead_inside(false));
+        assert!(!address(false).may_lead_inside(true));
     }
 }

@@ -13,6 +13,9 @@
 //! * A subscription is looked for anew as it is renewed, after two thirds of its lease: hubs move.
 //! * Who subscribes for the first time, or after a lease has ended, has missed what came before: the source
 //!   is to be asked once.
+//! * A hub that names no lease, or one of 0 s, gives what it was asked for.
+//! * Changes themselves are asked for, and taken from, only a hub at the source's own origin: whoever else
+//!   is named as a hub can say no more than that there is something new.
 //! * Nobody unsubscribes: a callback of a source that is gone answers 410, and the hub ends it.
 //!
 //! Sans-I/O.
@@ -34,11 +37,18 @@ const RETRY_MS_MAX: u64 = 3_600_000;
 /// How long a hub may take to verify what it was asked, milliseconds.
 const VERIFY_MS: u64 = 120_000;
 
+/// What is wrong where it does not.
+const NOT_ASKED: &str = "the hub has not asked back: can it reach this daemon's base_url, and does its \
+    push.allow_private let it?";
+
 /// Of a lease, the share after which it is renewed: numerator and denominator.
 const RENEW_AFTER: (u64, u64) = (2, 3);
 
 /// Shortest time between two renewals, milliseconds, however short the lease.
-const RENEW_MS_MIN: u64 = 1_000;
+const RENEW_MS_MIN: u64 = 60_000;
+
+/// Shortest time between two subscriptions that count as new, milliseconds: each has the source asked.
+const NEW_MS_MIN: u64 = 3_600_000;
 
 /// Longest lease that is believed, seconds.
 const LEASE_SECS_MAX: u64 = 365 * 86_400;
@@ -126,8 +136,13 @@ pub enum Reply {
 /// Whether to believe a notification.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Of that source: 202.
-    Believed(String),
+    /// 202.
+    Believed {
+        /// Of that source.
+        source: String,
+        /// Whether its hub may say what has changed, or only that something has.
+        content: Content,
+    },
     /// 403.
     Refused(Refused),
     /// 410: there is no such callback, or no longer.
@@ -150,9 +165,17 @@ struct Subscription {
     wanted: Wanted,
     phase: Phase,
     due_ms: u64,
+    /// How far ahead that was.
+    wait_ms: u64,
     topic: Option<String>,
     /// When the lease ends; 0 where there is none.
     until_ms: u64,
+    /// How long it is.
+    lease_ms: u64,
+    /// From when on it may count as new.
+    new_ms: u64,
+    /// What the hub that it was last asked of may say.
+    content: Content,
     failures: u32,
     problem: Option<String>,
     counters: Counters,
@@ -166,6 +189,8 @@ pub struct Subscriber {
     by_token: BTreeMap<String, String>,
     /// For how long to ask, seconds.
     lease_secs: u64,
+    /// The latest time that was seen.
+    seen_ms: u64,
 }
 
 impl Subscriber {
@@ -189,12 +214,16 @@ impl Subscriber {
 
     /// Returns a request to make now, if there is one.
     pub fn poll(&mut self, now_ms: u64) -> Option<Action> {
+        if now_ms < self.seen_ms {
+            self.by_source.values_mut().for_each(|it| it.handle_past(now_ms));
+        }
+        self.seen_ms = now_ms;
         loop {
             let due = self.by_source.values_mut().filter(|it| it.due() <= now_ms);
             let subscription = due.min_by_key(|it| it.due_ms)?;
             if subscription.phase == Phase::Asked {
                 // Due again later.
-                subscription.fail("the hub has not asked back".to_owned(), now_ms);
+                subscription.fail(NOT_ASKED.to_owned(), now_ms);
                 continue;
             }
             subscription.phase = Phase::Asking;
@@ -220,11 +249,11 @@ impl Subscriber {
     ) -> Option<Action> {
         let lease_secs = Some(self.lease_secs);
         let subscription = self.asking(source)?;
-        let (hub, topic) = match found {
-            Ok(Found { hub: Some(hub), topic: Some(topic) }) => (hub, topic),
+        let (hub, topic, is_own) = match found {
+            Ok(Found { hub: Some(hub), topic: Some(topic), is_own }) => (hub, topic, is_own),
             Ok(_) => {
                 subscription.fail("it names no hub".to_owned(), now_ms);
-                subscription.due_ms = now_ms.saturating_add(RETRY_MS_MAX);
+                subscription.wait(RETRY_MS_MAX, now_ms);
                 return None;
             }
             Err(problem) => {
@@ -233,6 +262,8 @@ impl Subscriber {
             }
         };
         let Wanted { callback, secret, content, .. } = subscription.wanted.clone();
+        let content = if is_own { content } else { Content::Thin };
+        subscription.content = content;
         let (mode, topic) = (Mode::Subscribe, topic.to_string());
         subscription.topic = Some(topic.clone());
         let secret = Some(secret);
@@ -256,6 +287,7 @@ impl Subscriber {
 
     /// Takes in a question to the callback of `token`.
     pub fn handle_question(&mut self, token: &str, query: &str, now_ms: u64) -> Reply {
+        let asked_secs = self.lease_secs;
         let found = self.by_token.get(token).and_then(|it| self.by_source.get_mut(it));
         let (Some(subscription), Some(question)) = (found, Question::read(query)) else {
             return Reply::No;
@@ -264,8 +296,8 @@ impl Subscriber {
             Question::Intent { mode: Mode::Subscribe, topic, challenge, lease_secs }
                 if subscription.wants(&topic) =>
             {
-                let is_new = subscription.until_ms <= now_ms;
-                subscription.begin(lease_secs.min(LEASE_SECS_MAX), now_ms);
+                let lease_secs = if lease_secs == 0 { asked_secs } else { lease_secs };
+                let is_new = subscription.begin(lease_secs.min(LEASE_SECS_MAX), now_ms);
                 let source = subscription.wanted.source.clone();
                 Reply::Yes { challenge, source, is_new }
             }
@@ -273,7 +305,7 @@ impl Subscriber {
                 let reason: String =
                     reason.chars().filter(|it| !it.is_control()).take(REASON_CHARS_MAX).collect();
                 subscription.fail(format!("the hub says no: {reason}"), now_ms);
-                subscription.due_ms = now_ms.saturating_add(RETRY_MS_MAX);
+                subscription.wait(RETRY_MS_MAX, now_ms);
                 subscription.until_ms = 0;
                 Reply::Noted
             }
@@ -289,7 +321,8 @@ impl Subscriber {
         match signature::verify(&subscription.wanted.secret, signature, body) {
             Ok(()) => {
                 counters.notices += 1;
-                Verdict::Believed(subscription.wanted.source.clone())
+                let (source, content) = (subscription.wanted.source.clone(), subscription.content);
+                Verdict::Believed { source, content }
             }
             Err(refused) => {
                 let count = match refused {
@@ -331,8 +364,12 @@ impl Subscription {
             wanted,
             phase: Phase::Idle,
             due_ms: now_ms,
+            wait_ms: 0,
             topic: None,
             until_ms: 0,
+            lease_ms: 0,
+            new_ms: 0,
+            content: Content::Thin,
             failures: 0,
             problem: None,
             counters: Counters::default(),
@@ -345,7 +382,8 @@ impl Subscription {
 
     /// The hub is asked, and is to ask back.
     fn ask(&mut self, now_ms: u64) {
-        (self.phase, self.due_ms) = (Phase::Asked, now_ms.saturating_add(VERIFY_MS));
+        self.phase = Phase::Asked;
+        self.wait(VERIFY_MS, now_ms);
     }
 
     /// Whether this was asked for, and the hub is to say so now.
@@ -353,14 +391,19 @@ impl Subscription {
         self.phase == Phase::Asked && self.topic.as_deref() == Some(topic)
     }
 
-    /// The hub tells of changes from now on.
-    fn begin(&mut self, lease_secs: u64, now_ms: u64) {
+    /// The hub tells of changes from now on; true if what came before may have been missed.
+    fn begin(&mut self, lease_secs: u64, now_ms: u64) -> bool {
+        let is_new = self.until_ms <= now_ms && self.new_ms <= now_ms;
+        if is_new {
+            self.new_ms = now_ms.saturating_add(NEW_MS_MIN);
+        }
         let lease_ms = lease_secs.saturating_mul(1_000);
         (self.phase, self.failures, self.problem) = (Phase::Idle, 0, None);
-        self.until_ms = now_ms.saturating_add(lease_ms);
+        (self.until_ms, self.lease_ms) = (now_ms.saturating_add(lease_ms), lease_ms);
         let (share, whole) = RENEW_AFTER;
         let renew_ms = (lease_ms / whole * share).max(RENEW_MS_MIN);
-        self.due_ms = now_ms.saturating_add(renew_ms);
+        self.wait(renew_ms, now_ms);
+        is_new
     }
 
     /// It did not work out, and is tried again.
@@ -368,7 +411,18 @@ impl Subscription {
         (self.phase, self.problem) = (Phase::Idle, Some(problem));
         let doubled = RETRY_MS.checked_shl(self.failures).unwrap_or(u64::MAX);
         self.failures = (self.failures + 1).min(20);
-        self.due_ms = now_ms.saturating_add(doubled.min(RETRY_MS_MAX));
+        self.wait(doubled.min(RETRY_MS_MAX), now_ms);
+    }
+
+    fn wait(&mut self, ms: u64, now_ms: u64) {
+        (self.due_ms, self.wait_ms) = (now_ms.saturating_add(ms), ms);
+    }
+
+    /// It is `now_ms` again. A clock that was set back must not put anything off by as much.
+    fn handle_past(&mut self, now_ms: u64) {
+        self.due_ms = self.due_ms.min(now_ms.saturating_add(self.wait_ms));
+        self.until_ms = self.until_ms.min(now_ms.saturating_add(self.lease_ms));
+        self.new_ms = self.new_ms.min(now_ms.saturating_add(NEW_MS_MIN));
     }
 }
 

@@ -18,7 +18,7 @@ fn wanted(source: &str, token: &str) -> Wanted {
 
 fn found() -> Found {
     let url = |text: &str| Url::parse(text).ok();
-    Found { hub: url("http://hub/"), topic: url(TOPIC) }
+    Found { hub: url("http://hub/"), topic: url(TOPIC), is_own: true }
 }
 
 fn intent(mode: Mode, topic: &str, lease_secs: u64) -> String {
@@ -88,15 +88,14 @@ fn a_lease_is_renewed_before_its_end() {
     assert_eq!(subscriber.handle_question(TOKEN, &sound, 600_000), yes(false), "nothing is missed");
     assert_eq!(state(&subscriber, 600_000), State::Active { until_ms: 660_000 });
     // This time the source is away until after the end.
-    assert_eq!(subscriber.poll(640_000), discover("a"));
-    subscriber.handle_discovered("a", Err("unreachable".to_owned()), 640_000);
-    assert_eq!(state(&subscriber, 659_999), State::Active { until_ms: 660_000 });
+    assert_eq!(subscriber.poll(660_000), discover("a"));
+    subscriber.handle_discovered("a", Err("unreachable".to_owned()), 660_000);
     assert_eq!(state(&subscriber, 660_000), State::Failed("unreachable".to_owned()));
-    assert_eq!(subscriber.poll_timeout(), Some(645_000));
-    assert_eq!(subscriber.poll(670_000), discover("a"));
-    subscriber.handle_discovered("a", Ok(found()), 670_000);
+    assert_eq!(subscriber.poll_timeout(), Some(665_000));
+    assert_eq!(subscriber.poll(4_000_000), discover("a"));
+    subscriber.handle_discovered("a", Ok(found()), 4_000_000);
     assert_eq!(
-        subscriber.handle_question(TOKEN, &sound, 670_000),
+        subscriber.handle_question(TOKEN, &sound, 4_000_000),
         yes(true),
         "what came meanwhile?"
     );
@@ -126,7 +125,7 @@ fn a_hub_that_says_no_or_nothing_is_asked_again_later() {
     assert_eq!(subscriber.poll_timeout(), Some(5_000));
     let mut subscriber = asked(0);
     assert_eq!((subscriber.poll(119_999), subscriber.poll(120_000)), (None, None));
-    assert_eq!(state(&subscriber, 120_000), State::Failed("the hub has not asked back".to_owned()));
+    assert_eq!(state(&subscriber, 120_000), State::Failed(NOT_ASKED.to_owned()));
     assert_eq!(subscriber.poll(125_000), discover("a"));
     let nothing = Found { hub: None, ..found() };
     assert_eq!(subscriber.handle_discovered("a", Ok(nothing), 125_000), None);
@@ -153,7 +152,10 @@ fn only_what_is_signed_is_believed() {
     let other = sign(&Secret::new("other").unwrap(), Method::Sha256, b"body");
     let mut told =
         |token: &str, signature: Option<&str>| subscriber.handle_notice(token, signature, b"body");
-    assert_eq!(told(TOKEN, Some(&sound)), Verdict::Believed("a".to_owned()));
+    assert_eq!(
+        told(TOKEN, Some(&sound)),
+        Verdict::Believed { source: "a".to_owned(), content: Content::Fat }
+    );
     assert_eq!(told(TOKEN, Some(&other)), Verdict::Refused(Refused::Forged));
     assert_eq!(told(TOKEN, Some("sha1=00")), Verdict::Refused(Refused::Malformed));
     assert_eq!(told(TOKEN, None), Verdict::Refused(Refused::Unsigned));
@@ -179,6 +181,57 @@ fn sources_come_and_go_and_what_stays_goes_on() {
     subscriber.handle_asked("a", None, 2);
 }
 
+#[test]
+fn another_s_hub_is_asked_for_no_changes_and_not_believed_with_them() {
+    let mut subscriber = Subscriber::new(900);
+    subscriber.handle_sources([wanted("a", TOKEN)], 0);
+    subscriber.poll(0);
+    let found = Found { is_own: false, ..found() };
+    let action = subscriber.handle_discovered("a", Ok(found), 0);
+    let Some(Action::Subscribe { form, .. }) = action else { panic!() };
+    assert!(!form.contains("fat"), "{form}");
+    let signed = sign(&secret(), Method::Sha256, b"body");
+    assert_eq!(
+        subscriber.handle_notice(TOKEN, Some(&signed), b"body"),
+        Verdict::Believed { source: "a".to_owned(), content: Content::Thin }
+    );
+}
+
+#[test]
+fn a_hub_without_a_lease_gives_what_it_was_asked_for() {
+    let mut subscriber = asked(0);
+    let sound = intent(Mode::Subscribe, TOPIC, 0);
+    assert_eq!(subscriber.handle_question(TOKEN, &sound, 0), yes(true));
+    assert_eq!(state(&subscriber, 0), State::Active { until_ms: 900_000 });
+}
+
+#[test]
+fn a_hub_with_short_leases_has_the_source_asked_once_an_hour() {
+    let mut subscriber = asked(0);
+    let sound = intent(Mode::Subscribe, TOPIC, 1);
+    let (mut now_ms, mut new) = (0, Vec::new());
+    while now_ms < 7_200_000 {
+        if subscriber.handle_question(TOKEN, &sound, now_ms) == yes(true) {
+            new.push(now_ms);
+        }
+        now_ms = subscriber.poll_timeout().unwrap();
+        assert_eq!(subscriber.poll(now_ms), discover("a"));
+        subscriber.handle_discovered("a", Ok(found()), now_ms);
+    }
+    assert_eq!(new, [0, 3_600_000]);
+}
+
+#[test]
+fn a_clock_that_is_set_back_puts_nothing_off() {
+    let years_ms = 100_000_000_000;
+    let mut subscriber = asked(years_ms);
+    subscriber.handle_question(TOKEN, &intent(Mode::Subscribe, TOPIC, 900), years_ms);
+    assert_eq!((subscriber.poll(years_ms), subscriber.poll(1_000)), (None, None));
+    assert_eq!(state(&subscriber, 1_000), State::Active { until_ms: 901_000 });
+    assert_eq!(subscriber.poll_timeout(), Some(601_000));
+    assert_eq!(subscriber.poll(601_000), discover("a"));
+}
+
 proptest! {
     /// Whatever a hub asks and says in whatever order, it comes to rest, and asks no more often than it may.
     #[test]
@@ -200,7 +253,8 @@ proptest! {
                 subscriber.handle_discovered("a", Err(String::new()), now_ms);
             }
             let due_ms = subscriber.poll_timeout().unwrap();
-            prop_assert!(now_ms + RENEW_MS_MIN <= due_ms);
+            let least_ms = if answers >> n & 1 == 0 { 60_000 } else { 5_000 };
+            prop_assert!(now_ms + least_ms <= due_ms);
             now_ms = due_ms;
         }
     }
