@@ -358,7 +358,7 @@ impl Harvest {
         // Before the first list there is nothing to go on with.
         self.checkpoint.run = self.checkpoint.run.take().filter(|_| self.state == State::List);
         if let Some(run) = &mut self.checkpoint.run {
-            run.restarts = 0;
+            (run.restarts, run.skips) = (0, 0);
             if !is_of_transfer {
                 run.begin_list();
             }

@@ -209,10 +209,18 @@ impl Harvest {
     fn skip_window(&mut self, run: &mut Run) -> bool {
         let (from, Some(until)) = run.window else { return false };
         let gaps = &mut self.checkpoint.gaps;
-        if gaps.len() == GAPS_MAX || run.skips == SKIPS_MAX {
+        if run.skips == SKIPS_MAX {
             return false;
         }
-        gaps.push(run.gap(from, until));
+        let gap = run.gap(from, until);
+        if gaps.len() < GAPS_MAX {
+            gaps.push(gap);
+        } else if let Some(last) = gaps.iter_mut().rfind(|it| it.set == gap.set) {
+            // What came between comes again.
+            (last.from, last.until) = (last.from.min(gap.from), last.until.max(gap.until));
+        } else {
+            return false;
+        }
         (run.restarts, run.skips, run.doubtful) = (0, run.skips + 1, true);
         run.open_next(self.settings.overlap_secs)
     }

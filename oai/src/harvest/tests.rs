@@ -489,6 +489,33 @@ fn of_a_page_that_is_always_cut_comes_what_is_whole() {
 }
 
 #[test]
+fn however_many_windows_cannot_be_had_all_others_come() {
+    for bad in [5, 40] {
+        let mut repository = Repository::new(Nature { page: 1, ..Nature::default() }, 60, 42);
+        // Two records on each of the first days, which takes a token; one each on the others.
+        repository.nature.refuses_tokens = true;
+        for (id, item) in &mut repository.items {
+            let id = i64::try_from(*id).unwrap();
+            item.stamp = START - 90 * 86_400 + if id < bad { id / 2 } else { id } * 86_400;
+        }
+        let twice: Vec<u64> = (1..u64::try_from(bad).unwrap()).step_by(2).collect();
+        repository.nature.granularity = Granularity::Day;
+        let settings = Settings { window_days: 1, ..settings() };
+        let mut store = Store::default();
+        for _ in 0..30 {
+            run(&settings, &mut store, &mut repository, || false).unwrap();
+        }
+        let mut all = repository.live();
+        all.retain(|id, _| !twice.contains(id));
+        assert!(all.keys().all(|it| store.items.contains_key(it)), "{bad}");
+        assert!(!store.checkpoint.gaps.is_empty() && store.checkpoint.reached.is_some());
+        repository.nature.refuses_tokens = false;
+        let end = run(&settings, &mut store, &mut repository, || false).unwrap();
+        assert_eq!((end.outcome, store.live()), (Ok(()), repository.live()));
+    }
+}
+
+#[test]
 fn oddities_are_named_and_lose_nothing() {
     let check = |nature: Nature, expected: Warning| {
         let (_, _, end) = ends(nature, &Ok(()));
