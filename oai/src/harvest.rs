@@ -326,9 +326,15 @@ impl Harvest {
         self.report.warn(Warning::Retried(failure.to_string()));
     }
 
+    /// Whether the present window is a gap that is tried again: all others have come.
+    fn is_at_gap(&self) -> bool {
+        self.checkpoint.run.as_ref().is_some_and(|it| it.retries != 0)
+    }
+
     /// Leaves a request that cannot be had.
     fn give_up(&mut self, failure: Failure, remedy: Remedy) {
-        let is_less = matches!(remedy, Remedy::Less | Remedy::AgainOrLess);
+        let is_less = matches!(remedy, Remedy::Less | Remedy::AgainOrLess)
+            || self.is_at_gap() && !matches!(failure, Failure::Transfer { .. });
         match self.state {
             State::Sets { .. } | State::Formats if remedy != Remedy::None => self.skip(),
             State::List if is_less => self.restart(failure),

@@ -107,6 +107,9 @@ pub enum Warning {
     /// A list ended with an error in the place of an empty token.
     #[error("a list ended with noRecordsMatch")]
     EndedByError,
+    /// The last part of a list, which is whole as it says, has a token that was handed out before.
+    #[error("a list ended with a resumption token that it had handed out before")]
+    EndedByToken,
 }
 
 /// Why a harvest ended before its end. The checkpoint says where to go on.
