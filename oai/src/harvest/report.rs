@@ -83,6 +83,11 @@ pub enum Warning {
     /// A set that was asked for is not on its list.
     #[error("it does not list the set {0:?}")]
     UnknownSet(String),
+    /// It was not asked for so long that it may have forgotten deletions: everything is harvested again.
+    #[error(
+        "it does not keep deletions for good, and was not asked for long: all is harvested again"
+    )]
+    DeletionsLate,
     /// Later parts of a list are of more than the set.
     #[error("a list of the set {0:?} went on with records of other sets")]
     SetLost(String),

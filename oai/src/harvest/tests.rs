@@ -622,6 +622,55 @@ fn deletions_that_are_not_told_of_show_in_a_full_harvest() {
 }
 
 #[test]
+fn deletions_that_a_repository_may_have_forgotten_show_in_a_full_harvest() {
+    let nature = Nature { deleted: Deleted::Transient, ..Nature::default() };
+    let (mut store, mut repository, _) = ends(nature, &Ok(()));
+    // Asked often enough, it tells of all.
+    for _ in 0..3 {
+        repository.now += 29 * 86_400;
+        let end = run(&settings(), &mut store, &mut repository, || false).unwrap();
+        assert!(!end.report.full && !warned(&end, &Warning::DeletionsLate));
+    }
+    repository.items.retain(|id, _| id % 3 != 0);
+    repository.now += 31 * 86_400;
+    let end = run(&settings(), &mut store, &mut repository, || false).unwrap();
+    assert!(end.report.full && warned(&end, &Warning::DeletionsLate));
+    assert_eq!((store.items.len(), store.live()), (40, repository.live()));
+}
+
+#[test]
+fn a_set_that_is_not_listed_any_more_loses_nothing() {
+    let mut repository = Repository::new(Nature::default(), 60, 42);
+    let mut store = Store::default();
+    let sets = |it: &str| Settings { sets: vec![it.to_owned()], ..settings() };
+    let end = run(&sets("no"), &mut store, &mut repository, || false).unwrap();
+    assert!(end.report.full && warned(&end, &Warning::UnknownSet(String::new())));
+    assert!(warned(&end, &Warning::ReleaseWithheld));
+    let end = run(&sets("even"), &mut store, &mut repository, || false).unwrap();
+    assert!(end.report.full && !warned(&end, &Warning::ReleaseWithheld));
+}
+
+#[test]
+fn a_clock_that_is_set_back_prolongs_no_pause() {
+    let mut harvest = at_list(settings());
+    let busy = Outcome::Status { status: 503, retry_after_secs: Some(30) };
+    answer(&mut harvest, busy, 86_400_000);
+    assert_eq!(harvest.poll(0), Action::Wait(Duration::from_secs(600)));
+    assert!(matches!(harvest.poll(600_000), Action::Ask(_)));
+}
+
+#[test]
+fn without_its_formats_a_repository_is_harvested() {
+    let mut repository = Repository::new(Nature::default(), 60, 42);
+    let mut harvest = Harvest::new(settings(), Checkpoint::default());
+    let identified = repository.answer(&Request::Identify);
+    answer(&mut harvest, identified, 0);
+    let refused = Outcome::Status { status: 404, retry_after_secs: None };
+    answer(&mut harvest, refused, 0);
+    assert!(matches!(harvest.poll(0), Action::Ask(Request::List { .. })));
+}
+
+#[test]
 fn what_did_not_come_is_kept_where_records_may_be_missing() {
     let nature = Nature { deleted: Deleted::No, ..Nature::default() };
     let (mut store, mut repository, _) = ends(nature, &Ok(()));
