@@ -515,6 +515,21 @@ async fn a_repository_that_has_lost_most_waits_for_a_word() {
 }
 
 #[tokio::test]
+async fn what_was_lost_and_is_back_needs_no_word() {
+    let peer = peer(150).await;
+    assert_eq!(peer.whole().await.outcome, Ok(()));
+    let all = peer.site.lock().unwrap().items.clone();
+    // Several pages: the harvest is held at the last one.
+    peer.site.lock().unwrap().items.retain(|id, _| *id < 35);
+    let held = full(&peer, false).await;
+    assert!(matches!(held, Err(collection::Error::Loss { lost: 115, .. })), "{held:?}");
+    peer.site.lock().unwrap().items = all;
+    let end = peer.whole().await;
+    assert_eq!((end.outcome, end.report.full), (Ok(()), true));
+    assert_eq!((peer.titles().len(), peer.titles()), (150, peer.expected()));
+}
+
+#[tokio::test]
 async fn single_requests_are_answered_or_refused_by_name() {
     let peer = peer(25).await;
     let repository = peer.repository();

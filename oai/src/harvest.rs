@@ -186,6 +186,7 @@ impl Harvest {
             // Not longer than any pause is, where our clock was set back meanwhile.
             let most = self.settings.pause_secs_max.saturating_mul(1_000);
             let wait_ms = wait_ms.min(most.max(self.settings.delay_ms).max(60_000));
+            self.next_ms = now_ms.saturating_add(wait_ms);
             return Action::Wait(Duration::from_millis(wait_ms));
         }
         match self.request() {
@@ -326,11 +327,17 @@ impl Harvest {
         self.report.warn(Warning::Retried(failure.to_string()));
     }
 
+    /// Whether the present window is a gap that is tried again: all others have come.
+    fn is_at_gap(&self) -> bool {
+        self.checkpoint.run.as_ref().is_some_and(|it| it.retries != 0)
+    }
+
     /// Leaves a request that cannot be had.
     fn give_up(&mut self, failure: Failure, remedy: Remedy) {
-        let is_less = matches!(remedy, Remedy::Less | Remedy::AgainOrLess);
+        let is_less = matches!(remedy, Remedy::Less | Remedy::AgainOrLess)
+            || self.is_at_gap() && !matches!(failure, Failure::Transfer { .. });
         match self.state {
-            State::Sets { .. } | State::Formats if remedy != Remedy::None => self.skip(),
+            State::Sets { .. } | State::Formats => self.skip(),
             State::List if is_less => self.restart(failure),
             _ => self.fail(failure),
         }
@@ -375,9 +382,19 @@ impl Harvest {
         self.tries = 0;
         let checkpoint = &mut self.checkpoint;
         let every_ms = self.settings.full_every_secs.saturating_mul(1_000);
-        let is_due = found.deleted_record == Deleted::No
-            && every_ms != 0
-            && checkpoint.full_at_ms.saturating_add(every_ms) <= now_ms;
+        let since_ms = match found.deleted_record {
+            Deleted::No => Some(checkpoint.full_at_ms),
+            // What was deleted in between may be told of no more.
+            Deleted::Transient => {
+                checkpoint.reached.map(|it| u64::try_from(it).unwrap_or(0).saturating_mul(1_000))
+            }
+            Deleted::Persistent => None,
+        };
+        let is_due =
+            every_ms != 0 && since_ms.is_some_and(|it| it.saturating_add(every_ms) <= now_ms);
+        if is_due && found.deleted_record == Deleted::Transient {
+            self.report.warn(Warning::DeletionsLate);
+        }
         let since = checkpoint.reached.filter(|_| !is_due);
         let lowest = self.settings.from.map(Datestamp::secs);
         let since = since.map(|it| it.saturating_sub(self.settings.overlap_secs));
@@ -427,6 +444,10 @@ impl Harvest {
             self.state = State::Formats;
         } else if is_end {
             let missing = std::mem::take(missing);
+            // That a set is not there does not say that its records are gone.
+            if let Some(run) = &mut self.checkpoint.run {
+                run.doubtful = true;
+            }
             for set in missing {
                 self.report.warn(Warning::UnknownSet(set));
             }

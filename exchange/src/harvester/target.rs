@@ -90,7 +90,8 @@ impl Target {
     ///
     /// # Errors
     ///
-    /// [`collection::Error::Loss`]: the harvest is over, and the source waits for an administrator.
+    /// [`collection::Error::Loss`]: the harvest is over, and the source waits for an administrator, or
+    /// until what was lost is back: the next harvest is of everything.
     /// Otherwise the collection's own.
     pub async fn store(&mut self, part: Part, prefix: &str) -> Result<Stored, collection::Error> {
         let (target, prefix) = (self.clone(), prefix.to_owned());
@@ -139,7 +140,11 @@ impl Target {
             confirmed: self.confirmed,
             anew: self.anew,
         };
-        stored.applied = self.collection.apply_harvested(harvested, Stamp(now_ms))?;
+        let applied = self.collection.apply_harvested(harvested, Stamp(now_ms));
+        if matches!(applied, Err(collection::Error::Loss { .. })) {
+            self.forget_run(part, now_ms)?;
+        }
+        stored.applied = applied?;
         // What a full harvest releases has no datestamp.
         let records = u64::try_from(part.records.len()).unwrap_or(u64::MAX);
         stored.changes = (stored.applied.updated + stored.applied.deleted).min(records);
@@ -151,6 +156,20 @@ impl Target {
         let changed = usize::try_from(stored.changes).unwrap_or(usize::MAX);
         stored.stamps_secs = stamps.into_iter().take(changed).map(i128::from).sum();
         Ok(stored)
+    }
+
+    /// Has the next harvest be of everything: the one that lost so much would go on with its last page for
+    /// ever, and lose as much again, whatever has come back.
+    fn forget_run(&self, part: &Part, now_ms: u64) -> Result<(), collection::Error> {
+        let mut checkpoint = part.checkpoint.clone();
+        checkpoint.forget_progress();
+        let harvested = Harvested {
+            source: self.source.clone(),
+            generation: part.generation,
+            checkpoint: checkpoint.to_bytes(),
+            ..Harvested::default()
+        };
+        self.collection.apply_harvested(harvested, Stamp(now_ms)).map(drop)
     }
 
     fn change(&self, record: &Record, prefix: &str, stored: &mut Stored) -> Option<Change> {

@@ -52,9 +52,13 @@ impl Harvest {
         } else {
             self.checkpoint.run = Some(run);
         }
-        if let Some(failure) = failure {
-            self.fail(failure);
-        }
+        let is_last = match failure {
+            Some(failure) => {
+                self.restart(failure);
+                self.part.take().is_some_and(|it| it.last)
+            }
+            None => is_last,
+        };
         self.hand_out(records, is_last);
         if let Some(part) = &mut self.part {
             part.release = release;
@@ -130,6 +134,10 @@ impl Harvest {
             return Some(Failure::TokenSize { bytes, bytes_max });
         }
         if !self.seen.is_new_token(&token.value) {
+            if run.told == Some(run.distinct.saturating_add(run.unread)) {
+                self.report.warn(Warning::EndedByToken);
+                return None;
+            }
             return Some(Failure::TokenLoop);
         }
         let (repeats, empty) = self.stale;
@@ -289,6 +297,7 @@ impl Harvest {
                 self.checkpoint.forget_progress();
                 self.fail(Failure::Refused(fault));
             }
+            _ if self.is_at_gap() => self.restart(Failure::Refused(fault)),
             _ => self.fail(Failure::Refused(fault)),
         }
     }

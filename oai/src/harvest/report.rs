@@ -83,6 +83,11 @@ pub enum Warning {
     /// A set that was asked for is not on its list.
     #[error("it does not list the set {0:?}")]
     UnknownSet(String),
+    /// It was not asked for so long that it may have forgotten deletions: everything is harvested again.
+    #[error(
+        "it does not keep deletions for good, and was not asked for long: all is harvested again"
+    )]
+    DeletionsLate,
     /// Later parts of a list are of more than the set.
     #[error("a list of the set {0:?} went on with records of other sets")]
     SetLost(String),
@@ -107,6 +112,9 @@ pub enum Warning {
     /// A list ended with an error in the place of an empty token.
     #[error("a list ended with noRecordsMatch")]
     EndedByError,
+    /// The last part of a list, which is whole as it says, has a token that was handed out before.
+    #[error("a list ended with a resumption token that it had handed out before")]
+    EndedByToken,
 }
 
 /// Why a harvest ended before its end. The checkpoint says where to go on.
