@@ -387,6 +387,9 @@ async fn subscriptions_survive_the_hub_and_what_came_meanwhile_is_told() {
     let mut subscriber = Subscriber::start(&[("a", source.url.clone())], Content::Thin).await;
     subscriber.hears().await;
     until(|| source.notifier.status().subscriptions == 1).await;
+    // It may be killed once it has written down who subscribes.
+    let saved = source.dir.path().join("subscriptions.json");
+    until(|| std::fs::read_to_string(&saved).is_ok_and(|it| it.contains("/push/"))).await;
     source.shutdown.start();
     source.tasks.abort_all();
     while source.tasks.join_next().await.is_some() {}
