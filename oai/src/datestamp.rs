@@ -16,7 +16,7 @@ use jiff::civil::{Date, date};
 const EPOCH: Date = date(1970, 1, 1);
 
 /// Seconds of a day.
-const DAY_SECS: i64 = 86_400;
+pub(crate) const DAY_SECS: i64 = 86_400;
 
 /// First and last second that can be written with four digits of a year.
 const SECS: std::ops::RangeInclusive<i64> = -62_135_596_800..=253_402_300_799;

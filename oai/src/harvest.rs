@@ -41,7 +41,7 @@ mod window;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::datestamp::{Datestamp, Granularity};
+use crate::datestamp::{DAY_SECS, Datestamp, Granularity};
 use crate::repository::oap::Totals;
 use crate::request::{Listed, Request, Scope, Selection};
 use crate::response::{Body, Deleted, Format, Identify, Page, Record, Response, Set};
@@ -478,9 +478,6 @@ impl Harvest {
         self.state = State::List;
     }
 }
-
-/// Seconds of a day.
-const DAY_SECS: i64 = 86_400;
 
 /// Of an answer that is an error and names none.
 fn no_reason() -> Failure {

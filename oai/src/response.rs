@@ -14,6 +14,11 @@ use crate::error::Fault;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Xml(pub String);
 
+/// Whether XML can carry the character at all (XML 1.0 §2.2).
+pub(crate) fn is_char(it: char) -> bool {
+    !matches!(it, '\0'..='\u{8}' | '\u{b}' | '\u{c}' | '\u{e}'..='\u{1f}' | '\u{fffe}' | '\u{ffff}')
+}
+
 /// A response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Response {

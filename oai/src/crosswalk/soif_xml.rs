@@ -18,7 +18,7 @@ use soif::json::{decode_base64, encode_base64};
 
 use super::tree::Element;
 use super::{Problem, ProblemKind, xml};
-use crate::response::Xml;
+use crate::response::{Xml, is_char};
 
 /// Namespace of the elements.
 pub(super) const NAMESPACE: &str = "https://harvest.example/soif/1.0/";
@@ -53,7 +53,7 @@ pub(super) fn write(record: &Record) -> Xml {
         out.push_str("<attribute");
         write_named(&mut out, "name", &attribute.name);
         match std::str::from_utf8(&attribute.value) {
-            Ok(text) if text.chars().all(xml::is_char) => {
+            Ok(text) if text.chars().all(is_char) => {
                 out.push('>');
                 xml::write_text(&mut out, text);
             }
@@ -71,7 +71,7 @@ pub(super) fn write(record: &Record) -> Xml {
 fn write_named(out: &mut String, name: &str, value: &str) {
     out.push(' ');
     out.push_str(name);
-    if value.chars().all(xml::is_char) {
+    if value.chars().all(is_char) {
         out.push_str("=\"");
         xml::write_attribute(out, value);
     } else {

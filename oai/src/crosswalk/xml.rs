@@ -1,11 +1,8 @@
 //! Text as XML carries it.
 //!
-//! Source: XML 1.0 §2.2 (characters), §2.4 (markup), §2.11 (line ends), §3.3.3 (values of attributes).
+//! Source: XML 1.0 §2.4 (markup), §2.11 (line ends), §3.3.3 (values of attributes).
 
-/// Whether XML can carry the character at all.
-pub(super) fn is_char(it: char) -> bool {
-    !matches!(it, '\0'..='\u{8}' | '\u{b}' | '\u{c}' | '\u{e}'..='\u{1f}' | '\u{fffe}' | '\u{ffff}')
-}
+use crate::response::is_char;
 
 /// Appends `text` as the text of an element. What XML cannot carry is left out.
 pub(super) fn write_text(out: &mut String, text: &str) {

@@ -16,7 +16,8 @@ use std::borrow::Cow;
 
 use super::entities::entity;
 use super::notes::{Notes, What};
-use super::walk::{is_char, referred};
+use super::walk::referred;
+use crate::response::is_char;
 
 /// Longest reference that is looked for, in bytes.
 const REFERENCE_BYTES_MAX: usize = 32;

@@ -16,6 +16,7 @@ use quick_xml::events::Event;
 use quick_xml::reader::Reader;
 
 use super::attribute::{Attributes, is_name};
+use crate::response::is_char;
 
 /// Most elements within each other.
 pub const DEPTH_MAX: usize = 256;
@@ -439,11 +440,6 @@ pub(super) fn referred(reference: &str) -> Option<char> {
     let sound = digits.bytes().all(|it| it.is_ascii_hexdigit());
     let code = u32::from_str_radix(digits, radix).ok().filter(|_| sound)?;
     char::from_u32(code).filter(|it| is_char(*it))
-}
-
-/// Whether XML 1.0 may have the character.
-pub(super) fn is_char(char: char) -> bool {
-    !matches!(char, '\0'..='\x08' | '\x0b' | '\x0c' | '\x0e'..='\x1f' | '\u{fffe}' | '\u{ffff}')
 }
 
 /// Whether a text has none but characters of XML 1.0.
