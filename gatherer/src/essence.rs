@@ -13,9 +13,10 @@
 //! Sans-I/O.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use crate::explode::{self, Entry};
 use crate::object::{Object, Problem, ProblemKind, Summary};
 use crate::summarize::{self, Draft, Input, Settings as SummarySettings};
 use crate::text::Body;
@@ -33,6 +34,31 @@ pub struct EssenceSettings {
     pub unnest: Limits,
     /// How much a record says.
     pub summary: SummarySettings,
+    /// Types of lists whose entries are records of their own.
+    pub explode: Explode,
+}
+
+/// Which lists are exploded.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Explode {
+    /// Every type for which there is an exploder.
+    #[default]
+    All,
+    /// None.
+    None,
+    /// These types, by the name that the `Type` attribute has.
+    Types(BTreeSet<String>),
+}
+
+impl Explode {
+    fn has(&self, r#type: Type) -> bool {
+        explode::is_list(r#type)
+            && match self {
+                Self::All => true,
+                Self::None => false,
+                Self::Types(names) => names.contains(r#type.name()),
+            }
+    }
 }
 
 /// Types, unnests and summarizes `object`: its own record first, then one for each member of an
@@ -91,6 +117,7 @@ impl Run<'_> {
         match r#type {
             Type::Gzip => self.gunzip(it),
             Type::GzipTar | Type::Tar | Type::Zip => self.container(it, r#type),
+            _ if self.settings.explode.has(r#type) => self.list(it, r#type),
             _ => self.summarize(it, r#type),
         }
     }
@@ -148,6 +175,43 @@ impl Run<'_> {
             summary.problems.extend(found);
             *own = summary;
         }
+    }
+
+    /// Summarizes a list, and then each of its entries.
+    fn list(&mut self, it: Opening, r#type: Type) {
+        let object = it.object.clone();
+        self.summarize(it, r#type);
+        let place = self.found.len() - 1;
+        let input = self.input(&object, r#type);
+        let (budget, settings) = (self.budget, &self.settings.summary);
+        let (mut entries, mut full) = (Vec::new(), None);
+        let exploded = guarded(|| {
+            explode::explode(&input, &mut |Entry { key, bytes, mut draft }| {
+                if let Err(problem) = budget.take_member(&object, key.as_bytes()) {
+                    full = Some(problem);
+                    return false;
+                }
+                let url = unnest::member_url(&object.url, key.as_bytes());
+                let size = bytes.len() as u64;
+                nested(&mut draft, Some(&key));
+                let modified = object.modified;
+                let entry =
+                    Object { url, name: key, bytes, modified, size, truncated: false, md5: None };
+                let input = Input { object: &entry, r#type, settings, ..input };
+                entries.push(summarize::finish(&input, draft));
+                true
+            })
+        });
+        let problems = match exploded {
+            Ok(problems) => problems,
+            Err(fault) => vec![(ProblemKind::Fault, fault)],
+        };
+        if let Some(own) = self.found.get_mut(place) {
+            own.problems.extend(full);
+            let problems = problems.into_iter();
+            own.problems.extend(problems.map(|(kind, it)| Problem::new(&object.url, kind, it)));
+        }
+        self.found.append(&mut entries);
     }
 
     fn summarize(&mut self, it: Opening, r#type: Type) {

@@ -8,6 +8,7 @@ pub mod config;
 pub mod debounce;
 mod error;
 pub mod essence;
+pub mod explode;
 pub mod fetch;
 pub mod filter;
 pub mod frontier;

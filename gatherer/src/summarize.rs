@@ -13,7 +13,7 @@
 //!
 //! Sans-I/O.
 
-mod bibtex;
+pub(crate) mod bibtex;
 mod html;
 mod mail;
 mod man;

@@ -100,7 +100,7 @@ impl<'a> Budget<'a> {
     }
 
     /// Takes the member at `path` of `container` off, or says why the rest is left out.
-    fn take_member(&self, container: &Object, path: &[u8]) -> Result<(), Problem> {
+    pub(crate) fn take_member(&self, container: &Object, path: &[u8]) -> Result<(), Problem> {
         // Percent-encoded, a byte is one or three.
         let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(byte);
         let encoded = path.iter().take(PATH_BYTES_MAX).map(|it| if plain(it) { 1 } else { 3 });
@@ -350,7 +350,7 @@ fn member(
 }
 
 /// Returns the URL of the member at `path` in the container at `container`.
-fn member_url(container: &str, path: &[u8]) -> String {
+pub(crate) fn member_url(container: &str, path: &[u8]) -> String {
     let separator = if container.contains('#') { "!/" } else { "#" };
     format!("{container}{separator}{}", percent_encode(path, PATH))
 }

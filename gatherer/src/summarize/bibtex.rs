@@ -30,49 +30,32 @@ pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let text = input.text();
     let mut draft = Draft::default();
     let mut body = Body::new(input.text_bytes_max());
-    let mut strings = String::new();
     let mut titles = Vec::new();
     let (mut count, mut broken) = (0_usize, Vec::new());
     let (mut first_year, mut last_year) = (i32::MAX, i32::MIN);
-    for (number, raw) in entries(&text).enumerate() {
-        if number.is_multiple_of(POLL_ENTRIES) && (input.cancelled)() {
-            draft.problem(ProblemKind::Time, format!("ran out of time after {count} entries"));
-            break;
-        }
-        match kind(raw.text).as_str() {
-            "comment" | "preamble" => continue,
-            "string" => {
-                if strings.len() + raw.text.len() < STRINGS_BYTES_MAX && raw.is_sound() {
-                    strings.push_str(raw.text);
-                    strings.push('\n');
-                }
-                continue;
-            }
-            _ => count += 1,
-        }
-        let parsed = raw.is_sound().then(|| {
-            Bibliography::parse(&format!("{strings}{}", without_references(&raw.braced())))
-        });
-        let Some(Ok(parsed)) = parsed else {
+    let ended = read(&text, input.cancelled, &mut |raw, cited| {
+        count += 1;
+        let Some(cited) = cited else {
             broken.push(raw.line);
             // Its words can still be found.
             body.push(raw.text);
             body.line();
-            continue;
+            return true;
         };
-        for entry in parsed.iter() {
-            let cited = Cited::of(entry);
-            if titles.len() < NAMES_MAX && !cited.title.is_empty() {
-                titles.push(cited.title.clone());
-            }
-            if let Some(year) = cited.year {
-                (first_year, last_year) = (first_year.min(year), last_year.max(year));
-            }
-            cited.print(&mut body);
-            if draft.authors.len() < NAMES_MAX {
-                draft.authors.extend(cited.authors);
-            }
+        if titles.len() < NAMES_MAX && !cited.title.is_empty() {
+            titles.push(cited.title.clone());
         }
+        if let Some(year) = cited.year {
+            (first_year, last_year) = (first_year.min(year), last_year.max(year));
+        }
+        cited.print(&mut body);
+        if draft.authors.len() < NAMES_MAX {
+            draft.authors.extend(cited.authors);
+        }
+        true
+    });
+    if !ended {
+        draft.problem(ProblemKind::Time, format!("ran out of time after {count} entries"));
     }
     if let Some(line) = broken.first() {
         let message = format!(
@@ -98,13 +81,55 @@ pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     draft
 }
 
+/// Hands every entry to `each`, with what it says (`None`: it cannot be parsed), until that says
+/// `false`. Returns whether there was time for all that it wanted.
+pub(crate) fn read(
+    text: &str,
+    cancelled: &dyn Fn() -> bool,
+    each: &mut dyn FnMut(Raw<'_>, Option<Cited>) -> bool,
+) -> bool {
+    let mut strings = String::new();
+    for (number, raw) in entries(text).enumerate() {
+        if number.is_multiple_of(POLL_ENTRIES) && cancelled() {
+            return false;
+        }
+        match kind(raw.text).as_str() {
+            "comment" | "preamble" => continue,
+            "string" => {
+                if strings.len() + raw.text.len() < STRINGS_BYTES_MAX && raw.is_sound() {
+                    strings.push_str(raw.text);
+                    strings.push('\n');
+                }
+                continue;
+            }
+            _ => {}
+        }
+        let parsed = raw.is_sound().then(|| {
+            Bibliography::parse(&format!("{strings}{}", without_references(&raw.braced())))
+        });
+        let cited = match &parsed {
+            Some(Ok(parsed)) => parsed.iter().next().map(Cited::of),
+            Some(Err(_)) | None => None,
+        };
+        if !each(raw, cited) {
+            break;
+        }
+    }
+    true
+}
+
 /// What is told of one entry.
-struct Cited {
-    title: String,
-    authors: Vec<String>,
-    year: Option<i32>,
+pub(crate) struct Cited {
+    /// What it is cited by.
+    pub(crate) key: String,
+    pub(crate) title: String,
+    pub(crate) authors: Vec<String>,
+    pub(crate) year: Option<i32>,
+    pub(crate) r#abstract: String,
+    pub(crate) keywords: String,
+    pub(crate) url: String,
     /// Where it appeared, and what else is worth finding.
-    rest: Vec<String>,
+    pub(crate) rest: Vec<String>,
 }
 
 impl Cited {
@@ -130,10 +155,20 @@ impl Cited {
             "abstract",
         ];
         let rest = names.iter().map(|name| plain(name)).filter(|it| !it.is_empty()).collect();
-        Self { title: one_line(&plain("title"), 1000), authors, year, rest }
+        Self {
+            key: entry.key.clone(),
+            title: one_line(&plain("title"), 1000),
+            authors,
+            year,
+            r#abstract: plain("abstract"),
+            keywords: plain("keywords"),
+            url: plain("url"),
+            rest,
+        }
     }
 
-    fn print(&self, body: &mut Body) {
+    /// Writes it as one line.
+    pub(crate) fn print(&self, body: &mut Body) {
         body.push(&self.title);
         if !self.authors.is_empty() {
             body.push(" / ");
@@ -157,8 +192,8 @@ fn person(it: &Person) -> String {
 }
 
 /// One entry as it is written.
-struct Raw<'t> {
-    text: &'t str,
+pub(crate) struct Raw<'t> {
+    pub(crate) text: &'t str,
     /// Its first line's number, from 1.
     line: usize,
     depth: usize,
