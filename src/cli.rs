@@ -48,6 +48,8 @@ enum Command {
     Freshness(commands::freshness::Command),
     Completions(commands::pages::Completions),
     Man(commands::pages::Man),
+    #[command(hide = true)]
+    Worker,
 }
 
 /// Reads the command line, does what it says, and reports a failure in one line.
@@ -116,6 +118,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Freshness(command) => commands::freshness::run(command),
         Command::Completions(args) => commands::pages::completions(&args),
         Command::Man(args) => commands::pages::man(&args),
+        Command::Worker => commands::worker::run(),
     }
 }
 

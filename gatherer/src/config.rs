@@ -50,12 +50,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use exchange::push;
+use serde::{Deserialize, Serialize};
 use url::Url;
 use web::settings::{Document, Mistake, Table};
 
 use crate::filter;
 use crate::repository::Repository;
 use crate::spec::{self, Map, Root, Symlinks};
+use crate::worker;
 
 /// Where a gatherer serves its feed unless told otherwise.
 pub const LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::UNSPECIFIED), 8500);
@@ -100,7 +102,7 @@ pub enum Watch {
 }
 
 /// Which types are published with their full text, beside what summarizing them gives.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FullText {
     /// None.
     #[default]
@@ -151,6 +153,8 @@ pub struct Config {
     /// Whether a full disk is waited for. Otherwise it ends the run: for one that is to end by itself.
     /// Not in the settings file.
     pub wait_for_space: bool,
+    /// What reads foreign bytes in processes of their own; `None`: everything is done in this one.
+    pub worker: Option<worker::Program>,
 }
 
 impl Config {
@@ -273,6 +277,7 @@ impl Config {
             workers: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
             oai: exchange::repository::Settings::default(),
             wait_for_space: true,
+            worker: None,
         }
     }
 }

@@ -16,6 +16,8 @@ use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use serde::{Deserialize, Serialize};
+
 use crate::explode::{self, Entry};
 use crate::object::{Object, Problem, ProblemKind, Summary};
 use crate::summarize::{self, Draft, Input, Settings as SummarySettings};
@@ -28,7 +30,7 @@ use crate::unnest::{self, Budget, Limits, Member};
 const PEEK_BYTES: usize = 64 * 1024;
 
 /// How objects are opened and summarized.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct EssenceSettings {
     /// How much of an archive is opened.
     pub unnest: Limits,
@@ -39,7 +41,7 @@ pub struct EssenceSettings {
 }
 
 /// Which lists are exploded.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Explode {
     /// Every type for which there is an exploder.
     #[default]
@@ -85,6 +87,16 @@ pub fn extract(
         }
     }
     last_of_each_url(run.found)
+}
+
+/// Returns the record of an object of which no more is known than its name and the front of its
+/// content, with the reason.
+pub(crate) fn by_name(object: &Object, settings: &EssenceSettings, problem: Problem) -> Summary {
+    let (r#type, settings) = (type_of(object), &settings.summary);
+    let input = Input { object, r#type, settings, cancelled: &|| true };
+    let mut summary = summarize::finish(&input, Draft::default());
+    summary.problems.push(problem);
+    summary
 }
 
 /// Something to open or summarize.

@@ -36,6 +36,7 @@ pub mod typing;
 pub mod unnest;
 pub mod walk;
 mod watch;
+pub mod worker;
 
 pub use config::Config;
 pub use error::Error;

@@ -8,6 +8,7 @@
 use std::fmt;
 
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 use soif::Record;
 use soif::digest::Md5;
 
@@ -55,7 +56,7 @@ pub struct Summary {
 }
 
 /// Something wrong with one object, for the list that admins read.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Problem {
     /// URL of the object, or of the archive member, that is wrong.
     pub object: String,
@@ -79,7 +80,7 @@ impl fmt::Display for Problem {
 }
 
 /// What sort of thing is wrong with an object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum ProblemKind {
     /// The bytes are not what the type promises; what could be read was read.

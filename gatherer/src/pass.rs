@@ -46,6 +46,7 @@ pub(crate) fn pass(
         };
         pipeline::run(site, plan, &tract, &order, stop)?;
     }
+    site.workers.rest();
     for url in site.known_roots()? {
         if !plans.iter().any(|plan| plan.url == url) {
             forget_root(site, &url, asked.confirmed.contains(&url), stop)?;
@@ -78,6 +79,7 @@ pub(crate) fn look(
         let order = Order { scopes, whole, confirmed: false, vigil: None };
         pipeline::run(site, plan, &tract, &order, stop)?;
     }
+    site.workers.rest();
     Ok(())
 }
 

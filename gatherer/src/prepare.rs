@@ -10,16 +10,16 @@ use net::clock;
 use soif::Record;
 
 use crate::commit::Prepared;
-use crate::essence;
 use crate::fetch::file::{self, Content, Refused};
 use crate::note::{self, Difference, FileNote};
 use crate::object::{Object, Summary};
 use crate::pipeline::{Candidate, Run};
 use crate::site::{lock, path_bytes};
 use crate::spec;
+use crate::worker::pool::Bounds;
 
 /// How long one file may take to be unnested and summarized.
-const SUMMARIZE_TIME_MAX: Duration = Duration::from_secs(30);
+const SUMMARIZE_TIME_MAX: Duration = Duration::from_secs(8);
 
 /// Reads one file, and summarizes it if its content is new. `None`: there is nothing to commit, and
 /// it was counted why.
@@ -146,9 +146,8 @@ fn summarize(
         truncated: content.truncated,
         md5: (!content.truncated).then_some(content.md5),
     };
-    let deadline = clock::monotonic() + SUMMARIZE_TIME_MAX;
-    let cancelled = || run.is_stopped() || deadline < clock::monotonic();
-    let summaries = essence::extract(object, &plan.essence, &cancelled);
+    let bounds = Bounds { time_max: SUMMARIZE_TIME_MAX, stopped: &|| run.is_stopped() };
+    let summaries = site.workers.extract(object, (&plan.essence, plan.settings), bounds);
     if run.is_stopped() {
         // What came out may be cut short by the stop: the next run makes it anew.
         stage.drop_one("stopped");

@@ -143,6 +143,11 @@ pub struct Status {
     pub damaged: Vec<String>,
     /// Members found damaged since the start.
     pub damaged_total: u64,
+    /// What the system lacks to fence in what reads foreign bytes, in words.
+    pub fences_missing: Vec<String>,
+    /// How many processes that read objects were ended since the start: they crashed, or took too much
+    /// time or memory; each is a problem of its object.
+    pub workers_ended: u64,
     /// What is suppressed, refused, and not genuine.
     pub takedowns: Takedowns,
     /// Whom it tells of its changes.

@@ -259,6 +259,8 @@ impl Handle {
             collection_problem: health.refusing,
             damaged: health.damaged.iter().take(DAMAGED_MAX).map(ToString::to_string).collect(),
             damaged_total: health.damaged_total,
+            fences_missing: shared.site.workers.missing(),
+            workers_ended: shared.site.workers.ended(),
             takedowns: site.collection.takedowns(),
             push: shared.notifier.status(),
             progress: site.progress.borrow().clone(),
@@ -370,7 +372,7 @@ fn open(config: Config, port: u16) -> Result<(Shared, AdminToken, Pages), Error>
     let (base_url, settings) = (config.base_url.clone(), config.push.clone());
     let notifier = Notifier::open(&data, base_url, settings, collection.clone())
         .map_err(|error| Error::Spec(error.to_string()))?;
-    let site = Site::new(id, collection);
+    let site = Site::new(id, collection, config.worker.clone());
     for cut in &recovery.cut {
         let object = crate::spec::file_url(&cut.file);
         let message = format!("{} bytes at {} were given up: {}", cut.bytes, cut.offset, cut.why);

@@ -23,6 +23,8 @@ use crate::problems::{Entry, Problems};
 use crate::progress::{Phase, Progress, RootStatus};
 use crate::repositories::Repositories;
 use crate::spec::{self, Map, Root};
+use crate::worker;
+use crate::worker::pool::Pool;
 
 /// Form of our records: a new number makes every gatherer publish everything again.
 pub(crate) const RECORD_FORM: &str = "1";
@@ -148,6 +150,8 @@ pub(crate) struct Site {
     pub(crate) progress: watch::Sender<Progress>,
     pub(crate) passes: AtomicU64,
     pub(crate) repositories: Repositories,
+    /// Where objects are summarized.
+    pub(crate) workers: Pool,
     phase: Mutex<Phase>,
     walks: AtomicU32,
     /// The loss for which every root is published again: the epoch that began with it.
@@ -157,8 +161,8 @@ pub(crate) struct Site {
 }
 
 impl Site {
-    /// Returns the shared state of the gatherer `id` with this collection.
-    pub(crate) fn new(id: String, collection: Collection) -> Self {
+    /// Returns the shared state of the gatherer `id` with this collection, whose workers are started so.
+    pub(crate) fn new(id: String, collection: Collection, worker: Option<worker::Program>) -> Self {
         Self {
             id,
             collection,
@@ -168,6 +172,7 @@ impl Site {
             progress: watch::Sender::new(Progress::default()),
             passes: AtomicU64::new(0),
             repositories: Repositories::default(),
+            workers: Pool::new(worker),
             phase: Mutex::default(),
             walks: AtomicU32::new(0),
             distrusted: Mutex::default(),

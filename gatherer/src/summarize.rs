@@ -24,6 +24,7 @@ mod source;
 
 use std::borrow::Cow;
 
+use serde::{Deserialize, Serialize};
 use soif::Record;
 use soif::digest::Md5;
 
@@ -48,7 +49,7 @@ const OTHERS_MAX: usize = 64;
 const PROBLEMS_MAX: usize = 100;
 
 /// How much a record says. All bounds are per object.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Settings {
     /// Types whose records carry `Full-Text` in place of `Partial-Text`.
     pub full_text: FullText,

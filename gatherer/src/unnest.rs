@@ -24,6 +24,8 @@ use std::io::{self, BufRead, Read};
 use flate2::bufread::MultiGzDecoder;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 
+use serde::{Deserialize, Serialize};
+
 use crate::object::{Object, Problem, ProblemKind};
 use crate::typing::{self, Type};
 
@@ -36,7 +38,7 @@ const PATH: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
 
 /// How much of one fetched object is opened, over all depths together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
     /// Bytes that may come out of one fetched object.
     pub bytes_max: u64,

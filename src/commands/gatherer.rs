@@ -15,6 +15,7 @@ use serde_json::Value;
 
 use super::takedown;
 use crate::admin::Admin;
+use crate::commands::worker;
 use crate::settings::{self, File};
 use crate::{daemon, output};
 
@@ -112,6 +113,7 @@ struct Confirmed {
 fn load(path: &Path) -> anyhow::Result<Config> {
     let mut config = settings::load(path, Config::parse)?;
     config.data = settings::beside(path, &config.data);
+    config.worker = Some(worker::program());
     Ok(config)
 }
 
@@ -234,6 +236,8 @@ mod tests {
             collection_problem: None,
             damaged: Vec::new(),
             damaged_total: 0,
+            fences_missing: Vec::new(),
+            workers_ended: 0,
             push: exchange::push::Status::default(),
             takedowns: Takedowns::default(),
             progress: Progress { passes_done: 2, ..Progress::default() },

@@ -10,3 +10,4 @@ pub(crate) mod search;
 pub(crate) mod soif;
 pub(crate) mod takedown;
 pub(crate) mod up;
+pub(crate) mod worker;

@@ -27,6 +27,7 @@ use url::Url;
 
 use self::places::Places;
 use self::show::Show;
+use crate::commands::worker;
 use crate::daemon::Signals;
 use crate::output;
 
@@ -190,6 +191,7 @@ impl Pair {
     ) -> anyhow::Result<Self> {
         let mut config = gatherer::Config::for_paths(&places.folders, &data.join("gatherer"));
         config.wait_for_space = !once;
+        config.worker = Some(worker::program());
         config.repositories = places.repositories.iter().cloned().map(Repository::new).collect();
         if let Some(host) = places.repositories.first().and_then(Url::host_str)
             && config.name.is_empty()

@@ -1,0 +1,82 @@
+//! The worker: summarizing in a process of its own, behind fences, for types whose parsers are not
+//! safe in time and memory by construction.
+//!
+//! Source: TR §4 (Essence ran a program for each object); `landlock(7)`, `seccomp(2)`, `setrlimit(2)`.
+//!
+//! The daemon's own binary, started anew, reads objects from a socket and answers with summaries
+//! (`wire`). It gives up all that it does not need before it reads the first (`fence`): files, the
+//! network, other processes. The gatherer keeps as many workers as threads that summarize (`pool`), each
+//! for many objects, and ends one that crashes, grows or takes too long: the object's record is by name
+//! then, with a problem that says so, and the run goes on.
+//!
+//! # Differences from the paper
+//!
+//! * A process serves thousands of objects rather than one.
+//! * Text, pages and source are summarized within the gatherer: their parsers are our own, and bounded
+//!   at each step.
+
+pub mod fence;
+pub(crate) mod pool;
+pub mod serve;
+mod wire;
+
+use std::path::PathBuf;
+
+use crate::object::Object;
+use crate::typing::{self, HEAD_BYTES, Type};
+
+/// How a worker is started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Program {
+    /// The program: the daemon's own.
+    pub path: PathBuf,
+    /// What has it be a worker.
+    pub arguments: Vec<String>,
+}
+
+/// Whether objects of this type are summarized by a worker: what opens them is a library that is not
+/// asked for the time, or that takes memory as the object says.
+pub fn is_for_worker(r#type: Type) -> bool {
+    matches!(
+        r#type,
+        Type::Pdf
+            | Type::Word
+            | Type::Excel
+            | Type::PowerPoint
+            | Type::OpenDocument
+            | Type::Epub
+            | Type::Tar
+            | Type::GzipTar
+            | Type::Zip
+            | Type::Compressed
+            | Type::CompressedTar
+            | Type::Archive
+            | Type::Deb
+            | Type::Rpm
+            | Type::Wheel
+            | Type::Crate
+            | Type::Jar
+            | Type::SourceDistribution
+            | Type::MacCompressed
+            | Type::Image
+            | Type::Audio
+            | Type::Video
+            | Type::Font
+            | Type::Object
+            | Type::Command
+            | Type::PostScript
+            | Type::Dvi
+    )
+}
+
+/// Whether the object goes to a worker. What gzip holds is judged by its name without `.gz`.
+pub(crate) fn wants_worker(object: &Object) -> bool {
+    let head = object.bytes.get(..object.bytes.len().min(HEAD_BYTES)).unwrap_or_default();
+    match typing::recognize(&object.name, head) {
+        Type::Gzip => {
+            let inner = typing::recognize(&typing::stem(&object.name), b"");
+            is_for_worker(inner) || inner == Type::Gzip
+        }
+        found => is_for_worker(found),
+    }
+}

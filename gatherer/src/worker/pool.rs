@@ -1,0 +1,446 @@
+//! The gatherer's side: workers that are kept, given objects, and ended when they go wrong.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use net::clock;
+use soif::reader::parse;
+
+use super::wire::{self, Ask, Order, Ready, Told};
+use super::{Program, wants_worker};
+use crate::essence::{self, EssenceSettings};
+use crate::object::{Object, Problem, ProblemKind, Summary};
+
+/// Most memory of a worker, in bytes, beyond what its program takes.
+const MEMORY_BYTES_MAX: u64 = 512 * 1024 * 1024;
+/// Most resident memory of a worker, in bytes.
+const RESIDENT_BYTES_MAX: u64 = 256 * 1024 * 1024;
+/// Resident memory from which on a worker is not used again, in bytes.
+const KEPT_BYTES_MAX: u64 = 128 * 1024 * 1024;
+/// Most bytes of all records of one object.
+const ANSWER_BYTES_MAX: u64 = 128 * 1024 * 1024;
+/// How long a worker is waited for beyond the time that an object may take.
+const GRACE: Duration = Duration::from_secs(2);
+/// How long a worker may take to be ready.
+const READY_TIME_MAX: Duration = Duration::from_secs(10);
+/// How often one is looked at while it is waited for.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Summarizes objects: within this process, or in workers.
+#[derive(Debug, Default)]
+pub(crate) struct Pool {
+    program: Option<Program>,
+    idle: Mutex<Vec<Worker>>,
+    /// Whether it was said already that fences are missing.
+    told: AtomicBool,
+    /// What the system lacks of fences.
+    missing: Mutex<Vec<String>>,
+    /// Workers that were ended since they crashed, grew or took too long.
+    ended: AtomicU64,
+}
+
+/// A worker's process. Dropped, it is ended.
+#[derive(Debug)]
+struct Worker {
+    child: Child,
+    socket: UnixStream,
+    /// What the settings are that it was started with.
+    settings: u64,
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ended = self.child.kill();
+        let _status = self.child.wait();
+    }
+}
+
+/// Why an answer is not there.
+#[derive(Debug)]
+enum Lost {
+    /// The run was stopped.
+    Stopped,
+    /// It took more time than it may.
+    Time,
+    /// It took more memory than it may, or its records are too many.
+    Grown(String),
+    /// It ended by itself.
+    Crashed(String),
+}
+
+/// How long an object may take, and who may stop it.
+#[derive(Clone, Copy)]
+pub(crate) struct Bounds<'a> {
+    pub(crate) time_max: Duration,
+    pub(crate) stopped: &'a (dyn Fn() -> bool + Sync),
+}
+
+impl Pool {
+    /// Returns a pool of workers that are started by `program`; without one, everything is done within
+    /// this process.
+    pub(crate) fn new(program: Option<Program>) -> Self {
+        Self { program, ..Self::default() }
+    }
+
+    /// Returns what the system lacks to fence workers in, in words.
+    pub(crate) fn missing(&self) -> Vec<String> {
+        self.missing.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Returns how many workers were ended since they crashed, grew or took too long.
+    pub(crate) fn ended(&self) -> u64 {
+        self.ended.load(Relaxed)
+    }
+
+    /// Types, unnests and summarizes the object; see [`essence::extract`]. `print` is a fingerprint of
+    /// the settings. Blocks; never returns nothing.
+    pub(crate) fn extract(
+        &self,
+        object: Object,
+        (settings, print): (&EssenceSettings, u64),
+        bounds: Bounds<'_>,
+    ) -> Vec<Summary> {
+        let deadline = clock::monotonic() + bounds.time_max;
+        let cancelled = || (bounds.stopped)() || deadline < clock::monotonic();
+        let Some(program) = self.program.as_ref().filter(|_| wants_worker(&object)) else {
+            return essence::extract(object, settings, &cancelled);
+        };
+        let worker = match self.worker(program, settings, print) {
+            Ok(worker) => worker,
+            Err(error) => {
+                let message = format!("no worker can be started to read it: {error}");
+                let problem = Problem::new(&object.url, ProblemKind::Fault, message);
+                return vec![essence::by_name(&object, settings, problem)];
+            }
+        };
+        match worker.extract(&object, bounds) {
+            Ok((summaries, worker)) => {
+                if worker.resident_bytes() <= KEPT_BYTES_MAX {
+                    self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(worker);
+                }
+                summaries
+            }
+            Err((lost, mut summaries)) => {
+                if !matches!(lost, Lost::Stopped) {
+                    self.ended.fetch_add(1, Relaxed);
+                }
+                let problem = lost.problem(&object, bounds);
+                match summaries.iter_mut().find(|it| it.record.url == object.url) {
+                    Some(own) => own.problems.push(problem),
+                    None => summaries.insert(0, essence::by_name(&object, settings, problem)),
+                }
+                summaries
+            }
+        }
+    }
+
+    /// Ends the workers that have nothing to do.
+    pub(crate) fn rest(&self) {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    /// Returns a worker that is idle, or a new one.
+    fn worker(
+        &self,
+        program: &Program,
+        settings: &EssenceSettings,
+        print: u64,
+    ) -> io::Result<Worker> {
+        loop {
+            let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+            match idle {
+                // The settings were changed since: it is ended.
+                Some(worker) if worker.settings != print => {}
+                Some(worker) => return Ok(worker),
+                None => break,
+            }
+        }
+        let (worker, ready) = Worker::start(program, settings, print)?;
+        if !ready.missing.is_empty() && !self.told.swap(true, Relaxed) {
+            for it in &ready.missing {
+                tracing::warn!("objects are read with a fence less: {it}");
+            }
+            *self.missing.lock().unwrap_or_else(PoisonError::into_inner) = ready.missing;
+        }
+        Ok(worker)
+    }
+}
+
+impl Worker {
+    fn start(
+        program: &Program,
+        settings: &EssenceSettings,
+        print: u64,
+    ) -> io::Result<(Self, Ready)> {
+        let (ours, theirs) = UnixStream::pair()?;
+        let child = Command::new(&program.path)
+            .args(&program.arguments)
+            .env_clear()
+            .stdin(Stdio::from(OwnedFd::from(theirs)))
+            .stdout(Stdio::null())
+            // A process that may write no files dies of writing to one.
+            .stderr(Stdio::null())
+            .spawn()?;
+        let mut worker = Self { child, socket: ours, settings: print };
+        worker.socket.set_read_timeout(Some(READY_TIME_MAX))?;
+        worker.socket.set_write_timeout(Some(READY_TIME_MAX))?;
+        let order = Order { settings: settings.clone(), memory_bytes_max: MEMORY_BYTES_MAX };
+        wire::write(&mut worker.socket, &order, b"")?;
+        let (ready, _none) = wire::read(&mut worker.socket, 0)?;
+        worker.socket.set_read_timeout(Some(LOOK))?;
+        worker.socket.set_write_timeout(Some(LOOK))?;
+        Ok((worker, ready))
+    }
+
+    /// Has the object summarized. Gives the worker back if it can go on; if not, what it had said.
+    fn extract(
+        mut self,
+        object: &Object,
+        bounds: Bounds<'_>,
+    ) -> Result<(Vec<Summary>, Self), (Lost, Vec<Summary>)> {
+        let time_ms_max = u64::try_from(bounds.time_max.as_millis()).unwrap_or(u64::MAX);
+        let until = clock::monotonic() + bounds.time_max + GRACE;
+        let mut found = Vec::new();
+        let outcome = self.exchange(object, time_ms_max, (until, bounds.stopped), &mut found);
+        match outcome {
+            Ok(()) => Ok((found, self)),
+            Err(error) => Err((self.why(error, until, bounds.stopped), found)),
+        }
+    }
+
+    fn exchange(
+        &mut self,
+        object: &Object,
+        time_ms_max: u64,
+        (until, stopped): (Instant, &dyn Fn() -> bool),
+        found: &mut Vec<Summary>,
+    ) -> io::Result<()> {
+        let pid = self.child.id();
+        let mut patient = Patient { socket: &self.socket, pid, until, stopped };
+        wire::write(&mut patient, &Ask::of(object, time_ms_max), &object.bytes)?;
+        let mut left = ANSWER_BYTES_MAX;
+        loop {
+            let (told, body): (Told, Vec<u8>) = wire::read(&mut patient, left)?;
+            let Told::Summary { problems } = told else { return Ok(()) };
+            left = left.saturating_sub(body.len() as u64);
+            let record = parse(&body).ok().and_then(|it| it.into_iter().next());
+            let record = record.ok_or(io::ErrorKind::InvalidData)?;
+            found.push(Summary { record, problems });
+        }
+    }
+
+    /// Says why the exchange failed.
+    fn why(&mut self, error: io::Error, until: Instant, stopped: &dyn Fn() -> bool) -> Lost {
+        if stopped() {
+            return Lost::Stopped;
+        }
+        if until <= clock::monotonic() {
+            return Lost::Time;
+        }
+        match error.kind() {
+            io::ErrorKind::OutOfMemory => {
+                Lost::Grown(format!("more than {} MiB of memory", RESIDENT_BYTES_MAX >> 20))
+            }
+            io::ErrorKind::InvalidData => {
+                Lost::Grown(format!("records of more than {} MiB", ANSWER_BYTES_MAX >> 20))
+            }
+            _ => match self.child.wait() {
+                // Who asks for memory in vain ends by this.
+                Ok(status) if status.signal() == Some(libc::SIGABRT) => {
+                    Lost::Grown(format!("more than {} MiB of memory", MEMORY_BYTES_MAX >> 20))
+                }
+                Ok(status) => Lost::Crashed(status.to_string()),
+                Err(error) => Lost::Crashed(error.to_string()),
+            },
+        }
+    }
+
+    fn resident_bytes(&self) -> u64 {
+        resident_bytes(self.child.id())
+    }
+}
+
+impl Lost {
+    fn problem(self, object: &Object, bounds: Bounds<'_>) -> Problem {
+        let (kind, message) = match self {
+            Self::Stopped => {
+                (ProblemKind::Time, "the run was stopped while it was read".to_owned())
+            }
+            Self::Time => {
+                let secs = (bounds.time_max + GRACE).as_secs();
+                (ProblemKind::Time, format!("reading it took more than {secs} s; given up"))
+            }
+            Self::Grown(what) => (ProblemKind::Limit, format!("reading it takes {what}; given up")),
+            Self::Crashed(status) => (
+                ProblemKind::Fault,
+                format!("what reads it ended ({status}); please report it with this object"),
+            ),
+        };
+        Problem::new(&object.url, kind, message)
+    }
+}
+
+/// A socket that is waited for until the worker has had its time, or has grown too large.
+struct Patient<'a> {
+    socket: &'a UnixStream,
+    pid: u32,
+    until: Instant,
+    stopped: &'a dyn Fn() -> bool,
+}
+
+impl Patient<'_> {
+    /// Goes on after a wait in vain, or says why not.
+    fn wait<T>(&self, mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+        loop {
+            match attempt() {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                outcome => return outcome,
+            }
+            if (self.stopped)() || self.until <= clock::monotonic() {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            if RESIDENT_BYTES_MAX < resident_bytes(self.pid) {
+                return Err(io::ErrorKind::OutOfMemory.into());
+            }
+        }
+    }
+}
+
+impl io::Read for Patient<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.wait(|| (&mut &*self.socket).read(buffer))
+    }
+}
+
+impl io::Write for Patient<'_> {
+    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+        self.wait(|| (&mut &*self.socket).write(buffer))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The memory that a process takes, in bytes; 0 where it cannot be seen.
+fn resident_bytes(pid: u32) -> u64 {
+    let pages = std::fs::read_to_string(format!("/proc/{pid}/statm")).ok();
+    let pages = pages.and_then(|it| it.split_whitespace().nth(1)?.parse::<u64>().ok());
+    pages.unwrap_or(0).saturating_mul(rustix::param::page_size() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::process::{Pid, Signal, kill_process};
+
+    use super::*;
+    use crate::unnest::tests::zipped;
+    use crate::worker::serve;
+
+    /// Starts this test program as a worker: see [`a_worker`].
+    fn program() -> Program {
+        Program {
+            path: std::env::current_exe().unwrap(),
+            arguments: vec!["worker::pool::tests::a_worker".into(), "--exact".into()],
+        }
+    }
+
+    /// Is a worker where standard input is a socket; ends at once in a usual run.
+    #[test]
+    fn a_worker() {
+        let input = std::fs::read_link("/proc/self/fd/0").unwrap_or_default();
+        if input.to_string_lossy().starts_with("socket:") {
+            serve::serve().unwrap();
+            // What else a test program does at its end is not allowed here.
+            std::process::exit(0);
+        }
+    }
+
+    fn archive() -> Object {
+        Object::whole("http://h.example/a.zip", zipped(&[("a.txt", b"One"), ("b.txt", b"Two")]))
+    }
+
+    fn bounds(secs: u64) -> Bounds<'static> {
+        Bounds { time_max: Duration::from_secs(secs), stopped: &|| false }
+    }
+
+    fn extract(pool: &Pool, print: u64, bounds: Bounds<'_>) -> Vec<Summary> {
+        pool.extract(archive(), (&EssenceSettings::default(), print), bounds)
+    }
+
+    fn idle_pid(pool: &Pool) -> u32 {
+        pool.idle.lock().unwrap()[0].child.id()
+    }
+
+    fn signal(pid: u32, signal: Signal) {
+        let pid = Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
+        kill_process(pid, signal).unwrap();
+    }
+
+    #[test]
+    fn a_worker_says_what_this_process_would() {
+        let (pool, alone) = (Pool::new(Some(program())), Pool::new(None));
+        let found = extract(&pool, 1, bounds(60));
+        assert_eq!(found, extract(&alone, 1, bounds(60)));
+        assert_eq!(found.len(), 3);
+        let pid = idle_pid(&pool);
+        assert_eq!(extract(&pool, 1, bounds(60)), found);
+        assert_eq!(idle_pid(&pool), pid, "it is kept");
+        extract(&pool, 2, bounds(60));
+        assert_ne!(idle_pid(&pool), pid, "other settings are another worker's");
+        assert_eq!(pool.ended(), 0);
+        pool.rest();
+        assert!(pool.idle.lock().unwrap().is_empty());
+    }
+
+    #[test]
+    fn text_is_read_within_the_gatherer() {
+        let pool = Pool::new(Some(Program { path: "/nowhere".into(), arguments: Vec::new() }));
+        let object = Object::whole("http://h.example/a.txt", &b"Words"[..]);
+        let found = pool.extract(object, (&EssenceSettings::default(), 1), bounds(60));
+        assert_eq!(found[0].problems, []);
+        let found = extract(&pool, 1, bounds(60));
+        assert_eq!(found[0].record.text("Title").as_deref(), Some("a.zip"));
+        assert!(found[0].problems[0].message.starts_with("no worker can be started to read it"));
+    }
+
+    #[test]
+    fn a_worker_that_dies_costs_one_object() {
+        let pool = Pool::new(Some(program()));
+        extract(&pool, 1, bounds(60));
+        signal(idle_pid(&pool), Signal::KILL);
+        let found = extract(&pool, 1, bounds(60));
+        assert_eq!(found.len(), 1);
+        let problem = &found[0].problems[0];
+        assert_eq!(problem.kind, ProblemKind::Fault);
+        assert!(problem.message.contains("SIGKILL"), "{problem}");
+        assert_eq!(pool.ended(), 1);
+        assert_eq!(extract(&pool, 1, bounds(60)).len(), 3, "another one is started");
+    }
+
+    #[test]
+    fn a_worker_that_hangs_is_ended_when_its_time_is_up() {
+        let pool = Pool::new(Some(program()));
+        extract(&pool, 1, bounds(60));
+        let pid = idle_pid(&pool);
+        signal(pid, Signal::STOP);
+        let found = extract(&pool, 1, bounds(0));
+        assert_eq!(found[0].problems[0].kind, ProblemKind::Time);
+        assert_eq!(found[0].problems[0].message, "reading it took more than 2 s; given up");
+        assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists());
+        extract(&pool, 1, bounds(60));
+        signal(idle_pid(&pool), Signal::STOP);
+        let stopped = Bounds { stopped: &|| true, ..bounds(60) };
+        let found = extract(&pool, 1, stopped);
+        assert_eq!(found[0].problems[0].message, "the run was stopped while it was read");
+        assert_eq!(pool.ended(), 1, "a stop is nobody's fault");
+    }
+}

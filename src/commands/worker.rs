@@ -1,0 +1,20 @@
+//! `harvest worker`: the process in which a gatherer reads bytes that it does not trust. Not for people.
+
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+
+/// Returns how a gatherer starts its workers: as the program that it is itself, even if another has
+/// been put in its place since.
+pub(crate) fn program() -> gatherer::worker::Program {
+    gatherer::worker::Program {
+        path: "/proc/self/exe".into(),
+        arguments: vec!["worker".to_owned()],
+    }
+}
+
+/// Reads objects from standard input, a socket, and answers there.
+pub(crate) fn run() -> anyhow::Result<ExitCode> {
+    gatherer::worker::serve::serve().context("this is started by `harvest gatherer run`")?;
+    Ok(ExitCode::SUCCESS)
+}
