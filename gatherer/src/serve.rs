@@ -176,6 +176,12 @@ async fn metrics(State(Admin { handle, feed }): State<Admin>) -> Response {
     let damaged = status.damaged_total as f64;
     let help = "Damaged members found in the collection.";
     samples.push(Sample::counter("harvest_gatherer_damaged_total", help, damaged));
+    let ended = status.workers_ended as f64;
+    let help = "Processes that read objects and crashed, or took too much time or memory.";
+    samples.push(Sample::counter("harvest_gatherer_workers_ended_total", help, ended));
+    let missing = status.fences_missing.len() as u64;
+    let help = "Fences around those processes that the system lacks.";
+    samples.push(gauge("harvest_gatherer_fences_missing", help, missing));
     let held = status.roots.iter().filter(|root| root.hold.is_some()).count();
     samples.push(gauge("harvest_gatherer_roots_held", "Roots held.", held as u64));
     for root in &status.roots {

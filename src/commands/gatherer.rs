@@ -153,6 +153,8 @@ struct Shown {
     objects: u64,
     watch: String,
     takedowns: Takedowns,
+    fences_missing: Vec<String>,
+    workers_ended: u64,
     progress: ShownProgress,
     problems: BTreeMap<String, u64>,
     roots: Vec<ShownRoot>,
@@ -189,6 +191,12 @@ fn render(status: &Shown) -> String {
         ),
     ];
     lines.extend(takedown::said(&status.takedowns));
+    let missing = status.fences_missing.iter();
+    lines.extend(missing.map(|it| format!("objects are read with a fence less: {it}")));
+    if 0 < status.workers_ended {
+        let ended = output::counted(status.workers_ended, "process");
+        lines.push(format!("{ended} that read objects had to be ended: see the problems"));
+    }
     for (kind, count) in &status.problems {
         lines.push(format!("{kind}: {}", output::counted(*count, "problem")));
     }
@@ -236,8 +244,8 @@ mod tests {
             collection_problem: None,
             damaged: Vec::new(),
             damaged_total: 0,
-            fences_missing: Vec::new(),
-            workers_ended: 0,
+            fences_missing: vec!["no landlock".to_owned()],
+            workers_ended: 2,
             push: exchange::push::Status::default(),
             takedowns: Takedowns::default(),
             progress: Progress { passes_done: 2, ..Progress::default() },
@@ -250,6 +258,8 @@ mod tests {
             "Docs",
             "1 object at v",
             "2 passes",
+            "objects are read with a fence less: no landlock",
+            "2 processes that read objects had to be ended: see the problems",
             "unreadable: 3 problems",
             "1,200 files",
             "HELD (missing): 12 files",
