@@ -1,0 +1,255 @@
+//! Reading rule files.
+
+use regex::bytes::RegexBuilder;
+
+use super::condition::Condition;
+use super::{Action, Mistake, RULES_MAX, Rule, is_ours};
+
+/// Deepest nesting of parentheses.
+const DEPTH_MAX: usize = 50;
+/// Largest compiled expression, in bytes.
+const PATTERN_BYTES_MAX: usize = 1024 * 1024;
+/// Most mistakes that are named.
+const MISTAKES_MAX: usize = 20;
+
+/// Reads the rules of a file; see the module above.
+pub(super) fn parse(text: &str) -> Result<Vec<Rule>, Vec<Mistake>> {
+    let (mut rules, mut mistakes): (Vec<Rule>, Vec<Mistake>) = (Vec::new(), Vec::new());
+    // A condition with a mistake has what is below it belong to nothing.
+    let mut is_broken = false;
+    // The line of a condition below which nothing stands yet.
+    let mut bare = None;
+    for (number, line) in (1..).zip(text.lines()) {
+        if line.trim().is_empty() || line.trim_start().starts_with('#') {
+            continue;
+        }
+        let is_indented = line.starts_with([' ', '\t']);
+        if !is_indented {
+            mistakes.extend(bare.replace(number).filter(|_| !is_broken).map(nothing_done));
+        } else {
+            bare = None;
+        }
+        let outcome = if is_indented {
+            match rules.last_mut() {
+                _ if is_broken => action(line.trim()).map(|_ignored| ()),
+                Some(rule) => action(line.trim()).map(|it| rule.actions.push(it)),
+                None => {
+                    Err("what is to be done comes below a condition, which begins in the first \
+                             column"
+                        .to_owned())
+                }
+            }
+        } else if rules.len() == RULES_MAX {
+            Err(format!("there are more than {RULES_MAX} rules"))
+        } else {
+            let read = condition(line.trim());
+            is_broken = read.is_err();
+            let text = line.trim().to_owned();
+            read.map(|condition| {
+                rules.push(Rule { line: number, text, condition, actions: Vec::new() });
+            })
+        };
+        if let Err(message) = outcome {
+            mistakes.push(Mistake { line: number, message });
+        }
+    }
+    mistakes.extend(bare.filter(|_| !is_broken).map(nothing_done));
+    mistakes.sort_by_key(|it| it.line);
+    mistakes.truncate(MISTAKES_MAX);
+    if mistakes.is_empty() { Ok(rules) } else { Err(mistakes) }
+}
+
+fn nothing_done(line: usize) -> Mistake {
+    let message = "nothing is done about it: indent instructions below the condition".to_owned();
+    Mistake { line, message }
+}
+
+/// Reads a condition.
+fn condition(text: &str) -> Result<Condition, String> {
+    let mut cursor = Cursor { text, depth: 0 };
+    let condition = cursor.any()?;
+    match cursor.rest() {
+        "" => Ok(condition),
+        rest => {
+            Err(format!("`{}` is not expected here; join comparisons by && or ||", front(rest)))
+        }
+    }
+}
+
+/// Reads an instruction.
+fn action(text: &str) -> Result<Action, String> {
+    if text.strip_prefix("delete").map(str::trim_start).is_some_and(|it| it.trim() == "()") {
+        return Ok(Action::Delete);
+    }
+    let end = text.find(|it: char| !is_name(it) && it != ',' && it != ' ').unwrap_or(text.len());
+    let (names, rest) = text.split_at(end);
+    let names: Vec<String> = names.split(',').map(|it| it.trim().to_owned()).collect();
+    if names.iter().any(|it| it.is_empty() || it.contains(' ')) {
+        return Err(format!(
+            "`{}` is no instruction: write `Attribute = \"value\"`, `Attribute | command`, \
+             `Attribute,Attribute ! command` or `delete()`",
+            front(text)
+        ));
+    }
+    if let Some(name) = names.iter().find(|it| is_ours(it)) {
+        return Err(format!("{name} cannot be changed: it says which object this is"));
+    }
+    let one = |names: Vec<String>| match <[String; 1]>::try_from(names) {
+        Ok([attribute]) => Ok(attribute),
+        Err(names) => Err(format!("one attribute, not {}, comes before this", names.len())),
+    };
+    let mut signs = rest.chars();
+    let command = |text: &str| match text.trim() {
+        "" => Err("a command is missing".to_owned()),
+        command => Ok(command.to_owned()),
+    };
+    match signs.next() {
+        Some('=') => {
+            let mut cursor = Cursor { text: signs.as_str(), depth: 0 };
+            let value = cursor.string()?;
+            match cursor.rest() {
+                "" => Ok(Action::Set { attribute: one(names)?, value }),
+                rest => Err(format!("`{}` is not expected behind the value", front(rest))),
+            }
+        }
+        Some('|') => {
+            Ok(Action::Filter { attribute: one(names)?, command: command(signs.as_str())? })
+        }
+        Some('!') => Ok(Action::Rewrite { attributes: names, command: command(signs.as_str())? }),
+        _ => Err(format!("`=`, `|` or `!` is missing behind `{}`", names.join(","))),
+    }
+}
+
+/// What is left of a line.
+struct Cursor<'t> {
+    text: &'t str,
+    depth: usize,
+}
+
+impl<'t> Cursor<'t> {
+    fn rest(&mut self) -> &'t str {
+        self.text = self.text.trim_start();
+        self.text
+    }
+
+    fn take(&mut self, sign: &str) -> bool {
+        let Some(rest) = self.rest().strip_prefix(sign) else { return false };
+        self.text = rest;
+        true
+    }
+
+    fn any(&mut self) -> Result<Condition, String> {
+        let mut any = vec![self.all()?];
+        while self.take("||") {
+            any.push(self.all()?);
+        }
+        Ok(joined(any, Condition::Any))
+    }
+
+    fn all(&mut self) -> Result<Condition, String> {
+        let mut all = vec![self.one()?];
+        while self.take("&&") {
+            all.push(self.one()?);
+        }
+        Ok(joined(all, Condition::All))
+    }
+
+    fn one(&mut self) -> Result<Condition, String> {
+        if self.take("(") {
+            self.depth += 1;
+            if DEPTH_MAX < self.depth {
+                return Err(format!("parentheses are more than {DEPTH_MAX} deep"));
+            }
+            let inner = self.any()?;
+            self.depth -= 1;
+            return if self.take(")") { Ok(inner) } else { Err("`)` is missing".to_owned()) };
+        }
+        let text = self.rest();
+        let end = text.find(|it: char| !is_name(it)).unwrap_or(text.len());
+        let (attribute, rest) = text.split_at(end);
+        if attribute.is_empty() {
+            let found = if text.is_empty() { "the line's end" } else { front(text) };
+            return Err(format!("an attribute's name is missing before `{found}`"));
+        }
+        self.text = rest;
+        let attribute = attribute.to_owned();
+        for (sign, negated) in [("==", false), ("!=", true)] {
+            if self.take(sign) {
+                return Ok(Condition::Is { attribute, value: self.string()?, negated });
+            }
+        }
+        for (sign, negated) in [("~", false), ("!~", true)] {
+            if self.take(sign) {
+                let pattern = self.pattern()?;
+                return Ok(Condition::Matches { attribute, pattern, negated });
+            }
+        }
+        Err(format!("`==`, `!=`, `~` or `!~` is missing behind `{attribute}`"))
+    }
+
+    /// Reads a string in single or double quotes.
+    fn string(&mut self) -> Result<String, String> {
+        let quote = self.rest().chars().next().filter(|it| matches!(it, '\'' | '"'));
+        let quote = quote.ok_or_else(|| "a string in quotes is missing".to_owned())?;
+        let read = self.enclosed(quote)?;
+        let escaped = format!("\\{quote}");
+        Ok(read.replace(&escaped, quote.encode_utf8(&mut [0; 4])))
+    }
+
+    /// Reads a regular expression between slashes; `i` behind it has letters match in either case.
+    fn pattern(&mut self) -> Result<regex::bytes::Regex, String> {
+        if !self.rest().starts_with('/') {
+            return Err("a regular expression between slashes is missing".to_owned());
+        }
+        let read = self.enclosed('/')?.replace("\\/", "/");
+        let insensitive = self.text.starts_with('i');
+        if insensitive {
+            self.text = self.text.split_at(1).1;
+        }
+        let mut builder = RegexBuilder::new(&read);
+        let builder = builder.case_insensitive(insensitive).size_limit(PATTERN_BYTES_MAX);
+        builder.build().map_err(|error| {
+            let error = error.to_string();
+            format!("/{read}/ is no regular expression: {}", error.lines().last().unwrap_or(""))
+        })
+    }
+
+    /// Reads what stands between two of `sign`, with backslashes as they are.
+    fn enclosed(&mut self, sign: char) -> Result<&'t str, String> {
+        let inner = self.text.strip_prefix(sign).unwrap_or_default();
+        let mut is_escaped = false;
+        for (at, character) in inner.char_indices() {
+            match character {
+                _ if is_escaped => is_escaped = false,
+                '\\' => is_escaped = true,
+                it if it == sign => {
+                    let (read, rest) = inner.split_at(at);
+                    self.text = rest.strip_prefix(sign).unwrap_or_default();
+                    return Ok(read);
+                }
+                _ => {}
+            }
+        }
+        Err(format!("the closing {sign} is missing"))
+    }
+}
+
+fn joined(mut several: Vec<Condition>, join: fn(Vec<Condition>) -> Condition) -> Condition {
+    match several.pop() {
+        Some(only) if several.is_empty() => only,
+        Some(last) => {
+            several.push(last);
+            join(several)
+        }
+        None => join(several),
+    }
+}
+
+fn is_name(it: char) -> bool {
+    it.is_alphanumeric() || matches!(it, '-' | '_' | '.')
+}
+
+/// The front of what is wrong, to be shown.
+fn front(text: &str) -> &str {
+    text.char_indices().nth(30).map_or(text, |(at, _)| text.split_at(at).0)
+}
