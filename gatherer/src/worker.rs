@@ -17,6 +17,7 @@
 
 pub mod fence;
 pub(crate) mod pool;
+pub(crate) mod program;
 pub mod serve;
 mod wire;
 

@@ -11,13 +11,14 @@ use landlock::{
     RulesetCreatedAttr as _, RulesetError, RulesetStatus, Scope, path_beneath_rules,
 };
 use rustix::process::{Resource, Rlimit, setrlimit};
-use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};
+use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, TargetArch};
+use serde::{Deserialize, Serialize};
 
 /// Most files that a program of the site may have open.
 const FILES_MAX: u64 = 256;
 
 /// What is left to a program that the site has named, behind its fences.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Program {
     /// Files and folders that it may read, and run programs from.
     pub read: Vec<PathBuf>,
@@ -110,9 +111,7 @@ fn files(read: &[PathBuf], write: &[PathBuf], missing: &mut Vec<String>) {
 fn calls(names: &[i64], other: SeccompAction, matched: SeccompAction, missing: &mut Vec<String>) {
     let rules: BTreeMap<i64, Vec<_>> = names.iter().map(|it| (*it, Vec::new())).collect();
     let apply = || {
-        let target = std::env::consts::ARCH.try_into().map_err(|_unknown| {
-            format!("no list of system calls for {}", std::env::consts::ARCH)
-        })?;
+        let target = TARGET.ok_or_else(|| "its filters are not for this processor".to_owned())?;
         let filter = SeccompFilter::new(rules, other, matched, target);
         let filter = filter.and_then(BpfProgram::try_from).map_err(|it| it.to_string())?;
         seccompiler::apply_filter(&filter).map_err(|it| it.to_string())
@@ -121,6 +120,16 @@ fn calls(names: &[i64], other: SeccompAction, matched: SeccompAction, missing: &
         missing.push(format!("seccomp cannot be used: {error}"));
     }
 }
+
+const TARGET: Option<TargetArch> = if cfg!(target_arch = "x86_64") {
+    Some(TargetArch::x86_64)
+} else if cfg!(target_arch = "aarch64") {
+    Some(TargetArch::aarch64)
+} else if cfg!(target_arch = "riscv64") {
+    Some(TargetArch::riscv64)
+} else {
+    None
+};
 
 const EPERM: u32 = libc::EPERM.unsigned_abs();
 

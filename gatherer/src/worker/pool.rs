@@ -191,7 +191,10 @@ impl Worker {
         let mut worker = Self { child, socket: ours, settings: print };
         worker.socket.set_read_timeout(Some(READY_TIME_MAX))?;
         worker.socket.set_write_timeout(Some(READY_TIME_MAX))?;
-        let order = Order { settings: settings.clone(), memory_bytes_max: MEMORY_BYTES_MAX };
+        let order = Order::Serve {
+            settings: Box::new(settings.clone()),
+            memory_bytes_max: MEMORY_BYTES_MAX,
+        };
         wire::write(&mut worker.socket, &order, b"")?;
         let (ready, _none) = wire::read(&mut worker.socket, 0)?;
         worker.socket.set_read_timeout(Some(LOOK))?;

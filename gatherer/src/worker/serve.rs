@@ -1,29 +1,46 @@
-//! The worker's side: takes objects from its socket and answers with their summaries.
+//! The worker's side: takes objects from its socket and answers with their summaries; or becomes a
+//! program of the site.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::os::fd::AsFd as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use net::clock;
 
 use super::fence;
 use super::wire::{self, Ask, Order, Ready, Told};
-use crate::essence;
+use crate::essence::{self, EssenceSettings};
 
-/// Serves whoever started this process, over its standard input, which is a socket, until that is
-/// closed. Gives up everything that it does not need first, so that nothing else can be done in this
-/// process afterwards: to be called from the main thread, before any other has begun.
+/// Where programs of the site are looked for.
+const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+/// Does what the process that started this one orders on standard input: serves it there, if that is a
+/// socket, until it is closed; or becomes a program. Gives up everything that is not needed first, so that
+/// nothing else can be done in this process afterwards: to be called from the main thread, before any other
+/// has begun.
 ///
 /// # Errors
 ///
-/// The socket failed, or what came is not from a gatherer of the same build.
+/// The socket failed, the program cannot be started, or what came is not from a gatherer of the same
+/// build.
 pub fn serve() -> io::Result<()> {
-    let socket = File::from(io::stdin().as_fd().try_clone_to_owned()?);
-    let mut answers = BufWriter::new(socket.try_clone()?);
-    let mut asks = socket;
-    let (order, _none): (Order, _) = wire::read(&mut asks, 0)?;
-    let missing = fence::enclose(order.memory_bytes_max);
+    // Unbuffered: what comes behind the order is for others to read.
+    let mut input = File::from(io::stdin().as_fd().try_clone_to_owned()?);
+    match wire::read(&mut input, 0)?.0 {
+        Order::Serve { settings, memory_bytes_max } => {
+            answer_all(input, &settings, memory_bytes_max)
+        }
+        Order::Become { fence, folder, words } => Err(becomes(&fence, &folder, &words)),
+    }
+}
+
+fn answer_all(mut asks: File, settings: &EssenceSettings, memory_bytes_max: u64) -> io::Result<()> {
+    let mut answers = BufWriter::new(asks.try_clone()?);
+    let missing = fence::enclose(memory_bytes_max);
     wire::write(&mut answers, &Ready { missing }, b"")?;
     loop {
         let (ask, body) = match wire::read::<Ask>(&mut asks, u64::MAX) {
@@ -31,16 +48,40 @@ pub fn serve() -> io::Result<()> {
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(()),
             Err(error) => return Err(error),
         };
-        answer(ask, body, &order, &mut answers)?;
+        answer(ask, body, settings, &mut answers)?;
     }
 }
 
-fn answer(ask: Ask, body: Vec<u8>, order: &Order, to: &mut impl Write) -> io::Result<()> {
+fn answer(
+    ask: Ask,
+    body: Vec<u8>,
+    settings: &EssenceSettings,
+    to: &mut impl Write,
+) -> io::Result<()> {
     let deadline = clock::monotonic() + Duration::from_millis(ask.time_ms_max);
     let cancelled = || deadline < clock::monotonic();
-    for summary in essence::extract(ask.object(body), &order.settings, &cancelled) {
+    for summary in essence::extract(ask.object(body), settings, &cancelled) {
         let (told, body) = Told::summary(summary);
         wire::write(to, &told, &body)?;
     }
     wire::write(to, &Told::End, b"")
+}
+
+/// Puts a program behind fences in the place of this one; returns why that was not to be.
+fn becomes(fence: &fence::Program, folder: &Path, words: &[String]) -> io::Error {
+    let Some((program, arguments)) = words.split_first() else {
+        return io::Error::new(io::ErrorKind::InvalidInput, "no program is named");
+    };
+    let mut command = Command::new(program);
+    command
+        .args(arguments)
+        .current_dir(folder)
+        .env_clear()
+        .env("PATH", PATH)
+        .env("HOME", folder)
+        .env("TMPDIR", folder)
+        .env("LC_ALL", "C.UTF-8");
+    // What the system lacks was said when the first worker was started.
+    let _missing = fence::enclose_program(fence);
+    command.exec()
 }

@@ -1,13 +1,14 @@
 //! What goes between a gatherer and its worker: frames, each a head in JSON and a body of bytes.
 //!
 //! A frame is the head's length (4 bytes, little-endian), the body's (8 bytes), the head and the body.
-//! The gatherer sends an [`Order`] first, then an [`Ask`] for each object, whose body is the object's
+//! The gatherer sends an [`Order`] first, then, of a worker that is to serve, an [`Ask`] for each object, whose body is the object's
 //! bytes. The worker answers the order with a [`Ready`], and each ask with [`Told`]s, one a summary
 //! (the body is its record in SOIF), up to one that says it is the last.
 //!
 //! Both ends are the same build of the same program, so that there are no versions.
 
 use std::io::{self, Read, Write};
+use std::path::PathBuf;
 
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
@@ -15,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use soif::digest::Md5;
 use soif::writer::write_record;
 
+use super::fence;
 use crate::essence::EssenceSettings;
 use crate::object::{Object, Problem, Summary};
 
@@ -25,11 +27,23 @@ const BODY_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 
 /// The first thing that a worker is told.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Order {
-    /// How objects are summarized.
-    pub(super) settings: EssenceSettings,
-    /// Most memory that the worker may take, in bytes.
-    pub(super) memory_bytes_max: u64,
+pub(super) enum Order {
+    /// To summarize objects.
+    Serve {
+        /// How objects are summarized.
+        settings: Box<EssenceSettings>,
+        /// Most memory that the worker may take, in bytes.
+        memory_bytes_max: u64,
+    },
+    /// To become a program of the site, which reads what comes behind this.
+    Become {
+        /// What is left to it.
+        fence: fence::Program,
+        /// Where it begins.
+        folder: PathBuf,
+        /// The program and its arguments.
+        words: Vec<String>,
+    },
 }
 
 /// What a worker says before it takes the first object.

@@ -1,0 +1,278 @@
+//! Programs that the site has named: run behind fences, in a folder of their own, and ended when their
+//! time is up, with everything that they have started.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, SeekFrom, Write as _};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use net::clock;
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use super::wire::{self, Order};
+use super::{Program, fence};
+
+/// Most memory of each process, in bytes.
+const MEMORY_BYTES_MAX: u64 = 1024 * 1024 * 1024;
+/// Longest file that one may write, in bytes.
+const FILE_BYTES_MAX: u64 = 256 * 1024 * 1024;
+/// Most of what it writes that is read, in bytes.
+const OUTPUT_BYTES_MAX: u64 = 16 * 1024 * 1024;
+/// Most of what it complains that is told, in bytes.
+const COMPLAINT_BYTES_MAX: usize = 300;
+/// How often it is looked at whether it has ended.
+const LOOK: Duration = Duration::from_millis(2);
+/// What programs may read: what the system is made of.
+const SYSTEM: &[&str] =
+    &["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc", "/dev", "/proc/self", "/opt"];
+
+/// Runs the site's programs.
+#[derive(Debug)]
+pub(crate) struct Programs {
+    starter: Program,
+    /// Where the folders are that programs work in.
+    scratch: PathBuf,
+    /// What they may read beside what the system is made of.
+    read: Vec<PathBuf>,
+    count: AtomicU64,
+}
+
+/// How long programs may take, and who may stop them.
+#[derive(Clone, Copy)]
+pub(crate) struct Until<'a> {
+    pub(crate) deadline: Instant,
+    pub(crate) stopped: &'a (dyn Fn() -> bool + Sync),
+}
+
+impl Programs {
+    /// Returns what runs programs by `starter`, each in a folder of its own below `scratch`, which is
+    /// emptied.
+    pub(crate) fn new(starter: Program, scratch: PathBuf, read: Vec<PathBuf>) -> Self {
+        // What a run that was killed has left.
+        let _gone = fs::remove_dir_all(&scratch);
+        Self { starter, scratch, read, count: AtomicU64::new(0) }
+    }
+
+    /// Runs a program, which reads `input` and finds `files` (names and contents) where it begins, and
+    /// returns what it writes. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be started, fails, takes too long or writes too much: why, in words.
+    pub(crate) fn run(
+        &self,
+        words: &[String],
+        input: &[u8],
+        files: &[(&str, &[u8])],
+        until: Until<'_>,
+    ) -> Result<Vec<u8>, String> {
+        let number = self.count.fetch_add(1, Relaxed);
+        let folder = self.scratch.join(number.to_string());
+        let outcome = self.run_in(&folder, words, input, files, until);
+        if let Err(error) = fs::remove_dir_all(&folder) {
+            tracing::warn!(folder = %folder.display(), "cannot be removed: {error}");
+        }
+        let name = words.first().map(String::as_str).unwrap_or_default();
+        outcome.unwrap_or_else(|error| Err(format!("{name} cannot be started: {error}")))
+    }
+
+    fn run_in(
+        &self,
+        folder: &Path,
+        words: &[String],
+        input: &[u8],
+        files: &[(&str, &[u8])],
+        until: Until<'_>,
+    ) -> io::Result<Result<Vec<u8>, String>> {
+        let work = folder.join("work");
+        fs::create_dir_all(&work)?;
+        for (name, content) in files {
+            fs::write(work.join(name), content)?;
+        }
+        let left = until.deadline.saturating_duration_since(clock::monotonic());
+        let system = SYSTEM.iter().map(PathBuf::from);
+        let fence = fence::Program {
+            read: system.chain(self.read.iter().cloned()).collect(),
+            write: vec![work.clone(), "/dev/null".into()],
+            memory_bytes_max: MEMORY_BYTES_MAX,
+            cpu_secs_max: left.as_secs() + 1,
+            file_bytes_max: FILE_BYTES_MAX,
+        };
+        let order = Order::Become { fence, folder: work, words: words.to_vec() };
+        let path = folder.join("input");
+        let mut file = File::options().read(true).write(true).create_new(true).open(&path)?;
+        wire::write(&mut file, &order, b"")?;
+        file.write_all(input)?;
+        file.seek(SeekFrom::Start(0))?;
+        let child = Command::new(&self.starter.path)
+            .args(&self.starter.arguments)
+            .env_clear()
+            .stdin(Stdio::from(file))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .spawn()?;
+        let name = words.first().map(String::as_str).unwrap_or_default();
+        watch(child, until).map(|it| it.map_err(|why| format!("{name} {why}")))
+    }
+}
+
+/// Reads what the program writes until it ends, or has to be ended.
+fn watch(mut child: Child, until: Until<'_>) -> io::Result<Result<Vec<u8>, String>> {
+    let (output, complaint) = (child.stdout.take(), child.stderr.take());
+    let too_much = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let output = scope.spawn(|| read_all(output, &too_much));
+        let complaint = scope.spawn(|| read_end(complaint));
+        let ended = wait(&mut child, until, &too_much);
+        // Whatever it has started, and has not ended: our pipes are open as long as theirs.
+        if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+            let _gone = kill_process_group(group, Signal::KILL);
+        }
+        let status = child.wait()?;
+        let output = output.join().unwrap_or_default();
+        let complaint = complaint.join().unwrap_or_default();
+        Ok(match ended {
+            Some(why) => Err(why.to_owned()),
+            None if status.success() => Ok(output),
+            None => Err(failed(status, &complaint)),
+        })
+    })
+}
+
+/// Waits until the program has ended; or returns why it has to be ended.
+fn wait(child: &mut Child, until: Until<'_>, too_much: &AtomicBool) -> Option<&'static str> {
+    loop {
+        match child.try_wait() {
+            Ok(None) => {}
+            Ok(Some(_)) if !too_much.load(Relaxed) => return None,
+            Ok(Some(_)) => {}
+            Err(_) => return Some("cannot be waited for"),
+        }
+        if too_much.load(Relaxed) {
+            return Some("writes too much; it was ended");
+        }
+        if until.deadline <= clock::monotonic() {
+            return Some("takes too long; it was ended");
+        }
+        if (until.stopped)() {
+            return Some("was ended with the run");
+        }
+        thread::sleep(LOOK);
+    }
+}
+
+fn read_all(output: Option<ChildStdout>, too_much: &AtomicBool) -> Vec<u8> {
+    let mut all = Vec::new();
+    if let Some(output) = output {
+        // What was read before it failed is what there is.
+        let _failed = output.take(OUTPUT_BYTES_MAX + 1).read_to_end(&mut all);
+    }
+    if OUTPUT_BYTES_MAX < all.len() as u64 {
+        too_much.store(true, Relaxed);
+    }
+    all
+}
+
+/// Reads everything, and returns the end of it.
+fn read_end(complaint: Option<ChildStderr>) -> Vec<u8> {
+    let mut end = Vec::new();
+    let Some(mut complaint) = complaint else { return end };
+    let mut piece = [0; 4096];
+    while let Ok(count @ 1..) = complaint.read(&mut piece) {
+        end.extend_from_slice(piece.get(..count).unwrap_or_default());
+        let surplus = end.len().saturating_sub(COMPLAINT_BYTES_MAX);
+        end.drain(..surplus);
+    }
+    end
+}
+
+fn failed(status: ExitStatus, complaint: &[u8]) -> String {
+    let complaint = String::from_utf8_lossy(complaint);
+    match complaint.trim().lines().next_back() {
+        Some(line) => format!("fails ({status}): {line}"),
+        None => format!("fails ({status})"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use landlock::{
+        ABI, Access as _, AccessFs, CompatLevel, Compatible as _, Ruleset, RulesetAttr as _,
+    };
+
+    use super::*;
+    use crate::worker::serve;
+
+    /// Becomes the program that is ordered where standard input is a file; ends at once in a usual run.
+    #[test]
+    fn a_program() {
+        let input = fs::read_link("/proc/self/fd/0").unwrap_or_default();
+        if input.ends_with("input") {
+            serve::serve().unwrap();
+        }
+    }
+
+    fn run(command: &str, input: &[u8], secs: u64) -> Result<String, String> {
+        let folder = tempfile::tempdir().unwrap();
+        let starter = Program {
+            path: fs::read_link("/proc/self/exe").unwrap(),
+            arguments: ["worker::program::tests::a_program", "--exact", "--nocapture"]
+                .map(str::to_owned)
+                .to_vec(),
+        };
+        let programs = Programs::new(starter, folder.path().join("scratch"), Vec::new());
+        let words = ["/bin/sh", "-c", command].map(str::to_owned);
+        let deadline = clock::monotonic() + Duration::from_secs(secs);
+        let until = Until { deadline, stopped: &|| false };
+        let outcome = programs.run(&words, input, &[("object", b"of bytes")], until);
+        assert_eq!(fs::read_dir(folder.path().join("scratch")).unwrap().count(), 0);
+        // What a test program says before it becomes another one.
+        let text = outcome.map(|it| String::from_utf8_lossy(&it).into_owned());
+        text.map(|it| it.replacen("\nrunning 1 test\n", "", 1))
+    }
+
+    #[test]
+    fn programs_read_and_write() {
+        assert_eq!(run("cat; cat object; pwd >&2", b"input ", 60).unwrap(), "input of bytes");
+        assert_eq!(
+            run("echo x > new && cat new; echo $HOME | grep -c work", b"", 60).unwrap(),
+            "x\n1\n"
+        );
+        let long = vec![b'x'; 1 << 20];
+        assert_eq!(run("tr x y", &long, 60).unwrap(), "y".repeat(1 << 20));
+    }
+
+    #[test]
+    fn programs_that_fail_say_why() {
+        let failed = run("echo one >&2; echo two >&2; exit 3", b"", 60).unwrap_err();
+        assert_eq!(failed, "/bin/sh fails (exit status: 3): two");
+        let failed = run("kill -9 $$", b"", 60).unwrap_err();
+        assert_eq!(failed, "/bin/sh fails (signal: 9 (SIGKILL))");
+    }
+
+    #[test]
+    fn programs_are_ended_with_all_that_they_started() {
+        let ended = run("sleep 1000 & sleep 1000", b"", 1).unwrap_err();
+        assert_eq!(ended, "/bin/sh takes too long; it was ended");
+        assert_eq!(run("sleep 1000 & echo done", b"", 60).unwrap(), "done\n");
+        let ended = run("cat /dev/zero", b"", 60).unwrap_err();
+        assert_eq!(ended, "/bin/sh writes too much; it was ended");
+    }
+
+    #[test]
+    fn programs_stay_within_their_folder() {
+        let outside = tempfile::tempdir().unwrap();
+        let file = outside.path().join("file");
+        let missing = run(&format!("echo x > {}; true", file.display()), b"", 60);
+        assert!(missing.is_ok());
+        let needed = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
+        let needed = needed.handle_access(AccessFs::from_all(ABI::V1));
+        let has_landlock = needed.and_then(Ruleset::create).is_ok();
+        assert_eq!(file.exists(), !has_landlock);
+    }
+}
