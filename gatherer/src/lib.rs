@@ -26,6 +26,7 @@ mod repositories;
 pub mod repository;
 mod room;
 mod rounds;
+pub mod select;
 mod serve;
 mod server;
 mod site;

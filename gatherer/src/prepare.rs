@@ -148,12 +148,15 @@ fn summarize(
     };
     let deadline = clock::monotonic() + SUMMARIZE_TIME_MAX;
     let cancelled = || run.is_stopped() || deadline < clock::monotonic();
-    let summaries = essence::extract(object, &plan.essence, &cancelled);
+    let summaries = essence::extract_selected(object, &plan.essence, &cancelled, &mut |why| {
+        site.metrics.left_out.add(why.name(), 1);
+    });
     if run.is_stopped() {
         // What came out may be cut short by the stop: the next run makes it anew.
         stage.drop_one("stopped");
         return None;
     }
+    // What was left out is noted all the same, so that it is not read again, and records that it had go.
     stage.leave(1);
     let now = (clock::now_ms() / 1_000).to_string();
     let dress = |summary: Summary| {

@@ -22,6 +22,7 @@ use crate::note::{self, Brief, RootNote};
 use crate::problems::{Entry, Problems};
 use crate::progress::{Phase, Progress, RootStatus};
 use crate::repositories::Repositories;
+use crate::select::Selection;
 use crate::spec::{self, Map, Root};
 
 /// Form of our records: a new number makes every gatherer publish everything again.
@@ -68,6 +69,8 @@ impl Plan {
         }
         let mut essence = EssenceSettings::default();
         essence.summary.full_text = config.full_text.clone();
+        essence.summary.typing = config.essence.typing.clone();
+        essence.select = Arc::new(Selection::new(&config.essence.select)?);
         let settings = note::settings_print(&[
             RECORD_FORM,
             &format!("{:?}", config.maps),
@@ -75,6 +78,8 @@ impl Plan {
             &config.ttl.as_secs().to_string(),
             &config.refresh_rate.as_secs().to_string(),
             &config.read_bytes_max.to_string(),
+            &config.essence.typing.print(),
+            &format!("{:?}", config.essence.select),
         ]);
         let plan = |root: &Root| {
             let url = root.url();

@@ -249,12 +249,16 @@ impl<'d> Table<'d> {
         read.collect()
     }
 
-    /// The text `key`, or all texts of the list `key`; empty where it is missing.
+    /// The text `key`, or all texts of the list `key`, which must not be empty; none where it is
+    /// missing.
     pub fn one_or_more(&self, key: &str) -> Vec<String> {
         const EXPECTED: &str = "a text in quotes, or a list of texts";
         let Some(value) = self.value(key) else { return Vec::new() };
         match value.get_ref() {
             DeValue::String(text) => vec![text.as_ref().to_owned()],
+            DeValue::Array(items) if items.is_empty() => {
+                self.wrong(value, format!("{key:?} is empty"), EXPECTED).unwrap_or_default()
+            }
             DeValue::Array(_) => self.strings(key),
             _ => self.wrong_type(key, value, EXPECTED).unwrap_or_default(),
         }
