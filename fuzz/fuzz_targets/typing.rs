@@ -7,7 +7,7 @@ use gatherer::typing::{Type, recognize};
 use libfuzzer_sys::fuzz_target;
 
 /// How text begins that a magic number makes text whatever follows.
-const TEXT: &[&[u8]] = &[b"#!", b"%!PS", b"{\\rtf", b"\xc5\xd0\xd3\xc6", b"\xff\xfe", b"\xfe\xff"];
+const TEXT: &[&[u8]] = &[b"#!", b"%!PS", b"\x04%!PS", b"{\\rtf", b"\xc5\xd0\xd3\xc6", b"\xff\xfe", b"\xfe\xff"];
 
 fuzz_target!(|bytes: &[u8]| {
     let split = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
@@ -23,7 +23,9 @@ fuzz_target!(|bytes: &[u8]| {
     let starts = |magic: &[u8]| head.starts_with(magic);
     match found {
         _ if starts(b"%PDF-") => assert_eq!(found, Type::Pdf),
-        _ if starts(b"\x1f\x8b") => assert!(matches!(found, Type::Gzip | Type::GzipTar)),
+        _ if starts(b"\x1f\x8b") => {
+            assert!(matches!(found, Type::Gzip | Type::GzipTar | Type::Crate));
+        }
         // What is not text has no type of text, whatever it is called.
         _ if head.contains(&0) && !TEXT.iter().any(|it| starts(it)) => {
             assert!(!found.is_text(), "{name:?} is {found:?}");

@@ -39,12 +39,17 @@
 //!
 //! # [oai]                            how it is a repository itself: docs/settings.md
 //!
+//! # [essence]                        rules of types, and what is left out: docs/essence.md
+//!
 //! [[map]]
 //! url_prefix = "https://docs.example.org/"
 //! directory = "/srv/docs"
 //! ```
 
+mod essence;
+
 use std::collections::BTreeSet;
+use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -53,6 +58,8 @@ use exchange::push;
 use serde::{Deserialize, Serialize};
 use url::Url;
 use web::settings::{Document, Mistake, Table};
+
+pub use essence::{Essence, ReadFile};
 
 use crate::filter;
 use crate::repository::Repository;
@@ -134,6 +141,8 @@ pub struct Config {
     pub maps: Vec<Map>,
     /// Which types carry their full text.
     pub full_text: FullText,
+    /// What objects are, and which of them are summarized.
+    pub essence: Essence,
     /// The `Time-to-Live` of records.
     pub ttl: Duration,
     /// The `Refresh-Rate` of records.
@@ -158,12 +167,21 @@ pub struct Config {
 }
 
 impl Config {
-    /// Reads a settings file's text.
+    /// Reads a settings file's text, and the files that it names as they are called there.
     ///
     /// # Errors
     ///
-    /// Every mistake of the file, with its line and what was expected: show them all.
+    /// As [`Config::parse_with`].
     pub fn parse(text: &str) -> Result<Self, Vec<Mistake>> {
+        Self::parse_with(text, &|path| fs::read_to_string(path))
+    }
+
+    /// Reads a settings file's text, and with `read` the files that it names.
+    ///
+    /// # Errors
+    ///
+    /// Every mistake of these files, with its line and what was expected: show them all.
+    pub fn parse_with(text: &str, read: ReadFile<'_>) -> Result<Self, Vec<Mistake>> {
         let document = Document::parse(text)?;
         let root = document.root();
         let mut config = Self::new(PathBuf::new());
@@ -187,6 +205,8 @@ impl Config {
             Some(_) | None => Watch::Notify,
         };
         config.full_text = full_text(&root);
+        let mut elsewhere = Vec::new();
+        config.essence = Essence::read(&root.table("essence"), read, &mut elsewhere);
         config.read_bytes_max = root.bytes("read_max").unwrap_or(READ_BYTES_MAX);
         if let Some(workers) = root.integer("workers", 1..=WORKERS_MAX) {
             config.workers = usize::try_from(workers).unwrap_or(1);
@@ -216,8 +236,9 @@ impl Config {
         for conflict in spec::conflicts(&config.roots, &config.maps) {
             root.mistake("root", conflict, "trees that do not overlap");
         }
-        document.finish()?;
-        Ok(config)
+        let mut mistakes = document.finish().err().unwrap_or_default();
+        mistakes.append(&mut elsewhere);
+        if mistakes.is_empty() { Ok(config) } else { Err(mistakes) }
     }
 
     /// Returns the settings for gathering `paths` (absolute) with everything stored in `data`, on
@@ -268,6 +289,7 @@ impl Config {
             repositories: Vec::new(),
             maps: Vec::new(),
             full_text: FullText::None,
+            essence: Essence::default(),
             ttl: TTL,
             refresh_rate: REFRESH_RATE,
             watch: Watch::Notify,

@@ -15,14 +15,17 @@
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use crate::explode::{self, Entry};
 use crate::object::{Object, Problem, ProblemKind, Summary};
+use crate::select::{LeftOut, Selection};
 use crate::summarize::{self, Draft, Input, Settings as SummarySettings};
 use crate::text::Body;
-use crate::typing::{HEAD_BYTES, Type, recognize};
+use crate::typing::{HEAD_BYTES, Type};
 use crate::unnest::{self, Budget, Limits, Member};
 
 /// Most of a file that is only looked at because it may hold something, when its type keeps no text:
@@ -34,7 +37,9 @@ const PEEK_BYTES: usize = 64 * 1024;
 pub struct EssenceSettings {
     /// How much of an archive is opened.
     pub unnest: Limits,
-    /// How much a record says.
+    /// Which objects are summarized.
+    pub select: Arc<Selection>,
+    /// How much a record says, and what objects are.
     pub summary: SummarySettings,
     /// Types of lists whose entries are records of their own.
     pub explode: Explode,
@@ -53,12 +58,13 @@ pub enum Explode {
 }
 
 impl Explode {
-    fn has(&self, r#type: Type) -> bool {
+    /// `name` is what the `Type` attribute says.
+    fn has(&self, r#type: Type, name: &str) -> bool {
         explode::is_list(r#type)
             && match self {
                 Self::All => true,
                 Self::None => false,
-                Self::Types(names) => names.contains(r#type.name()),
+                Self::Types(names) => names.contains(name),
             }
     }
 }
@@ -68,14 +74,24 @@ impl Explode {
 ///
 /// `cancelled` is polled inside every long loop, so that it serves as the deadline and as the stop
 /// of the run alike; when it says true, what has been found so far is returned with a problem that
-/// says so. Never panics, never returns nothing.
+/// says so. Never panics; returns nothing only if the settings' selection leaves everything out.
 pub fn extract(
     object: Object,
     settings: &EssenceSettings,
     cancelled: &dyn Fn() -> bool,
 ) -> Vec<Summary> {
+    extract_selected(object, settings, cancelled, &mut |_why| ())
+}
+
+/// As [`extract`]; `left_out` is told of each object that selection leaves out.
+pub fn extract_selected(
+    object: Object,
+    settings: &EssenceSettings,
+    cancelled: &dyn Fn() -> bool,
+    left_out: &mut dyn FnMut(LeftOut),
+) -> Vec<Summary> {
     let budget = Budget::new(settings.unnest, cancelled);
-    let mut run = Run { settings, cancelled, budget: &budget, found: Vec::new() };
+    let mut run = Run { settings, cancelled, budget: &budget, found: Vec::new(), left_out };
     // Cheap: the bytes are shared.
     let spare = object.clone();
     let root = Opening { object, path: None, problems: Vec::new(), depth: 0 };
@@ -92,7 +108,9 @@ pub fn extract(
 /// Returns the record of an object of which no more is known than its name and the front of its
 /// content, with the reason.
 pub(crate) fn by_name(object: &Object, settings: &EssenceSettings, problem: Problem) -> Summary {
-    let (r#type, settings) = (type_of(object), &settings.summary);
+    let settings = &settings.summary;
+    let head = object.bytes.get(..object.bytes.len().min(HEAD_BYTES)).unwrap_or_default();
+    let r#type = settings.typing.recognize(&object.url, &object.name, head);
     let input = Input { object, r#type, settings, cancelled: &|| true };
     let mut summary = summarize::finish(&input, Draft::default());
     summary.problems.push(problem);
@@ -114,12 +132,20 @@ struct Run<'a> {
     cancelled: &'a dyn Fn() -> bool,
     budget: &'a Budget<'a>,
     found: Vec<Summary>,
+    left_out: &'a mut dyn FnMut(LeftOut),
 }
 
 impl Run<'_> {
     fn open(&mut self, mut it: Opening) {
-        let r#type = type_of(&it.object);
-        let packed = matches!(r#type, Type::Gzip | Type::GzipTar | Type::Tar | Type::Zip);
+        let r#type = self.type_of(&it.object);
+        let packed =
+            matches!(r#type, Type::Gzip | Type::GzipTar | Type::Tar | Type::Zip | Type::Crate);
+        let select = &self.settings.select;
+        // What is opened may hold what is allowed.
+        if let Some(why) = if packed { select.stops(r#type) } else { select.by_type(r#type) } {
+            (self.left_out)(why);
+            return;
+        }
         if packed && self.settings.unnest.depth_max <= it.depth {
             let message = "lies too deep in other containers; not opened";
             it.problems.push(Problem::new(&it.object.url, ProblemKind::Limit, message));
@@ -128,8 +154,10 @@ impl Run<'_> {
         }
         match r#type {
             Type::Gzip => self.gunzip(it),
-            Type::GzipTar | Type::Tar | Type::Zip => self.container(it, r#type),
-            _ if self.settings.explode.has(r#type) => self.list(it, r#type),
+            Type::GzipTar | Type::Tar | Type::Zip | Type::Crate => self.container(it, r#type),
+            _ if self.settings.explode.has(r#type, self.settings.summary.typing.name(r#type)) => {
+                self.list(it, r#type);
+            }
             _ => self.summarize(it, r#type),
         }
     }
@@ -138,7 +166,7 @@ impl Run<'_> {
     fn gunzip(&mut self, it: Opening) {
         let Opening { object, path, mut problems, depth } = it;
         let opened = unnest::gunzip(&object, self.budget, &|name, head| {
-            let inside = recognize(name, head);
+            let inside = self.settings.summary.typing.recognize(&object.url, name, head);
             if inside.is_text() {
                 self.settings.summary.text_bytes_max(inside)
             } else if matches!(inside, Type::Pdf | Type::Gzip | Type::Tar | Type::Zip) {
@@ -176,6 +204,10 @@ impl Run<'_> {
             listing.push(&member.path);
             listing.line();
             let Member { object, path, problems } = member;
+            if let Some(why) = self.settings.select.by_name(Path::new(&path), object.size) {
+                (self.left_out)(why);
+                return;
+            }
             self.open(Opening { object, path: Some(path), problems, depth: depth + 1 });
         });
         let input = self.input(&object, r#type);
@@ -186,6 +218,14 @@ impl Run<'_> {
             summary.problems.append(&mut own.problems);
             summary.problems.extend(found);
             *own = summary;
+        }
+        if let Some(why) = self.settings.select.by_type(r#type) {
+            (self.left_out)(why);
+            let own = self.found.remove(place);
+            // They say by themselves whose they are.
+            if let Some(member) = self.found.get_mut(place) {
+                member.problems.splice(0..0, own.problems);
+            }
         }
     }
 
@@ -239,7 +279,7 @@ impl Run<'_> {
             Err(fault) => {
                 let problem = Problem::new(&object.url, ProblemKind::Fault, fault);
                 let mut summary = self.by_name(&object, problem);
-                summary.record.set("Type", r#type.name());
+                summary.record.set("Type", self.settings.summary.typing.name(r#type));
                 summary
             }
         };
@@ -247,12 +287,17 @@ impl Run<'_> {
         self.found.push(summary);
     }
 
+    fn type_of(&self, object: &Object) -> Type {
+        let head = object.bytes.get(..object.bytes.len().min(HEAD_BYTES)).unwrap_or_default();
+        self.settings.summary.typing.recognize(&object.url, &object.name, head)
+    }
+
     fn input<'o>(&'o self, object: &'o Object, r#type: Type) -> Input<'o> {
         Input { object, r#type, settings: &self.settings.summary, cancelled: self.cancelled }
     }
 
     fn by_name(&self, object: &Object, problem: Problem) -> Summary {
-        self.by_name_with(object, type_of(object), &mut vec![problem])
+        self.by_name_with(object, self.type_of(object), &mut vec![problem])
     }
 
     fn by_name_with(&self, object: &Object, r#type: Type, problems: &mut Vec<Problem>) -> Summary {
@@ -264,11 +309,6 @@ impl Run<'_> {
 
 fn nested(draft: &mut Draft<'_>, path: Option<&str>) {
     draft.other("Nested-Filename", path.unwrap_or_default());
-}
-
-fn type_of(object: &Object) -> Type {
-    let head = object.bytes.get(..object.bytes.len().min(HEAD_BYTES)).unwrap_or_default();
-    recognize(&object.name, head)
 }
 
 /// Runs `work`; a panic becomes its message.
@@ -304,6 +344,9 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::config::FullText;
+    use crate::select::Choice;
+    use crate::typing::Recognizer;
     use crate::unnest::tests::{bomb, gzip, tarball, zipped};
 
     /// Extracts and renders each record as `url type title [nested]`.
@@ -398,6 +441,96 @@ mod tests {
         let problem = &found[0].problems[0].message;
         assert!(problem.contains("opens to more than 524288 bytes in all"), "{problem}");
         assert_eq!(found.len(), 2, "the member that was cut is known");
+    }
+
+    const RULES: &str = "[[type]]\nname = 'Recipe'\nby_name = '[.]recipe$'\n\
+                         [[type]]\nname = 'Minutes'\nby_url = '[.]zip#'\nby_content = '^Minutes'\n";
+
+    fn with_rules() -> EssenceSettings {
+        let typing = Recognizer::read(&[("t.toml".into(), RULES.to_owned())]).unwrap();
+        let mut settings = EssenceSettings::default();
+        settings.summary.typing = Arc::new(typing);
+        settings.summary.full_text = FullText::Types(["Recipe".to_owned()].into());
+        settings
+    }
+
+    /// Extracts and renders each record as `url type`, then the reasons of what was left out.
+    fn selected(name: &str, bytes: Vec<u8>, settings: &EssenceSettings) -> Vec<String> {
+        let object = Object::whole(format!("f:{name}"), bytes);
+        let mut reasons = Vec::new();
+        let found =
+            extract_selected(object, settings, &|| false, &mut |why| reasons.push(why.name()));
+        let shown = |it: &Summary| {
+            format!("{} {}", it.record.url, it.record.text("Type").unwrap_or_default())
+        };
+        let reasons = reasons.into_iter().map(|it| format!("- {it}"));
+        found.iter().map(shown).chain(reasons).collect()
+    }
+
+    #[test]
+    fn types_of_the_site_are_summarized_by_their_names() {
+        let settings = with_rules();
+        let object = Object::whole("f:cake.recipe.gz", gzip(b"Apple cake\n\nPeel the apples.\n"));
+        let found = extract(object, &settings, &|| false);
+        let text = |name| found[0].record.text(name).unwrap_or_default().into_owned();
+        assert_eq!((text("Type"), text("Title")), ("Recipe".into(), "Apple cake".into()));
+        assert!(text("Full-Text").contains("Peel"));
+        let object = Object::whole("f:/cake.recipe", &b"\0\x01\x02"[..]);
+        let record = extract(object, &settings, &|| false).remove(0).record;
+        assert_eq!(record.text("Title").as_deref(), Some("cake.recipe"));
+        assert_eq!(record.get("Full-Text"), None);
+        let zip = zipped(&[("a", b"Minutes of May"), ("b", b"Hours")]);
+        assert_eq!(
+            selected("x.zip", zip, &settings),
+            ["f:x.zip PCCompressed", "f:x.zip#a Minutes", "f:x.zip#b Text"]
+        );
+    }
+
+    #[test]
+    fn what_is_not_selected_has_no_record() {
+        let tar = || gzip(&tarball(&[("a.o", b"\x7fELF\0"), ("b.html", b"<p>"), ("c.tmp", b"c")]));
+        let check = |choice: Choice, name: &str, bytes: Vec<u8>, expected: &[&str]| {
+            let select = Arc::new(Selection::new(&choice).unwrap());
+            let settings = EssenceSettings { select, ..EssenceSettings::default() };
+            assert_eq!(selected(name, bytes, &settings), expected, "{choice:?}");
+        };
+        let stop = |r#type| Choice { stop_types: [r#type].into(), ..Choice::default() };
+        check(
+            Choice { stop_names: vec!["*.tmp".into()], ..stop(Type::Object) },
+            "x.tgz",
+            tar(),
+            &[
+                "f:x.tgz GNUCompressedTar",
+                "f:x.tgz#b.html HTML",
+                "- stopped-type",
+                "- stopped-name",
+            ],
+        );
+        check(stop(Type::GzipTar), "x.tgz", tar(), &["- stopped-type"]);
+        check(stop(Type::Html), "a.html.gz", gzip(b"<p>x"), &["- stopped-type"]);
+        let allow = |r#type| Choice { allow_types: [r#type].into(), ..Choice::default() };
+        let not = "- type-not-allowed";
+        check(allow(Type::Html), "x.tgz", tar(), &["f:x.tgz#b.html HTML", not, not, not]);
+        check(allow(Type::Html), "a.html.gz", gzip(b"<p>x"), &["f:a.html.gz HTML"]);
+        check(
+            Choice { size_min: 2, ..Choice::default() },
+            "x.tgz",
+            tar(),
+            &[
+                "f:x.tgz GNUCompressedTar",
+                "f:x.tgz#a.o Object",
+                "f:x.tgz#b.html HTML",
+                "- too-small",
+            ],
+        );
+        // What is wrong with an archive is told although it has no record.
+        let select = Arc::new(Selection::new(&allow(Type::Html)).unwrap());
+        let settings = EssenceSettings { select, ..EssenceSettings::default() };
+        let mut broken = tarball(&[("b.html", b"<p>"), ("c", &[b'c'; 2_000])]);
+        broken.truncate(2_100);
+        let found = extract(Object::whole("f:x.tar", broken), &settings, &|| false);
+        assert_eq!(found[0].record.url, "f:x.tar#b.html");
+        assert_eq!(found[0].problems[0].object, "f:x.tar");
     }
 
     #[test]

@@ -100,11 +100,15 @@ fn is_hidden(below: &Path) -> bool {
 }
 
 fn set(root: &Root, patterns: &[String]) -> Result<GlobSet, Error> {
-    let refused = |pattern: &str, error: &globset::Error| Error::Pattern {
+    globs(patterns).map_err(|(pattern, error)| Error::Pattern {
         root: root.url(),
-        pattern: pattern.to_owned(),
+        pattern,
         message: error.kind().to_string(),
-    };
+    })
+}
+
+/// Compiles patterns; of those that are none, returns the first with what is wrong with it.
+pub(crate) fn globs(patterns: &[String]) -> Result<GlobSet, (String, globset::Error)> {
     let mut builder = GlobSetBuilder::new();
     for pattern in patterns {
         let trimmed = pattern.trim_end_matches('/');
@@ -115,10 +119,10 @@ fn set(root: &Root, patterns: &[String]) -> Result<GlobSet, Error> {
             format!("**/{inner}")
         };
         for written in [anchored.clone(), format!("{anchored}/**")] {
-            builder.add(glob(&written).map_err(|error| refused(pattern, &error))?);
+            builder.add(glob(&written).map_err(|error| (pattern.clone(), error))?);
         }
     }
-    builder.build().map_err(|error| refused(&patterns.join(" "), &error))
+    builder.build().map_err(|error| (patterns.join(" "), error))
 }
 
 fn glob(pattern: &str) -> Result<globset::Glob, globset::Error> {

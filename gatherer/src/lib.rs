@@ -27,6 +27,7 @@ pub mod repository;
 mod room;
 mod rounds;
 pub mod rules;
+pub mod select;
 mod serve;
 mod server;
 mod site;

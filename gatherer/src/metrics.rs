@@ -3,10 +3,32 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::Serialize;
 use web::metrics::Sample;
+
+/// Counts by reason, since the start.
+#[derive(Debug, Default)]
+pub struct Reasons(Mutex<BTreeMap<&'static str, u64>>);
+
+impl Reasons {
+    /// Counts `count` for `reason`.
+    pub fn add(&self, reason: &'static str, count: u64) {
+        if count != 0 {
+            *self.lock().entry(reason).or_default() += count;
+        }
+    }
+
+    /// Returns the counts as they are now.
+    pub fn counts(&self) -> BTreeMap<&'static str, u64> {
+        self.lock().clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<&'static str, u64>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 /// One stage's counters, since the start. When nothing is under way, `entered` is `left` and what was
 /// dropped together.
@@ -14,7 +36,7 @@ use web::metrics::Sample;
 pub struct Stage {
     entered: AtomicU64,
     left: AtomicU64,
-    dropped: Mutex<BTreeMap<&'static str, u64>>,
+    dropped: Reasons,
 }
 
 /// A stage's counters as they were at one moment.
@@ -55,11 +77,7 @@ impl Stage {
 
     /// Counts `count` dropped for `reason`.
     pub fn drop_many(&self, reason: &'static str, count: u64) {
-        if count == 0 {
-            return;
-        }
-        let mut dropped = self.dropped.lock().unwrap_or_else(PoisonError::into_inner);
-        *dropped.entry(reason).or_default() += count;
+        self.dropped.add(reason, count);
     }
 
     fn count(&self, stage: &'static str) -> StageCount {
@@ -67,7 +85,7 @@ impl Stage {
             stage,
             entered: self.entered.load(Relaxed),
             left: self.left.load(Relaxed),
-            dropped: self.dropped.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            dropped: self.dropped.counts(),
         }
     }
 }
@@ -79,13 +97,16 @@ pub struct Metrics {
     pub walk: Stage,
     /// Files to be read; on go those with new content.
     pub fetch: Stage,
-    /// Files to be typed, unnested and summarized; on go those with records.
+    /// Files to be typed, unnested and summarized; on go those with records, and those of which
+    /// everything was left out by its type.
     pub summarize: Stage,
     /// Known files that a walk has not seen; on go those whose records are to be deleted.
     pub vanish: Stage,
     /// Files to be committed: those with records, those whose content is the same under another
     /// time, and vanished ones.
     pub commit: Stage,
+    /// Objects that selection left out, files and members of containers, by reason.
+    pub left_out: Reasons,
     /// Bytes read.
     pub bytes: AtomicU64,
     /// Commits made.
@@ -133,6 +154,11 @@ impl Metrics {
                 let sample = Sample::counter(name, DROPPED, *count as f64);
                 samples.push(sample.with("stage", it.stage).with("reason", *reason));
             }
+        }
+        for (reason, count) in self.left_out.counts() {
+            let help = "Files and members of containers that selection left out, by reason.";
+            let sample = Sample::counter("harvest_gatherer_left_out_total", help, count as f64);
+            samples.push(sample.with("reason", reason));
         }
         for (name, help, counter) in [
             ("harvest_gatherer_read_bytes_total", "Bytes read.", &self.bytes),

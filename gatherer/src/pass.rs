@@ -1,6 +1,8 @@
 //! What one round does: a pass over all roots, or a look at what the watcher has named.
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -67,8 +69,7 @@ pub(crate) fn look(
 ) -> Result<(), collection::Error> {
     for plan in plans {
         let top = &plan.root.directory;
-        let scopes: Vec<PathBuf> =
-            paths.iter().filter(|path| path.starts_with(top)).cloned().collect();
+        let scopes = scopes(plan, paths);
         if scopes.is_empty() {
             continue;
         }
@@ -81,6 +82,23 @@ pub(crate) fn look(
     }
     site.workers.rest();
     Ok(())
+}
+
+/// Returns which of `paths` concern a root, in order, none below another, and with them what is made
+/// of these: whether that is left out depends on them.
+fn scopes(plan: &Plan, paths: &[PathBuf]) -> Vec<PathBuf> {
+    let select = &plan.essence.select;
+    let mut scopes = Vec::new();
+    for path in paths.iter().filter(|path| path.starts_with(&plan.root.directory)) {
+        let name = path.file_name().unwrap_or_default();
+        let made = select.made_of(name.as_bytes()).into_iter().map(OsString::from_vec);
+        let made = made.map(|it| path.with_file_name(it));
+        scopes.extend(made.filter(|it| std::fs::symlink_metadata(it).is_ok_and(|it| it.is_file())));
+        scopes.push(path.clone());
+    }
+    scopes.sort_unstable();
+    scopes.dedup_by(|path, before| path.starts_with(before));
+    scopes
 }
 
 /// Deletes what is left of a root that is no longer in the settings; much of it only once confirmed.

@@ -8,6 +8,8 @@
 //! known and lies within the order, but was not seen, has vanished.
 
 use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -19,6 +21,7 @@ use crate::frontier::{Prints, Stat, Top, Walk};
 use crate::prepare;
 use crate::progress::Phase;
 use crate::room::Room;
+use crate::select::LeftOut;
 use crate::site::{Plan, Site, Tract, lock, path_bytes};
 use crate::walk::{Go, Ground, Met, Trouble};
 use crate::watch::Vigil;
@@ -153,6 +156,11 @@ impl Run<'_> {
                 Met::LeftOut(reason) => stage.drop_one(reason),
                 Met::Trouble(trouble) => self.handle_trouble(trouble, &unread),
                 Met::File { path, stat, linked } => {
+                    if let Some(left_out) = self.leaves_out(path, stat.size) {
+                        stage.drop_one(left_out.name());
+                        self.site.metrics.left_out.add(left_out.name(), 1);
+                        return if self.is_stopped() { Go::Stop } else { Go::On };
+                    }
                     files.fetch_add(1, Relaxed);
                     self.site.counts.seen.fetch_add(1, Relaxed);
                     self.consider(path, stat, linked, &sender, &unchanged);
@@ -173,6 +181,28 @@ impl Run<'_> {
             self.site.enter(Phase::Gathering);
         }
         Seen { walk: self.walk, top, unread, finished }
+    }
+
+    /// Says why a file is none to summarize, as far as that can be told before it is read.
+    fn leaves_out(&self, path: &Path, size: u64) -> Option<LeftOut> {
+        let select = &self.plan.essence.select;
+        let below = path.strip_prefix(&self.plan.root.directory).unwrap_or(path);
+        let by_name = select.by_name(below, size);
+        by_name.or_else(|| {
+            let name = path.file_name()?;
+            let mut sources =
+                select.sources_of(name.as_bytes()).into_iter().map(OsString::from_vec);
+            sources.any(|source| self.is_gathered(below, &source)).then_some(LeftOut::HasSource)
+        })
+    }
+
+    /// Whether the file called `name` beside the one at `below` is there, and not excluded: what is
+    /// made of it may only go where it stays.
+    fn is_gathered(&self, below: &Path, name: &OsStr) -> bool {
+        let below = below.with_file_name(name);
+        let found = std::fs::symlink_metadata(self.plan.root.directory.join(&below));
+        found
+            .is_ok_and(|it| it.is_file() && self.plan.filter.leaves_out(&below, it.len()).is_none())
     }
 
     /// Decides by its metadata whether a file is to be read.

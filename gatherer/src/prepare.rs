@@ -14,9 +14,14 @@ use crate::fetch::file::{self, Content, Refused};
 use crate::note::{self, Difference, FileNote};
 use crate::object::{Object, Summary};
 use crate::pipeline::{Candidate, Run};
+use crate::rules::Verdict;
 use crate::site::{lock, path_bytes};
 use crate::spec;
 use crate::worker::pool::Bounds;
+use crate::worker::program::Until;
+
+/// How long the rules of the site may take for one record.
+const RULES_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// How long one file may take to be unnested and summarized.
 const SUMMARIZE_TIME_MAX: Duration = Duration::from_secs(8);
@@ -147,12 +152,16 @@ fn summarize(
         md5: (!content.truncated).then_some(content.md5),
     };
     let bounds = Bounds { time_max: SUMMARIZE_TIME_MAX, stopped: &|| run.is_stopped() };
-    let summaries = site.workers.extract(object, (&plan.essence, plan.settings), bounds);
+    let settings = (&plan.essence, plan.settings);
+    let summaries = site.workers.extract(object, settings, bounds, &mut |why, count| {
+        site.metrics.left_out.add(why.name(), count);
+    });
     if run.is_stopped() {
         // What came out may be cut short by the stop: the next run makes it anew.
         stage.drop_one("stopped");
         return None;
     }
+    // What was left out is noted all the same, so that it is not read again, and records that it had go.
     stage.leave(1);
     let now = (clock::now_ms() / 1_000).to_string();
     let dress = |summary: Summary| {
@@ -166,7 +175,36 @@ fn summarize(
         for (name, value) in &plan.attributes {
             record.set(*name, value.as_str());
         }
-        record
+        tune(run, record)
     };
-    Some(summaries.into_iter().map(dress).collect())
+    Some(summaries.into_iter().filter_map(dress).collect())
+}
+
+/// Changes a record as the site's rules say; `None` if they leave it out.
+fn tune(run: &Run<'_>, mut record: Record) -> Option<Record> {
+    let (site, rules) = (run.site, &run.plan.rules);
+    if rules.is_empty() {
+        return Some(record);
+    }
+    let deadline = clock::monotonic() + RULES_TIME_MAX;
+    let until = Until { deadline, stopped: &|| run.is_stopped() };
+    let mut command = |command: &str, input: &[u8]| {
+        let programs = site.programs.as_ref().ok_or("programs of the site cannot be run here")?;
+        let words = ["/bin/sh", "-c", command].map(str::to_owned);
+        programs.run(&words, input, &[], until)
+    };
+    let (verdict, applied) = rules.apply(&mut record, &mut command);
+    for rule in &applied {
+        for (action, outcome) in &rule.done {
+            if let Err(why) = outcome {
+                let message = format!("rule of line {}: `{action}`: {why}", rule.line);
+                site.problem(record.url.clone(), "rule", message);
+            }
+        }
+    }
+    if verdict == Verdict::Deleted {
+        site.metrics.left_out.add("rule", 1);
+        return None;
+    }
+    Some(record)
 }

@@ -254,7 +254,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let stamp = Stamp(clock::now_ms());
         let (collection, _) = Collection::open(dir.path(), Options::default(), stamp).unwrap();
-        let site = Site::new("00000000000000aa".to_owned(), collection, None);
+        let site = Site::new("00000000000000aa".to_owned(), collection, (None, None));
         let url = "http://a/oai";
         site.change_repository(url, |it| it.settings = 1).unwrap();
         let before = site.collection.version();

@@ -52,8 +52,19 @@ pub const OURS: &[&str] =
 /// The rules of a site, in order.
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
+    /// The file as it is written.
+    text: String,
     rules: Vec<Rule>,
 }
+
+/// Equal when read from the same text.
+impl PartialEq for Rules {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for Rules {}
 
 /// One condition, and what is done where it holds.
 #[derive(Clone, Debug)]
@@ -140,7 +151,12 @@ impl Rules {
     ///
     /// Every mistake in it, in the order of its lines.
     pub fn parse(text: &str) -> Result<Self, Vec<Mistake>> {
-        parse::parse(text).map(|rules| Self { rules })
+        parse::parse(text).map(|rules| Self { text: text.to_owned(), rules })
+    }
+
+    /// Returns the file as it is written.
+    pub fn text(&self) -> &str {
+        &self.text
     }
 
     /// Whether there are none.

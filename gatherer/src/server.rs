@@ -30,9 +30,13 @@ use crate::repository::Repository;
 use crate::rounds::{self, Requests};
 use crate::serve;
 use crate::site::{Plan, Site, lock};
+use crate::worker::program::Programs;
 
 /// Name of the collection's directory within the data directory.
 const COLLECTION: &str = "collection";
+
+/// The folder in which programs of the site work.
+const SCRATCH: &str = "scratch";
 
 /// Name of the file with the gatherer's id within the data directory.
 const ID: &str = "id";
@@ -372,7 +376,10 @@ fn open(config: Config, port: u16) -> Result<(Shared, AdminToken, Pages), Error>
     let (base_url, settings) = (config.base_url.clone(), config.push.clone());
     let notifier = Notifier::open(&data, base_url, settings, collection.clone())
         .map_err(|error| Error::Spec(error.to_string()))?;
-    let site = Site::new(id, collection, config.worker.clone());
+    let programs = config.worker.clone().map(|starter| {
+        Programs::new(starter, data.join(SCRATCH), config.essence.programs_read.clone())
+    });
+    let site = Site::new(id, collection, (config.worker.clone(), programs));
     for cut in &recovery.cut {
         let object = crate::spec::file_url(&cut.file);
         let message = format!("{} bytes at {} were given up: {}", cut.bytes, cut.offset, cut.why);

@@ -22,9 +22,12 @@ use crate::note::{self, Brief, RootNote};
 use crate::problems::{Entry, Problems};
 use crate::progress::{Phase, Progress, RootStatus};
 use crate::repositories::Repositories;
+use crate::rules::Rules;
+use crate::select::Selection;
 use crate::spec::{self, Map, Root};
 use crate::worker;
 use crate::worker::pool::Pool;
+use crate::worker::program::Programs;
 
 /// Form of our records: a new number makes every gatherer publish everything again.
 pub(crate) const RECORD_FORM: &str = "1";
@@ -49,6 +52,8 @@ pub(crate) struct Plan {
     pub(crate) maps: Vec<Map>,
     pub(crate) data: PathBuf,
     pub(crate) essence: EssenceSettings,
+    /// What is changed in records.
+    pub(crate) rules: Arc<Rules>,
     /// Fingerprint of the settings that records depend on.
     pub(crate) settings: u64,
     /// Attributes that every record gets, in order.
@@ -70,6 +75,8 @@ impl Plan {
         }
         let mut essence = EssenceSettings::default();
         essence.summary.full_text = config.full_text.clone();
+        essence.summary.typing = config.essence.typing.clone();
+        essence.select = Arc::new(Selection::new(&config.essence.select)?);
         let settings = note::settings_print(&[
             RECORD_FORM,
             &format!("{:?}", config.maps),
@@ -77,6 +84,9 @@ impl Plan {
             &config.ttl.as_secs().to_string(),
             &config.refresh_rate.as_secs().to_string(),
             &config.read_bytes_max.to_string(),
+            &config.essence.typing.print(),
+            &format!("{:?}", config.essence.select),
+            config.essence.rules.text(),
         ]);
         let plan = |root: &Root| {
             let url = root.url();
@@ -85,6 +95,7 @@ impl Plan {
                 maps: config.maps.clone(),
                 data: std::path::absolute(&config.data).unwrap_or_else(|_odd| config.data.clone()),
                 essence: essence.clone(),
+                rules: config.essence.rules.clone(),
                 settings,
                 attributes: [
                     config.attributes(host, port),
@@ -152,6 +163,8 @@ pub(crate) struct Site {
     pub(crate) repositories: Repositories,
     /// Where objects are summarized.
     pub(crate) workers: Pool,
+    /// What runs the site's programs; `None` where this program does not know how to start them.
+    pub(crate) programs: Option<Programs>,
     phase: Mutex<Phase>,
     walks: AtomicU32,
     /// The loss for which every root is published again: the epoch that began with it.
@@ -162,7 +175,11 @@ pub(crate) struct Site {
 
 impl Site {
     /// Returns the shared state of the gatherer `id` with this collection, whose workers are started so.
-    pub(crate) fn new(id: String, collection: Collection, worker: Option<worker::Program>) -> Self {
+    pub(crate) fn new(
+        id: String,
+        collection: Collection,
+        (worker, programs): (Option<worker::Program>, Option<Programs>),
+    ) -> Self {
         Self {
             id,
             collection,
@@ -173,6 +190,7 @@ impl Site {
             passes: AtomicU64::new(0),
             repositories: Repositories::default(),
             workers: Pool::new(worker),
+            programs,
             phase: Mutex::default(),
             walks: AtomicU32::new(0),
             distrusted: Mutex::default(),

@@ -23,6 +23,7 @@ mod plain;
 mod source;
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use soif::Record;
@@ -31,7 +32,7 @@ use soif::digest::Md5;
 use crate::config::FullText;
 use crate::object::{Object, Problem, ProblemKind, Summary};
 use crate::text::{Keywords, decode, front, one_line};
-use crate::typing::Type;
+use crate::typing::{self, HEAD_BYTES, Recognizer, Type};
 
 /// Longest `Title`, in bytes.
 const TITLE_BYTES_MAX: usize = 300;
@@ -51,6 +52,8 @@ const PROBLEMS_MAX: usize = 100;
 /// How much a record says. All bounds are per object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Settings {
+    /// Recognizes types, and knows the names of the site's own.
+    pub typing: Arc<Recognizer>,
     /// Types whose records carry `Full-Text` in place of `Partial-Text`.
     pub full_text: FullText,
     /// Longest `Partial-Text`, in bytes.
@@ -70,6 +73,7 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
+            typing: Arc::default(),
             full_text: FullText::None,
             partial_text_bytes_max: 16 * 1024,
             full_text_bytes_max: 4 * 1024 * 1024,
@@ -86,7 +90,7 @@ impl Settings {
         match &self.full_text {
             FullText::None => false,
             FullText::All => true,
-            FullText::Types(names) => names.contains(r#type.name()),
+            FullText::Types(names) => names.contains(self.typing.name(r#type)),
         }
     }
 
@@ -187,17 +191,27 @@ pub fn summarize(
 /// Says what there is to say about an object, by its type.
 pub(crate) fn draft<'a>(input: &Input<'a>) -> Draft<'a> {
     match input.r#type {
-        Type::Text | Type::Readme | Type::Faq | Type::Rfc | Type::InternetDraft => {
+        Type::Text | Type::Readme | Type::Faq | Type::Rfc | Type::InternetDraft | Type::Fyi => {
             plain::prose(input)
         }
+        Type::ChangeLog | Type::FormattedText | Type::Rst | Type::AsciiDoc => plain::prose(input),
+        Type::Lsm | Type::Iafa | Type::WaisSource | Type::Ris => plain::prose(input),
+        Type::Marc => plain::lines(input),
+        // The site's own types have no more than text in common, if that.
+        Type::Site(_) if typing::is_text(input.head(HEAD_BYTES)) => plain::prose(input),
+        Type::Site(_) => Draft::default(),
         Type::Html => html::summarize(input),
-        Type::Xml | Type::Sgml => html::markup(input),
+        Type::Xml | Type::Sgml | Type::Svg => html::markup(input),
+        Type::MarcXml => html::markup(input),
+        Type::DataCite if input.head(HEAD_BYTES).trim_ascii_start().starts_with(b"<") => {
+            html::markup(input)
+        }
         Type::Markdown => markdown::summarize(input),
         Type::Pdf => pdf::summarize(input),
         Type::Source(language) => source::summarize(input, language),
         Type::Makefile => source::makefile(input),
         Type::ManPage | Type::Troff => man::summarize(input),
-        Type::Mail => mail::summarize(input),
+        Type::Mail | Type::Mailbox | Type::News => mail::summarize(input),
         Type::BibTeX => bibtex::summarize(input),
         Type::Uuencoded | Type::PostScript => Draft::default(),
         other if other.is_text() => plain::lines(input),
@@ -224,7 +238,7 @@ pub(crate) fn finish(input: &Input<'_>, draft: Draft<'_>) -> Summary {
     put("Author", authors);
     put("Description", one_line(&draft.description, DESCRIPTION_BYTES_MAX));
     put("Abstract", front(draft.r#abstract.trim(), ABSTRACT_BYTES_MAX).to_owned());
-    put("Type", input.r#type.name().to_owned());
+    put("Type", input.settings.typing.name(input.r#type).to_owned());
     put("File-Size", object.size.to_string());
     if let Some(md5) = object.md5.or_else(|| (!object.truncated).then(|| Md5::of(&object.bytes))) {
         put("MD5", md5.to_string());

@@ -312,7 +312,7 @@ pub struct Member {
 /// Hands every file in the container `object` to `visit`, in the container's order, and returns what
 /// went wrong with the container as a whole. Only one member is in memory at a time.
 ///
-/// `container` is [`Type::Tar`], [`Type::GzipTar`] or [`Type::Zip`]; others have no members.
+/// `container` is [`Type::Tar`], [`Type::GzipTar`], [`Type::Crate`] or [`Type::Zip`]; others have no members.
 pub fn members(
     object: &Object,
     container: Type,
@@ -326,7 +326,7 @@ pub fn members(
             let reader = Metered::new(bytes, bytes.len(), |rest| rest.len() as u64, budget, &stop);
             tar::members(object, reader, budget, &stop, visit)
         }
-        Type::GzipTar => {
+        Type::GzipTar | Type::Crate => {
             let reader = gzip_reader(object, budget, &stop);
             tar::members(object, reader, budget, &stop, visit)
         }

@@ -24,7 +24,7 @@ mod wire;
 use std::path::PathBuf;
 
 use crate::object::Object;
-use crate::typing::{self, HEAD_BYTES, Type};
+use crate::typing::{self, HEAD_BYTES, Recognizer, Type};
 
 /// How a worker is started.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,11 +71,11 @@ pub fn is_for_worker(r#type: Type) -> bool {
 }
 
 /// Whether the object goes to a worker. What gzip holds is judged by its name without `.gz`.
-pub(crate) fn wants_worker(object: &Object) -> bool {
+pub(crate) fn wants_worker(object: &Object, typing: &Recognizer) -> bool {
     let head = object.bytes.get(..object.bytes.len().min(HEAD_BYTES)).unwrap_or_default();
-    match typing::recognize(&object.name, head) {
+    match typing.recognize(&object.url, &object.name, head) {
         Type::Gzip => {
-            let inner = typing::recognize(&typing::stem(&object.name), b"");
+            let inner = typing.recognize(&object.url, &typing::stem(&object.name), b"");
             is_for_worker(inner) || inner == Type::Gzip
         }
         found => is_for_worker(found),

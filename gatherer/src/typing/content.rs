@@ -1,4 +1,6 @@
-//! Typing by content: magic numbers, whether it is text at all, and what text looks like.
+//! Typing by content: magic numbers, and whether it is text at all.
+//!
+//! Source: the formats' own definitions; ISO 2709 (1996) for the leader of MARC.
 //!
 //! Sans-I/O.
 
@@ -27,8 +29,11 @@ const MAGIC: &[(&[u8], Type)] = &[
     (b"\xde\x12\x04\x95", Type::Object),
     (b"\0asm", Type::Object),
     (b"!<arch>\n", Type::Archive),
-    (b"\xed\xab\xee\xdb", Type::Archive),
-    (b"07070", Type::Archive),
+    (b"!<arch>\ndebian-binary", Type::Deb),
+    (b"\xed\xab\xee\xdb", Type::Rpm),
+    (b"070701", Type::Archive),
+    (b"070702", Type::Archive),
+    (b"070707", Type::Archive),
     (b"7z\xbc\xaf\x27\x1c", Type::Archive),
     (b"Rar!\x1a\x07", Type::Archive),
     (b"BZh", Type::Compressed),
@@ -41,6 +46,8 @@ const MAGIC: &[(&[u8], Type)] = &[
     (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", Type::Word),
     (b"{\\rtf", Type::Rtf),
     (b"%!PS", Type::PostScript),
+    // Spoolers put an end of transmission before it.
+    (b"\x04%!PS", Type::PostScript),
     (b"\xc5\xd0\xd3\xc6", Type::PostScript),
     (b"\xf7\x02\x01\x83\x92\xc0\x1c\x3b", Type::Dvi),
     (b"OggS", Type::Audio),
@@ -61,28 +68,8 @@ const MAGIC: &[(&[u8], Type)] = &[
     (b"\x1aE\xdf\xa3", Type::Video),
 ];
 
-/// Lines that a mail message's head is made of.
-const MAIL_FIELDS: &[&[u8]] = &[
-    b"from:",
-    b"to:",
-    b"subject:",
-    b"date:",
-    b"message-id:",
-    b"received:",
-    b"return-path:",
-    b"mime-version:",
-    b"delivered-to:",
-    b"reply-to:",
-    b"newsgroups:",
-    b"path:",
-    b"x-mailer:",
-    b"in-reply-to:",
-    b"cc:",
-    b"sender:",
-];
-
-/// Lines looked at to see what text is.
-const LOOK_LINES: usize = 60;
+/// Where the header of a PDF may begin at the latest, in bytes (PDF reference 1.7, appendix H).
+const PDF_START_MAX: usize = 1024;
 
 /// Returns the type whose magic number `head` carries.
 pub(super) fn by_magic(head: &[u8]) -> Option<Type> {
@@ -103,6 +90,12 @@ pub(super) fn by_magic(head: &[u8]) -> Option<Type> {
     if head.get(257..262) == Some(b"ustar") {
         return Some(Type::Tar);
     }
+    if is_marc(head) {
+        return Some(Type::Marc);
+    }
+    if head.trim_ascii_start().starts_with(b"%PDF-") {
+        return Some(Type::Pdf);
+    }
     match (head.get(..4), head.get(8..12)) {
         (Some(b"RIFF"), Some(b"WAVE")) => Some(Type::Audio),
         (Some(b"RIFF"), Some(b"WEBP")) => Some(Type::Image),
@@ -122,8 +115,30 @@ fn is_bzip2(head: &[u8]) -> bool {
         && head.get(4..10).is_none_or(|it| it == b"1AY&SY" || it == b"\x17rE8P\x90")
 }
 
+/// Whether this is the leader of a MARC record: its length, five codes, where its data begin, and how
+/// its directory is written, which is always the same.
+fn is_marc(head: &[u8]) -> bool {
+    let Some(leader) = head.get(..24) else { return false };
+    let number = |from: usize| {
+        let digits = leader.get(from..from + 5).filter(|it| it.iter().all(u8::is_ascii_digit))?;
+        std::str::from_utf8(digits).ok()?.parse::<usize>().ok()
+    };
+    let (Some(length), Some(data)) = (number(0), number(12)) else { return false };
+    let ends_directory = head.get(data.saturating_sub(1)).is_none_or(|it| *it == 0x1e);
+    leader.get(5).is_some_and(|it| it.is_ascii_lowercase() || *it == b' ')
+        && leader.get(10..12) == Some(b"22")
+        && leader.get(20..22) == Some(b"45")
+        && leader.len() < data
+        && data < length
+        && ends_directory
+}
+
 /// Returns what a wider table of signatures says about binary data.
 pub(super) fn by_signature(head: &[u8]) -> Option<Type> {
+    let front = head.get(..head.len().min(PDF_START_MAX)).unwrap_or_default();
+    if memchr::memmem::find(front, b"%PDF-").is_some() {
+        return Some(Type::Pdf);
+    }
     match FileFormat::from_bytes(head).kind() {
         Kind::Image => Some(Type::Image),
         Kind::Audio => Some(Type::Audio),
@@ -151,147 +166,6 @@ pub(super) fn is_text(head: &[u8]) -> bool {
     control * 20 <= head.len()
 }
 
-/// Returns what text looks like, or `None` when it looks like no more than text.
-pub(super) fn by_look(head: &[u8]) -> Option<Type> {
-    let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
-    let front = head.trim_ascii_start();
-    markup(front)
-        .or_else(|| mail(head))
-        .or_else(|| by_lines(head))
-        .or_else(|| json(front).then_some(Type::Json))
-}
-
-fn markup(front: &[u8]) -> Option<Type> {
-    if front.first() != Some(&b'<') {
-        return None;
-    }
-    let lower = front.get(..front.len().min(1024)).unwrap_or_default().to_ascii_lowercase();
-    let has = |needle: &[u8]| memchr::memmem::find(&lower, needle).is_some();
-    if lower.starts_with(b"<!doctype html")
-        || lower.starts_with(b"<html")
-        || lower.starts_with(b"<head")
-        || lower.starts_with(b"<title")
-        || lower.starts_with(b"<body")
-        || has(b"<html")
-    {
-        return Some(Type::Html);
-    }
-    if lower.starts_with(b"<?xml") {
-        return Some(if has(b"<svg") { Type::Image } else { Type::Xml });
-    }
-    if lower.starts_with(b"<svg") {
-        return Some(Type::Image);
-    }
-    if lower.starts_with(b"<!doctype") || lower.starts_with(b"<!--") && has(b"<!doctype") {
-        return Some(Type::Sgml);
-    }
-    None
-}
-
-/// A mailbox, or at least three mail fields before the first empty line.
-fn mail(head: &[u8]) -> Option<Type> {
-    let mut lines = head.split(|byte| *byte == b'\n');
-    let first = lines.next().unwrap_or_default();
-    if first.starts_with(b"From ") {
-        // `From address day month …`, not a sentence.
-        let words = first.split(|byte| *byte == b' ').filter(|word| !word.is_empty()).count();
-        let field = lines.next().is_some_and(is_field);
-        return (6 <= words && field).then_some(Type::Mail);
-    }
-    let mut known = 0;
-    for line in head.split(|byte| *byte == b'\n').take(LOOK_LINES) {
-        let line = line.trim_ascii_end();
-        if line.is_empty() {
-            break;
-        }
-        if line.first().is_some_and(u8::is_ascii_whitespace) {
-            continue;
-        }
-        if !is_field(line) {
-            return None;
-        }
-        let lower = line.get(..line.len().min(16)).unwrap_or_default().to_ascii_lowercase();
-        known += usize::from(MAIL_FIELDS.iter().any(|field| lower.starts_with(field)));
-    }
-    (3 <= known).then_some(Type::Mail)
-}
-
-fn is_field(line: &[u8]) -> bool {
-    let Some(colon) = memchr::memchr(b':', line) else { return false };
-    let name = line.get(..colon).unwrap_or_default();
-    !name.is_empty() && name.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'-')
-}
-
-fn by_lines(head: &[u8]) -> Option<Type> {
-    let mut troff = 0;
-    for line in head.split(|byte| *byte == b'\n').take(LOOK_LINES) {
-        if line.starts_with(b".TH ") || line.starts_with(b".Dd ") || line.starts_with(b".so man") {
-            return Some(Type::ManPage);
-        }
-        troff += usize::from(line.starts_with(b".\\\"") || line.starts_with(b"'\\\""));
-        if line.starts_with(b"\\documentclass")
-            || line.starts_with(b"\\documentstyle")
-            || line.starts_with(b"\\begin{document}")
-        {
-            return Some(Type::Tex);
-        }
-        if line.starts_with(b"\\input texinfo") {
-            return Some(Type::Texinfo);
-        }
-        if line.starts_with(b"diff -") || line.starts_with(b"Index: ") || line.starts_with(b"@@ -")
-        {
-            return Some(Type::Patch);
-        }
-        if line.starts_with(b"begin 6") && line.split(|byte| *byte == b' ').count() == 3 {
-            return Some(Type::Uuencoded);
-        }
-        if line.starts_with(b"# This is a shell archive") {
-            return Some(Type::ShellArchive);
-        }
-        if is_entry(line) {
-            return Some(Type::BibTeX);
-        }
-    }
-    (2 <= troff).then_some(Type::Troff)
-}
-
-/// `@article{key,`
-fn is_entry(line: &[u8]) -> bool {
-    let Some(rest) = line.strip_prefix(b"@") else { return false };
-    let Some(brace) = memchr::memchr(b'{', rest) else { return false };
-    let kind = rest.get(..brace).unwrap_or_default().trim_ascii_end().to_ascii_lowercase();
-    matches!(
-        kind.as_slice(),
-        b"article"
-            | b"book"
-            | b"inproceedings"
-            | b"incollection"
-            | b"inbook"
-            | b"techreport"
-            | b"phdthesis"
-            | b"mastersthesis"
-            | b"misc"
-            | b"manual"
-            | b"proceedings"
-            | b"unpublished"
-            | b"booklet"
-            | b"conference"
-            | b"online"
-    )
-}
-
-/// An object or array whose first thing is a JSON token.
-fn json(front: &[u8]) -> bool {
-    match front.split_first() {
-        Some((b'{', rest)) => matches!(rest.trim_ascii_start(), [b'"' | b'}', ..]),
-        Some((b'[', rest)) => match rest.trim_ascii_start() {
-            [b'{' | b'"', ..] => memchr::memchr(b':', rest).is_some(),
-            _ => false,
-        },
-        _ => false,
-    }
-}
-
 /// `#!/usr/bin/env -S python3 -u` names Python.
 fn shebang(line: &[u8]) -> Option<Type> {
     let line = String::from_utf8_lossy(line.get(2..).unwrap_or_default()).into_owned();
@@ -300,6 +174,9 @@ fn shebang(line: &[u8]) -> Option<Type> {
     if program == "env" {
         program = words.find(|word| !word.starts_with('-') && !word.contains('='))?;
         program = program.rsplit('/').next()?;
+    }
+    if program == "rnews" {
+        return Some(Type::News);
     }
     let program = program.trim_end_matches(|it: char| it.is_ascii_digit() || it == '.');
     let language = match program {
@@ -324,26 +201,30 @@ fn first_line(head: &[u8]) -> &[u8] {
 mod tests {
     use super::*;
 
-    fn check(head: &[u8], expected: Option<Type>) {
-        assert_eq!(by_look(head), expected, "{}", String::from_utf8_lossy(head));
-    }
-
-    #[test]
-    fn looks() {
-        check(b"Package: x\nVersion: 1\nSection: y\n\n", None);
-        check(b"Date: x\nFrom: y\nSubject: z\n folded\n\n", Some(Type::Mail));
-        check(b"Notes: see below\nand more\n", None);
-        check(b"[1] Smith\n", None);
-        check(b"@startuml{x\n", None);
-        check(b"<!-- c -->\n<html>", Some(Type::Html));
-    }
-
     #[test]
     fn shebangs() {
         assert_eq!(
             shebang(b"#!/usr/bin/env -S FOO=1 python3.11 -u"),
             Some(Type::Source(Language::Python))
         );
+        assert_eq!(shebang(b"#! rnews 1234"), Some(Type::News));
         assert_eq!(shebang(b"#!"), None);
+    }
+
+    #[test]
+    fn leaders() {
+        // The directory has one entry (12 bytes), so that the data begin at 24 + 12 + 1.
+        let record = b"00047nam a2200037 a 4500245000900000\x1e10\x1faTitl\x1e\x1d";
+        assert!(is_marc(record));
+        assert!(is_marc(&record[..24]));
+        assert!(!is_marc(&record[..23]));
+        let spoiled = |at: usize, byte: u8| {
+            let mut record = record.to_vec();
+            record[at] = byte;
+            is_marc(&record)
+        };
+        for (at, byte) in [(0, b'x'), (5, b'0'), (10, b'3'), (20, b'5'), (36, b' ')] {
+            assert!(!spoiled(at, byte), "{at}");
+        }
     }
 }

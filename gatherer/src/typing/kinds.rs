@@ -4,8 +4,10 @@
 //!
 //! Sans-I/O.
 
+use serde::{Deserialize, Serialize};
+
 /// What an object is. The `Type` attribute says [`Type::name`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Type {
     /// Plain text.
@@ -168,10 +170,12 @@ pub enum Type {
     Binary,
     /// Nothing to go by: empty and without a telling name.
     Unknown,
+    /// A type of the site's own: the [`Recognizer`](super::Recognizer) that found it knows its name.
+    Site(u16),
 }
 
 /// Languages of program text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Language {
     /// C.
@@ -227,7 +231,7 @@ impl Language {
 }
 
 impl Type {
-    /// Every type, in the order of the enum; those of program text by language.
+    /// Every built-in type, in the order of the enum; those of program text by language.
     pub const ALL: &[Self] = &[
         Self::Text,
         Self::FormattedText,
@@ -324,12 +328,14 @@ impl Type {
         Self::Unknown,
     ];
 
-    /// Returns the type that the `Type` attribute calls so, in whatever case.
+    /// Returns the built-in type that the `Type` attribute calls so, in whatever case.
     pub fn by_name(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|it| it.name().eq_ignore_ascii_case(name))
     }
 
-    /// Returns what the `Type` attribute says.
+    /// Returns what the `Type` attribute says; of the site's own types only that they are
+    /// ([`Recognizer::name`](super::Recognizer::name) tells them apart).
+    #[expect(clippy::too_many_lines, reason = "it is a table")]
     pub fn name(self) -> &'static str {
         match self {
             Self::Text => "Text",
@@ -412,10 +418,12 @@ impl Type {
             Self::Directory => "Directory",
             Self::Binary => "Binary",
             Self::Unknown => "Unknown",
+            Self::Site(_) => "Site",
         }
     }
 
-    /// Returns whether objects of this type are text that people or editors can read as it is.
+    /// Returns whether objects of this type are text that people or editors can read as it is; of the
+    /// site's own types, that they may be.
     pub fn is_text(self) -> bool {
         !matches!(
             self,

@@ -4,304 +4,8 @@
 //!
 //! Sans-I/O.
 
-use super::{Language, Type};
-
-/// Extensions, lower-case and without the dot, by type.
-const EXTENSIONS: &[(Type, &[&str])] = &[
-    (Type::Html, &["html", "htm", "xhtml", "xht", "shtml", "htmlz"]),
-    (
-        Type::Text,
-        &[
-            "txt", "text", "asc", "log", "rst", "adoc", "asciidoc", "org", "pod", "nfo", "wiki",
-            "textile", "me", "1st", "srt", "vtt", "po", "pot", "news", "debian", "doc-base",
-        ],
-    ),
-    (Type::Markdown, &["md", "markdown", "mkd", "mdown", "mdx", "rmd", "qmd"]),
-    (Type::Pdf, &["pdf"]),
-    (Type::Source(Language::C), &["c", "xs"]),
-    (Type::Source(Language::CHeader), &["h", "hh", "hpp", "hxx", "h++", "inl", "ipp", "tcc"]),
-    (Type::Source(Language::Cpp), &["cc", "cpp", "cxx", "c++", "cu", "ino"]),
-    (Type::Source(Language::Rust), &["rs"]),
-    (Type::Source(Language::Python), &["py", "pyw", "pyi", "pyx", "pxd"]),
-    (Type::Source(Language::Perl), &["pl", "pm", "plx", "t", "perl", "al"]),
-    (
-        Type::Source(Language::Shell),
-        &["sh", "bash", "zsh", "ksh", "csh", "tcsh", "fish", "dash", "bats"],
-    ),
-    (Type::Source(Language::JavaScript), &["js", "mjs", "cjs", "jsx"]),
-    (Type::Source(Language::TypeScript), &["ts", "tsx", "mts", "cts"]),
-    (Type::Source(Language::Java), &["java"]),
-    (Type::Source(Language::Go), &["go"]),
-    (Type::Source(Language::Awk), &["awk", "gawk"]),
-    (Type::Source(Language::Tcl), &["tcl", "tk", "itcl", "exp"]),
-    (
-        Type::Source(Language::Other),
-        &[
-            "rb", "php", "phtml", "lua", "sql", "f", "f77", "f90", "f95", "f03", "for", "ftn",
-            "ada", "adb", "ads", "pas", "pp", "asm", "s", "nasm", "hs", "lhs", "ml", "mli", "mll",
-            "mly", "erl", "hrl", "ex", "exs", "clj", "cljs", "scala", "kt", "kts", "swift", "cs",
-            "fs", "fsx", "vb", "vbs", "bas", "el", "lisp", "lsp", "cl", "scm", "ss", "rkt", "jl",
-            "m", "mm", "nim", "zig", "d", "dart", "groovy", "gradle", "r", "pro", "cob", "cbl",
-            "cmake", "bat", "cmd", "ps1", "psm1", "y", "l", "yy", "ll", "lex", "m4", "css", "scss",
-            "sass", "less", "vue", "svelte", "proto", "thrift", "idl", "graphql", "v", "sv", "vhd",
-            "vhdl", "cocci", "glsl", "vert", "frag", "wgsl", "hx", "vala", "sol", "nix", "tf",
-            "stan", "do", "ado", "sage", "mac", "max", "gp", "gms", "mod", "vim", "nse",
-        ],
-    ),
-    (Type::Makefile, &["mk", "mak", "make"]),
-    (Type::Troff, &["roff", "tr", "ms", "mom", "mdoc", "man"]),
-    (Type::Mail, &["eml", "mbox", "mbx", "msg"]),
-    (Type::BibTeX, &["bib", "bibtex"]),
-    (Type::Tex, &["tex", "latex", "ltx", "sty", "cls", "dtx", "ins", "rnw", "snw", "bst"]),
-    (Type::Texinfo, &["texi", "texinfo", "txi"]),
-    (Type::Dvi, &["dvi"]),
-    (Type::PostScript, &["ps", "eps", "epsf", "epsi", "ai"]),
-    (Type::Rtf, &["rtf"]),
-    (Type::Word, &["doc", "docx", "docm", "dot", "dotx", "wpd", "wps"]),
-    (Type::Excel, &["xls", "xlsx", "xlsm", "xlt", "xltx", "xlsb"]),
-    (Type::PowerPoint, &["ppt", "pptx", "pps", "ppsx", "potx", "pptm"]),
-    (
-        Type::OpenDocument,
-        &["odt", "ods", "odp", "odg", "odf", "ott", "ots", "otp", "sxw", "sxc", "sxi"],
-    ),
-    (Type::Epub, &["epub"]),
-    (
-        Type::Xml,
-        &[
-            "xml", "xsl", "xslt", "xsd", "rng", "rdf", "owl", "rss", "atom", "dbk", "docbook",
-            "mml", "opf", "ncx", "page", "glade", "ui", "plist", "svgz", "gml", "kml", "gpx",
-            "wsdl", "dia", "xmi",
-        ],
-    ),
-    (Type::Sgml, &["sgml", "sgm", "dtd", "ent"]),
-    (Type::Json, &["json", "jsonl", "ndjson", "geojson", "json5", "ipynb", "jsonld", "map"]),
-    (
-        Type::Configuration,
-        &[
-            "conf",
-            "cfg",
-            "cf",
-            "ini",
-            "toml",
-            "yaml",
-            "yml",
-            "properties",
-            "config",
-            "cnf",
-            "rc",
-            "service",
-            "desktop",
-            "socket",
-            "timer",
-            "mount",
-            "target",
-            "rules",
-            "pc",
-            "env",
-            "reg",
-            "lock",
-            "nsi",
-            "spec",
-            "dsc",
-            "control",
-            "in",
-            "ac",
-            "am",
-        ],
-    ),
-    (
-        Type::Data,
-        &[
-            "csv", "tsv", "dat", "data", "tab", "lst", "list", "arff", "fasta", "fa", "gff", "bed",
-            "pdb", "cif", "ics", "vcf", "ldif", "idx", "soif", "warc",
-        ],
-    ),
-    (Type::Patch, &["patch", "diff", "dif", "rej"]),
-    (Type::Gzip, &["gz", "gzip"]),
-    (Type::GzipTar, &["tgz", "taz"]),
-    (Type::Tar, &["tar", "gem", "ova"]),
-    (Type::Zip, &["zip"]),
-    (Type::Compressed, &["z", "bz2", "bz", "xz", "lzma", "zst", "lz4", "lz", "lzo", "br"]),
-    (Type::CompressedTar, &["tbz", "tbz2", "txz", "tzst", "tlz"]),
-    (
-        Type::Archive,
-        &[
-            "a", "ar", "deb", "udeb", "rpm", "cpio", "7z", "rar", "jar", "war", "ear", "apk",
-            "whl", "egg", "xpi", "crate", "iso", "dmg", "cab", "msi", "arj", "lha", "lzh", "zoo",
-            "arc", "img", "qcow2", "squashfs", "snap",
-        ],
-    ),
-    (Type::MacCompressed, &["hqx", "sit", "sitx", "sea", "cpt", "bin"]),
-    (Type::ShellArchive, &["shar"]),
-    (Type::Uuencoded, &["uu", "uue"]),
-    (
-        Type::Image,
-        &[
-            "png", "jpg", "jpeg", "jpe", "gif", "bmp", "tif", "tiff", "webp", "ico", "svg", "xpm",
-            "xbm", "ppm", "pgm", "pbm", "pnm", "pcx", "tga", "xcf", "psd", "heic", "heif", "avif",
-            "jp2", "j2k", "jxl", "djvu", "djv", "fig", "cdr", "wmf", "emf", "ras", "rgb", "icns",
-            "cur", "mng", "exr", "hdr", "dng", "cr2", "nef", "fits", "dcm",
-        ],
-    ),
-    (
-        Type::Audio,
-        &[
-            "mp3", "ogg", "oga", "opus", "flac", "wav", "au", "snd", "aif", "aiff", "aifc", "m4a",
-            "aac", "wma", "mid", "midi", "s3m", "xm", "it", "ra", "ape", "wv", "spx", "amr", "m3u",
-        ],
-    ),
-    (
-        Type::Video,
-        &[
-            "mp4", "m4v", "mov", "qt", "avi", "mkv", "webm", "mpg", "mpeg", "mpe", "m2v", "ogv",
-            "wmv", "flv", "3gp", "fli", "flc", "asf", "rm", "swf",
-        ],
-    ),
-    (
-        Type::Font,
-        &[
-            "ttf", "otf", "ttc", "woff", "woff2", "pfa", "pfb", "pfm", "afm", "bdf", "pcf", "snf",
-            "tfm", "vf", "pk", "gf", "mf", "eot", "sfd", "fnt",
-        ],
-    ),
-    (
-        Type::Object,
-        &[
-            "o", "so", "obj", "lo", "la", "ko", "dll", "dylib", "lib", "class", "pyc", "pyo",
-            "elc", "rlib", "rmeta", "hi", "beam", "cmi", "cmo", "cmx", "cmxa", "wasm", "mo", "gmo",
-        ],
-    ),
-    (Type::Command, &["exe", "com", "elf", "sys"]),
-    (
-        Type::Backup,
-        &["bak", "old", "orig", "swp", "swo", "dpkg-old", "dpkg-dist", "rpmsave", "rpmnew", "save"],
-    ),
-    (
-        Type::Binary,
-        &[
-            "db",
-            "sqlite",
-            "sqlite3",
-            "pickle",
-            "pkl",
-            "npy",
-            "npz",
-            "rda",
-            "rdata",
-            "rds",
-            "rdb",
-            "rdx",
-            "h5",
-            "hdf5",
-            "hdf",
-            "nc",
-            "mat",
-            "parquet",
-            "feather",
-            "gpg",
-            "pgp",
-            "sig",
-            "cache",
-            "core",
-            "ds_store",
-            "mdb",
-            "dbf",
-            "shp",
-            "gresource",
-            "qch",
-            "qm",
-            "inv",
-        ],
-    ),
-];
-
-/// Whole names, lower-case, that say what the file is.
-const SPECIAL: &[(Type, &[&str])] = &[
-    (
-        Type::Text,
-        &[
-            "changelog",
-            "changes",
-            "news",
-            "copyright",
-            "copying",
-            "copying.lib",
-            "license",
-            "licence",
-            "authors",
-            "thanks",
-            "credits",
-            "todo",
-            "install",
-            "history",
-            "maintainers",
-            "contributors",
-            "bugs",
-            "notice",
-            "release-notes",
-            "relnotes",
-            "announce",
-            "hacking",
-            "unlicense",
-            "version",
-            "changelog.debian",
-            "news.debian",
-            "manifest",
-            "index",
-            "contents",
-            "abstract",
-        ],
-    ),
-    (
-        Type::Makefile,
-        &[
-            "makefile",
-            "gnumakefile",
-            "bsdmakefile",
-            "imakefile",
-            "makefile.in",
-            "makefile.am",
-            "makefile.pl",
-            "makefile.pre",
-            "makefile.common",
-            "makefile.inc",
-            "kbuild",
-            "justfile",
-        ],
-    ),
-    (
-        Type::Source(Language::Other),
-        &[
-            "rakefile",
-            "gemfile",
-            "jenkinsfile",
-            "cmakelists.txt",
-            "sconstruct",
-            "meson.build",
-            "build.bazel",
-        ],
-    ),
-    (
-        Type::Configuration,
-        &[
-            "dockerfile",
-            "containerfile",
-            "vagrantfile",
-            "procfile",
-            "kconfig",
-            "fstab",
-            "crontab",
-            "configure.ac",
-            "configure.in",
-        ],
-    ),
-    (
-        Type::Source(Language::Shell),
-        &["configure", ".bashrc.sh", "postinst", "preinst", "prerm", "postrm"],
-    ),
-    (Type::Command, &["a.out"]),
-    (Type::Binary, &["core"]),
-];
+use super::Type;
+use super::tables::{EXTENSIONS, SPECIAL};
 
 /// Returns what the name alone promises.
 pub(super) fn by_name(name: &str) -> Option<Type> {
@@ -341,9 +45,11 @@ fn document(name: &str, stem: &str) -> Option<Type> {
     {
         return Some(Type::Faq);
     }
-    let number = stem.strip_prefix("rfc").map(|rest| rest.trim_start_matches('-'));
-    if number.is_some_and(|it| !it.is_empty() && it.bytes().all(|byte| byte.is_ascii_digit())) {
+    if is_numbered(stem, "rfc") {
         return Some(Type::Rfc);
+    }
+    if is_numbered(stem, "fyi") {
+        return Some(Type::Fyi);
     }
     if name.starts_with("draft-") && name.ends_with(".txt") {
         return Some(Type::InternetDraft);
@@ -351,10 +57,20 @@ fn document(name: &str, stem: &str) -> Option<Type> {
     if name.starts_with("makefile.") {
         return Some(Type::Makefile);
     }
-    if name.starts_with("changelog") || name.starts_with("news.") || name.starts_with("copying") {
+    let after = name.strip_prefix("changelog").map(str::as_bytes);
+    if after.is_some_and(|it| matches!(it.first(), Some(b'.' | b'-' | b'_'))) || stem == "changes" {
+        return Some(Type::ChangeLog);
+    }
+    if name.starts_with("news.") || name.starts_with("copying") {
         return Some(Type::Text);
     }
     None
+}
+
+/// `rfc822`, `rfc-822`.
+fn is_numbered(stem: &str, series: &str) -> bool {
+    let number = stem.strip_prefix(series).map(|rest| rest.trim_start_matches('-'));
+    number.is_some_and(|it| !it.is_empty() && it.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 fn fallback(name: &str, extension: Option<&str>) -> Option<Type> {
@@ -383,7 +99,7 @@ pub(super) fn is_packed_tar(name: &str) -> bool {
     let Some(extension) = extension else { return false };
     let packed = |it: &str| {
         let it = it.to_ascii_lowercase();
-        matches!(it.as_str(), "tgz" | "taz" | "tbz" | "tbz2" | "txz" | "tzst" | "tlz" | "crate")
+        matches!(it.as_str(), "tgz" | "taz" | "tbz" | "tbz2" | "txz" | "tzst" | "tlz")
     };
     packed(extension)
         || (stem.len().checked_sub(4).and_then(|at| stem.get(at..)))
@@ -433,6 +149,15 @@ mod tests {
         check("open.2", Some(Type::ManPage));
         check("file.c~", Some(Type::Backup));
         check("file.c,v", Some(Type::Rcs));
+        check("foo-1.0.crate", Some(Type::Crate));
+        check("foo-1.0-py3-none-any.whl", Some(Type::Wheel));
+        check("ChangeLog.old", Some(Type::Backup));
+        check("CHANGELOG-2.x", Some(Type::ChangeLog));
+        check("Changes.txt", Some(Type::ChangeLog));
+        check("changelogs", None);
+        check("fyi17.txt", Some(Type::Fyi));
+        check("rfc-822", Some(Type::Rfc));
+        check("rfc", None);
         check("noidea", None);
         check("x.", None);
         check("", None);

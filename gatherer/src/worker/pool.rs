@@ -16,6 +16,7 @@ use super::wire::{self, Ask, Order, Ready, Told};
 use super::{Program, wants_worker};
 use crate::essence::{self, EssenceSettings};
 use crate::object::{Object, Problem, ProblemKind, Summary};
+use crate::select::LeftOut;
 
 /// Most memory of a worker, in bytes, beyond what its program takes.
 const MEMORY_BYTES_MAX: u64 = 512 * 1024 * 1024;
@@ -100,17 +101,22 @@ impl Pool {
     }
 
     /// Types, unnests and summarizes the object; see [`essence::extract`]. `print` is a fingerprint of
-    /// the settings. Blocks; never returns nothing.
+    /// the settings; `left_out` is told of what selection leaves out, and how often. Blocks.
     pub(crate) fn extract(
         &self,
         object: Object,
         (settings, print): (&EssenceSettings, u64),
         bounds: Bounds<'_>,
+        left_out: &mut dyn FnMut(LeftOut, u64),
     ) -> Vec<Summary> {
         let deadline = clock::monotonic() + bounds.time_max;
         let cancelled = || (bounds.stopped)() || deadline < clock::monotonic();
-        let Some(program) = self.program.as_ref().filter(|_| wants_worker(&object)) else {
-            return essence::extract(object, settings, &cancelled);
+        let Some(program) =
+            self.program.as_ref().filter(|_| wants_worker(&object, &settings.summary.typing))
+        else {
+            return essence::extract_selected(object, settings, &cancelled, &mut |why| {
+                left_out(why, 1);
+            });
         };
         let worker = match self.worker(program, settings, print) {
             Ok(worker) => worker,
@@ -120,7 +126,7 @@ impl Pool {
                 return vec![essence::by_name(&object, settings, problem)];
             }
         };
-        match worker.extract(&object, bounds) {
+        match worker.extract(&object, bounds, left_out) {
             Ok((summaries, worker)) => {
                 if worker.resident_bytes() <= KEPT_BYTES_MAX {
                     self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(worker);
@@ -207,13 +213,17 @@ impl Worker {
         mut self,
         object: &Object,
         bounds: Bounds<'_>,
+        left_out: &mut dyn FnMut(LeftOut, u64),
     ) -> Result<(Vec<Summary>, Self), (Lost, Vec<Summary>)> {
         let time_ms_max = u64::try_from(bounds.time_max.as_millis()).unwrap_or(u64::MAX);
         let until = clock::monotonic() + bounds.time_max + GRACE;
         let mut found = Vec::new();
         let outcome = self.exchange(object, time_ms_max, (until, bounds.stopped), &mut found);
         match outcome {
-            Ok(()) => Ok((found, self)),
+            Ok(all) => {
+                all.into_iter().for_each(|(why, count)| left_out(why, count));
+                Ok((found, self))
+            }
             Err(error) => Err((self.why(error, until, bounds.stopped), found)),
         }
     }
@@ -224,14 +234,17 @@ impl Worker {
         time_ms_max: u64,
         (until, stopped): (Instant, &dyn Fn() -> bool),
         found: &mut Vec<Summary>,
-    ) -> io::Result<()> {
+    ) -> io::Result<Vec<(LeftOut, u64)>> {
         let pid = self.child.id();
         let mut patient = Patient { socket: &self.socket, pid, until, stopped };
         wire::write(&mut patient, &Ask::of(object, time_ms_max), &object.bytes)?;
         let mut left = ANSWER_BYTES_MAX;
         loop {
             let (told, body): (Told, Vec<u8>) = wire::read(&mut patient, left)?;
-            let Told::Summary { problems } = told else { return Ok(()) };
+            let problems = match told {
+                Told::Summary { problems } => problems,
+                Told::End { left_out } => return Ok(left_out),
+            };
             left = left.saturating_sub(body.len() as u64);
             let record = parse(&body).ok().and_then(|it| it.into_iter().next());
             let record = record.ok_or(io::ErrorKind::InvalidData)?;
@@ -376,7 +389,7 @@ mod tests {
     }
 
     fn extract(pool: &Pool, print: u64, bounds: Bounds<'_>) -> Vec<Summary> {
-        pool.extract(archive(), (&EssenceSettings::default(), print), bounds)
+        pool.extract(archive(), (&EssenceSettings::default(), print), bounds, &mut |_, _| ())
     }
 
     fn idle_pid(pool: &Pool) -> u32 {
@@ -408,7 +421,8 @@ mod tests {
     fn text_is_read_within_the_gatherer() {
         let pool = Pool::new(Some(Program { path: "/nowhere".into(), arguments: Vec::new() }));
         let object = Object::whole("http://h.example/a.txt", &b"Words"[..]);
-        let found = pool.extract(object, (&EssenceSettings::default(), 1), bounds(60));
+        let found =
+            pool.extract(object, (&EssenceSettings::default(), 1), bounds(60), &mut |_, _| ());
         assert_eq!(found[0].problems, []);
         let found = extract(&pool, 1, bounds(60));
         assert_eq!(found[0].record.text("Title").as_deref(), Some("a.zip"));

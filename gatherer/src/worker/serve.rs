@@ -1,6 +1,7 @@
 //! The worker's side: takes objects from its socket and answers with their summaries; or becomes a
 //! program of the site.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::os::fd::AsFd as _;
@@ -60,11 +61,17 @@ fn answer(
 ) -> io::Result<()> {
     let deadline = clock::monotonic() + Duration::from_millis(ask.time_ms_max);
     let cancelled = || deadline < clock::monotonic();
-    for summary in essence::extract(ask.object(body), settings, &cancelled) {
+    let mut left_out = BTreeMap::new();
+    let object = ask.object(body);
+    let found = essence::extract_selected(object, settings, &cancelled, &mut |why| {
+        *left_out.entry(why).or_insert(0) += 1;
+    });
+    for summary in found {
         let (told, body) = Told::summary(summary);
         wire::write(to, &told, &body)?;
     }
-    wire::write(to, &Told::End, b"")
+    let left_out = left_out.into_iter().collect();
+    wire::write(to, &Told::End { left_out }, b"")
 }
 
 /// Puts a program behind fences in the place of this one; returns why that was not to be.

@@ -19,6 +19,7 @@ use soif::writer::write_record;
 use super::fence;
 use crate::essence::EssenceSettings;
 use crate::object::{Object, Problem, Summary};
+use crate::select::LeftOut;
 
 /// Longest head, in bytes; problems and settings are in it.
 const HEAD_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -101,7 +102,10 @@ pub(super) enum Told {
         problems: Vec<Problem>,
     },
     /// There are no more.
-    End,
+    End {
+        /// How often objects were left out, by reason.
+        left_out: Vec<(LeftOut, u64)>,
+    },
 }
 
 impl Told {
@@ -197,7 +201,7 @@ mod tests {
     #[test]
     fn what_is_too_long_or_breaks_off_is_refused() {
         let mut wire = Vec::new();
-        write(&mut wire, &Told::End, &[1; 100]).unwrap();
+        write(&mut wire, &Told::End { left_out: Vec::new() }, &[1; 100]).unwrap();
         assert!(read::<Told>(&mut wire.as_slice(), 100).is_ok());
         let kind = |bytes: &[u8], most| read::<Told>(&mut &*bytes, most).unwrap_err().kind();
         assert_eq!(kind(&wire, 99), io::ErrorKind::InvalidData);

@@ -1,0 +1,245 @@
+//! The part of a gatherer's settings that says what objects are and which of them are summarized:
+//! `[essence]`, and the rule files that it names.
+//!
+//! ```toml
+//! [essence]
+//! types = ["types.toml"]             # rules of types, the site's own first: docs/essence.md
+//! rules = "rules"                    # what is changed in records: docs/essence.md
+//! programs_read = ["/srv/lib"]       # what programs of the site may read beside the system
+//!
+//! [essence.select]
+//! stop_types = ["Object", "Backup"]
+//!
+//! [[essence.select.source_for]]
+//! made = "*.o"
+//! from = ["*.c", "*.cc"]
+//! ```
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use web::settings::{Mistake, Table, nearest};
+
+use crate::filter;
+use crate::rules::Rules;
+use crate::select::{self, Choice, SourceFor};
+use crate::typing::{Recognizer, Type};
+
+/// Reads the text of a file that the settings name.
+pub type ReadFile<'a> = &'a dyn Fn(&Path) -> io::Result<String>;
+
+/// What objects are, and which of them are summarized.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Essence {
+    /// Recognizes types, by the rule files and what is built in.
+    pub typing: Arc<Recognizer>,
+    /// What is left out.
+    pub select: Choice,
+    /// What is changed in records.
+    pub rules: Arc<Rules>,
+    /// Files and folders that programs of the site may read beside those of the system.
+    pub programs_read: Vec<PathBuf>,
+}
+
+impl Essence {
+    /// Reads `[essence]`, and with `read` the files that it names. The mistakes of those are put to
+    /// `mistakes`, each with its file.
+    pub(super) fn read(table: &Table<'_>, read: ReadFile<'_>, mistakes: &mut Vec<Mistake>) -> Self {
+        let mut files = Vec::new();
+        for (i, name) in table.strings("types").into_iter().enumerate() {
+            let path = PathBuf::from(name);
+            match read(&path) {
+                Ok(text) => files.push((path, text)),
+                Err(error) => {
+                    let message = format!("cannot read {}: {error}", path.display());
+                    table.mistake_in("types", i, message, "a file of rules");
+                }
+            }
+        }
+        let typing = Recognizer::read(&files).unwrap_or_else(|found| {
+            mistakes.extend(found);
+            Recognizer::default()
+        });
+        // Types that a wrong file would have are not missed besides.
+        let types = mistakes.is_empty().then_some(&typing);
+        let select = choice(&table.table("select"), types);
+        let rules = Arc::new(rules(table, read, mistakes));
+        let programs_read = table.strings("programs_read").into_iter().map(PathBuf::from).collect();
+        Self { typing: Arc::new(typing), select, rules, programs_read }
+    }
+}
+
+fn rules(table: &Table<'_>, read: ReadFile<'_>, mistakes: &mut Vec<Mistake>) -> Rules {
+    let Some(path) = table.string("rules").map(PathBuf::from) else { return Rules::default() };
+    let text = match read(&path) {
+        Ok(text) => text,
+        Err(error) => {
+            let message = format!("cannot read {}: {error}", path.display());
+            table.mistake("rules", message, "a file of rules");
+            return Rules::default();
+        }
+    };
+    Rules::parse(&text).unwrap_or_else(|found| {
+        mistakes.extend(found.into_iter().map(|it| Mistake {
+            file: Some(path.clone()),
+            line: it.line,
+            column: 1,
+            message: it.message,
+            expected: "conditions and instructions as docs/essence.md has them".to_owned(),
+        }));
+        Rules::default()
+    })
+}
+
+fn choice(table: &Table<'_>, types: Option<&Recognizer>) -> Choice {
+    Choice {
+        stop_types: read_types(table, "stop_types", types),
+        allow_types: read_types(table, "allow_types", types),
+        stop_names: patterns(table, "stop_names"),
+        allow_names: patterns(table, "allow_names"),
+        size_min: table.bytes("min_size").unwrap_or(0),
+        size_max: table.bytes("max_size"),
+        source_for: source_for(&table.tables("source_for")),
+    }
+}
+
+fn read_types(table: &Table<'_>, key: &str, known: Option<&Recognizer>) -> BTreeSet<Type> {
+    let mut types = BTreeSet::new();
+    for (i, name) in table.strings(key).iter().enumerate() {
+        let Some(known) = known else { continue };
+        match known.by_name(name) {
+            Some(found) => {
+                types.insert(found);
+            }
+            None => {
+                let near = nearest(name, Type::ALL.iter().map(|it| it.name()));
+                let expected = near.map_or_else(
+                    || "a built-in type, or one of the rule files".to_owned(),
+                    |near| format!("{near:?}"),
+                );
+                table.mistake_in(key, i, format!("no type is called {name:?}"), expected);
+            }
+        }
+    }
+    types
+}
+
+fn patterns(table: &Table<'_>, key: &str) -> Vec<String> {
+    let patterns = table.strings(key);
+    for (i, pattern) in patterns.iter().enumerate() {
+        if let Some(mistake) = filter::mistake(pattern) {
+            table.mistake_in(key, i, format!("pattern {pattern:?}: {mistake}"), "a glob");
+        }
+    }
+    patterns
+}
+
+fn source_for(tables: &[Table<'_>]) -> Vec<SourceFor> {
+    let mut pairs: Vec<SourceFor> = Vec::new();
+    for table in tables {
+        let made = table.required_string("made");
+        table.require("from", "\"*.c\"");
+        let from = table.one_or_more("from");
+        for (i, source) in from.iter().enumerate() {
+            if let Some(mistake) = select::mistake(&made, source) {
+                table.mistake_in("from", i, mistake, "such as made = \"*.o\", from = \"*.c\"");
+            } else if pairs.iter().any(|it| it.made == *source && it.from.contains(&made)) {
+                let message = format!("{made:?} and {source:?} would each be made of the other");
+                table.mistake_in("from", i, message, "one of the two");
+            }
+        }
+        pairs.push(SourceFor { made, from });
+    }
+    pairs
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::Config;
+
+    use super::*;
+
+    const SMALL: &str = "name = \"a\"\ndata = \"/d\"\n[[root]]\nurl = \"file:///srv/docs\"\n";
+
+    fn read(text: &str) -> Result<Config, Vec<String>> {
+        let files = |path: &Path| match path.to_str() {
+            Some("types.toml") => Ok("[[type]]\nname = 'Recipe'\nby_name = 'x'\n".to_owned()),
+            Some("rules") => Ok("Type == 'HTML'\n\tdelete()\n".to_owned()),
+            Some("bad-rules") => Ok("Type == 'HTML'\n\tdelete\n".to_owned()),
+            Some("bad.toml") => Ok("\n[[type]]\nname = 'Recipe'\nby_nam = 'x'\n".to_owned()),
+            _ => Err(io::Error::from(io::ErrorKind::NotFound)),
+        };
+        let outcome = Config::parse_with(&format!("{SMALL}{text}"), &files);
+        let settings = Path::new("g.toml");
+        outcome.map_err(|found| found.iter().map(|it| it.with_file(settings)).collect())
+    }
+
+    #[track_caller]
+    fn check(text: &str, expected: &[&str]) {
+        let said = read(text).err().unwrap_or_default();
+        assert_eq!(said.len(), expected.len(), "{said:#?}");
+        for (said, expected) in said.iter().zip(expected) {
+            let (place, part) = expected.split_once(' ').unwrap();
+            assert!(said.starts_with(place) && said.contains(part), "{said}");
+        }
+    }
+
+    #[test]
+    fn everything_can_be_set() {
+        let config = read(
+            "[essence]\ntypes = ['types.toml']\nrules = 'rules'\nprograms_read = ['/lib/own']\n\
+             [essence.select]\nstop_types = ['object', 'Recipe']\n\
+             allow_types = ['HTML']\nstop_names = ['*.tmp']\nallow_names = ['docs/']\n\
+             min_size = '1 B'\nmax_size = '1 KiB'\n\
+             [[essence.select.source_for]]\nmade = '*.o'\nfrom = ['*.c', '*.cc']\n\
+             [[essence.select.source_for]]\nmade = '*.html'\nfrom = '*.md'\n",
+        );
+        let essence = config.unwrap().essence;
+        let pair = |made: &str, from: &[&str]| SourceFor {
+            made: made.into(),
+            from: from.iter().map(ToString::to_string).collect(),
+        };
+        let expected = Choice {
+            stop_types: [Type::Object, Type::Site(0)].into(),
+            allow_types: [Type::Html].into(),
+            stop_names: vec!["*.tmp".into()],
+            allow_names: vec!["docs/".into()],
+            size_min: 1,
+            size_max: Some(1024),
+            source_for: vec![pair("*.o", &["*.c", "*.cc"]), pair("*.html", &["*.md"])],
+        };
+        assert_eq!(essence.select, expected);
+        assert!(!essence.rules.is_empty());
+        assert_eq!(essence.programs_read, [PathBuf::from("/lib/own")]);
+        assert_eq!(essence.typing.recognize("file:///x", "x", b""), Type::Site(0));
+        assert_eq!(read("").unwrap().essence, Essence::default());
+    }
+
+    #[test]
+    fn every_mistake_is_named_with_file_and_line() {
+        check("[essence]\ntypes = ['none.toml']\n", &["g.toml:6:10: cannot read none.toml"]);
+        check(
+            "[essence]\ntypes = ['bad.toml']\nx = 1\n[essence.select]\nstop_types = ['Recipe']\n",
+            &["g.toml:7:1: \"x\"", "bad.toml:2:1: of nothing", "bad.toml:4:1: \"by_nam\""],
+        );
+        check("[essence]\nrules = 'none'\n", &["g.toml:6:9: cannot read none"]);
+        check("[essence]\nrules = 'bad-rules'\n", &["bad-rules:2:1: `delete` is no instruction"]);
+        check("[essence.select]\nstop_types = ['Objct']\n", &["g.toml:6:15: \"Object\""]);
+        check("[essence.select]\nstop_names = ['a[']\n", &["g.toml:6:15: \"a[\""]);
+        check(
+            "[[essence.select.source_for]]\nmade = '*.o'\n",
+            &["g.toml:5:1: \"from\" is missing"],
+        );
+        check(
+            "[[essence.select.source_for]]\nmade = '*.o'\nfrom = ['*.c', 'x']\n",
+            &["g.toml:7:16: has a *"],
+        );
+        check(
+            "[[essence.select.source_for]]\nmade = '*.a'\nfrom = '*.b'\n\
+             [[essence.select.source_for]]\nmade = '*.b'\nfrom = '*.a'\n",
+            &["g.toml:10:8: each be made of the other"],
+        );
+    }
+}
