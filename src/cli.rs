@@ -43,6 +43,8 @@ enum Command {
     #[command(subcommand)]
     Soif(commands::soif::Command),
     #[command(subcommand)]
+    Essence(commands::essence::Command),
+    #[command(subcommand)]
     Oai(commands::oai::Command),
     #[command(subcommand)]
     Freshness(commands::freshness::Command),
@@ -111,6 +113,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             block_on(commands::collection::run(command))
         }
         Command::Soif(command) => commands::soif::run(command),
+        Command::Essence(command) => commands::essence::run(command),
         Command::Oai(command) => {
             let bars = log(Usual::Warnings)?;
             block_on(commands::oai::run(command, bars))
@@ -189,6 +192,8 @@ mod tests {
             "harvest collection purge d",
             "harvest soif check",
             "harvest soif convert --to json -",
+            "harvest essence type a b --rules types.toml --json",
+            "harvest essence type a -c gatherer.toml",
             "harvest oai identify http://h/oai --json",
             "harvest oai formats http://h/oai --identifier oai:h:1",
             "harvest oai sets http://h/oai",

@@ -65,7 +65,16 @@ pub(crate) fn load<T>(
 ) -> anyhow::Result<T> {
     let text = fs::read_to_string(path)
         .with_context(|| format!("cannot read the settings file {}", path.display()))?;
-    parse(&text).map_err(|mistakes| Rejected { path: path.to_owned(), mistakes }.into())
+    accepted(path, parse(&text))
+}
+
+/// Returns what was read of the file at `path`.
+///
+/// # Errors
+///
+/// It is [`Rejected`].
+pub(crate) fn accepted<T>(path: &Path, read: Result<T, Vec<Mistake>>) -> anyhow::Result<T> {
+    read.map_err(|mistakes| Rejected { path: path.to_owned(), mistakes }.into())
 }
 
 /// Takes a path in a settings file from the file's folder on.

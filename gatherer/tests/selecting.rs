@@ -25,11 +25,12 @@ fn pair(made: &str, from: &str) -> SourceFor {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_made_of_something_comes_and_goes_with_it() {
-    let tree = Tree::with(&["a.md", "a.html", "d/b.html", ".c.md", "c.html"]);
+    let tree = Tree::with(&["a.md", "a.html", "d/b.html", "c.md", "c.html"]);
     let choice = Choice { source_for: vec![pair("*.html", "*.md")], ..Choice::default() };
-    let config = with_choice(&tree.config(), choice);
+    let mut config = with_choice(&tree.config(), choice);
+    config.roots[0].exclude = vec!["c.md".into()];
     let bench = Bench::start_with(tree, config).await;
-    // A hidden source is not gathered, so that what is made of it is.
+    // A source that is excluded is not gathered, so that what is made of it is.
     assert_eq!(bench.handle.status().objects, 3);
     bench.until("a.html", false).await;
     let (_, metrics) = bench.get_admin("metrics").await;

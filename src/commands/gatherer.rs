@@ -111,7 +111,8 @@ struct Confirmed {
 
 /// Reads the settings; relative paths in them are taken from the file's folder.
 fn load(path: &Path) -> anyhow::Result<Config> {
-    let mut config = settings::load(path, Config::parse)?;
+    let read = |named: &Path| std::fs::read_to_string(settings::beside(path, named));
+    let mut config = settings::load(path, |text| Config::parse_with(text, &read))?;
     config.data = settings::beside(path, &config.data);
     config.worker = Some(worker::program());
     Ok(config)

@@ -2,6 +2,7 @@
 
 pub(crate) mod broker;
 pub(crate) mod collection;
+pub(crate) mod essence;
 pub(crate) mod freshness;
 pub(crate) mod gatherer;
 pub(crate) mod oai;

@@ -124,7 +124,7 @@ fn first_line(front: &[u8]) -> Option<Type> {
     let line = lines.next().unwrap_or_default().trim_ascii_end();
     let starts =
         |wanted: &[u8]| line.get(..wanted.len()).is_some_and(|it| it.eq_ignore_ascii_case(wanted));
-    if matches!(line, b"Begin2" | b"Begin3" | b"Begin4") || matches!(line, b"BEGIN3" | b"BEGIN4") {
+    if starts(b"Begin") && matches!(line.get(5..), Some(b"2" | b"3" | b"4")) {
         return Some(Type::Lsm);
     }
     if starts(b"Template-Type:") {
@@ -145,9 +145,7 @@ fn first_line(front: &[u8]) -> Option<Type> {
     if line.starts_with(b"= ") {
         // A line of the document's head, or a section, tells it from decoration.
         let mut more = lines.take(LOOK_LINES);
-        return more
-            .any(|it| it.starts_with(b"== ") || is_entry_of_asciidoc(it))
-            .then_some(Type::AsciiDoc);
+        return more.any(|it| it.starts_with(b"== ") || is_attribute(it)).then_some(Type::AsciiDoc);
     }
     None
 }
@@ -163,7 +161,8 @@ fn is_soif(line: &[u8]) -> bool {
         return false;
     }
     let url = url.get(1..).unwrap_or_default().trim_ascii();
-    memchr::memmem::find(url, b":/").is_some()
+    // The key of an entry of BibTeX may be a URL, too; a comma follows it.
+    memchr::memmem::find(url, b":/").is_some() && !url.ends_with(b",")
         || url.is_empty() && matches!(template, b"UPDATE" | b"DELETE" | b"REFRESH")
 }
 
@@ -185,7 +184,7 @@ fn is_change(line: &[u8]) -> bool {
 }
 
 /// `:toc: left`
-fn is_entry_of_asciidoc(line: &[u8]) -> bool {
+fn is_attribute(line: &[u8]) -> bool {
     let Some(rest) = line.strip_prefix(b":") else { return false };
     let Some(colon) = memchr::memchr(b':', rest) else { return false };
     let (name, value) = rest.split_at(colon);
@@ -415,6 +414,7 @@ mod tests {
         check("@FILE { http://h.example/\nTitle{1}:\tx\n}\n", Some(Type::Soif));
         check("@UPDATE {\n", Some(Type::Soif));
         check("@BOOK {key,\n", Some(Type::BibTeX));
+        check("@MISC{http://h.example/,\n", Some(Type::BibTeX));
         check("@startuml{x\n", None);
         check("hello (2.10-2) unstable; urgency=low\n\n  * x\n", Some(Type::ChangeLog));
         check("1998-01-02  Ada  <ada@h.example>\n\n\t* x.c: y\n", Some(Type::ChangeLog));

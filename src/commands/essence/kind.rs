@@ -1,0 +1,95 @@
+//! `harvest essence type`: what files are, and why.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use gatherer::typing::{By, HEAD_BYTES, Recognizer};
+use gatherer::{Config, spec};
+use serde::Serialize;
+
+use crate::{output, settings};
+
+/// What to recognize, and by which rules.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The files.
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+    /// A file of rules, which come before what is built in; again for more, in their order.
+    #[arg(long, value_name = "FILE")]
+    rules: Vec<PathBuf>,
+    /// Take the rules that a gatherer's settings name.
+    #[arg(short, long, value_name = "FILE", conflicts_with = "rules")]
+    config: Option<PathBuf>,
+    /// One JSON object a line.
+    #[arg(long)]
+    json: bool,
+}
+
+/// One file's type.
+#[derive(Debug, Serialize)]
+struct Line<'a> {
+    file: String,
+    r#type: &'a str,
+    /// The rule as FILE:LINE, or the built-in reason in words.
+    rule: String,
+    /// Whether the rule is built in.
+    built_in: bool,
+}
+
+/// Prints a line for each file; the code is 1 if one of them cannot be read.
+pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let recognizer = recognizer(args)?;
+    let (mut lines, mut code) = (Vec::new(), ExitCode::SUCCESS);
+    for path in &args.files {
+        match line(&recognizer, path) {
+            Ok(line) if args.json => output::line(&serde_json::to_string(&line)?)?,
+            Ok(line) => lines.push(line),
+            Err(error) => {
+                output::note(&format!("harvest: cannot read {}: {error}", path.display()));
+                code = ExitCode::FAILURE;
+            }
+        }
+    }
+    let widths = lines.iter().map(|it| (it.file.chars().count(), it.r#type.chars().count()));
+    let (file_width, type_width) =
+        widths.fold((0, 0), |most, it| (most.0.max(it.0), most.1.max(it.1)));
+    for Line { file, r#type, rule, .. } in &lines {
+        output::line(&format!("{file:file_width$}  {type:type_width$}  {rule}"))?;
+    }
+    Ok(code)
+}
+
+fn recognizer(args: &Args) -> anyhow::Result<Recognizer> {
+    if let Some(path) = &args.config {
+        let read = |named: &Path| std::fs::read_to_string(settings::beside(path, named));
+        let config = settings::load(path, |text| Config::parse_with(text, &read))?;
+        return Ok(Recognizer::clone(&config.essence.typing));
+    }
+    let mut files = Vec::new();
+    for path in &args.rules {
+        let text = std::fs::read_to_string(path)
+            .with_context(|| format!("cannot read the rules in {}", path.display()))?;
+        files.push((path.clone(), text));
+    }
+    let first = args.rules.first().map_or_else(|| Path::new(""), PathBuf::as_path);
+    settings::accepted(first, Recognizer::read(&files))
+}
+
+fn line<'r>(recognizer: &'r Recognizer, path: &Path) -> io::Result<Line<'r>> {
+    let most = u64::try_from(HEAD_BYTES).unwrap_or(u64::MAX);
+    let mut head = Vec::new();
+    File::open(path)?.take(most).read_to_end(&mut head)?;
+    let url = spec::file_url(&std::path::absolute(path)?);
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let decision = recognizer.explain(&url, &name, &head);
+    Ok(Line {
+        file: output::harmless(&path.display().to_string()),
+        r#type: decision.name,
+        rule: decision.by.to_string(),
+        built_in: matches!(decision.by, By::BuiltIn(_)),
+    })
+}
