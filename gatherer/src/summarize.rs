@@ -13,14 +13,29 @@
 //!
 //! Sans-I/O.
 
+mod about;
+mod audio;
 pub(crate) mod bibtex;
+mod dvi;
+mod font;
 mod html;
+mod image;
 mod mail;
 mod man;
 mod markdown;
+mod numbers;
+mod object;
 mod pdf;
 mod plain;
+mod postscript;
 mod source;
+mod strings;
+mod svg;
+mod tex_fonts;
+mod typeset;
+mod video;
+mod watched;
+mod xmp;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -213,7 +228,16 @@ pub(crate) fn draft<'a>(input: &Input<'a>) -> Draft<'a> {
         Type::ManPage | Type::Troff => man::summarize(input),
         Type::Mail | Type::Mailbox | Type::News => mail::summarize(input),
         Type::BibTeX => bibtex::summarize(input),
-        Type::Uuencoded | Type::PostScript => Draft::default(),
+        Type::Svg => svg::summarize(input),
+        Type::Image => image::summarize(input),
+        Type::Audio => audio::summarize(input),
+        Type::Video => video::summarize(input),
+        Type::Font => font::summarize(input),
+        Type::Object | Type::Command => object::summarize(input),
+        Type::Binary => strings::summarize(input),
+        Type::Dvi => dvi::summarize(input),
+        Type::PostScript => postscript::summarize(input),
+        Type::Uuencoded => Draft::default(),
         other if other.is_text() => plain::lines(input),
         _ => Draft::default(),
     }

@@ -1,0 +1,340 @@
+//! What the pages of PostScript show, by what their operators are called.
+//!
+//! Source: dvips' `tex.pro` and `texc.pro` (its operators of one letter), groff's `prologue.ps`.
+//! Other programs' operators are guessed: what follows a string and has `show` in its name, or a
+//! short name, shows it.
+//!
+//! Sans-I/O.
+
+use std::collections::BTreeMap;
+
+use super::super::tex_fonts::{Encoding, characters, encoding, width};
+use super::super::typeset::Typeset;
+use super::tokens::Token;
+
+/// Most operands that wait for their operator.
+const OPERANDS_MAX: usize = 512;
+/// Most fonts.
+const FONTS_MAX: usize = 5_000;
+/// The size of a font that has none.
+const SIZE: f64 = 10.0;
+/// The gap in a line of `TJ` that parts words, in thousandths of the font's size.
+const GAP_THOUSANDTHS: f64 = -190.0;
+
+/// Which program made the document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Dialect {
+    Dvips,
+    Groff,
+    General,
+}
+
+#[derive(Clone, Copy)]
+struct Font {
+    encoding: Encoding,
+    size: f64,
+}
+
+enum Operand {
+    Number(f64),
+    /// A number in an array.
+    Kern(f64),
+    String(Vec<u8>),
+    Literal(Vec<u8>),
+}
+
+/// What came of the pages.
+pub(super) struct Shown {
+    pub(super) title: String,
+    pub(super) body: String,
+    pub(super) pages: usize,
+}
+
+pub(super) struct Shower {
+    dialect: Dialect,
+    text: Typeset,
+    operands: Vec<Operand>,
+    in_array: bool,
+    fonts: BTreeMap<Vec<u8>, Font>,
+    /// Fonts that only a comment names, until they are defined.
+    named: Option<(Vec<u8>, Font)>,
+    font: Font,
+    x: f64,
+    y: f64,
+    /// What dvips moves by after a string.
+    delta: f64,
+    pages: usize,
+    dots_an_inch: f64,
+}
+
+impl Shower {
+    pub(super) fn new(dialect: Dialect, text_bytes_max: usize) -> Self {
+        Self {
+            dialect,
+            text: Typeset::new(text_bytes_max),
+            operands: Vec::new(),
+            in_array: false,
+            fonts: BTreeMap::new(),
+            named: None,
+            font: Font { encoding: Encoding::Base, size: SIZE },
+            x: 0.0,
+            y: 0.0,
+            delta: 0.0,
+            pages: 0,
+            dots_an_inch: 600.0,
+        }
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.text.is_full()
+    }
+
+    /// Starts a page.
+    pub(super) fn page(&mut self) {
+        if 0 < self.pages {
+            self.text.page();
+        }
+        self.pages += 1;
+        self.operands.clear();
+        self.in_array = false;
+    }
+
+    pub(super) fn finish(self) -> Shown {
+        let title = self.text.title();
+        Shown { title, body: self.text.finish(), pages: self.pages }
+    }
+
+    /// dvips says in comments what its bitmap fonts are: `%DVIPSBitmapFont: Fa cmr10 10 58`.
+    pub(super) fn comment(&mut self, comment: &[u8]) {
+        let text = String::from_utf8_lossy(comment);
+        if let Some((_, resolution)) = text.split_once("dpi=") {
+            let digits: String = resolution.chars().take_while(char::is_ascii_digit).collect();
+            self.dots_an_inch = digits.parse().unwrap_or(self.dots_an_inch);
+        }
+        let Some(font) = text.strip_prefix("%DVIPSBitmapFont:") else { return };
+        let mut words = font.split_whitespace();
+        if let (Some(short), Some(name), Some(points)) = (words.next(), words.next(), words.next())
+        {
+            let points = points.parse().unwrap_or(SIZE);
+            let size = points * self.dots_an_inch / 72.27;
+            let font = Font { encoding: encoding(name), size };
+            self.named = Some((short.as_bytes().to_vec(), font));
+        }
+    }
+
+    /// Takes a token that is in no procedure; shows only on pages.
+    pub(super) fn token(&mut self, token: &Token<'_>, on_page: bool) {
+        let operand = match token {
+            Token::Number(number) if self.in_array => Operand::Kern(*number),
+            Token::Number(number) => Operand::Number(*number),
+            Token::String(text) if on_page => Operand::String(text.clone()),
+            Token::Literal(name) => Operand::Literal(name.to_vec()),
+            Token::OpenArray | Token::CloseArray => {
+                self.in_array = *token == Token::OpenArray;
+                return;
+            }
+            Token::Name(name) => {
+                if !self.in_array {
+                    self.operator(name);
+                    self.operands.clear();
+                }
+                return;
+            }
+            _ => return,
+        };
+        if OPERANDS_MAX <= self.operands.len() {
+            self.operands.clear();
+        }
+        self.operands.push(operand);
+    }
+
+    fn operator(&mut self, name: &[u8]) {
+        match self.dialect {
+            Dialect::Dvips => self.dvips(name),
+            Dialect::Groff => self.groff(name),
+            Dialect::General => self.general(name),
+        }
+    }
+
+    /// Returns the number that is the `back`th from the end, if that operand is one.
+    fn number(&self, back: usize) -> Option<f64> {
+        match self.operands.get(self.operands.len().checked_sub(back)?)? {
+            Operand::Number(number) => Some(*number),
+            _ => None,
+        }
+    }
+
+    fn literal(&self, at: usize) -> Option<&[u8]> {
+        match self.operands.get(at)? {
+            Operand::Literal(name) => Some(name),
+            _ => None,
+        }
+    }
+
+    /// Shows the string among the operands, and steps behind it.
+    fn show(&mut self) {
+        for operand in std::mem::take(&mut self.operands) {
+            match operand {
+                Operand::String(text) => self.string(&text),
+                Operand::Kern(kern) if kern < GAP_THOUSANDTHS => self.text.space(),
+                _ => {}
+            }
+        }
+    }
+
+    fn string(&mut self, text: &[u8]) {
+        for (at, code) in text.iter().enumerate() {
+            let width = width(self.font.encoding, *code) * self.font.size;
+            if matches!(code, b' ' | b'\t') && self.dialect != Dialect::Dvips {
+                self.text.space();
+                self.x += width;
+                continue;
+            }
+            let beside = |it: Option<&u8>| it.is_none_or(u8::is_ascii_alphabetic);
+            let in_word =
+                beside(at.checked_sub(1).and_then(|it| text.get(it))) && beside(text.get(at + 1));
+            let shown = match (self.dialect, code) {
+                (Dialect::Groff, 0x8c) => "fi",
+                (Dialect::Groff, 0x8d) => "fl",
+                (Dialect::General, 0xae) if in_word => "fi",
+                (Dialect::General, 0xaf) if in_word => "fl",
+                _ => characters(self.font.encoding, *code),
+            };
+            if !shown.is_empty() {
+                self.text.put(shown, (self.x, self.y), self.font.size, width);
+            }
+            self.x += width;
+        }
+    }
+
+    /// Moves behind what was shown: by `delta`, changed by `change`.
+    fn tail(&mut self, change: f64) {
+        self.delta += change;
+        self.x += self.delta;
+    }
+
+    fn dvips(&mut self, name: &[u8]) {
+        let last = self.number(1);
+        match name {
+            b"rf" | b"df" => self.define(name == b"rf"),
+            b"bop" => (self.x, self.y, self.delta) = (0.0, 0.0, 0.0),
+            b"p" => self.show(),
+            b"a" => self.move_to(),
+            b"b" => {
+                self.show();
+                self.delta = last.unwrap_or_default();
+                self.tail(0.0);
+            }
+            b"w" => self.x += last.unwrap_or_default(),
+            b"x" => self.y += last.unwrap_or_default(),
+            b"y" => {
+                let place = self.number(2).zip(last);
+                self.show();
+                (self.x, self.y) = place.unwrap_or((self.x, self.y));
+            }
+            [letter @ b'c'..=b'k'] => {
+                self.show();
+                self.tail(f64::from(*letter) - f64::from(b'g'));
+            }
+            [letter @ (b'l'..=b'o' | b'q'..=b't')] => {
+                self.show();
+                self.x += f64::from(*letter) - f64::from(b'p');
+            }
+            _ => {
+                if let Some(font) = self.fonts.get(name) {
+                    self.font = *font;
+                }
+            }
+        }
+    }
+
+    fn move_to(&mut self) {
+        if let Some((x, y)) = self.number(2).zip(self.number(1)) {
+            (self.x, self.y) = (x, y);
+        }
+    }
+
+    /// `/Fa 134[…] 99.6 /CMBX12 rf`, or a bitmap font that a comment has named.
+    fn define(&mut self, outlines: bool) {
+        let (Some(short), false) = (self.literal(0), FONTS_MAX <= self.fonts.len()) else { return };
+        let short = short.to_vec();
+        let font = if outlines {
+            let name = self.operands.len().checked_sub(1).and_then(|it| self.literal(it));
+            let name = String::from_utf8_lossy(name.unwrap_or_default()).into_owned();
+            // Outlines come in the encoding of the font that they replace, or re-encoded.
+            Font { encoding: encoding(&name), size: self.number(2).unwrap_or(SIZE) }
+        } else {
+            match self.named.take() {
+                Some((named, font)) if named == short => font,
+                _ => Font { encoding: Encoding::Ot1, size: SIZE * self.dots_an_inch / 72.27 },
+            }
+        };
+        self.fonts.insert(short, font);
+    }
+
+    /// `(text) x y Q`, `(text) dx E` and so on: four ways to show after each of five ways to move.
+    fn groff(&mut self, name: &[u8]) {
+        let last = self.number(1).unwrap_or_default();
+        match name {
+            b"SF" => {
+                self.font.size = self.number(2).unwrap_or(self.font.size);
+            }
+            b"BP" => (self.x, self.y) = (0.0, 0.0),
+            [b'A'..=b'D'] => self.show(),
+            [b'E'..=b'H'] => {
+                self.x += last;
+                self.show();
+            }
+            [b'I'..=b'L'] => {
+                self.y += last;
+                self.show();
+            }
+            [b'M'..=b'P'] => {
+                self.x += self.number(2).unwrap_or_default();
+                self.y += last;
+                self.show();
+            }
+            [b'Q'..=b'T'] => {
+                self.move_to();
+                self.show();
+            }
+            _ => {}
+        }
+    }
+
+    fn general(&mut self, name: &[u8]) {
+        let shows = name.windows(4).any(|it| it == b"show")
+            || name.len() <= 3
+                && !matches!(name, b"def" | b"put" | b"run" | b"eq" | b"and" | b"not");
+        let strings = self.operands.iter().filter(|it| matches!(it, Operand::String(_))).count();
+        let numbers = self.operands.iter().filter(|it| matches!(it, Operand::Number(_))).count();
+        if 0 < strings {
+            if shows {
+                // Numbers beside a string are where it goes, or how it is stretched.
+                if numbers == 2 && !name.ends_with(b"show") {
+                    let mut sides = self.operands.iter().filter_map(|it| match it {
+                        Operand::Number(number) => Some(*number),
+                        _ => None,
+                    });
+                    let place = sides.next().zip(sides.next());
+                    (self.x, self.y) = place.unwrap_or((self.x, self.y));
+                }
+                self.show();
+            }
+            return;
+        }
+        match name {
+            b"scalefont" | b"selectfont" | b"Tf" => {
+                self.font.size = self.number(1).filter(|it| 0.0 < *it).unwrap_or(self.font.size);
+            }
+            b"rmoveto" | b"Td" | b"TD" | b"rm" => {
+                self.x += self.number(2).unwrap_or_default();
+                self.y += self.number(1).unwrap_or_default();
+            }
+            b"T*" => self.text.line(),
+            b"Tm" => self.move_to(),
+            _ if numbers == 2 && (name.len() <= 2 || name == b"moveto") => self.move_to(),
+            _ => {}
+        }
+    }
+}
