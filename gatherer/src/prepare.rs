@@ -4,11 +4,11 @@
 //! Nothing here stops a run: a file that cannot be read or understood is a problem on the list.
 
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Duration;
 
 use net::clock;
 use soif::Record;
 
+use crate::chain::{self, SUMMARIZE_TIME_MAX};
 use crate::commit::Prepared;
 use crate::fetch::file::{self, Content, Refused};
 use crate::note::{self, Difference, FileNote};
@@ -18,13 +18,6 @@ use crate::rules::Verdict;
 use crate::site::{lock, path_bytes};
 use crate::spec;
 use crate::worker::pool::Bounds;
-use crate::worker::program::Until;
-
-/// How long the rules of the site may take for one record.
-const RULES_TIME_MAX: Duration = Duration::from_secs(10);
-
-/// How long one file may take to be unnested and summarized.
-const SUMMARIZE_TIME_MAX: Duration = Duration::from_secs(8);
 
 /// Reads one file, and summarizes it if its content is new. `None`: there is nothing to commit, and
 /// it was counted why.
@@ -186,14 +179,8 @@ fn tune(run: &Run<'_>, mut record: Record) -> Option<Record> {
     if rules.is_empty() {
         return Some(record);
     }
-    let deadline = clock::monotonic() + RULES_TIME_MAX;
-    let until = Until { deadline, stopped: &|| run.is_stopped() };
-    let mut command = |command: &str, input: &[u8]| {
-        let programs = site.programs.as_ref().ok_or("programs of the site cannot be run here")?;
-        let words = ["/bin/sh", "-c", command].map(str::to_owned);
-        programs.run(&words, input, &[], until)
-    };
-    let (verdict, applied) = rules.apply(&mut record, &mut command);
+    let (verdict, applied) =
+        chain::tune(rules, site.programs.as_ref(), &mut record, &|| run.is_stopped());
     for rule in &applied {
         for (action, outcome) in &rule.done {
             if let Err(why) = outcome {

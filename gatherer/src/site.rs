@@ -23,7 +23,6 @@ use crate::problems::{Entry, Problems};
 use crate::progress::{Phase, Progress, RootStatus};
 use crate::repositories::Repositories;
 use crate::rules::Rules;
-use crate::select::Selection;
 use crate::spec::{self, Map, Root};
 use crate::worker;
 use crate::worker::pool::Pool;
@@ -73,10 +72,7 @@ impl Plan {
         if let Some(conflict) = spec::conflicts(&config.roots, &config.maps).pop() {
             return Err(Error::Spec(conflict));
         }
-        let mut essence = EssenceSettings::default();
-        essence.summary.full_text = config.full_text.clone();
-        essence.summary.typing = config.essence.typing.clone();
-        essence.select = Arc::new(Selection::new(&config.essence.select)?);
+        let essence = EssenceSettings::of(config)?;
         let settings = note::settings_print(&[
             RECORD_FORM,
             &format!("{:?}", config.maps),

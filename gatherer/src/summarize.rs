@@ -216,7 +216,7 @@ pub(crate) fn draft<'a>(input: &Input<'a>) -> Draft<'a> {
         Type::Site(_) if typing::is_text(input.head(HEAD_BYTES)) => plain::prose(input),
         Type::Site(_) => Draft::default(),
         Type::Html => html::summarize(input),
-        Type::Xml | Type::Sgml | Type::Svg => html::markup(input),
+        Type::Xml | Type::Sgml => html::markup(input),
         Type::MarcXml => html::markup(input),
         Type::DataCite if input.head(HEAD_BYTES).trim_ascii_start().starts_with(b"<") => {
             html::markup(input)

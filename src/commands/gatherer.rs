@@ -110,7 +110,7 @@ struct Confirmed {
 }
 
 /// Reads the settings; relative paths in them are taken from the file's folder.
-fn load(path: &Path) -> anyhow::Result<Config> {
+pub(crate) fn load(path: &Path) -> anyhow::Result<Config> {
     let read = |named: &Path| std::fs::read_to_string(settings::beside(path, named));
     let mut config = settings::load(path, |text| Config::parse_with(text, &read))?;
     config.data = settings::beside(path, &config.data);

@@ -60,3 +60,53 @@ fn mistakes_of_rules_are_named_with_their_file() {
     let out = run_ok(["essence", "type", "-c", settings, cake]);
     assert!(out.ends_with("  Recipe  types.toml:1\n"), "{out}");
 }
+
+#[test]
+fn what_would_be_published_is_printed() {
+    let folder = tempfile::tempdir().unwrap();
+    small_tree(folder.path());
+    let (site, page) = (folder.path().join("site"), folder.path().join("site/index.html"));
+    let [site, page] = [&site, &page].map(|it| it.to_str().unwrap());
+    let soif = run_ok(["essence", "summarize", page]);
+    let records = soif::reader::parse(soif.as_bytes()).unwrap();
+    assert_eq!(records.len(), 1);
+    assert_eq!(records[0].url, format!("file://{page}"));
+    assert_eq!(records[0].text("Type").as_deref(), Some("HTML"));
+    let lines = run_ok(["essence", "summarize", "--to", "json", site]);
+    let first: serde_json::Value = serde_json::from_str(lines.lines().next().unwrap()).unwrap();
+    assert!(first["url"].as_str().unwrap().starts_with(&format!("file://{site}/")), "{lines}");
+    let output = run(["essence", "summarize", "/no/such/file", page]);
+    let (out, err) = texts(&output);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(out.contains("index.html") && err.contains("/no/such/file"), "{out}{err}");
+}
+
+#[test]
+fn rules_of_the_site_are_explained() {
+    let folder = tempfile::tempdir().unwrap();
+    let rules = "Type == 'Text'\n\tTitle | tr a-z A-Z\n\tTitle,Type ! sed s/CAKE/PIE/\n\
+                 \tType | exit 3\nURL ~ /secret/\n    delete()\n";
+    write(folder.path(), "rules", rules);
+    let settings = "name = \"a\"\ndata = \"data\"\n[essence]\nrules = \"rules\"\n\
+                    [[root]]\nurl = \"file:///tmp\"\n";
+    let settings = write(folder.path(), "gatherer.toml", settings);
+    let cake = write(folder.path(), "cake.txt", "Apple cake\n");
+    let secret = write(folder.path(), "secret.txt", "Apple cake\n");
+    let page = write(folder.path(), "page.html", "<title>Cake</title>");
+    let [settings, cake, secret, page] =
+        [&settings, &cake, &secret, &page].map(|it| it.to_str().unwrap());
+    let output = run(["essence", "explain", "-c", settings, cake, secret, page]);
+    let (out, _) = texts(&output);
+    assert_eq!(output.status.code(), Some(1), "an instruction failed");
+    let done = "  line 1: Type == 'Text'\n    Title | tr a-z A-Z\n    Title,Type ! sed s/CAKE/PIE/\n    \
+                Type | exit 3   FAILED: /bin/sh fails (exit status: 3)\n";
+    let expected = format!(
+        "file://{cake} (Text)\n{done}file://{secret} (Text)\n{done}  line 5: URL ~ /secret/\n    \
+         delete()\n  it is left out\nfile://{page} (HTML)\n  no rule holds for it\n"
+    );
+    assert_eq!(out, expected);
+    let (out, _) = texts(&run(["essence", "summarize", "-c", settings, cake, secret]));
+    let records = soif::reader::parse(out.as_bytes()).unwrap();
+    assert_eq!(records.len(), 1);
+    assert_eq!(records[0].text("Title").as_deref(), Some("APPLE PIE"));
+}

@@ -1,0 +1,208 @@
+//! `harvest essence summarize` and `harvest essence explain`: what a gatherer would publish of files, and
+//! which rules of the site have made it so.
+
+use std::fs::{self, File};
+use std::io::{self, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::UNIX_EPOCH;
+
+use anyhow::Context as _;
+use clap::ValueEnum;
+use gatherer::chain::Chain;
+use gatherer::config::READ_BYTES_MAX;
+use gatherer::object::{Object, Summary};
+use gatherer::rules::Verdict;
+use gatherer::{Config, spec};
+use soif::json;
+use soif::writer::write_record;
+
+use crate::commands::{gatherer as daemon, worker};
+use crate::output;
+
+/// What to summarize, and as whom.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Summarize {
+    /// Files, and folders with all that is in them.
+    #[arg(value_name = "PATH", required = true)]
+    paths: Vec<PathBuf>,
+    /// Summarize as the gatherer with these settings does.
+    #[arg(short, long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// What records are written as.
+    #[arg(long, value_enum, default_value = "soif")]
+    to: Form,
+}
+
+/// What records are written as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Form {
+    /// SOIF.
+    Soif,
+    /// One JSON object a line.
+    Json,
+}
+
+/// What to explain, and by whose rules.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Explain {
+    /// The files.
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+    /// The gatherer's settings, which name the rules.
+    #[arg(short, long, value_name = "FILE")]
+    config: PathBuf,
+}
+
+/// Prints the records of files; the code is 1 if one of them cannot be read.
+pub(super) fn summarize(args: &Summarize) -> anyhow::Result<ExitCode> {
+    let at_work = AtWork::new(args.config.as_deref())?;
+    let mut code = ExitCode::SUCCESS;
+    let mut found = Vec::new();
+    for path in &args.paths {
+        if let Err(error) = collect(path, &mut found) {
+            unreadable(path, &error);
+            code = ExitCode::FAILURE;
+        }
+    }
+    for path in found {
+        let Some(summaries) = at_work.read(&path) else {
+            code = ExitCode::FAILURE;
+            continue;
+        };
+        for mut summary in summaries {
+            told(&summary);
+            if at_work.chain.tune(&mut summary.record).0 == Verdict::Deleted {
+                continue;
+            }
+            let mut text = Vec::new();
+            match args.to {
+                Form::Soif => write_record(&mut text, &summary.record),
+                Form::Json => {
+                    text = serde_json::to_vec(&json::to_json(&summary.record))?;
+                    text.push(b'\n');
+                }
+            }
+            io::stdout().lock().write_all(&text)?;
+        }
+    }
+    Ok(code)
+}
+
+/// Prints which rules hold for files, and what they do; the code is 1 if a file cannot be read, or an
+/// instruction fails.
+pub(super) fn explain(args: &Explain) -> anyhow::Result<ExitCode> {
+    let at_work = AtWork::new(Some(&args.config))?;
+    let mut code = ExitCode::SUCCESS;
+    for path in &args.files {
+        let Some(summaries) = at_work.read(path) else {
+            code = ExitCode::FAILURE;
+            continue;
+        };
+        for mut summary in summaries {
+            told(&summary);
+            let kind = summary.record.text("Type").unwrap_or_default().into_owned();
+            output::line(&format!("{} ({kind})", summary.record.url))?;
+            let (verdict, applied) = at_work.chain.tune(&mut summary.record);
+            if applied.is_empty() {
+                output::line("  no rule holds for it")?;
+            }
+            for rule in applied {
+                output::line(&format!("  line {}: {}", rule.line, rule.condition))?;
+                for (action, outcome) in rule.done {
+                    let failed = outcome.err().map(|why| format!("   FAILED: {why}"));
+                    code = if failed.is_some() { ExitCode::FAILURE } else { code };
+                    output::line(&format!("    {action}{}", failed.unwrap_or_default()))?;
+                }
+            }
+            if verdict == Verdict::Deleted {
+                output::line("  it is left out")?;
+            }
+        }
+    }
+    Ok(code)
+}
+
+/// A chain, and the folder in which its programs work.
+struct AtWork {
+    chain: Chain,
+    scratch: PathBuf,
+}
+
+impl Drop for AtWork {
+    fn drop(&mut self) {
+        // It may never have been made.
+        let _gone = fs::remove_dir_all(&self.scratch);
+    }
+}
+
+impl AtWork {
+    fn new(config: Option<&Path>) -> anyhow::Result<Self> {
+        let scratch = std::env::temp_dir().join(format!("harvest-{}", std::process::id()));
+        let config = match config {
+            Some(path) => daemon::load(path)?,
+            None => Config { worker: Some(worker::program()), ..Config::new(&scratch) },
+        };
+        let chain = Chain::new(&config, scratch.clone()).context("the settings cannot be used")?;
+        Ok(Self { chain, scratch })
+    }
+
+    /// Returns the summaries of a file; `None` if it cannot be read, which was said.
+    fn read(&self, path: &Path) -> Option<Vec<Summary>> {
+        match object(path) {
+            Ok(object) => Some(self.chain.extract(object, &mut |_why, _count| ())),
+            Err(error) => {
+                unreadable(path, &error);
+                None
+            }
+        }
+    }
+}
+
+/// Adds a file, or the files of a folder in the order of their names; links are left out.
+fn collect(path: &Path, found: &mut Vec<PathBuf>) -> io::Result<()> {
+    if !fs::metadata(path)?.is_dir() {
+        found.push(path.to_path_buf());
+        return Ok(());
+    }
+    let mut folders = vec![path.to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        let mut entries = fs::read_dir(&folder)?.collect::<io::Result<Vec<_>>>()?;
+        entries.sort_by_key(fs::DirEntry::file_name);
+        let at = folders.len();
+        for entry in entries {
+            let kind = entry.file_type()?;
+            if kind.is_dir() {
+                folders.insert(at, entry.path());
+            } else if kind.is_file() {
+                found.push(entry.path());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Reads a file as a gatherer does: of a long one, the front.
+fn object(path: &Path) -> io::Result<Object> {
+    let path = std::path::absolute(path)?;
+    let file = File::open(&path)?;
+    let metadata = file.metadata()?;
+    let mut bytes = Vec::new();
+    file.take(READ_BYTES_MAX).read_to_end(&mut bytes)?;
+    let modified = metadata.modified().ok().and_then(|it| it.duration_since(UNIX_EPOCH).ok());
+    let truncated = (bytes.len() as u64) < metadata.len();
+    let size = metadata.len().max(bytes.len() as u64);
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let modified = modified.map(|it| it.as_secs());
+    Ok(Object { name, modified, size, truncated, ..Object::whole(spec::file_url(&path), bytes) })
+}
+
+fn told(summary: &Summary) {
+    for problem in &summary.problems {
+        output::note(&format!("harvest: {problem}"));
+    }
+}
+
+fn unreadable(path: &Path, error: &io::Error) {
+    output::note(&format!("harvest: cannot read {}: {error}", path.display()));
+}
