@@ -51,7 +51,7 @@ fn mistakes_of_rules_are_named_with_their_file() {
     let output = run(["gatherer", "check", "-c", settings.to_str().unwrap()]);
     let (_, err) = texts(&output);
     assert!(!output.status.success());
-    assert!(err.starts_with("types.toml:3:1: unknown key"), "{err}");
+    assert!(err.contains("types.toml:3:1: unknown key"), "{err}");
 
     write(folder.path(), "types.toml", RULES);
     run_ok(["gatherer", "check", "-c", settings.to_str().unwrap()]);
@@ -84,7 +84,7 @@ fn what_would_be_published_is_printed() {
 #[test]
 fn rules_of_the_site_are_explained() {
     let folder = tempfile::tempdir().unwrap();
-    let rules = "Type == 'Text'\n\tTitle | tr a-z A-Z\n\tTitle,Type ! sed s/CAKE/PIE/\n\
+    let rules = "Type == 'Text'\n\tTitle | tr a-z A-Z\n\tTitle,Type ! sed s/CAKE/TART/\n\
                  \tType | exit 3\nURL ~ /secret/\n    delete()\n";
     write(folder.path(), "rules", rules);
     let settings = "name = \"a\"\ndata = \"data\"\n[essence]\nrules = \"rules\"\n\
@@ -98,7 +98,7 @@ fn rules_of_the_site_are_explained() {
     let output = run(["essence", "explain", "-c", settings, cake, secret, page]);
     let (out, _) = texts(&output);
     assert_eq!(output.status.code(), Some(1), "an instruction failed");
-    let done = "  line 1: Type == 'Text'\n    Title | tr a-z A-Z\n    Title,Type ! sed s/CAKE/PIE/\n    \
+    let done = "  line 1: Type == 'Text'\n    Title | tr a-z A-Z\n    Title,Type ! sed s/CAKE/TART/\n    \
                 Type | exit 3   FAILED: /bin/sh fails (exit status: 3)\n";
     let expected = format!(
         "file://{cake} (Text)\n{done}file://{secret} (Text)\n{done}  line 5: URL ~ /secret/\n    \
@@ -108,5 +108,5 @@ fn rules_of_the_site_are_explained() {
     let (out, _) = texts(&run(["essence", "summarize", "-c", settings, cake, secret]));
     let records = soif::reader::parse(out.as_bytes()).unwrap();
     assert_eq!(records.len(), 1);
-    assert_eq!(records[0].text("Title").as_deref(), Some("APPLE PIE"));
+    assert_eq!(records[0].text("Title").as_deref(), Some("APPLE TART"));
 }
