@@ -15,7 +15,7 @@
 
 pub(crate) mod bibtex;
 mod html;
-mod mail;
+pub(crate) mod mail;
 mod man;
 mod markdown;
 mod pdf;
@@ -196,7 +196,7 @@ pub(crate) fn draft<'a>(input: &Input<'a>) -> Draft<'a> {
         Type::Source(language) => source::summarize(input, language),
         Type::Makefile => source::makefile(input),
         Type::ManPage | Type::Troff => man::summarize(input),
-        Type::Mail => mail::summarize(input),
+        Type::Mail | Type::Mailbox | Type::News => mail::summarize(input),
         Type::BibTeX => bibtex::summarize(input),
         Type::Uuencoded | Type::PostScript => Draft::default(),
         other if other.is_text() => plain::lines(input),

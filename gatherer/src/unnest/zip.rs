@@ -7,16 +7,16 @@
 use std::borrow::Cow;
 use std::cell::Cell;
 use std::io::{Cursor, Read};
+use std::rc::Rc;
 
 use lzma_rust2::XzReader;
 use zip::result::ZipError;
 use zip::{CompressionMethod, DateTime, ZipArchive};
 
-use super::{
-    Budget, DICTIONARY_BYTES_MAX, DICTIONARY_KIB_MAX, End, Limits, Member, Metered, Stop,
-    clean_path, longer, member, read_up_to,
-};
-use crate::object::{Object, Problem, ProblemKind};
+use super::budget::{Budget, End, Fault, Limits, Metered, Stop, read_up_to};
+use super::stream::{DICTIONARY_BYTES_MAX, DICTIONARY_KIB_MAX};
+use super::{About, Walk, clean_path, member};
+use crate::object::ProblemKind;
 
 /// Most directory entries that are looked at before the archive is refused: each costs memory.
 const ENTRIES_MAX: usize = 100_000;
@@ -24,9 +24,6 @@ const ENTRIES_MAX: usize = 100_000;
 const ENTRY: &[u8] = b"PK\x01\x02";
 /// Where an entry packed by LZMA says how large its dictionary is.
 const LZMA_DICTIONARY_AT: usize = 5;
-
-/// What is wrong, without where.
-type Fault = (ProblemKind, String);
 
 /// The entries of a zip that is how some other format is kept: office documents, books, packages.
 /// All that is read of it comes out of one budget.
@@ -132,11 +129,11 @@ impl<'a> Archive<'a> {
         let end = if method == CompressionMethod::XZ {
             let raw = self.zip.by_index_raw(index).map_err(|error| refusal(&error))?;
             let reader = XzReader::new_mem_limit(raw, true, DICTIONARY_KIB_MAX);
-            let mut reader = Metered::new(reader, packed, |_| 0, budget, stop);
+            let mut reader = Metered::new(reader, packed, Rc::default(), budget, stop);
             read_up_to(&mut reader, bytes_max, &mut bytes)
         } else {
             let file = self.zip.by_index(index).map_err(|error| refusal(&error))?;
-            let mut reader = Metered::new(file, packed, |_| 0, budget, stop);
+            let mut reader = Metered::new(file, packed, Rc::default(), budget, stop);
             read_up_to(&mut reader, bytes_max, &mut bytes)
         };
         Ok((bytes, end))
@@ -144,78 +141,53 @@ impl<'a> Archive<'a> {
 }
 
 /// See [`super::members`].
-pub(super) fn members(
-    object: &Object,
-    budget: &Budget<'_>,
-    visit: &mut dyn FnMut(Member),
-) -> Vec<Problem> {
-    let mut archive = match Archive::open(&object.bytes) {
-        Ok(archive) => archive,
-        Err((kind, message)) => return vec![Problem::new(&object.url, kind, message)],
-    };
+pub(super) fn members(walk: &mut Walk<'_, '_>) -> Result<(), Fault> {
+    let object = walk.object;
+    let mut archive = Archive::open(&object.bytes)?;
     for index in 0..archive.zip.len() {
         let Ok(entry) = archive.zip.by_index_data(index) else { continue };
         if !entry.is_file() {
             continue;
         }
-        if let Err(problem) = budget.take_member(object, entry.name_raw()) {
-            return vec![problem];
-        }
-        let about = About {
+        walk.take(entry.name_raw())?;
+        let mut about = About {
             path: clean_path(entry.name_raw()).to_vec(),
             size: entry.size(),
             modified: entry.last_modified().and_then(seconds),
         };
         let stop = Cell::new(None);
-        let bytes_max = budget.limits.member_bytes_max;
-        visit(match archive.unpack(index, bytes_max, budget, &stop) {
-            Ok((bytes, end)) => opened(object, &about, bytes, &end, stop.get(), budget),
-            Err(fault) => closed(object, &about, fault),
-        });
+        let bytes_max = walk.budget.limits.member_bytes_max;
+        let (bytes, end, fault) = match archive.unpack(index, bytes_max, walk.budget, &stop) {
+            Ok((bytes, end)) => {
+                let fault = fault_at(&end, bytes.len(), stop.get());
+                (bytes, end, fault)
+            }
+            // Only the name can be told.
+            Err(fault) => (Vec::new(), End::Longer, Some(fault)),
+        };
+        let kept = bytes.len() as u64;
+        let truncated = !matches!(end, End::Whole);
+        // The directory may lie about the size; what came out does not.
+        about.size = if truncated { about.size.max(kept) } else { kept };
+        let mut member = member(object, &about, bytes, truncated && 0 < about.size);
+        let longer = || format!("is longer than {bytes_max} bytes; only its front was read");
+        match (fault, end) {
+            (Some(fault), _) => member.add(fault),
+            (None, End::Longer) => member.add((ProblemKind::Limit, longer())),
+            (None, _) => {}
+        }
+        walk.last.clone_from(&member.path);
+        walk.visit(member);
         match stop.get() {
             // A member that swells is that member's fault alone.
             None | Some(Stop::Ratio(_)) => {}
-            Some(stop) => return vec![stop.problem(&object.url)],
+            stop => walk.stop.set(stop),
+        }
+        if walk.stop.get().is_some() {
+            break;
         }
     }
-    Vec::new()
-}
-
-/// What the directory says about a member.
-struct About {
-    path: Vec<u8>,
-    size: u64,
-    modified: Option<u64>,
-}
-
-fn opened(
-    object: &Object,
-    about: &About,
-    bytes: Vec<u8>,
-    end: &End,
-    stop: Option<Stop>,
-    budget: &Budget<'_>,
-) -> Member {
-    let kept = bytes.len();
-    let truncated = !matches!(end, End::Whole);
-    // The directory may lie about the size; what came out does not.
-    let size = if truncated { about.size.max(kept as u64) } else { kept as u64 };
-    let mut member = member(object, &about.path, size, about.modified, bytes, truncated);
-    if matches!(end, End::Longer) {
-        member.problems.push(longer(&member, budget));
-    } else if let Some((kind, message)) = fault_at(end, kept, stop) {
-        member.problems.push(Problem::new(&member.object.url, kind, message));
-    }
-    member
-}
-
-/// A member of which only the name can be told.
-fn closed(object: &Object, about: &About, fault: Fault) -> Member {
-    let mut member =
-        member(object, &about.path, about.size, about.modified, Vec::new(), 0 < about.size);
-    let (kind, message) = fault;
-    member.problems.push(Problem::new(&member.object.url, kind, message));
-    member
+    Ok(())
 }
 
 fn refusal(error: &ZipError) -> Fault {
