@@ -3,8 +3,7 @@
 #![no_main]
 
 use gatherer::object::Object;
-use gatherer::typing::Type;
-use gatherer::unnest::{Budget, Limits, gunzip, members};
+use gatherer::unnest::{Budget, Format, Limits, Packing, members, unpack};
 use libfuzzer_sys::fuzz_target;
 
 const LIMITS: Limits = Limits {
@@ -19,16 +18,19 @@ const LIMITS: Limits = Limits {
 
 fuzz_target!(|bytes: &[u8]| {
     let object = Object::whole("http://h.example/a", bytes.to_vec());
-    for container in [Type::Tar, Type::GzipTar, Type::Zip] {
+    for format in Format::ALL {
         let budget = Budget::new(LIMITS, &|| false);
         let (mut count, mut kept) = (0, 0);
-        members(&object, container, &budget, &mut |member| {
+        members(&object, *format, &budget, &mut |member| {
             count += 1;
             kept += member.object.bytes.len() as u64;
             assert!(member.object.bytes.len() <= LIMITS.member_bytes_max);
         });
         assert!(count <= LIMITS.members_max && kept <= LIMITS.bytes_max);
     }
-    let opened = gunzip(&object, &Budget::new(LIMITS, &|| false), &|_, _| usize::MAX);
-    assert!(opened.bytes.len() <= LIMITS.member_bytes_max);
+    for packing in Packing::ALL {
+        let budget = Budget::new(LIMITS, &|| false);
+        let opened = unpack(&object, *packing, &budget, &|_, _| usize::MAX);
+        assert!(opened.bytes.len() <= LIMITS.member_bytes_max);
+    }
 });

@@ -8,7 +8,9 @@
 //!
 //! * A compressed file of one content gives one record, under its own URL, with the type of what is
 //!   inside: that is what users look for. An archive gives a record of its own, with the names of its
-//!   members as its text, and one for each member.
+//!   members as its text, and one for each member; that of a package says what the package says of
+//!   itself. Messages and mailboxes keep the records that their summarizer makes.
+//! * What could not be opened is said on the record, as `Truncated`.
 //!
 //! Sans-I/O.
 
@@ -26,7 +28,7 @@ use crate::select::{LeftOut, Selection};
 use crate::summarize::{self, Draft, Input, Settings as SummarySettings};
 use crate::text::Body;
 use crate::typing::{HEAD_BYTES, Type};
-use crate::unnest::{self, Budget, Limits, Member};
+use crate::unnest::{self, Budget, Format, Limits, Member, Packing};
 
 /// Most of a file that is only looked at because it may hold something, when its type keeps no text:
 /// pictures and other binaries inside gzip are typed and no more, in bytes.
@@ -138,8 +140,8 @@ struct Run<'a> {
 impl Run<'_> {
     fn open(&mut self, mut it: Opening) {
         let r#type = self.type_of(&it.object);
-        let packed =
-            matches!(r#type, Type::Gzip | Type::GzipTar | Type::Tar | Type::Zip | Type::Crate);
+        let format = Format::of(&it.object, r#type);
+        let packed = format.is_some_and(|it| !it.is_summarized());
         let select = &self.settings.select;
         // What is opened may hold what is allowed.
         if let Some(why) = if packed { select.stops(r#type) } else { select.by_type(r#type) } {
@@ -152,28 +154,22 @@ impl Run<'_> {
             self.summarize(it, r#type);
             return;
         }
-        match r#type {
-            Type::Gzip => self.gunzip(it),
-            Type::GzipTar | Type::Tar | Type::Zip | Type::Crate => self.container(it, r#type),
-            _ if self.settings.explode.has(r#type, self.settings.summary.typing.name(r#type)) => {
-                self.list(it, r#type);
-            }
-            _ => self.summarize(it, r#type),
+        let is_exploded =
+            || self.settings.explode.has(r#type, self.settings.summary.typing.name(r#type));
+        match format {
+            Some(Format::Stream(packing)) => self.unpack(it, packing),
+            Some(format) => self.container(it, r#type, format),
+            None if is_exploded() => self.list(it, r#type),
+            None => self.summarize(it, r#type),
         }
     }
 
     /// Goes on with what is inside, under the same URL, size and sum.
-    fn gunzip(&mut self, it: Opening) {
+    fn unpack(&mut self, it: Opening, packing: Packing) {
         let Opening { object, path, mut problems, depth } = it;
-        let opened = unnest::gunzip(&object, self.budget, &|name, head| {
+        let opened = unnest::unpack(&object, packing, self.budget, &|name, head| {
             let inside = self.settings.summary.typing.recognize(&object.url, name, head);
-            if inside.is_text() {
-                self.settings.summary.text_bytes_max(inside)
-            } else if matches!(inside, Type::Pdf | Type::Gzip | Type::Tar | Type::Zip) {
-                usize::MAX
-            } else {
-                PEEK_BYTES
-            }
+            self.wanted_bytes(inside, head)
         });
         problems.extend(opened.problems);
         // Only the content is another; the sum is of what users fetch.
@@ -191,32 +187,66 @@ impl Run<'_> {
         self.open(Opening { object: inner, path, problems, depth: depth + 1 });
     }
 
-    /// Summarizes an archive by the names of its members, and then those.
-    fn container(&mut self, it: Opening, r#type: Type) {
-        let Opening { object, path, mut problems, depth } = it;
+    /// How much of a content is of use that is of type `inside`, in bytes.
+    fn wanted_bytes(&self, inside: Type, head: &[u8]) -> usize {
+        match inside {
+            _ if Format::of_head(head, inside).is_some() => usize::MAX,
+            Type::Image | Type::Audio | Type::Video | Type::Backup => PEEK_BYTES,
+            Type::Binary | Type::Unknown => PEEK_BYTES,
+            inside if inside.is_text() => self.settings.summary.text_bytes_max(inside),
+            _ => usize::MAX,
+        }
+    }
+
+    /// Makes the record of a container, and then those of its members.
+    fn container(&mut self, it: Opening, r#type: Type, format: Format) {
+        let Opening { object, path, problems, depth } = it;
         let place = self.found.len();
-        let listing_bytes_max = self.settings.summary.text_bytes_max(r#type);
-        let mut listing = Body::new(listing_bytes_max);
-        // Its own record comes first; what it says is known last.
-        self.found.push(self.by_name_with(&object, r#type, &mut problems));
+        if format.is_summarized() {
+            let (object, path) = (object.clone(), path.clone());
+            self.summarize(Opening { object, path, problems, depth }, r#type);
+        } else {
+            // Its own record comes first; what it says is known last.
+            let mut summary = self.by_name_with(&object, r#type);
+            summary.problems = problems;
+            self.found.push(summary);
+        }
+        let mut listing = Body::new(self.settings.summary.text_bytes_max(r#type));
+        let mut count = 0_u64;
         let budget = self.budget;
-        let found = unnest::members(&object, r#type, budget, &mut |member: Member| {
-            listing.push(&member.path);
-            listing.line();
-            let Member { object, path, problems } = member;
-            if let Some(why) = self.settings.select.by_name(Path::new(&path), object.size) {
-                (self.left_out)(why);
-                return;
+        let is_too_deep = self.settings.unnest.depth_max <= depth;
+        let report = if is_too_deep {
+            unnest::Report::default()
+        } else {
+            unnest::members(&object, format, budget, &mut |member: Member| {
+                count += 1;
+                listing.push(&member.path);
+                listing.line();
+                let Member { object, path, problems } = member;
+                if let Some(why) = self.settings.select.by_name(Path::new(&path), object.size) {
+                    (self.left_out)(why);
+                    return;
+                }
+                self.open(Opening { object, path: Some(path), problems, depth: depth + 1 });
+            })
+        };
+        let Some(own) = self.found.get_mut(place) else { return };
+        own.problems.extend(report.problems);
+        if format.is_summarized() {
+            let cut = truncated(&own.problems, &object.url);
+            if !cut.is_empty() {
+                own.record.set("Truncated", cut);
             }
-            self.open(Opening { object, path: Some(path), problems, depth: depth + 1 });
-        });
-        let input = self.input(&object, r#type);
-        let mut draft = Draft { body: Cow::Owned(listing.finish()), ..Draft::default() };
-        nested(&mut draft, path.as_deref());
-        let mut summary = summarize::finish(&input, draft);
+            return;
+        }
+        let problems = std::mem::take(&mut own.problems);
+        let mut draft = report.about.unwrap_or_default();
+        draft.body = Cow::Owned(listing.finish());
+        draft.other("Members", count.to_string());
+        nested(&mut draft, path.as_deref(), truncated(&problems, &object.url));
+        let mut summary = summarize::finish(&self.input(&object, r#type), draft);
+        summary.problems.extend(problems);
         if let Some(own) = self.found.get_mut(place) {
-            summary.problems.append(&mut own.problems);
-            summary.problems.extend(found);
             *own = summary;
         }
         if let Some(why) = self.settings.select.by_type(r#type) {
@@ -245,7 +275,7 @@ impl Run<'_> {
                 }
                 let url = unnest::member_url(&object.url, key.as_bytes());
                 let size = bytes.len() as u64;
-                nested(&mut draft, Some(&key));
+                nested(&mut draft, Some(&key), String::new());
                 let modified = object.modified;
                 let entry =
                     Object { url, name: key, bytes, modified, size, truncated: false, md5: None };
@@ -271,7 +301,7 @@ impl Run<'_> {
         let input = self.input(&object, r#type);
         let summarized = guarded(|| {
             let mut draft = summarize::draft(&input);
-            nested(&mut draft, path.as_deref());
+            nested(&mut draft, path.as_deref(), truncated(&problems, &object.url));
             summarize::finish(&input, draft)
         });
         let mut summary = match summarized {
@@ -297,18 +327,26 @@ impl Run<'_> {
     }
 
     fn by_name(&self, object: &Object, problem: Problem) -> Summary {
-        self.by_name_with(object, self.type_of(object), &mut vec![problem])
+        let mut summary = self.by_name_with(object, self.type_of(object));
+        summary.problems.push(problem);
+        summary
     }
 
-    fn by_name_with(&self, object: &Object, r#type: Type, problems: &mut Vec<Problem>) -> Summary {
-        let mut summary = summarize::finish(&self.input(object, r#type), Draft::default());
-        summary.problems.append(problems);
-        summary
+    fn by_name_with(&self, object: &Object, r#type: Type) -> Summary {
+        summarize::finish(&self.input(object, r#type), Draft::default())
     }
 }
 
-fn nested(draft: &mut Draft<'_>, path: Option<&str>) {
+/// Says where an object lies in its container, and what of it could not be opened.
+fn nested(draft: &mut Draft<'_>, path: Option<&str>, truncated: String) {
     draft.other("Nested-Filename", path.unwrap_or_default());
+    draft.other("Truncated", truncated);
+}
+
+/// Returns what went wrong with the opening of the object at `url`, one a line.
+fn truncated(problems: &[Problem], url: &str) -> String {
+    let own = problems.iter().filter(|it| it.object == url);
+    own.map(|it| it.message.as_str()).collect::<Vec<_>>().join("\n")
 }
 
 /// Runs `work`; a panic becomes its message.
@@ -347,7 +385,7 @@ mod tests {
     use crate::config::FullText;
     use crate::select::Choice;
     use crate::typing::Recognizer;
-    use crate::unnest::tests::{bomb, gzip, tarball, zipped};
+    use crate::unnest::tests::{bomb, deb, gzip, tarball, zipped};
 
     /// Extracts and renders each record as `url type title [nested]`.
     fn extracted(name: &str, bytes: Vec<u8>) -> Vec<String> {
@@ -410,6 +448,67 @@ mod tests {
         let object = Object::whole("http://h.example/x.zip", zipped(&[("a/b.c", b"int x;")]));
         let summaries = extract(object, &EssenceSettings::default(), &|| false);
         assert_eq!(summaries[0].record.text("Partial-Text").as_deref(), Some("a/b.c"));
+    }
+
+    #[test]
+    fn a_package_says_what_it_is_and_what_of_it_was_cut() {
+        let control = "Package: hello\nVersion: 2.10-3\nDescription: example package\n";
+        let bytes = deb(control, &[("./a", b"one"), ("./b", b"two"), ("./c", b"three")]);
+        let object = Object::whole("http://h.example/hello.deb", bytes);
+        let unnest = Limits { members_max: 2, ..Limits::default() };
+        let settings = EssenceSettings { unnest, ..EssenceSettings::default() };
+        let found = extract(object, &settings, &|| false);
+        let record = &found[0].record;
+        let message = "has more than 2 members; the rest was left out (last member: b)";
+        for (name, expected) in [
+            ("Title", "hello"),
+            ("Description", "example package"),
+            ("Version", "2.10-3"),
+            ("Members", "2"),
+            ("Truncated", message),
+            ("Partial-Text", "a\nb"),
+        ] {
+            assert_eq!(record.text(name).as_deref(), Some(expected), "{name}");
+        }
+        assert_eq!(found[0].problems[0].message, message);
+        assert_eq!(found.len(), 3);
+        assert_eq!(found[1].record.get("Truncated"), None);
+    }
+
+    #[test]
+    fn messages_and_what_is_in_them_are_records() {
+        let message = "From: a@a.example\nTo: b@b.example\nSubject: With a cat\n\
+            Message-ID: <1@a.example>\nMIME-Version: 1.0\n\
+            Content-Type: multipart/mixed; boundary=B\n\n--B\nContent-Type: text/plain\n\nHi\n\
+            --B\nContent-Type: application/x-uuencode; name=\"x.uue\"\n\n\
+            begin 644 cat.txt\n#0V%T\n`\nend\n--B--\n";
+        let mailbox = format!("From a@a Mon Jan  1 00:00:00 2024\n{message}").into_bytes();
+        let seen = extracted("inbox.mbox", mailbox);
+        let seen: Vec<&str> = seen.iter().map(String::as_str).collect();
+        assert!(seen[0].starts_with("http://h.example/inbox.mbox "), "{}", seen[0]);
+        assert_eq!(
+            seen[1..],
+            [
+                "http://h.example/inbox.mbox#1%40a.example Mail [1@a.example] With a cat",
+                "http://h.example/inbox.mbox#1%40a.example!/x.uue Uuencoded [x.uue] x.uue",
+                "http://h.example/inbox.mbox#1%40a.example!/x.uue!/cat.txt Text [cat.txt] Cat",
+            ]
+        );
+    }
+
+    #[test]
+    fn mixed_nesting_ends_soon() {
+        let mut bytes = b"the kernel".to_vec();
+        for round in 0..20 {
+            bytes = match round % 4 {
+                0 => zipped(&[("x.tar", &bytes)]),
+                1 => tarball(&[("x.zip.gz", &bytes)]),
+                2 => gzip(&bytes),
+                _ => deb("Package: x\n", &[("x.deb", &bytes)]),
+            };
+        }
+        let seen = extracted("matryoshka.deb", bytes);
+        assert!(seen.last().is_some_and(|it| it.contains("lies too deep")), "{seen:?}");
     }
 
     #[test]

@@ -20,7 +20,7 @@ mod dvi;
 mod font;
 mod html;
 mod image;
-mod mail;
+pub(crate) mod mail;
 mod man;
 mod markdown;
 mod numbers;

@@ -22,7 +22,7 @@ const MAIL_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Most messages of a mailbox that are read.
 const MESSAGES_MAX: usize = 10_000;
 /// Messages within messages: the parser keeps a stack for them.
-const NESTED_MAX: usize = 50;
+pub(crate) const NESTED_MAX: usize = 50;
 /// Most text parts of a message that are read.
 const PARTS_MAX: usize = 20;
 /// Longest HTML part that is turned into text, in bytes.
@@ -139,7 +139,7 @@ fn parse<'m>(bytes: &'m [u8], draft: &mut Draft<'_>, header_only: bool) -> Optio
 }
 
 /// Returns an upper bound of the messages within a message.
-fn nested(bytes: &[u8]) -> usize {
+pub(crate) fn nested(bytes: &[u8]) -> usize {
     // Every kind of nested message is named by one of these in some case.
     memchr::memchr2_iter(b'/', b'\\', bytes)
         .filter(|at| {

@@ -7,16 +7,16 @@
 //!
 //! Sans-I/O.
 
-use std::cell::Cell;
 use std::io::Read;
 
 use tar::{Archive, Entry, EntryType, PaxExtensions};
 
-use super::{
-    Budget, End, Member, Metered, PATH_BYTES_MAX, Stop, clean_path, longer, member, read_up_to,
-};
-use crate::object::{Object, Problem, ProblemKind};
+use super::budget::{Fault, read_up_to};
+use super::{About, PATH_BYTES_MAX, Walk, clean_path};
+use crate::object::ProblemKind;
 
+/// Longest file that is looked for by name, in bytes.
+const FOUND_BYTES_MAX: usize = 256 * 1024;
 /// Longest extended header that is read, in bytes.
 const EXTENDED_BYTES_MAX: usize = 16 * PATH_BYTES_MAX;
 
@@ -28,56 +28,56 @@ struct Next {
 }
 
 /// See [`super::members`].
-pub(super) fn members<R: Read>(
-    object: &Object,
-    reader: Metered<'_, R>,
-    budget: &Budget<'_>,
-    stop: &Cell<Option<Stop>>,
-    visit: &mut dyn FnMut(Member),
-) -> Vec<Problem> {
-    let mut archive = Archive::new(reader);
-    let mut next = Next::default();
-    let mut last = String::new();
-    let outcome = archive.entries().and_then(|entries| {
-        for entry in entries.raw(true) {
-            let mut entry = entry?;
-            match entry.header().entry_type() {
-                EntryType::GNULongName | EntryType::XHeader => extend(&mut next, &mut entry),
-                EntryType::Regular | EntryType::Continuous => {
-                    let Next { path, modified } = std::mem::take(&mut next);
-                    let path = path.unwrap_or_else(|| entry.path_bytes().into_owned());
-                    if let Err(problem) = budget.take_member(object, &path) {
-                        return Ok(Some(problem));
-                    }
-                    let member = file(object, &path, modified, &mut entry, budget, stop);
-                    last.clone_from(&member.path);
-                    visit(member);
-                }
-                // Directories, links and devices have no content; volume labels and the like neither.
-                EntryType::XGlobalHeader | EntryType::GNULongLink => {}
-                _ => next = Next::default(),
-            }
-        }
-        Ok(None)
-    });
-    match (outcome, stop.get()) {
-        (_, Some(stop)) => vec![at(stop.problem(&object.url), &last)],
-        (Ok(problem), None) => problem.into_iter().collect(),
-        (Err(error), None) => {
-            let message = format!("tar data breaks off: {error}");
-            vec![at(Problem::new(&object.url, ProblemKind::Broken, message), &last)]
-        }
-    }
+pub(super) fn members(walk: &mut Walk<'_, '_>, reader: &mut dyn Read) -> Result<(), Fault> {
+    each(reader, &mut |path, modified, entry| {
+        let modified = modified.or_else(|| entry.header().mtime().ok());
+        let about = About { path: clean_path(path).to_vec(), size: entry.size(), modified };
+        let member = walk.read(&about, entry)?;
+        walk.visit(member);
+        Ok(true)
+    })
 }
 
-/// Names the last member that was begun.
-fn at(mut problem: Problem, last: &str) -> Problem {
-    if !last.is_empty() {
-        problem.message.push_str(" (last member: ");
-        problem.message.push_str(last);
-        problem.message.push(')');
+/// Returns the front of the first file at `path`.
+pub(super) fn find(reader: &mut dyn Read, path: &[u8]) -> Result<Option<Vec<u8>>, Fault> {
+    let mut found = None;
+    each(reader, &mut |at, _, entry| {
+        if clean_path(at) == path {
+            let mut bytes = Vec::new();
+            let _ = read_up_to(entry, FOUND_BYTES_MAX, &mut bytes);
+            found = Some(bytes);
+        }
+        Ok(found.is_none())
+    })?;
+    Ok(found)
+}
+
+/// What is done with a file: its path, what an extended header says of its time, and the file.
+type Each<'e> =
+    dyn FnMut(&[u8], Option<u64>, &mut Entry<'_, &mut dyn Read>) -> Result<bool, Fault> + 'e;
+
+/// Goes through the files of a tar until `each` says false.
+fn each(reader: &mut dyn Read, each: &mut Each<'_>) -> Result<(), Fault> {
+    let breaks_off = |error| (ProblemKind::Broken, format!("tar data breaks off: {error}"));
+    let mut archive = Archive::new(reader);
+    let mut next = Next::default();
+    for entry in archive.entries().map_err(breaks_off)?.raw(true) {
+        let mut entry = entry.map_err(breaks_off)?;
+        match entry.header().entry_type() {
+            EntryType::GNULongName | EntryType::XHeader => extend(&mut next, &mut entry),
+            EntryType::Regular | EntryType::Continuous => {
+                let Next { path, modified } = std::mem::take(&mut next);
+                let path = path.unwrap_or_else(|| entry.path_bytes().into_owned());
+                if !each(&path, modified, &mut entry)? {
+                    return Ok(());
+                }
+            }
+            // Directories, links and devices have no content; volume labels and the like neither.
+            EntryType::XGlobalHeader | EntryType::GNULongLink => {}
+            _ => next = Next::default(),
+        }
     }
-    problem
+    Ok(())
 }
 
 fn extend(next: &mut Next, entry: &mut Entry<'_, impl Read>) {
@@ -100,27 +100,4 @@ fn extend(next: &mut Next, entry: &mut Entry<'_, impl Read>) {
             _ => {}
         }
     }
-}
-
-fn file(
-    object: &Object,
-    path: &[u8],
-    modified: Option<u64>,
-    entry: &mut Entry<'_, impl Read>,
-    budget: &Budget<'_>,
-    stop: &Cell<Option<Stop>>,
-) -> Member {
-    let modified = modified.or_else(|| entry.header().mtime().ok());
-    let size = entry.size();
-    let mut bytes = Vec::new();
-    let end = read_up_to(entry, budget.limits.member_bytes_max, &mut bytes);
-    let short = (bytes.len() as u64) < size;
-    let mut member = member(object, clean_path(path), size, modified, bytes, short);
-    if matches!(end, End::Longer) {
-        member.problems.push(longer(&member, budget));
-    } else if short && stop.get().is_none() {
-        let message = format!("breaks off after {} of {size} bytes", member.object.bytes.len());
-        member.problems.push(Problem::new(&member.object.url, ProblemKind::Broken, message));
-    }
-    member
 }

@@ -1,12 +1,18 @@
 //! Tests of unnesting: containers made here, well-formed and hostile.
 
+mod formats;
+mod hostile;
+
 use std::io::Write;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use proptest::prelude::*;
 
+pub(crate) use formats::deb;
+
 use super::*;
+use crate::typing::{self, Type};
 
 pub(crate) fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
@@ -56,11 +62,11 @@ const LIMITS: Limits = Limits {
 };
 
 /// Opens `bytes` as `container` and renders its members and problems.
-fn check(container: Type, bytes: &[u8], expected: &[&str]) {
+fn check(container: Format, bytes: &[u8], expected: &[&str]) {
     assert_eq!(open(container, bytes, LIMITS), expected);
 }
 
-fn open(container: Type, bytes: &[u8], limits: Limits) -> Vec<String> {
+fn open(container: Format, bytes: &[u8], limits: Limits) -> Vec<String> {
     let object = Object::whole("http://h.example/a", bytes.to_vec());
     let budget = Budget::new(limits, &|| false);
     let mut seen = Vec::new();
@@ -69,7 +75,7 @@ fn open(container: Type, bytes: &[u8], limits: Limits) -> Vec<String> {
         seen.push(format!("{} {} {front}", it.object.url, it.object.size));
         seen.extend(it.problems.iter().map(|it| format!("! {}: {}", it.kind, it)));
     };
-    let problems = members(&object, container, &budget, &mut visit);
+    let problems = members(&object, container, &budget, &mut visit).problems;
     seen.extend(problems.iter().map(|it| format!("! {}: {}", it.kind, it)));
     seen
 }
@@ -90,20 +96,20 @@ fn tar_members_in_order_with_any_name() {
         "http://h.example/a#abs%23x 0 ",
         &long,
     ];
-    check(Type::Tar, &tar, &expected);
-    check(Type::GzipTar, &gzip(&tar), &expected);
+    check(Format::Tar, &tar, &expected);
+    check(Format::PackedTar(Packing::Gzip), &gzip(&tar), &expected);
 }
 
 #[test]
 fn zip_members() {
     let zip = zipped(&[("d/a.txt", b"one"), ("b!.txt", b"two two two")]);
     check(
-        Type::Zip,
+        Format::Zip,
         &zip,
         &["http://h.example/a#d/a.txt 3 one", "http://h.example/a#b%21.txt 11 two two two"],
     );
     check(
-        Type::Zip,
+        Format::Zip,
         b"PK\x03\x04 not really",
         &["! broken: http://h.example/a: zip directory cannot be read: \
            invalid Zip archive: Could not find EOCD"],
@@ -114,7 +120,7 @@ fn zip_members() {
 fn damage_is_named_and_what_is_good_is_kept() {
     let tar = tarball(&[("a", b"one"), ("b", &[b'x'; 2000])]);
     check(
-        Type::Tar,
+        Format::Tar,
         &tar[..2000],
         &[
             "http://h.example/a#a 3 one",
@@ -126,7 +132,7 @@ fn damage_is_named_and_what_is_good_is_kept() {
     );
     let object = Object::whole("http://h.example/x.gz", gzip(&[b'x'; 50_000])[..40].to_vec());
     let budget = Budget::new(LIMITS, &|| false);
-    let opened = gunzip(&object, &budget, &|_, _| usize::MAX);
+    let opened = unpack(&object, Packing::Gzip, &budget, &|_, _| usize::MAX);
     assert_eq!(opened.problems.len(), 1, "{:?}", opened.problems);
     assert!(opened.truncated);
 }
@@ -136,7 +142,7 @@ fn gzip_of_many_members_is_one_content() {
     let bytes = [gzip(b"one "), gzip(b"two"), vec![0; 512]].concat();
     let object = Object::whole("http://h.example/ls.1.gz", bytes);
     let budget = Budget::new(LIMITS, &|| false);
-    let opened = gunzip(&object, &budget, &|_, _| usize::MAX);
+    let opened = unpack(&object, Packing::Gzip, &budget, &|_, _| usize::MAX);
     assert_eq!((opened.name.as_str(), &opened.bytes[..]), ("ls.1", &b"one two"[..]));
     assert_eq!((opened.truncated, opened.problems.len()), (false, 0));
 }
@@ -148,7 +154,7 @@ fn gzip_keeps_what_is_wanted_and_knows_its_name() {
     encoder.write_all(&[b'x'; 90_000]).unwrap();
     let object = Object::whole("http://h.example/x", encoder.finish().unwrap());
     let budget = Budget::new(LIMITS, &|| false);
-    let opened = gunzip(&object, &budget, &|name, head| {
+    let opened = unpack(&object, Packing::Gzip, &budget, &|name, head| {
         assert_eq!((name, head.len()), ("inner.txt", typing::HEAD_BYTES));
         10_000
     });
@@ -167,7 +173,7 @@ fn bombs_are_cut() {
     assert!(zeros.len() < 70_000);
     let object = Object::whole("http://h.example/bomb.gz", zeros);
     let budget = Budget::new(Limits { member_bytes_max: 1 << 30, ..LIMITS }, &|| false);
-    let opened = gunzip(&object, &budget, &|_, _| usize::MAX);
+    let opened = unpack(&object, Packing::Gzip, &budget, &|_, _| usize::MAX);
     assert!(opened.bytes.len() < 5_000_000);
     assert_eq!(opened.problems[0].kind, ProblemKind::Limit);
 
@@ -176,14 +182,14 @@ fn bombs_are_cut() {
         (0..90_000_u32).flat_map(|it| it.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
     let noise = &noise[..90_000];
     let zip = zipped(&[("1", noise), ("2", noise), ("3", noise), ("4", noise)]);
-    let seen = open(Type::Zip, &zip, Limits { bytes_max: 200_000, ..LIMITS });
+    let seen = open(Format::Zip, &zip, Limits { bytes_max: 200_000, ..LIMITS });
     assert_eq!(seen.len(), 5, "{seen:?}");
     assert!(seen[4].contains("opens to more than 200000 bytes in all"), "{seen:?}");
 
     // A member that swells does not take the others with it.
     let zip = zipped(&[("bomb", &vec![0; 1_500_000]), ("good", b"good")]);
     let limits = Limits { ratio_max: 500, member_bytes_max: 1 << 30, ..LIMITS };
-    let seen = open(Type::Zip, &zip, limits);
+    let seen = open(Format::Zip, &zip, limits);
     assert_eq!(seen.last().unwrap(), "http://h.example/a#good 4 good");
     assert!(seen[1].contains("opens to more than 500 times its size"), "{seen:?}");
 }
@@ -192,13 +198,13 @@ fn bombs_are_cut() {
 fn members_and_their_sizes_are_bounded() {
     let names: Vec<String> = (0..150).map(|it| format!("f{it}")).collect();
     let files: Vec<(&str, &[u8])> = names.iter().map(|it| (it.as_str(), &b"x"[..])).collect();
-    for (container, bytes) in [(Type::Tar, tarball(&files)), (Type::Zip, zipped(&files))] {
+    for (container, bytes) in [(Format::Tar, tarball(&files)), (Format::Zip, zipped(&files))] {
         let seen = open(container, &bytes, LIMITS);
         assert_eq!(seen.len(), 101);
         assert!(seen[100].contains("more than 100 members"), "{}", seen[100]);
     }
     let tar = tarball(&[("big", &[b'x'; 100_001]), ("next", b"n")]);
-    let seen = open(Type::Tar, &tar, LIMITS);
+    let seen = open(Format::Tar, &tar, LIMITS);
     assert_eq!(seen.len(), 3, "{seen:?}");
     assert!(seen[1].contains("longer than 100000 bytes"), "{seen:?}");
 }
@@ -213,7 +219,7 @@ fn a_long_name_that_is_a_bomb_is_bounded() {
     tar.extend(vec![b'n'; 3_000_000]);
     tar.resize(tar.len().next_multiple_of(512), 0);
     tar.extend(tarball(&[("x", b"after")]));
-    let seen = open(Type::Tar, &tar, LIMITS);
+    let seen = open(Format::Tar, &tar, LIMITS);
     assert_eq!(seen.len(), 1);
     assert!(seen[0].len() < 2 * PATH_BYTES_MAX, "{}", seen[0].len());
     assert!(seen[0].ends_with(" 5 after"));
@@ -223,7 +229,8 @@ fn a_long_name_that_is_a_bomb_is_bounded() {
 fn time_is_up() {
     let object = Object::whole("http://h.example/a.tgz", gzip(&tarball(&[("a", b"one")])));
     let budget = Budget::new(LIMITS, &|| true);
-    let problems = members(&object, Type::GzipTar, &budget, &mut |_| {});
+    let problems =
+        members(&object, Format::PackedTar(Packing::Gzip), &budget, &mut |_| {}).problems;
     assert_eq!(problems[0].kind, ProblemKind::Time);
 }
 
@@ -236,9 +243,9 @@ proptest! {
     ) {
         let files: &[(&str, &[u8])] = &[("a.txt", b"some words"), ("b", &bytes)];
         let (container, mut damaged) = match which {
-            0 => (Type::Tar, tarball(files)),
-            1 => (Type::GzipTar, gzip(&tarball(files))),
-            _ => (Type::Zip, zipped(files)),
+            0 => (Format::Tar, tarball(files)),
+            1 => (Format::PackedTar(Packing::Gzip), gzip(&tarball(files))),
+            _ => (Format::Zip, zipped(files)),
         };
         for (index, byte) in flips {
             let at = index.index(damaged.len());
@@ -247,6 +254,6 @@ proptest! {
         open(container, &damaged, LIMITS);
         open(container, &bytes, LIMITS);
         let object = Object::whole("http://h.example/a", bytes);
-        gunzip(&object, &Budget::new(LIMITS, &|| false), &|_, _| usize::MAX);
+        unpack(&object, Packing::Gzip, &Budget::new(LIMITS, &|| false), &|_, _| usize::MAX);
     }
 }

@@ -1,0 +1,173 @@
+//! Members of a cpio archive, as a stream: the portable formats (`odc`, `newc`, `crc`), and the old
+//! binary one in either byte order.
+//!
+//! Source: POSIX.1-1988 (odc); cpio(5) of the BSDs and SVR4 (newc, crc, binary).
+//!
+//! Sans-I/O.
+
+use std::io::{self, Read};
+
+use super::budget::{Fault, read_up_to, skip};
+use super::{About, PATH_BYTES_MAX, Walk, clean_path};
+use crate::object::ProblemKind;
+
+/// The name after which nothing follows.
+const TRAILER: &[u8] = b"TRAILER!!!";
+/// What of a mode says what sort of file it is.
+const KIND_MASK: u64 = 0o170_000;
+/// A file with a content.
+const KIND_FILE: u64 = 0o100_000;
+/// Bytes of the longest header after its magic number.
+const HEADER_BYTES_MAX: usize = 104;
+
+/// What a header says.
+struct Header {
+    mode: u64,
+    links: u64,
+    modified: u64,
+    name_bytes: u64,
+    size: u64,
+    /// The sum of the content's bytes, where there is one.
+    sum: Option<u32>,
+    /// Names, with the header, and contents are padded to a multiple of this.
+    align: u64,
+    /// Bytes of the header itself.
+    bytes: u64,
+}
+
+/// See [`super::members`].
+pub(super) fn members(walk: &mut Walk<'_, '_>, reader: &mut dyn Read) -> Result<(), Fault> {
+    loop {
+        let header = Header::read(reader).map_err(|error| breaks_off(&error))?;
+        let mut name = Vec::new();
+        let name_bytes = header.name_bytes;
+        let _ = read_up_to(&mut Read::take(&mut *reader, name_bytes), PATH_BYTES_MAX, &mut name);
+        // One byte more than fits was read to see that there is more.
+        let seen = name_bytes.min(PATH_BYTES_MAX as u64 + 1);
+        let padding = pad(header.bytes + name_bytes, header.align);
+        skip(reader, name_bytes - seen + padding).map_err(|error| breaks_off(&error))?;
+        name.truncate(memchr::memchr(0, &name).unwrap_or(name.len()));
+        if name == TRAILER {
+            return Ok(());
+        }
+        let padding = pad(header.size, header.align);
+        // Of a file with several names, only the last has the content.
+        let is_file = header.mode & KIND_MASK == KIND_FILE;
+        if is_file && (header.links <= 1 || 0 < header.size) {
+            let about = About {
+                path: clean_path(&name).to_vec(),
+                size: header.size,
+                modified: Some(header.modified),
+            };
+            let mut sum = Summed { inner: &mut *reader, sum: 0 };
+            let mut member = walk.read(&about, &mut sum)?;
+            let seen = member.object.bytes.len() as u64;
+            if !member.object.truncated && header.sum.is_some_and(|it| it != sum.sum) {
+                member.add((ProblemKind::Broken, "has another sum than it should".to_owned()));
+            }
+            // As with the name.
+            let seen = if seen < header.size { (seen + 1).min(header.size) } else { seen };
+            walk.visit(member);
+            skip(reader, header.size - seen + padding).map_err(|error| breaks_off(&error))?;
+        } else {
+            skip(reader, header.size.saturating_add(padding)).map_err(|it| breaks_off(&it))?;
+        }
+    }
+}
+
+fn breaks_off(error: &io::Error) -> Fault {
+    (ProblemKind::Broken, format!("cpio data breaks off: {error}"))
+}
+
+fn pad(size: u64, align: u64) -> u64 {
+    size.wrapping_neg() % align
+}
+
+/// A reader that adds its bytes up.
+struct Summed<R> {
+    inner: R,
+    sum: u32,
+}
+
+impl<R: Read> Read for Summed<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.inner.read(buffer)?;
+        let read = buffer.get(..count).unwrap_or_default();
+        self.sum = read.iter().fold(self.sum, |sum, byte| sum.wrapping_add(u32::from(*byte)));
+        Ok(count)
+    }
+}
+
+impl Header {
+    fn read(reader: &mut dyn Read) -> io::Result<Self> {
+        let mut magic = [0; 6];
+        reader.read_exact(&mut magic)?;
+        let mut bytes = [0; HEADER_BYTES_MAX];
+        let mut rest = |count: usize| -> io::Result<Vec<u8>> {
+            let room = bytes.get_mut(..count).unwrap_or_default();
+            reader.read_exact(room)?;
+            Ok(room.to_vec())
+        };
+        match &magic {
+            b"070701" => Self::new(&rest(104)?, false),
+            b"070702" => Self::new(&rest(104)?, true),
+            b"070707" => Self::old(&rest(70)?),
+            [0xc7, 0x71, ..] => Self::binary(magic, &rest(20)?, u16::from_le_bytes),
+            [0x71, 0xc7, ..] => Self::binary(magic, &rest(20)?, u16::from_be_bytes),
+            _ => None,
+        }
+        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "what follows is no header"))
+    }
+
+    /// Thirteen numbers of eight hexadecimal digits.
+    fn new(text: &[u8], has_sum: bool) -> Option<Self> {
+        let field = |number: usize| number_at(text, number * 8, 8, 16);
+        Some(Self {
+            mode: field(1)?,
+            links: field(4)?,
+            modified: field(5)?,
+            size: field(6)?,
+            name_bytes: field(11)?,
+            sum: if has_sum { u32::try_from(field(12)?).ok() } else { None },
+            align: 4,
+            bytes: 110,
+        })
+    }
+
+    /// Octal numbers of six or eleven digits.
+    fn old(text: &[u8]) -> Option<Self> {
+        Some(Self {
+            mode: number_at(text, 12, 6, 8)?,
+            links: number_at(text, 30, 6, 8)?,
+            modified: number_at(text, 42, 11, 8)?,
+            name_bytes: number_at(text, 53, 6, 8)?,
+            size: number_at(text, 59, 11, 8)?,
+            sum: None,
+            align: 1,
+            bytes: 76,
+        })
+    }
+
+    /// Numbers of two bytes; two of them make one of four bytes, the high one first.
+    fn binary(front: [u8; 6], rest: &[u8], word: fn([u8; 2]) -> u16) -> Option<Self> {
+        let all = [&front, rest].concat();
+        let half = |at: usize| all.get(at * 2..)?.first_chunk::<2>().map(|it| u64::from(word(*it)));
+        let both = |at: usize| Some(half(at)? << 16 | half(at + 1)?);
+        Some(Self {
+            mode: half(3)?,
+            links: half(6)?,
+            modified: both(8)?,
+            name_bytes: half(10)?,
+            size: both(11)?,
+            sum: None,
+            align: 2,
+            bytes: 26,
+        })
+    }
+}
+
+/// Returns the number that is written in `count` digits at `at`.
+fn number_at(text: &[u8], at: usize, count: usize, radix: u32) -> Option<u64> {
+    let digits = text.get(at..at + count)?;
+    u64::from_str_radix(std::str::from_utf8(digits).ok()?.trim(), radix).ok()
+}

@@ -1,0 +1,277 @@
+//! Members of a 7-Zip archive.
+//!
+//! Source: 7zFormat.txt of the LZMA SDK.
+//!
+//! The directory may be packed itself, and every folder says how much memory opening it takes: both
+//! are looked at before anything is opened. Members come as they lie in the folders, empty ones last.
+//!
+//! Sans-I/O.
+
+use std::io::{Cursor, Read};
+
+use sevenz_rust2::{Archive, ArchiveEntry, Block, BlockDecoder, Error, Password};
+
+use super::budget::{Fault, Metered, skip};
+use super::stream::DICTIONARY_BYTES_MAX;
+use super::{About, Walk, clean_path};
+use crate::object::ProblemKind;
+
+/// Largest directory, in bytes, packed or not: what is made of it is a hundred times as large.
+const DIRECTORY_BYTES_MAX: u64 = 1024 * 1024;
+/// Bytes of the header at the start, which says where the directory is.
+const START_BYTES: usize = 32;
+/// What a packed directory starts with.
+const ENCODED: u8 = 0x17;
+/// Most coders of a folder.
+const CODERS_MAX: u64 = 64;
+/// Seconds from 1601, where Windows starts to count, to 1970.
+const EPOCH_SECONDS: u64 = 11_644_473_600;
+/// Ticks of a Windows clock in a second.
+const TICKS: u64 = 10_000_000;
+
+/// See [`super::members`].
+pub(super) fn members(walk: &mut Walk<'_, '_>) -> Result<(), Fault> {
+    let object = walk.object;
+    let bytes: &[u8] = &object.bytes;
+    check_directory(bytes)?;
+    let mut source = Cursor::new(bytes);
+    let password = Password::empty();
+    let archive = Archive::read(&mut source, &password).map_err(|error| fault(&error))?;
+    let mut outcome = Ok(());
+    for (index, block) in archive.blocks.iter().enumerate() {
+        check_block(block)?;
+        let decoder = BlockDecoder::new(1, index, &archive, &password, &mut source);
+        let ended = decoder.for_each_entries(&mut |entry, reader| {
+            if has_content(entry) {
+                outcome = file(walk, entry, reader, bytes.len());
+            }
+            Ok(outcome.is_ok())
+        });
+        if walk.stop.get().is_some() || outcome.is_err() {
+            return outcome;
+        }
+        ended.map_err(|error| fault(&error))?;
+    }
+    for entry in archive.files.iter().filter(|it| !has_content(it) && !it.is_directory()) {
+        file(walk, entry, &mut std::io::empty(), bytes.len())?;
+    }
+    Ok(())
+}
+
+fn has_content(entry: &ArchiveEntry) -> bool {
+    entry.has_stream() && 0 < entry.size()
+}
+
+fn file(
+    walk: &mut Walk<'_, '_>,
+    entry: &ArchiveEntry,
+    reader: &mut dyn Read,
+    whole: usize,
+) -> Result<(), Fault> {
+    // Names are written with slashes, and were backslashes where they come from.
+    let path = clean_path(entry.name().as_bytes()).to_vec();
+    let ticks: u64 = entry.last_modified_date().into();
+    let modified = (ticks / TICKS).checked_sub(EPOCH_SECONDS);
+    let modified = modified.filter(|_| entry.has_last_modified_date);
+    let about = About { path, size: entry.size(), modified };
+    let mut reader = Metered::new(reader, whole, std::rc::Rc::default(), walk.budget, walk.stop);
+    let member = walk.read(&about, &mut reader)?;
+    let kept = member.object.bytes.len() as u64;
+    walk.visit(member);
+    // What is left of it must be read within the budget too: others follow in the same folder.
+    let rest = about.size.saturating_sub(kept).saturating_sub(1);
+    let cut = |error: std::io::Error| (ProblemKind::Broken, format!("7z data breaks off: {error}"));
+    skip(&mut reader, rest).map_err(cut)
+}
+
+fn fault(error: &Error) -> Fault {
+    match error {
+        Error::PasswordRequired | Error::MaybeBadPassword(_) => {
+            (ProblemKind::Locked, "is locked by a password".to_owned())
+        }
+        Error::UnsupportedCompressionMethod(method) if method.contains("AES") => {
+            (ProblemKind::Locked, "is locked by a password".to_owned())
+        }
+        error => (ProblemKind::Broken, format!("7z data breaks off: {error}")),
+    }
+}
+
+fn broken() -> Fault {
+    (ProblemKind::Broken, "7z directory cannot be read".to_owned())
+}
+
+fn too_large(bytes: u64) -> Fault {
+    let message = format!("needs a dictionary of more than {bytes} bytes; not opened");
+    (ProblemKind::Limit, message)
+}
+
+/// Refuses folders whose coders ask for too much memory together.
+fn check_block(block: &Block) -> Result<(), Fault> {
+    let coders = block.coders.iter();
+    let asked = coders.map(|it| dictionary(it.encoder_method_id(), it.properties()));
+    check_sum(asked.fold(0, u64::saturating_add))
+}
+
+fn check_sum(asked: u64) -> Result<(), Fault> {
+    if DICTIONARY_BYTES_MAX < asked { Err(too_large(DICTIONARY_BYTES_MAX)) } else { Ok(()) }
+}
+
+/// Returns the memory that a coder asks for, in bytes.
+fn dictionary(method: &[u8], properties: &[u8]) -> u64 {
+    let number = || {
+        let bytes = properties.get(1..).and_then(<[u8]>::first_chunk::<4>);
+        bytes.map_or(0, |it| u64::from(u32::from_le_bytes(*it)))
+    };
+    match method {
+        // LZMA and PPMd.
+        [3, 1, 1] | [3, 4, 1] => number(),
+        // LZMA2: 2 or 3, times a power of two.
+        [0x21] => {
+            let coded = u32::from(properties.first().copied().unwrap_or_default());
+            (2 | u64::from(coded & 1)) << (coded.min(40) / 2 + 11)
+        }
+        _ => 0,
+    }
+}
+
+/// Refuses directories that are too large, or that ask for too much memory where they are packed.
+fn check_directory(bytes: &[u8]) -> Result<(), Fault> {
+    let number = |at: usize| {
+        let bytes = bytes.get(at..).and_then(<[u8]>::first_chunk::<8>);
+        bytes.map(|it| u64::from_le_bytes(*it)).ok_or_else(broken)
+    };
+    let (offset, size) = (number(12)?, number(20)?);
+    // All zeros: the archive was not finished. Looking for a directory from its end may take long.
+    if bytes.get(8..START_BYTES).is_some_and(|it| it.iter().all(|byte| *byte == 0)) {
+        return Err(broken());
+    }
+    let start = usize::try_from(offset).ok().and_then(|it| it.checked_add(START_BYTES));
+    let directory = start.and_then(|start| bytes.get(start..)).ok_or_else(broken)?;
+    let directory = directory.get(..directory.len().min(usize::try_from(size).unwrap_or(0)));
+    let directory = directory.unwrap_or_default();
+    if DIRECTORY_BYTES_MAX < size {
+        return Err(too_long());
+    }
+    match directory.split_first() {
+        Some((&ENCODED, rest)) => check_encoded(rest),
+        _ => Ok(()),
+    }
+}
+
+fn too_long() -> Fault {
+    let message = format!("has a directory of more than {DIRECTORY_BYTES_MAX} bytes; not opened");
+    (ProblemKind::Limit, message)
+}
+
+/// Reads what a packed directory says about itself: streams, one folder, and its sizes.
+fn check_encoded(bytes: &[u8]) -> Result<(), Fault> {
+    let mut rest = Numbers(bytes);
+    // Where the packed bytes are: position, count, then sizes and sums.
+    if rest.byte()? == 0x06 {
+        rest.number()?;
+        let streams = rest.number()?;
+        loop {
+            match rest.byte()? {
+                0x09 => rest.numbers(streams).map(|_| ())?,
+                0x0a => rest.sums(streams)?,
+                0x00 => break,
+                _ => return Err(broken()),
+            }
+        }
+    }
+    // How they are packed.
+    if rest.byte()? != 0x07 {
+        return Err(broken());
+    }
+    let (asked, outputs) = rest.folder()?;
+    check_sum(asked)?;
+    if rest.byte()? != 0x0c {
+        return Err(broken());
+    }
+    let largest = rest.numbers(outputs)?;
+    if DIRECTORY_BYTES_MAX < largest { Err(too_long()) } else { Ok(()) }
+}
+
+/// A directory's bytes, read as its numbers.
+struct Numbers<'a>(&'a [u8]);
+
+impl Numbers<'_> {
+    fn byte(&mut self) -> Result<u8, Fault> {
+        let (first, rest) = self.0.split_first().ok_or_else(broken)?;
+        self.0 = rest;
+        Ok(*first)
+    }
+
+    /// A number of one to nine bytes: as many follow as the first has leading ones.
+    fn number(&mut self) -> Result<u64, Fault> {
+        let first = self.byte()?;
+        let follow = first.leading_ones();
+        let mut value = 0;
+        for at in 0..follow {
+            value |= u64::from(self.byte()?) << (8 * at);
+        }
+        if follow < 7 {
+            value |= u64::from(first & (0x7f >> follow)) << (8 * follow);
+        }
+        Ok(value)
+    }
+
+    /// Reads `count` numbers and returns the largest.
+    fn numbers(&mut self, count: u64) -> Result<u64, Fault> {
+        let mut largest = 0;
+        for _ in 0..count {
+            // Ends with the bytes at the latest.
+            largest = self.number()?.max(largest);
+        }
+        Ok(largest)
+    }
+
+    fn sums(&mut self, count: u64) -> Result<(), Fault> {
+        if self.byte()? == 0 {
+            return Err(broken());
+        }
+        for _ in 0..count.saturating_mul(4) {
+            self.byte()?;
+        }
+        Ok(())
+    }
+
+    /// Reads the one folder, and returns what its coders ask for and how many outputs they have.
+    fn folder(&mut self) -> Result<(u64, u64), Fault> {
+        let (id, count, external) = (self.byte()?, self.number()?, self.byte()?);
+        let coders = self.number()?;
+        if (id, count, external) != (0x0b, 1, 0) || CODERS_MAX < coders {
+            return Err(broken());
+        }
+        let (mut asked, mut inputs, mut outputs) = (0_u64, 0_u64, 0_u64);
+        for _ in 0..coders {
+            let flags = self.byte()?;
+            let method = self.bytes(u64::from(flags & 0x0f))?;
+            let is_complex = flags & 0x10 != 0;
+            inputs = inputs.saturating_add(if is_complex { self.number()? } else { 1 });
+            outputs = outputs.saturating_add(if is_complex { self.number()? } else { 1 });
+            let properties = match flags & 0x20 {
+                0 => Vec::new(),
+                _ => {
+                    let count = self.number()?;
+                    self.bytes(count)?
+                }
+            };
+            asked = asked.saturating_add(dictionary(&method, &properties));
+        }
+        let pairs = outputs.saturating_sub(1);
+        self.numbers(pairs.saturating_mul(2))?;
+        let packed = inputs.saturating_sub(pairs);
+        if 1 < packed {
+            self.numbers(packed)?;
+        }
+        Ok((asked, outputs))
+    }
+
+    fn bytes(&mut self, count: u64) -> Result<Vec<u8>, Fault> {
+        let count = usize::try_from(count).unwrap_or(usize::MAX);
+        let (front, rest) = self.0.split_at_checked(count).ok_or_else(broken)?;
+        self.0 = rest;
+        Ok(front.to_vec())
+    }
+}
