@@ -16,7 +16,7 @@
 //! Sans-I/O.
 
 mod tar;
-mod zip;
+pub(crate) mod zip;
 
 use std::cell::Cell;
 use std::io::{self, BufRead, Read};
@@ -31,6 +31,10 @@ use crate::typing::{self, Type};
 const PIECE_BYTES: usize = 64 * 1024;
 /// Longest path of a member, in bytes; longer ones are cut.
 const PATH_BYTES_MAX: usize = 4 * 1024;
+/// Largest dictionary or window that a compressed stream may ask for, in bytes: it is memory.
+const DICTIONARY_BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// The same with what a decoder needs beside it, in KiB.
+const DICTIONARY_KIB_MAX: u32 = 65 * 1024;
 /// What a member's path keeps as it is in a URL.
 const PATH: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
@@ -130,8 +134,8 @@ enum Stop {
 }
 
 impl Stop {
-    fn problem(self, url: &str) -> Problem {
-        let (kind, message) = match self {
+    fn fault(self) -> (ProblemKind, String) {
+        match self {
             Self::Bytes(max) => {
                 (ProblemKind::Limit, format!("opens to more than {max} bytes in all; cut"))
             }
@@ -139,7 +143,11 @@ impl Stop {
                 (ProblemKind::Limit, format!("opens to more than {max} times its size; cut"))
             }
             Self::Time => (ProblemKind::Time, "ran out of time while it was opened".to_owned()),
-        };
+        }
+    }
+
+    fn problem(self, url: &str) -> Problem {
+        let (kind, message) = self.fault();
         Problem::new(url, kind, message)
     }
 }

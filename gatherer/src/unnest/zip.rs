@@ -4,19 +4,144 @@
 //!
 //! Sans-I/O.
 
+use std::borrow::Cow;
 use std::cell::Cell;
 use std::io::{Cursor, Read};
 
+use lzma_rust2::XzReader;
 use zip::result::ZipError;
-use zip::{DateTime, ZipArchive};
+use zip::{CompressionMethod, DateTime, ZipArchive};
 
-use super::{Budget, End, Member, Metered, clean_path, longer, member, read_up_to};
+use super::{
+    Budget, DICTIONARY_BYTES_MAX, DICTIONARY_KIB_MAX, End, Limits, Member, Metered, Stop,
+    clean_path, longer, member, read_up_to,
+};
 use crate::object::{Object, Problem, ProblemKind};
 
 /// Most directory entries that are looked at before the archive is refused: each costs memory.
 const ENTRIES_MAX: usize = 100_000;
 /// What each directory entry starts with.
 const ENTRY: &[u8] = b"PK\x01\x02";
+/// Where an entry packed by LZMA says how large its dictionary is.
+const LZMA_DICTIONARY_AT: usize = 5;
+
+/// What is wrong, without where.
+type Fault = (ProblemKind, String);
+
+/// The entries of a zip that is how some other format is kept: office documents, books, packages.
+/// All that is read of it comes out of one budget.
+pub(crate) struct Entries<'a> {
+    archive: Archive<'a>,
+    budget: Budget<'a>,
+}
+
+/// What could be read of an entry.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Part {
+    /// Its content, or the front of it.
+    pub(crate) bytes: Vec<u8>,
+    /// Whether there is more than was asked for.
+    pub(crate) longer: bool,
+    /// Why less was read than was asked for, when the entry is not whole.
+    pub(crate) fault: Option<Fault>,
+}
+
+impl<'a> Entries<'a> {
+    /// Reads the directory of the zip in `bytes`. `limits` bound all that is read of its entries.
+    pub(crate) fn open(
+        bytes: &'a [u8],
+        limits: Limits,
+        cancelled: &'a dyn Fn() -> bool,
+    ) -> Result<Self, Fault> {
+        Ok(Self { archive: Archive::open(bytes)?, budget: Budget::new(limits, cancelled) })
+    }
+
+    /// Returns the names of all entries in the order of the directory, lossy UTF-8.
+    pub(crate) fn names(&self) -> impl Iterator<Item = Cow<'_, str>> {
+        self.archive.zip.file_names_raw().map(String::from_utf8_lossy)
+    }
+
+    /// Returns up to `bytes_max` bytes of the entry called `name`; `None` when there is none.
+    pub(crate) fn read(&mut self, name: &str, bytes_max: usize) -> Option<Part> {
+        let index = self.archive.zip.index_for_name(name)?;
+        let stop = Cell::new(None);
+        let unpacked = self.archive.unpack(index, bytes_max, &self.budget, &stop);
+        let (bytes, end) = match unpacked {
+            Ok(unpacked) => unpacked,
+            Err(fault) => return Some(Part { fault: Some(fault), ..Part::default() }),
+        };
+        let fault = fault_at(&end, bytes.len(), stop.get());
+        Some(Part { bytes, longer: matches!(end, End::Longer), fault })
+    }
+}
+
+/// Says why the reading of an entry ended before its end, other than by being long.
+fn fault_at(end: &End, kept: usize, stop: Option<Stop>) -> Option<Fault> {
+    let End::Broken(error) = end else { return None };
+    Some(match stop {
+        Some(stop) => stop.fault(),
+        None => (ProblemKind::Broken, format!("breaks off after {kept} good bytes: {error}")),
+    })
+}
+
+/// A zip whose directory has been read.
+struct Archive<'a> {
+    zip: ZipArchive<Cursor<&'a [u8]>>,
+    /// Its size, in bytes.
+    whole: usize,
+}
+
+impl<'a> Archive<'a> {
+    fn open(bytes: &'a [u8]) -> Result<Self, Fault> {
+        if ENTRIES_MAX < memchr::memmem::find_iter(bytes, ENTRY).take(ENTRIES_MAX + 1).count() {
+            let message = format!("has more than {ENTRIES_MAX} directory entries; not opened");
+            return Err((ProblemKind::Limit, message));
+        }
+        let zip = ZipArchive::new(Cursor::new(bytes)).map_err(|error| {
+            (ProblemKind::Broken, format!("zip directory cannot be read: {error}"))
+        })?;
+        Ok(Self { zip, whole: bytes.len() })
+    }
+
+    /// Unpacks up to `bytes_max` bytes of one entry.
+    fn unpack(
+        &mut self,
+        index: usize,
+        bytes_max: usize,
+        budget: &Budget<'_>,
+        stop: &Cell<Option<Stop>>,
+    ) -> Result<(Vec<u8>, End), Fault> {
+        let entry = self.zip.by_index_data(index).map_err(|error| refusal(&error))?;
+        let packed = usize::try_from(entry.compressed_size()).unwrap_or(usize::MAX);
+        let (packed, method) = (packed.min(self.whole), entry.compression());
+        if entry.encrypted() {
+            return Err((ProblemKind::Locked, "is locked by a password".to_owned()));
+        }
+        // The dictionary is memory that the entry asks for.
+        if method == CompressionMethod::LZMA {
+            let mut head = [0; LZMA_DICTIONARY_AT + 4];
+            let mut raw = self.zip.by_index_raw(index).map_err(|error| refusal(&error))?;
+            let asked = raw.read_exact(&mut head).ok().and_then(|()| head.last_chunk::<4>());
+            if asked.is_some_and(|it| DICTIONARY_BYTES_MAX < u64::from(u32::from_le_bytes(*it))) {
+                let message =
+                    format!("needs a dictionary of more than {DICTIONARY_BYTES_MAX} bytes");
+                return Err((ProblemKind::Limit, message));
+            }
+        }
+        let mut bytes = Vec::new();
+        let end = if method == CompressionMethod::XZ {
+            let raw = self.zip.by_index_raw(index).map_err(|error| refusal(&error))?;
+            let reader = XzReader::new_mem_limit(raw, true, DICTIONARY_KIB_MAX);
+            let mut reader = Metered::new(reader, packed, |_| 0, budget, stop);
+            read_up_to(&mut reader, bytes_max, &mut bytes)
+        } else {
+            let file = self.zip.by_index(index).map_err(|error| refusal(&error))?;
+            let mut reader = Metered::new(file, packed, |_| 0, budget, stop);
+            read_up_to(&mut reader, bytes_max, &mut bytes)
+        };
+        Ok((bytes, end))
+    }
+}
 
 /// See [`super::members`].
 pub(super) fn members(
@@ -24,19 +149,12 @@ pub(super) fn members(
     budget: &Budget<'_>,
     visit: &mut dyn FnMut(Member),
 ) -> Vec<Problem> {
-    if ENTRIES_MAX < memchr::memmem::find_iter(&object.bytes, ENTRY).take(ENTRIES_MAX + 1).count() {
-        let message = format!("has more than {ENTRIES_MAX} directory entries; not opened");
-        return vec![Problem::new(&object.url, ProblemKind::Limit, message)];
-    }
-    let mut archive = match ZipArchive::new(Cursor::new(&object.bytes)) {
+    let mut archive = match Archive::open(&object.bytes) {
         Ok(archive) => archive,
-        Err(error) => {
-            let message = format!("zip directory cannot be read: {error}");
-            return vec![Problem::new(&object.url, ProblemKind::Broken, message)];
-        }
+        Err((kind, message)) => return vec![Problem::new(&object.url, kind, message)],
     };
-    for index in 0..archive.len() {
-        let Ok(entry) = archive.by_index_data(index) else { continue };
+    for index in 0..archive.zip.len() {
+        let Ok(entry) = archive.zip.by_index_data(index) else { continue };
         if !entry.is_file() {
             continue;
         }
@@ -47,26 +165,16 @@ pub(super) fn members(
             path: clean_path(entry.name_raw()).to_vec(),
             size: entry.size(),
             modified: entry.last_modified().and_then(seconds),
-            packed: usize::try_from(entry.compressed_size()).unwrap_or(usize::MAX),
-            locked: entry.encrypted(),
         };
         let stop = Cell::new(None);
-        let member = if about.locked {
-            let problem = (ProblemKind::Locked, "is locked by a password".to_owned());
-            closed(object, &about, problem)
-        } else {
-            match archive.by_index(index) {
-                Ok(file) => {
-                    let mut reader = Metered::new(file, about.packed, |_| 0, budget, &stop);
-                    open(object, &about, &mut reader, budget)
-                }
-                Err(error) => closed(object, &about, (ProblemKind::Broken, refusal(&error))),
-            }
-        };
-        visit(member);
+        let bytes_max = budget.limits.member_bytes_max;
+        visit(match archive.unpack(index, bytes_max, budget, &stop) {
+            Ok((bytes, end)) => opened(object, &about, bytes, &end, stop.get(), budget),
+            Err(fault) => closed(object, &about, fault),
+        });
         match stop.get() {
             // A member that swells is that member's fault alone.
-            None | Some(super::Stop::Ratio(_)) => {}
+            None | Some(Stop::Ratio(_)) => {}
             Some(stop) => return vec![stop.problem(&object.url)],
         }
     }
@@ -78,51 +186,46 @@ struct About {
     path: Vec<u8>,
     size: u64,
     modified: Option<u64>,
-    packed: usize,
-    locked: bool,
 }
 
-fn open<R: Read>(
+fn opened(
     object: &Object,
     about: &About,
-    reader: &mut Metered<'_, R>,
+    bytes: Vec<u8>,
+    end: &End,
+    stop: Option<Stop>,
     budget: &Budget<'_>,
 ) -> Member {
-    let mut bytes = Vec::new();
-    let end = read_up_to(reader, budget.limits.member_bytes_max, &mut bytes);
     let kept = bytes.len();
     let truncated = !matches!(end, End::Whole);
     // The directory may lie about the size; what came out does not.
     let size = if truncated { about.size.max(kept as u64) } else { kept as u64 };
     let mut member = member(object, &about.path, size, about.modified, bytes, truncated);
-    match (end, reader.stop.get()) {
-        (End::Longer, _) => member.problems.push(longer(&member, budget)),
-        (End::Broken(_), Some(stop)) => member.problems.push(stop.problem(&member.object.url)),
-        (End::Broken(error), None) => {
-            let message = format!("breaks off after {kept} good bytes: {error}");
-            member.problems.push(Problem::new(&member.object.url, ProblemKind::Broken, message));
-        }
-        (End::Whole, _) => {}
+    if matches!(end, End::Longer) {
+        member.problems.push(longer(&member, budget));
+    } else if let Some((kind, message)) = fault_at(end, kept, stop) {
+        member.problems.push(Problem::new(&member.object.url, kind, message));
     }
     member
 }
 
 /// A member of which only the name can be told.
-fn closed(object: &Object, about: &About, problem: (ProblemKind, String)) -> Member {
+fn closed(object: &Object, about: &About, fault: Fault) -> Member {
     let mut member =
         member(object, &about.path, about.size, about.modified, Vec::new(), 0 < about.size);
-    let (kind, message) = problem;
+    let (kind, message) = fault;
     member.problems.push(Problem::new(&member.object.url, kind, message));
     member
 }
 
-fn refusal(error: &ZipError) -> String {
-    match error {
+fn refusal(error: &ZipError) -> Fault {
+    let message = match error {
         ZipError::CompressionMethodNotSupported(method) => {
             format!("is compressed by method {method}, which is not known here")
         }
         error => format!("cannot be read: {error}"),
-    }
+    };
+    (ProblemKind::Broken, message)
 }
 
 /// Unix seconds of a DOS time, which knows no time zone and is taken as UTC.
@@ -139,4 +242,42 @@ fn seconds(time: DateTime) -> Option<u64> {
     );
     let zoned = civil.ok()?.to_zoned(jiff::tz::TimeZone::UTC).ok()?;
     u64::try_from(zoned.timestamp().as_second()).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::zipped;
+    use super::*;
+
+    #[test]
+    fn entries_are_read_by_name_within_one_budget() {
+        let zip = zipped(&[("word/a.xml", b"<a/>"), ("big", &[b' '; 3000]), ("b", b"two")]);
+        let limits = Limits { bytes_max: 2000, ..Limits::default() };
+        let mut entries = Entries::open(&zip, limits, &|| false).unwrap();
+        assert_eq!(entries.names().collect::<Vec<_>>(), ["word/a.xml", "big", "b"]);
+        let whole = Part { bytes: b"<a/>".to_vec(), ..Part::default() };
+        assert_eq!(entries.read("word/a.xml", 100), Some(whole));
+        let front = Part { bytes: b"<a".to_vec(), longer: true, fault: None };
+        assert_eq!(entries.read("word/a.xml", 2), Some(front));
+        assert_eq!(entries.read("none", 100), None);
+        let big = entries.read("big", 5000).unwrap();
+        assert!(big.bytes.len() < 2000);
+        assert_eq!(big.fault.map(|(kind, _)| kind), Some(ProblemKind::Limit));
+        assert!(entries.read("b", 10).unwrap().fault.is_some(), "nothing is left");
+    }
+
+    #[test]
+    fn entries_that_swell_or_are_no_zip_are_refused() {
+        let zip = zipped(&[("bomb", &vec![0; 3 << 20])]);
+        let limits = Limits { ratio_max: 100, ..Limits::default() };
+        let bomb = Entries::open(&zip, limits, &|| false).unwrap().read("bomb", 1 << 30).unwrap();
+        let (kind, message) = bomb.fault.unwrap();
+        assert_eq!(
+            (kind, message.as_str()),
+            (ProblemKind::Limit, "opens to more than 100 times its size; cut")
+        );
+        assert!(Entries::open(b"PK\x03\x04", Limits::default(), &|| false).is_err());
+        let mut late = Entries::open(&zip, limits, &|| true).unwrap();
+        assert_eq!(late.read("bomb", 9).unwrap().fault.unwrap().0, ProblemKind::Time);
+    }
 }
