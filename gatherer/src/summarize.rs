@@ -13,6 +13,7 @@
 //!
 //! Sans-I/O.
 
+mod asciidoc;
 pub(crate) mod bibtex;
 mod html;
 mod mail;
@@ -20,6 +21,8 @@ mod man;
 mod markdown;
 mod pdf;
 mod plain;
+mod references;
+mod rst;
 mod source;
 
 use std::borrow::Cow;
@@ -192,6 +195,8 @@ pub(crate) fn draft<'a>(input: &Input<'a>) -> Draft<'a> {
         Type::Html => html::summarize(input),
         Type::Xml | Type::Sgml => html::markup(input),
         Type::Markdown => markdown::summarize(input),
+        Type::Rst => rst::summarize(input),
+        Type::AsciiDoc => asciidoc::summarize(input),
         Type::Pdf => pdf::summarize(input),
         Type::Source(language) => source::summarize(input, language),
         Type::Makefile => source::makefile(input),
