@@ -16,14 +16,17 @@
 mod asciidoc;
 pub(crate) mod bibtex;
 mod html;
+mod json;
 mod mail;
 mod man;
 mod markdown;
+mod notebook;
 mod pdf;
 mod plain;
 mod references;
 mod rst;
 mod source;
+mod table;
 
 use std::borrow::Cow;
 
@@ -198,6 +201,9 @@ pub(crate) fn draft<'a>(input: &Input<'a>) -> Draft<'a> {
         Type::Rst => rst::summarize(input),
         Type::AsciiDoc => asciidoc::summarize(input),
         Type::Pdf => pdf::summarize(input),
+        Type::Csv => table::summarize(input),
+        Type::Json => json::summarize(input),
+        Type::Notebook => notebook::summarize(input),
         Type::Source(language) => source::summarize(input, language),
         Type::Makefile => source::makefile(input),
         Type::ManPage | Type::Troff => man::summarize(input),
