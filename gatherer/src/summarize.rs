@@ -15,16 +15,19 @@
 
 mod asciidoc;
 pub(crate) mod bibtex;
+mod epub;
 mod html;
 mod json;
 mod mail;
 mod man;
 mod markdown;
 mod notebook;
+mod office;
 mod pdf;
 mod plain;
 mod references;
 mod rst;
+mod rtf;
 mod source;
 mod table;
 
@@ -201,6 +204,11 @@ pub(crate) fn draft<'a>(input: &Input<'a>) -> Draft<'a> {
         Type::Rst => rst::summarize(input),
         Type::AsciiDoc => asciidoc::summarize(input),
         Type::Pdf => pdf::summarize(input),
+        Type::Rtf => rtf::summarize(input),
+        Type::Word | Type::Excel | Type::PowerPoint | Type::OpenDocument => {
+            office::summarize(input)
+        }
+        Type::Epub => epub::summarize(input),
         Type::Csv => table::summarize(input),
         Type::Json => json::summarize(input),
         Type::Notebook => notebook::summarize(input),
