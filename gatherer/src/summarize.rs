@@ -14,23 +14,32 @@
 //! Sans-I/O.
 
 mod about;
+mod asciidoc;
 mod audio;
 pub(crate) mod bibtex;
 mod dvi;
+mod epub;
 mod font;
 mod html;
 mod image;
+mod json;
 pub(crate) mod mail;
 mod man;
 mod markdown;
+mod notebook;
 mod numbers;
 mod object;
+mod office;
 mod pdf;
 mod plain;
 mod postscript;
+mod references;
+mod rst;
+mod rtf;
 mod source;
 mod strings;
 mod svg;
+mod table;
 mod tex_fonts;
 mod typeset;
 mod video;
@@ -209,7 +218,7 @@ pub(crate) fn draft<'a>(input: &Input<'a>) -> Draft<'a> {
         Type::Text | Type::Readme | Type::Faq | Type::Rfc | Type::InternetDraft | Type::Fyi => {
             plain::prose(input)
         }
-        Type::ChangeLog | Type::FormattedText | Type::Rst | Type::AsciiDoc => plain::prose(input),
+        Type::ChangeLog | Type::FormattedText => plain::prose(input),
         Type::Lsm | Type::Iafa | Type::WaisSource | Type::Ris => plain::prose(input),
         Type::Marc => plain::lines(input),
         // The site's own types have no more than text in common, if that.
@@ -222,7 +231,17 @@ pub(crate) fn draft<'a>(input: &Input<'a>) -> Draft<'a> {
             html::markup(input)
         }
         Type::Markdown => markdown::summarize(input),
+        Type::Rst => rst::summarize(input),
+        Type::AsciiDoc => asciidoc::summarize(input),
         Type::Pdf => pdf::summarize(input),
+        Type::Rtf => rtf::summarize(input),
+        Type::Word | Type::Excel | Type::PowerPoint | Type::OpenDocument => {
+            office::summarize(input)
+        }
+        Type::Epub => epub::summarize(input),
+        Type::Csv => table::summarize(input),
+        Type::Json => json::summarize(input),
+        Type::Notebook => notebook::summarize(input),
         Type::Source(language) => source::summarize(input, language),
         Type::Makefile => source::makefile(input),
         Type::ManPage | Type::Troff => man::summarize(input),

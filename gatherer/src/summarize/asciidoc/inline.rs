@@ -1,0 +1,170 @@
+//! Inline markup of AsciiDoc: emphasis, links, cross references and attributes become what they show.
+//!
+//! Source: the AsciiDoc Language Documentation (Asciidoctor), "Text" and "Macros".
+//!
+//! # Differences from the specification
+//!
+//! * Substitutions are done in one pass, left to right, and what an attribute stands for is not read
+//!   again: nothing can grow.
+//!
+//! Sans-I/O.
+
+use std::collections::HashMap;
+
+use super::References;
+
+/// Longest marked-up stretch, in bytes: a sign that is not closed within it is text.
+const STRETCH_BYTES_MAX: usize = 2 * 1024;
+
+/// Returns `text` without markup, and adds what it links to.
+pub(super) fn plain(
+    text: &str,
+    attributes: &HashMap<&str, &str>,
+    references: &mut References,
+) -> String {
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(['*', '_', '`', '+', '#', '<', '{', '[', '\\', '(']) {
+        let (before, marked) = rest.split_at(at);
+        shown.push_str(before);
+        rest = stretch(marked, &mut shown, attributes, references).unwrap_or_else(|| {
+            let mut characters = marked.chars();
+            shown.extend(characters.next());
+            characters.as_str()
+        });
+    }
+    shown.push_str(rest);
+    references.add_bare(&shown);
+    shown
+}
+
+/// Shows the stretch that `marked` starts with; returns what follows it.
+fn stretch<'t>(
+    marked: &'t str,
+    shown: &mut String,
+    attributes: &HashMap<&str, &str>,
+    references: &mut References,
+) -> Option<&'t str> {
+    if let Some(escaped) = marked.strip_prefix('\\') {
+        return Some(escaped);
+    }
+    if let Some(inner) = marked.strip_prefix("<<") {
+        let (inner, after) = closed(inner, ">>")?;
+        let (target, text) = inner.split_once(',').unwrap_or((inner, inner));
+        shown.push_str(if text.trim().is_empty() { target } else { text.trim() });
+        return Some(after);
+    }
+    if let Some(inner) = marked.strip_prefix('{') {
+        let (name, after) = closed(inner, "}")?;
+        let value = attributes.get(name).copied().or_else(|| character(name))?;
+        shown.push_str(value);
+        return Some(after);
+    }
+    if let Some(inner) = marked.strip_prefix("[[") {
+        return closed(inner, "]]").map(|(_, after)| after);
+    }
+    if let Some(inner) = marked.strip_prefix("(((") {
+        // An index entry shows nothing.
+        return closed(inner, ")))").map(|(_, after)| after);
+    }
+    if let Some(inner) = marked.strip_prefix('[') {
+        return bracket(inner, shown, references);
+    }
+    // Within a word one sign is no markup: `snake_case`, `2*3`.
+    let in_word = shown.ends_with(char::is_alphanumeric);
+    for sign in ["**", "__", "``", "##", "*", "_", "`", "+", "#"] {
+        if let Some(inner) = marked.strip_prefix(sign) {
+            let opens =
+                sign.len() == 2 || !in_word && inner.starts_with(|it: char| !it.is_whitespace());
+            let (inner, after) = closed(inner, sign).filter(|_| opens)?;
+            let closes = sign.len() == 2 || !after.starts_with(char::is_alphanumeric);
+            let plain = inner.trim_matches(['`', '+']);
+            shown.push_str(Some(plain).filter(|it| closes && !it.contains('\n'))?);
+            return Some(after);
+        }
+    }
+    None
+}
+
+/// The brackets of an inline macro, whose name and target are shown already: `link:target[text]`,
+/// `https://target[text]`.
+fn bracket<'t>(inner: &'t str, shown: &mut String, references: &mut References) -> Option<&'t str> {
+    let near = shown.floor_char_boundary(shown.len().saturating_sub(STRETCH_BYTES_MAX));
+    let word = shown.get(near..)?.rsplit(char::is_whitespace).next()?;
+    let word = word.trim_start_matches(['(', '"', '\'']);
+    let (before, target) = word.split_once(':')?;
+    let name = before.rsplit(|it: char| !it.is_ascii_lowercase() && it != '+').next()?;
+    let word = word.get(before.len() - name.len()..)?;
+    let start = shown.len() - word.len();
+    if name == "footnote" {
+        // What is in it may have links.
+        shown.truncate(start);
+        shown.push(' ');
+        return Some(inner);
+    }
+    let (text, after) =
+        closed(inner, "]").or_else(|| inner.strip_prefix(']').map(|it| ("", it)))?;
+    if name.is_empty() {
+        return None;
+    }
+    match name {
+        "http" | "https" | "ftp" => references.add(word),
+        "link" | "xref" => references.add(target),
+        _ => {}
+    }
+    // Attributes of a link follow its text.
+    let text = match text.strip_prefix('"') {
+        Some(quoted) => quoted.split('"').next().unwrap_or_default(),
+        None => text.split(",window=").next().unwrap_or_default().trim_end_matches('^'),
+    };
+    let text = match (name, text) {
+        ("anchor" | "indexterm", _) => String::new(),
+        // `linkgit:git-add[1]` and `man:ls[1]` are manual pages.
+        (_, number) if number.len() == 1 && number.starts_with(|it: char| it.is_ascii_digit()) => {
+            format!("{target}({number})")
+        }
+        ("image" | "icon", "") => String::new(),
+        (_, "") => target.trim_start_matches("//").to_owned(),
+        (_, text) => text.to_owned(),
+    };
+    shown.truncate(start);
+    shown.push_str(&text);
+    Some(after)
+}
+
+/// Attributes that every document has: characters that would be markup.
+fn character(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "nbsp" | "sp" => " ",
+        "empty" | "blank" | "zwsp" => "",
+        "apos" => "'",
+        "quot" => "\"",
+        "lsquo" => "\u{2018}",
+        "rsquo" => "\u{2019}",
+        "ldquo" => "\u{201c}",
+        "rdquo" => "\u{201d}",
+        "plus" => "+",
+        "asterisk" => "*",
+        "caret" => "^",
+        "tilde" => "~",
+        "backtick" => "`",
+        "backslash" => "\\",
+        "startsb" => "[",
+        "endsb" => "]",
+        "vbar" => "|",
+        "amp" => "&",
+        "lt" => "<",
+        "gt" => ">",
+        "two-colons" => "::",
+        "two-semicolons" => ";;",
+        "litdd" => "--",
+        _ => return None,
+    })
+}
+
+/// Splits at the first `sign`, if that is near.
+fn closed<'t>(text: &'t str, sign: &str) -> Option<(&'t str, &'t str)> {
+    let near = text.get(..text.floor_char_boundary(STRETCH_BYTES_MAX))?;
+    let end = near.find(sign).filter(|end| 0 < *end)?;
+    Some((text.get(..end)?, text.get(end + sign.len()..)?))
+}

@@ -1,0 +1,52 @@
+//! Rows of a spreadsheet: the first of each sheet names its columns, all are text.
+//!
+//! Sans-I/O.
+
+use super::Found;
+use crate::text::{Body, is_telling};
+
+/// Longest row, in bytes.
+const ROW_BYTES_MAX: usize = 64 * 1024;
+
+/// The row that is being read.
+#[derive(Debug)]
+pub(super) struct Cells {
+    row: Body,
+    /// The same, each cell on a line.
+    names: Body,
+    has_header: bool,
+}
+
+impl Cells {
+    /// Returns no cells, of a new sheet.
+    pub(super) fn new() -> Self {
+        let names = Body::new(super::HEADINGS_BYTES_MAX);
+        Self { row: Body::new(ROW_BYTES_MAX), names, has_header: false }
+    }
+
+    /// Adds a cell of words.
+    pub(super) fn cell(&mut self, text: &str) {
+        self.row.space();
+        self.row.push_squeezed(text);
+        if !self.has_header {
+            self.names.push_squeezed(text);
+            self.names.line();
+        }
+    }
+
+    /// Ends the row; the first that says something is the header.
+    pub(super) fn end_row(&mut self, found: &mut Found) {
+        if self.row.as_str().is_empty() {
+            return;
+        }
+        if !self.has_header && is_telling(self.names.as_str()) {
+            self.has_header = true;
+            found.headings.push(self.names.as_str());
+            found.headings.line();
+        }
+        found.body.push(self.row.as_str());
+        found.body.line();
+        self.row = Body::new(ROW_BYTES_MAX);
+        self.names = Body::new(super::HEADINGS_BYTES_MAX);
+    }
+}

@@ -1,0 +1,107 @@
+//! Inline markup of reStructuredText: emphasis, literals, links and roles become what they show.
+//!
+//! Source: docutils' reStructuredText Markup Specification, "Inline Markup".
+//!
+//! # Differences from the specification
+//!
+//! * What is marked must not be followed by a letter there; here the signs go wherever they stand in
+//!   pairs.
+//!
+//! Sans-I/O.
+
+use super::References;
+
+/// Longest marked-up stretch, in bytes: a sign that is not closed within it is text.
+const STRETCH_BYTES_MAX: usize = 2 * 1024;
+
+/// Returns `text` without markup, and adds what it links to.
+pub(super) fn plain(text: &str, references: &mut References) -> String {
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(['`', '*', '|', '\\', ':']) {
+        let (before, marked) = rest.split_at(at);
+        shown.push_str(before);
+        let at_start = before.chars().next_back().is_none_or(|it| !it.is_alphanumeric());
+        rest = stretch(marked, at_start, &mut shown, references).unwrap_or_else(|| {
+            let mut characters = marked.chars();
+            shown.extend(characters.next());
+            characters.as_str()
+        });
+    }
+    shown.push_str(rest);
+    references.add_bare(&shown);
+    // References to notes.
+    if shown.contains("]_") { shown.replace("]_", "]") } else { shown }
+}
+
+/// Shows the stretch that `marked` starts with; returns what follows it.
+fn stretch<'t>(
+    marked: &'t str,
+    at_start: bool,
+    shown: &mut String,
+    references: &mut References,
+) -> Option<&'t str> {
+    if let Some(escaped) = marked.strip_prefix('\\') {
+        let mut characters = escaped.chars();
+        shown.extend(characters.next().filter(|it| !it.is_whitespace()));
+        return Some(characters.as_str());
+    }
+    if let Some(role) = marked.strip_prefix(':') {
+        // `:role:` in front of a backquote shows nothing itself.
+        let end = role.find(|it: char| !it.is_ascii_alphanumeric() && !"-_.:+".contains(it))?;
+        let (name, quoted) = role.split_at(end);
+        let shows = at_start && name.len() > 1 && name.ends_with(':') && quoted.starts_with('`');
+        return if shows { interpreted(quoted.get(1..)?, true, shown, references) } else { None };
+    }
+    if let Some(literal) = marked.strip_prefix("``") {
+        let (inner, after) = closed(literal, "``")?;
+        shown.push_str(inner);
+        return Some(after);
+    }
+    if let Some(quoted) = marked.strip_prefix('`') {
+        return interpreted(quoted, false, shown, references);
+    }
+    if !at_start {
+        return None;
+    }
+    for sign in ["**", "*", "|"] {
+        if let Some(inner) = marked.strip_prefix(sign) {
+            let opens = inner.starts_with(|it: char| !it.is_whitespace() && it != '*');
+            let (inner, after) = closed(inner, sign).filter(|_| opens)?;
+            shown.push_str(inner);
+            return Some(after.trim_start_matches('_'));
+        }
+    }
+    None
+}
+
+/// What stands between backquotes: `text`, `text <target>`.
+fn interpreted<'t>(
+    quoted: &'t str,
+    is_role: bool,
+    shown: &mut String,
+    references: &mut References,
+) -> Option<&'t str> {
+    let (inner, after) = closed(quoted, "`")?;
+    let target = inner.strip_suffix('>').and_then(|it| it.rsplit_once('<'));
+    let after_link = after.trim_start_matches('_');
+    match target {
+        Some((text, target)) => {
+            // The target of a role is a name, that of a link a place; the names of others end in `_`.
+            if !is_role && after_link.len() < after.len() && !target.ends_with('_') {
+                references.add(&target.split_whitespace().collect::<String>());
+            }
+            let text = text.trim_end();
+            shown.push_str(if text.is_empty() { target } else { text });
+        }
+        None => shown.push_str(inner.trim_start_matches(['~', '!'])),
+    }
+    Some(after_link)
+}
+
+/// Splits at the first `sign`, if that is near.
+fn closed<'t>(text: &'t str, sign: &str) -> Option<(&'t str, &'t str)> {
+    let near = text.get(..text.floor_char_boundary(STRETCH_BYTES_MAX))?;
+    let end = near.find(sign).filter(|end| 0 < *end)?;
+    Some((text.get(..end)?, text.get(end + sign.len()..)?))
+}
