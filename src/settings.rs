@@ -80,17 +80,18 @@ mod tests {
 
     #[test]
     fn every_mistake_has_a_line_with_its_place() {
-        let mistake = |line| Mistake {
+        let mistake = |line, file: Option<&str>| Mistake {
+            file: file.map(PathBuf::from),
             line,
             column: 3,
             message: "no".to_owned(),
             expected: "yes".to_owned(),
         };
         let path = PathBuf::from("a.toml");
-        let rejected = Rejected { path, mistakes: vec![mistake(1), mistake(2)] };
+        let rejected = Rejected { path, mistakes: vec![mistake(1, None), mistake(2, Some("b.toml"))] };
         assert_eq!(
             rejected.to_string(),
-            "a.toml:1:3: no; expected yes\na.toml:2:3: no; expected yes"
+            "a.toml:1:3: no; expected yes\nb.toml:2:3: no; expected yes"
         );
     }
 

@@ -19,7 +19,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use toml::de::{DeTable, DeValue};
 
@@ -29,6 +29,8 @@ pub use units::{nearest, parse_bytes, parse_duration};
 /// One thing that is wrong with a settings file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistake {
+    /// The file, if it is another than the one that is read: one that this names.
+    pub file: Option<PathBuf>,
     /// Line, from 1.
     pub line: usize,
     /// Column in characters, from 1.
@@ -40,9 +42,10 @@ pub struct Mistake {
 }
 
 impl Mistake {
-    /// Returns the mistake as one line that names `path`: `FILE:LINE:COL: message; expected …`.
+    /// Returns the mistake as one line that names its own file, else `path`:
+    /// `FILE:LINE:COL: message; expected …`.
     pub fn with_file(&self, path: &Path) -> String {
-        format!("{}:{self}", path.display())
+        format!("{}:{self}", self.file.as_deref().unwrap_or(path).display())
     }
 }
 
@@ -199,12 +202,17 @@ impl<'t> Places<'t> {
         Self { text, starts: std::iter::once(0).chain(after_breaks).collect() }
     }
 
+    /// Returns the line of an offset, from 1.
+    fn line(&self, offset: usize) -> usize {
+        self.starts.partition_point(|start| *start <= offset)
+    }
+
     fn mistake(&self, offset: usize, message: String, expected: String) -> Mistake {
         let offset = self.text.floor_char_boundary(offset);
-        let line = self.starts.partition_point(|start| *start <= offset);
+        let line = self.line(offset);
         let start = line.checked_sub(1).and_then(|i| self.starts.get(i)).copied().unwrap_or(0);
         let column = self.text.get(start..offset).map_or(0, |before| before.chars().count()) + 1;
-        Mistake { line, column, message, expected }
+        Mistake { file: None, line, column, message, expected }
     }
 
     fn syntax_mistake(&self, error: &toml::de::Error) -> (usize, Mistake) {

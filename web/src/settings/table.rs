@@ -44,6 +44,11 @@ impl<'d> Table<'d> {
         self.table.is_some()
     }
 
+    /// The line of its header, from 1.
+    pub fn line(&self) -> usize {
+        self.document.places.line(self.header.start)
+    }
+
     /// Whether the file sets `key`, rightly or wrongly.
     pub fn has(&self, key: &str) -> bool {
         self.value(key).is_some()
@@ -242,6 +247,17 @@ impl<'d> Table<'d> {
             text.or_else(|| self.wrong_type(key, item, "a text in quotes"))
         });
         read.collect()
+    }
+
+    /// The text `key`, or all texts of the list `key`; empty where it is missing.
+    pub fn one_or_more(&self, key: &str) -> Vec<String> {
+        const EXPECTED: &str = "a text in quotes, or a list of texts";
+        let Some(value) = self.value(key) else { return Vec::new() };
+        match value.get_ref() {
+            DeValue::String(text) => vec![text.as_ref().to_owned()],
+            DeValue::Array(_) => self.strings(key),
+            _ => self.wrong_type(key, value, EXPECTED).unwrap_or_default(),
+        }
     }
 
     /// The text `key`, which must be one of `choices`.

@@ -74,11 +74,15 @@ fn values_are_read() {
     assert_eq!(root.base_url("u").unwrap().as_str(), "http://h:1/a/");
     assert_eq!(root.path("p"), Some(PathBuf::from("x/y")));
     assert_eq!(root.strings("l"), ["a", "b"]);
+    assert_eq!(root.one_or_more("l"), ["a", "b"]);
+    assert_eq!(root.one_or_more("p"), ["x/y"]);
+    assert!(root.one_or_more("none").is_empty());
     assert_eq!(root.addr("addr", ANY.parse().unwrap()).to_string(), "127.0.0.1:80");
     assert_eq!(root.addr("other", ANY.parse().unwrap()).to_string(), ANY);
     assert_eq!(root.table("t1").string("x").as_deref(), Some("y"));
     assert!(!root.table("t3").is_present());
-    assert_eq!(root.tables("t2").len(), 2);
+    let lines: Vec<_> = root.tables("t2").iter().map(Table::line).collect();
+    assert_eq!(lines, [13, 14]);
     assert_eq!(document.finish(), Ok(()));
 }
 
