@@ -18,6 +18,7 @@ mod html;
 mod mail;
 mod man;
 mod markdown;
+pub mod markup;
 mod pdf;
 mod plain;
 mod source;
@@ -65,6 +66,8 @@ pub struct Settings {
     pub references_bytes_max: usize,
     /// Most `URL-References`.
     pub references_max: usize,
+    /// What markup says.
+    pub markup: markup::Tables,
 }
 
 impl Default for Settings {
@@ -77,6 +80,7 @@ impl Default for Settings {
             keywords_bytes_max: 128 * 1024,
             references_bytes_max: 64 * 1024,
             references_max: 1_000,
+            markup: markup::Tables::default(),
         }
     }
 }
