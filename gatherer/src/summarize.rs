@@ -26,6 +26,7 @@ mod json;
 pub(crate) mod mail;
 mod man;
 mod markdown;
+pub mod markup;
 mod notebook;
 mod numbers;
 mod object;
@@ -92,6 +93,8 @@ pub struct Settings {
     pub references_bytes_max: usize,
     /// Most `URL-References`.
     pub references_max: usize,
+    /// What markup says.
+    pub markup: markup::Tables,
 }
 
 impl Default for Settings {
@@ -105,6 +108,7 @@ impl Default for Settings {
             keywords_bytes_max: 128 * 1024,
             references_bytes_max: 64 * 1024,
             references_max: 1_000,
+            markup: markup::Tables::default(),
         }
     }
 }

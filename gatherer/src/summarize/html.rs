@@ -1,30 +1,40 @@
-//! HTML pages, and XML and SGML by the same means: title, head fields, headings, links, text.
+//! HTML pages, and XML and SGML by the same means: what the tables in `markup` say of their elements,
+//! fields of the head and linked data; links; text.
 //!
 //! Source: Essence's HTML and SGML summarizers (anchors, links, fields by a table tag → attribute);
-//! TR Figure 3, where `Author` is the page's address and `URL-References` are its anchors.
+//! TR Figure 3, where `Author` is the page's address and `URL-References` are its anchors. Fields of
+//! the head: the HTML standard; DCMI, "Expressing Dublin Core metadata using HTML/XHTML meta and link
+//! elements" (2008); Google Scholar's inclusion guidelines (`citation_*`); the Open Graph protocol.
 //!
 //! # Differences from the paper
 //!
 //! * References are resolved against the page's URL (or its `<base>`), each once.
-//! * `Description` falls back to the first paragraph, `Title` to the first heading.
+//! * Several sources may give one attribute; which of them counts, `markup` says. Beyond these,
+//!   `Description` falls back to the first paragraph.
+//! * A field of the head that no table names becomes an attribute of its own name.
+//! * What surrounds the page's own text (`nav`, `footer`, `aside`, `role=navigation`) is put after it:
+//!   `Partial-Text` begins with what the page is about, and every word can still be found.
 //!
 //! Sans-I/O.
 
 mod characters;
+mod data;
 mod elements;
+mod found;
 mod links;
+mod sheet;
 mod tokens;
+mod xml;
 
 use std::borrow::Cow;
 
-use url::Url;
-
+use super::markup::{Action, Tables, Vocabulary, applying, is_attribute_name, is_ours};
 use super::{Draft, Input};
 use crate::object::ProblemKind;
-use crate::text::{Body, decode, is_telling};
+use crate::text::{decode, front, is_telling, one_line};
 use characters::{in_attribute, in_text};
 use elements::Element;
-use links::Links;
+use sheet::{Sheet, WRITTEN_BYTES_MAX};
 use tokens::{Attributes, Token, Tokens};
 
 /// How much of a page is looked at, in bytes.
@@ -33,312 +43,196 @@ const PAGE_BYTES_MAX: usize = 16 * 1024 * 1024;
 const POLL_TOKENS: usize = 1_024;
 /// How far the charset's declaration may stand in the page, in bytes.
 const DECLARATION_BYTES: usize = 1024;
-/// Longest run of text for a title, a heading or an address, in bytes.
-const RUN_BYTES_MAX: usize = 2 * 1024;
-/// Longest sum of headings, in bytes.
-const HEADINGS_BYTES_MAX: usize = 8 * 1024;
+/// Longest value of a field of the head, in bytes.
+const FIELD_BYTES_MAX: usize = 2 * 1024;
+/// Longest name of a field of the head that becomes an attribute's, in bytes.
+const FIELD_NAME_BYTES_MAX: usize = 64;
 /// A paragraph shorter than this describes nothing, in bytes.
 const PARAGRAPH_BYTES_MIN: usize = 60;
-/// Most fields of the head that become attributes.
+/// Most fields of the head that become attributes of their own names.
 const FIELDS_MAX: usize = 32;
-
-/// Head fields that say how to show the page rather than what it says.
-const PRESENTATION: &[&str] = &[
-    "viewport",
-    "robots",
-    "theme-color",
-    "format-detection",
-    "referrer",
-    "color-scheme",
-    "googlebot",
-    "msapplication",
-    "apple-",
-    "google-",
-    "csrf",
-    "twitter:",
-    "og:",
-    "fb:",
-    "progid",
-    "handheldfriendly",
-    "mobileoptimized",
-    "next-head",
-    "title",
-];
+/// Most prefixes that a page declares for Dublin Core.
+const PREFIXES_MAX: usize = 4;
 
 /// Summarizes a page.
 pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
-    run(input, true)
+    page(input, &decoded(input.head(PAGE_BYTES_MAX), true))
 }
 
-/// Summarizes markup that is not HTML: its first title and its text.
+/// Summarizes XML or SGML of any vocabulary.
 pub(super) fn markup<'a>(input: &Input<'a>) -> Draft<'a> {
-    run(input, false)
+    let text = decoded(input.head(PAGE_BYTES_MAX), false);
+    let (vocabulary, prefix) = xml::vocabulary(&text, &input.settings.markup);
+    if vocabulary.is_html() { page(input, &text) } else { xml::read(input, &text, vocabulary, prefix) }
 }
 
 /// What has been seen of a page.
-struct Page<'t> {
-    html: bool,
-    body: Body,
-    title: Body,
-    in_title: bool,
-    /// What comes up to the end of the line is the title.
-    in_title_line: bool,
-    headings: Body,
-    in_heading: bool,
-    address: Body,
-    in_address: bool,
-    links: Links<'t>,
+struct Page<'t, 'r> {
+    tables: &'r Tables,
+    vocabulary: &'r Vocabulary,
+    sheet: Sheet<'t, 'r>,
+    /// Fields of the head that no table names.
     fields: Vec<(String, String)>,
+    /// Prefixes of fields that are Dublin Core's, with their dot.
+    prefixes: Vec<String>,
+    data: data::Reader,
 }
 
-fn run<'a>(input: &Input<'a>, html: bool) -> Draft<'a> {
-    let bytes = input.head(PAGE_BYTES_MAX);
-    let text = decode(bytes, declared(bytes).as_deref());
-    // A member of an archive has no place that others could be found from.
-    let base = Url::parse(&input.object.url).ok().filter(|url| url.fragment().is_none());
-    let links_max = if html { input.settings.references_max } else { 0 };
+fn page<'a>(input: &Input<'a>, text: &str) -> Draft<'a> {
+    let tables = &input.settings.markup;
     let mut page = Page {
-        html,
-        body: Body::new(input.text_bytes_max()),
-        title: Body::new(RUN_BYTES_MAX),
-        in_title: false,
-        in_title_line: false,
-        headings: Body::new(HEADINGS_BYTES_MAX),
-        in_heading: false,
-        address: Body::new(RUN_BYTES_MAX),
-        in_address: false,
-        links: Links::new(base, links_max),
+        tables,
+        vocabulary: tables.html(),
+        sheet: Sheet::new(input, true),
         fields: Vec::new(),
+        prefixes: Vec::new(),
+        data: data::Reader::default(),
     };
     let mut in_time = true;
-    for (number, token) in Tokens::new(&text, html).enumerate() {
+    for (number, token) in Tokens::new(text, true).enumerate() {
         if number.is_multiple_of(POLL_TOKENS) && (input.cancelled)() {
             in_time = false;
             break;
         }
-        if page.body.is_full() && page.links.is_full() {
+        if page.sheet.is_full() {
             break;
         }
         page.token(token);
     }
+    let problem = page.data.problem();
     let mut draft = page.draft();
+    if let Some((kind, message)) = problem {
+        draft.problem(kind, message);
+    }
     if !in_time {
         draft.problem(ProblemKind::Time, "ran out of time on the page");
     }
     draft
 }
 
-impl<'t> Page<'t> {
+impl<'t> Page<'t, '_> {
     fn token(&mut self, token: Token<'t>) {
         match token {
-            Token::Text(text) => self.text(&in_text(text)),
-            Token::Verbatim(text) => self.text(text),
-            Token::Start(element, attributes) => self.start(element, &attributes),
-            Token::End(element) => self.end(element),
+            Token::Text(text) => self.sheet.text(&in_text(text)),
+            Token::Verbatim(text) => self.sheet.text(text),
+            Token::Data(text) => self.data.read(text, self.tables, &mut self.sheet),
+            Token::Start(element, name, attributes) => self.start(element, name, &attributes),
+            Token::End(element, name) => {
+                if self.sheet.is_inside() {
+                    self.sheet.end(name);
+                }
+                if matches!(element, Element::Heading | Element::Block | Element::Example) {
+                    self.sheet.line();
+                }
+            }
         }
     }
 
-    fn end(&mut self, element: Element) {
+    fn start(&mut self, element: Element, name: &'t str, attributes: &Attributes<'t>) {
         match element {
-            Element::Title => self.in_title = false,
-            Element::Heading => {
-                if std::mem::take(&mut self.in_heading) {
-                    self.headings.line();
-                }
-                self.line();
-            }
-            Element::Address => {
-                self.in_address = false;
-                self.line();
-            }
-            Element::Example => self.line(),
-            Element::Block if self.html => self.line(),
-            _ => {}
-        }
-    }
-
-    fn start(&mut self, element: Element, attributes: &Attributes<'t>) {
-        match element {
-            Element::Title => self.in_title = self.title.as_str().is_empty(),
-            Element::TitleLine => self.in_title_line = self.title.as_str().is_empty(),
-            Element::Heading => {
-                self.in_heading = true;
-                self.line();
-            }
-            Element::Address => {
-                self.in_address = true;
-                self.line();
-            }
-            Element::Cell => self.body.space(),
-            Element::Anchor => self.link(attributes.get("href")),
-            Element::Frame | Element::InlineFrame => self.link(attributes.get("src")),
-            Element::Image => {
-                if let Some(alternative) = attributes.get("alt") {
-                    self.body.space();
-                    self.body.push_squeezed(&in_attribute(alternative));
-                    self.body.space();
-                }
-            }
+            Element::Heading | Element::Block | Element::Example => self.sheet.line(),
+            Element::Cell => self.sheet.space(),
+            Element::Meta => self.meta(attributes),
+            Element::Link => self.declare(attributes),
             Element::Base => {
                 if let Some(base) = attributes.get("href") {
-                    self.links.move_base(&in_attribute(base));
+                    self.sheet.links.move_base(&in_attribute(front(base, WRITTEN_BYTES_MAX)));
                 }
             }
-            Element::Meta => self.meta(attributes),
-            Element::Block | Element::Example => self.line(),
-            _ if !self.html => self.line(),
+            // A picture's title is none of the page's.
+            Element::Other if name.eq_ignore_ascii_case("title") => return,
             _ => {}
         }
-    }
-
-    /// Starts a line in the text; elsewhere it parts words only.
-    fn line(&mut self) {
-        self.body.line();
-        if self.in_title_line {
-            self.title.space();
-        }
-        if self.in_heading {
-            self.headings.space();
-        }
-        if self.in_address {
-            self.address.space();
+        let rules = self.vocabulary.rules(name);
+        if !rules.is_empty() || self.sheet.is_inside() {
+            let rules = applying(rules, |_around| None, |it| attributes.get(it));
+            self.sheet.start(name, rules, attributes, || false);
         }
     }
 
-    fn text(&mut self, text: &str) {
-        if self.in_title {
-            self.title.push_squeezed(text);
+    /// Takes a prefix that the page declares for Dublin Core.
+    fn declare(&mut self, attributes: &Attributes<'_>) {
+        let prefix = attributes.get("rel").and_then(|rel| rel.trim().split_at_checked(7));
+        let prefix = prefix.filter(|(schema, _)| schema.eq_ignore_ascii_case("schema."));
+        let Some((_, prefix)) = prefix.filter(|(_, it)| it.len() <= FIELD_NAME_BYTES_MAX) else {
+            return;
+        };
+        let is_dublin_core = attributes.get("href").is_some_and(|it| it.contains("purl.org/dc/"));
+        if is_dublin_core && self.prefixes.len() < PREFIXES_MAX {
+            self.prefixes.push(format!("{prefix}."));
+        }
+    }
+
+    fn meta(&mut self, attributes: &Attributes<'t>) {
+        let Some(content) = attributes.get("content") else { return };
+        let field = attributes.get("name").or_else(|| attributes.get("property"));
+        let other = || attributes.get("itemprop").or_else(|| attributes.get("http-equiv"));
+        let Some(name) = field.or_else(other).map(str::trim) else { return };
+        let tables = self.tables;
+        let dublin_core = || {
+            let bare = |prefix: &String| {
+                let (front, rest) = name.split_at_checked(prefix.len())?;
+                front.eq_ignore_ascii_case(prefix).then_some(rest)
+            };
+            let bare = self.prefixes.iter().find_map(bare)?;
+            tables.field(&format!("dc.{bare}")).or_else(|| tables.field(&format!("dcterms.{bare}")))
+        };
+        if let Some(rules) = tables.field(name).or_else(dublin_core) {
+            for rule in applying(rules, |_around| None, |it| attributes.get(it)) {
+                if let Action::Tell(attribute) = rule.action {
+                    self.sheet.value(attribute, rule, content);
+                }
+            }
             return;
         }
-        let text = if self.in_title_line { self.title_line(text) } else { text };
-        self.body.push_squeezed(text);
-        if self.in_heading {
-            self.headings.push_squeezed(text);
+        let is_wanted = field.is_some()
+            && self.fields.len() < FIELDS_MAX
+            && name.len() <= FIELD_NAME_BYTES_MAX
+            && is_attribute_name(name)
+            && !is_ours(name)
+            && !tables.is_silent(name);
+        if is_wanted {
+            let value = in_attribute(front(content, WRITTEN_BYTES_MAX));
+            self.fields.push((name.to_owned(), one_line(&value, FIELD_BYTES_MAX)));
         }
-        if self.in_address {
-            self.address.push_squeezed(text);
-        }
-    }
-
-    /// Takes what belongs to the line of a title; returns the rest, or all of it if there is no end to
-    /// the line.
-    fn title_line<'p>(&mut self, text: &'p str) -> &'p str {
-        let text = if self.title.as_str().is_empty() { text.trim_start() } else { text };
-        let (line, rest) = text.find('\n').map_or((text, ""), |at| text.split_at(at));
-        self.title.push_squeezed(line);
-        let is_endless = self.title.is_full();
-        self.in_title_line = rest.is_empty() && !is_endless;
-        if is_endless { text } else { rest }
-    }
-
-    fn link(&mut self, written: Option<&'t str>) {
-        if let Some(written) = written {
-            self.links.add(written);
-        }
-    }
-
-    fn meta(&mut self, attributes: &Attributes<'_>) {
-        let name = attributes.get("name").or_else(|| attributes.get("property"));
-        let (Some(name), Some(content)) = (name, attributes.get("content")) else { return };
-        let name = name.trim();
-        if FIELDS_MAX <= self.fields.len() || 64 < name.len() || !is_attribute_name(name) {
-            return;
-        }
-        let mut value = Body::new(RUN_BYTES_MAX);
-        value.push_squeezed(&in_attribute(content));
-        self.fields.push((name.to_owned(), value.finish()));
-    }
-
-    /// Returns what the first of these head fields says.
-    fn field(&self, names: &[&str]) -> Option<&str> {
-        names.iter().find_map(|name| {
-            let field = self.fields.iter().find(|(it, _)| it.eq_ignore_ascii_case(name));
-            field.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
-        })
     }
 
     fn draft<'a>(self) -> Draft<'a> {
-        let mut draft = Draft::default();
-        let first_heading = self.headings.as_str().lines().next().unwrap_or_default();
-        let title = match self.title.as_str().trim() {
-            "" => self.field(&["dc.title", "citation_title", "og:title"]).unwrap_or(first_heading),
-            title => title,
-        };
-        draft.title = title.to_owned();
-        let description = self.field(&["description", "dc.description", "og:description"]);
-        draft.description = description.or_else(|| self.paragraph()).unwrap_or_default().to_owned();
-        for names in ["author", "dc.creator", "citation_author", "dc.creator.personalname"] {
-            let named = self.fields.iter().filter(|(it, _)| it.eq_ignore_ascii_case(names));
-            draft.authors.extend(named.map(|(_, value)| value.clone()));
+        let mut draft = self.sheet.draft(self.tables);
+        if draft.description.is_empty() {
+            draft.description = paragraph(&draft.body).unwrap_or_default().to_owned();
         }
-        if draft.authors.is_empty() {
-            draft.authors.push(self.address.as_str().replace('\n', " "));
+        for (name, value) in self.fields {
+            draft.other(&name, value);
         }
-        draft.keywords = self.field(&["keywords", "dc.subject"]).unwrap_or_default().to_owned();
-        draft.r#abstract =
-            self.field(&["abstract", "dc.description.abstract"]).unwrap_or_default().to_owned();
-        if self.html {
-            draft.other("Headings", self.headings.as_str().trim());
-        }
-        for (name, value) in &self.fields {
-            let lower = name.to_ascii_lowercase();
-            let told = matches!(lower.as_str(), "description" | "author" | "keywords" | "abstract");
-            if !told && !PRESENTATION.iter().any(|it| lower.starts_with(it)) && !is_ours(&lower) {
-                draft.other(name, value.as_str());
-            }
-        }
-        draft.references = self.links.finish();
-        draft.body = Cow::Owned(self.body.finish());
         draft
     }
-
-    /// Returns the first paragraph that says something and is not the title.
-    fn paragraph(&self) -> Option<&str> {
-        let mut lines = self.body.as_str().lines().take(100);
-        lines.find(|line| PARAGRAPH_BYTES_MIN <= line.len() && is_telling(line))
-    }
 }
 
-fn is_attribute_name(name: &str) -> bool {
-    name.starts_with(|it: char| it.is_ascii_alphabetic())
-        && name.bytes().all(|it| it.is_ascii_alphanumeric() || b"-._:".contains(&it))
+/// Returns the first paragraph that says something and is not the title.
+fn paragraph(body: &str) -> Option<&str> {
+    let mut lines = body.lines().take(100);
+    lines.find(|line| PARAGRAPH_BYTES_MIN <= line.len() && is_telling(line))
 }
 
-/// Whether the name is one that other parts of Harvest give a meaning; a page must not set it.
-fn is_ours(lower: &str) -> bool {
-    lower.starts_with("gatherer-")
-        || lower.starts_with("embed")
-        || matches!(
-            lower,
-            "type"
-                | "md5"
-                | "url"
-                | "file-size"
-                | "update-time"
-                | "time-to-live"
-                | "refresh-rate"
-                | "last-modification-time"
-                | "generation-time"
-                | "full-text"
-                | "partial-text"
-                | "url-references"
-                | "nested-filename"
-                | "related"
-                | "origin-version"
-                | "headings"
-                | "confirmed"
-                | "root-url"
-        )
+/// Returns the text of a page or of other markup.
+fn decoded(bytes: &[u8], html: bool) -> Cow<'_, str> {
+    // Two bytes a character, and no mark that says so; XML 1.0, appendix F.
+    let encoding = match bytes {
+        [b'<', 0, second, 0, ..] if *second != 0 => encoding_rs::UTF_16LE,
+        [0, b'<', 0, second, ..] if *second != 0 => encoding_rs::UTF_16BE,
+        _ => return decode(bytes, declared(bytes, html).as_deref()),
+    };
+    encoding.decode_without_bom_handling(bytes).0
 }
 
 /// Returns the charset that the front of the page declares, in `<meta>` or in the XML declaration.
-fn declared(bytes: &[u8]) -> Option<String> {
+fn declared(bytes: &[u8], html: bool) -> Option<String> {
     let front = bytes.get(..bytes.len().min(DECLARATION_BYTES)).unwrap_or_default();
     let front = String::from_utf8_lossy(front).to_ascii_lowercase();
-    let at = front.find("charset=").map(|at| at + 8).or_else(|| {
-        let at = front.find("encoding=")? + 9;
-        front.starts_with("<?xml").then_some(at)
-    })?;
+    let in_meta = || front.find("charset=").map(|at| at + 8);
+    let in_xml = || front.starts_with("<?xml").then(|| front.find("encoding=")).flatten().map(|at| at + 9);
+    let at = if html { in_meta().or_else(in_xml) } else { in_xml().or_else(in_meta) }?;
     let label = front.get(at..)?.trim_start_matches(['"', '\'', ' ']);
     let end = label.find(|it: char| !it.is_ascii_alphanumeric() && !"-_:.".contains(it));
     Some(label.get(..end.unwrap_or(label.len()))?.to_owned())

@@ -1,4 +1,4 @@
-//! The elements of a page that mean something for its summary.
+//! The elements of a page that have rules of their own, or lines: what no table says.
 //!
 //! Sans-I/O.
 
@@ -9,22 +9,13 @@ const NAME_BYTES_MAX: usize = 13;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Element {
     Title,
-    /// A title that has no end tag: its line is the title.
-    TitleLine,
     /// `h1` to `h6`.
     Heading,
-    Address,
     /// A cell of a table.
     Cell,
-    /// `a` and `area`, which lead elsewhere by `href`.
-    Anchor,
-    /// `frame`, which leads elsewhere by `src`.
-    Frame,
-    /// `iframe`, which does so too, and holds what old browsers show.
-    InlineFrame,
-    Image,
     Base,
     Meta,
+    Link,
     /// What stands on lines of its own.
     Block,
     /// `xmp`, which shows tags as they are written.
@@ -54,6 +45,8 @@ pub(super) enum Content {
     Hidden,
     /// A program.
     Script,
+    /// Linked data.
+    Data,
     /// The rest of the page.
     Everything,
 }
@@ -68,22 +61,18 @@ impl Element {
         match &*lower {
             b"title" => Self::Title,
             b"h1" | b"h2" | b"h3" | b"h4" | b"h5" | b"h6" => Self::Heading,
-            b"address" => Self::Address,
             b"td" | b"th" => Self::Cell,
-            b"a" | b"area" => Self::Anchor,
-            b"frame" => Self::Frame,
-            b"iframe" => Self::InlineFrame,
-            b"img" => Self::Image,
             b"base" => Self::Base,
             b"meta" => Self::Meta,
+            b"link" => Self::Link,
             b"p" | b"div" | b"br" | b"li" | b"tr" | b"dt" | b"dd" | b"pre" | b"ul" | b"ol"
             | b"dl" | b"table" | b"section" | b"article" | b"header" | b"footer" | b"nav"
             | b"main" | b"aside" | b"blockquote" | b"hr" | b"form" | b"figure" | b"figcaption"
             | b"center" | b"caption" | b"option" | b"summary" | b"details" | b"fieldset"
-            | b"body" => Self::Block,
+            | b"body" | b"address" => Self::Block,
             b"script" => Self::Script,
             b"xmp" => Self::Example,
-            b"style" | b"noembed" | b"noframes" | b"noscript" => Self::Hidden,
+            b"style" | b"noembed" | b"noframes" | b"noscript" | b"iframe" => Self::Hidden,
             b"textarea" => Self::TextArea,
             b"plaintext" => Self::PlainText,
             b"svg" | b"math" => Self::Foreign,
@@ -98,7 +87,7 @@ impl Element {
             Self::Title | Self::TextArea => Some(Content::Text),
             Self::Example => Some(Content::Verbatim),
             Self::Script => Some(Content::Script),
-            Self::Hidden | Self::InlineFrame => Some(Content::Hidden),
+            Self::Hidden => Some(Content::Hidden),
             Self::PlainText => Some(Content::Everything),
             _ => None,
         }

@@ -12,6 +12,8 @@ use super::characters::in_attribute;
 
 /// Longest link that is followed or named, in bytes.
 const LINK_BYTES_MAX: usize = 2 * 1024;
+/// Longest link as written, in bytes.
+const WRITTEN_BYTES_MAX: usize = 16 * LINK_BYTES_MAX;
 
 /// The links of a page.
 #[derive(Debug)]
@@ -47,10 +49,23 @@ impl<'t> Links<'t> {
 
     /// Adds a link as written in the page.
     pub(super) fn add(&mut self, written: &'t str) {
-        let place = match in_attribute(written.trim()) {
+        let written = written.trim();
+        // References in it may be longer than what they stand for.
+        if self.is_full() || WRITTEN_BYTES_MAX < written.len() {
+            return;
+        }
+        self.add_place(match in_attribute(written) {
             Cow::Borrowed(written) => Cow::Borrowed(without_fragment(written)),
             Cow::Owned(written) => Cow::Owned(without_fragment(&written).to_owned()),
-        };
+        });
+    }
+
+    /// Adds a link whose character references are replaced.
+    pub(super) fn add_text(&mut self, text: &str) {
+        self.add_place(Cow::Owned(without_fragment(text).to_owned()));
+    }
+
+    fn add_place(&mut self, place: Cow<'t, str>) {
         if place.is_empty()
             || LINK_BYTES_MAX < place.len()
             || self.is_full()

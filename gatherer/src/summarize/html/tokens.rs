@@ -14,7 +14,7 @@
 //!   there `<title>` is text like other text and `<style/>` has no content.
 //! * An attribute's name is not checked for duplicates; the first one found is taken.
 //! * In XML every element may be empty (`<title/>`), CDATA sections are text, and a document type
-//!   takes its internal subset with it. In SGML a title may lack its end tag.
+//!   takes its internal subset with it.
 //!
 //! Sans-I/O.
 
@@ -22,8 +22,8 @@ use memchr::{memchr, memchr_iter, memchr2, memchr2_iter, memmem};
 
 use super::elements::{Content, Element};
 
-/// How far the end tag of a title may be in markup that is not HTML, in bytes.
-const TITLE_BYTES_MAX: usize = 4 * 1024;
+/// How far the end tag of an element may be whose text is wanted, in bytes.
+const END_BYTES_MAX: usize = 16 * 1024;
 
 /// A piece of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,10 +32,13 @@ pub(super) enum Token<'t> {
     Text(&'t str),
     /// Text as it is.
     Verbatim(&'t str),
-    /// The start of an element. A title that is none of the page's is [`Element::Other`].
-    Start(Element, Attributes<'t>),
-    /// The end of an element.
-    End(Element),
+    /// The start of an element, with its name as written. A title that is none of the page's is
+    /// [`Element::Other`].
+    Start(Element, &'t str, Attributes<'t>),
+    /// The end of an element, with its name as written.
+    End(Element, &'t str),
+    /// Linked data in a script.
+    Data(&'t str),
 }
 
 /// The attributes of a tag as written, between its name and its `>`.
@@ -43,6 +46,11 @@ pub(super) enum Token<'t> {
 pub(super) struct Attributes<'t>(&'t str);
 
 impl<'t> Attributes<'t> {
+    /// Whether the element is all there: it ends with its start tag, as in XML.
+    pub(super) fn are_all(&self) -> bool {
+        self.0.ends_with('/')
+    }
+
     /// Returns the value of the attribute `name` (lower-case) as written.
     pub(super) fn get(&self, name: &str) -> Option<&'t str> {
         let mut rest = self.0;
@@ -110,6 +118,20 @@ impl<'t> Tokens<'t> {
         Self { rest: text, html, inside: None, foreign: 0, islands: 0, subset_ends: true }
     }
 
+    /// Whether the element called `name` that has just begun has an end tag, before the next of its
+    /// name begins.
+    pub(super) fn has_end(&self, name: &str) -> bool {
+        let (bytes, name) = (self.rest.as_bytes(), name.as_bytes());
+        let near = bytes.get(..bytes.len().min(END_BYTES_MAX)).unwrap_or_default();
+        let mut tags = memchr_iter(b'<', near).map(|at| bytes.get(at + 1..));
+        let next = tags.find_map(|tag| match tag {
+            Some([b'/', rest @ ..]) if is_tag(Some(rest), name) => Some(true),
+            _ if is_tag(tag, name) => Some(false),
+            _ => None,
+        });
+        next == Some(true)
+    }
+
     /// Splits `bytes` bytes off what is left.
     fn take(&mut self, bytes: usize) -> &'t str {
         let (taken, rest) = self.rest.split_at_checked(bytes).unwrap_or((self.rest, ""));
@@ -121,13 +143,17 @@ impl<'t> Tokens<'t> {
     fn content(&mut self, content: Content, name: &str) -> Option<Token<'t>> {
         let end = match content {
             Content::Everything => self.rest.len(),
-            _ => end_of_raw(self.rest.as_bytes(), name.as_bytes(), content == Content::Script),
+            _ => {
+                let is_script = matches!(content, Content::Script | Content::Data);
+                end_of_raw(self.rest.as_bytes(), name.as_bytes(), is_script)
+            }
         };
         let text = self.take(end);
         match content {
             Content::Hidden | Content::Script => None,
             Content::Text => Some(Token::Text(text)),
             Content::Verbatim | Content::Everything => Some(Token::Verbatim(text)),
+            Content::Data => Some(Token::Data(text)),
         }
         .filter(|_| !text.is_empty())
     }
@@ -217,21 +243,20 @@ impl<'t> Tokens<'t> {
                 it if it.ends_foreign() && self.islands == 0 => self.foreign = 0,
                 _ => {}
             }
-        } else if element == Element::Title {
-            element = match empty {
-                true => Element::Other,
-                false if has_title_end(self.rest.as_bytes()) => Element::Title,
-                false => Element::TitleLine,
-            };
         }
         // Where elements may be empty, only what cannot be text is passed over.
         let xml = !self.html || foreign;
         let content = element.content().filter(|it| match it {
             Content::Script | Content::Hidden => !(xml && empty),
+            Content::Data => false,
             Content::Text | Content::Verbatim | Content::Everything => !xml,
         });
+        let content = match content {
+            Some(Content::Script) if is_data(&Attributes(inner)) => Some(Content::Data),
+            content => content,
+        };
         self.inside = content.map(|content| (content, name));
-        Some(Token::Start(element, Attributes(inner)))
+        Some(Token::Start(element, name, Attributes(inner)))
     }
 
     fn end(&mut self) -> Option<Token<'t>> {
@@ -239,7 +264,8 @@ impl<'t> Tokens<'t> {
         let name_end = end_of_name(bytes, 2);
         let end = end_of_tag(bytes, name_end);
         let whole = self.take(end.map_or(bytes.len(), |at| at + 1));
-        let element = Element::of(whole.as_bytes().get(2..name_end).unwrap_or_default());
+        let name = whole.get(2..name_end).unwrap_or_default();
+        let element = Element::of(name.as_bytes());
         match element {
             Element::Foreign => {
                 self.foreign = self.foreign.saturating_sub(1);
@@ -248,7 +274,7 @@ impl<'t> Tokens<'t> {
             Element::Island => self.islands = self.islands.saturating_sub(1),
             _ => {}
         }
-        Some(Token::End(element))
+        Some(Token::End(element, name))
     }
 }
 
@@ -341,16 +367,10 @@ fn end_of_raw(bytes: &[u8], name: &[u8], is_script: bool) -> usize {
     bytes.len()
 }
 
-/// Whether the title that `bytes` follow has an end tag, before the next one begins.
-fn has_title_end(bytes: &[u8]) -> bool {
-    let near = bytes.get(..bytes.len().min(TITLE_BYTES_MAX)).unwrap_or_default();
-    let mut tags = memchr_iter(b'<', near).map(|at| bytes.get(at + 1..));
-    let next = tags.find_map(|tag| match tag {
-        Some([b'/', rest @ ..]) if is_tag(Some(rest), b"title") => Some(true),
-        _ if is_tag(tag, b"title") => Some(false),
-        _ => None,
-    });
-    next == Some(true)
+/// Whether a script is linked data.
+fn is_data(attributes: &Attributes<'_>) -> bool {
+    let r#type = attributes.get("type").map(str::trim);
+    r#type.is_some_and(|it| it.eq_ignore_ascii_case("application/ld+json"))
 }
 
 /// Whether a tag's text is that of an element called `name`.
@@ -372,10 +392,11 @@ mod tests {
         let told = Tokens::new(page, html).map(|token| match token {
             Token::Text(text) => format!("{text:?}"),
             Token::Verbatim(text) => format!("={text:?}"),
-            Token::Start(element, Attributes(written)) => {
+            Token::Start(element, _, Attributes(written)) => {
                 format!("<{element:?}{}", written.trim_end())
             }
-            Token::End(element) => format!("/{element:?}"),
+            Token::End(element, _) => format!("/{element:?}"),
+            Token::Data(text) => format!("#{text:?}"),
         });
         told.collect::<Vec<_>>().join(" ")
     }
@@ -389,8 +410,8 @@ mod tests {
     fn tags_and_text() {
         check("a<P class=x>b</p >c<BR/>", r#""a" <Block class=x "b" /Block "c" <Block/"#);
         check("1 < 2 <3> <- </> </ x>y", r#""1 " "< 2 " "<3> " "<- " " " "y""#);
-        check("<a b='>' c=\">\" d=e>f", r#"<Anchor b='>' c=">" d=e "f""#);
-        check("<a title=don't>b", r#"<Anchor title=don't "b""#);
+        check("<a b='>' c=\">\" d=e>f", r#"<Other b='>' c=">" d=e "f""#);
+        check("<a title=don't>b", r#"<Other title=don't "b""#);
         check("<h7><header><x-y>", "<Other <Block <Other");
         check("<a href='no end", "");
         check("text<", r#""text" "<""#);
@@ -440,9 +461,9 @@ mod tests {
         let check = |page: &str, expected: &str| assert_eq!(told(page, false), expected, "{page}");
         check(
             "<title/>a<title>b<c>d</c></title>",
-            r#"<Other/ "a" <Title "b" <Other "d" /Other /Title"#,
+            r#"<Title/ "a" <Title "b" <Other "d" /Other /Title"#,
         );
-        check("<a><![CDATA[<b>&]]></a>", r#"<Anchor ="<b>&" /Anchor"#);
+        check("<a><![CDATA[<b>&]]></a>", r#"<Other ="<b>&" /Other"#);
         check("<!DOCTYPE a [<!ENTITY b \"c\">]>d", r#""d""#);
         check("<!DOCTYPE a>d[e]>", r#""d[e]>""#);
         check("<?a b=\">\"?>c", r#""c""#);
@@ -451,13 +472,25 @@ mod tests {
     }
 
     #[test]
-    fn a_title_may_lack_its_end() {
-        let check = |page: &str, expected: &str| assert_eq!(told(page, false), expected, "{page}");
-        check("<title>a\n<sect>b", r#"<TitleLine "a\n" <Other "b""#);
-        check("<title>a<title>b</TITLE >c", r#"<TitleLine "a" <Title "b" /Title "c""#);
-        check("<title>a<titles></titles></title>", r#"<Title "a" <Other /Other /Title"#);
-        let far = format!("<title>a{}</title>", " ".repeat(TITLE_BYTES_MAX));
-        assert!(told(&far, false).starts_with("<TitleLine "));
+    fn an_element_may_lack_its_end() {
+        let check = |page: &str, expected: bool| {
+            let mut tokens = Tokens::new(page, false);
+            tokens.next();
+            assert_eq!(tokens.has_end("title"), expected, "{page}");
+        };
+        check("<title>a\n<sect>b", false);
+        check("<title>a<title>b</TITLE >c", false);
+        check("<title>a<titles></titles></title>", true);
+        check(&format!("<title>a{}</title>", " ".repeat(END_BYTES_MAX)), false);
+    }
+
+    #[test]
+    fn linked_data_is_told() {
+        check(
+            "<script type='application/LD+JSON'>{\"a\": \"<b>\"}</script>c",
+            r##"<Script type='application/LD+JSON' #"{\"a\": \"<b>\"}" /Script "c""##,
+        );
+        check("<script type=text/javascript>{}</script>c", r#"<Script type=text/javascript /Script "c""#);
     }
 
     #[test]
@@ -472,7 +505,7 @@ mod tests {
     #[test]
     fn attributes() {
         let get = |tag: &str, name: &str| match Tokens::new(tag, true).next() {
-            Some(Token::Start(_, attributes)) => attributes.get(name).map(str::to_owned),
+            Some(Token::Start(_, _, attributes)) => attributes.get(name).map(str::to_owned),
             _ => None,
         };
         let tag = "<a A='1' b = 2 c d=\"3 > 4\"e=5 / f=6/g href=x?y=z&amp;w A=7>";
@@ -507,7 +540,7 @@ mod tests {
                     prop_assert!(at.is_some(), "{text:?} is not in {rest:?}");
                     rest = rest.get(at.unwrap() + text.len()..).unwrap();
                 }
-                if let Token::Start(_, attributes) = token {
+                if let Token::Start(_, _, attributes) = token {
                     attributes.get("href");
                 }
             }
