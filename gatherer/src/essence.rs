@@ -43,7 +43,7 @@ pub struct EssenceSettings {
 /// Which lists are exploded.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Explode {
-    /// Every type for which there is an exploder.
+    /// Every type for which there is an exploder, but tables.
     #[default]
     All,
     /// None.
@@ -56,7 +56,7 @@ impl Explode {
     fn has(&self, r#type: Type) -> bool {
         explode::is_list(r#type)
             && match self {
-                Self::All => true,
+                Self::All => explode::is_list_by_default(r#type),
                 Self::None => false,
                 Self::Types(names) => names.contains(r#type.name()),
             }
@@ -139,7 +139,9 @@ impl Run<'_> {
         let Opening { object, path, mut problems, depth } = it;
         let opened = unnest::gunzip(&object, self.budget, &|name, head| {
             let inside = recognize(name, head);
-            if inside.is_text() {
+            if self.settings.explode.has(inside) {
+                usize::MAX
+            } else if inside.is_text() {
                 self.settings.summary.text_bytes_max(inside)
             } else if matches!(inside, Type::Pdf | Type::Gzip | Type::Tar | Type::Zip) {
                 usize::MAX

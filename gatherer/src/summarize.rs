@@ -13,20 +13,31 @@
 //!
 //! Sans-I/O.
 
-pub(crate) mod bibtex;
+mod bibtex;
+pub(crate) mod catalog;
+mod csl;
+mod datacite;
 mod html;
+mod iafa;
+mod jsonld;
+mod lsm;
 mod mail;
 mod man;
+mod marc;
+mod marcxml;
 mod markdown;
+mod news;
 mod pdf;
 mod plain;
+mod ris;
+mod soif;
 mod source;
 
 use std::borrow::Cow;
 
+use ::soif::Record;
+use ::soif::digest::Md5;
 use serde::{Deserialize, Serialize};
-use soif::Record;
-use soif::digest::Md5;
 
 use crate::config::FullText;
 use crate::object::{Object, Problem, ProblemKind, Summary};
@@ -197,8 +208,9 @@ pub(crate) fn draft<'a>(input: &Input<'a>) -> Draft<'a> {
         Type::Source(language) => source::summarize(input, language),
         Type::Makefile => source::makefile(input),
         Type::ManPage | Type::Troff => man::summarize(input),
-        Type::Mail => mail::summarize(input),
-        Type::BibTeX => bibtex::summarize(input),
+        Type::Mail | Type::Mailbox => mail::summarize(input),
+        Type::News => news::summarize(input),
+        catalog if catalog::is_catalog(catalog) => catalog::summarize(input),
         Type::Uuencoded | Type::PostScript => Draft::default(),
         other if other.is_text() => plain::lines(input),
         _ => Draft::default(),
