@@ -50,7 +50,7 @@ pub struct EssenceSettings {
 /// Which lists are exploded.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Explode {
-    /// Every type for which there is an exploder.
+    /// Every type for which there is an exploder, but tables.
     #[default]
     All,
     /// None.
@@ -64,7 +64,7 @@ impl Explode {
     fn has(&self, r#type: Type, name: &str) -> bool {
         explode::is_list(r#type)
             && match self {
-                Self::All => true,
+                Self::All => explode::is_list_by_default(r#type),
                 Self::None => false,
                 Self::Types(names) => names.contains(name),
             }
@@ -154,14 +154,17 @@ impl Run<'_> {
             self.summarize(it, r#type);
             return;
         }
-        let is_exploded =
-            || self.settings.explode.has(r#type, self.settings.summary.typing.name(r#type));
         match format {
             Some(Format::Stream(packing)) => self.unpack(it, packing),
             Some(format) => self.container(it, r#type, format),
-            None if is_exploded() => self.list(it, r#type),
+            None if self.explodes(r#type) => self.list(it, r#type),
             None => self.summarize(it, r#type),
         }
+    }
+
+    /// Whether entries of lists of this type have records of their own.
+    fn explodes(&self, r#type: Type) -> bool {
+        self.settings.explode.has(r#type, self.settings.summary.typing.name(r#type))
     }
 
     /// Goes on with what is inside, under the same URL, size and sum.
@@ -169,7 +172,7 @@ impl Run<'_> {
         let Opening { object, path, mut problems, depth } = it;
         let opened = unnest::unpack(&object, packing, self.budget, &|name, head| {
             let inside = self.settings.summary.typing.recognize(&object.url, name, head);
-            self.wanted_bytes(inside, head)
+            if self.explodes(inside) { usize::MAX } else { self.wanted_bytes(inside, head) }
         });
         problems.extend(opened.problems);
         // Only the content is another; the sum is of what users fetch.

@@ -17,16 +17,25 @@ mod about;
 mod asciidoc;
 mod audio;
 pub(crate) mod bibtex;
+pub(crate) mod catalog;
+mod csl;
+mod datacite;
 mod dvi;
 mod epub;
 mod font;
 mod html;
+mod iafa;
 mod image;
 mod json;
+mod jsonld;
+mod lsm;
 pub(crate) mod mail;
 mod man;
+mod marc;
+mod marcxml;
 mod markdown;
 pub mod markup;
+mod news;
 mod notebook;
 mod numbers;
 mod object;
@@ -35,8 +44,10 @@ mod pdf;
 mod plain;
 mod postscript;
 mod references;
+mod ris;
 mod rst;
 mod rtf;
+mod soif;
 mod source;
 mod strings;
 mod svg;
@@ -50,9 +61,9 @@ mod xmp;
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use ::soif::Record;
+use ::soif::digest::Md5;
 use serde::{Deserialize, Serialize};
-use soif::Record;
-use soif::digest::Md5;
 
 use crate::config::FullText;
 use crate::object::{Object, Problem, ProblemKind, Summary};
@@ -219,21 +230,17 @@ pub fn summarize(
 /// Says what there is to say about an object, by its type.
 pub(crate) fn draft<'a>(input: &Input<'a>) -> Draft<'a> {
     match input.r#type {
+        catalog if catalog::is_catalog(catalog) => catalog::summarize(input),
         Type::Text | Type::Readme | Type::Faq | Type::Rfc | Type::InternetDraft | Type::Fyi => {
             plain::prose(input)
         }
         Type::ChangeLog | Type::FormattedText => plain::prose(input),
-        Type::Lsm | Type::Iafa | Type::WaisSource | Type::Ris => plain::prose(input),
-        Type::Marc => plain::lines(input),
+        Type::WaisSource => plain::prose(input),
         // The site's own types have no more than text in common, if that.
         Type::Site(_) if typing::is_text(input.head(HEAD_BYTES)) => plain::prose(input),
         Type::Site(_) => Draft::default(),
         Type::Html => html::summarize(input),
         Type::Xml | Type::Sgml => html::markup(input),
-        Type::MarcXml => html::markup(input),
-        Type::DataCite if input.head(HEAD_BYTES).trim_ascii_start().starts_with(b"<") => {
-            html::markup(input)
-        }
         Type::Markdown => markdown::summarize(input),
         Type::Rst => rst::summarize(input),
         Type::AsciiDoc => asciidoc::summarize(input),
@@ -249,8 +256,8 @@ pub(crate) fn draft<'a>(input: &Input<'a>) -> Draft<'a> {
         Type::Source(language) => source::summarize(input, language),
         Type::Makefile => source::makefile(input),
         Type::ManPage | Type::Troff => man::summarize(input),
-        Type::Mail | Type::Mailbox | Type::News => mail::summarize(input),
-        Type::BibTeX => bibtex::summarize(input),
+        Type::Mail | Type::Mailbox => mail::summarize(input),
+        Type::News => news::summarize(input),
         Type::Svg => svg::summarize(input),
         Type::Image => image::summarize(input),
         Type::Audio => audio::summarize(input),

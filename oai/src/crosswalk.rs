@@ -26,6 +26,7 @@ mod soif_xml;
 mod tree;
 mod xml;
 
+use std::borrow::Cow;
 use std::fmt;
 
 use soif::Record;
@@ -247,6 +248,35 @@ pub fn to_soif(
         made.push(ORIGINAL_METADATA, metadata);
     }
     (carried(made), problems)
+}
+
+/// What metadata say that stand in a file of their own, in the format that `prefix` is the usual prefix
+/// of, unless their namespace says otherwise: the attributes, in a record without a name.
+pub fn described(metadata: &str, prefix: &str) -> (Record, Vec<Problem>) {
+    let mut made = Record::new("FILE", soif::NO_URL);
+    let tree = Tree::read(metadata);
+    let mut draft = Draft::default();
+    read(&tree, prefix, &mut draft);
+    let mut problems: Vec<Problem> = flaw(&tree).into_iter().collect();
+    problems.extend(draft.finish(&mut made));
+    (made, problems)
+}
+
+/// A date as ISO 8601 has it, to the year, month, day or second; `None` where not even a year can be read.
+pub fn date(text: &str) -> Option<String> {
+    date::normal(text)
+}
+
+/// The language tag (BCP 47, without a region) of a language by its code, tag or name; `None` if it is not
+/// known.
+pub fn language_tag(text: &str) -> Option<Cow<'_, str>> {
+    language::tag(text)
+}
+
+/// An identifier with its scheme, as all records have it: `doi:10.5072/1`, `urn:isbn:…`, `urn:issn:…`,
+/// `arXiv:…`; as it is written where the scheme has no such form.
+pub fn identified<'a>(scheme: &str, value: &'a str) -> Cow<'a, str> {
+    draft::identified(scheme, value)
 }
 
 /// Whether a record's identifier says which object it is of, by the repository's word.

@@ -9,10 +9,9 @@
 use std::borrow::Cow;
 
 use biblatex::{Bibliography, ChunksExt, Entry, Person};
+use oai::crosswalk;
 
-use super::{Draft, Input};
-use crate::object::ProblemKind;
-use crate::text::{Body, one_line};
+use super::catalog::{Fields, Reading};
 
 /// Longest entry that is parsed, in bytes.
 const ENTRY_BYTES_MAX: usize = 64 * 1024;
@@ -20,78 +19,13 @@ const ENTRY_BYTES_MAX: usize = 64 * 1024;
 const STRINGS_BYTES_MAX: usize = 8 * 1024;
 /// Deepest nesting of braces that is parsed.
 const BRACES_MAX: usize = 100;
-/// Most authors, and most titles in `Titles`.
-const NAMES_MAX: usize = 500;
-/// Entries between two looks at the clock.
-const POLL_ENTRIES: usize = 64;
 
-/// Summarizes a bibliography.
-pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
-    let text = input.text();
-    let mut draft = Draft::default();
-    let mut body = Body::new(input.text_bytes_max());
-    let mut titles = Vec::new();
-    let (mut count, mut broken) = (0_usize, Vec::new());
-    let (mut first_year, mut last_year) = (i32::MAX, i32::MIN);
-    let ended = read(&text, input.cancelled, &mut |raw, cited| {
-        count += 1;
-        let Some(cited) = cited else {
-            broken.push(raw.line);
-            // Its words can still be found.
-            body.push(raw.text);
-            body.line();
-            return true;
-        };
-        if titles.len() < NAMES_MAX && !cited.title.is_empty() {
-            titles.push(cited.title.clone());
-        }
-        if let Some(year) = cited.year {
-            (first_year, last_year) = (first_year.min(year), last_year.max(year));
-        }
-        cited.print(&mut body);
-        if draft.authors.len() < NAMES_MAX {
-            draft.authors.extend(cited.authors);
-        }
-        true
-    });
-    if !ended {
-        draft.problem(ProblemKind::Time, format!("ran out of time after {count} entries"));
-    }
-    if let Some(line) = broken.first() {
-        let message = format!(
-            "{} of {count} entries cannot be parsed, the first in line {line}",
-            broken.len()
-        );
-        draft.problem(ProblemKind::Broken, message);
-    }
-    let years = if first_year < last_year {
-        format!("{first_year}-{last_year}")
-    } else if first_year == last_year {
-        first_year.to_string()
-    } else {
-        String::new()
-    };
-    let span = if years.is_empty() { String::new() } else { format!(" of {years}") };
-    let noun = if count == 1 { "entry" } else { "entries" };
-    draft.description = format!("Bibliography with {count} {noun}{span}");
-    draft.other("Entries", count.to_string());
-    draft.other("Years", years);
-    draft.other("Titles", titles.join("\n"));
-    draft.body = Cow::Owned(body.finish());
-    draft
-}
-
-/// Hands every entry to `each`, with what it says (`None`: it cannot be parsed), until that says
-/// `false`. Returns whether there was time for all that it wanted.
-pub(crate) fn read(
-    text: &str,
-    cancelled: &dyn Fn() -> bool,
-    each: &mut dyn FnMut(Raw<'_>, Option<Cited>) -> bool,
-) -> bool {
+/// Hands out the entries of a bibliography.
+pub(super) fn read(text: &str, reading: &mut Reading<'_>) {
     let mut strings = String::new();
-    for (number, raw) in entries(text).enumerate() {
-        if number.is_multiple_of(POLL_ENTRIES) && cancelled() {
-            return false;
+    for raw in entries(text) {
+        if !reading.goes_on() {
+            return;
         }
         match kind(raw.text).as_str() {
             "comment" | "preamble" => continue,
@@ -107,82 +41,63 @@ pub(crate) fn read(
         let parsed = raw.is_sound().then(|| {
             Bibliography::parse(&format!("{strings}{}", without_references(&raw.braced())))
         });
-        let cited = match &parsed {
-            Some(Ok(parsed)) => parsed.iter().next().map(Cited::of),
+        let entry = match &parsed {
+            Some(Ok(parsed)) => parsed.iter().next(),
             Some(Err(_)) | None => None,
         };
-        if !each(raw, cited) {
-            break;
+        let goes_on = match entry {
+            Some(entry) => reading.entry(&entry.key, raw.text.as_bytes(), fields(entry)),
+            None => reading.broken(raw.text, || format!("in line {}", raw.line)),
+        };
+        if !goes_on {
+            return;
         }
     }
-    true
 }
 
-/// What is told of one entry.
-pub(crate) struct Cited {
-    /// What it is cited by.
-    pub(crate) key: String,
-    pub(crate) title: String,
-    pub(crate) authors: Vec<String>,
-    pub(crate) year: Option<i32>,
-    pub(crate) r#abstract: String,
-    pub(crate) keywords: String,
-    pub(crate) url: String,
-    /// Where it appeared, and what else is worth finding.
-    pub(crate) rest: Vec<String>,
-}
+/// Fields of an entry, and the attributes that they become. Of those with a word for it the first
+/// counts.
+const NAMES: &[(&str, &str)] = &[
+    ("title", "Title"),
+    ("journal", "Source"),
+    ("journaltitle", "Source"),
+    ("booktitle", "Source"),
+    ("series", "Series"),
+    ("publisher", "Publisher"),
+    ("school", "Publisher"),
+    ("institution", "Publisher"),
+    ("organization", "Publisher"),
+    ("volume", "Volume"),
+    ("number", "Issue"),
+    ("pages", "Page-Range"),
+    ("edition", "Edition"),
+    ("language", "Language"),
+    ("url", "URL-References"),
+    ("abstract", "Abstract"),
+];
 
-impl Cited {
-    fn of(entry: &Entry) -> Self {
-        let plain =
-            |name: &str| entry.get(name).map(ChunksExt::format_verbatim).unwrap_or_default();
-        let persons = entry.author().unwrap_or_default();
-        let authors =
-            persons.iter().map(person).filter(|it| !it.is_empty() && it != "others").collect();
-        let date = [plain("year"), plain("date")].concat();
-        let digits: String = date.chars().filter(char::is_ascii_digit).take(4).collect();
-        let year = digits.parse().ok().filter(|it| (1000..3000).contains(it));
-        let names = [
-            "journal",
-            "journaltitle",
-            "booktitle",
-            "publisher",
-            "school",
-            "institution",
-            "keywords",
-            "doi",
-            "url",
-            "abstract",
-        ];
-        let rest = names.iter().map(|name| plain(name)).filter(|it| !it.is_empty()).collect();
-        Self {
-            key: entry.key.clone(),
-            title: one_line(&plain("title"), 1000),
-            authors,
-            year,
-            r#abstract: plain("abstract"),
-            keywords: plain("keywords"),
-            url: plain("url"),
-            rest,
-        }
+fn fields(entry: &Entry) -> Fields {
+    let plain = |name: &str| entry.get(name).map(ChunksExt::format_verbatim).unwrap_or_default();
+    let mut fields = Fields::default();
+    let persons = entry.author().unwrap_or_default();
+    let authors = persons.iter().map(person).filter(|it| it != "others");
+    authors.for_each(|it| fields.put("Author", &it));
+    let date = [plain("year"), plain("date")].concat();
+    let digits: String = date.chars().filter(char::is_ascii_digit).take(4).collect();
+    let year = digits.parse().ok().filter(|it: &i32| (1000..3000).contains(it));
+    let exact = [plain("date"), format!("{} {}", plain("month"), plain("year"))];
+    let exact = exact.iter().filter(|it| 4 < it.trim().len()).find_map(|it| crosswalk::date(it));
+    let date = exact.or_else(|| year.map(|it| it.to_string()));
+    fields.put("Date", &date.unwrap_or_default());
+    NAMES.iter().for_each(|(from, to)| fields.put(*to, &plain(from)));
+    fields.put_all("Subject", &plain("keywords"), &[',', ';']);
+    for scheme in ["doi", "isbn", "issn"] {
+        fields.put_identifier(scheme, &plain(scheme));
     }
-
-    /// Writes it as one line.
-    pub(crate) fn print(&self, body: &mut Body) {
-        body.push(&self.title);
-        if !self.authors.is_empty() {
-            body.push(" / ");
-            body.push(&self.authors.join("; "));
-        }
-        if let Some(year) = self.year {
-            body.push(&format!(" ({year})"));
-        }
-        for it in &self.rest {
-            body.push(". ");
-            body.push_squeezed(it);
-        }
-        body.line();
+    if plain("archiveprefix").eq_ignore_ascii_case("arxiv") {
+        fields.put_identifier("arxiv", &plain("eprint"));
     }
+    fields
 }
 
 fn person(it: &Person) -> String {
@@ -192,8 +107,8 @@ fn person(it: &Person) -> String {
 }
 
 /// One entry as it is written.
-pub(crate) struct Raw<'t> {
-    pub(crate) text: &'t str,
+struct Raw<'t> {
+    text: &'t str,
     /// Its first line's number, from 1.
     line: usize,
     depth: usize,

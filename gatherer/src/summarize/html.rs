@@ -63,7 +63,11 @@ pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
 pub(super) fn markup<'a>(input: &Input<'a>) -> Draft<'a> {
     let text = decoded(input.head(PAGE_BYTES_MAX), false);
     let (vocabulary, prefix) = xml::vocabulary(&text, &input.settings.markup);
-    if vocabulary.is_html() { page(input, &text) } else { xml::read(input, &text, vocabulary, prefix) }
+    if vocabulary.is_html() {
+        page(input, &text)
+    } else {
+        xml::read(input, &text, vocabulary, prefix)
+    }
 }
 
 /// What has been seen of a page.
@@ -231,7 +235,8 @@ fn declared(bytes: &[u8], html: bool) -> Option<String> {
     let front = bytes.get(..bytes.len().min(DECLARATION_BYTES)).unwrap_or_default();
     let front = String::from_utf8_lossy(front).to_ascii_lowercase();
     let in_meta = || front.find("charset=").map(|at| at + 8);
-    let in_xml = || front.starts_with("<?xml").then(|| front.find("encoding=")).flatten().map(|at| at + 9);
+    let in_xml =
+        || front.starts_with("<?xml").then(|| front.find("encoding=")).flatten().map(|at| at + 9);
     let at = if html { in_meta().or_else(in_xml) } else { in_xml().or_else(in_meta) }?;
     let label = front.get(at..)?.trim_start_matches(['"', '\'', ' ']);
     let end = label.find(|it: char| !it.is_ascii_alphanumeric() && !"-_:.".contains(it));

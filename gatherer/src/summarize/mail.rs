@@ -1,6 +1,7 @@
 //! Mail: one message, or a mailbox of them: who wrote what to whom when, and the text.
 //!
-//! Source: RFC 5322, MIME (RFC 2045 ff.), mbox (RFC 4155); Essence's Mail summarizer (headers).
+//! Source: RFC 5322, MIME (RFC 2045 ff.), flowed text (RFC 3676), mbox (RFC 4155), `mid:` (RFC 2392);
+//! Essence's Mail summarizer (headers).
 //!
 //! # Differences from the paper
 //!
@@ -10,7 +11,9 @@
 
 use std::borrow::Cow;
 
-use mail_parser::{Address, Message, MessageParser, MimeHeaders};
+use mail_parser::{
+    Address, HeaderValue, Message, MessageParser, MessagePart, MimeHeaders, PartType,
+};
 use memchr::memmem;
 
 use super::{Draft, Input};
@@ -31,6 +34,8 @@ const HTML_BYTES_MAX: usize = 256 * 1024;
 const ATTACHMENTS_MAX: usize = 100;
 /// Longest header field kept, in bytes.
 const FIELD_BYTES_MAX: usize = 1024;
+/// Most messages named that a message answers.
+const REFERENCES_MAX: usize = 100;
 /// Most authors of a mailbox named.
 const AUTHORS_MAX: usize = 100;
 
@@ -45,36 +50,74 @@ pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     if bytes.starts_with(b"From ") {
         mailbox(input, bytes, &mut draft);
     } else {
-        single(input, bytes, &mut draft);
+        let _ = single(input, bytes, &mut draft);
     }
     draft
 }
 
-fn single(input: &Input<'_>, bytes: &[u8], draft: &mut Draft<'_>) {
+/// Takes down one message, and returns it for what only some have.
+pub(super) fn single<'m>(
+    input: &Input<'_>,
+    bytes: &'m [u8],
+    draft: &mut Draft<'_>,
+) -> Option<Message<'m>> {
     let mut body = Body::new(input.text_bytes_max());
     let Some(message) = parse(bytes, draft, false) else {
         draft.problem(ProblemKind::Broken, "has no header fields");
         draft.body = Cow::Owned(crate::text::decode(bytes, None).into_owned());
-        return;
+        return None;
     };
     draft.title = message.subject().unwrap_or_default().to_owned();
     draft.authors = addresses(message.from());
     draft.other("From", draft.authors.join("\n"));
     draft.other("To", addresses(message.to()).join("\n"));
     draft.other("Cc", addresses(message.cc()).join("\n"));
-    draft.other("Date", message.date().map(mail_parser::DateTime::to_rfc3339).unwrap_or_default());
-    draft.other("List-Id", message.header_raw("List-Id").map(field).unwrap_or_default());
-    draft.other("Newsgroups", message.header_raw("Newsgroups").map(field).unwrap_or_default());
-    draft.other("Organization", message.header_raw("Organization").map(field).unwrap_or_default());
-    draft.other("Message-ID", message.message_id().map(field).unwrap_or_default());
+    let date = message.date().filter(|it| it.is_valid());
+    draft.other("Date", date.map(mail_parser::DateTime::to_rfc3339).unwrap_or_default());
+    draft.other("List-Id", raw(&message, "List-Id"));
+    let id = message.message_id().map(field).unwrap_or_default();
+    draft.other("Identifier", if id.is_empty() { String::new() } else { format!("mid:{id}") });
+    draft.other("Message-Id", id);
+    draft.other("In-Reply-To", identifiers(message.in_reply_to()));
+    draft.other("References", identifiers(message.references()));
+    let language = raw(&message, "Content-Language");
+    draft.other("Language", language.split(',').next().unwrap_or_default());
     let names = message.attachments().filter_map(MimeHeaders::attachment_name);
     let names: Vec<String> = names.take(ATTACHMENTS_MAX).map(field).collect();
     draft.other("Attachments", names.join("\n"));
     text(&message, &mut body);
+    within(&message, &mut body);
     draft.keywords = [draft.authors.join(" "), names.join(" ")].join(" ");
     let body = body.finish();
     draft.description = first_words(&body);
     draft.body = Cow::Owned(body);
+    Some(message)
+}
+
+/// Returns a header field as it is written, on one line.
+pub(super) fn raw(message: &Message<'_>, name: &str) -> String {
+    message.header_raw(name).map(field).unwrap_or_default()
+}
+
+/// Returns the identifiers of messages that a header field names, one a line.
+fn identifiers(value: &HeaderValue<'_>) -> String {
+    let all = value.as_text_list().unwrap_or_default();
+    let all: Vec<String> = all.iter().take(REFERENCES_MAX).map(|it| field(it)).collect();
+    all.join("\n")
+}
+
+/// Adds the messages that a message holds, one level deep.
+fn within(message: &Message<'_>, body: &mut Body) {
+    let inner = message.parts.iter().filter_map(|part| match &part.body {
+        PartType::Message(inner) => Some(inner),
+        _ => None,
+    });
+    for inner in inner.take(PARTS_MAX) {
+        body.line();
+        body.push(inner.subject().unwrap_or_default());
+        body.line();
+        text(inner, body);
+    }
 }
 
 fn mailbox(input: &Input<'_>, bytes: &[u8], draft: &mut Draft<'_>) {
@@ -158,19 +201,59 @@ fn text(message: &Message<'_>, body: &mut Body) {
             break;
         };
         match &part.body {
-            mail_parser::PartType::Html(html) => {
+            PartType::Html(html) => {
                 let html = front(html, HTML_BYTES_MAX);
                 body.push(&mail_parser::decoders::html::html_to_text(html));
             }
-            mail_parser::PartType::Text(text) => body.push(text),
+            PartType::Text(text) if is(part, "format", "flowed") => {
+                flowed(text, is(part, "delsp", "yes"), body);
+            }
+            PartType::Text(text) => body.push(text),
             _ => {}
         }
         body.line();
     }
     if message.text_body_count() == 0 {
         // Text of a kind that the parser takes for an attachment, such as `text/asciidoc`.
-        if let Some(mail_parser::PartType::Text(text)) = message.parts.first().map(|it| &it.body) {
+        if let Some(PartType::Text(text)) = message.parts.first().map(|it| &it.body) {
             body.push(text);
+        }
+    }
+}
+
+/// Whether a parameter of the part's content type has that value.
+fn is(part: &MessagePart<'_>, parameter: &str, value: &str) -> bool {
+    let said = part.content_type().and_then(|it| it.attribute(parameter));
+    said.is_some_and(|it| it.eq_ignore_ascii_case(value))
+}
+
+/// Adds text whose paragraphs are lines that end in a space (RFC 3676, section 4). With `delsp` that space
+/// is no part of the text.
+fn flowed(text: &str, delsp: bool, body: &mut Body) {
+    // How deep the line before is quoted, if it goes on.
+    let mut goes_on: Option<usize> = None;
+    for line in text.lines() {
+        let unquoted = line.trim_start_matches('>');
+        let depth = line.len() - unquoted.len();
+        let content = unquoted.strip_prefix(' ').unwrap_or(unquoted);
+        // A signature is never a part of a paragraph.
+        let flows = content.ends_with(' ') && content != "-- ";
+        if goes_on != Some(depth) || content == "-- " {
+            if goes_on.is_some() {
+                body.push("\n");
+            }
+            if 0 < depth {
+                body.push(line.get(..depth).unwrap_or_default());
+                body.push(" ");
+            }
+        }
+        body.push(if flows && delsp { content.trim_end_matches(' ') } else { content });
+        goes_on = flows.then_some(depth);
+        if !flows {
+            body.push("\n");
+        }
+        if body.is_full() {
+            return;
         }
     }
 }
@@ -226,9 +309,57 @@ mod tests {
              To: b@b.example | C <c@c.example>\n\
              Date: 2024-01-01T10:00:00+01:00\n\
              List-Id: The list <l.example>\n\
-             Message-ID: 1@a.example\n\
+             Identifier: mid:1@a.example\n\
+             Message-Id: 1@a.example\n\
              Attachments: paper.pdf\n\
              Partial-Text: Hello, | > quoted | here it is.",
+        );
+    }
+
+    #[test]
+    fn text_is_decoded_and_flows() {
+        check(
+            "From: =?iso-8859-1?q?J=FCrgen?= <j@a.example>\nSubject: s\nIn-Reply-To: <1@a.example>\n\
+             References: <0@a.example> <1@a.example>\nContent-Language: de, en\nMIME-Version: 1.0\n\
+             Content-Type: text/plain; charset=iso-8859-1; format=flowed\n\
+             Content-Transfer-Encoding: quoted-printable\n\n\
+             > sie =\n\n> fragen\nGr=FC=DFe =\n\naus K=F6ln\n  eingeschoben\n-- =20\nJ\n",
+            "Title: s\nAuthor: Jürgen <j@a.example>\n\
+             Description: Grüße aus Köln eingeschoben J\n\
+             From: Jürgen <j@a.example>\nIn-Reply-To: 1@a.example\n\
+             References: 0@a.example | 1@a.example\nLanguage: de\n\
+             Partial-Text: > sie fragen | Grüße aus Köln |  eingeschoben | --  | J",
+        );
+        check(
+            "From: a@a.example\nContent-Type: text/plain; charset=utf-8\nContent-Transfer-Encoding: base64\n\n\
+             R3LDvMOfZQ==\n",
+            "Title: m.eml\nAuthor: a@a.example\nDescription: Grüße\nFrom: a@a.example\nPartial-Text: Grüße",
+        );
+    }
+
+    #[test]
+    fn flowed_lines_join_within_their_quotes() {
+        let flow = |text: &str, delsp: bool| {
+            let mut body = super::Body::new(1000);
+            super::flowed(text, delsp, &mut body);
+            body.finish()
+        };
+        assert_eq!(flow("a \nb\n\nc\n", false), "a b\n\nc\n");
+        assert_eq!(flow("> a \n> b \nc\n", false), "> a b \nc\n");
+        assert_eq!(flow(">> a \n> b\n", false), ">> a \n> b\n");
+        assert_eq!(flow("a \n-- \nme\n", false), "a \n-- \nme\n");
+        assert_eq!(flow("wo \nrd\n", true), "word\n");
+        assert_eq!(flow(" >stuffed\n From\n", false), ">stuffed\nFrom\n");
+    }
+
+    #[test]
+    fn messages_in_a_message_are_its_text() {
+        check(
+            "From: a@a.example\nSubject: Fwd\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=B\n\n\
+             --B\nContent-Type: text/plain\n\nSee below.\n--B\nContent-Type: message/rfc822\n\n\
+             From: b@b.example\nSubject: Inner\n\nDeep words\n--B--\n",
+            "Title: Fwd\nAuthor: a@a.example\nDescription: See below. Inner Deep words\nFrom: a@a.example\n\
+             Partial-Text: See below. | Inner | Deep words",
         );
     }
 
@@ -273,5 +404,16 @@ mod tests {
             .map(|it| format!("Content-Type: multipart/mixed; boundary=b{it}\n\n--b{it}\n"))
             .collect();
         render("m.eml", Type::Mail, format!("Subject: deep\n{deep}x").as_bytes());
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_bytes_give_a_record(
+            text in "((From|To|Date|Subject|References|Content-Type|Content-Transfer-Encoding): ?[a-z@<>/=; ?é]{0,20}\n){0,6}\n?[ -~\n]{0,80}",
+            bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..200),
+        ) {
+            render("m.eml", Type::Mail, text.as_bytes());
+            render("m.eml", Type::Mail, &bytes);
+        }
     }
 }

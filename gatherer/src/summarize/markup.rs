@@ -224,7 +224,8 @@ impl Tables {
     ///
     /// Every mistake of every file, with the file's name.
     pub fn read(files: &[(PathBuf, String)]) -> Result<Self, Vec<Mistake>> {
-        let source = |(path, text): &(PathBuf, String)| Source { path: path.clone(), text: text.clone() };
+        let source =
+            |(path, text): &(PathBuf, String)| Source { path: path.clone(), text: text.clone() };
         Compiled::read(files.iter().map(source).collect()).map(|it| Self(Arc::new(it)))
     }
 
@@ -238,7 +239,8 @@ impl Tables {
     /// type, else by its root's name and attributes.
     pub(super) fn vocabulary(&self, root: &Root<'_>, has: impl Fn(&str) -> bool) -> &Vocabulary {
         let doctype = root.doctype.to_ascii_lowercase();
-        let called = |it: &&Vocabulary| it.roots.iter().any(|name| root.name.eq_ignore_ascii_case(name));
+        let called =
+            |it: &&Vocabulary| it.roots.iter().any(|name| root.name.eq_ignore_ascii_case(name));
         let all = || self.0.vocabularies.iter();
         let begins = |it: &&Vocabulary| {
             root.namespace.is_some_and(|ns| it.namespaces.iter().any(|begin| ns.starts_with(begin)))
@@ -336,11 +338,14 @@ impl Rule {
             value.split_ascii_whitespace().any(|it| it.eq_ignore_ascii_case(word))
         };
         let when = self.when.as_ref().is_none_or(|(name, word)| {
-            value_of(name).is_some_and(|value| word.as_ref().is_none_or(|word| has_word(value, word)))
+            value_of(name)
+                .is_some_and(|value| word.as_ref().is_none_or(|word| has_word(value, word)))
         });
-        when && self.parents.iter().enumerate().all(|(at, name)| {
-            parent(at).is_some_and(|it| it.eq_ignore_ascii_case(name))
-        })
+        when && self
+            .parents
+            .iter()
+            .enumerate()
+            .all(|(at, name)| parent(at).is_some_and(|it| it.eq_ignore_ascii_case(name)))
     }
 }
 

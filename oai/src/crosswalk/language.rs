@@ -299,6 +299,13 @@ pub(super) fn normal(text: &str) -> Option<Cow<'_, str>> {
     }
 }
 
+/// The shortest code that the language has: two letters, where ISO 639-1 has any.
+pub(super) fn tag(text: &str) -> Option<Cow<'_, str>> {
+    let three = normal(text)?;
+    let two = CODES.iter().find(|(_, code)| *code == three).map(|(two, _)| Cow::Borrowed(*two));
+    two.or(Some(three))
+}
+
 fn looked_up(table: &'static [(&str, &str)], key: &str) -> Option<&'static str> {
     let at = table.binary_search_by_key(&key, |(it, _)| *it).ok()?;
     table.get(at).map(|(_, code)| *code)
@@ -341,6 +348,20 @@ mod tests {
             ("", None),
         ] {
             assert_eq!(normal(text).as_deref(), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_tag_is_as_short_as_it_can_be() {
+        for (text, expected) in [
+            ("ger", Some("de")),
+            ("eng", Some("en")),
+            ("en-US", Some("en")),
+            ("Français", Some("fr")),
+            ("grc", Some("grc")),
+            ("", None),
+        ] {
+            assert_eq!(tag(text).as_deref(), expected, "{text:?}");
         }
     }
 

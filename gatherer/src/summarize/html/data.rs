@@ -28,10 +28,32 @@ const VALUES_MAX: usize = 200;
 
 /// What is a work, besides all that has a headline.
 const WORKS: &[&str] = &[
-    "Article", "Blog", "BlogPosting", "Book", "Chapter", "Course", "CreativeWork", "Dataset",
-    "DigitalDocument", "Event", "HowTo", "LearningResource", "Map", "MusicAlbum", "NewsArticle",
-    "Periodical", "PresentationDigitalDocument", "Product", "PublicationIssue", "Recipe", "Report",
-    "ScholarlyArticle", "SoftwareApplication", "SoftwareSourceCode", "TechArticle", "Thesis",
+    "Article",
+    "Blog",
+    "BlogPosting",
+    "Book",
+    "Chapter",
+    "Course",
+    "CreativeWork",
+    "Dataset",
+    "DigitalDocument",
+    "Event",
+    "HowTo",
+    "LearningResource",
+    "Map",
+    "MusicAlbum",
+    "NewsArticle",
+    "Periodical",
+    "PresentationDigitalDocument",
+    "Product",
+    "PublicationIssue",
+    "Recipe",
+    "Report",
+    "ScholarlyArticle",
+    "SoftwareApplication",
+    "SoftwareSourceCode",
+    "TechArticle",
+    "Thesis",
     "VideoObject",
 ];
 
@@ -158,6 +180,7 @@ fn called(thing: &Thing, things: &[&Thing]) -> Option<String> {
         })
     };
     let id = || text(thing, "@id");
-    let other = |id: &String| things.iter().find(|it| it.get("@id").and_then(Value::as_str) == Some(id));
+    let other =
+        |id: &String| things.iter().find(|it| it.get("@id").and_then(Value::as_str) == Some(id));
     own(thing).or_else(|| other(&id()?).and_then(|it| own(it))).or_else(id)
 }

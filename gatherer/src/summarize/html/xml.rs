@@ -16,11 +16,11 @@
 
 use super::super::markup::{Root, Tables, Vocabulary, applying};
 use super::super::{Draft, Input};
+use super::POLL_TOKENS;
 use super::characters::in_text;
 use super::elements::Element;
 use super::sheet::Sheet;
 use super::tokens::{Attributes, Token, Tokens};
-use super::POLL_TOKENS;
 use crate::object::ProblemKind;
 
 /// How far the document type may stand in the document, in bytes.

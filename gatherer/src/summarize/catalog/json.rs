@@ -1,0 +1,161 @@
+//! JSON element by element: a long list is never a tree in memory, and a broken element costs itself only.
+//!
+//! Source: RFC 8259. The scanner finds where values end and leaves it to the parser to say whether they
+//! are sound.
+//!
+//! Sans-I/O.
+
+use serde_json::Value;
+
+use super::ENTRY_BYTES_MAX;
+
+/// Returns the elements of the array that `text` starts with, each as it is written; none if it starts
+/// with no array.
+pub(crate) fn elements(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text.trim_start().strip_prefix('[').unwrap_or_default();
+    std::iter::from_fn(move || {
+        // Where a broken list has a colon, each side of it is an element.
+        rest = rest.trim_start_matches(|it: char| it.is_whitespace() || matches!(it, ',' | ':'));
+        if rest.is_empty() || rest.starts_with([']', '}']) {
+            return None;
+        }
+        let (value, after) = rest.split_at(value_end(rest));
+        rest = after;
+        Some(value.trim_end())
+    })
+}
+
+/// Returns the members of the object that `text` starts with: name and value as they are written, the
+/// name without its quotes; none if it starts with no object.
+pub(crate) fn members(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    let mut rest = text.trim_start().strip_prefix('{').unwrap_or_default();
+    std::iter::from_fn(move || {
+        rest = rest.trim_start_matches(|it: char| it.is_whitespace() || it == ',');
+        if !rest.starts_with('"') {
+            return None;
+        }
+        let (name, after) = rest.split_at(value_end(rest));
+        let after = after.trim_start_matches(|it: char| it.is_whitespace() || it == ':');
+        let (value, after) = after.split_at(value_end(after));
+        rest = after;
+        Some((name.trim_end().trim_matches('"'), value.trim_end()))
+    })
+}
+
+/// Returns the value of the first member of that name.
+pub(crate) fn member<'t>(text: &'t str, name: &str) -> Option<&'t str> {
+    members(text).find(|(it, _)| *it == name).map(|(_, value)| value)
+}
+
+/// Returns where the value ends that `text` starts with: before the comma, colon or closing bracket that
+/// belongs to what is around it.
+fn value_end(text: &str) -> usize {
+    let bytes = text.as_bytes();
+    let (mut depth, mut at) = (0_usize, 0);
+    while let Some(byte) = bytes.get(at) {
+        match byte {
+            b'"' => at = string_end(bytes, at + 1),
+            b'[' | b'{' => depth += 1,
+            b']' | b'}' if depth == 0 => return at,
+            b']' | b'}' => {
+                depth -= 1;
+                if depth == 0 {
+                    return at + 1;
+                }
+            }
+            b',' | b':' if depth == 0 => return at,
+            _ => {}
+        }
+        at += 1;
+    }
+    bytes.len()
+}
+
+/// Returns where the string's closing quote is.
+fn string_end(bytes: &[u8], start: usize) -> usize {
+    let mut at = start;
+    while let Some(found) = bytes.get(at..).and_then(|rest| memchr::memchr2(b'"', b'\\', rest)) {
+        at += found;
+        if bytes.get(at) == Some(&b'"') {
+            return at;
+        }
+        at += 2;
+    }
+    bytes.len()
+}
+
+/// Parses an element, unless it is longer than an entry may be.
+pub(crate) fn parse(text: &str) -> Option<Value> {
+    if ENTRY_BYTES_MAX < text.len() {
+        return None;
+    }
+    serde_json::from_str(text).ok()
+}
+
+/// Returns a value that stands for a text: a string or a number; empty for others.
+pub(crate) fn text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Number(number) => number.to_string(),
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => String::new(),
+    }
+}
+
+/// Returns the elements of a list, or the value itself where it is none.
+pub(crate) fn each(value: &Value) -> &[Value] {
+    match value {
+        Value::Array(list) => list,
+        Value::Null => &[],
+        Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => {
+            std::slice::from_ref(value)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn lists_come_apart() {
+        let seen: Vec<&str> = elements(r#" [ {"a":[1,"]"]} , "x,\"y" ,3, [4] ] tail"#).collect();
+        assert_eq!(seen, [r#"{"a":[1,"]"]}"#, r#""x,\"y""#, "3", "[4]"]);
+        let seen: Vec<(&str, &str)> = members(r#"{"a": 1, "b" : {"c":[","]}, "d":"}"}"#).collect();
+        assert_eq!(seen, [("a", "1"), ("b", r#"{"c":[","]}"#), ("d", r#""}""#)]);
+        assert_eq!(elements("{}").count() + members("[]").count() + elements("").count(), 0);
+        assert_eq!(elements("[1,").collect::<Vec<_>>(), ["1"]);
+    }
+
+    #[test]
+    fn what_is_deep_or_endless_ends() {
+        for text in [
+            "[".repeat(500_000),
+            "{\"a\":".repeat(200_000),
+            "[,".repeat(200_000),
+            "[\"\\".to_owned(),
+        ] {
+            let count = elements(&text).map(|it| parse(it).is_some()).count();
+            assert!(count <= 200_000);
+            assert!(members(&text).count() <= 1);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_a_writer_writes_comes_apart(list in prop::collection::vec("\\PC{0,12}", 0..6)) {
+            let written = serde_json::to_string(&list).unwrap();
+            let seen: Vec<String> = elements(&written).map(|it| text(&parse(it).unwrap())).collect();
+            prop_assert_eq!(&seen, &list);
+            let object = format!("{{\"k\":{written}}}");
+            prop_assert_eq!(member(&object, "k"), Some(written.as_str()));
+        }
+
+        #[test]
+        fn any_text_ends(text in "[\\[\\]{}\",:\\\\a1 é]{0,60}") {
+            elements(&text).for_each(drop);
+            members(&text).for_each(drop);
+        }
+    }
+}

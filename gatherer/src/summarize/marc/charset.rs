@@ -1,0 +1,162 @@
+//! The characters of MARC-8: ASCII, and ANSEL for Latin letters.
+//!
+//! Source: MARC 21 Specifications for Record Structure, Character Sets, and Exchange Media (MARC-8);
+//! ANSI/NISO Z39.47 (ANSEL). Marks stand before their letter there, and after it in Unicode.
+//!
+//! # Differences from the standard
+//!
+//! * Of the sets that an escape can switch to, superscript and subscript digits are read; of those for
+//!   Greek, Cyrillic, Hebrew, Arabic and East Asian scripts each run becomes one U+FFFD.
+//!
+//! Sans-I/O.
+
+use super::compose::compose;
+
+/// From 0xA1: the letters and signs of ANSEL, a space where it has none.
+const SIGNS: &str = "ŁØĐÞÆŒʹ·♭®±ƠƯʼ ʻłøđþæœʺı£ð ơư  °ℓ℗©♯¿¡ß€";
+/// Where [`SIGNS`] begin.
+const SIGNS_START: u8 = 0xa1;
+/// From 0xE0: the marks of ANSEL.
+const MARKS: [char; 31] = [
+    '\u{309}', '\u{300}', '\u{301}', '\u{302}', '\u{303}', '\u{304}', '\u{306}', '\u{307}',
+    '\u{308}', '\u{30c}', '\u{30a}', '\u{fe20}', '\u{fe21}', '\u{315}', '\u{30b}', '\u{310}',
+    '\u{327}', '\u{328}', '\u{323}', '\u{324}', '\u{325}', '\u{333}', '\u{332}', '\u{326}',
+    '\u{31c}', '\u{32e}', '\u{fe22}', '\u{fe23}', '\u{fffd}', '\u{fffd}', '\u{313}',
+];
+/// Where [`MARKS`] begin.
+const MARKS_START: u8 = 0xe0;
+/// Most marks before one letter.
+const MARKS_MAX: usize = 8;
+
+const ESCAPE: u8 = 0x1b;
+
+/// What the bytes below 0x80 mean.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Set {
+    Ascii,
+    Superscript,
+    Subscript,
+    /// Not read.
+    Other,
+}
+
+/// Decodes MARC-8 up to `bytes_max` bytes of it.
+pub(super) fn decode(bytes: &[u8]) -> String {
+    let signs: Vec<char> = SIGNS.chars().collect();
+    let mut text = String::with_capacity(bytes.len());
+    let mut marks: Vec<char> = Vec::new();
+    let (mut set, mut is_ansel, mut rest) = (Set::Ascii, true, bytes);
+    while let Some((byte, after)) = rest.split_first() {
+        rest = after;
+        if *byte == ESCAPE {
+            rest = escape(rest, &mut set, &mut is_ansel);
+            continue;
+        }
+        if is_ansel && let Some(mark) = at(&MARKS, *byte, MARKS_START) {
+            if marks.len() < MARKS_MAX {
+                marks.push(mark);
+            }
+            continue;
+        }
+        let sign = match (byte, set) {
+            (0x80.., _) if is_ansel => at(&signs, *byte, SIGNS_START).filter(|it| *it != ' '),
+            (0x80.., _) | (0x21.., Set::Other) => None,
+            (b'0'..=b'9', Set::Superscript) => "⁰¹²³⁴⁵⁶⁷⁸⁹".chars().nth(usize::from(byte - b'0')),
+            (b'0'..=b'9', Set::Subscript) => char::from_u32(0x2080 + u32::from(byte - b'0')),
+            // Controls for sorting and joining, and fillers, say nothing here.
+            (..=b' ', _) => Some(' '),
+            _ => Some(char::from(*byte)),
+        };
+        match sign {
+            Some(sign) => text.push(sign),
+            None if text.ends_with('\u{fffd}') => {}
+            None => text.push('\u{fffd}'),
+        }
+        text.extend(marks.drain(..));
+    }
+    compose(&text)
+}
+
+fn at(table: &[char], byte: u8, start: u8) -> Option<char> {
+    table.get(usize::from(byte.checked_sub(start)?)).copied()
+}
+
+/// Takes an escape sequence; returns what follows it.
+fn escape<'b>(rest: &'b [u8], set: &mut Set, is_ansel: &mut bool) -> &'b [u8] {
+    let after = |count: usize| rest.get(count..).unwrap_or_default();
+    match rest {
+        [b's', ..] => *set = Set::Ascii,
+        [b'p', ..] => *set = Set::Superscript,
+        [b'b', ..] => *set = Set::Subscript,
+        [b'g', ..] => *set = Set::Other,
+        [b'$', b'(' | b',' | b')' | b'-', _, ..] => {
+            *set = Set::Other;
+            return after(3);
+        }
+        [b'$', _, ..] => {
+            *set = Set::Other;
+            return after(2);
+        }
+        [b'(' | b',', b'B', ..] => {
+            *set = Set::Ascii;
+            return after(2);
+        }
+        [b'(' | b',', b'!', b'E', ..] | [b')' | b'-', b'!', b'E', ..] => {
+            *is_ansel = true;
+            return after(3);
+        }
+        [b')' | b'-', b'E', ..] => {
+            *is_ansel = true;
+            return after(2);
+        }
+        [b'(' | b',', _, ..] => {
+            *set = Set::Other;
+            return after(2);
+        }
+        [b')' | b'-', _, ..] => {
+            *is_ansel = false;
+            return after(2);
+        }
+        _ => return rest,
+    }
+    after(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn latin_letters_and_their_marks() {
+        for (bytes, expected) in [
+            (&b"plain"[..], "plain"),
+            (b"Gr\xe8u\xc7e", "Grüße"),
+            (b"Dvo\xe9r\xe2ak", "Dvořák"),
+            (b"\xa1\xf3d\xe2z", "Łd\u{324}ź"),
+            (b"\xb1\xb2\xb5\xc3", "łøæ©"),
+            (b"H\x1bb2\x1bsO 10\x1bp2\x1bs", "H₂O 10²"),
+            (b"\x1b(Nabc\x1b(B end", "\u{fffd} end"),
+            (b"\x1b$1!0a!0b\x1b(B end", "\u{fffd} end"),
+            (b"x\xe2", "x"),
+            (b"\x1b", ""),
+        ] {
+            assert_eq!(decode(bytes), expected, "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn tables_have_their_length() {
+        // 0xA1 to 0xC8, as the standard ends.
+        assert_eq!(SIGNS.chars().count(), 0xc8 - 0xa1 + 1);
+        assert_eq!(usize::from(MARKS_START) + MARKS.len(), 0xff);
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_decode(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+            decode(&bytes);
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! News: an article of Usenet, which is mail to newsgroups.
+//!
+//! Source: RFC 5536; a batch's first line (`#! rnews`, RFC 5537's predecessors) is left out. The path that
+//! an article took says nothing about it, and is left out too.
+//!
+//! Sans-I/O.
+
+use super::mail::{raw, single};
+use super::{Draft, Input};
+use crate::object::ProblemKind;
+
+/// Longest article that is read, in bytes.
+const ARTICLE_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Header fields, and their attributes.
+const FIELDS: &[(&str, &str)] = &[
+    ("Followup-To", "Followup-To"),
+    ("Organization", "Organization"),
+    ("Distribution", "Distribution"),
+    ("Expires", "Expires"),
+    ("Approved", "Approved"),
+    ("Archive-Name", "Archive-Name"),
+    ("User-Agent", "Generator"),
+];
+
+/// Summarizes an article.
+pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
+    let bytes = input.head(ARTICLE_BYTES_MAX);
+    let mut draft = Draft::default();
+    if ARTICLE_BYTES_MAX < input.object.bytes.len() {
+        let message = format!("is longer than {ARTICLE_BYTES_MAX} bytes; only its front was read");
+        draft.problem(ProblemKind::Limit, message);
+    }
+    let batched = bytes.starts_with(b"#! rnews ");
+    let header = memchr::memchr(b'\n', bytes).filter(|_| batched).map_or(0, |at| at + 1);
+    let article = bytes.get(header..).unwrap_or_default();
+    let Some(message) = single(input, article, &mut draft) else { return draft };
+    for (name, attribute) in [("Newsgroups", "Newsgroups"), ("Keywords", "Subject")] {
+        let all = raw(&message, name);
+        let all: Vec<&str> = all.split(',').map(str::trim).filter(|it| !it.is_empty()).collect();
+        draft.other(attribute, all.join("\n"));
+    }
+    for (name, attribute) in FIELDS {
+        draft.other(attribute, raw(&message, name));
+    }
+    let summary = raw(&message, "Summary");
+    if !summary.is_empty() {
+        draft.description = summary;
+    }
+    draft
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::testing::render;
+    use crate::typing::Type;
+
+    #[test]
+    fn an_article() {
+        let article = "Path: news.h.example!not-for-mail\nFrom: ann@a.example (Ann Smith)\n\
+            Newsgroups: comp.infosystems,comp.answers\nFollowup-To: comp.infosystems\n\
+            Subject: Harvest FAQ\nDate: 1 Mar 1995 10:00:00 GMT\nMessage-ID: <1@a.example>\n\
+            Organization: A\n place\nSummary: Questions and answers.\nKeywords: harvest, faq\n\n\
+            Article text.\n";
+        let expected = "Title: Harvest FAQ\n\
+             Author: Ann Smith <ann@a.example>\n\
+             Description: Questions and answers.\n\
+             From: Ann Smith <ann@a.example>\n\
+             Date: 1995-03-01T10:00:00Z\n\
+             Identifier: mid:1@a.example\n\
+             Message-Id: 1@a.example\n\
+             Newsgroups: comp.infosystems | comp.answers\n\
+             Subject: harvest | faq\n\
+             Followup-To: comp.infosystems\n\
+             Organization: A place\n\
+             Partial-Text: Article text.";
+        assert_eq!(render("1234", Type::News, article.as_bytes()), expected);
+        let batched = format!("#! rnews {}\n{article}", article.len());
+        assert_eq!(render("1234", Type::News, batched.as_bytes()), expected);
+    }
+
+    #[test]
+    fn what_is_no_article_is_said() {
+        assert!(render("1", Type::News, b"").contains("! broken: has no header fields"));
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_give_a_record(bytes in prop::collection::vec(any::<u8>(), 0..300), text in "((Path|Newsgroups|Summary|#! rnews): ?[a-z,. é]{0,20}\n){0,5}\n?[a-z ]{0,20}") {
+            render("1", Type::News, &bytes);
+            render("1", Type::News, text.as_bytes());
+        }
+    }
+}
