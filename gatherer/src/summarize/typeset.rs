@@ -142,11 +142,6 @@ impl Typeset {
         self.title.space();
     }
 
-    /// Returns the text so far.
-    pub(super) fn as_str(&self) -> &str {
-        self.body.as_str()
-    }
-
     /// Returns the text.
     pub(super) fn finish(self) -> String {
         self.body.finish()
