@@ -21,7 +21,7 @@ use url::Url;
 
 use super::about::{About, Field};
 use super::watched::Watched;
-use super::{Draft, Input};
+use super::{Draft, Input, video};
 use crate::object::ProblemKind;
 use crate::text::decode;
 
@@ -37,6 +37,10 @@ pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let bytes = &input.object.bytes;
     if is_play_list(input) {
         return play_list(input);
+    }
+    // The sound of a container that films share.
+    if bytes.starts_with(b"\x30\x26\xb2\x75") {
+        return video::summarize(input);
     }
     let mut about = About::default();
     let found = if bytes.starts_with(b"MThd") {

@@ -48,6 +48,8 @@ impl Faces {
 
     fn version(&mut self, version: &str) {
         if self.version.is_empty() {
+            // What made the font follows.
+            let version = version.split(';').next().unwrap_or_default();
             version.trim().clone_into(&mut self.version);
         }
     }

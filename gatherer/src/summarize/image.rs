@@ -91,7 +91,11 @@ impl Picture<'_> {
             [b'g', b'i', b'm', b'p', b' ', b'x', b'c', b'f', ..] => {
                 old::xcf(bytes, &mut self.about)
             }
-            _ => old::drawn_in_c(bytes, &mut self.about),
+            _ => {
+                // Any other format may be whole without saying its size where it is looked for.
+                old::drawn_in_c(bytes, &mut self.about);
+                Some(())
+            }
         };
         found.is_some()
     }

@@ -71,8 +71,10 @@ impl<'c> Names<'c> {
 
     fn add(&mut self, name: &[u8]) {
         self.looked_bytes += name.len();
-        let printable = name.iter().all(|it| matches!(it, 0x21..=0x7e | 0x80..));
-        if printable && !name.is_empty() && name.len() <= NAME_BYTES_MAX {
+        if name.is_empty() || NAME_BYTES_MAX < name.len() {
+            return;
+        }
+        if name.iter().all(|it| matches!(it, 0x21..=0x7e | 0x80..)) {
             if !self.text.is_empty() {
                 self.text.push('\n');
             }
@@ -247,12 +249,13 @@ fn symbols(file: &File<'_>, cancelled: &dyn Fn() -> bool) -> String {
 
 fn add<'d>(symbol: &impl ObjectSymbol<'d>, names: &mut Names<'_>) {
     let named = !matches!(symbol.kind(), SymbolKind::Section | SymbolKind::File);
-    if named
-        && symbol.is_global()
-        && (symbol.is_definition() || symbol.is_common())
-        && let Ok(name) = symbol.name_bytes()
-    {
-        names.add(name);
+    let defined = symbol.is_definition() || symbol.is_common();
+    if named && symbol.is_global() && defined {
+        match symbol.name_bytes() {
+            Ok(name) => names.add(name),
+            // A name without an end is looked for to the end of the file, each time.
+            Err(_) => names.looked_bytes = LOOKED_BYTES_MAX,
+        }
     }
 }
 

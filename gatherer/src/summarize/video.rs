@@ -1,8 +1,7 @@
 //! Film: how long and how large it is, and what its container says about it.
 //!
 //! Source: ISO 14496-12 and the QuickTime file format (MP4, MOV), RFC 8794 and RFC 9559 (EBML,
-//! Matroska, WebM), Microsoft's RIFF and OpenDML (AVI), the ASF specification (WMV). Ogg and what
-//! else carries the tags of sound is read as sound.
+//! Matroska, WebM), Microsoft's RIFF and OpenDML (AVI), the ASF specification (WMV), Theora in Ogg.
 //!
 //! Every container is a tree of pieces that say their length: those of no use are stepped over
 //! without being read, and a piece never ends after the one that it is in, so that no tree has more
@@ -13,6 +12,7 @@
 mod asf;
 mod matroska;
 mod mp4;
+mod ogg;
 mod riff;
 
 use super::about::About;
@@ -58,7 +58,11 @@ pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         | [_, _, _, _, b'm' | b's' | b'w' | b'f', b'o' | b'd' | b'k' | b'i' | b'r', ..] => {
             mp4::read(bytes, &mut film);
         }
-        [b'O', b'g', b'g', b'S', ..] => return audio::summarize(input),
+        [b'O', b'g', b'g', b'S', ..] => {
+            if !ogg::read(bytes, &mut film) {
+                return audio::summarize(input);
+            }
+        }
         _ => {}
     }
     let Film { about, late, cut, .. } = film;

@@ -100,7 +100,7 @@ fn what_hyperref_writes() {
         special("html:<a href=\"http://o.example/\">"),
         special("ps:SDict begin [ /Action << /Subtype /URI /URI (http://p.example/) >> end"),
         vec![171],
-        b"na\xefve".to_vec(),
+        b"na\x80\xefve".to_vec(),
     ];
     check(
         &document(&[page.concat()]),

@@ -24,15 +24,19 @@ pub(super) fn program(bytes: &[u8], faces: &mut Faces) -> Option<()> {
     let text = encoding_rs::WINDOWS_1252.decode_without_bom_handling(clear).0;
     let text = text.split("eexec").next().unwrap_or_default();
     for name in ["FullName", "FamilyName", "version", "Notice", "Copyright"] {
-        let key = format!("/{name} (");
+        let key = format!("/{name}");
         let Some(at) = text.find(&key) else { continue };
-        said(faces, name, &string(text.get(at + key.len()..).unwrap_or_default()));
+        let value = text.get(at + key.len()..).unwrap_or_default().trim_start();
+        if let Some(value) = value.strip_prefix('(') {
+            said(faces, name, &string(value));
+        }
     }
+    // Those that start with two are for programs.
     for line in text.lines().take_while(|line| line.starts_with('%')) {
-        let line = line.trim_start_matches(['%', ' ']);
-        let machine = line.starts_with('!') || line.starts_with("Creat");
-        if !machine {
-            said(faces, "Comment", line);
+        let line = line.strip_prefix('%').unwrap_or_default();
+        if line.starts_with(' ') {
+            let notice = line.trim_start().starts_with("Copyright");
+            said(faces, if notice { "Copyright" } else { "Comment" }, line);
         }
     }
     faces.count = 1;

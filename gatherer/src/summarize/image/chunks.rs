@@ -12,9 +12,11 @@ use flate2::read::ZlibDecoder;
 use super::super::about::Field;
 use super::super::numbers::{be32, le16, le32, len32, slice_up_to, u8_at};
 use super::super::xmp;
-use super::{Picture, comment, tiff};
+use super::{Picture, comment, iptc, tiff};
 use crate::text::decode;
 
+/// What ImageMagick and GIMP call metadata of other formats.
+const PROFILE: &str = "Raw profile type ";
 /// Longest text that is inflated, in bytes.
 const INFLATED_BYTES_MAX: u64 = 1024 * 1024;
 /// Most inflated texts of one picture.
@@ -77,10 +79,39 @@ impl Picture<'_> {
             }
             // Files about files: dates, sums, thumbnails.
             _ if keyword.starts_with("date:") || keyword.starts_with("Thumb::") => return,
-            _ if keyword.starts_with("Raw profile type") || keyword == "Warning" => return,
+            _ if keyword.starts_with(PROFILE) => {
+                self.profile(keyword.trim_start_matches(PROFILE), text);
+                return;
+            }
+            "Warning" => return,
             _ => Field::Text,
         };
         self.about.add(field, text);
+    }
+
+    /// Takes metadata of another format in hexadecimal digits, after its name and its length.
+    fn profile(&mut self, name: &str, text: &str) {
+        let digits = text.trim_start().splitn(3, '\n').nth(2).unwrap_or_default();
+        let mut digits = digits.bytes().filter_map(|it| char::from(it).to_digit(16));
+        let mut bytes = Vec::new();
+        while let (Some(high), Some(low)) = (digits.next(), digits.next()) {
+            bytes.extend(u8::try_from(high * 16 + low));
+        }
+        match name {
+            "exif" | "APP1" if bytes.starts_with(b"http") => {
+                let start = bytes.iter().position(|it| *it == 0).unwrap_or_default();
+                xmp::read(bytes.get(start..).unwrap_or_default(), &mut self.about);
+            }
+            "exif" | "APP1" => {
+                let exif = bytes.strip_prefix(b"Exif\0\0").unwrap_or(&bytes);
+                tiff::read(exif, &mut self.about, false);
+            }
+            "xmp" => xmp::read(&bytes, &mut self.about),
+            "iptc" | "8bim" => {
+                iptc::resources(&bytes, &mut self.about);
+            }
+            _ => {}
+        }
     }
 
     pub(super) fn gif(&mut self) -> Option<()> {

@@ -179,6 +179,17 @@ fn the_texts_of_a_png() {
 }
 
 #[test]
+fn exif_in_digits() {
+    let digits: String = exif().iter().map(|it| format!("{it:02x}")).collect();
+    let packed = deflated(format!("\nexif\n{:8}\n{digits}\n", exif().len()).as_bytes());
+    let chunk = [b"Raw profile type exif\0\0".as_slice(), &packed].concat();
+    let expected = format!(
+        "Title: p.img\nAuthor: Ann Example\n{EXIF_SAYS}Dimensions: 32x16\nPartial-Text: A harbour"
+    );
+    check(&png(&[(b"zTXt", chunk)]), &expected);
+}
+
+#[test]
 fn gif_comments_and_packets() {
     let mut bytes = b"GIF89a\x20\0\x10\0\x80\0\0aaabbb".to_vec();
     bytes.extend(b"!\xfe\x06A logo\x02 x\0");

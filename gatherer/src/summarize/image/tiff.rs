@@ -17,6 +17,8 @@ use crate::text::decode;
 const ENTRIES_MAX: usize = 1_000;
 /// Longest text that is read, in bytes.
 const VALUE_BYTES_MAX: usize = 64 * 1024;
+/// Most blocks of other metadata.
+const BLOCKS_MAX: usize = 4;
 /// Longest block of other metadata, in bytes.
 const BLOCK_BYTES_MAX: usize = 1024 * 1024;
 
@@ -35,6 +37,8 @@ struct Found {
     longitude: Option<f64>,
     south: bool,
     west: bool,
+    /// Where other metadata is: its tag, start and length.
+    blocks: Vec<(u16, usize, usize)>,
 }
 
 /// Which directory is read.
@@ -180,14 +184,13 @@ impl Reader<'_, '_> {
         Some(())
     }
 
-    /// Reads other metadata that stands in an entry.
+    /// Notes other metadata that stands in an entry: the camera's own counts first.
     fn block(&mut self, tag: u16, at: usize) -> Option<()> {
         let unit = if matches!(self.short(at + 2)?, 4 | 13) { 4 } else { 1 };
         let len = (unit * self.long(at + 4)?).min(BLOCK_BYTES_MAX);
-        let block = slice_up_to(self.bytes, self.long(at + 8)?, len);
-        match tag {
-            700 => xmp::read(block, self.about),
-            _ => return iptc::records(block, self.about),
+        let start = self.long(at + 8)?;
+        if self.found.blocks.len() < BLOCKS_MAX {
+            self.found.blocks.push((tag, start, len));
         }
         Some(())
     }
@@ -251,7 +254,7 @@ impl Reader<'_, '_> {
     }
 
     fn finish(self, file: bool) {
-        let Self { about, found, .. } = self;
+        let Self { bytes, about, found, .. } = self;
         if file {
             about.dimensions(found.width, found.height);
         }
@@ -276,6 +279,14 @@ impl Reader<'_, '_> {
             let latitude = if found.south { -latitude } else { latitude };
             let longitude = if found.west { -longitude } else { longitude };
             about.add(Field::Location, &format!("{latitude:.6}, {longitude:.6}"));
+        }
+        for (tag, start, len) in found.blocks {
+            let block = slice_up_to(bytes, start, len);
+            if tag == 700 {
+                xmp::read(block, about);
+            } else {
+                iptc::records(block, about);
+            }
         }
     }
 }

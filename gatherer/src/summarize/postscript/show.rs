@@ -21,6 +21,12 @@ const SIZE: f64 = 10.0;
 /// The gap in a line of `TJ` that parts words, in thousandths of the font's size.
 const GAP_THOUSANDTHS: f64 = -190.0;
 
+/// Short names of operators of the language that take strings and show none.
+const NOT_SHOWING: &[&[u8]] = &[
+    b"def", b"put", b"run", b"eq", b"ne", b"and", b"not", b"cvn", b"cvx", b"cvs", b"cvi", b"cvr",
+    b"dup", b"pop", b"get", b"=", b"==",
+];
+
 /// Which program made the document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Dialect {
@@ -61,6 +67,8 @@ pub(super) struct Shower {
     font: Font,
     x: f64,
     y: f64,
+    /// What groff adds to the width of each character.
+    spread: f64,
     /// What dvips moves by after a string.
     delta: f64,
     pages: usize,
@@ -79,6 +87,7 @@ impl Shower {
             font: Font { encoding: Encoding::Base, size: SIZE },
             x: 0.0,
             y: 0.0,
+            spread: 0.0,
             delta: 0.0,
             pages: 0,
             dots_an_inch: 600.0,
@@ -130,7 +139,9 @@ impl Shower {
             Token::String(text) if on_page => Operand::String(text.clone()),
             Token::Literal(name) => Operand::Literal(name.to_vec()),
             Token::OpenArray | Token::CloseArray => {
-                self.in_array = *token == Token::OpenArray;
+                // dvips opens arrays that its own operators close.
+                let arrays = self.dialect != Dialect::Dvips;
+                self.in_array = arrays && *token == Token::OpenArray;
                 return;
             }
             Token::Name(name) => {
@@ -203,7 +214,7 @@ impl Shower {
             if !shown.is_empty() {
                 self.text.put(shown, (self.x, self.y), self.font.size, width);
             }
-            self.x += width;
+            self.x += width + self.spread;
         }
     }
 
@@ -280,32 +291,28 @@ impl Shower {
                 self.font.size = self.number(2).unwrap_or(self.font.size);
             }
             b"BP" => (self.x, self.y) = (0.0, 0.0),
-            [b'A'..=b'D'] => self.show(),
-            [b'E'..=b'H'] => {
-                self.x += last;
-                self.show();
-            }
-            [b'I'..=b'L'] => {
-                self.y += last;
-                self.show();
-            }
+            [b'A'..=b'D'] => {}
+            [b'E'..=b'H'] => self.x += last,
+            [b'I'..=b'L'] => self.y += last,
             [b'M'..=b'P'] => {
                 self.x += self.number(2).unwrap_or_default();
                 self.y += last;
-                self.show();
             }
-            [b'Q'..=b'T'] => {
-                self.move_to();
-                self.show();
-            }
-            _ => {}
+            [b'Q'..=b'T'] => self.move_to(),
+            _ => return,
         }
+        // Every third of four spreads all characters, by the number before the string.
+        self.spread = match (name, self.operands.first()) {
+            (b"C" | b"G" | b"K" | b"O" | b"S", Some(Operand::Number(spread))) => *spread,
+            _ => 0.0,
+        };
+        self.show();
+        self.spread = 0.0;
     }
 
     fn general(&mut self, name: &[u8]) {
-        let shows = name.windows(4).any(|it| it == b"show")
-            || name.len() <= 3
-                && !matches!(name, b"def" | b"put" | b"run" | b"eq" | b"and" | b"not");
+        let shows =
+            name.windows(4).any(|it| it == b"show") || name.len() <= 3 && !NOT_SHOWING.contains(&name);
         let strings = self.operands.iter().filter(|it| matches!(it, Operand::String(_))).count();
         let numbers = self.operands.iter().filter(|it| matches!(it, Operand::Number(_))).count();
         if 0 < strings {
@@ -331,7 +338,8 @@ impl Shower {
                 self.x += self.number(2).unwrap_or_default();
                 self.y += self.number(1).unwrap_or_default();
             }
-            b"T*" => self.text.line(),
+            // The second is what a2ps calls the next line.
+            b"T*" | b"n" => self.text.line(),
             b"Tm" => self.move_to(),
             _ if numbers == 2 && (name.len() <= 2 || name == b"moveto") => self.move_to(),
             _ => {}

@@ -13,9 +13,9 @@ fn check(document: &str, expected: &str) {
 fn the_header_and_the_trailer() {
     check(
         "%!PS-Adobe-3.0 EPSF-3.0\n%%Title: (A map \\(old\\))\n%%Creator: draw 1.0\n\
-         %%CreationDate: Mon Jan  2 2020\n%%For: Ann\n%%BoundingBox: 10 10 110 60\n%%Pages: (atend)\n\
+         %%Copyright: (c) Ann\n%%CreationDate: Mon Jan 2 2020\n%%For: Ann\n%%BoundingBox: 10 10 110 60\n%%Pages: (atend)\n\
          %%EndComments\n/x (no) def\n%%Trailer\n%%Pages: 7\n%%DocumentFonts: Times-Roman\n%%EOF\n",
-        "Title: A map (old)\nDate: Mon Jan  2 2020\nGenerator: draw 1.0\nPages: 7\n\
+        "Title: A map (old)\nDate: Mon Jan 2 2020\nCopyright: (c) Ann\nGenerator: draw 1.0\nPages: 7\n\
          Dimensions: 100x50\nFonts: Times-Roman\nFor: Ann",
     );
 }
@@ -25,7 +25,7 @@ fn pages_of_dvips() {
     check(
         "%!PS-Adobe-2.0\n%%Creator: dvips(k) 2022.1\n%%Title: paper.dvi\n%%Pages: 2\n%%EndComments\n\
          %%BeginProcSet: texc.pro\n/p{show}N(not shown)print\n%%EndProcSet\n\
-         TeXDict begin\n/Fa 134[50] 143.462 /CMBX12 rf /Fb 1[4] 83.022 /CMR10 rf\n\
+         TeXDict begin\n/Fa 134[50 2[48{}3 143.462 /CMBX12 rf /Fb 1[4{}1 83.022 /CMR10 rf\n\
          %DVIPSBitmapFont: Fc ecti1000 10 3\n/Fc 3 119 df\n\
          %%EndProlog\n%%BeginSetup\n%%EndSetup\n%%Page: 1 1\nTeXDict begin 1 0 bop 900 300 a\n\
          Fa(Knots)-30 500 y Fb(W)-7 b(e)27 b(tie)h(t)-1 b(w)n(o)25 b(\\014ne)g(con-)0 600 y(nections)\n\
@@ -41,10 +41,10 @@ fn pages_of_groff() {
     check(
         "%!PS-Adobe-3.0\n%%Creator: groff version 1.22.4\n%%EndComments\n/A{show}bind def\n\
          %%EndProlog\n%%Page: 1 1\n%%BeginPageSetup\nBP\n%%EndPageSetup\n/F0 10/Times-Roman@0 SF\n\
-         (Hello w)72 120 Q(orld)-.1 E(next)2.5 E .15(one two)72 132 R(\\214sh)2.5 E 0 Cg EP\n\
+         (Hello w)72 120 Q(orld)-.1 E(next)2.5 E .15(one two)72 132 R(\\214sh)2.5 E 2.6(,o)-.1 G(r)-2.6 E 0 Cg EP\n\
          %%Trailer\nend\n%%EOF\n",
         "Title: Hello world next\nGenerator: groff version 1.22.4\nPages: 1\n\
-         Partial-Text: Hello world next | one two fish",
+         Partial-Text: Hello world next | one two fish, or",
     );
 }
 
@@ -52,7 +52,7 @@ fn pages_of_groff() {
 fn pages_of_other_programs() {
     check(
         "%!\n/Times-Roman findfont 12 scalefont setfont\n/L { (no) pop } def\n72 720 moveto\n\
-         (Hello) show ( world) show\n72 700 moveto (second line) show\n(here) 72 680 S\n\
+         (Hello) show ( world) show\n72 700 moveto (second line) show\n(here) 72 680 S\n(%no) cvn\n\
          1 0 0 1 72 660 Tm [(Ker) 20 (ned) -300 (words)] TJ\nshowpage\n",
         "Title: Hello world\nPartial-Text: Hello world | second line | here | Kerned words",
     );

@@ -116,6 +116,19 @@ fn an_avi() {
 }
 
 #[test]
+fn an_ogg_with_theora() {
+    let text = |text: &str| {
+        [u32::try_from(text.len()).unwrap().to_le_bytes().as_slice(), text.as_bytes()].concat()
+    };
+    let header = [b"\x80theora\x03\x02\x01\0\x28\0\x1e\0\x02\x80\0\x01\xe0".as_slice(), &[0; 30]];
+    let comments = [text("coder"), vec![2, 0, 0, 0], text("TITLE=Sea"), text("artist=Ann")];
+    check(
+        &[b"OggS".as_slice(), &header.concat(), b"OggS\x81theora", &comments.concat()].concat(),
+        "Title: Sea\nAuthor: Ann\nDimensions: 640x480",
+    );
+}
+
+#[test]
 fn hostile_films_end() {
     let cut = "Title: f.vid\n! broken: is cut off: a piece is longer than what is there";
     check(b"\0\0\0\x08ftyp\0\0\xff\xffmoov", cut);
