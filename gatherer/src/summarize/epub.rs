@@ -265,3 +265,105 @@ fn text(input: &Input<'_>, package: &mut Package<'_>, book: &Book, draft: &mut D
 fn percent_decoded(place: &str) -> Cow<'_, str> {
     percent_encoding::percent_decode_str(place).decode_utf8_lossy()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::render;
+    use crate::typing::Type;
+    use crate::unnest::tests::zipped;
+    use proptest::prelude::*;
+
+    const CONTAINER: (&str, &[u8]) = (
+        "META-INF/container.xml",
+        b"<container><rootfiles><rootfile full-path=\"OEBPS/b.opf\"/></rootfiles></container>",
+    );
+
+    #[track_caller]
+    fn check(parts: &[(&str, &[u8])], expected: &str) {
+        assert_eq!(render("n.epub", Type::Epub, &zipped(parts)), expected);
+    }
+
+    #[test]
+    fn a_book_of_today() {
+        let package = b"<package><metadata>\
+            <dc:title>The title</dc:title><dc:creator id=\"c\">Ann</dc:creator><dc:creator>Bob</dc:creator>\
+            <dc:contributor>Cee</dc:contributor><dc:language>en</dc:language><dc:publisher>Press</dc:publisher>\
+            <dc:identifier>urn:uuid:1-2</dc:identifier><dc:identifier>urn:isbn:9780000000002</dc:identifier>\
+            <dc:subject>Things</dc:subject><dc:subject>Words</dc:subject><dc:date>2024-01-02</dc:date>\
+            <dc:rights>Free</dc:rights><dc:description>&lt;p&gt;About &lt;b&gt;it&lt;/b&gt;.&lt;/p&gt;</dc:description>\
+            <meta property=\"dcterms:modified\">2025-01-01T00:00:00Z</meta></metadata>\
+            <manifest><item id=\"n\" href=\"nav.xhtml\" properties=\"nav\"/><item id=\"c2\" href=\"two.xhtml\"/>\
+            <item id=\"c1\" href=\"../text/one%20x.xhtml\"/></manifest>\
+            <spine><itemref idref=\"c1\"/><itemref idref=\"c2\"/><itemref idref=\"none\"/></spine></package>";
+        let contents = b"<html><body><nav epub:type=\"toc\"><h1>Contents</h1><ol><li><a href=\"x\">One</a></li>\
+            <li><a href=\"y\">T<i>w</i>o</a></li></ol></nav><nav epub:type=\"landmarks\"><a>no</a></nav></body></html>";
+        check(
+            &[
+                CONTAINER,
+                ("OEBPS/b.opf", package),
+                ("OEBPS/nav.xhtml", contents),
+                ("text/one x.xhtml", b"<html><body><h1>One</h1><p>First <a href=\"two.xhtml\">next</a>.</p></body></html>"),
+                ("OEBPS/two.xhtml", b"<html><body><p>Second <a href=\"http://w.example/\">place</a>.</p></body></html>"),
+            ],
+            "Title: The title\n\
+             Author: Ann | Bob\n\
+             Description: About it .\n\
+             Date: 2024-01-02\n\
+             Language: en\n\
+             Publisher: Press\n\
+             Contributor: Cee\n\
+             Rights: Free\n\
+             Subject: Things | Words\n\
+             Identifier: isbn:9780000000002\n\
+             Headings: One | Two\n\
+             URL-References: http://w.example/\n\
+             Partial-Text: One | First next. | Second place.",
+        );
+    }
+
+    #[test]
+    fn a_book_of_old() {
+        let package = b"<package><metadata><dc:title>Old</dc:title><dc:creator opf:role=\"aut\">Ann</dc:creator>\
+            <dc:identifier opf:scheme=\"ISBN\">0000000002</dc:identifier>\
+            <dc:date opf:event=\"modification\">2010</dc:date><dc:date opf:event=\"publication\">1999</dc:date></metadata>\
+            <manifest><item id=\"ncx\" href=\"toc.ncx\"/></manifest><spine toc=\"ncx\"/></package>";
+        let contents = b"<ncx><docTitle><text>Old</text></docTitle><navMap><navPoint><navLabel><text>One</text></navLabel>\
+            <content src=\"x\"/><navPoint><navLabel><text>Deeper</text></navLabel></navPoint></navPoint></navMap></ncx>";
+        check(
+            &[CONTAINER, ("OEBPS/b.opf", package), ("OEBPS/toc.ncx", contents)],
+            "Title: Old\nAuthor: Ann\nDate: 1999\nIdentifier: isbn:0000000002\nHeadings: One | Deeper",
+        );
+    }
+
+    #[test]
+    fn what_is_no_book_is_said() {
+        check(&[("x", b"")], "Title: n.epub\n! broken: has no package document");
+        let said = render("n.epub", Type::Epub, b"PK\x03\x04");
+        assert!(
+            said.starts_with("Title: n.epub\n! broken: zip directory cannot be read"),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn a_chapter_that_is_there_again_and_again_ends() {
+        let parts = format!(
+            "<manifest><item id=\"a\" href=\"a\"/></manifest><spine>{}</spine>",
+            "<itemref idref=\"a\"/>".repeat(200_000)
+        );
+        let said =
+            zipped(&[CONTAINER, ("OEBPS/b.opf", parts.as_bytes()), ("OEBPS/a", b"<p>x</p>")]);
+        assert!(render("n.epub", Type::Epub, &said).starts_with("Title: "));
+    }
+
+    proptest! {
+        #[test]
+        fn any_parts_give_a_record(
+            package in "(<|</|/>|>|metadata|dc:title|item|id=\"a\"|href=\"a\"|spine|itemref|idref=\"a\"| |\\PC){0,60}",
+            chapter in "(<|</|>|p|a href=|nav|\\PC){0,40}",
+        ) {
+            let parts = [CONTAINER, ("OEBPS/b.opf", package.as_bytes()), ("OEBPS/a", chapter.as_bytes())];
+            prop_assert!(render("n.epub", Type::Epub, &zipped(&parts)).starts_with("Title: "));
+        }
+    }
+}

@@ -26,9 +26,10 @@ pub(super) mod xml;
 use std::borrow::Cow;
 
 use super::references::References;
-use super::{Draft, Input, html, plain, rtf};
+use super::{Draft, Input, html, plain, rtf, table};
 use crate::object::ProblemKind;
 use crate::text::{Body, is_telling};
+use crate::typing::Type;
 use package::Package;
 use properties::Properties;
 
@@ -68,7 +69,10 @@ pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         return html::markup(input);
     }
     if !front.is_empty() && !front.contains(&0) {
-        return plain::prose(input);
+        return match input.r#type {
+            Type::Excel => table::summarize(input),
+            _ => plain::prose(input),
+        };
     }
     let mut draft = Draft::default();
     draft.problem(ProblemKind::Broken, "is no office document");

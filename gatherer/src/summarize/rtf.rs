@@ -434,6 +434,8 @@ impl Document {
         let mut draft = Draft::default();
         let field = |name: &str| self.fields.iter().find(|(it, _)| *it == name);
         let field = |name: &str| field(name).map_or("", |(_, value)| value.trim());
+        // Some programs write a hyphen in place of nothing.
+        let field = |name: &str| Some(field(name)).filter(|it| is_telling(it)).unwrap_or_default();
         draft.title = match field("title") {
             "" => self.body.as_str().lines().next().unwrap_or_default().to_owned(),
             title => title.to_owned(),

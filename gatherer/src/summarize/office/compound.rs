@@ -22,6 +22,8 @@ const ENTRIES_MAX: usize = 16 * 1024;
 const ENTRY_BYTES: usize = 128;
 /// Bytes of a sector of small streams.
 const SMALL_SECTOR_BYTES: usize = 64;
+/// Longest table of small sectors, in bytes: four for each that the stream of them may hold.
+const SMALL_TABLE_BYTES_MAX: usize = STREAM_BYTES_MAX / SMALL_SECTOR_BYTES * 4;
 /// Streams shorter than this are in small sectors, in bytes.
 const SMALL_BYTES: usize = 4096;
 /// Numbers of sectors from here on mean something else: the end, or none.
@@ -108,7 +110,8 @@ impl<'a> Compound<'a> {
         };
         file.read_table()?;
         file.directory = file.chain(u32_at(bytes, 0x30)?, ENTRIES_MAX * ENTRY_BYTES);
-        file.small_table = numbers(&file.chain(u32_at(bytes, 0x3c)?, STREAM_BYTES_MAX)).collect();
+        let small_table = file.chain(u32_at(bytes, 0x3c)?, SMALL_TABLE_BYTES_MAX);
+        file.small_table = numbers(&small_table).collect();
         let root = u32_at(file.entry(0)?, 116)?;
         file.small = file.chain(root, STREAM_BYTES_MAX);
         Some(file)

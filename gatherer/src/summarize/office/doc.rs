@@ -1,11 +1,13 @@
 //! Word documents of before 2007: the text by its table of pieces.
 //!
 //! Source: Microsoft's \[MS-DOC\] 2.4.1 (retrieving text), 2.5 (the file information block), 2.9.38 (the
-//! table of pieces) and 2.8.25 (fields); Word 6 and 95 as their file information block has it.
+//! table of pieces), 2.8.25 (fields), 2.8.7 and 2.9.175 (the styles of paragraphs); Word 6 and 95 as
+//! their file information block has it.
 //!
 //! # Differences from the specification
 //!
-//! * Properties of paragraphs are not read, so there are no headings.
+//! * A heading is what has one of the nine styles that all documents have for them; styles of users
+//!   that are made of these are text.
 //!
 //! Sans-I/O.
 
@@ -23,6 +25,10 @@ const MAGICS_OLD: [u16; 2] = [0xa5dc, 0xa5db];
 const VERSION_97: u16 = 0x00c1;
 /// Most pieces.
 const PIECES_MAX: usize = 256 * 1024;
+/// Most paragraphs that are headings.
+const RANGES_MAX: usize = 64 * 1024;
+/// Bytes of a page of properties.
+const PAGE_BYTES: usize = 512;
 /// Deepest nesting of fields; what is deeper is text.
 const FIELDS_MAX: usize = 16;
 /// Longest instruction of a field, in bytes.
@@ -49,13 +55,16 @@ pub(super) fn read(
     if magic != MAGIC || version < VERSION_97 {
         let range = usize_at(main, 0x18).zip(usize_at(main, 0x1c));
         let bytes = range.and_then(|(start, end)| main.get(start..end.min(main.len())));
-        text.take(&codepage::of_number(1252).decode(bytes.ok_or_else(broken)?).0, found);
+        let whole = codepage::of_number(1252).decode(bytes.ok_or_else(broken)?).0;
+        text.take(&whole, 0, 1, found);
         text.end_paragraph(found);
         return Ok(());
     }
     let table = file.stream(if flags & 0x0200 != 0 { "1Table" } else { "0Table" });
     let table = table.ok_or_else(broken)?;
     let pieces = pieces(main, &table).ok_or_else(broken)?;
+    headings(main, &table, &mut text.headings);
+    text.headings.sort_unstable();
     for (count, piece) in pieces.iter().enumerate() {
         if count.is_multiple_of(256) && (input.cancelled)() {
             return Err((ProblemKind::Time, "ran out of time on the document".to_owned()));
@@ -63,7 +72,7 @@ pub(super) fn read(
         if found.body.is_full() {
             break;
         }
-        text.take(&piece.text(main), found);
+        text.take(&piece.text(main), piece.start, piece.width(), found);
     }
     text.end_paragraph(found);
     Ok(())
@@ -78,9 +87,14 @@ struct Piece {
 }
 
 impl Piece {
+    /// Bytes of a character.
+    fn width(&self) -> usize {
+        if self.is_narrow { 1 } else { 2 }
+    }
+
     fn text(&self, main: &[u8]) -> String {
-        let size = if self.is_narrow { 1 } else { 2 };
-        let end = self.start.saturating_add(self.characters.saturating_mul(size)).min(main.len());
+        let bytes = self.characters.saturating_mul(self.width());
+        let end = self.start.saturating_add(bytes).min(main.len());
         let bytes = main.get(self.start..end).unwrap_or_default();
         let encoding =
             if self.is_narrow { encoding_rs::WINDOWS_1252 } else { encoding_rs::UTF_16LE };
@@ -118,9 +132,39 @@ fn pieces(main: &[u8], table: &[u8]) -> Option<Vec<Piece>> {
     Some(pieces)
 }
 
+/// Notes where the paragraphs are that have the style of a heading, from and to which byte.
+fn headings(main: &[u8], table: &[u8], found: &mut Vec<(usize, usize)>) -> Option<()> {
+    let start = usize_at(main, 0x0102)?;
+    let end = start.checked_add(usize_at(main, 0x0106)?)?;
+    let list = table.get(start..end.min(table.len()))?;
+    let count = list.len().checked_sub(4)? / 8;
+    for number in 0..count.min(RANGES_MAX) {
+        let page = usize_at(list, 4 * (count + 1) + 4 * number)? & 0x003f_ffff;
+        let page = main.get(page.checked_mul(PAGE_BYTES)?..)?.get(..PAGE_BYTES)?;
+        let runs = usize::from(*page.last()?);
+        for run in 0..runs {
+            // Thirteen bytes each, of which the first says where the properties are.
+            let at = 2 * usize::from(*page.get(4 * (runs + 1) + 13 * run)?);
+            let style = at + if page.get(at) == Some(&0) { 2 } else { 1 };
+            let is_heading = u16_at(page, style).is_some_and(|it| (1..=9).contains(&it));
+            // Without properties of its own a paragraph has the common style.
+            if is_heading && 0 < at {
+                found.push((usize_at(page, 4 * run)?, usize_at(page, 4 * run + 4)?));
+            }
+        }
+        if RANGES_MAX < found.len() {
+            break;
+        }
+    }
+    Some(())
+}
+
 /// The text, freed of what stands for other things.
 struct Text {
+    /// Where headings are, in order.
+    headings: Vec<(usize, usize)>,
     paragraph: Body,
+    kind: Kind,
     /// For each field that is open, whether its instruction is being read.
     fields: Vec<bool>,
     instruction: Body,
@@ -129,20 +173,29 @@ struct Text {
 impl Text {
     fn new() -> Self {
         Self {
+            headings: Vec::new(),
             paragraph: Body::new(PARAGRAPH_BYTES_MAX),
+            kind: Kind::Text,
             fields: Vec::new(),
             instruction: Body::new(INSTRUCTION_BYTES_MAX),
         }
     }
 
-    fn take(&mut self, text: &str, found: &mut Found) {
+    /// Takes `text`, which is at `start` and has characters of `width` bytes.
+    fn take(&mut self, text: &str, start: usize, width: usize, found: &mut Found) {
         let mut rest = text;
+        let mut place = start;
         while let Some(at) = rest.find(|it: char| it < ' ') {
             let (before, sign) = rest.split_at(at);
             self.push(before);
+            let units: usize = before.chars().map(char::len_utf16).sum();
+            place += units * width;
             let mut characters = sign.chars();
             match characters.next().unwrap_or_default() {
-                '\r' | '\u{c}' | '\u{e}' => self.end_paragraph(found),
+                '\r' | '\u{c}' | '\u{e}' => {
+                    self.kind = self.kind_at(place);
+                    self.end_paragraph(found);
+                }
                 '\u{7}' | '\t' => self.paragraph.space(),
                 '\u{b}' => self.paragraph.line(),
                 '\u{1e}' => self.push("-"),
@@ -161,8 +214,16 @@ impl Text {
                 _ => {}
             }
             rest = characters.as_str();
+            place += width;
         }
         self.push(rest);
+    }
+
+    /// Returns what the paragraph is whose end is at `place`.
+    fn kind_at(&self, place: usize) -> Kind {
+        let after = self.headings.partition_point(|(start, _)| *start <= place);
+        let before = after.checked_sub(1).and_then(|at| self.headings.get(at));
+        if before.is_some_and(|(_, end)| place < *end) { Kind::Heading } else { Kind::Text }
     }
 
     fn push(&mut self, text: &str) {
@@ -181,7 +242,8 @@ impl Text {
 
     fn end_paragraph(&mut self, found: &mut Found) {
         if !self.paragraph.as_str().is_empty() {
-            found.paragraph(self.paragraph.as_str(), Kind::Text);
+            found.paragraph(self.paragraph.as_str(), self.kind);
+            self.kind = Kind::Text;
             self.paragraph = Body::new(PARAGRAPH_BYTES_MAX);
         }
     }

@@ -8,7 +8,7 @@ use super::super::testing::render;
 use crate::typing::Type;
 
 /// A zip file of these parts.
-pub(in crate::summarize) fn zipped(parts: &[(&str, &str)]) -> Vec<u8> {
+fn zipped(parts: &[(&str, &str)]) -> Vec<u8> {
     let mut writer = zip::ZipWriter::new(Cursor::new(Vec::new()));
     for (path, content) in parts {
         writer.start_file(*path, zip::write::SimpleFileOptions::default()).unwrap();
@@ -241,6 +241,10 @@ fn other_things_go_by_the_names_of_office_documents() {
         "Title: t\nPartial-Text: a b",
     );
     check("n.doc", b"words\n", "Title: words\nPartial-Text: words");
+    assert_eq!(
+        render("n.xls", Type::Excel, b"a\tb\n1\tx\n"),
+        "Title: n.xls\nColumns: 2\nHeadings: a | b\nRows: 1\nPartial-Text: a b | 1 x"
+    );
 }
 
 #[test]
@@ -365,6 +369,24 @@ fn word(wide: &str, narrow: &[u8]) -> (Vec<u8>, Vec<u8>) {
     table.extend(u32::try_from(pieces.len()).unwrap().to_le_bytes());
     table.extend(pieces);
     main[0x1a6..0x1aa].copy_from_slice(&u32::try_from(table.len()).unwrap().to_le_bytes());
+    // A page of properties: the first paragraph is a heading, what follows is text.
+    main.resize(main.len().next_multiple_of(512), 0);
+    let page_at = u32::try_from(main.len() / 512).unwrap();
+    let first_bytes = wide.split('\r').next().unwrap().encode_utf16().count() * 2 + 2;
+    let first_end = 0x400 + u32::try_from(first_bytes).unwrap();
+    let mut page = vec![0; 512];
+    for (number, position) in [0x400, first_end, 0x1000].into_iter().enumerate() {
+        page[4 * number..4 * number + 4].copy_from_slice(&position.to_le_bytes());
+    }
+    (page[12], page[25], page[511]) = (100, 110, 2);
+    page[200..203].copy_from_slice(&[2, 1, 0]);
+    page[220..224].copy_from_slice(&[0, 1, 0, 0]);
+    main.extend(page);
+    main[0x102..0x106].copy_from_slice(&u32::try_from(table.len()).unwrap().to_le_bytes());
+    main[0x106..0x10a].copy_from_slice(&12_u32.to_le_bytes());
+    for number in [0x400, 0x1000, page_at] {
+        table.extend(number.to_le_bytes());
+    }
     (main, table)
 }
 
@@ -378,7 +400,7 @@ fn a_text_of_word() {
     check(
         "n.doc",
         &bytes,
-        "Title: Да\nAuthor: Ann\nURL-References: http://w.example/\n\
+        "Title: Да\nAuthor: Ann\nHeadings: First Ünit\nURL-References: http://w.example/\n\
          Partial-Text: First Ünit | a link it is. | a b “q”",
     );
     let mut locked = main.clone();
