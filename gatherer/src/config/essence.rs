@@ -225,7 +225,7 @@ mod tests {
             &["g.toml:7:1: \"x\"", "bad.toml:2:1: of nothing", "bad.toml:4:1: \"by_nam\""],
         );
         check("[essence]\nrules = 'none'\n", &["g.toml:6:9: cannot read none"]);
-        check("[essence]\nrules = 'bad-rules'\n", &["bad-rules:2:1: `delete` is no instruction"]);
+        check("[essence]\nrules = 'bad-rules'\n", &["bad-rules:2:1: is missing behind `delete`"]);
         check("[essence.select]\nstop_types = ['Objct']\n", &["g.toml:6:15: \"Object\""]);
         check("[essence.select]\nstop_names = ['a[']\n", &["g.toml:6:15: \"a[\""]);
         check(
