@@ -349,7 +349,7 @@ mod tests {
     fn a_chapter_that_is_there_again_and_again_ends() {
         let parts = format!(
             "<manifest><item id=\"a\" href=\"a\"/></manifest><spine>{}</spine>",
-            "<itemref idref=\"a\"/>".repeat(200_000)
+            "<itemref idref=\"a\"/>".repeat(50_000)
         );
         let said =
             zipped(&[CONTAINER, ("OEBPS/b.opf", parts.as_bytes()), ("OEBPS/a", b"<p>x</p>")]);

@@ -243,9 +243,9 @@ mod tests {
 
     #[test]
     fn a_long_table_is_counted_and_its_front_read() {
-        let text = format!("number,word\n{}", "1,needle\n".repeat(2_000_000));
+        let text = format!("number,word\n{}", "1,needle\n".repeat(300_000));
         let said = render("n.csv", Type::Csv, text.as_bytes());
-        assert!(said.contains("\nRows: 2000000\n"), "{}", &said[..200]);
+        assert!(said.contains("\nRows: 300000\n"), "{}", &said[..200]);
     }
 
     #[test]
