@@ -88,7 +88,8 @@ mod tests {
             expected: "yes".to_owned(),
         };
         let path = PathBuf::from("a.toml");
-        let rejected = Rejected { path, mistakes: vec![mistake(1, None), mistake(2, Some("b.toml"))] };
+        let rejected =
+            Rejected { path, mistakes: vec![mistake(1, None), mistake(2, Some("b.toml"))] };
         assert_eq!(
             rejected.to_string(),
             "a.toml:1:3: no; expected yes\nb.toml:2:3: no; expected yes"

@@ -58,15 +58,16 @@ impl Found {
             _ if rule.prefix.is_empty() => value,
             _ => format!("{}{value}", rule.prefix),
         };
-        let known = self.slots.iter().position(|it| it.attribute == attribute && it.rank == rule.rank);
+        let known =
+            self.slots.iter().position(|it| it.attribute == attribute && it.rank == rule.rank);
         if known.is_none() && self.slots.len() < SLOTS_MAX {
             let (rank, values) = (rule.rank, Vec::new());
             self.slots.push(Slot { attribute, rank, values, bytes: 0 });
         }
         let at = known.unwrap_or(self.slots.len() - 1);
         let Some(slot) = self.slots.get_mut(at).filter(|it| it.rank == rule.rank) else { return };
-        let is_room = slot.values.len() < SLOT_VALUES_MAX
-            && slot.bytes + value.len() <= SLOT_BYTES_MAX;
+        let is_room =
+            slot.values.len() < SLOT_VALUES_MAX && slot.bytes + value.len() <= SLOT_BYTES_MAX;
         if is_room && !slot.values.contains(&value) {
             slot.bytes += value.len();
             slot.values.push(value);

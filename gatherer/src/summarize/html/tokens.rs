@@ -490,7 +490,10 @@ mod tests {
             "<script type='application/LD+JSON'>{\"a\": \"<b>\"}</script>c",
             r##"<Script type='application/LD+JSON' #"{\"a\": \"<b>\"}" /Script "c""##,
         );
-        check("<script type=text/javascript>{}</script>c", r#"<Script type=text/javascript /Script "c""#);
+        check(
+            "<script type=text/javascript>{}</script>c",
+            r#"<Script type=text/javascript /Script "c""#,
+        );
     }
 
     #[test]

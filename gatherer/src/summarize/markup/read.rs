@@ -173,7 +173,8 @@ impl Reader {
         let found = vocabularies.iter().position(|it| it.name.eq_ignore_ascii_case(&name));
         if found.is_none() {
             let near = web::settings::nearest(&name, vocabularies.iter().map(|it| &*it.name));
-            let expected = near.map_or_else(|| "[[vocabulary]] with this name".to_owned(), |it| format!("{it:?}"));
+            let expected = near
+                .map_or_else(|| "[[vocabulary]] with this name".to_owned(), |it| format!("{it:?}"));
             table.mistake("in", format!("no vocabulary is called {name:?}"), expected);
         }
         found.unwrap_or(super::HTML)
@@ -199,7 +200,9 @@ impl Reader {
             None => Action::Ignore,
         };
         let when = table.string("when").map(|when| match when.split_once('=') {
-            Some((name, word)) => (name.trim().to_ascii_lowercase().into(), Some(word.trim().into())),
+            Some((name, word)) => {
+                (name.trim().to_ascii_lowercase().into(), Some(word.trim().into()))
+            }
             None => (when.trim().to_ascii_lowercase().into(), None),
         });
         Rule {
@@ -210,6 +213,7 @@ impl Reader {
             prefix: table.string("prefix").unwrap_or_default().into(),
             split: table.string("split").filter(|it| !it.is_empty()).map(Into::into),
             parts: table.one_or_more("parts").into_iter().map(Into::into).collect(),
+            join: table.string_or("join", " ").into(),
             line: table.boolean("line", false),
             rank: self.rank,
         }
@@ -221,7 +225,11 @@ impl Reader {
             let message = format!("{name:?} is no name of an attribute");
             table.mistake("attribute", message, "letters, digits, \"-\", \"_\", \".\" and \":\"");
         } else if !known && is_ours(name) {
-            table.mistake("attribute", format!("{name:?} is not for markup to say"), "another name");
+            table.mistake(
+                "attribute",
+                format!("{name:?} is not for markup to say"),
+                "another name",
+            );
         }
         Action::Tell(self.compiled.attribute(name))
     }
@@ -235,7 +243,12 @@ fn names(table: &Table<'_>, key: &str) -> Vec<String> {
             !it.is_empty() && it.len() <= NAME_BYTES_MAX && !it.contains(char::is_whitespace)
         };
         if !name.split('/').all(is_name) {
-            table.mistake_in(key, i, format!("{name:?} is no name"), "such as \"h1\" or \"author\"");
+            table.mistake_in(
+                key,
+                i,
+                format!("{name:?} is no name"),
+                "such as \"h1\" or \"author\"",
+            );
         }
     }
     names.into_iter().map(|it| it.to_ascii_lowercase()).collect()
