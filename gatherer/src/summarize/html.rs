@@ -225,7 +225,11 @@ fn decoded(bytes: &[u8], html: bool) -> Cow<'_, str> {
     let encoding = match bytes {
         [b'<', 0, second, 0, ..] if *second != 0 => encoding_rs::UTF_16LE,
         [0, b'<', 0, second, ..] if *second != 0 => encoding_rs::UTF_16BE,
-        _ => return decode(bytes, declared(bytes, html).as_deref()),
+        _ => {
+            // UTF-8 is recognized by itself; where it is a lie, the charset is to be guessed.
+            let declared = declared(bytes, html).filter(|it| !it.starts_with("utf"));
+            return decode(bytes, declared.as_deref());
+        }
     };
     encoding.decode_without_bom_handling(bytes).0
 }
@@ -250,6 +254,7 @@ mod tests {
     use crate::object::Object;
     use crate::summarize::{self, Settings};
     use crate::typing::Type;
+    use proptest::prelude::*;
 
     fn check(page: &str, expected: &str) {
         assert_eq!(render("p.html", Type::Html, page.as_bytes()), expected);
@@ -269,7 +274,7 @@ mod tests {
             "Title: About & <!-- c --> more\n\
              Author: Darren Hardy\n\
              Headings: Big heading\n\
-             DC.date: 1995\n\
+             Date: 1995\n\
              URL-References: http://h.example/x.html | http://h.example/d/y.html?a=1&b=2\n\
              Partial-Text: Big heading | text link, heremyagain | Parts | \
              two ä é &nosuch; & a b A picture",
@@ -308,7 +313,8 @@ mod tests {
         let page = b"<!doctype linuxdoc system>\n<article>\n<title>The <tt>ls</tt> HOWTO\n\
             <author>Ann\n<abstract>All of it.</abstract>\n<sect>First<p>Words &amp; more.\n\
             <sect>Second<p>Others.\n</article>";
-        let expected = "Title: The ls HOWTO\nPartial-Text: Ann | All of it. | First | \
+        let expected = "Title: The ls HOWTO\nAuthor: Ann\nAbstract: All of it.\n\
+            Headings: First | Second\nPartial-Text: Ann | All of it. | First | \
             Words & more. | Second | Others.";
         assert_eq!(render("p.sgml", Type::Sgml, page), expected);
         let page = b"<title>\n  On a line of its own\n<p>Words.";
@@ -390,8 +396,144 @@ mod tests {
             check(Type::Xml, open, "words");
         }
         check(Type::Xml, "<![CDATA[", "words x x x ");
-        check(Type::Xml, "<title>", "words x x x ");
+        check(Type::Xml, "<title>", "words\nx x x ");
         check(Type::Xml, &"<!a[>".repeat(200_000), "words x x x ");
+    }
+
+    #[test]
+    fn catalogs_fields_count_before_all_others() {
+        check(
+            "<html lang=en_GB><head><title>A paper | The Journal</title>\
+             <meta property=og:title content='A paper, shared'>\
+             <meta name=DC.title content='A paper (DC)'><meta name=citation_title content='A paper'>\
+             <meta name=author content=webmaster>\
+             <meta name=citation_author content='Lee, Ann'><meta name=citation_author content='Wu, Bo'>\
+             <meta name=citation_publication_date content=2009/11/15>\
+             <meta name=citation_doi content=10.1000/182><meta name=citation_issn content=1234-5678>\
+             <meta name=citation_pdf_url content=p.pdf><meta name=citation_volume content=7>\
+             <meta name=citation_journal_title content='The Journal'>\
+             <meta name=description content='What it says.'></head><body>Text",
+            "Title: A paper\n\
+             Author: Lee, Ann | Wu, Bo\n\
+             Description: What it says.\n\
+             Identifier: doi:10.1000/182 | issn:1234-5678\n\
+             Language: en-GB\n\
+             Date: 2009/11/15\n\
+             Publication: The Journal\n\
+             URL-References: http://h.example/d/p.pdf\n\
+             Partial-Text: Text",
+        );
+    }
+
+    #[test]
+    fn dublin_core_may_have_a_prefix_of_the_pages_own() {
+        check(
+            "<link rel=schema.X href='http://purl.org/dc/elements/1.1/'>\
+             <meta name=x.creator content=Ann><meta name=X.issued content=1999>\
+             <meta name=DCTERMS.license content='CC BY'><meta name=DC.identifier content='https://doi.org/10.1/x'>",
+            "Title: p.html\nAuthor: Ann\nIdentifier: doi:10.1/x\nDate: 1999\nLicense: CC BY",
+        );
+    }
+
+    #[test]
+    fn open_graph_counts_before_other_fields() {
+        check(
+            "<title>t</title><meta property=og:title content='Shared &amp; seen'>\
+             <meta property=og:description content=d><meta property=og:image content=i.png>\
+             <meta property=article:author content=Ann><meta name=author content=Bo>\
+             <meta property=article:published_time content=2020-01-31><meta name=theme-color content=red>\
+             <meta itemprop=ratingValue content=5><meta itemprop=keywords content='k l'>\
+             <meta http-equiv=Content-Language content=de><meta name=Course content=101>",
+            "Title: Shared & seen\nAuthor: Ann\nDescription: d\nLanguage: de\nDate: 2020-01-31\n\
+             Course: 101",
+        );
+    }
+
+    #[test]
+    fn links_of_the_head() {
+        check(
+            "<link rel=stylesheet href=s.css><link rel='CANONICAL' href=/c><link rel=alternate href=f.xml>\
+             <link rel='nofollow license' href='http://l.example/by'>",
+            "Title: p.html\n\
+             License: http://l.example/by\n\
+             URL-References: http://h.example/c | http://h.example/d/f.xml | http://l.example/by",
+        );
+    }
+
+    #[test]
+    fn what_surrounds_the_text_comes_last() {
+        check(
+            "<nav><ul><li>Home<nav>in</nav>x</ul></nav>\
+             <div class=a role=navigation><div>Up</div>Next</div><p>The text.<footer>1995</footer>\
+             <div>More.</div><template>none yet</template>",
+            "Title: p.html\nPartial-Text: The text. | More. | Home | in | x | Up | Next | 1995 | none yet",
+        );
+        // Without an end, it is but told last.
+        check("<nav>Home<p>The text.", "Title: p.html\nPartial-Text: Home | The text.");
+    }
+
+    #[test]
+    fn charset_lies() {
+        let page = |charset: &str, text: &[u8]| {
+            let front = format!("<meta charset={charset}><title>");
+            render("p.html", Type::Html, &[front.as_bytes(), text, b"</title>"].concat())
+        };
+        // What is UTF-8 is, whatever it says.
+        for charset in ["iso-8859-1", "utf-16", "utf-7", "x-user-defined", "no-such", "\"\""] {
+            assert_eq!(page(charset, "Grüße".as_bytes()), "Title: Grüße", "{charset}");
+        }
+        // What says UTF-8 and is not, is guessed.
+        assert_eq!(page("utf-8", b"Gr\xfc\xdfe aus K\xf6ln"), "Title: Grüße aus Köln");
+        // A declaration that cannot be read as it stands is none.
+        assert_eq!(page("utf-16le", b"Gr\xfc\xdfe aus K\xf6ln"), "Title: Grüße aus Köln");
+        let wide = |text: &str| text.encode_utf16().collect::<Vec<u16>>();
+        let text = "<title>Wörter</title><p>in zwei Bytes";
+        let little: Vec<u8> = wide(text).iter().flat_map(|it| it.to_le_bytes()).collect();
+        let big: Vec<u8> = wide(text).iter().flat_map(|it| it.to_be_bytes()).collect();
+        for bytes in [little, big] {
+            let seen = render("p.html", Type::Html, &bytes);
+            assert_eq!(seen, "Title: Wörter\nPartial-Text: in zwei Bytes");
+        }
+        let xml = b"<?xml version='1.0' encoding='koi8-r'?><a c='charset=utf-8'><title>\xf0\xd2\xc9\xd7\xc5\xd4</title></a>";
+        assert_eq!(render("p.xml", Type::Xml, xml), "Title: Привет");
+        let seen = render("p.html", Type::Html, b"<title>a\0b</title>\xff\xfe\0<p>c");
+        assert!(seen.starts_with("Title: a b"), "{seen}");
+    }
+
+    #[test]
+    fn values_of_a_hundred_megabytes_are_cut() {
+        let huge = "x".repeat(100 << 20);
+        for open in [
+            "<meta name=author content='",
+            "<a href='",
+            "<img alt='",
+            "<p title='",
+            "<h1>",
+            "<title>",
+        ] {
+            let whole = Object::whole("http://h.example/p.html", format!("<p>words {open}{huge}"));
+            // Its sum is not what takes time here.
+            let object = Object { truncated: true, ..whole };
+            let summary =
+                summarize::summarize(&object, Type::Html, &Settings::default(), &|| false);
+            assert!(summary.record.text("Keywords").unwrap().contains("words"), "{open}");
+            let bytes: usize = summary.record.attributes().iter().map(|it| it.value.len()).sum();
+            assert!(bytes < 64 * 1024, "{open}");
+        }
+    }
+
+    #[test]
+    fn many_fields_and_headings_are_bounded() {
+        let mut page = String::new();
+        for number in 0..100_000 {
+            page.push_str(&format!("<meta name=x{number} content=v><meta name=citation_author content=a{number}><h2>h{number}"));
+        }
+        let object = Object::whole("http://h.example/p.html", page);
+        let record =
+            summarize::summarize(&object, Type::Html, &Settings::default(), &|| false).record;
+        assert!(record.text("Author").unwrap().lines().count() <= 500);
+        assert!(record.text("Headings").unwrap().len() <= 16 * 1024);
+        assert!(record.get("x31").is_some() && record.get("x32").is_none());
     }
 
     #[test]
@@ -399,5 +541,18 @@ mod tests {
         let object = Object::whole("http://h.example/p.html", "<p>x".repeat(1000));
         let summary = summarize::summarize(&object, Type::Html, &Settings::default(), &|| true);
         assert_eq!(summary.problems[0].kind, ProblemKind::Time);
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_give_a_record(
+            bytes in proptest::collection::vec(any::<u8>(), 0..200),
+            tags in "(<meta name=dc.title content=|<title>|</title>|<nav>|</nav>|<h1>|</h2>|<feed|<author>|<script type=application/ld\\+json>|\\{\"name\":|'|>| |x|&#|\n){0,40}",
+        ) {
+            let page = [tags.as_bytes(), &bytes].concat();
+            for r#type in [Type::Html, Type::Xml, Type::Sgml] {
+                prop_assert!(render("p", r#type, &page).starts_with("Title: "));
+            }
+        }
     }
 }

@@ -28,7 +28,8 @@
 //! ```
 //!
 //! Besides, `prefix = "doi:"` is put before the value, `split = ";"` makes several of one,
-//! `parts = ["forename", "surname"]` are the elements inside that make it up, in this order,
+//! `parts = ["forename", "surname"]` are the elements inside that make it up, in this order and with
+//! what `join` says between them (a space if nothing),
 //! `line = true` ends it with its line, as in SGML without end tags;
 //! `aside = true` in place of an attribute has an element's text told after everything else (menus,
 //! footers), `ignore = true` leaves it out, and `attribute = "Partial-Text"` is what all text is.
@@ -154,6 +155,8 @@ pub(super) struct Rule {
     pub(super) split: Option<Box<str>>,
     /// Names of the elements that make up the value, in the value's order.
     pub(super) parts: Box<[Box<str>]>,
+    /// What is put between them.
+    pub(super) join: Box<str>,
     /// Whether the value ends with its line.
     pub(super) line: bool,
     /// The lower, the more it counts.
@@ -409,4 +412,130 @@ pub(super) fn is_ours(name: &str) -> bool {
 pub(super) fn is_attribute_name(name: &str) -> bool {
     name.starts_with(|it: char| it.is_ascii_alphabetic())
         && name.bytes().all(|it| it.is_ascii_alphanumeric() || b"-._:".contains(&it))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::object::Object;
+    use crate::summarize::{Settings, summarize};
+    use crate::typing::Type;
+
+    fn read(text: &str) -> Result<Tables, Vec<String>> {
+        let read = Tables::read(&[(PathBuf::from("my.toml"), text.to_owned())]);
+        read.map_err(|it| it.iter().map(|it| it.with_file("g.toml".as_ref())).collect())
+    }
+
+    /// Summarizes with a site's table; returns the attributes asked for.
+    #[track_caller]
+    fn check(table: &str, (r#type, text): (Type, &str), expected: &[(&str, &str)]) {
+        let settings = Settings { markup: read(table).unwrap(), ..Settings::default() };
+        let object = Object::whole("http://h.example/p", text.to_owned());
+        let record = summarize(&object, r#type, &settings, &|| false).record;
+        for (name, value) in expected {
+            assert_eq!(record.text(name).unwrap_or_default(), *value, "{name}");
+        }
+    }
+
+    #[test]
+    fn the_built_in_table_has_no_mistake() {
+        let built_in = Compiled::read(Vec::new());
+        assert!(built_in.is_ok(), "{built_in:#?}");
+        assert!(Tables::default().html().is_html());
+        assert!(!Tables::default().html().rules("A").is_empty());
+    }
+
+    #[test]
+    fn a_sites_table_lies_over_the_built_in_one() {
+        let page = (
+            Type::Html,
+            "<title>t</title><meta name=who content=Ann><meta name=author content=Bo>\
+            <meta name=color content=red><h1>One</h1><h2>Two</h2><blockquote>Said</blockquote>\
+            <nav>Menu</nav><p>Text<small>fine print</small>",
+        );
+        check(
+            "[[map]]\nmeta = 'who'\nattribute = 'Author'\n\
+             [[map]]\nmeta = ['author', 'color']\nignore = true\n\
+             [[map]]\nelement = 'H1'\nattribute = 'Title'\n\
+             [[map]]\nelement = 'blockquote'\nattribute = 'Quotation'\n\
+             [[map]]\nelement = 'nav'\nattribute = 'Partial-Text'\n\
+             [[map]]\nelement = 'small'\nignore = true\n",
+            page,
+            &[
+                ("Title", "One"),
+                ("Author", "Ann"),
+                ("color", ""),
+                ("Headings", "Two"),
+                ("Quotation", "Said"),
+                ("Partial-Text", "Two\nSaid\nMenu\nText"),
+            ],
+        );
+        check(
+            "",
+            page,
+            &[("Title", "t"), ("Author", "Bo"), ("color", "red"), ("Headings", "One\nTwo")],
+        );
+    }
+
+    #[test]
+    fn a_site_may_add_vocabularies() {
+        let table = "[[vocabulary]]\nname = 'Recipes'\nroot = 'cookbook'\n\
+            [[map]]\nin = 'recipes'\nelement = 'recipe/name'\nattribute = 'Title'\n\
+            [[map]]\nin = 'Recipes'\nelement = 'cook'\nparts = ['first', 'last']\nattribute = 'Author'\n\
+            [[map]]\nin = 'Recipes'\nelement = 'cook'\nwhen = 'role=helper'\nattribute = 'Contributor'\n\
+            [[map]]\nin = 'Recipes'\nelement = 'secret'\nignore = true\n";
+        let text = "<cookbook><name>Not it</name><recipe><name>Soup</name>\
+            <cook><last>Lee</last><first>Ann</first></cook><cook role='helper'>Bo</cook>\
+            <secret>salt</secret>Boil.</recipe></cookbook>";
+        check(
+            table,
+            (Type::Xml, text),
+            &[
+                ("Title", "Soup"),
+                ("Author", "Ann Lee"),
+                ("Contributor", "Bo"),
+                ("Partial-Text", "Not it\nLee\nAnn\nBo\nBoil."),
+            ],
+        );
+    }
+
+    #[test]
+    fn every_mistake_is_named_with_file_and_line() {
+        let check = |text: &str, expected: &[&str]| {
+            let said = read(text).err().unwrap_or_default();
+            assert_eq!(said.len(), expected.len(), "{said:#?}");
+            for (said, expected) in said.iter().zip(expected) {
+                let (place, part) = expected.split_once(' ').unwrap();
+                assert!(said.starts_with(place) && said.contains(part), "{said}");
+            }
+        };
+        check("[[map]]\nattribute = 'Title'\n", &["my.toml:1: says of nothing"]);
+        check("[[map]]\nelement = 'a'\n", &["my.toml:1: does not say what"]);
+        check("[[map]]\nelement = 'a'\nattribute = 'MD5'\n", &["my.toml:3: not for markup"]);
+        check("[[map]]\nelement = 'a'\nattribute = 'a b'\n", &["my.toml:3: no name"]);
+        check("[[map]]\nelement = 'a/b'\nattribute = 'A'\n", &["my.toml:2: what is in what"]);
+        check("[[map]]\nmeta = ['x', 'y*']\nattribute = 'A'\n", &["my.toml:2:14 many names"]);
+        check(
+            "[[map]]\nin = 'DocBok'\nelement = 'a'\nattribute = 'A'\n",
+            &["my.toml:2: \"DocBook\""],
+        );
+        check(
+            "[[map]]\nelement = 'a'\nattribut = 'A'\n",
+            &["my.toml:1: does not", "my.toml:3: attribut"],
+        );
+        assert!(read("[[map\n").is_err_and(|it| it.iter().all(|it| it.starts_with("my.toml:1:"))));
+        assert!(Tables::read(&[("a".into(), "[[vocabulary]]\n".into())]).is_err());
+    }
+
+    #[test]
+    fn tables_go_to_workers_as_their_text() {
+        let tables = read("[[map]]\nmeta = 'who'\nattribute = 'Author'\n").unwrap();
+        let sent = serde_json::to_string(&tables).unwrap();
+        let received: Tables = serde_json::from_str(&sent).unwrap();
+        assert_eq!(received, tables);
+        assert!(received.field("WHO").is_some());
+        let default: Tables = serde_json::from_str("[]").unwrap();
+        assert_eq!(default, Tables::default());
+        assert!(default.field("who").is_none());
+    }
 }

@@ -184,3 +184,60 @@ fn called(thing: &Thing, things: &[&Thing]) -> Option<String> {
         |id: &String| things.iter().find(|it| it.get("@id").and_then(Value::as_str) == Some(id));
     own(thing).or_else(|| other(&id()?).and_then(|it| own(it))).or_else(id)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::testing::render;
+    use super::PIECE_BYTES_MAX;
+    use crate::typing::Type;
+
+    #[track_caller]
+    fn check(data: &str, expected: &str) {
+        let page = format!("<script type='application/ld+json'>{data}</script><p>Text");
+        let expected = format!("{expected}\nPartial-Text: Text");
+        let seen = render("p.html", Type::Html, page.as_bytes());
+        let (lines, problems): (Vec<&str>, Vec<&str>) =
+            seen.lines().partition(|it| !it.starts_with('!'));
+        assert_eq!(lines.join("\n"), expected);
+        assert_eq!(problems, [""; 0]);
+    }
+
+    #[test]
+    fn an_article() {
+        check(
+            r#"{"@context": "https://schema.org", "@type": "ScholarlyArticle", "headline": "A paper",
+             "author": [{"@type": "Person", "name": "Ann Lee"}, "Bo Wu",
+                        {"givenName": "Cy", "familyName": "Ash"}],
+             "datePublished": "2020-01-31", "description": "Says it.", "keywords": ["k", "l"],
+             "identifier": {"@type": "PropertyValue", "propertyID": "doi", "value": "10.1/x"},
+             "publisher": {"name": "P"}, "license": "http://l.example/by", "inLanguage": "en"}"#,
+            "Title: A paper\nAuthor: Ann Lee | Bo Wu | Cy Ash\nDescription: Says it.\n\
+             Identifier: doi:10.1/x\nLanguage: en\nDate: 2020-01-31\nPublisher: P\n\
+             License: http://l.example/by",
+        );
+    }
+
+    #[test]
+    fn of_a_graph_the_work_is_taken() {
+        check(
+            r##"{"@graph": [{"@type": "WebSite", "name": "The site"}, {"@type": "WebPage", "name": "W"},
+             {"@type": ["Thing", "BlogPosting"], "name": "Post", "author": {"@id": "#ann"}},
+             {"@type": "Person", "@id": "#ann", "name": "Ann"}]}"##,
+            "Title: Post\nAuthor: Ann",
+        );
+        check(r#"[{"@type": "Organization", "name": "Us"}]"#, "Title: p.html");
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_said() {
+        let check = |data: &str, expected: &str| {
+            let page = format!("<script type='application/ld+json'>{data}</script>");
+            let seen = render("p.html", Type::Html, page.as_bytes());
+            assert_eq!(seen, format!("Title: p.html\n! {expected}"));
+        };
+        check("{", "broken: has linked data that is not JSON");
+        check(&"[".repeat(100_000), "broken: has linked data that is not JSON");
+        let long = format!("[{}0]", "0,".repeat(PIECE_BYTES_MAX));
+        check(&long, "limit: has too much linked data; the rest of it was left out");
+    }
+}

@@ -187,11 +187,15 @@ impl<'t, 'r> Sheet<'t, 'r> {
                 capture.part = None;
             }
         }
-        let last = self.captures.iter_mut().rev().find(|it| is_same(it.name, name));
-        match last {
-            Some(capture) if 0 < capture.nested => capture.nested -= 1,
-            Some(_) => self.close(name),
-            None => {}
+        let mut ended = false;
+        for capture in self.captures.iter_mut().filter(|it| is_same(it.name, name)) {
+            match capture.nested.checked_sub(1) {
+                Some(nested) => capture.nested = nested,
+                None => ended = true,
+            }
+        }
+        if ended {
+            self.close(name);
         }
     }
 
@@ -205,7 +209,8 @@ impl<'t, 'r> Sheet<'t, 'r> {
 
     fn gathered(&mut self, capture: &Capture<'t, 'r>) {
         let parts = capture.parts.iter().map(|it| it.as_str().trim()).filter(|it| !it.is_empty());
-        let composed = parts.collect::<Vec<_>>().join(" ");
+        let join = capture.rules.first().map_or(" ", |it| &it.join);
+        let composed = parts.collect::<Vec<_>>().join(join);
         let value = if composed.is_empty() { capture.text.as_str() } else { &composed };
         for rule in &capture.rules {
             match rule.action {

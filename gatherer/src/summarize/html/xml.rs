@@ -170,3 +170,135 @@ impl<'t> Reading<'t, '_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::testing::render;
+    use crate::object::Object;
+    use crate::summarize::{self, Settings};
+    use crate::typing::Type;
+
+    #[track_caller]
+    fn check(text: &str, expected: &str) {
+        assert_eq!(render("d.xml", Type::Xml, text.as_bytes()), expected);
+    }
+
+    #[test]
+    fn docbook() {
+        check(
+            "<db:article xmlns:db='http://docbook.org/ns/docbook' xml:lang='de'><db:info>\
+             <db:title>Das <db:emphasis>Buch</db:emphasis></db:title>\
+             <db:author><db:personname><db:surname>Lee</db:surname><db:firstname>Ann</db:firstname>\
+             </db:personname><db:affiliation>Uni</db:affiliation></db:author>\
+             <db:pubdate>1999</db:pubdate><db:abstract><db:para>Kurz.</db:para></db:abstract>\
+             </db:info><db:section><db:title>Eins</db:title><db:para>Text, \
+             <db:link xlink:href='http://l.example/'>hier</db:link></db:para></db:section></db:article>",
+            "Title: Das Buch\nAuthor: Ann Lee\nAbstract: Kurz.\nHeadings: Eins\nLanguage: de\n\
+             Date: 1999\nURL-References: http://l.example/\n\
+             Partial-Text: Eins | Text, | hier | Lee | Ann | Uni | 1999 | Kurz.",
+        );
+    }
+
+    #[test]
+    fn jats_and_tei() {
+        check(
+            "<article article-type='research-article' xml:lang='en'><front><journal-meta>\
+             <journal-title-group><journal-title>J</journal-title></journal-title-group></journal-meta>\
+             <article-meta><article-id pub-id-type='pmid'>7</article-id>\
+             <article-id pub-id-type='doi'>10.1/x</article-id><title-group><article-title>T</article-title>\
+             </title-group><contrib-group><contrib contrib-type='author'><name><surname>Lee</surname>\
+             <given-names>Ann</given-names></name></contrib></contrib-group><pub-date><day>1</day>\
+             <year>2009</year></pub-date></article-meta></front><body><sec><title>S</title><p>Text</p></sec>\
+             </body></article>",
+            "Title: T\nAuthor: Ann Lee\nHeadings: S\nIdentifier: doi:10.1/x | pmid:7\nLanguage: en\n\
+             Date: 2009-1\nPublication: J\n\
+             Partial-Text: S | Text | J | 7 | 10.1/x | Lee | Ann | 1 | 2009",
+        );
+        check(
+            "<TEI xmlns='http://www.tei-c.org/ns/1.0'><teiHeader><fileDesc><titleStmt><title>T</title>\
+             <author><surname>Lee</surname></author></titleStmt><publicationStmt><publisher>P</publisher>\
+             <idno type='DOI'>10.1/x</idno></publicationStmt></fileDesc></teiHeader><text><body><div>\
+             <head>H</head><p>Text <ref target='http://l.example/'>r</ref></p></div></body></text></TEI>",
+            "Title: T\nAuthor: Lee\nHeadings: H\nIdentifier: doi:10.1/x\nPublisher: P\n\
+             URL-References: http://l.example/\n\
+             Partial-Text: H | Text | r | Lee | P | 10.1/x",
+        );
+    }
+
+    #[test]
+    fn feeds() {
+        check(
+            "<feed xmlns='http://www.w3.org/2005/Atom'><title>F</title><author><name>Ann</name>\
+             <email>a@b</email></author><link href='http://l.example/'/><updated>2020</updated>\
+             <entry><title>E</title><author><name>Bo</name></author>\
+             <content type='html'>&lt;p&gt;One&lt;p&gt;two &amp;amp;</content></entry></feed>",
+            "Title: F\nAuthor: Ann\nHeadings: E\nDate: 2020\nURL-References: http://l.example/\n\
+             Partial-Text: Ann | a@b | 2020 | E | Bo | One | two &",
+        );
+        check(
+            "<rss version='2.0'><channel><title>F</title><link>http://l.example/</link>\
+             <description>About</description><item><title>I</title>\
+             <description><![CDATA[<b>bold</b> text]]></description></item></channel></rss>",
+            "Title: F\nDescription: About\nHeadings: I\nURL-References: http://l.example/\n\
+             Partial-Text: http://l.example/ | About | I | bold text",
+        );
+    }
+
+    #[test]
+    fn elements_of_one_name_may_lie_in_one_another() {
+        check(
+            "<article xmlns='http://docbook.org/ns/docbook'><section><title>A<title>B</title>c</title>d\
+             </section></article>",
+            "Title: B\nHeadings: A Bc\nPartial-Text: A | cd",
+        );
+    }
+
+    #[test]
+    fn a_vocabulary_is_known_by_namespace_then_document_type_then_root() {
+        let title = |text: &str| {
+            let seen = render("d.xml", Type::Xml, text.as_bytes());
+            seen.lines().next().unwrap_or_default().to_owned()
+        };
+        let dita = "<topic id='a'><title>T</title></topic>";
+        assert_eq!(title(dita), "Title: T");
+        assert_eq!(title("<!DOCTYPE html><r><meta name='dc.title' content='T'/></r>"), "Title: T");
+        let xhtml = "<x:html xmlns:x='http://www.w3.org/1999/xhtml'><title>T</title></x:html>";
+        assert_eq!(title(xhtml), "Title: T");
+        assert_eq!(title("<html><h1>T</h1></html>"), "Title: T");
+        assert_eq!(
+            title("<page xmlns='http://projectmallard.org/1.0/'><title>T</title></page>"),
+            "Title: T"
+        );
+        assert_eq!(title("<unheard><of><title>T</title></of></unheard>"), "Title: T");
+        assert_eq!(title(""), "Title: d.xml");
+    }
+
+    #[test]
+    fn entities_do_not_grow() {
+        let mut text = String::from("<?xml version='1.0'?><!DOCTYPE l [<!ENTITY l0 'lol'>");
+        for number in 1..10 {
+            let inner = format!("&l{};", number - 1).repeat(10);
+            text.push_str(&format!("<!ENTITY l{number} '{inner}'>"));
+        }
+        text.push_str("]><l>words &l9; &#65;</l>");
+        check(&text, "Title: d.xml\nPartial-Text: words &l9; A");
+    }
+
+    #[test]
+    fn hostile_documents_end() {
+        let check = |open: &str, rest: &str| {
+            let object = Object::whole("http://h.example/d.xml", format!("<a>words {open}{rest}"));
+            for r#type in [Type::Xml, Type::Sgml] {
+                let found = summarize::summarize(&object, r#type, &Settings::default(), &|| false);
+                assert!(found.record.text("Keywords").unwrap().contains("words"), "{open}");
+            }
+        };
+        check("", &"<b>".repeat(1_000_000));
+        check("", &"</b>".repeat(1_000_000));
+        check("<title>", &"<title>".repeat(500_000));
+        check("", &"<title><author><summary>".repeat(200_000));
+        check("", &"<a b='c' d>".repeat(300_000));
+        check("<a ", &"b='c' ".repeat(1_000_000));
+        check("", &format!("<title>{}", "<x>".repeat(1_000_000)));
+    }
+}

@@ -213,6 +213,7 @@ impl Reader {
             prefix: table.string("prefix").unwrap_or_default().into(),
             split: table.string("split").filter(|it| !it.is_empty()).map(Into::into),
             parts: table.one_or_more("parts").into_iter().map(Into::into).collect(),
+            join: table.string_or("join", " ").into(),
             line: table.boolean("line", false),
             rank: self.rank,
         }

@@ -1,0 +1,35 @@
+//! Any bytes as a page and as other markup, and as a site's table: records within bounds, and no
+//! summarizer fails.
+
+#![no_main]
+
+use gatherer::object::{Object, ProblemKind};
+use gatherer::summarize::markup::Tables;
+use gatherer::summarize::{Settings, summarize};
+use gatherer::typing::Type;
+use libfuzzer_sys::fuzz_target;
+
+/// Longest attribute: a record's keywords.
+const VALUE_BYTES_MAX: usize = 128 * 1024;
+
+fuzz_target!(|bytes: &[u8]| {
+    let mut settings = Settings::default();
+    // What stands before the first NUL is a table.
+    let (table, page) = match bytes.iter().position(|it| *it == 0) {
+        Some(at) => (bytes.get(..at), bytes.get(at + 1..).unwrap_or_default()),
+        None => (None, bytes),
+    };
+    if let Some(table) = table.and_then(|it| std::str::from_utf8(it).ok())
+        && let Ok(tables) = Tables::read(&[("t.toml".into(), table.to_owned())])
+    {
+        settings.markup = tables;
+    }
+    let object = Object::whole("http://h.example/d/p", page.to_vec());
+    for r#type in [Type::Html, Type::Xml, Type::Sgml] {
+        let summary = summarize(&object, r#type, &settings, &|| false);
+        assert!(summary.problems.iter().all(|it| it.kind != ProblemKind::Fault));
+        for attribute in summary.record.attributes() {
+            assert!(attribute.value.len() <= VALUE_BYTES_MAX, "{} is too long", attribute.name);
+        }
+    }
+});
