@@ -90,7 +90,7 @@ fn text_in_lines_and_words() {
     check(
         &paged(&pages),
         &format!(
-            "{ABOUT}Pages: 2\nPartial-Text: Hello world | second line | hyphenated | Page two"
+            "{ABOUT}Pages: 2\nDocument-Class: other\nPartial-Text: Hello world | second line | hyphenated | Page two"
         ),
     );
 }
