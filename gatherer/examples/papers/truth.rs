@@ -49,7 +49,8 @@ fn markdown(source: &str) -> Truth {
             }
         }
         if value.is_empty() && key == "author" {
-            let more = lines.peek().map(|it| it.trim().trim_start_matches("- ")).unwrap_or_default();
+            let more =
+                lines.peek().map(|it| it.trim().trim_start_matches("- ")).unwrap_or_default();
             value = more.strip_prefix("name:").unwrap_or(more).trim().to_owned();
         }
         let value = value.trim().trim_matches(['"', '\'']).trim().to_owned();
@@ -69,8 +70,20 @@ fn latex(source: &str) -> Truth {
     let title = argument(&source, &["\\title", "\\Title"]).and_then(|it| plain(&it, &macros));
     let author = argument(&source, &["\\author", "\\Author"]);
     let author = author.and_then(|it| {
-        let front = ["\\and", "\\And", "\\AND", "\\\\", "\\newline", "\\quad", "\\qquad", "\\thanks", "\\footnote", "\n\n"];
-        let end = front.iter().filter_map(|mark| find_command(&it, mark)).filter(|at| 0 < *at).min();
+        let front = [
+            "\\and",
+            "\\And",
+            "\\AND",
+            "\\\\",
+            "\\newline",
+            "\\quad",
+            "\\qquad",
+            "\\thanks",
+            "\\footnote",
+            "\n\n",
+        ];
+        let end =
+            front.iter().filter_map(|mark| find_command(&it, mark)).filter(|at| 0 < *at).min();
         plain(it.get(..end.unwrap_or(it.len()))?, &macros)
     });
     Truth { title, author: author.and_then(|it| first(&it)) }
@@ -186,7 +199,8 @@ fn plain(latex: &str, macros: &BTreeMap<String, String>) -> Option<String> {
     let mut out = String::new();
     render(&text, &mut out);
     let mut line = out.split_whitespace().collect::<Vec<_>>().join(" ");
-    for (from, to) in [("``", "“"), ("''", "”"), ("---", "—"), ("--", "–"), ("`", "‘"), ("'", "’")] {
+    for (from, to) in [("``", "“"), ("''", "”"), ("---", "—"), ("--", "–"), ("`", "‘"), ("'", "’")]
+    {
         line = line.replace(from, to);
     }
     (!normalized(&line).is_empty()).then_some(line)
@@ -221,11 +235,14 @@ fn command<'a>(rest: &'a str, out: &mut String) -> &'a str {
         return rest;
     }
     match name {
-        "\\" | "newline" | "quad" | "qquad" | "," | ";" | ":" | " " | "\n" | "linebreak" | "par" => {
+        "\\" | "newline" | "quad" | "qquad" | "," | ";" | ":" | " " | "\n" | "linebreak"
+        | "par" => {
             out.push(' ');
-            after.strip_prefix('*').unwrap_or(after).strip_prefix("[").map_or(after, |it| {
-                it.split_once(']').map_or(after, |(_, rest)| rest)
-            })
+            after
+                .strip_prefix('*')
+                .unwrap_or(after)
+                .strip_prefix("[")
+                .map_or(after, |it| it.split_once(']').map_or(after, |(_, rest)| rest))
         }
         "hfill" => {
             out.push(',');
@@ -235,9 +252,10 @@ fn command<'a>(rest: &'a str, out: &mut String) -> &'a str {
             out.push_str(name);
             rest
         }
-        "thanks" | "footnote" | "vspace" | "hspace" | "includegraphics" | "label" | "color" | "inst"
-        | "footnotemark" | "fnref" | "rule" | "fontsize" | "selectfont" | "vskip" | "textsuperscript"
-        | "href" | "textcolor" | "fbox" | "parbox" | "raisebox" | "email" | "setlength" | "begin" | "end" | "thispagestyle" => {
+        "thanks" | "footnote" | "vspace" | "hspace" | "includegraphics" | "label" | "color"
+        | "inst" | "footnotemark" | "fnref" | "rule" | "fontsize" | "selectfont" | "vskip"
+        | "textsuperscript" | "href" | "textcolor" | "fbox" | "parbox" | "raisebox" | "email"
+        | "setlength" | "begin" | "end" | "thispagestyle" => {
             let after = after.strip_prefix('*').unwrap_or(after);
             let after = match after.strip_prefix('[').and_then(|it| it.split_once(']')) {
                 Some((_, rest)) => rest,

@@ -138,8 +138,7 @@ fn pages(pdf: &Pdf, device: &mut TextDevice<'_>, draft: &mut Draft<'_>) -> (usiz
         device.marks = (number < FRONT_PAGES_MAX).then(Vec::new);
         let bounds = Rect::new(0.0, 0.0, f64::from(width), f64::from(height));
         let outcome = catch_unwind(AssertUnwindSafe(|| {
-            let mut context =
-                Context::new(transform, bounds, &cache, pdf.xref(), settings.clone());
+            let mut context = Context::new(transform, bounds, &cache, pdf.xref(), settings.clone());
             interpret_page(page, &mut context, device);
         }));
         if outcome.is_err() && device.stop.is_none() {

@@ -159,7 +159,9 @@ impl<'c> TextDevice<'c> {
             Some(BfString::String(text)) => {
                 text.chars().for_each(|char| put(taken_apart(char, &mut buffer)));
             }
-            None if matches!(glyph, Glyph::Type3(_)) => put(tex_text(glyph.char_code(), &mut buffer)),
+            None if matches!(glyph, Glyph::Type3(_)) => {
+                put(tex_text(glyph.char_code(), &mut buffer))
+            }
             None => {}
         }
     }
@@ -303,7 +305,8 @@ fn joined(first: &Mark, second: &Mark) -> Option<Mark> {
     let middle = accent.start.midpoint(accent.end) - letter.start;
     let width = (letter.end - letter.start).hypot();
     let along = middle.dot(letter.direction());
-    let over = (0.0..=width).contains(&along) && middle.cross(letter.direction()).abs() < letter.size;
+    let over =
+        (0.0..=width).contains(&along) && middle.cross(letter.direction()).abs() < letter.size;
     if !over && !combining {
         return None;
     }

@@ -165,7 +165,9 @@ fn main(marks: &[Mark]) -> (f64, f64) {
     let mut sizes: Vec<(f64, f64, usize)> = Vec::new();
     for mark in marks.iter().filter(|it| !it.char.is_whitespace()) {
         let (size, base) = (mark.size, mark.start.y);
-        let same = |it: &&mut (f64, f64, usize)| (it.0 - size).abs() < 0.1 && (it.1 - base).abs() < 0.1 * size;
+        let same = |it: &&mut (f64, f64, usize)| {
+            (it.0 - size).abs() < 0.1 && (it.1 - base).abs() < 0.1 * size
+        };
         if let Some((_, _, count)) = sizes.iter_mut().find(same) {
             *count += 1;
         } else if sizes.len() < SIZES_MAX {

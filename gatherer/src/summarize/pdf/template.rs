@@ -373,7 +373,10 @@ mod tests {
         let check = |text: &str, expected: &str| {
             assert_eq!(parse("my.toml", text).unwrap_err().to_string(), expected);
         };
-        check("class = \"a\"\nlike = 3\n", "my.toml:2: invalid type: integer `3`, expected a string");
+        check(
+            "class = \"a\"\nlike = 3\n",
+            "my.toml:2: invalid type: integer `3`, expected a string",
+        );
         check(
             "class = \"a\"\n\n[[field]]\nname = \"Title\"\ntake = \"largest\"\nnot = ['[']\n",
             "my.toml:6: not a regular expression: unclosed character class",

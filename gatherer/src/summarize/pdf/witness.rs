@@ -156,7 +156,10 @@ mod tests {
             </rdf:Description></rdf:RDF></x:xmpmeta>";
         let mut witness = Witness::default();
         from_packet(packet, &mut witness);
-        assert_eq!((witness.title.as_str(), witness.author.as_str()), ("On Wells", "A. One\nB. Two"));
+        assert_eq!(
+            (witness.title.as_str(), witness.author.as_str()),
+            ("On Wells", "A. One\nB. Two")
+        );
         from_packet("<a><b", &mut witness);
         from_packet(&"<title>".repeat(100_000), &mut witness);
     }
