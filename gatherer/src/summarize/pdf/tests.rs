@@ -90,9 +90,35 @@ fn text_in_lines_and_words() {
     check(
         &paged(&pages),
         &format!(
-            "{ABOUT}Pages: 2\nPartial-Text: Hello world | second line | hyphenated | Page two"
+            "{ABOUT}Pages: 2\nDocument-Class: other\nPartial-Text: Hello world | second line | hyphenated | Page two"
         ),
     );
+}
+
+#[test]
+fn a_paper_is_read_by_its_layout() {
+    let content = b"BT /F1 20 Tf 200 700 Td (On the Digging) Tj 0 -26 Td (of Wells) Tj ET \
+        BT /F1 12 Tf 220 640 Td (Ada Digger and Bob Miner) Tj 0 -16 Td (University of Wells) Tj \
+        0 -16 Td (3 May 1995) Tj ET \
+        BT /F1 10 Tf 260 560 Td (Abstract) Tj -160 -14 Td (We dig a deep well here and then we mea-) Tj \
+        0 -12 Td (sure how much water stands in it.) Tj ET \
+        BT /F1 10 Tf 100 480 Td (1 Introduction) Tj 0 -20 Td (Wells are dug, see doi:10.1000/182.) Tj ET";
+    let record = render("p.pdf", Type::Pdf, &paged(&[stream("", content)]));
+    let expected = "Title: On the Digging of Wells\nAuthor: Ada Digger | Bob Miner\n\
+        Description: What it is\n\
+        Abstract: We dig a deep well here and then we measure how much water stands in it.\n\
+        Subject: What it is\nDeclared-Keywords: one, two\nCreation-Date: 2024-01-02\nPages: 1\n\
+        Document-Class: paper\nAffiliation: University of Wells\nDate: 3 May 1995\n\
+        Identifier: doi:10.1000/182\n";
+    assert_eq!(record.split("Partial-Text").next(), Some(expected));
+}
+
+#[test]
+fn accents_are_put_onto_their_letters() {
+    // The accent first, then back by most of its width and the letter under it.
+    let content = b"BT /F1 12 Tf 50 700 Td [(Frau M\\310) 445 (uller)] TJ ET";
+    let record = render("p.pdf", Type::Pdf, &paged(&[stream("", content)]));
+    assert!(record.ends_with("Partial-Text: Frau M\u{fc}ller"), "{record}");
 }
 
 #[test]

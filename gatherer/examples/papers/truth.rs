@@ -1,0 +1,346 @@
+//! What a vignette's source says its title and its first author are.
+//!
+//! Independent of the summarizers: it reads LaTeX (or the front matter of R Markdown) as text. Where
+//! the source leaves the value to R, to a macro with arguments, or says none, there is no truth.
+
+use std::collections::BTreeMap;
+
+/// Title and first author, each where the source says it.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Truth {
+    pub title: Option<String>,
+    pub author: Option<String>,
+}
+
+/// Reads a source with this extension.
+pub fn read(source: &str, extension: &str) -> Truth {
+    if extension.eq_ignore_ascii_case("rmd") { markdown(source) } else { latex(source) }
+}
+
+/// Letters and digits only, small, without accents.
+pub fn normalized(text: &str) -> String {
+    let mut out = String::new();
+    for char in text.chars().flat_map(char::to_lowercase) {
+        let plain = "àáâãäåāăąçćčĉďèéêëēĕėęěğĝģìíîïĩīıķĺľļłñńňņòóôõöōŏőøŕřŗśšşŝșťţțùúûüũūŭůűųýÿŷźžż"
+            .chars()
+            .zip(
+                "aaaaaaaaaccccdeeeeeeeeegggiiiiiiikllllnnnnooooooooorrrssssstttuuuuuuuuuuyyyzzz"
+                    .chars(),
+            );
+        let mut plain = plain.filter(|(from, _)| *from == char).map(|(_, to)| to);
+        out.push(plain.next().unwrap_or(char));
+    }
+    out.retain(char::is_alphanumeric);
+    out
+}
+
+fn markdown(source: &str) -> Truth {
+    let header = source.trim_start().strip_prefix("---").and_then(|it| it.split("\n---").next());
+    let mut truth = Truth::default();
+    let mut lines = header.unwrap_or_default().lines().peekable();
+    while let Some(line) = lines.next() {
+        let Some((key, value)) = line.split_once(':') else { continue };
+        let mut value = value.trim().to_owned();
+        if matches!(value.as_str(), ">" | "|" | "" | ">-") && key == "title" {
+            value.clear();
+            while let Some(more) = lines.next_if(|it| it.starts_with(' ')) {
+                value.push_str(more.trim());
+                value.push(' ');
+            }
+        }
+        if value.is_empty() && key == "author" {
+            let more =
+                lines.peek().map(|it| it.trim().trim_start_matches("- ")).unwrap_or_default();
+            value = more.strip_prefix("name:").unwrap_or(more).trim().to_owned();
+        }
+        let value = value.trim().trim_matches(['"', '\'']).trim().to_owned();
+        let plain = !value.is_empty() && !value.contains(['`', '\\', '*', '[', '|', '<', '^', '$']);
+        match key {
+            "title" if plain => truth.title = Some(value),
+            "author" if plain => truth.author = first(&value),
+            _ => {}
+        }
+    }
+    truth
+}
+
+fn latex(source: &str) -> Truth {
+    let source = without_comments(source);
+    let macros = macros(&source);
+    let title = argument(&source, &["\\title", "\\Title"]).and_then(|it| plain(&it, &macros));
+    let author = argument(&source, &["\\author", "\\Author"]);
+    let author = author.and_then(|it| {
+        let front = [
+            "\\and",
+            "\\And",
+            "\\AND",
+            "\\\\",
+            "\\newline",
+            "\\quad",
+            "\\qquad",
+            "\\thanks",
+            "\\footnote",
+            "\n\n",
+        ];
+        let end =
+            front.iter().filter_map(|mark| find_command(&it, mark)).filter(|at| 0 < *at).min();
+        plain(it.get(..end.unwrap_or(it.len()))?, &macros)
+    });
+    Truth { title, author: author.and_then(|it| first(&it)) }
+}
+
+/// Returns where a command stands, not one whose name only begins so.
+fn find_command(text: &str, command: &str) -> Option<usize> {
+    text.match_indices(command).map(|(at, _)| at).find(|at| {
+        let next = text.get(at + command.len()..).and_then(|it| it.chars().next());
+        !command.ends_with(char::is_alphabetic) || !next.is_some_and(|it| it.is_ascii_alphabetic())
+    })
+}
+
+/// Returns the first of several names.
+fn first(authors: &str) -> Option<String> {
+    let mut name = authors.trim_start_matches(&[',', ' '][..]);
+    for mark in [",", ";", " and ", " & ", "(", "<", " with "] {
+        name = name.split(mark).next().unwrap_or_default();
+    }
+    let name = name.trim().trim_start_matches("by ").trim_end_matches(['*', '†', '.']).trim();
+    // Marks of footnotes and affiliations.
+    let name = name.trim_end_matches(|it: char| it.is_ascii_digit()).trim();
+    let words = name.split_whitespace().count();
+    let is_name = !name.contains(['@', ':', '/']) && 0 < words && words < 7;
+    (is_name && !normalized(name).is_empty()).then(|| name.to_owned())
+}
+
+fn without_comments(source: &str) -> String {
+    let mut out = String::new();
+    for line in source.lines() {
+        let end = line.match_indices('%').map(|it| it.0).find(|at| {
+            let before = line.get(..*at).unwrap_or_default();
+            before.bytes().rev().take_while(|it| *it == b'\\').count() % 2 == 0
+        });
+        out.push_str(line.get(..end.unwrap_or(line.len())).unwrap_or_default());
+        // A comment takes the end of its line with it.
+        if end.is_none() {
+            out.push('\n');
+        }
+    }
+    out
+}
+
+/// Returns the macros without arguments that the source defines.
+fn macros(source: &str) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    for start in ["\\newcommand", "\\renewcommand", "\\providecommand", "\\def"] {
+        for (at, _) in source.match_indices(start) {
+            let rest = source.get(at + start.len()..).unwrap_or_default();
+            let rest = rest.trim_start_matches(['*', '{', ' ']);
+            let Some(name) = rest.strip_prefix('\\') else { continue };
+            let end = name.find(|it: char| !it.is_ascii_alphabetic()).unwrap_or(name.len());
+            let (name, rest) = name.split_at(end);
+            let rest = rest.trim_start_matches(['}', ' ']);
+            if rest.starts_with('{') {
+                found.insert(name.to_owned(), group(rest).unwrap_or_default().0);
+            }
+        }
+    }
+    found
+}
+
+/// Returns the argument of the first of these commands that the source uses.
+fn argument(source: &str, commands: &[&str]) -> Option<String> {
+    let (command, at) = commands.iter().find_map(|it| Some((it, find_command(source, it)?)))?;
+    let mut rest = source.get(at + command.len()..)?.trim_start();
+    if rest.starts_with('[') {
+        rest = rest.get(rest.find(']')? + 1..)?.trim_start();
+    }
+    group(rest).map(|it| it.0)
+}
+
+/// Returns what stands in the braces at the front, and what follows them.
+fn group(text: &str) -> Option<(String, &str)> {
+    let mut depth = 0_usize;
+    let mut escaped = false;
+    for (at, char) in text.char_indices() {
+        match char {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            '{' => depth += 1,
+            '}' => {
+                depth = depth.checked_sub(1)?;
+                if depth == 0 {
+                    return Some((text.get(1..at)?.to_owned(), text.get(at + 1..)?));
+                }
+            }
+            _ if depth == 0 => return None,
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Returns LaTeX as readers see it; `None` when only TeX or R can tell.
+fn plain(latex: &str, macros: &BTreeMap<String, String>) -> Option<String> {
+    let mut text = latex.to_owned();
+    // Macros in macros, but not for ever.
+    for _ in 0..4 {
+        for (name, value) in macros {
+            let command = format!("\\{name}");
+            while let Some(at) = find_command(&text, &command) {
+                if 10_000 < text.len() || value.contains(&command) {
+                    return None;
+                }
+                text.replace_range(at..at + command.len(), value);
+            }
+        }
+    }
+    if text.contains("\\Sexpr") || text.contains("\\input") || text.contains("#1") {
+        return None;
+    }
+    let mut out = String::new();
+    render(&text, &mut out);
+    let mut line = out.split_whitespace().collect::<Vec<_>>().join(" ");
+    for (from, to) in [("``", "“"), ("''", "”"), ("---", "—"), ("--", "–"), ("`", "‘"), ("'", "’")]
+    {
+        line = line.replace(from, to);
+    }
+    (!normalized(&line).is_empty()).then_some(line)
+}
+
+fn render(latex: &str, out: &mut String) {
+    let mut rest = latex;
+    while let Some(char) = rest.chars().next() {
+        rest = rest.get(char.len_utf8()..).unwrap_or_default();
+        match char {
+            '\\' => rest = command(rest, out),
+            '{' | '}' | '$' | '^' | '_' => {}
+            '~' => out.push(' '),
+            other => out.push(other),
+        }
+    }
+}
+
+/// Renders the command whose name is at the front; returns what follows.
+fn command<'a>(rest: &'a str, out: &mut String) -> &'a str {
+    let letters = rest.find(|it: char| !it.is_ascii_alphabetic()).unwrap_or(rest.len());
+    let length = if letters == 0 { rest.chars().next().map_or(0, char::len_utf8) } else { letters };
+    let (name, rest) = rest.split_at(length);
+    let after = if letters == 0 { rest } else { rest.trim_start() };
+    if let Some(char) = symbol(name) {
+        out.push_str(char);
+        return after.strip_prefix("{}").unwrap_or(after);
+    }
+    if let Some(accent) = "\"'`^~=.uvHckr".find(name).filter(|_| name.chars().count() == 1) {
+        let (letter, rest) = one(after);
+        out.push_str(&accented(accent, &letter));
+        return rest;
+    }
+    match name {
+        "\\" | "newline" | "quad" | "qquad" | "," | ";" | ":" | " " | "\n" | "linebreak"
+        | "par" => {
+            out.push(' ');
+            after
+                .strip_prefix('*')
+                .unwrap_or(after)
+                .strip_prefix("[")
+                .map_or(after, |it| it.split_once(']').map_or(after, |(_, rest)| rest))
+        }
+        "hfill" => {
+            out.push(',');
+            after
+        }
+        "&" | "%" | "#" | "_" | "{" | "}" | "$" => {
+            out.push_str(name);
+            rest
+        }
+        "thanks" | "footnote" | "vspace" | "hspace" | "includegraphics" | "label" | "color"
+        | "inst" | "footnotemark" | "fnref" | "rule" | "fontsize" | "selectfont" | "vskip"
+        | "textsuperscript" | "href" | "textcolor" | "fbox" | "parbox" | "raisebox" | "email"
+        | "setlength" | "begin" | "end" | "thispagestyle" => {
+            let after = after.strip_prefix('*').unwrap_or(after);
+            let after = match after.strip_prefix('[').and_then(|it| it.split_once(']')) {
+                Some((_, rest)) => rest,
+                None => after,
+            };
+            group(after).map_or(after, |(_, rest)| rest)
+        }
+        "texorpdfstring" => {
+            let Some((first, rest)) = group(after) else { return after };
+            render(&first, out);
+            group(rest).map_or(rest, |(_, rest)| rest)
+        }
+        // Of all others the argument, if there is one, is what is seen.
+        _ => after,
+    }
+}
+
+/// Returns the next letter or group, rendered.
+fn one(text: &str) -> (String, &str) {
+    let mut out = String::new();
+    if let Some((inner, rest)) = group(text) {
+        render(&inner, &mut out);
+        return (out, rest);
+    }
+    if let Some(rest) = text.strip_prefix('\\') {
+        let rest = command(rest, &mut out);
+        return (out, rest);
+    }
+    let length = text.chars().next().map_or(0, char::len_utf8);
+    let (letter, rest) = text.split_at(length);
+    (letter.to_owned(), rest)
+}
+
+fn accented(accent: usize, letter: &str) -> String {
+    let table = [
+        "aäeëiïıïoöuüyÿAÄEËIÏOÖUÜ",
+        "aáeéiíıíoóuúyýcćnńsśzźAÁEÉIÍOÓUÚYÝCĆSŚ",
+        "aàeèiìıìoòuùAÀEÈIÌOÒUÙ",
+        "aâeêiîıîoôuûAÂEÊIÎOÔUÛ",
+        "aãnñoõAÃNÑOÕ",
+        "aāeēiīoōuū",
+        "cċeėgġzżIİZŻ",
+        "aăgğuŭAĂGĞ",
+        "cčdďeěnňrřsštťzžCČDĎEĚNŇRŘSŠTŤZŽ",
+        "oőuűOŐUŰ",
+        "cçsştţCÇSŞTŢ",
+        "aąeęiįuų",
+        "aåuůAÅUŮ",
+    ];
+    let letters: Vec<char> = table.get(accent).map(|it| it.chars().collect()).unwrap_or_default();
+    let pair = letters.chunks(2).find(|it| letter.starts_with(it[0]));
+    match pair {
+        Some(pair) => letter.replacen(pair[0], &pair[1].to_string(), 1),
+        None => letter.to_owned(),
+    }
+}
+
+fn symbol(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "ss" => "ß",
+        "o" => "ø",
+        "O" => "Ø",
+        "l" => "ł",
+        "L" => "Ł",
+        "ae" => "æ",
+        "AE" => "Æ",
+        "aa" => "å",
+        "AA" => "Å",
+        "i" => "ı",
+        "LaTeX" => "LaTeX",
+        "TeX" => "TeX",
+        "R" => "R",
+        "Bioconductor" => "Bioconductor",
+        "textendash" => "–",
+        "textemdash" => "—",
+        "ldots" | "dots" => "…",
+        "alpha" => "α",
+        "beta" => "β",
+        "chi" => "χ",
+        "mu" => "µ",
+        "log" => "log",
+        "exp" => "exp",
+        "textregistered" => "®",
+        "slash" => "/",
+        "times" => "×",
+        _ => return None,
+    })
+}

@@ -1,0 +1,353 @@
+//! A device for the interpreter that keeps the characters drawn on it, and their places.
+//!
+//! All pages give text, in the order in which it is drawn; the front pages also give marks, from which
+//! [`super::layout`] makes lines. Ligatures are taken apart, and accents put onto their letters.
+//!
+//! Sans-I/O.
+
+use std::panic::resume_unwind;
+
+use hayro_interpret::font::{Glyph, GlyphRun};
+use hayro_interpret::hayro_cmap::BfString;
+use hayro_interpret::kurbo::{Affine, BezPath, Point, Rect, Vec2};
+use hayro_interpret::{
+    BlendMode, ClipPath, Device, DrawMode, DrawProps, Image, ImageDrawProps, SoftMask,
+};
+
+use super::accent;
+use crate::text::Body;
+
+/// Most drawing operations of one document.
+pub(super) const OPERATIONS_MAX: u64 = 5_000_000;
+/// Operations between two looks at the clock.
+const POLL_OPERATIONS: u64 = 16;
+/// Most marks that are kept of one page: a page of small print has about ten thousand.
+const MARKS_MAX: usize = 20_000;
+/// Most fonts that are told apart.
+const FONTS_MAX: usize = 500;
+/// Glyphs are drawn in a space of this many units to the font's size.
+const UNITS_PER_EM: f64 = 1000.0;
+/// A gap wider than this share of the font's size parts words.
+pub(super) const WORD_GAP_EM: f64 = 0.17;
+/// A step off the line of more than this share of the font's size starts another line.
+const LINE_STEP_EM: f64 = 0.4;
+
+/// Why the device wants no more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stop {
+    Time,
+    Operations,
+    Enough,
+}
+
+/// What is known of a font.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Face {
+    /// Its name without the prefix of a subset.
+    pub(super) name: String,
+    pub(super) bold: bool,
+    pub(super) italic: bool,
+}
+
+/// One character in its place on the page, in points; the top is 0.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Mark {
+    pub(super) char: char,
+    pub(super) start: Point,
+    pub(super) end: Point,
+    /// The font's size.
+    pub(super) size: f64,
+    /// Which of the device's faces.
+    pub(super) face: u16,
+}
+
+impl Mark {
+    fn direction(&self) -> Vec2 {
+        let along = self.end - self.start;
+        along / along.hypot().max(1e-6)
+    }
+
+    /// Whether it runs from left to right.
+    pub(super) fn is_level(&self) -> bool {
+        let along = self.end - self.start;
+        along.y.abs() <= 0.1 * along.x
+    }
+}
+
+/// A device that keeps the characters drawn on it.
+pub(super) struct TextDevice<'c> {
+    pub(super) body: Body,
+    pub(super) stop: Option<Stop>,
+    /// The marks of this page, when they are wanted.
+    pub(super) marks: Option<Vec<Mark>>,
+    pub(super) faces: Vec<Face>,
+    face_keys: Vec<u128>,
+    cancelled: &'c dyn Fn() -> bool,
+    operations: u64,
+    /// The last character, which may yet get an accent or be one.
+    held: Option<Mark>,
+    /// Where the next character of the word is expected, and the font's size there.
+    expected: Option<(Point, f64)>,
+}
+
+impl<'c> TextDevice<'c> {
+    pub(super) fn new(bytes_max: usize, cancelled: &'c dyn Fn() -> bool) -> Self {
+        Self {
+            body: Body::new(bytes_max),
+            stop: None,
+            marks: None,
+            faces: Vec::new(),
+            face_keys: Vec::new(),
+            cancelled,
+            operations: 0,
+            held: None,
+            expected: None,
+        }
+    }
+
+    pub(super) fn is_done(&mut self) -> bool {
+        if self.stop.is_none() && (self.cancelled)() {
+            self.stop = Some(Stop::Time);
+        }
+        if self.stop.is_none() && self.body.is_full() {
+            self.stop = Some(Stop::Enough);
+        }
+        self.stop.is_some()
+    }
+
+    /// Counts one operation; unwinds out of the interpreter when there are to be no more.
+    fn tick(&mut self) {
+        self.operations += 1;
+        if OPERATIONS_MAX < self.operations {
+            self.stop = Some(Stop::Operations);
+        }
+        if self.stop.is_some() || self.operations.is_multiple_of(POLL_OPERATIONS) && self.is_done()
+        {
+            // Not a panic: no hook runs, and `pages` catches it.
+            resume_unwind(Box::new(()));
+        }
+    }
+
+    pub(super) fn end_page(&mut self) {
+        if let Some(held) = self.held.take() {
+            self.place(held);
+        }
+        self.body.line();
+        self.expected = None;
+    }
+
+    fn glyph(&mut self, glyph: &Glyph<'_>, transform: Affine, face: u16) {
+        let origin = transform * Point::ZERO;
+        let [a, b, c, d, ..] = transform.as_coeffs();
+        let along = Vec2::new(a, b) * UNITS_PER_EM;
+        let size = (Vec2::new(c, d) * UNITS_PER_EM).hypot().max(along.hypot()).max(1e-6);
+        let advance = match glyph {
+            Glyph::Outline(outline) => outline.advance_width(),
+            Glyph::Type3(glyph) => glyph.advance_width(),
+        };
+        let advance = along * (f64::from(advance.unwrap_or(500.0)) / UNITS_PER_EM);
+        let mut put = |text: &str| {
+            let count = text.chars().count().max(1) as f64;
+            for (number, char) in text.chars().enumerate() {
+                let start = origin + advance * (number as f64 / count);
+                self.hold(Mark { char, start, end: start + advance / count, size, face });
+            }
+        };
+        let mut buffer = [0; 4];
+        match glyph.as_unicode() {
+            Some(BfString::Char(char)) => put(taken_apart(char, &mut buffer)),
+            Some(BfString::String(text)) => {
+                text.chars().for_each(|char| put(taken_apart(char, &mut buffer)));
+            }
+            None if matches!(glyph, Glyph::Type3(_)) => {
+                put(tex_text(glyph.char_code(), &mut buffer))
+            }
+            None => {}
+        }
+    }
+
+    /// Takes a character in; the one before it is placed once it is known to be whole.
+    fn hold(&mut self, mark: Mark) {
+        let Some(held) = self.held else {
+            self.held = Some(mark);
+            return;
+        };
+        match joined(&held, &mark) {
+            Some(one) => self.held = Some(one),
+            None => {
+                self.place(held);
+                self.held = Some(mark);
+            }
+        }
+    }
+
+    fn place(&mut self, mark: Mark) {
+        if let Some((expected, last_size)) = self.expected {
+            let em = mark.size.max(last_size);
+            let (step, direction) = (mark.start - expected, mark.direction());
+            let (gap, off) = (step.dot(direction), step.cross(direction).abs());
+            if LINE_STEP_EM * em < off || gap < -em {
+                self.new_line();
+            } else if WORD_GAP_EM * em < gap {
+                self.body.space();
+            }
+        }
+        match mark.char {
+            '\u{ad}' => {}
+            it if it.is_whitespace() => self.body.space(),
+            it if it.is_control() => {}
+            it => self.body.push(it.encode_utf8(&mut [0; 4])),
+        }
+        self.expected = Some((mark.end, mark.size));
+        if let Some(marks) = self.marks.as_mut().filter(|it| it.len() < MARKS_MAX) {
+            marks.push(mark);
+        }
+    }
+
+    /// Ends the line; a word that is hyphenated there goes on.
+    fn new_line(&mut self) {
+        if !self.body.join_hyphenated() {
+            self.body.line();
+        }
+    }
+
+    /// Returns which face a run is in; 0 is not known.
+    fn face(&mut self, run: &GlyphRun<'_, '_>) -> u16 {
+        if self.faces.is_empty() {
+            self.faces.push(Face::default());
+            self.face_keys.push(0);
+        }
+        let Some(Glyph::Outline(glyph)) = run.glyphs().first().map(|it| &**it) else { return 0 };
+        let Some(data) = glyph.font_data() else { return 0 };
+        let known = self.face_keys.iter().position(|it| *it == data.cache_key);
+        let at = known.unwrap_or_else(|| {
+            let name = data.postscript_name.unwrap_or_default();
+            let name = match name.split_once('+') {
+                Some((tag, rest)) if tag.len() == 6 => rest.to_owned(),
+                _ => name,
+            };
+            let bold = is_bold(&name) || data.weight.is_some_and(|it| 600 <= it);
+            if FONTS_MAX <= self.faces.len() {
+                return 0;
+            }
+            self.faces.push(Face { name, bold, italic: data.is_italic });
+            self.face_keys.push(data.cache_key);
+            self.faces.len() - 1
+        });
+        u16::try_from(at).unwrap_or_default()
+    }
+}
+
+/// Whether a font's name says that it is bold; TeX's own (`CMBX12`, `SFSX1000`) say it their way.
+fn is_bold(name: &str) -> bool {
+    let lower = name.to_ascii_lowercase();
+    let said = ["bold", "black", "heavy", "demi", "-medi", "-bd"];
+    let tex = ["cmbx", "cmssbx", "cmb1", "sfbx", "sfsx", "sfrb", "ecbx", "ecsx", "lmbx"];
+    said.iter().any(|it| lower.contains(it)) || tex.iter().any(|it| lower.starts_with(it))
+}
+
+/// Ligatures would hide the words from a search.
+fn taken_apart(char: char, buffer: &mut [u8; 4]) -> &str {
+    match char {
+        '\u{fb00}' => "ff",
+        '\u{fb01}' => "fi",
+        '\u{fb02}' => "fl",
+        '\u{fb03}' => "ffi",
+        '\u{fb04}' => "ffl",
+        '\u{fb05}' | '\u{fb06}' => "st",
+        it => it.encode_utf8(buffer),
+    }
+}
+
+/// Returns what a code means in a font of bitmaps whose glyphs have no names: such are TeX's, in the
+/// encoding OT1 or T1. Where these differ, the commoner letter is taken.
+fn tex_text(code: u32, buffer: &mut [u8; 4]) -> &str {
+    match code {
+        11 | 27 => "ff",
+        12 | 28 => "fi",
+        13 | 29 => "fl",
+        14 | 30 => "ffi",
+        15 | 31 => "ffl",
+        16 => "ı",
+        18 => "`",
+        19 => "´",
+        20 => "ˇ",
+        21 => "˘",
+        22 => "¯",
+        23 => "˚",
+        24 => "¸",
+        25 => "ß",
+        34 | 17 => "”",
+        39 => "’",
+        92 => "“",
+        94 => "ˆ",
+        96 => "‘",
+        123 => "–",
+        124 => "—",
+        126 => "˜",
+        127 | 4 => "¨",
+        33..=122 | 0xc0..=0xfe => char::from_u32(code).map_or("", |it| it.encode_utf8(buffer)),
+        0xff => "ß",
+        _ => "",
+    }
+}
+
+/// Returns the letter that two characters make which are drawn in one place.
+fn joined(first: &Mark, second: &Mark) -> Option<Mark> {
+    let (accent, letter) = if accent::is_accent(first.char) {
+        (first, second)
+    } else if accent::is_accent(second.char) {
+        (second, first)
+    } else {
+        return None;
+    };
+    let combining = ('\u{300}'..='\u{36f}').contains(&accent.char);
+    let middle = accent.start.midpoint(accent.end) - letter.start;
+    let width = (letter.end - letter.start).hypot();
+    let along = middle.dot(letter.direction());
+    let over =
+        (0.0..=width).contains(&along) && middle.cross(letter.direction()).abs() < letter.size;
+    if !over && !combining {
+        return None;
+    }
+    let char = accent::compose(letter.char, accent.char)?;
+    Some(Mark { char, ..*letter })
+}
+
+impl<'a> Device<'a> for TextDevice<'_> {
+    fn draw_path(&mut self, _: &BezPath, _: DrawProps<'a>, _: &DrawMode) {
+        self.tick();
+    }
+
+    fn push_clip_path(&mut self, _: &ClipPath) {
+        self.tick();
+    }
+
+    fn push_clip_rect(&mut self, _: &Rect) {
+        self.tick();
+    }
+
+    fn push_transparency_group(&mut self, _: f32, _: Option<SoftMask<'a>>, _: BlendMode) {
+        self.tick();
+    }
+
+    fn draw_glyph_run(&mut self, run: &GlyphRun<'_, 'a>, props: DrawProps<'a>, _: &DrawMode) {
+        let face = if self.marks.is_some() { self.face(run) } else { 0 };
+        for glyph in run.glyphs() {
+            self.tick();
+            self.glyph(glyph, props.transform * glyph.transform(), face);
+        }
+    }
+
+    fn draw_image(&mut self, _: Image<'a, '_>, _: ImageDrawProps<'a>) {
+        self.tick();
+    }
+
+    fn draw_rect(&mut self, _: &Rect, _: DrawProps<'a>, _: &DrawMode) {
+        self.tick();
+    }
+
+    fn pop_clip(&mut self) {}
+
+    fn pop_transparency_group(&mut self) {}
+}

@@ -1,0 +1,347 @@
+//! The engine: picks the template that fits a document best, and applies its rules.
+//!
+//! It knows kinds of conditions and of places, and no rule: those are in the templates.
+//!
+//! Sans-I/O.
+
+use super::super::Draft;
+use super::layout::{Layout, Line};
+use super::template::{Condition, Number, Rule, Take, Template, Text};
+use super::witness::Witness;
+
+/// Most values of one field.
+const VALUES_MAX: usize = 50;
+/// Most lines of one section, and of one block.
+const SECTION_LINES_MAX: usize = 100;
+/// How much of a text is looked through, from its front and from its end, in bytes.
+const SEARCHED_BYTES_MAX: usize = 128 * 1024;
+/// Sizes that differ by no more than this share are the same.
+const SAME_SIZE_SHARE: f64 = 0.06;
+/// Lines of one block are no further apart than this multiple of their size.
+const BLOCK_STEP_EM: f64 = 2.1;
+/// Lines of one section are no further apart than this multiple of their size.
+const SECTION_STEP_EM: f64 = 3.5;
+
+/// What is known of a document.
+pub(super) struct Document<'a> {
+    pub(super) layout: &'a Layout,
+    /// The text of the front pages.
+    pub(super) front: &'a str,
+    pub(super) body: &'a str,
+    pub(super) name: &'a str,
+    pub(super) witness: Witness,
+}
+
+/// What a rule found, and where.
+#[derive(Clone, Debug, Default)]
+struct Found {
+    values: Vec<String>,
+    /// The page, and how far down that page it reaches.
+    bottom: Option<(usize, f64)>,
+    /// Whether later rules may add to it.
+    more: bool,
+}
+
+impl Document<'_> {
+    /// Says what sort of document it is, and what its template finds in it.
+    pub(super) fn describe(&self, templates: &[Template], draft: &mut Draft<'_>) {
+        let Some(template) = self.classify(templates) else { return };
+        draft.other("Document-Class", template.class.as_str());
+        let mut found: Vec<(&str, Found)> = Vec::new();
+        let mut next = Some(template);
+        // A chain of templates that are like each other ends.
+        for _ in 0..templates.len() {
+            let Some(template) = next else { break };
+            for rule in &template.rules {
+                self.apply(rule, &mut found);
+            }
+            let like = template.like.as_deref();
+            next = like.and_then(|like| templates.iter().find(|it| it.class == like));
+        }
+        for (field, Found { values, .. }) in found {
+            match field {
+                "Title" => draft.title = values.join(" "),
+                "Author" => draft.authors = values,
+                "Abstract" => draft.r#abstract = values.join("\n"),
+                other => draft.other(other, values.join("\n")),
+            }
+        }
+    }
+
+    /// Returns the template for which there is most evidence; the first of those.
+    fn classify<'t>(&self, templates: &'t [Template]) -> Option<&'t Template> {
+        let mut best: Option<(&Template, f64)> = None;
+        for template in templates {
+            let holds = |it: &Condition| self.holds(it);
+            let all = template.evidence.iter().filter(|it| it.when.iter().all(holds));
+            let sum: f64 = all.map(|it| it.weight).sum();
+            if best.is_none_or(|(_, most)| most < sum) {
+                best = Some((template, sum));
+            }
+        }
+        best.map(|(template, _)| template)
+    }
+
+    fn holds(&self, condition: &Condition) -> bool {
+        match condition {
+            Condition::Number(number, min, max) => (*min..=*max).contains(&self.number(*number)),
+            Condition::Text(text, pattern) => {
+                self.texts(*text).iter().any(|it| pattern.is_match(it))
+            }
+        }
+    }
+
+    fn number(&self, number: Number) -> f64 {
+        let words = |text: &str| text.split_whitespace().count() as f64;
+        match number {
+            Number::Pages => self.witness.pages as f64,
+            Number::Width => self.witness.width,
+            Number::Aspect => self.witness.aspect,
+            Number::Fields => self.witness.fields as f64,
+            Number::Outline => self.witness.outline as f64,
+            Number::WordsPerPage => words(self.body) / self.witness.pages.max(1) as f64,
+            Number::FirstWords => {
+                self.layout.lines.iter().filter(|it| it.page == 1).map(|it| words(&it.text)).sum()
+            }
+            Number::BodySize => self.layout.body_size,
+            Number::Largest => {
+                let sizes = self.layout.lines.iter().map(|it| it.size);
+                sizes.fold(0.0, f64::max) / self.layout.body_size.max(1.0)
+            }
+        }
+    }
+
+    /// Returns a text, or both its ends.
+    fn texts(&self, text: Text) -> Vec<&str> {
+        let text = match text {
+            Text::Front => self.front,
+            Text::Body => self.body,
+            Text::SaidTitle => &self.witness.title,
+            Text::SaidAuthor => &self.witness.author,
+            Text::MadeBy => &self.witness.made_by,
+            Text::Name => self.name,
+        };
+        if text.len() <= 2 * SEARCHED_BYTES_MAX {
+            return vec![text];
+        }
+        let head = text.get(..text.floor_char_boundary(SEARCHED_BYTES_MAX));
+        let tail = text.get(text.ceil_char_boundary(text.len() - SEARCHED_BYTES_MAX)..);
+        [head, tail].into_iter().flatten().collect()
+    }
+
+    fn apply<'t>(&self, rule: &'t Rule, found: &mut Vec<(&'t str, Found)>) {
+        let known = found.iter().position(|(field, _)| *field == rule.field);
+        if known.and_then(|it| found.get(it)).is_some_and(|(_, it)| !it.more) {
+            return;
+        }
+        let mut new = match rule.take {
+            Take::Match | Take::Whole => self.in_text(rule),
+            _ => self.in_layout(rule, found),
+        };
+        new.values = values(rule, std::mem::take(&mut new.values));
+        if rule.confirmed {
+            new.values.retain(|it| self.stands_in_front(it));
+            new.bottom = new.values.first().and_then(|it| self.place(it));
+        }
+        if new.values.is_empty() {
+            return;
+        }
+        new.more = rule.more;
+        match known.and_then(|it| found.get_mut(it)) {
+            Some((_, old)) => {
+                new.values.retain(|it| !old.values.contains(it));
+                old.values.append(&mut new.values);
+                old.values.truncate(VALUES_MAX);
+            }
+            None => found.push((&rule.field, new)),
+        }
+    }
+
+    /// Whether the front pages have the words of `value` one after the other.
+    fn stands_in_front(&self, value: &str) -> bool {
+        let wanted = letters(value);
+        !wanted.is_empty() && letters(self.front).contains(&wanted)
+    }
+
+    /// Returns where on the first page `value` ends.
+    fn place(&self, value: &str) -> Option<(usize, f64)> {
+        let wanted = letters(value);
+        let ends = |line: &&Line| {
+            let end = letters(&line.text);
+            line.page == 1 && 2 < end.len() && wanted.ends_with(&end)
+        };
+        self.layout.lines.iter().find(ends).map(|it| (it.page, it.top))
+    }
+
+    fn in_text(&self, rule: &Rule) -> Found {
+        let mut found = Found::default();
+        for text in self.texts(rule.text) {
+            let Some(pattern) = rule.matches.as_ref().filter(|_| rule.take == Take::Match) else {
+                found.values.push(text.to_owned());
+                continue;
+            };
+            for captures in pattern.captures_iter(text).take(VALUES_MAX) {
+                let group = captures.get(1).or_else(|| captures.get(0));
+                found.values.extend(group.map(|it| it.as_str().to_owned()));
+            }
+        }
+        found
+    }
+
+    fn in_layout(&self, rule: &Rule, found: &[(&str, Found)]) -> Found {
+        let below = match &rule.below {
+            None => None,
+            Some(field) => match found.iter().find(|(name, _)| name == field) {
+                Some((_, Found { bottom: Some(bottom), .. })) => Some(*bottom),
+                _ => return Found::default(),
+            },
+        };
+        let start = |line: &Line| match below {
+            None => true,
+            Some((page, top)) => {
+                page == line.page && top + 1e-6 < line.top && line.top < top + rule.reach
+                    || page + 1 == line.page && line.page <= rule.pages
+            }
+        };
+        let lines = self.layout.lines.iter().filter(|it| it.page <= rule.pages && start(it));
+        let lines = lines.take_while(|it| !rule.until.iter().any(|end| end.is_match(&it.text)));
+        let chosen: Vec<&Line> = lines.filter(|it| self.fits(rule, it)).collect();
+        let lines: Vec<&Line> = match rule.take {
+            Take::Largest => {
+                let mut best: Vec<&Line> = Vec::new();
+                for block in blocks(&chosen) {
+                    let size = |block: &[&Line]| block.first().map_or(0.0, |it| it.size);
+                    if size(&best) * (1.0 + SAME_SIZE_SHARE / 2.0) < size(&block) {
+                        best = block;
+                    }
+                }
+                best
+            }
+            Take::First => blocks(&chosen).into_iter().next().unwrap_or_default(),
+            Take::Section => return self.section(rule, &chosen),
+            _ => chosen,
+        };
+        let text = |line: &&Line| {
+            if rule.superscripts { line.text.clone() } else { line.plain() }
+        };
+        let bottom = lines.last().map(|it| (it.page, it.top));
+        let values: Vec<String> = lines.iter().map(text).collect();
+        let values = if rule.take == Take::Lines { values } else { vec![joined(&values, false)] };
+        Found { values, bottom, more: false }
+    }
+
+    fn fits(&self, rule: &Rule, line: &Line) -> bool {
+        let is = |wanted: Option<bool>, it: bool| wanted.is_none_or(|wanted| wanted == it);
+        rule.top.contains(&line.top)
+            && rule.size.contains(&(line.size / self.layout.body_size.max(1.0)))
+            && is(rule.centered, line.centered)
+            && is(rule.bold, line.bold)
+            && is(rule.italic, line.italic)
+            && rule.matches.as_ref().is_none_or(|it| it.is_match(&line.text))
+            && !rule.not.iter().any(|it| it.is_match(&line.text))
+    }
+
+    /// Returns what stands below the first of the `headings`, or behind it in its line.
+    fn section(&self, rule: &Rule, headings: &[&Line]) -> Found {
+        let (Some(heading), Some(pattern)) = (headings.first(), &rule.matches) else {
+            return Found::default();
+        };
+        let behind = pattern.find(&heading.text).and_then(|it| heading.text.get(it.end()..));
+        let mut texts = vec![behind.unwrap_or_default().trim().to_owned()];
+        let mut last: (f64, usize) = (heading.base, heading.page);
+        let mut bottom = (heading.page, heading.top);
+        let is_below = |line: &&Line| {
+            line.page == heading.page
+                && heading.base < line.base
+                && line.left < heading.right.max(heading.left + 200.0)
+                && heading.left < line.right
+        };
+        for line in self.layout.lines.iter().filter(is_below).take(SECTION_LINES_MAX) {
+            let far = SECTION_STEP_EM * line.size < line.base - last.0;
+            if far || rule.until.iter().any(|it| it.is_match(&line.text)) {
+                break;
+            }
+            last = (line.base, line.page);
+            bottom = (line.page, line.top);
+            texts.push(line.plain());
+        }
+        texts.retain(|it| !it.is_empty());
+        Found { values: vec![joined(&texts, true)], bottom: Some(bottom), more: false }
+    }
+}
+
+/// Returns the letters and digits of a text, small.
+fn letters(text: &str) -> String {
+    text.chars().filter(|it| it.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+}
+
+/// Puts lines together that follow each other in one size and one face.
+fn blocks<'l>(lines: &[&'l Line]) -> Vec<Vec<&'l Line>> {
+    let mut blocks: Vec<Vec<&Line>> = Vec::new();
+    for line in lines {
+        let block = blocks.iter_mut().rev().take(4).find(|block| {
+            block.last().is_some_and(|last| {
+                let step = line.base - last.base;
+                line.page == last.page
+                    && (line.size - last.size).abs() <= SAME_SIZE_SHARE * last.size
+                    && line.bold == last.bold
+                    && (0.0..BLOCK_STEP_EM * last.size).contains(&step)
+                    && line.left < last.right + last.size
+                    && last.left < line.right + last.size
+            })
+        });
+        match block {
+            Some(block) if block.len() < SECTION_LINES_MAX => block.push(line),
+            Some(_) => {}
+            None => blocks.push(vec![line]),
+        }
+    }
+    blocks
+}
+
+/// Joins lines; in running text a hyphen at the end of one goes, in a title it stays.
+fn joined(lines: &[String], running: bool) -> String {
+    let mut text = String::new();
+    for line in lines {
+        let starts_small = line.starts_with(char::is_lowercase);
+        match text.strip_suffix('-') {
+            Some(word) if word.ends_with(char::is_alphabetic) => {
+                if running && starts_small {
+                    text.pop();
+                }
+            }
+            _ if text.is_empty() => {}
+            _ => text.push(' '),
+        }
+        text.push_str(line);
+    }
+    text
+}
+
+/// Cleans and splits what a rule found, as the rule says.
+fn values(rule: &Rule, found: Vec<String>) -> Vec<String> {
+    let mut values = Vec::new();
+    'all: for mut text in found {
+        for (find, with) in &rule.replace {
+            text = find.replace_all(&text, with.as_str()).into_owned();
+        }
+        let parts: Vec<&str> = match &rule.split {
+            Some(split) => split.split(&text).collect(),
+            None => vec![&text],
+        };
+        for part in parts {
+            let part = part.trim();
+            if rule.last.as_ref().is_some_and(|it| it.is_match(part)) {
+                break 'all;
+            }
+            let kept = rule.keep.as_ref().is_none_or(|it| it.is_match(part));
+            if part.is_empty() || !kept || rule.drop.iter().any(|it| it.is_match(part)) {
+                continue;
+            }
+            if values.len() < VALUES_MAX && !values.iter().any(|it| it == part) {
+                values.push(part.to_owned());
+            }
+        }
+    }
+    values
+}
