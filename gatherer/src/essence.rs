@@ -18,6 +18,8 @@ use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use soif::digest::Md5;
+
 use crate::explode::{self, Entry};
 use crate::object::{Object, Problem, ProblemKind, Summary};
 use crate::summarize::{self, Draft, Input, Settings as SummarySettings};
@@ -110,9 +112,7 @@ impl Run<'_> {
     fn open(&mut self, mut it: Opening) {
         let r#type = type_of(&it.object);
         let format = Format::of(&it.object, r#type);
-        if format.is_some_and(|it| !it.is_summarized())
-            && self.settings.unnest.depth_max <= it.depth
-        {
+        if format.is_some() && self.settings.unnest.depth_max <= it.depth {
             let message = "lies too deep in other containers; not opened";
             it.problems.push(Problem::new(&it.object.url, ProblemKind::Limit, message));
             self.summarize(it, r#type);
@@ -134,9 +134,7 @@ impl Run<'_> {
         });
         problems.extend(opened.problems);
         // Only the content is another; the sum is of what users fetch.
-        let md5 = object
-            .md5
-            .or_else(|| (!object.truncated).then(|| soif::digest::Md5::of(&object.bytes)));
+        let md5 = sum(&object);
         let inner = Object {
             name: opened.name,
             bytes: opened.bytes.into(),
@@ -161,7 +159,8 @@ impl Run<'_> {
 
     /// Makes the record of a container, and then those of its members.
     fn container(&mut self, it: Opening, r#type: Type, format: Format) {
-        let Opening { object, path, problems, depth } = it;
+        let Opening { mut object, path, problems, depth } = it;
+        object.md5 = sum(&object);
         let place = self.found.len();
         if format.is_summarized() {
             let (object, path) = (object.clone(), path.clone());
@@ -175,27 +174,25 @@ impl Run<'_> {
         let mut listing = Body::new(self.settings.summary.text_bytes_max(r#type));
         let mut count = 0_u64;
         let budget = self.budget;
-        let is_too_deep = self.settings.unnest.depth_max <= depth;
-        let report = if is_too_deep {
-            unnest::Report::default()
-        } else {
-            unnest::members(&object, format, budget, &mut |member: Member| {
-                count += 1;
-                listing.push(&member.path);
-                listing.line();
-                let Member { object, path, problems } = member;
-                self.open(Opening { object, path: Some(path), problems, depth: depth + 1 });
-            })
-        };
+        let report = unnest::members(&object, format, budget, &mut |member: Member| {
+            count += 1;
+            listing.push(&member.path);
+            listing.line();
+            let Member { object, path, problems } = member;
+            self.open(Opening { object, path: Some(path), problems, depth: depth + 1 });
+        });
         let Some(own) = self.found.get_mut(place) else { return };
-        own.problems.extend(report.problems);
         if format.is_summarized() {
-            let cut = truncated(&own.problems, &object.url);
+            // What was wrong before it was opened is said already.
+            let cut = truncated(&report.problems, &object.url);
             if !cut.is_empty() {
-                own.record.set("Truncated", cut);
+                let before = own.record.text("Truncated").map(|it| format!("{it}\n"));
+                own.record.set("Truncated", before.unwrap_or_default() + &cut);
             }
+            own.problems.extend(report.problems);
             return;
         }
+        own.problems.extend(report.problems);
         let problems = std::mem::take(&mut own.problems);
         let mut draft = report.about.unwrap_or_default();
         draft.body = Cow::Owned(listing.finish());
@@ -293,6 +290,11 @@ fn truncated(problems: &[Problem], url: &str) -> String {
     own.map(|it| it.message.as_str()).collect::<Vec<_>>().join("\n")
 }
 
+/// Returns the sum of an object that is all there.
+fn sum(object: &Object) -> Option<Md5> {
+    object.md5.or_else(|| (!object.truncated).then(|| Md5::of(&object.bytes)))
+}
+
 fn type_of(object: &Object) -> Type {
     let head = object.bytes.get(..object.bytes.len().min(HEAD_BYTES)).unwrap_or_default();
     recognize(&object.name, head)
@@ -364,7 +366,7 @@ mod tests {
             &["http://h.example/ls.1.gz ManPage [ls.1] ls - list directory contents"],
         );
         let object = Object::whole("http://h.example/ls.1.gz", gzip(page));
-        let sum = soif::digest::Md5::of(&object.bytes).to_string();
+        let sum = Md5::of(&object.bytes).to_string();
         let size = object.size;
         let summaries = extract(object, &EssenceSettings::default(), &|| false);
         let record = &summaries[0].record;
