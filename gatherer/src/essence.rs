@@ -22,6 +22,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use soif::digest::Md5;
+
 use crate::explode::{self, Entry};
 use crate::object::{Object, Problem, ProblemKind, Summary};
 use crate::select::{LeftOut, Selection};
@@ -148,7 +150,7 @@ impl Run<'_> {
             (self.left_out)(why);
             return;
         }
-        if packed && self.settings.unnest.depth_max <= it.depth {
+        if format.is_some() && self.settings.unnest.depth_max <= it.depth {
             let message = "lies too deep in other containers; not opened";
             it.problems.push(Problem::new(&it.object.url, ProblemKind::Limit, message));
             self.summarize(it, r#type);
@@ -176,9 +178,7 @@ impl Run<'_> {
         });
         problems.extend(opened.problems);
         // Only the content is another; the sum is of what users fetch.
-        let md5 = object
-            .md5
-            .or_else(|| (!object.truncated).then(|| soif::digest::Md5::of(&object.bytes)));
+        let md5 = sum(&object);
         let inner = Object {
             name: opened.name,
             bytes: opened.bytes.into(),
@@ -203,7 +203,8 @@ impl Run<'_> {
 
     /// Makes the record of a container, and then those of its members.
     fn container(&mut self, it: Opening, r#type: Type, format: Format) {
-        let Opening { object, path, problems, depth } = it;
+        let Opening { mut object, path, problems, depth } = it;
+        object.md5 = sum(&object);
         let place = self.found.len();
         if format.is_summarized() {
             let (object, path) = (object.clone(), path.clone());
@@ -217,31 +218,29 @@ impl Run<'_> {
         let mut listing = Body::new(self.settings.summary.text_bytes_max(r#type));
         let mut count = 0_u64;
         let budget = self.budget;
-        let is_too_deep = self.settings.unnest.depth_max <= depth;
-        let report = if is_too_deep {
-            unnest::Report::default()
-        } else {
-            unnest::members(&object, format, budget, &mut |member: Member| {
-                count += 1;
-                listing.push(&member.path);
-                listing.line();
-                let Member { object, path, problems } = member;
-                if let Some(why) = self.settings.select.by_name(Path::new(&path), object.size) {
-                    (self.left_out)(why);
-                    return;
-                }
-                self.open(Opening { object, path: Some(path), problems, depth: depth + 1 });
-            })
-        };
-        let Some(own) = self.found.get_mut(place) else { return };
-        own.problems.extend(report.problems);
-        if format.is_summarized() {
-            let cut = truncated(&own.problems, &object.url);
-            if !cut.is_empty() {
-                own.record.set("Truncated", cut);
+        let report = unnest::members(&object, format, budget, &mut |member: Member| {
+            count += 1;
+            listing.push(&member.path);
+            listing.line();
+            let Member { object, path, problems } = member;
+            if let Some(why) = self.settings.select.by_name(Path::new(&path), object.size) {
+                (self.left_out)(why);
+                return;
             }
+            self.open(Opening { object, path: Some(path), problems, depth: depth + 1 });
+        });
+        let Some(own) = self.found.get_mut(place) else { return };
+        if format.is_summarized() {
+            // What was wrong before it was opened is said already.
+            let cut = truncated(&report.problems, &object.url);
+            if !cut.is_empty() {
+                let before = own.record.text("Truncated").map(|it| format!("{it}\n"));
+                own.record.set("Truncated", before.unwrap_or_default() + &cut);
+            }
+            own.problems.extend(report.problems);
             return;
         }
+        own.problems.extend(report.problems);
         let problems = std::mem::take(&mut own.problems);
         let mut draft = report.about.unwrap_or_default();
         draft.body = Cow::Owned(listing.finish());
@@ -352,6 +351,19 @@ fn truncated(problems: &[Problem], url: &str) -> String {
     own.map(|it| it.message.as_str()).collect::<Vec<_>>().join("\n")
 }
 
+<<<<<<< HEAD
+=======
+/// Returns the sum of an object that is all there.
+fn sum(object: &Object) -> Option<Md5> {
+    object.md5.or_else(|| (!object.truncated).then(|| Md5::of(&object.bytes)))
+}
+
+fn type_of(object: &Object) -> Type {
+    let head = object.bytes.get(..object.bytes.len().min(HEAD_BYTES)).unwrap_or_default();
+    recognize(&object.name, head)
+}
+
+>>>>>>> unnest
 /// Runs `work`; a panic becomes its message.
 fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|payload| {
@@ -421,7 +433,7 @@ mod tests {
             &["http://h.example/ls.1.gz ManPage [ls.1] ls - list directory contents"],
         );
         let object = Object::whole("http://h.example/ls.1.gz", gzip(page));
-        let sum = soif::digest::Md5::of(&object.bytes).to_string();
+        let sum = Md5::of(&object.bytes).to_string();
         let size = object.size;
         let summaries = extract(object, &EssenceSettings::default(), &|| false);
         let record = &summaries[0].record;

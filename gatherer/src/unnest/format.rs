@@ -2,12 +2,18 @@
 //!
 //! Sans-I/O.
 
+use super::mail::may_have_attachments;
 use super::stream::Packing;
 use crate::object::Object;
-use crate::typing::Type;
+use crate::typing::{Language, Type};
 
 /// How far into a text its container is looked for, in bytes.
 const LOOK_BYTES: usize = 64 * 1024;
+
+/// What shell archives of every make say of themselves, in their first bytes.
+const SHAR_MARK: &[u8] = b"# This is a shell archive";
+/// How many of those are looked at.
+const SHAR_BYTES: usize = 1024;
 
 /// What a container is, and so how it is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,11 +92,14 @@ impl Format {
             }
             Type::MacCompressed => is_binhex(head).then_some(Self::BinHex),
             Type::ShellArchive => Some(Self::Shar),
-            Type::Uuencoded => Some(Self::Uuencoded),
-            Type::Mail | Type::Mailbox | Type::News if head.starts_with(b"From ") => {
-                Some(Self::Mailbox)
+            // Its first line is that of any script.
+            Type::Source(Language::Shell) => {
+                let front = head.get(..head.len().min(SHAR_BYTES)).unwrap_or_default();
+                memchr::memmem::find(front, SHAR_MARK).map(|_| Self::Shar)
             }
-            Type::Mail | Type::News => Some(Self::Message),
+            Type::Uuencoded => Some(Self::Uuencoded),
+            Type::Mail | Type::Mailbox if head.starts_with(b"From ") => Some(Self::Mailbox),
+            Type::Mail | Type::News => may_have_attachments(head).then_some(Self::Message),
             _ => None,
         }
     }

@@ -31,9 +31,6 @@ const MESSAGES: usize = 100;
 pub(super) fn message(walk: &mut Walk<'_, '_>) -> Result<(), Fault> {
     let object = walk.object;
     let bytes = object.bytes.get(..object.bytes.len().min(MESSAGE_BYTES_MAX)).unwrap_or_default();
-    if !may_have_attachments(bytes) {
-        return Ok(());
-    }
     if NESTED_MAX < nested(bytes) {
         let message = format!("may hold more than {NESTED_MAX} messages in it; not opened");
         return Err((ProblemKind::Limit, message));
@@ -54,8 +51,9 @@ pub(super) fn message(walk: &mut Walk<'_, '_>) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Whether a message is more than one text: what MIME calls anything else stands behind a slash.
-fn may_have_attachments(bytes: &[u8]) -> bool {
+/// Whether a message that starts with `bytes` may be more than one text: what MIME calls anything
+/// else stands before a slash.
+pub(super) fn may_have_attachments(bytes: &[u8]) -> bool {
     let kinds: [&[u8]; 6] =
         [b"multipart", b"message", b"application", b"image", b"audio", b"video"];
     memchr::memchr_iter(b'/', bytes).any(|at| {

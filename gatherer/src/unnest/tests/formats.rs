@@ -326,6 +326,12 @@ fn uuencoded_and_base64() {
 
 #[test]
 fn shell_archives_are_read_and_not_run() {
+    let kind = |text: &'static [u8]| {
+        let shell = Type::Source(typing::Language::Shell);
+        Format::of(&Object::whole("http://h.example/a", text), shell)
+    };
+    assert_eq!(kind(b"#! /bin/sh\n# This is a shell archive.\n"), Some(Format::Shar));
+    assert_eq!(kind(b"#! /bin/sh\ncat << EOF > x\nEOF\n"), None);
     check(
         Format::Shar,
         b"#! /bin/sh\n# This is a shell archive.\n\
@@ -378,7 +384,10 @@ fn attachments_of_a_message() {
     assert!(seen[1].starts_with("http://h.example/a#2/p.pdf 5 again"), "{seen:?}");
     assert!(seen[2].starts_with("http://h.example/a#3.eml "), "{seen:?}");
     assert!(seen[2].ends_with("From: c@c.example\nSu"), "{seen:?}");
-    check(Format::Message, b"From: a@a.example\nSubject: s\n\nand/or\n", &[]);
+    let kind =
+        |text: &str| Format::of(&Object::whole("http://h.example/a", text.to_owned()), Type::Mail);
+    assert_eq!(kind(&mail), Some(Format::Message));
+    assert_eq!(kind("From: a@a.example\nSubject: s\n\nand/or\n"), None);
 }
 
 #[test]
