@@ -130,7 +130,9 @@ impl Header {
     fn comment(&mut self, name: &str, value: &str, epsf: bool) {
         // A value may be a string as programs write it.
         let text = match Tokens::new(value.as_bytes()).next() {
-            Some(Token::String(text)) if value.starts_with('(') && value.ends_with(')') => text_string(&text),
+            Some(Token::String(text)) if value.starts_with('(') && value.ends_with(')') => {
+                text_string(&text)
+            }
             _ => value.to_owned(),
         };
         match name {

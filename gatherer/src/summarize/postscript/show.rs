@@ -311,8 +311,8 @@ impl Shower {
     }
 
     fn general(&mut self, name: &[u8]) {
-        let shows =
-            name.windows(4).any(|it| it == b"show") || name.len() <= 3 && !NOT_SHOWING.contains(&name);
+        let shows = name.windows(4).any(|it| it == b"show")
+            || name.len() <= 3 && !NOT_SHOWING.contains(&name);
         let strings = self.operands.iter().filter(|it| matches!(it, Operand::String(_))).count();
         let numbers = self.operands.iter().filter(|it| matches!(it, Operand::Number(_))).count();
         if 0 < strings {
