@@ -203,7 +203,7 @@ fn module(file: &File<'_>, draft: &mut Draft<'_>) {
         let Some((name, value)) = entry.split_once('=') else { continue };
         match name {
             "description" if draft.description.is_empty() => {
-                value.clone_into(&mut draft.description)
+                value.clone_into(&mut draft.description);
             }
             "author" => draft.authors.push(value.to_owned()),
             "license" => draft.other("License", value),

@@ -275,7 +275,7 @@ mod tests {
         check(laughs, "Title: d.svg\nPartial-Text: y");
         check(
             "<svg><text>a</text",
-            concat!("Title: d.svg\nPartial-Text: a\n! broken: is not XML from byte 12 on"),
+            "Title: d.svg\nPartial-Text: a\n! broken: is not XML from byte 12 on",
         );
     }
 

@@ -33,10 +33,10 @@ pub(super) enum Encoding {
 pub(super) fn encoding(name: &str) -> Encoding {
     let name = name.rsplit('+').next().unwrap_or(name).to_ascii_lowercase();
     let starts = |prefixes: &[&str]| prefixes.iter().any(|it| name.starts_with(it));
-    // Berry's names end with their encoding: `ptmr8t`, `phvb7t`.
-    let berry = name.trim_end_matches(['n', 'c', 'o', 'i', 'x', 'w']);
-    let typewriter = name.contains("tt") && !starts(&["cmitt10x"]);
-    if starts(&["cmex", "lasy", "msam", "lcircle", "line", "linew", "circle", "manfnt", "logo-x"]) {
+    // Berry's names end with their encoding, and how wide they are: `ptmr8t`, `phvb8tn`.
+    let berry = name.trim_end_matches(['n', 'x', 'w']);
+    let typewriter = name.contains("tt");
+    if starts(&["cmex", "lasy", "msam", "lcircle", "line", "linew", "circle", "manfnt"]) {
         Encoding::Pictures
     } else if starts(&["cmmi", "cmmib", "rm-lmmi", "lmmi", "eurm", "eurb", "txmi", "pxmi"]) {
         Encoding::Oml
@@ -46,15 +46,13 @@ pub(super) fn encoding(name: &str) -> Encoding {
         Encoding::Ts1
     } else if starts(&[
         "ec", "t1-", "sfrm", "sfb", "sfti", "sftt", "sfcc", "sfsx", "cs-", "t1x", "t1p",
-    ]) || name.starts_with("jk") && name.contains("8t")
-        || berry.ends_with("8t")
-        || name.ends_with("8z")
+    ]) || berry.ends_with("8t")
+        || berry.ends_with("8z")
     {
         Encoding::T1
-    } else if name.ends_with("8r")
-        || name.ends_with("8a")
-        || starts(&["times", "helvetica"])
-        || starts(&["courier", "palatino", "nimbus", "cmu"])
+    } else if berry.ends_with("8r")
+        || berry.ends_with("8a")
+        || starts(&["times", "helvetica", "courier", "palatino", "nimbus"])
     {
         Encoding::Base
     } else if typewriter && starts(&["cm", "lm", "rm-", "pl"]) {
@@ -66,94 +64,125 @@ pub(super) fn encoding(name: &str) -> Encoding {
 
 /// Returns the characters that a code of the encoding stands for; none when it is no text.
 pub(super) fn characters(encoding: Encoding, code: u8) -> &'static str {
-    let at = usize::from(code);
-    let low = |table: &'static [&'static str]| table.get(at).copied();
-    match encoding {
-        Encoding::Ot1 => match code {
-            0x00..=0x20 => low(OT1_LOW),
-            0x22 => Some("”"),
-            0x27 => Some("’"),
-            0x3c => Some("¡"),
-            0x3e => Some("¿"),
-            0x5c => Some("“"),
-            0x5e => Some("\u{302}"),
-            0x5f => Some("\u{307}"),
-            0x60 => Some("‘"),
-            0x7b => Some("–"),
-            0x7c => Some("—"),
-            0x7d => Some("\u{30b}"),
-            0x7e => Some("\u{303}"),
-            0x7f => Some("\u{308}"),
-            _ => None,
-        },
-        Encoding::Ot1Typewriter => match code {
-            0x00..=0x0a | 0x10..=0x1f => low(OT1_LOW),
-            0x0b..=0x0f => ["↑", "↓", "'", "¡", "¿"].get(at - 0x0b).copied(),
-            0x27 => Some("’"),
-            0x60 => Some("‘"),
-            0x7f => Some("\u{308}"),
-            _ => None,
-        },
-        Encoding::T1 => match code {
-            0x00..=0x1f => low(T1_LOW),
-            0x27 => Some("’"),
-            0x60 => Some("‘"),
-            0x7f => Some("-"),
-            0x80..=0xff => T1_HIGH.get(at - 0x80).copied(),
-            _ => None,
-        },
-        Encoding::Ts1 => match code {
-            0x27 => Some("'"),
-            0x2a => Some("*"),
-            0x30..=0x39 => None,
-            0x88 => Some("•"),
-            0x97 => Some("™"),
-            0xa0..=0xff => latin1(code),
-            _ => Some(""),
-        },
-        Encoding::Oml => match code {
-            0x00..=0x2f => low(OML_LOW),
-            0x3a => Some("."),
-            0x3b => Some(","),
-            0x3c => Some("<"),
-            0x3d => Some("/"),
-            0x3e => Some(">"),
-            0x5b..=0x60 | 0x7d..=0x7f | 0x3f | 0x40 => Some(""),
-            0x7b => Some("i"),
-            0x7c => Some("j"),
-            _ => None,
-        },
-        Encoding::Oms => match code {
-            0x00..=0x03 => ["-", "·", "×", "*"].get(at).copied(),
-            0x06 => Some("±"),
-            0x0f => Some("•"),
-            0x14 => Some("≤"),
-            0x15 => Some("≥"),
-            0x21 => Some("→"),
-            0x32 => Some("∈"),
-            0x31 => Some("∞"),
-            0x41..=0x5a => None,
-            0x66 | 0x67 => ["{", "}"].get(at - 0x66).copied(),
-            0x6a => Some("|"),
-            0x78 => Some("§"),
-            0x7a => Some("‡"),
-            0x79 => Some("†"),
-            0x7b => Some("¶"),
-            _ => Some(""),
-        },
-        Encoding::Base => match code {
-            0x02 => Some("fi"),
-            0x03 => Some("fl"),
-            0x00..=0x1f => Some(""),
-            0x27 => Some("’"),
-            0x60 => Some("‘"),
-            0x7f..=0x9f => windows(code),
-            0xa0..=0xff => latin1(code),
-            _ => None,
-        },
+    let special = match encoding {
+        Encoding::Ot1 => ot1(code),
+        Encoding::Ot1Typewriter => typewriter(code),
+        Encoding::T1 => t1(code),
+        Encoding::Ts1 => ts1(code),
+        Encoding::Oml => oml(code),
+        Encoding::Oms => oms(code),
+        Encoding::Base => base(code),
         Encoding::Pictures => Some(""),
+    };
+    special.unwrap_or_else(|| ascii(code))
+}
+
+/// Returns the entry of a table that starts with the code `first`.
+fn entry(table: &'static [&'static str], code: u8, first: u8) -> Option<&'static str> {
+    table.get(usize::from(code.checked_sub(first)?)).copied()
+}
+
+fn ot1(code: u8) -> Option<&'static str> {
+    Some(match code {
+        0x00..=0x20 => return entry(OT1_LOW, code, 0),
+        0x22 => "”",
+        0x27 => "’",
+        0x3c => "¡",
+        0x3e => "¿",
+        0x5c => "“",
+        0x5e => "\u{302}",
+        0x5f => "\u{307}",
+        0x60 => "‘",
+        0x7b => "–",
+        0x7c => "—",
+        0x7d => "\u{30b}",
+        0x7e => "\u{303}",
+        0x7f => "\u{308}",
+        _ => return None,
+    })
+}
+
+fn typewriter(code: u8) -> Option<&'static str> {
+    match code {
+        0x00..=0x0a | 0x10..=0x1f => entry(OT1_LOW, code, 0),
+        0x0b..=0x0f => entry(&["↑", "↓", "'", "¡", "¿"], code, 0x0b),
+        0x27 => Some("’"),
+        0x60 => Some("‘"),
+        0x7f => Some("\u{308}"),
+        _ => None,
     }
-    .unwrap_or_else(|| ascii(code))
+}
+
+fn t1(code: u8) -> Option<&'static str> {
+    match code {
+        0x00..=0x1f => entry(T1_LOW, code, 0),
+        0x27 => Some("’"),
+        0x60 => Some("‘"),
+        0x7f => Some("-"),
+        _ => entry(T1_HIGH, code, 0x80),
+    }
+}
+
+fn ts1(code: u8) -> Option<&'static str> {
+    match code {
+        0x27 => Some("'"),
+        0x2a => Some("*"),
+        0x30..=0x39 => None,
+        0x88 => Some("•"),
+        0x97 => Some("™"),
+        0xa0..=0xff => latin1(code),
+        _ => Some(""),
+    }
+}
+
+fn oml(code: u8) -> Option<&'static str> {
+    Some(match code {
+        0x00..=0x2f => return entry(OML_LOW, code, 0),
+        0x3a => ".",
+        0x3b => ",",
+        0x3c => "<",
+        0x3d => "/",
+        0x3e => ">",
+        0x3f | 0x40 | 0x5b..=0x60 | 0x7d..=0x7f => "",
+        0x7b => "i",
+        0x7c => "j",
+        _ => return None,
+    })
+}
+
+fn oms(code: u8) -> Option<&'static str> {
+    Some(match code {
+        0x00..=0x03 => return entry(&["-", "·", "×", "*"], code, 0),
+        0x06 => "±",
+        0x0f => "•",
+        0x14 => "≤",
+        0x15 => "≥",
+        0x21 => "→",
+        0x31 => "∞",
+        0x32 => "∈",
+        0x41..=0x5a => return None,
+        0x66 => "{",
+        0x67 => "}",
+        0x6a => "|",
+        0x78 => "§",
+        0x79 => "†",
+        0x7a => "‡",
+        0x7b => "¶",
+        _ => "",
+    })
+}
+
+fn base(code: u8) -> Option<&'static str> {
+    match code {
+        0x02 => Some("fi"),
+        0x03 => Some("fl"),
+        0x00..=0x1f => Some(""),
+        0x27 => Some("’"),
+        0x60 => Some("‘"),
+        0x7f..=0x9f => windows(code),
+        0xa0..=0xff => latin1(code),
+        _ => None,
+    }
 }
 
 const ASCII: &str = " !\"#$%&'()*+,-./0123456789:;<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_`\
@@ -296,6 +325,7 @@ mod tests {
         check("cmsy10", b"\x0f\x14A", "•≤A");
         check("cmex10", b"abc", "");
         check("tcrm1000", b"\xa9\x88", "©•");
+        check("ptmr8c", b"\xa9", "©");
     }
 
     #[test]

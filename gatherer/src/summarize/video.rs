@@ -58,10 +58,8 @@ pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         | [_, _, _, _, b'm' | b's' | b'w' | b'f', b'o' | b'd' | b'k' | b'i' | b'r', ..] => {
             mp4::read(bytes, &mut film);
         }
-        [b'O', b'g', b'g', b'S', ..] => {
-            if !ogg::read(bytes, &mut film) {
-                return audio::summarize(input);
-            }
+        [b'O', b'g', b'g', b'S', ..] if !ogg::read(bytes, &mut film) => {
+            return audio::summarize(input);
         }
         _ => {}
     }
