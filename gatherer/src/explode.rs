@@ -146,8 +146,12 @@ pub(crate) mod tests {
         assert_eq!(keys.key("", "Title", 3), "Title (2)");
         assert_eq!(keys.key(" ", "\n", 4), "4");
         let long = "é".repeat(150);
-        let (one, other) = (keys.key(&format!("{long}1"), "", 5), keys.key(&format!("{long}2"), "", 6));
-        assert!(one != other && one.len() <= KEY_BYTES_MAX && one.starts_with("éé"), "{one} {other}");
+        let (one, other) =
+            (keys.key(&format!("{long}1"), "", 5), keys.key(&format!("{long}2"), "", 6));
+        assert!(
+            one != other && one.len() <= KEY_BYTES_MAX && one.starts_with("éé"),
+            "{one} {other}"
+        );
     }
 
     #[test]

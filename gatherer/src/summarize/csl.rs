@@ -6,7 +6,7 @@
 
 use serde_json::Value;
 
-use super::catalog::json::{each, elements, member, parse, text};
+use super::catalog::json::{each, elements, member, parse, parse_alone, text};
 use super::catalog::{Fields, Reading};
 
 /// Variables, and the attributes that they become.
@@ -39,7 +39,7 @@ pub(super) fn read(whole: &str, reading: &mut Reading<'_>) {
     let whole = whole.trim_start_matches('\u{feff}').trim();
     let list = if whole.starts_with('{') { member(whole, "items") } else { Some(whole) };
     let Some(list) = list else {
-        match parse(whole).map(|it| fields(&it)) {
+        match parse_alone(whole).map(|it| fields(&it)) {
             Some(fields) if !fields.is_empty() => reading.alone(whole.as_bytes(), fields),
             _ => {
                 reading.broken("", || "at its start".to_owned());
@@ -89,7 +89,8 @@ fn fields(item: &Value) -> Fields {
 
 /// `Given particle Family Suffix`, or the name of an institution.
 fn name(person: &Value) -> String {
-    let parts = ["given", "dropping-particle", "non-dropping-particle", "family", "suffix", "literal"];
+    let parts =
+        ["given", "dropping-particle", "non-dropping-particle", "family", "suffix", "literal"];
     let parts = parts.iter().filter_map(|it| person.get(it)).map(text);
     let parts: Vec<String> = parts.filter(|it| !it.trim().is_empty()).collect();
     if parts.is_empty() { text(person) } else { parts.join(" ") }
@@ -153,7 +154,11 @@ mod tests {
     #[test]
     fn the_list_s_own_record() {
         assert_eq!(
-            render("a.json", Type::CslJson, br#"[{"title":"A","issued":{"date-parts":[[1994]]}},{"title":"B"},3]"#),
+            render(
+                "a.json",
+                Type::CslJson,
+                br#"[{"title":"A","issued":{"date-parts":[[1994]]}},{"title":"B"},3]"#
+            ),
             "Title: a.json\nDescription: Bibliography with 3 entries of 1994\nEntries: 3\nYears: 1994\n\
              Titles: A | B\nPartial-Text: A (1994) | B\n\
              ! broken: 1 of 3 entries cannot be parsed, the first is element 3"

@@ -9,7 +9,7 @@
 use oai::crosswalk;
 use serde_json::Value;
 
-use super::catalog::json::{each, elements, member, parse, text};
+use super::catalog::json::{each, elements, member, parse, parse_alone, text};
 use super::catalog::{Fields, Reading};
 use crate::object::ProblemKind;
 
@@ -24,7 +24,7 @@ pub(super) fn read(whole: &str, reading: &mut Reading<'_>) {
     }
     let data = if whole.starts_with('{') { member(whole, "data").unwrap_or(whole) } else { whole };
     if !data.starts_with('[') {
-        match parse(data).map(|it| resource(&it)) {
+        match parse_alone(data).map(|it| resource(&it)) {
             Some((_, fields)) if !fields.is_empty() => reading.alone(whole.as_bytes(), fields),
             _ => {
                 reading.broken("", || "at its start".to_owned());
@@ -115,7 +115,8 @@ fn part(value: &Value, name: &str) -> String {
 fn people(list: &Value, attribute: &'static str, fields: &mut Fields) {
     for person in each(list) {
         let whole = part(person, "name");
-        let both = ["familyName", "givenName"].map(|it| person.get(it).map(text).unwrap_or_default());
+        let both =
+            ["familyName", "givenName"].map(|it| person.get(it).map(text).unwrap_or_default());
         let name = if whole.is_empty() { both.join(", ") } else { whole };
         fields.put(attribute, name.trim_matches([',', ' ']));
     }
@@ -166,7 +167,10 @@ mod tests {
             &format!("{{\"data\": [{JSON}, {{\"x\": [}}]}}"),
             &[&format!("10.5072/1: {TOLD}"), "broken"],
         );
-        check(r#"{"titles": [{"title": "A"}], "publisher": "B"}"#, &["(alone): Title=A; Publisher=B"]);
+        check(
+            r#"{"titles": [{"title": "A"}], "publisher": "B"}"#,
+            &["(alone): Title=A; Publisher=B"],
+        );
     }
 
     #[test]

@@ -123,19 +123,27 @@ impl Written<'_> {
             return reading.broken("", || format!("in line {}", self.line));
         }
         let mut fields = Fields::default();
-        let parts: Vec<(String, &str, &str, &str)> = self.fields.iter().map(|(name, value)| {
-            let (base, variant) = variant(name);
-            let bare = name.get(..base.len()).unwrap_or(name);
-            (base, variant, bare, value.as_str())
-        }).collect();
+        let parts: Vec<(String, &str, &str, &str)> = self
+            .fields
+            .iter()
+            .map(|(name, value)| {
+                let (base, variant) = variant(name);
+                let bare = name.get(..base.len()).unwrap_or(name);
+                (base, variant, bare, value.as_str())
+            })
+            .collect();
         for (base, variant, written, value) in &parts {
             match base.as_str() {
                 "author-name" | "author" => {
                     // A person is a cluster of fields with one variant.
-                    let email = parts.iter().find(|(it, of, ..)| it == "author-email" && of == variant);
+                    let email =
+                        parts.iter().find(|(it, of, ..)| it == "author-email" && of == variant);
                     let email = email.map_or("", |(.., it)| it);
                     let both = format!("{value} <{email}>");
-                    fields.put("Author", if email.is_empty() || value.is_empty() { value } else { &both });
+                    fields.put(
+                        "Author",
+                        if email.is_empty() || value.is_empty() { value } else { &both },
+                    );
                 }
                 "author-email" => {}
                 "keywords" | "keyword" | "subject-descriptor" => {
@@ -149,7 +157,8 @@ impl Written<'_> {
                 },
             }
         }
-        let named = |base: &str| parts.iter().find(|(it, .., value)| it == base && !value.is_empty());
+        let named =
+            |base: &str| parts.iter().find(|(it, .., value)| it == base && !value.is_empty());
         if fields.first("Title").is_empty() {
             let name = NAMES.iter().find_map(|it| named(it)).map_or("", |(.., value)| value);
             fields.put("Title", name);
@@ -196,12 +205,20 @@ mod tests {
     #[test]
     fn the_list_s_own_record() {
         assert_eq!(
-            render("a.iafa", Type::Iafa, b"junk\nTemplate-Type: SOFTWARE\nTitle: gopher\nVersion-v1: 2\n"),
+            render(
+                "a.iafa",
+                Type::Iafa,
+                b"junk\nTemplate-Type: SOFTWARE\nTitle: gopher\nVersion-v1: 2\n"
+            ),
             "Title: a.iafa\nDescription: Archive index with 1 entry\nEntries: 1\nTitles: gopher\n\
              Partial-Text: gopher. SOFTWARE. 2"
         );
         render("a", Type::Iafa, "Template-Type:\n".repeat(200_000).as_bytes());
-        render("a", Type::Iafa, format!("Template-Type: x\n{}", "a-v1: b\n".repeat(200_000)).as_bytes());
+        render(
+            "a",
+            Type::Iafa,
+            format!("Template-Type: x\n{}", "a-v1: b\n".repeat(200_000)).as_bytes(),
+        );
     }
 
     proptest! {

@@ -12,7 +12,7 @@
 
 use serde_json::Value;
 
-use super::catalog::json::{each, elements, member, parse, text};
+use super::catalog::json::{each, elements, member, parse, parse_alone, text};
 use super::catalog::{Fields, Reading};
 
 /// Deepest nesting of values that is followed for a name.
@@ -84,7 +84,7 @@ pub(super) fn read(whole: &str, reading: &mut Reading<'_>) {
     let whole = whole.trim_start_matches('\u{feff}').trim();
     let list = if whole.starts_with('{') { member(whole, "@graph") } else { Some(whole) };
     let Some(list) = list else {
-        match parse(whole).map(|it| fields(&it)) {
+        match parse_alone(whole).map(|it| fields(&it)) {
             Some(fields) => reading.alone(whole.as_bytes(), fields),
             None => {
                 reading.broken("", || "at its start".to_owned());
@@ -94,12 +94,20 @@ pub(super) fn read(whole: &str, reading: &mut Reading<'_>) {
     };
     for (at, element) in elements(list).enumerate() {
         let Some(thing) = parse(element) else {
-            if reading.broken("", || format!("is element {}", at + 1)) { continue } else { return };
+            if reading.broken("", || format!("is element {}", at + 1)) {
+                continue;
+            } else {
+                return;
+            };
         };
         let fields = fields(&thing);
         // What has no name only ties other things together.
         if fields.first("Title").is_empty() {
-            if reading.goes_on() { continue } else { return };
+            if reading.goes_on() {
+                continue;
+            } else {
+                return;
+            };
         }
         let key = property(&thing, "@id").map(text).unwrap_or_default();
         let keys = [&key, fields.first("Identifier"), fields.first("URL-References")];
@@ -184,7 +192,8 @@ fn name(value: &Value, depth: u32) -> String {
     if !plain.is_empty() || DEPTH_MAX <= depth {
         return plain;
     }
-    let names = ["@value", "name", "value", "headline", "title", "url", "addressLocality", "alternateName"];
+    let names =
+        ["@value", "name", "value", "headline", "title", "url", "addressLocality", "alternateName"];
     let named = names.iter().filter_map(|it| property(value, it));
     let named = named.flat_map(each).map(|it| name(it, depth + 1)).find(|it| !it.is_empty());
     named.unwrap_or_else(|| {
@@ -200,7 +209,8 @@ fn identifier(scheme: &str, value: &Value, fields: &mut Fields) {
     let found = ["value", "@value", "@id"].iter().find_map(|it| property(value, it)).map(text);
     let found = found.unwrap_or_else(|| text(value));
     // Some say the scheme before the number.
-    let written = found.split_once(':').map(|(it, _)| it).filter(|it| it.eq_ignore_ascii_case("doi"));
+    let written =
+        found.split_once(':').map(|(it, _)| it).filter(|it| it.eq_ignore_ascii_case("doi"));
     let scheme = if said.is_empty() { written.unwrap_or(scheme) } else { &said };
     fields.put_identifier(scheme, &found);
 }
@@ -251,7 +261,10 @@ mod tests {
                 "broken",
             ],
         );
-        check(r#"[{"@type": "Organization", "name": "A"}]"#, &[": Title=A; Resource-Type=Organization"]);
+        check(
+            r#"[{"@type": "Organization", "name": "A"}]"#,
+            &[": Title=A; Resource-Type=Organization"],
+        );
     }
 
     #[test]

@@ -70,7 +70,8 @@ pub(super) fn read(text: &str, reading: &mut Reading<'_>) {
 /// `Begin`, and the version of the template.
 fn begins(line: &str) -> bool {
     let line = line.trim_end();
-    let rest = line.get(5..).filter(|_| line.get(..5).is_some_and(|it| it.eq_ignore_ascii_case("begin")));
+    let rest =
+        line.get(5..).filter(|_| line.get(..5).is_some_and(|it| it.eq_ignore_ascii_case("begin")));
     rest.is_some_and(|it| it.len() <= 1 && it.bytes().all(|it| it.is_ascii_digit()))
 }
 
@@ -149,7 +150,8 @@ fn addresses(lines: &[&str], fields: &mut Fields) {
             }
             // A file and its size, in either order.
             Some(name) if !place.is_empty() => {
-                let is_size = |it: &str| it.starts_with(|it: char| it.is_ascii_digit()) && !it.contains('.');
+                let is_size =
+                    |it: &str| it.starts_with(|it: char| it.is_ascii_digit()) && !it.contains('.');
                 let name = if is_size(first) { name } else { first };
                 fields.put("URL-References", &format!("{place}{name}"));
             }

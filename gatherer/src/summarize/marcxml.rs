@@ -115,7 +115,9 @@ mod tests {
     fn a_collection_is_a_list_and_a_record_is_not() {
         let other = RECORD.replace("marc:", "").replace(">7<", ">8<");
         check(
-            &format!("<?xml version='1.0'?>\n<marc:collection xmlns:marc='http://www.loc.gov/MARC21/slim'>{RECORD}\n{other}</marc:collection>"),
+            &format!(
+                "<?xml version='1.0'?>\n<marc:collection xmlns:marc='http://www.loc.gov/MARC21/slim'>{RECORD}\n{other}</marc:collection>"
+            ),
             &[
                 "7: Title=A & B; Resource-Type=Book; Control-Number=7",
                 "8: Title=A & B; Resource-Type=Book; Control-Number=8",
@@ -139,9 +141,16 @@ mod tests {
         );
         check("<collection><record/><record></record></collection>", &["broken"]);
         let bomb = "<!DOCTYPE x [<!ENTITY a 'b'>]><collection>&a;</collection>";
-        check(bomb, &["! broken: is not well-formed after 0 records: it has a document type declaration"]);
+        check(
+            bomb,
+            &["! broken: is not well-formed after 0 records: it has a document type declaration"],
+        );
         render("a.xml", Type::MarcXml, "<record>".repeat(300_000).as_bytes());
-        render("a.xml", Type::MarcXml, format!("<c>{}", "<record></record>".repeat(100_000)).as_bytes());
+        render(
+            "a.xml",
+            Type::MarcXml,
+            format!("<c>{}", "<record></record>".repeat(100_000)).as_bytes(),
+        );
     }
 
     proptest! {

@@ -248,7 +248,10 @@ mod tests {
 
     #[test]
     fn what_is_too_long_is_left_out() {
-        let long = format!("TY  - GEN\nTI  - One\n{}ER  - \nTY  - GEN\nTI  - Two\n", "N1  - x\n".repeat(50_000));
+        let long = format!(
+            "TY  - GEN\nTI  - One\n{}ER  - \nTY  - GEN\nTI  - Two\n",
+            "N1  - x\n".repeat(50_000)
+        );
         check(&long, &["broken", ": Title=Two; Resource-Type=Other"]);
         render("a.ris", Type::Ris, "TY  - \n".repeat(300_000).as_bytes());
     }

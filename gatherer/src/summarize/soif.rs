@@ -132,7 +132,8 @@ mod tests {
     #[test]
     fn damage_costs_itself() {
         let good = Record::new("FILE", "http://h.example/1");
-        let bytes = [&b"@FILE { http://h.example/0\nTitle{99999"[..], b"\n}\n", &stream(&[good])].concat();
+        let bytes =
+            [&b"@FILE { http://h.example/0\nTitle{99999"[..], b"\n}\n", &stream(&[good])].concat();
         let seen = entries(Type::Soif, &bytes);
         assert!(seen.iter().any(|it| it.starts_with("! broken: has ")), "{seen:?}");
         render("a", Type::Soif, "@FILE { x\n".repeat(100_000).as_bytes());

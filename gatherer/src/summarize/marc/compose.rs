@@ -20,7 +20,11 @@ const COMPOSED: &[(char, &str, &str)] = &[
     // Breve.
     ('\u{306}', "AEGIOUaegiou", "ĂĔĞĬŎŬăĕğĭŏŭ"),
     // Dot above.
-    ('\u{307}', "ABCDEFGHIMNOPRSTWXYZabcdefghmnoprstwxyz", "ȦḂĊḊĖḞĠḢİṀṄȮṖṘṠṪẆẊẎŻȧḃċḋėḟġḣṁṅȯṗṙṡṫẇẋẏż"),
+    (
+        '\u{307}',
+        "ABCDEFGHIMNOPRSTWXYZabcdefghmnoprstwxyz",
+        "ȦḂĊḊĖḞĠḢİṀṄȮṖṘṠṪẆẊẎŻȧḃċḋėḟġḣṁṅȯṗṙṡṫẇẋẏż",
+    ),
     // Diaeresis.
     ('\u{308}', "AEHIOUWXYaehiotuwxy", "ÄËḦÏÖÜẄẌŸäëḧïöẗüẅẍÿ"),
     // Hook above.
@@ -52,7 +56,11 @@ pub(super) fn compose(text: &str) -> String {
     let mut made = String::with_capacity(text.len());
     for it in text.chars() {
         // All marks are beyond ASCII.
-        let whole = made.chars().next_back().filter(|_| !it.is_ascii()).and_then(|letter| whole(letter, it));
+        let whole = made
+            .chars()
+            .next_back()
+            .filter(|_| !it.is_ascii())
+            .and_then(|letter| whole(letter, it));
         match whole {
             Some(whole) => {
                 made.pop();
