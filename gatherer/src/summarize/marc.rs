@@ -250,7 +250,7 @@ mod tests {
     fn hostile_files_end() {
         render("a.mrc", Type::Marc, &[RECORD_END; 300_000]);
         render("a.mrc", Type::Marc, &[b'0'; 300_000]);
-        let many: Vec<(&str, &[u8])> = vec![("245", b"00$a$a$a$a"); 5_000];
+        let many: Vec<(&str, &[u8])> = vec![("245", b"00$a$a$a$a"); 3_000];
         render("a.mrc", Type::Marc, &written(true, &many));
         let lies = [written(true, &[("245", b"x")]), b"99999".to_vec()].concat();
         render("a.mrc", Type::Marc, &lies);
