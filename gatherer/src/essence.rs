@@ -351,19 +351,11 @@ fn truncated(problems: &[Problem], url: &str) -> String {
     own.map(|it| it.message.as_str()).collect::<Vec<_>>().join("\n")
 }
 
-<<<<<<< HEAD
-=======
 /// Returns the sum of an object that is all there.
 fn sum(object: &Object) -> Option<Md5> {
     object.md5.or_else(|| (!object.truncated).then(|| Md5::of(&object.bytes)))
 }
 
-fn type_of(object: &Object) -> Type {
-    let head = object.bytes.get(..object.bytes.len().min(HEAD_BYTES)).unwrap_or_default();
-    recognize(&object.name, head)
-}
-
->>>>>>> unnest
 /// Runs `work`; a panic becomes its message.
 fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|payload| {

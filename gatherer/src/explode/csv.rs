@@ -156,8 +156,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::super::tests::exploded;
-    use crate::essence::{EssenceSettings, Explode, extract};
     use crate::object::Object;
+    use crate::summarize::catalog::testing::told;
+    use crate::summarize::catalog::{Found, Reading};
+    use crate::summarize::{Input, Settings};
     use crate::typing::Type;
 
     fn check(text: &str, expected: &[(&str, &str)]) {
@@ -184,25 +186,20 @@ mod tests {
         let text = "id,title,authors,tags,year,isbn,Sea Depth (m),MD5\n\
                     a/1,Ice,Miller A; Ro B,ice;snow,2020,0201633612,12,x\n";
         let object = Object::whole("http://h.example/t.csv", text.as_bytes().to_vec());
-        let types = ["CSV".to_owned()].into();
-        let settings =
-            EssenceSettings { explode: Explode::Types(types), ..EssenceSettings::default() };
-        let found = extract(object.clone(), &settings, &|| false);
-        let record = &found[1].record;
-        assert_eq!(record.url, "http://h.example/t.csv#a/1");
-        for (name, expected) in [
-            ("Title", "Ice"),
-            ("Author", "Miller A\nRo B"),
-            ("Subject", "ice\nsnow"),
-            ("Date", "2020"),
-            ("Identifier", "urn:isbn:0201633612"),
-            ("Column-id", "a/1"),
-            ("Column-Sea-Depth-m", "12"),
-            ("Column-MD5", "x"),
-        ] {
-            assert_eq!(record.text(name).as_deref(), Some(expected), "{name}");
-        }
-        assert_eq!(extract(object, &EssenceSettings::default(), &|| false).len(), 1);
+        let settings = Settings::default();
+        let input =
+            Input { object: &object, r#type: Type::Csv, settings: &settings, cancelled: &|| false };
+        let mut seen = Vec::new();
+        let mut each = |found: Found<'_>| {
+            if let Found::Entry(item) = found {
+                seen.push(format!("{}: {}", item.key, told(&item.draft).join("; ")));
+            }
+            true
+        };
+        super::read(&input, &mut Reading::new(&|| false, &mut each));
+        let expected = "a/1: Title=Ice; Author=Miller A|Ro B; Column-id=a/1; Subject=ice|snow; \
+            Date=2020; Identifier=urn:isbn:0201633612; Column-Sea-Depth-m=12; Column-MD5=x";
+        assert_eq!(seen, [expected]);
     }
 
     proptest! {

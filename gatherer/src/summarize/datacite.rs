@@ -9,7 +9,7 @@
 use oai::crosswalk;
 use serde_json::Value;
 
-use super::catalog::json::{each, elements, member, parse, text};
+use super::catalog::json::{each, elements, member, parse, parse_alone, text};
 use super::catalog::{Fields, Reading};
 use crate::object::ProblemKind;
 
@@ -24,7 +24,7 @@ pub(super) fn read(whole: &str, reading: &mut Reading<'_>) {
     }
     let data = if whole.starts_with('{') { member(whole, "data").unwrap_or(whole) } else { whole };
     if !data.starts_with('[') {
-        match parse(data).map(|it| resource(&it)) {
+        match parse_alone(data).map(|it| resource(&it)) {
             Some((_, fields)) if !fields.is_empty() => reading.alone(whole.as_bytes(), fields),
             _ => {
                 reading.broken("", || "at its start".to_owned());

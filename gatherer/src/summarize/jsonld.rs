@@ -12,7 +12,7 @@
 
 use serde_json::Value;
 
-use super::catalog::json::{each, elements, member, parse, text};
+use super::catalog::json::{each, elements, member, parse, parse_alone, text};
 use super::catalog::{Fields, Reading};
 
 /// Deepest nesting of values that is followed for a name.
@@ -84,7 +84,7 @@ pub(super) fn read(whole: &str, reading: &mut Reading<'_>) {
     let whole = whole.trim_start_matches('\u{feff}').trim();
     let list = if whole.starts_with('{') { member(whole, "@graph") } else { Some(whole) };
     let Some(list) = list else {
-        match parse(whole).map(|it| fields(&it)) {
+        match parse_alone(whole).map(|it| fields(&it)) {
             Some(fields) => reading.alone(whole.as_bytes(), fields),
             None => {
                 reading.broken("", || "at its start".to_owned());

@@ -274,9 +274,10 @@ fn field(text: &str) -> String {
     one_line(text, FIELD_BYTES_MAX)
 }
 
-/// The first lines that are not quoted.
+/// The first lines that are neither quoted nor the signature.
 fn first_words(body: &str) -> String {
-    let own = body.lines().take(50).map(str::trim).filter(|line| {
+    let lines = body.lines().take(50).map(str::trim).take_while(|line| *line != "--");
+    let own = lines.filter(|line| {
         !line.is_empty() && !line.starts_with(['>', '|']) && !line.ends_with("wrote:")
     });
     let lines: Vec<&str> = own.take(5).collect();
@@ -323,9 +324,9 @@ mod tests {
              References: <0@a.example> <1@a.example>\nContent-Language: de, en\nMIME-Version: 1.0\n\
              Content-Type: text/plain; charset=iso-8859-1; format=flowed\n\
              Content-Transfer-Encoding: quoted-printable\n\n\
-             > sie =\n\n> fragen\nGr=FC=DFe =\n\naus K=F6ln\n  eingeschoben\n-- =20\nJ\n",
+             > sie =\n\n> fragen\nGr=FC=DFe =\n\naus K=F6ln\n  eingeschoben\n--=20\nJ\n",
             "Title: s\nAuthor: Jürgen <j@a.example>\n\
-             Description: Grüße aus Köln eingeschoben J\n\
+             Description: Grüße aus Köln eingeschoben\n\
              From: Jürgen <j@a.example>\nIn-Reply-To: 1@a.example\n\
              References: 0@a.example | 1@a.example\nLanguage: de\n\
              Partial-Text: > sie fragen | Grüße aus Köln |  eingeschoben | --  | J",

@@ -198,9 +198,9 @@ mod tests {
             ("001", b"ocm1"),
             ("008", b"950101s1995    gw            000 0 ger d"),
             ("020", b"  $a0201633612 (pbk.)"),
-            ("100", b"1 $aMu\xe8ller, Ju\xe8rgen."),
-            ("245", b"10$aSto\xe8bern <&> finden :$bein Buch /$cJ. M."),
-            ("260", b"  $aKo\xe8ln :$bVerlag,$c1995."),
+            ("100", b"1 $aM\xe8uller, J\xe8urgen."),
+            ("245", b"10$aSt\xe8obern <&> finden :$bein Buch /$cJ. M."),
+            ("260", b"  $aK\xe8oln :$bVerlag,$c1995."),
             ("650", b" 0$aInformation retrieval."),
         ];
         let second: &[(&str, &[u8])] = &[
@@ -250,7 +250,7 @@ mod tests {
     fn hostile_files_end() {
         render("a.mrc", Type::Marc, &[RECORD_END; 300_000]);
         render("a.mrc", Type::Marc, &[b'0'; 300_000]);
-        let many: Vec<(&str, &[u8])> = vec![("245", b"00$a$a$a$a"); 5_000];
+        let many: Vec<(&str, &[u8])> = vec![("245", b"00$a$a$a$a"); 3_000];
         render("a.mrc", Type::Marc, &written(true, &many));
         let lies = [written(true, &[("245", b"x")]), b"99999".to_vec()].concat();
         render("a.mrc", Type::Marc, &lies);

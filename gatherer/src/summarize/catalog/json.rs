@@ -9,6 +9,9 @@ use serde_json::Value;
 
 use super::ENTRY_BYTES_MAX;
 
+/// Longest file about one thing that is parsed, in bytes: it is a tree in memory, of up to 20 times that.
+const ALONE_BYTES_MAX: usize = 2 * 1024 * 1024;
+
 /// Returns the elements of the array that `text` starts with, each as it is written; none if it starts
 /// with no array.
 pub(crate) fn elements(text: &str) -> impl Iterator<Item = &str> {
@@ -84,12 +87,14 @@ fn string_end(bytes: &[u8], start: usize) -> usize {
     bytes.len()
 }
 
-/// Parses an element, unless it is longer than an entry may be.
+/// Parses an element of a list, unless it is longer than an entry may be.
 pub(crate) fn parse(text: &str) -> Option<Value> {
-    if ENTRY_BYTES_MAX < text.len() {
-        return None;
-    }
-    serde_json::from_str(text).ok()
+    if text.len() <= ENTRY_BYTES_MAX { serde_json::from_str(text).ok() } else { None }
+}
+
+/// Parses a file that is about one thing, unless it is longer than [`ALONE_BYTES_MAX`].
+pub(crate) fn parse_alone(text: &str) -> Option<Value> {
+    if text.len() <= ALONE_BYTES_MAX { serde_json::from_str(text).ok() } else { None }
 }
 
 /// Returns a value that stands for a text: a string or a number; empty for others.

@@ -37,18 +37,18 @@ const COMPOSED: &[(char, &str, &str)] = &[
     ('\u{30c}', "ACDEGHIKLNORSTUZacdeghijklnorstuz", "ǍČĎĚǦȞǏǨĽŇǑŘŠŤǓŽǎčďěǧȟǐǰǩľňǒřšťǔž"),
     // Dot below.
     ('\u{323}', "ABDEHIKLMNORSTUVWYZabdehiklmnorstuvwyz", "ẠḄḌẸḤỊḲḶṂṆỌṚṢṬỤṾẈỴẒạḅḍẹḥịḳḷṃṇọṛṣṭụṿẉỵẓ"),
+    // Ring below.
+    ('\u{325}', "Aa", "Ḁḁ"),
+    // Comma below.
+    ('\u{326}', "STst", "ȘȚșț"),
     // Cedilla.
     ('\u{327}', "CDEGHKLNRSTcdeghklnrst", "ÇḐȨĢḨĶĻŅŖŞŢçḑȩģḩķļņŗşţ"),
     // Ogonek.
     ('\u{328}', "AEIOUaeiou", "ĄĘĮǪŲąęįǫų"),
-    // Comma below.
-    ('\u{326}', "STst", "ȘȚșț"),
-    // Macron below.
-    ('\u{331}', "BDKLNRTZbdhklnrtz", "ḆḎḴḺṈṞṮẔḇḏẖḵḻṉṟṯẕ"),
-    // Ring below.
-    ('\u{325}', "Aa", "Ḁḁ"),
     // Breve below.
     ('\u{32e}', "Hh", "Ḫḫ"),
+    // Macron below.
+    ('\u{331}', "BDKLNRTZbdhklnrtz", "ḆḎḴḺṈṞṮẔḇḏẖḵḻṉṟṯẕ"),
 ];
 
 /// Returns `text` with each letter and the mark that follows it as one character, where there is one.
