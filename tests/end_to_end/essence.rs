@@ -51,7 +51,7 @@ fn mistakes_of_rules_are_named_with_their_file() {
     let output = run(["gatherer", "check", "-c", settings.to_str().unwrap()]);
     let (_, err) = texts(&output);
     assert!(!output.status.success());
-    assert!(err.contains("types.toml:3:1: unknown key"), "{err}");
+    assert!(err.contains("\ntypes.toml:3:1: unknown key"), "{err}");
 
     write(folder.path(), "types.toml", RULES);
     run_ok(["gatherer", "check", "-c", settings.to_str().unwrap()]);
