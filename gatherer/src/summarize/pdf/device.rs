@@ -164,7 +164,7 @@ impl<'c> TextDevice<'c> {
                 text.chars().for_each(|char| put(taken_apart(char, &mut buffer)));
             }
             None if matches!(glyph, Glyph::Type3(_)) => {
-                put(tex_text(glyph.char_code(), &mut buffer))
+                put(tex_text(glyph.char_code(), &mut buffer));
             }
             None => {}
         }
