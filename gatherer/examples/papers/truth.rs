@@ -7,18 +7,18 @@ use std::collections::BTreeMap;
 
 /// Title and first author, each where the source says it.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Truth {
-    pub title: Option<String>,
-    pub author: Option<String>,
+pub(crate) struct Truth {
+    pub(crate) title: Option<String>,
+    pub(crate) author: Option<String>,
 }
 
 /// Reads a source with this extension.
-pub fn read(source: &str, extension: &str) -> Truth {
+pub(crate) fn read(source: &str, extension: &str) -> Truth {
     if extension.eq_ignore_ascii_case("rmd") { markdown(source) } else { latex(source) }
 }
 
 /// Letters and digits only, small, without accents.
-pub fn normalized(text: &str) -> String {
+pub(crate) fn normalized(text: &str) -> String {
     let mut out = String::new();
     for char in text.chars().flat_map(char::to_lowercase) {
         let plain = "àáâãäåāăąçćčĉďèéêëēĕėęěğĝģìíîïĩīıķĺľļłñńňņòóôõöōŏőøŕřŗśšşŝșťţțùúûüũūŭůűųýÿŷźžż"

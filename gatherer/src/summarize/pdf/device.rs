@@ -155,12 +155,16 @@ impl<'c> TextDevice<'c> {
         };
         let mut buffer = [0; 4];
         match glyph.as_unicode() {
+            // TeX calls the bitmaps of a font a0, a1, …: names of ornaments elsewhere.
+            Some(BfString::Char('\u{2701}'..='\u{27be}')) if matches!(glyph, Glyph::Type3(_)) => {
+                put(tex_text(glyph.char_code(), &mut buffer));
+            }
             Some(BfString::Char(char)) => put(taken_apart(char, &mut buffer)),
             Some(BfString::String(text)) => {
                 text.chars().for_each(|char| put(taken_apart(char, &mut buffer)));
             }
             None if matches!(glyph, Glyph::Type3(_)) => {
-                put(tex_text(glyph.char_code(), &mut buffer))
+                put(tex_text(glyph.char_code(), &mut buffer));
             }
             None => {}
         }

@@ -204,7 +204,9 @@ impl Document<'_> {
             }
         };
         let lines = self.layout.lines.iter().filter(|it| it.page <= rule.pages && start(it));
-        let lines = lines.take_while(|it| !rule.until.iter().any(|end| end.is_match(&it.text)));
+        // Of a section it ends what is below the heading.
+        let ends = |line: &Line| rule.until.iter().any(|end| end.is_match(&line.text));
+        let lines = lines.take_while(|it| rule.take == Take::Section || !ends(it));
         let chosen: Vec<&Line> = lines.filter(|it| self.fits(rule, it)).collect();
         let lines: Vec<&Line> = match rule.take {
             Take::Largest => {
