@@ -106,6 +106,10 @@ pub(crate) struct Item<'t> {
 }
 
 /// What is handed out.
+#[allow(
+    clippy::large_enum_variant,
+    reason = "it is taken apart where it is handed to, and almost always an entry"
+)]
 pub(crate) enum Found<'t> {
     /// An entry.
     Entry(Item<'t>),
