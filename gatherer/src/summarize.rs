@@ -16,6 +16,9 @@
 mod about;
 mod audio;
 pub(crate) mod bibtex;
+mod changes;
+#[cfg_attr(not(test), expect(dead_code, reason = "for the opener of containers"))]
+pub(crate) mod distribution;
 mod dvi;
 mod font;
 mod html;
@@ -25,12 +28,16 @@ mod man;
 mod markdown;
 mod numbers;
 mod object;
+mod patch;
 mod pdf;
 mod plain;
 mod postscript;
+mod revision;
+mod rfc;
 mod source;
 mod strings;
 mod svg;
+mod tex;
 mod tex_fonts;
 mod typeset;
 mod video;
@@ -206,10 +213,10 @@ pub fn summarize(
 /// Says what there is to say about an object, by its type.
 pub(crate) fn draft<'a>(input: &Input<'a>) -> Draft<'a> {
     match input.r#type {
-        Type::Text | Type::Readme | Type::Faq | Type::Rfc | Type::InternetDraft | Type::Fyi => {
-            plain::prose(input)
-        }
-        Type::ChangeLog | Type::FormattedText | Type::Rst | Type::AsciiDoc => plain::prose(input),
+        Type::Text | Type::Readme | Type::Faq => plain::prose(input),
+        Type::Rfc | Type::InternetDraft | Type::Fyi => rfc::summarize(input),
+        Type::ChangeLog => changes::summarize(input),
+        Type::FormattedText | Type::Rst | Type::AsciiDoc => plain::prose(input),
         Type::Lsm | Type::Iafa | Type::WaisSource | Type::Ris => plain::prose(input),
         Type::Marc => plain::lines(input),
         // The site's own types have no more than text in common, if that.
@@ -228,6 +235,10 @@ pub(crate) fn draft<'a>(input: &Input<'a>) -> Draft<'a> {
         Type::ManPage | Type::Troff => man::summarize(input),
         Type::Mail | Type::Mailbox | Type::News => mail::summarize(input),
         Type::BibTeX => bibtex::summarize(input),
+        Type::Tex => tex::summarize(input),
+        Type::Patch => patch::summarize(input),
+        Type::Rcs => revision::rcs(input),
+        Type::Sccs => revision::sccs(input),
         Type::Svg => svg::summarize(input),
         Type::Image => image::summarize(input),
         Type::Audio => audio::summarize(input),
