@@ -27,6 +27,7 @@ use soif::digest::Md5;
 use crate::explode::{self, Entry};
 use crate::object::{Object, Problem, ProblemKind, Summary};
 use crate::select::{LeftOut, Selection};
+use crate::summarize::distribution::{Distribution, is_source_distribution};
 use crate::summarize::{self, Draft, Input, Settings as SummarySettings};
 use crate::text::Body;
 use crate::typing::{HEAD_BYTES, Type};
@@ -217,12 +218,16 @@ impl Run<'_> {
         }
         let mut listing = Body::new(self.settings.summary.text_bytes_max(r#type));
         let mut count = 0_u64;
+        let mut sources = Distribution::default();
         let budget = self.budget;
         let report = unnest::members(&object, format, budget, &mut |member: Member| {
             count += 1;
             listing.push(&member.path);
             listing.line();
             let Member { object, path, problems } = member;
+            if Distribution::wants(&path) {
+                sources.meet(&path, &object.bytes);
+            }
             if let Some(why) = self.settings.select.by_name(Path::new(&path), object.size) {
                 (self.left_out)(why);
                 return;
@@ -242,8 +247,12 @@ impl Run<'_> {
         }
         own.problems.extend(report.problems);
         let problems = std::mem::take(&mut own.problems);
-        let mut draft = report.about.unwrap_or_default();
-        draft.body = Cow::Owned(listing.finish());
+        let names = listing.finish();
+        let is_source = report.about.is_none() && is_source_distribution(names.lines());
+        let r#type = if is_source { Type::SourceDistribution } else { r#type };
+        let mut draft =
+            if is_source { sources.finish() } else { report.about.unwrap_or_default() };
+        draft.body = Cow::Owned(names);
         draft.other("Members", count.to_string());
         nested(&mut draft, path.as_deref(), truncated(&problems, &object.url));
         let mut summary = summarize::finish(&self.input(&object, r#type), draft);

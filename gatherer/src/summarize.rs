@@ -18,8 +18,10 @@ mod asciidoc;
 mod audio;
 pub(crate) mod bibtex;
 pub(crate) mod catalog;
+mod changes;
 mod csl;
 mod datacite;
+pub(crate) mod distribution;
 mod dvi;
 mod epub;
 mod font;
@@ -40,10 +42,13 @@ mod notebook;
 mod numbers;
 mod object;
 mod office;
+mod patch;
 mod pdf;
 mod plain;
 mod postscript;
 mod references;
+mod revision;
+mod rfc;
 mod ris;
 mod rst;
 mod rtf;
@@ -52,6 +57,7 @@ mod source;
 mod strings;
 mod svg;
 mod table;
+mod tex;
 mod tex_fonts;
 mod typeset;
 mod video;
@@ -231,11 +237,10 @@ pub fn summarize(
 pub(crate) fn draft<'a>(input: &Input<'a>) -> Draft<'a> {
     match input.r#type {
         catalog if catalog::is_catalog(catalog) => catalog::summarize(input),
-        Type::Text | Type::Readme | Type::Faq | Type::Rfc | Type::InternetDraft | Type::Fyi => {
-            plain::prose(input)
-        }
-        Type::ChangeLog | Type::FormattedText => plain::prose(input),
-        Type::WaisSource => plain::prose(input),
+        Type::Text | Type::Readme | Type::Faq => plain::prose(input),
+        Type::Rfc | Type::InternetDraft | Type::Fyi => rfc::summarize(input),
+        Type::ChangeLog => changes::summarize(input),
+        Type::FormattedText | Type::WaisSource => plain::prose(input),
         // The site's own types have no more than text in common, if that.
         Type::Site(_) if typing::is_text(input.head(HEAD_BYTES)) => plain::prose(input),
         Type::Site(_) => Draft::default(),
@@ -258,6 +263,10 @@ pub(crate) fn draft<'a>(input: &Input<'a>) -> Draft<'a> {
         Type::ManPage | Type::Troff => man::summarize(input),
         Type::Mail | Type::Mailbox => mail::summarize(input),
         Type::News => news::summarize(input),
+        Type::Tex => tex::summarize(input),
+        Type::Patch => patch::summarize(input),
+        Type::Rcs => revision::rcs(input),
+        Type::Sccs => revision::sccs(input),
         Type::Svg => svg::summarize(input),
         Type::Image => image::summarize(input),
         Type::Audio => audio::summarize(input),

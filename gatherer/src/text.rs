@@ -175,6 +175,11 @@ impl Body {
         self.bytes_max < self.text.len() + 4
     }
 
+    /// Returns how much the text takes at most, in bytes.
+    pub(crate) fn bytes_max(&self) -> usize {
+        self.bytes_max
+    }
+
     /// Returns the text so far.
     pub(crate) fn as_str(&self) -> &str {
         &self.text

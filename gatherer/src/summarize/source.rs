@@ -7,12 +7,16 @@
 //!
 //! * One table of regular expressions, applied line by line, serves all languages: a definition that
 //!   is spread over lines is known by its first one.
+//! * No grammar and no syntax tree: on thousands of files a second, a scanner of lines finds what is
+//!   asked for, and what does not parse is read like the rest.
 //! * The text itself is kept too, so that any identifier can be found.
 //!
 //! Sans-I/O.
 
 mod comment;
 mod languages;
+pub(super) mod legal;
+mod pod;
 
 use regex::CaptureLocations;
 
@@ -27,22 +31,38 @@ const POLL_LINES: usize = 4096;
 const LINE_BYTES_MAX: usize = 400;
 /// Most names of one kind.
 const NAMES_MAX: usize = 1_000;
-/// How far a license is looked for, in bytes.
-const LICENSE_BYTES: usize = 6 * 1024;
+/// Most programs that a makefile names.
+const PROGRAMS_MAX: usize = 40;
 
 /// Summarizes a program in `language`.
 pub(super) fn summarize<'a>(input: &Input<'a>, language: Language) -> Draft<'a> {
     let text = input.text();
     let mut draft = Draft::default();
     let mut found = Found::default();
-    if !found.scan(&text, languages::rules(language), input.cancelled) {
+    if !found.scan(&text, languages::rules(language, &input.object.name), input.cancelled) {
         draft.problem(ProblemKind::Time, "ran out of time on the program text");
     }
     draft.description = comment::leading(&text, language);
-    draft.other("Procedures", found.procedures.join("\n"));
-    draft.other("Data-Types", found.types.join("\n"));
-    draft.other("Includes", found.includes.join("\n"));
-    draft.other("License", license(&text));
+    if language == Language::Perl {
+        let pod = pod::read(&text);
+        if !pod.description.is_empty() {
+            draft.title = pod.title;
+            draft.description = pod.description;
+        }
+        draft.other("Headings", pod.headings);
+    }
+    draft.authors = comment::authors(&text);
+    draft.other("Functions", found.functions.join("\n"));
+    draft.other("Types", found.types.join("\n"));
+    // What C includes as text, others import by name.
+    let includes = matches!(
+        language,
+        Language::C | Language::CHeader | Language::Cpp | Language::Shell | Language::Awk
+    );
+    let name = if includes { "Includes" } else { "Imports" };
+    draft.other(name, found.includes.join("\n"));
+    draft.other("License", legal::license(&text));
+    draft.other("Copyright", legal::copyright(&text));
     draft.body = text;
     draft
 }
@@ -50,10 +70,19 @@ pub(super) fn summarize<'a>(input: &Input<'a>, language: Language) -> Draft<'a> 
 /// Summarizes a makefile.
 pub(super) fn makefile<'a>(input: &Input<'a>) -> Draft<'a> {
     let text = input.text();
-    let mut targets: Vec<String> = Vec::new();
-    for line in text.lines() {
+    let (mut targets, mut programs): (Vec<String>, Vec<&str>) = Default::default();
+    let mut draft = Draft::default();
+    for (number, line) in text.lines().enumerate() {
         if NAMES_MAX <= targets.len() {
             break;
+        }
+        if number.is_multiple_of(POLL_LINES) && (input.cancelled)() {
+            draft.problem(ProblemKind::Time, "ran out of time on the rules");
+            break;
+        }
+        if let Some(value) = programs_of(line).filter(|_| programs.len() < PROGRAMS_MAX) {
+            let new = value.split_whitespace().filter(|it| !it.starts_with(['$', '\\']));
+            programs.extend(new.filter(|it| !programs.contains(it)).collect::<Vec<_>>());
         }
         let Some(names) = rule(line) else { continue };
         for name in names.split_whitespace().filter(|it| !it.starts_with('.')) {
@@ -62,12 +91,27 @@ pub(super) fn makefile<'a>(input: &Input<'a>) -> Draft<'a> {
             }
         }
     }
-    let mut draft =
-        Draft { description: comment::leading(&text, Language::Shell), ..Draft::default() };
+    draft.description = comment::leading(&text, Language::Shell);
     draft.other("Targets", targets.join("\n"));
-    draft.other("License", license(&text));
+    draft.other("Programs", programs.join("\n"));
+    draft.other("License", legal::license(&text));
+    draft.other("Copyright", legal::copyright(&text));
     draft.body = text;
     draft
+}
+
+/// Variables whose value is what a makefile makes, by the end of their names: `PROG` of BSD,
+/// `bin_PROGRAMS` and the like of automake.
+const PROGRAMS: &[&str] = &["PROG", "PROGS", "PROGRAM", "_PROGRAMS", "_LTLIBRARIES", "_SCRIPTS"];
+
+/// Returns the value of a variable that names programs.
+fn programs_of(line: &str) -> Option<&str> {
+    if !line.starts_with(|it: char| it.is_ascii_alphabetic()) || LINE_BYTES_MAX < line.len() {
+        return None;
+    }
+    let (name, value) = line.split_once('=')?;
+    let name = name.trim_end_matches([':', '+', '?', ' ', '\t']);
+    PROGRAMS.iter().any(|it| name.ends_with(it)).then_some(value)
 }
 
 /// Returns the targets of a rule's first line.
@@ -84,7 +128,7 @@ fn rule(line: &str) -> Option<&str> {
 /// Names in the order in which they are defined.
 #[derive(Default)]
 struct Found {
-    procedures: Vec<String>,
+    functions: Vec<String>,
     types: Vec<String>,
     includes: Vec<String>,
 }
@@ -113,7 +157,7 @@ impl Found {
             let Some((start, end)) = places.get(*group) else { continue };
             let name = line.get(start..end).unwrap_or_default().trim();
             let names = match kind {
-                Kind::Procedure => &mut self.procedures,
+                Kind::Function => &mut self.functions,
                 Kind::Type => &mut self.types,
                 Kind::Include => &mut self.includes,
             };
@@ -123,41 +167,6 @@ impl Found {
             }
         }
     }
-}
-
-/// Phrases of well-known licenses; the first found in this order wins.
-const LICENSES: &[(&str, &str)] = &[
-    ("GNU Affero General Public", "AGPL"),
-    ("GNU Lesser General Public", "LGPL"),
-    ("GNU Library General Public", "LGPL"),
-    ("GNU General Public", "GPL"),
-    ("Apache License", "Apache"),
-    ("Mozilla Public License", "MPL"),
-    ("Eclipse Public License", "EPL"),
-    ("Artistic License", "Artistic"),
-    ("Permission is hereby granted, free of charge", "MIT"),
-    ("MIT License", "MIT"),
-    ("MIT license", "MIT"),
-    ("Redistribution and use in source and binary forms", "BSD"),
-    ("BSD-style license", "BSD"),
-    ("BSD license", "BSD"),
-    ("Permission to use, copy, modify, and/or distribute", "ISC"),
-    ("Boost Software License", "BSL-1.0"),
-    ("public domain", "Public-Domain"),
-];
-
-/// Returns the license that the front of the text names: an SPDX expression, or a family.
-fn license(text: &str) -> String {
-    let front = crate::text::front(text, LICENSE_BYTES);
-    if let Some((_, after)) = front.split_once("SPDX-License-Identifier:") {
-        let line = after.lines().next().unwrap_or_default();
-        let line = line.split("*/").next().unwrap_or_default();
-        return line
-            .trim_matches(|it: char| it.is_whitespace() || "*-#\"'>/".contains(it))
-            .to_owned();
-    }
-    let found = LICENSES.iter().find(|(phrase, _)| front.contains(phrase));
-    found.map(|(_, name)| (*name).to_owned()).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -180,8 +189,8 @@ mod tests {
              #include <stdio.h>\n# include \"list.h\"\nstruct list {\n  int x;\n};\n\
              static int\nprint_list (struct list *l)\n{\n  if (l) return foo(l);\n}\n\
              int main(int argc, char **argv)\n{\n",
-            "Description: Prints a list. Twice.\nProcedures: print_list | main\nData-Types: list\n\
-             Includes: stdio.h | list.h",
+            "Description: Prints a list. Twice.\nFunctions: print_list | main\nTypes: list\n\
+             Includes: stdio.h | list.h\nCopyright: Copyright 1995 X. All rights reserved.",
         );
     }
 
@@ -190,7 +199,7 @@ mod tests {
         check(
             Type::Source(Language::CHeader),
             "// SPDX-License-Identifier: GPL-2.0-only\n#define X 1\nextern int f(int);\nclass Foo : Bar {\n",
-            "Procedures: f\nData-Types: Foo\nLicense: GPL-2.0-only",
+            "Functions: f\nTypes: Foo\nLicense: GPL-2.0-only",
         );
     }
 
@@ -199,7 +208,7 @@ mod tests {
         check(
             Type::Source(Language::Rust),
             "//! What it is.\n//!\n//! More.\nuse std::io;\npub struct A;\nimpl A {\n    pub(crate) async fn b() {}\n}\n",
-            "Description: What it is.\nProcedures: b\nData-Types: A\nIncludes: std::io",
+            "Description: What it is.\nFunctions: b\nTypes: A\nImports: std::io",
         );
     }
 
@@ -209,7 +218,7 @@ mod tests {
             Type::Source(Language::Python),
             "#!/usr/bin/python3\n# -*- coding: utf-8 -*-\n\"\"\"Does it.\n\nIn detail.\"\"\"\nimport os, sys\n\
              from a.b import c\nclass D(E):\n    def f(self):\n        pass\n",
-            "Description: Does it.\nProcedures: f\nData-Types: D\nIncludes: os, sys | a.b",
+            "Description: Does it.\nFunctions: f\nTypes: D\nImports: os, sys | a.b",
         );
     }
 
@@ -218,13 +227,84 @@ mod tests {
         check(
             Type::Source(Language::Perl),
             "#!/usr/bin/perl\n# Sorts mail.\nuse strict;\nuse Mail::Box;\npackage P;\nsub sort_it {\n",
-            "Description: Sorts mail.\nProcedures: sort_it\nData-Types: P\nIncludes: Mail::Box",
+            "Description: Sorts mail.\nFunctions: sort_it\nTypes: P\nImports: Mail::Box",
         );
         check(
             Type::Source(Language::Shell),
             "#!/bin/sh -e\n\n# Starts it.\n. /etc/default/x\nstart_it () {\nfunction stop {\n",
-            "Description: Starts it.\nProcedures: start_it | stop\nIncludes: /etc/default/x",
+            "Description: Starts it.\nFunctions: start_it | stop\nIncludes: /etc/default/x",
         );
+    }
+
+    #[test]
+    fn other_languages_are_known_by_extension() {
+        let check = |name: &str, text: &str, expected: &str| {
+            let seen = render(name, Type::Source(Language::Other), text.as_bytes());
+            let seen = seen.split("\nPartial-Text: ").next().unwrap_or_default();
+            assert_eq!(seen, format!("Title: {name}\n{expected}"));
+        };
+        check(
+            "a.rb",
+            "# Sorts them all.\nrequire 'set'\nclass A < B\n  def empty?\n",
+            "Description: Sorts them all.\nFunctions: empty?\nTypes: A\nImports: set",
+        );
+        check(
+            "a.php",
+            "use A\\B;\nfinal class C {\n  public static function f()\n",
+            "Functions: f\nTypes: C\nImports: A\\B",
+        );
+        check(
+            "a.R",
+            "library(stats)\nmean.it <- function(x) 1\n",
+            "Functions: mean.it\nImports: stats",
+        );
+        check(
+            "a.hs",
+            "import qualified Data.Map as M\ndata T = A\nf :: Int -> Int\nf x = x\n",
+            "Functions: f\nTypes: T\nImports: Data.Map",
+        );
+        check(
+            "a.ml",
+            "open List\ntype t = A\nlet rec f x = x\n",
+            "Functions: f\nTypes: t\nImports: List",
+        );
+        check(
+            "a.erl",
+            "-module(m).\n-include(\"a.hrl\").\nstart(X) ->\n",
+            "Functions: start\nTypes: m\nImports: a.hrl",
+        );
+        check("a.lua", "local x = require('y')\nlocal function f()\n", "Functions: f\nImports: y");
+        check(
+            "a.kt",
+            "import a.b.C\ndata class D(val x: Int)\nprivate suspend fun f() {\n",
+            "Functions: f\nTypes: D\nImports: a.b.C",
+        );
+        check(
+            "a.cs",
+            "using System;\npublic class D\n  public static int Main(string[] a)\n",
+            "Functions: Main\nTypes: D\nImports: System",
+        );
+        check(
+            "a.f90",
+            "module m\n use iso_c\n integer function f(x)\nend module m\n",
+            "Functions: f\nTypes: m\nImports: iso_c",
+        );
+        check(
+            "a.sql",
+            "CREATE TABLE IF NOT EXISTS t (\ncreate function f() returns int\n",
+            "Functions: f\nTypes: t",
+        );
+    }
+
+    #[test]
+    fn pod_and_owners() {
+        check(
+            Type::Source(Language::Awk),
+            "# Author: A. Body <a@h.example>\n# Copyright 1999 A. Body\nfunction f(x) { }\n",
+            "Author: A. Body <a@h.example>\nFunctions: f\nCopyright: Copyright 1999 A. Body",
+        );
+        let seen = render("x", Type::Source(Language::Perl), b"=head1 NAME\n\nA - does it\n");
+        assert!(seen.starts_with("Title: A - does it\nDescription: does it\nHeadings: NAME\n"));
     }
 
     #[test]
@@ -232,27 +312,27 @@ mod tests {
         check(
             Type::Source(Language::JavaScript),
             "/** Shows it. */\nimport x from './x.js';\nexport function show(a) {}\nclass V {}\n",
-            "Description: Shows it.\nProcedures: show\nData-Types: V\nIncludes: ./x.js",
+            "Description: Shows it.\nFunctions: show\nTypes: V\nImports: ./x.js",
         );
         check(
             Type::Source(Language::Java),
             "import java.util.List;\npublic final class A {\n  public static void main(String[] a) {\n",
-            "Procedures: main\nData-Types: A\nIncludes: java.util.List",
+            "Functions: main\nTypes: A\nImports: java.util.List",
         );
         check(
             Type::Source(Language::Go),
             "// Package p does it.\npackage p\nimport \"fmt\"\ntype T struct {\nfunc (t *T) M() {\nfunc f() {\n",
-            "Description: Package p does it.\nProcedures: M | f\nData-Types: T\nIncludes: fmt",
+            "Description: Package p does it.\nFunctions: M | f\nTypes: T\nImports: fmt",
         );
         check(
             Type::Source(Language::Other),
             "-- A module.\nprocedure Put (X : Integer) is\n",
-            "Description: A module.\nProcedures: Put",
+            "Description: A module.\nFunctions: Put",
         );
         check(
             Type::Makefile,
-            "# Builds it.\nCC := gcc\nall: a b\n\tgcc\n.PHONY: all\nclean distclean:\n",
-            "Description: Builds it.\nTargets: all | clean | distclean",
+            "# Builds it.\nCC := gcc\nbin_PROGRAMS = ls cat $(X)\nall: a b\n\tgcc\n.PHONY: all\nclean distclean:\n",
+            "Description: Builds it.\nTargets: all | clean | distclean\nPrograms: ls | cat",
         );
     }
 }

@@ -102,6 +102,22 @@ pub(super) fn leading(text: &str, language: Language) -> String {
     if told(&paragraph) { paragraph } else { String::new() }
 }
 
+/// Returns who the leading comments say wrote it: lines of `Author:`, `Authors:` or `@author`.
+pub(super) fn authors(text: &str) -> Vec<String> {
+    let mut authors = Vec::new();
+    for line in text.lines().take(LINES_MAX) {
+        let line = line.trim_start_matches(|it: char| it.is_whitespace() || "*/#;%!-".contains(it));
+        let author = ["Author:", "Authors:", "@author ", "AUTHOR:", "Written by "]
+            .iter()
+            .find_map(|it| line.strip_prefix(it));
+        let end = |it: char| it.is_whitespace() || "*/.".contains(it);
+        if let Some(author) = author.map(|it| it.trim_matches(end)).filter(|it| !it.is_empty()) {
+            authors.push(author.to_owned());
+        }
+    }
+    authors
+}
+
 /// Whether the paragraph says something that is not legal.
 fn told(paragraph: &str) -> bool {
     let lower = paragraph.to_lowercase();

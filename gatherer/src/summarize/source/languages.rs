@@ -11,7 +11,7 @@ use crate::typing::Language;
 /// What a name stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    Procedure,
+    Function,
     Type,
     Include,
 }
@@ -34,7 +34,7 @@ impl Rules {
         let names = regex.iter().flat_map(Regex::capture_names).enumerate();
         let groups = names.filter_map(|(group, name)| {
             let kind = match name?.as_bytes().first()? {
-                b'p' => Kind::Procedure,
+                b'p' => Kind::Function,
                 b't' => Kind::Type,
                 _ => Kind::Include,
             };
@@ -103,8 +103,76 @@ const OTHER: &str = r"(?xi) ^\s*(?:(?:public|private|protected|static|pure|eleme
       | (?:import|include|require|using|uses|open)\s+[\x22\x27<(]?(?P<i>[\w./:-]+) )
     | ^\s*\((?:defun|defmacro|define|defn)\s+\(?(?P<p2>[\w.:?!*/<>=+-]+)";
 
-/// Returns the rules of a language.
-pub(super) fn rules(language: Language) -> &'static Rules {
+const RUBY: &str = r#"(?x) ^\s*def\s+(?P<p>(?:self\.)?[\w.]+[?!=]?) | ^\s*(?:class|module)\s+(?P<t>[\w:]+)
+    | ^\s*(?:require|require_relative|load)\s*\(?\s*['"](?P<i>[^'"]+)"#;
+
+const PHP: &str = r#"(?x) ^\s*(?:(?:public|private|protected|static|final|abstract)\s+)*function\s+&?(?P<p>\w+)
+    | ^\s*(?:(?:final|abstract|readonly)\s+)*(?:class|interface|trait|enum)\s+(?P<t>\w+)
+    | ^use\s+(?P<i>[\w\\]+) | ^\s*(?:require|include)(?:_once)?\s*\(?\s*['"](?P<i2>[^'"]+)"#;
+
+const R: &str = r#"(?x) ^\s*["'`]?(?P<p>[\w.]+)["'`]?\s*(?:<-|=)\s*function\b
+    | ^\s*set(?:Class|RefClass)\(\s*["'](?P<t>[\w.]+) | ^\s*setGeneric\(\s*["'](?P<p2>[\w.]+)
+    | ^\s*(?:library|require)\(\s*["']?(?P<i>[\w.]+)"#;
+
+const HASKELL: &str = r"(?x) ^(?P<p>[a-z_][\w']*)\s*::\s
+    | ^(?:data|newtype|type|class)\s+(?:instance\s+|family\s+)?(?:[^=]*=>\s*)?(?P<t>[A-Z][\w']*)
+    | ^import\s+(?:safe\s+)?(?:qualified\s+)?(?P<i>[A-Z][\w.']*)";
+
+const OCAML: &str = r"(?x) ^\s*let\s+(?:rec\s+)?(?P<p>[a-z_][\w']*)\s+[\w(~?'] | ^\s*val\s+(?P<p2>[a-z_][\w']*)\s*:
+    | ^\s*(?:type|class|module|exception)\s+(?:rec\s+|type\s+|'\w+\s+|\([^)]*\)\s+)*(?P<t>\w+)
+    | ^\s*open!?\s+(?P<i>[A-Z][\w.]*)";
+
+const ERLANG: &str = r"(?x) ^(?P<p>[a-z]\w*)\s*\( | ^-(?:module|record|type|opaque)\(?\s*(?P<t>[a-z]\w*)
+    | ^-(?:include|include_lib|import)\(\s*\x22?(?P<i>[\w/.-]+)";
+
+const LUA: &str = r#"(?x) ^\s*(?:local\s+)?function\s+(?P<p>[\w.:]+) | ^\s*(?:local\s+)?(?P<p2>[\w.]+)\s*=\s*function\b
+    | \brequire\s*\(?\s*['"](?P<i>[^'"]+)"#;
+
+/// Swift, Kotlin, Scala, C#: modifiers and annotations, then what it is.
+const MODERN: &str = r"(?x) ^\s*(?:@\w+(?:\([^)]*\))?\s+)*(?:(?:public|private|protected|internal|open|final|static|override|abstract|sealed|virtual|async|inline|suspend|implicit|lazy|case|data|partial|readonly|mutating|unsafe|inner|annotation|fileprivate|operator|infix|tailrec|external|expect|actual)\s+)*
+    (?: (?:func|fun|def)\s+(?:<[^>]*>\s*)?(?:\w+\.)?(?P<p>\w+)
+      | (?:class|struct|interface|trait|object|protocol|record|enum|extension|actor|typealias)\s+(?:class\s+|struct\s+)?(?P<t>[\w.]+)
+      | (?:import|using|open)\s+(?:static\s+)?(?P<i>[\w.]+) )
+    | ^\s*(?:(?:public|private|protected|internal|static|override|virtual|async|sealed|extern|unsafe|abstract)\s+)+[\w.<>\[\],?]+\s+(?P<p2>\w+)\s*(?:<[^>]*>)?\(";
+
+const FORTRAN: &str = r"(?xi) ^\s*(?:(?:pure|elemental|recursive|integer|real|double\s+precision|complex|logical|character|type)(?:\s*\([^)]*\)|\s*\*\s*\d+)?\s+)*(?:subroutine|function)\s+(?P<p>\w+)
+    | ^\s*(?:module|program|type\s*::|type(?:\s*,[^:]*::)?)\s+(?P<t>[a-z]\w*)\s*(?:!.*)?$
+    | ^\s*use\s*(?:,\s*\w+\s*::)?\s*(?P<i>\w+) | ^\s*include\s+['\x22](?P<i2>[^'\x22]+)";
+
+const SQL: &str = r"(?xi) ^\s*create\s+(?:or\s+replace\s+)?(?:temp(?:orary)?\s+|global\s+|unique\s+|materialized\s+|virtual\s+)*
+    (?: (?:function|procedure|trigger|macro)\s+(?:if\s+not\s+exists\s+)?[\x22`\[]?(?P<p>[\w.]+)
+      | (?:table|view|type|domain|sequence|schema)\s+(?:if\s+not\s+exists\s+)?[\x22`\[]?(?P<t>[\w.]+) )
+    | ^\s*(?:\\i|source|@@?)\s+(?P<i>[\w/.-]+)";
+
+/// Expressions of the languages that are one type, by extension.
+static DIALECTS: LazyLock<Vec<(&'static [&'static str], Rules)>> = LazyLock::new(|| {
+    let dialect =
+        |extensions: &'static [&'static str], pattern| (extensions, Rules::new(pattern, false));
+    vec![
+        dialect(&["rb", "rake", "gemspec"], RUBY),
+        dialect(&["php", "phtml"], PHP),
+        dialect(&["r"], R),
+        dialect(&["hs", "lhs"], HASKELL),
+        dialect(&["ml", "mli"], OCAML),
+        dialect(&["erl", "hrl"], ERLANG),
+        dialect(&["lua"], LUA),
+        dialect(&["kt", "kts", "swift", "scala", "cs"], MODERN),
+        dialect(&["f", "f77", "f90", "f95", "f03", "for", "ftn"], FORTRAN),
+        dialect(&["sql"], SQL),
+    ]
+});
+
+/// Returns the rules of a program of no type of its own, by its name's extension.
+fn dialect(name: &str) -> Option<&'static Rules> {
+    let (_, extension) = name.rsplit_once('.')?;
+    let known =
+        |it: &&(&[&str], Rules)| it.0.iter().any(|known| known.eq_ignore_ascii_case(extension));
+    DIALECTS.iter().find(known).map(|(_, rules)| rules)
+}
+
+/// Returns the rules of a language; `name` is the file's, which tells languages without a type of
+/// their own.
+pub(super) fn rules(language: Language, name: &str) -> &'static Rules {
     macro_rules! compiled {
         ($pattern:expr, $column_one:expr) => {{
             static RULES: LazyLock<Rules> = LazyLock::new(|| Rules::new($pattern, $column_one));
@@ -123,7 +191,7 @@ pub(super) fn rules(language: Language) -> &'static Rules {
         Language::Go => compiled!(GO, false),
         Language::Awk => compiled!(AWK, false),
         Language::Tcl => compiled!(TCL, false),
-        Language::Other => compiled!(OTHER, false),
+        Language::Other => dialect(name).unwrap_or_else(|| compiled!(OTHER, false)),
     }
 }
 
@@ -170,9 +238,12 @@ mod tests {
             Language::Tcl,
             Language::Other,
         ] {
-            let rules = rules(language);
+            let rules = rules(language, "x");
             assert!(rules.regex.is_some(), "{language:?}");
             assert!(rules.groups.len() >= 2, "{language:?}");
+        }
+        for (extensions, rules) in DIALECTS.iter() {
+            assert!(rules.regex.is_some() && rules.groups.len() >= 3, "{extensions:?}");
         }
     }
 }

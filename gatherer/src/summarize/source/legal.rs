@@ -1,0 +1,116 @@
+//! What a text says of its license and its owners.
+//!
+//! Source: the SPDX License List; REUSE Specification 3.0 (`SPDX-License-Identifier`,
+//! `SPDX-FileCopyrightText`). Texts of well-known licenses are known by a phrase of theirs.
+//!
+//! Sans-I/O.
+
+/// How far licenses and owners are looked for, in bytes.
+const FRONT_BYTES_MAX: usize = 6 * 1024;
+/// Longest statement of an owner, in bytes.
+const OWNER_BYTES_MAX: usize = 160;
+/// Most statements of owners.
+const OWNERS_MAX: usize = 16;
+
+/// Phrases of well-known licenses; the first found in this order wins.
+const LICENSES: &[(&str, &str)] = &[
+    ("GNU Affero General Public", "AGPL"),
+    ("GNU AFFERO GENERAL PUBLIC", "AGPL"),
+    ("GNU Lesser General Public", "LGPL"),
+    ("GNU LESSER GENERAL PUBLIC", "LGPL"),
+    ("GNU Library General Public", "LGPL"),
+    ("GNU Free Documentation License", "GFDL"),
+    ("GNU General Public", "GPL"),
+    ("GNU GENERAL PUBLIC", "GPL"),
+    ("Apache License", "Apache"),
+    ("Mozilla Public License", "MPL"),
+    ("Eclipse Public License", "EPL"),
+    ("COMMON DEVELOPMENT AND DISTRIBUTION LICENSE", "CDDL"),
+    ("Artistic License", "Artistic"),
+    ("LaTeX Project Public License", "LPPL"),
+    ("Creative Commons", "CC"),
+    ("Permission is hereby granted, free of charge", "MIT"),
+    ("MIT License", "MIT"),
+    ("MIT license", "MIT"),
+    ("Redistribution and use in source and binary forms", "BSD"),
+    ("BSD-style license", "BSD"),
+    ("BSD license", "BSD"),
+    ("Permission to use, copy, modify, and/or distribute", "ISC"),
+    ("Permission to use, copy, modify, and distribute", "ISC"),
+    ("Boost Software License", "BSL-1.0"),
+    ("zlib License", "Zlib"),
+    ("This software is provided 'as-is', without any express or implied", "Zlib"),
+    ("public domain", "Public-Domain"),
+];
+
+/// Returns the license that the front of the text names: an SPDX expression, or a family.
+pub(crate) fn license(text: &str) -> String {
+    let front = crate::text::front(text, FRONT_BYTES_MAX);
+    if let Some((_, after)) = front.split_once("SPDX-License-Identifier:") {
+        let line = after.lines().next().unwrap_or_default();
+        let line = line.split("*/").next().unwrap_or_default();
+        return line
+            .trim_matches(|it: char| it.is_whitespace() || "*-#\"'>/;".contains(it))
+            .to_owned();
+    }
+    let found = LICENSES.iter().find(|(phrase, _)| front.contains(phrase));
+    found.map(|(_, name)| (*name).to_owned()).unwrap_or_default()
+}
+
+/// Returns who owns the text by its front, and since when, one statement a line: the lines that say
+/// `Copyright` with a year or a sign, as they are written, without what makes them a comment.
+pub(crate) fn copyright(text: &str) -> String {
+    let mut owners: Vec<&str> = Vec::new();
+    for line in crate::text::front(text, FRONT_BYTES_MAX).lines() {
+        let Some(at) = line.find("opyright").filter(|it| 0 < *it) else { continue };
+        let statement = match line.find("SPDX-FileCopyrightText:") {
+            Some(start) => line.get(start + "SPDX-FileCopyrightText:".len()..),
+            None => line.get(at - 1..).filter(|it| it.starts_with(['C', 'c'])),
+        };
+        let Some(statement) = statement.and_then(|it| it.split("*/").next()) else { continue };
+        let end = |it: char| it.is_whitespace() || "*-#\"'>/;\\".contains(it);
+        let statement = crate::text::front(statement.trim_matches(end), OWNER_BYTES_MAX);
+        let signed = ["(c)", "(C)", "\u{a9}"].iter().any(|it| statement.contains(it));
+        if (signed || has_year(statement)) && !owners.contains(&statement) {
+            owners.push(statement);
+        }
+        if OWNERS_MAX <= owners.len() {
+            break;
+        }
+    }
+    owners.join("\n")
+}
+
+/// Whether four digits stand together that may be a year of today's law.
+fn has_year(text: &str) -> bool {
+    text.as_bytes().windows(4).any(|it| {
+        (it.starts_with(b"19") || it.starts_with(b"20")) && it.iter().all(u8::is_ascii_digit)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn licenses() {
+        assert_eq!(
+            license("/* SPDX-License-Identifier: MIT OR Apache-2.0 */"),
+            "MIT OR Apache-2.0"
+        );
+        assert_eq!(license("under the terms of the GNU General Public License"), "GPL");
+        assert_eq!(license("no word of it"), "");
+    }
+
+    #[test]
+    fn owners() {
+        assert_eq!(
+            copyright(
+                " * Copyright (C) 1995, 1996 A. Body\n * Copyright 2001 B, Inc. */\n\
+                 // SPDX-FileCopyrightText: 2020 C <c@h.example>\nthe copyright notice above\n\
+                 # Copyright (C) 1995, 1996 A. Body\ncopyright"
+            ),
+            "Copyright (C) 1995, 1996 A. Body\nCopyright 2001 B, Inc.\n2020 C <c@h.example>"
+        );
+    }
+}

@@ -1,0 +1,62 @@
+//! Perl's plain old documentation inside a program.
+//!
+//! Source: perlpod(1): commands start a paragraph with `=`, `=cut` ends the documentation.
+//!
+//! Sans-I/O.
+
+use crate::text::Body;
+
+/// Longest sum of headings, in bytes.
+const HEADINGS_BYTES_MAX: usize = 4 * 1024;
+
+/// What the documentation says at its front.
+#[derive(Debug, Default)]
+pub(super) struct Pod {
+    /// `Name - what it does`, of the section `NAME`.
+    pub(super) title: String,
+    /// What it does.
+    pub(super) description: String,
+    /// Titles of sections.
+    pub(super) headings: String,
+}
+
+/// Reads what documentation there is.
+pub(super) fn read(text: &str) -> Pod {
+    let mut pod = Pod::default();
+    if !text.contains("\n=head1") && !text.starts_with("=head1") {
+        return pod;
+    }
+    let mut headings = Body::new(HEADINGS_BYTES_MAX);
+    let mut in_name = false;
+    for line in text.lines() {
+        if let Some(heading) = line.strip_prefix("=head1").or_else(|| line.strip_prefix("=head2")) {
+            headings.push(heading.trim());
+            headings.line();
+            in_name = heading.trim() == "NAME" && pod.title.is_empty();
+        } else if in_name && !line.trim().is_empty() {
+            line.trim().clone_into(&mut pod.title);
+            if let Some((_, what)) = line.split_once(" - ") {
+                what.trim().clone_into(&mut pod.description);
+            }
+            in_name = false;
+        }
+    }
+    pod.headings = headings.finish();
+    pod
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_module_says_what_it_is() {
+        let pod =
+            read("package A;\n\n=head1 NAME\n\nA - does it\n\n=head1 USE\n\ntext\n\n=cut\n1;\n");
+        assert_eq!(
+            (pod.title.as_str(), pod.description.as_str(), pod.headings.as_str()),
+            ("A - does it", "does it", "NAME\nUSE\n")
+        );
+        assert_eq!(read("sub f {}\n").title, "");
+    }
+}

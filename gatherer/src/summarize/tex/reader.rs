@@ -1,0 +1,203 @@
+//! TeX's input as text, commands and groups.
+//!
+//! Source: The TeXbook, chapter 8.
+//!
+//! Sans-I/O.
+
+/// How far the end of a group or option is looked for, in bytes.
+const GROUP_BYTES_MAX: usize = 4 * 1024;
+
+/// What parts text; a line's end only counts when the next line is empty.
+const SPECIAL: &[char] = &['\\', '%', '{', '}', '$', '~', '&', '\n'];
+
+/// A place in TeX's input.
+pub(super) struct Reader<'a> {
+    rest: &'a str,
+}
+
+impl<'a> Reader<'a> {
+    /// Returns a reader of `text`.
+    pub(super) fn new(text: &'a str) -> Self {
+        Self { rest: text }
+    }
+
+    /// Whether all is read.
+    pub(super) fn is_at_end(&self) -> bool {
+        self.rest.is_empty()
+    }
+
+    /// Takes text up to the next special character.
+    pub(super) fn plain(&mut self) -> &'a str {
+        self.split(self.rest.find(SPECIAL).unwrap_or(self.rest.len()))
+    }
+
+    /// Takes a special character: a line's end stands for an empty line, `~` for white space.
+    pub(super) fn special(&mut self) -> Option<char> {
+        let mut characters = self.rest.chars();
+        let first = characters.next()?;
+        self.rest = characters.as_str();
+        if first != '\n' {
+            return Some(first);
+        }
+        let after = self.rest.trim_start_matches([' ', '\t', '\r']);
+        if after.starts_with('\n') {
+            self.rest = after;
+            return Some('\n');
+        }
+        Some('~')
+    }
+
+    /// Takes a command's name, the backslash being read: letters and perhaps a star, or one
+    /// character; the space after letters goes with it.
+    pub(super) fn command(&mut self) -> &'a str {
+        let letters = self.rest.find(|it: char| !it.is_ascii_alphabetic() && it != '@');
+        let letters = letters.unwrap_or(self.rest.len());
+        if letters == 0 {
+            let first = self.rest.chars().next().map_or(0, char::len_utf8);
+            return self.split(first);
+        }
+        let star = usize::from(self.rest.get(letters..).is_some_and(|it| it.starts_with('*')));
+        let name = self.split(letters + star);
+        self.rest = self.rest.trim_start_matches([' ', '\t']);
+        name
+    }
+
+    /// Takes `\name` with its backslash; nothing when there is none.
+    pub(super) fn next_command(&mut self) -> &'a str {
+        let Some(rest) = self.rest.trim_start().strip_prefix('\\') else { return "" };
+        self.rest = rest;
+        self.command()
+    }
+
+    /// Whether a group comes next.
+    pub(super) fn is_group(&self) -> bool {
+        self.rest.trim_start().starts_with('{')
+    }
+
+    /// Whether the group that comes next is `name`.
+    pub(super) fn peek_group(&self, name: &str) -> bool {
+        let inside = self.rest.strip_prefix('{').and_then(|it| it.strip_prefix(name));
+        inside.is_some_and(|it| it.starts_with('}'))
+    }
+
+    /// Takes a group and returns what is in it. One that does not end soon is none.
+    pub(super) fn group(&mut self) -> Option<&'a str> {
+        self.enclosed('{', '}')
+    }
+
+    /// Takes an option in brackets.
+    pub(super) fn option(&mut self) -> Option<&'a str> {
+        self.enclosed('[', ']')
+    }
+
+    /// Takes options, if any.
+    pub(super) fn skip_option(&mut self) {
+        while self.rest.starts_with('[') && self.option().is_some() {}
+    }
+
+    fn enclosed(&mut self, open: char, close: char) -> Option<&'a str> {
+        let inside = self.rest.trim_start().strip_prefix(open)?;
+        let (mut depth, mut escaped) = (0_usize, false);
+        for (at, it) in inside.char_indices() {
+            if GROUP_BYTES_MAX < at {
+                return None;
+            }
+            if escaped {
+                escaped = false;
+            } else if it == '\\' {
+                escaped = true;
+            } else if it == close && depth == 0 {
+                self.rest = inside.get(at + 1..).unwrap_or_default();
+                return inside.get(..at);
+            } else if it == '{' {
+                depth += 1;
+            } else if it == '}' {
+                depth = depth.saturating_sub(1);
+            }
+        }
+        None
+    }
+
+    /// Takes the rest of the line.
+    pub(super) fn skip_comment(&mut self) {
+        let end = self.rest.find('\n').map_or(self.rest.len(), |it| it + 1);
+        self.split(end);
+        self.rest = self.rest.trim_start_matches([' ', '\t']);
+    }
+
+    /// Takes text up to `end`, which stays; all of it where there is no end.
+    pub(super) fn until(&mut self, end: &str) -> &'a str {
+        self.split(self.rest.find(end).unwrap_or(self.rest.len()))
+    }
+
+    /// Takes text up to `end` and that too.
+    pub(super) fn skip_past(&mut self, end: &str) {
+        self.until(end);
+        self.rest = self.rest.strip_prefix(end).unwrap_or(self.rest);
+    }
+
+    /// Takes `|text|`, with any character as the bar.
+    pub(super) fn verbatim(&mut self) -> &'a str {
+        let mut characters = self.rest.chars();
+        let Some(bar) = characters.next() else { return "" };
+        let inside = characters.as_str();
+        let line = inside.lines().next().unwrap_or_default();
+        let Some((text, _)) = line.split_once(bar) else { return "" };
+        self.rest = inside.get(text.len() + bar.len_utf8()..).unwrap_or_default();
+        text
+    }
+
+    /// Takes the letter that an accent goes on, when `command` is an accent: `\'e`, `\"{o}`, `\c c`.
+    pub(super) fn accented(&mut self, command: &str) -> Option<char> {
+        let (_, plain, marked) = ACCENTS.iter().find(|(accent, ..)| *accent == command)?;
+        let bare = self.rest.trim_start().trim_start_matches('{').trim_start_matches('\\');
+        let letter = bare.chars().next()?;
+        let place = plain.chars().position(|it| it == letter)?;
+        let group = self.rest.trim_start().starts_with('{');
+        self.rest = bare.get(letter.len_utf8()..).unwrap_or_default();
+        if group {
+            self.rest = self.rest.strip_prefix('}').unwrap_or(self.rest);
+        }
+        marked.chars().nth(place)
+    }
+
+    fn split(&mut self, at: usize) -> &'a str {
+        let (front, rest) = self.rest.split_at_checked(at).unwrap_or((self.rest, ""));
+        self.rest = rest;
+        front
+    }
+}
+
+/// Accents: command, letters, and letters with it.
+const ACCENTS: &[(&str, &str, &str)] = &[
+    ("'", "aeiouyAEIOUYcnszCNSZ", "áéíóúýÁÉÍÓÚÝćńśźĆŃŚŹ"),
+    ("`", "aeiouAEIOU", "àèìòùÀÈÌÒÙ"),
+    ("^", "aeiouAEIOU", "âêîôûÂÊÎÔÛ"),
+    ("\"", "aeiouyAEIOU", "äëïöüÿÄËÏÖÜ"),
+    ("~", "anoANO", "ãñõÃÑÕ"),
+    ("c", "csCS", "çşÇŞ"),
+    ("v", "cdenrstzCDENRSTZ", "čďěňřšťžČĎĚŇŘŠŤŽ"),
+    ("r", "auAU", "åůÅŮ"),
+    ("H", "ouOU", "őűŐŰ"),
+    ("u", "agAG", "ăğĂĞ"),
+    ("=", "aeiouAEIOU", "āēīōūĀĒĪŌŪ"),
+    (".", "zeIZE", "żėİŻĖ"),
+    ("k", "aeAE", "ąęĄĘ"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_and_accents() {
+        let mut reader = Reader::new("{a{b}\\}c}[o]{\\'e}\\'{\\i}x");
+        assert_eq!(reader.group(), Some("a{b}\\}c"));
+        assert_eq!(reader.option(), Some("o"));
+        let mut reader = Reader::new("{o}x");
+        assert_eq!(reader.accented("\""), Some('ö'));
+        assert_eq!(reader.plain(), "x");
+        assert_eq!(Reader::new("{unended").group(), None);
+        assert_eq!(Reader::new("|a b| c").verbatim(), "a b");
+    }
+}
