@@ -42,6 +42,8 @@ impl EssenceSettings {
         let mut settings = Self::default();
         settings.summary.full_text = config.full_text.clone();
         settings.summary.typing = config.essence.typing.clone();
+        settings.summary.markup = config.essence.markup.clone();
+        settings.explode = config.essence.explode.clone();
         settings.select = Arc::new(Selection::new(&config.essence.select)?);
         Ok(settings)
     }

@@ -250,8 +250,7 @@ impl Run<'_> {
         let names = listing.finish();
         let is_source = report.about.is_none() && is_source_distribution(names.lines());
         let r#type = if is_source { Type::SourceDistribution } else { r#type };
-        let mut draft =
-            if is_source { sources.finish() } else { report.about.unwrap_or_default() };
+        let mut draft = if is_source { sources.finish() } else { report.about.unwrap_or_default() };
         draft.body = Cow::Owned(names);
         draft.other("Members", count.to_string());
         nested(&mut draft, path.as_deref(), truncated(&problems, &object.url));

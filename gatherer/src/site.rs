@@ -29,7 +29,7 @@ use crate::worker::pool::Pool;
 use crate::worker::program::Programs;
 
 /// Form of our records: a new number makes every gatherer publish everything again.
-pub(crate) const RECORD_FORM: &str = "1";
+pub(crate) const RECORD_FORM: &str = "2";
 
 /// Notes that are read at once when a root's are loaded, and how often that before they are looked at.
 const CHUNK_NOTES: usize = 1_024;
@@ -83,6 +83,8 @@ impl Plan {
             &config.essence.typing.print(),
             &format!("{:?}", config.essence.select),
             config.essence.rules.text(),
+            &format!("{:?}", config.essence.markup),
+            &format!("{:?}", config.essence.explode),
         ]);
         let plan = |root: &Root| {
             let url = root.url();

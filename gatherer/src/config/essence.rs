@@ -4,6 +4,8 @@
 //! ```toml
 //! [essence]
 //! types = ["types.toml"]             # rules of types, the site's own first: docs/essence.md
+//! markup = ["markup.toml"]           # what elements say: docs/markup.md
+//! explode = ["BibTeX", "CSV"]        # lists whose entries have records; default: all but CSV
 //! rules = "rules"                    # what is changed in records: docs/essence.md
 //! programs_read = ["/srv/lib"]       # what programs of the site may read beside the system
 //!
@@ -22,9 +24,12 @@ use std::sync::Arc;
 
 use web::settings::{Mistake, Table, nearest};
 
+use crate::essence::Explode;
+use crate::explode::is_list;
 use crate::filter;
 use crate::rules::Rules;
 use crate::select::{self, Choice, SourceFor};
+use crate::summarize::markup::Tables;
 use crate::typing::{Recognizer, Type};
 
 /// Reads the text of a file that the settings name.
@@ -35,8 +40,12 @@ pub type ReadFile<'a> = &'a dyn Fn(&Path) -> io::Result<String>;
 pub struct Essence {
     /// Recognizes types, by the rule files and what is built in.
     pub typing: Arc<Recognizer>,
+    /// What markup says.
+    pub markup: Tables,
     /// What is left out.
     pub select: Choice,
+    /// Which lists give a record for each entry.
+    pub explode: Explode,
     /// What is changed in records.
     pub rules: Arc<Rules>,
     /// Files and folders that programs of the site may read beside those of the system.
@@ -47,28 +56,59 @@ impl Essence {
     /// Reads `[essence]`, and with `read` the files that it names. The mistakes of those are put to
     /// `mistakes`, each with its file.
     pub(super) fn read(table: &Table<'_>, read: ReadFile<'_>, mistakes: &mut Vec<Mistake>) -> Self {
-        let mut files = Vec::new();
-        for (i, name) in table.strings("types").into_iter().enumerate() {
-            let path = PathBuf::from(name);
-            match read(&path) {
-                Ok(text) => files.push((path, text)),
-                Err(error) => {
-                    let message = format!("cannot read {}: {error}", path.display());
-                    table.mistake_in("types", i, message, "a file of rules");
-                }
-            }
-        }
-        let typing = Recognizer::read(&files).unwrap_or_else(|found| {
+        let typing = Recognizer::read(&files(table, "types", read)).unwrap_or_else(|found| {
             mistakes.extend(found);
             Recognizer::default()
+        });
+        let markup = Tables::read(&files(table, "markup", read)).unwrap_or_else(|found| {
+            mistakes.extend(found);
+            Tables::default()
         });
         // Types that a wrong file would have are not missed besides.
         let types = mistakes.is_empty().then_some(&typing);
         let select = choice(&table.table("select"), types);
         let rules = Arc::new(rules(table, read, mistakes));
         let programs_read = table.strings("programs_read").into_iter().map(PathBuf::from).collect();
-        Self { typing: Arc::new(typing), select, rules, programs_read }
+        let explode = explode(table);
+        Self { typing: Arc::new(typing), markup, select, explode, rules, programs_read }
     }
+}
+
+/// Reads the files that the setting `key` names.
+fn files(table: &Table<'_>, key: &str, read: ReadFile<'_>) -> Vec<(PathBuf, String)> {
+    let mut files = Vec::new();
+    for (i, name) in table.strings(key).into_iter().enumerate() {
+        let path = PathBuf::from(name);
+        match read(&path) {
+            Ok(text) => files.push((path, text)),
+            Err(error) => {
+                let message = format!("cannot read {}: {error}", path.display());
+                table.mistake_in(key, i, message, "a file of rules");
+            }
+        }
+    }
+    files
+}
+
+/// `explode = ["CSV"]`: types of lists; `[]`: none.
+fn explode(table: &Table<'_>) -> Explode {
+    if !table.has("explode") {
+        return Explode::All;
+    }
+    let mut types = BTreeSet::new();
+    for (i, name) in table.strings("explode").iter().enumerate() {
+        match Type::by_name(name).filter(|it| is_list(*it)) {
+            Some(found) => {
+                types.insert(found.name().to_owned());
+            }
+            None => {
+                let lists = Type::ALL.iter().filter(|it| is_list(**it)).map(|it| it.name());
+                let lists = lists.collect::<Vec<_>>().join(", ");
+                table.mistake_in("explode", i, format!("{name:?} is no type of lists"), lists);
+            }
+        }
+    }
+    if types.is_empty() { Explode::None } else { Explode::Types(types) }
 }
 
 fn rules(table: &Table<'_>, read: ReadFile<'_>, mistakes: &mut Vec<Mistake>) -> Rules {
@@ -189,7 +229,7 @@ mod tests {
     #[test]
     fn everything_can_be_set() {
         let config = read(
-            "[essence]\ntypes = ['types.toml']\nrules = 'rules'\nprograms_read = ['/lib/own']\n\
+            "[essence]\ntypes = ['types.toml']\nrules = 'rules'\nexplode = ['csv']\nprograms_read = ['/lib/own']\n\
              [essence.select]\nstop_types = ['object', 'Recipe']\n\
              allow_types = ['HTML']\nstop_names = ['*.tmp']\nallow_names = ['docs/']\n\
              min_size = '1 B'\nmax_size = '1 KiB'\n\
@@ -212,6 +252,7 @@ mod tests {
         };
         assert_eq!(essence.select, expected);
         assert!(!essence.rules.is_empty());
+        assert_eq!(essence.explode, Explode::Types(["CSV".to_owned()].into()));
         assert_eq!(essence.programs_read, [PathBuf::from("/lib/own")]);
         assert_eq!(essence.typing.recognize("file:///x", "x", b""), Type::Site(0));
         assert_eq!(read("").unwrap().essence, Essence::default());
@@ -224,6 +265,8 @@ mod tests {
             "[essence]\ntypes = ['bad.toml']\nx = 1\n[essence.select]\nstop_types = ['Recipe']\n",
             &["g.toml:7:1: \"x\"", "bad.toml:2:1: of nothing", "bad.toml:4:1: \"by_nam\""],
         );
+        check("[essence]\nexplode = ['HTML']\n", &["g.toml:6:12: \"HTML\" is no type of lists"]);
+        check("[essence]\nmarkup = ['none.toml']\n", &["g.toml:6:11: cannot read none.toml"]);
         check("[essence]\nrules = 'none'\n", &["g.toml:6:9: cannot read none"]);
         check("[essence]\nrules = 'bad-rules'\n", &["bad-rules:2:1: is missing behind `delete`"]);
         check("[essence.select]\nstop_types = ['Objct']\n", &["g.toml:6:15: \"Object\""]);

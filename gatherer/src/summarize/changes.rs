@@ -85,12 +85,13 @@ fn head(line: &str) -> Option<Entry<'_>> {
         return None;
     }
     // `package (1.2-3) unstable; urgency=low`
-    if let Some((package, after)) = line.split_once(" (") {
-        if let Some((version, rest)) = after.split_once(')') {
-            if rest.contains(';') && !package.contains(' ') && is_version(version) {
-                return Some(Entry { package, version, ..Entry::default() });
-            }
-        }
+    if let Some((package, after)) = line.split_once(" (")
+        && let Some((version, rest)) = after.split_once(')')
+        && rest.contains(';')
+        && !package.contains(' ')
+        && is_version(version)
+    {
+        return Some(Entry { package, version, ..Entry::default() });
     }
     // `1995-05-01  A. Body  <a@h.example>`
     if let Some((date, author)) = line.split_once("  ").filter(|(date, _)| is_date(date)) {

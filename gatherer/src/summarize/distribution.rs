@@ -132,7 +132,7 @@ impl Distribution {
         let name = or(fields.name, root_name);
         let mut draft = Draft {
             title: or(name.clone(), &headline),
-            description: or(or(fields.description, &self.manual), &said),
+            description: or(or(fields.description, &self.manual), &said).trim().to_owned(),
             authors: fields.authors,
             ..Draft::default()
         };

@@ -37,6 +37,7 @@ pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
             lines.next();
             Some(if new == "/dev/null" { old } else { new })
         } else if line.starts_with("*** ") && next.starts_with("--- ") {
+            lines.next();
             line.get(4..).map(file_of)
         } else {
             line.strip_prefix("Index: ").map(str::trim)
@@ -48,6 +49,8 @@ pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
             }
         } else if line.starts_with("@@ ") || line == "***************" {
             hunks += 1;
+        } else if line.starts_with("--- ") && line.ends_with(" ----") {
+            // Where the lines of a context difference stand in the new file.
         } else if line.starts_with("diff ") || line.starts_with("---") && front {
             front = false;
         } else if front {

@@ -401,6 +401,18 @@ mod tests {
         kill_process(pid, signal).unwrap();
     }
 
+    /// Has the process rest, and waits until all of it does.
+    fn stop(pid: u32) {
+        signal(pid, Signal::STOP);
+        let rests = |task: io::Result<std::fs::DirEntry>| {
+            let stat = std::fs::read_to_string(task.unwrap().path().join("stat")).unwrap();
+            stat.contains(") T ")
+        };
+        while !std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().all(rests) {
+            std::thread::yield_now();
+        }
+    }
+
     #[test]
     fn a_worker_says_what_this_process_would() {
         let (pool, alone) = (Pool::new(Some(program())), Pool::new(None));
@@ -448,13 +460,13 @@ mod tests {
         let pool = Pool::new(Some(program()));
         extract(&pool, 1, bounds(60));
         let pid = idle_pid(&pool);
-        signal(pid, Signal::STOP);
+        stop(pid);
         let found = extract(&pool, 1, bounds(0));
         assert_eq!(found[0].problems[0].kind, ProblemKind::Time);
         assert_eq!(found[0].problems[0].message, "reading it took more than 2 s; given up");
         assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists());
         extract(&pool, 1, bounds(60));
-        signal(idle_pid(&pool), Signal::STOP);
+        stop(idle_pid(&pool));
         let stopped = Bounds { stopped: &|| true, ..bounds(60) };
         let found = extract(&pool, 1, stopped);
         assert_eq!(found[0].problems[0].message, "the run was stopped while it was read");

@@ -8,10 +8,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use net::clock;
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
 use super::wire::{self, Order};
 use super::{Program, fence};
@@ -24,8 +25,8 @@ const FILE_BYTES_MAX: u64 = 256 * 1024 * 1024;
 const OUTPUT_BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// Most of what it complains that is told, in bytes.
 const COMPLAINT_BYTES_MAX: usize = 300;
-/// How often it is looked at whether it has ended.
-const LOOK: Duration = Duration::from_millis(2);
+/// How often it is looked at whether it has to be ended.
+const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 /// What programs may read: what the system is made of.
 const SYSTEM: &[&str] =
     &["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc", "/dev", "/proc/self", "/opt"];
@@ -128,7 +129,7 @@ fn watch(mut child: Child, until: Until<'_>) -> io::Result<Result<Vec<u8>, Strin
     thread::scope(|scope| {
         let output = scope.spawn(|| read_all(output, &too_much));
         let complaint = scope.spawn(|| read_end(complaint));
-        let ended = wait(&mut child, until, &too_much);
+        let ended = wait(&child, until, &too_much);
         // Whatever it has started, and has not ended: our pipes are open as long as theirs.
         if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
             let _gone = kill_process_group(group, Signal::KILL);
@@ -145,13 +146,16 @@ fn watch(mut child: Child, until: Until<'_>) -> io::Result<Result<Vec<u8>, Strin
 }
 
 /// Waits until the program has ended; or returns why it has to be ended.
-fn wait(child: &mut Child, until: Until<'_>, too_much: &AtomicBool) -> Option<&'static str> {
+fn wait(child: &Child, until: Until<'_>, too_much: &AtomicBool) -> Option<&'static str> {
+    let Ok(process) = pidfd_open(Pid::from_child(child), PidfdFlags::empty()) else {
+        return Some("cannot be waited for");
+    };
     loop {
-        match child.try_wait() {
-            Ok(None) => {}
-            Ok(Some(_)) if !too_much.load(Relaxed) => return None,
-            Ok(Some(_)) => {}
-            Err(_) => return Some("cannot be waited for"),
+        let mut waited = [PollFd::new(&process, PollFlags::IN)];
+        // Interrupted, it is looked at again.
+        let has_ended = poll(&mut waited, Some(&LOOK)).is_ok_and(|it| it != 0);
+        if has_ended && !too_much.load(Relaxed) {
+            return None;
         }
         if too_much.load(Relaxed) {
             return Some("writes too much; it was ended");
@@ -162,7 +166,6 @@ fn wait(child: &mut Child, until: Until<'_>, too_much: &AtomicBool) -> Option<&'
         if (until.stopped)() {
             return Some("was ended with the run");
         }
-        thread::sleep(LOOK);
     }
 }
 
@@ -204,6 +207,8 @@ mod tests {
     use landlock::{
         ABI, Access as _, AccessFs, CompatLevel, Compatible as _, Ruleset, RulesetAttr as _,
     };
+
+    use std::time::Duration;
 
     use super::*;
     use crate::worker::serve;

@@ -141,7 +141,11 @@ mod tests {
             "[,".repeat(200_000),
             "[\"\\".to_owned(),
         ] {
-            let count = elements(&text).map(|it| parse(it).is_some()).count();
+            let mut count = 0;
+            for it in elements(&text) {
+                count += 1;
+                parse(it);
+            }
             assert!(count <= 200_000);
             assert!(members(&text).count() <= 1);
         }

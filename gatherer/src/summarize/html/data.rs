@@ -87,10 +87,7 @@ impl Reader {
         for key in tables.keys() {
             let Action::Tell(attribute) = key.rule.action else { continue };
             let mut values = Vec::new();
-            let (first, rest) = match &*key.path {
-                [first, rest @ ..] => (first, rest),
-                [] => continue,
-            };
+            let [first, rest @ ..] = &*key.path else { continue };
             if let Some(value) = thing.get(&**first) {
                 find(value, rest, &things, &mut values);
             }

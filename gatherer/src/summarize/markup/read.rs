@@ -43,8 +43,8 @@ impl Compiled {
                 Err(found) => named(source, found),
             }
         }
-        let mut compiled = Self::default();
-        compiled.vocabularies = ["HTML", "Other"].map(Vocabulary::called).into();
+        let vocabularies = ["HTML", "Other"].map(Vocabulary::called).into();
+        let mut compiled = Self { vocabularies, ..Self::default() };
         // A map may be in the vocabulary of a table that comes later.
         for (_, document) in &documents {
             for table in document.root().tables("vocabulary") {

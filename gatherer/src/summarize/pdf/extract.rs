@@ -252,17 +252,18 @@ impl Document<'_> {
         let mut texts = vec![behind.unwrap_or_default().trim().to_owned()];
         let mut last: (f64, usize) = (heading.base, heading.page);
         let mut bottom = (heading.page, heading.top);
-        let is_below = |line: &&Line| {
-            line.page == heading.page
-                && heading.base < line.base
-                && line.left < heading.right.max(heading.left + 200.0)
-                && heading.left < line.right
-        };
+        // How wide the section's column is, as far as is known: a last line may end left of the heading.
+        let (mut left, mut right) = (heading.left, heading.right.max(heading.left + 200.0));
+        let is_below = |line: &&Line| line.page == heading.page && heading.base < line.base;
         for line in self.layout.lines.iter().filter(is_below).take(SECTION_LINES_MAX) {
+            if right <= line.left || line.right <= left {
+                continue;
+            }
             let far = SECTION_STEP_EM * line.size < line.base - last.0;
             if far || rule.until.iter().any(|it| it.is_match(&line.text)) {
                 break;
             }
+            (left, right) = (left.min(line.left), right.max(line.right));
             last = (line.base, line.page);
             bottom = (line.page, line.top);
             texts.push(line.plain());

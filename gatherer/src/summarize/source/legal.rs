@@ -68,7 +68,8 @@ pub(crate) fn copyright(text: &str) -> String {
             None => line.get(at - 1..).filter(|it| it.starts_with(['C', 'c'])),
         };
         let Some(statement) = statement.and_then(|it| it.split("*/").next()) else { continue };
-        let end = |it: char| it.is_whitespace() || "*-#\"'>/;\\".contains(it);
+        let statement = statement.trim_end().strip_suffix("-->").unwrap_or(statement);
+        let end = |it: char| it.is_whitespace() || "*-#\"'/;\\".contains(it);
         let statement = crate::text::front(statement.trim_matches(end), OWNER_BYTES_MAX);
         let signed = ["(c)", "(C)", "\u{a9}"].iter().any(|it| statement.contains(it));
         if (signed || has_year(statement)) && !owners.contains(&statement) {

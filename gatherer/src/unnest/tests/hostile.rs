@@ -1,7 +1,9 @@
 //! Containers that are made to hurt: each ends soon, within its bounds, with a problem that says why.
 
 use std::sync::LazyLock;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use net::clock;
 
 use super::formats::{ar, binhex, cpio, deb, packed, sevenz};
 use super::*;
@@ -11,14 +13,14 @@ const TIME: Duration = Duration::from_secs(10);
 
 /// Opens `bytes` with the limits that are set without settings, and returns what was said.
 fn opened(format: Format, bytes: &[u8]) -> Vec<String> {
-    let started = Instant::now();
+    let started = clock::monotonic();
     let seen = open(format, bytes, Limits::default());
     assert!(started.elapsed() < TIME, "{format:?} took {:?}", started.elapsed());
     seen
 }
 
 fn unpacked(packing: Packing, bytes: Vec<u8>) -> Opened {
-    let started = Instant::now();
+    let started = clock::monotonic();
     let object = Object::whole("http://h.example/a", bytes);
     let budget = Budget::new(Limits::default(), &|| false);
     let opened = unpack(&object, packing, &budget, &|_, _| usize::MAX);
