@@ -14,6 +14,10 @@ use crate::response::{Page, Record};
 /// Of so many records one may be missing from a list: repositories change as they are read.
 const MISSING_SHARE: u64 = 100;
 
+/// So many lists are begun again before one that was short has to prove to have been: records of one day
+/// in a window of years are come upon by halves.
+const SHORT_RESTARTS_MAX: u64 = 12;
+
 /// A window whose list was short.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Short {
@@ -60,8 +64,10 @@ impl Harvest {
     pub(super) fn is_short(&self, run: &Run) -> bool {
         let told = run.told.unwrap_or(0);
         let missing = told.saturating_sub(run.found());
-        let restarts = run.restarts.max(run.short.map_or(0, |it| it.restarts));
-        if missing <= told / MISSING_SHARE || RESTARTS_MAX <= restarts {
+        if missing <= told / MISSING_SHARE || RESTARTS_MAX <= run.restarts {
+            return false;
+        }
+        if run.short.is_some_and(|it| SHORT_RESTARTS_MAX <= it.restarts) {
             return false;
         }
         // What is told of a list that forgot its set is of another one.
