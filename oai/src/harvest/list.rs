@@ -164,7 +164,7 @@ impl Harvest {
     fn end_list(&mut self, run: &mut Run) -> bool {
         let found = run.found();
         if let Some(told) = run.told.filter(|it| *it != found) {
-            run.doubtful |= found < told;
+            run.doubtful |= run.lacks_many();
             self.report.warn(Warning::ListSize { told, found });
         }
         if found != 0 {

@@ -58,7 +58,7 @@ impl Report {
 /// What is odd about a repository and does not end its harvest.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Warning {
-    /// Only differences between its own times count, so nothing is lost by it.
+    /// Its own times count, up to ours: earlier is always safe.
     #[error("its clock is off by {secs} s, by ours")]
     ClockOff {
         /// Above 0 if it is ahead.

@@ -11,7 +11,8 @@ use super::pause::TRIES_MAX;
 use super::{Failure, Harvest, Remedy, Warning};
 use crate::response::{Page, Record};
 
-/// Of so many records one may be missing from a list: repositories change as they are read.
+/// Of so many records one may be missing from a list, without more than a warning: repositories change as
+/// they are read, and the standard lets them tell an estimate.
 const MISSING_SHARE: u64 = 100;
 
 /// So many lists are begun again before one that was short has to prove to have been: records of one day
@@ -35,6 +36,12 @@ impl Run {
     /// Distinct records of the list, whether or not they could be read.
     pub(super) fn found(&self) -> u64 {
         self.distinct.saturating_add(self.unread)
+    }
+
+    /// Whether more records are missing from the list than may be.
+    pub(super) fn lacks_many(&self) -> bool {
+        let told = self.told.unwrap_or(0);
+        told / MISSING_SHARE < told.saturating_sub(self.found())
     }
 
     /// Notes that the present window's list is short, as it is begun again.
@@ -62,9 +69,7 @@ impl Run {
 impl Harvest {
     /// Whether the list that has ended lacks records that shorter windows may bring.
     pub(super) fn is_short(&self, run: &Run) -> bool {
-        let told = run.told.unwrap_or(0);
-        let missing = told.saturating_sub(run.found());
-        if missing <= told / MISSING_SHARE || RESTARTS_MAX <= run.restarts {
+        if !run.lacks_many() || RESTARTS_MAX <= run.restarts {
             return false;
         }
         if run.short.is_some_and(|it| SHORT_RESTARTS_MAX <= it.restarts) {
@@ -118,7 +123,8 @@ impl Harvest {
         self.report.warn(Warning::EmptyList);
         if let Some(run) = &mut self.checkpoint.run {
             run.doubtful = true;
-            run.hollow = run.hollow.or(Some(run.window.0.unwrap_or(i64::MIN)));
+            let from = run.window.0.unwrap_or(i64::MIN);
+            run.hollow = run.hollow.or(Some(from));
         }
         self.page(page, date);
     }
