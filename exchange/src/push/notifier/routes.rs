@@ -13,7 +13,6 @@ use net::clock;
 use net::guard::{self, Policy};
 use url::{Host, Url};
 
-use super::super::hub::Refused;
 use super::super::request::{self, Asked, FORM_BYTES_MAX, HubRequest};
 use super::super::signature::hex;
 use super::super::topic::{Served, Topic};
@@ -42,7 +41,7 @@ impl Notifier {
         repository.routes().layer(middleware::from_fn_with_state(self.clone(), link_records))
     }
 
-    fn subscribe(&self, asked: Asked, host: Option<&str>) -> Response {
+    async fn subscribe(&self, asked: Asked, host: Option<&str>) -> Response {
         if self.shared.topics.find(&asked.topic, host).is_none() {
             self.hub().handle_refusal();
             let message = format!("this hub does not tell of {}", asked.topic);
@@ -52,7 +51,8 @@ impl Notifier {
             self.hub().handle_refusal();
             let host = asked.callback.host_str().unwrap_or_default();
             let message = format!(
-                "this hub does not ask {host}, which is this machine or in a private network:                  push.allow_private = true in its settings lets it"
+                "this hub does not ask {host}, which is this machine or in a private network: \
+                 push.allow_private = true in its settings lets it"
             );
             return text(StatusCode::FORBIDDEN, &message);
         }
@@ -60,11 +60,14 @@ impl Notifier {
         if getrandom::fill(&mut challenge).is_err() {
             return text(StatusCode::INTERNAL_SERVER_ERROR, "there are no random numbers here");
         }
-        let taken = self.hub().handle_request(asked, hex(&challenge), clock::now_ms());
+        let is_known = self.hub().has(&asked);
+        let host =
+            if is_known { String::new() } else { self.shared.hosts.named(&asked.callback).await };
+        let taken = self.hub().handle_request(asked, &host, hex(&challenge), clock::now_ms());
         self.shared.changed.notify_one();
         match taken {
             Ok(()) => text(StatusCode::ACCEPTED, "your callback will be asked"),
-            Err(refused @ (Refused::Full | Refused::HostFull | Refused::Busy)) => {
+            Err(refused) => {
                 let mut response = text(StatusCode::SERVICE_UNAVAILABLE, &refused.to_string());
                 let value = HeaderValue::from(RETRY_SECS);
                 response.headers_mut().insert(header::RETRY_AFTER, value);
@@ -106,7 +109,9 @@ async fn hub(State(notifier): State<Notifier>, request: Request) -> Response {
         return text(StatusCode::PAYLOAD_TOO_LARGE, &request::Wrong::TooLong.to_string());
     };
     match request::read(&form) {
-        Ok(HubRequest::Subscription(asked)) => notifier.subscribe(asked, host(&parts.headers)),
+        Ok(HubRequest::Subscription(asked)) => {
+            notifier.subscribe(asked, host(&parts.headers)).await
+        }
         Ok(HubRequest::Publish { topics, version }) => notifier.publish_of(&topics, version),
         Err(wrong) => {
             notifier.hub().handle_refusal();
