@@ -14,7 +14,7 @@ use net::guard::{self, Policy};
 use url::{Host, Url};
 
 use super::super::request::{self, Asked, FORM_BYTES_MAX, HubRequest};
-use super::super::signature::hex;
+use super::super::signature::{self, Method, Secret, hex};
 use super::super::topic::{Served, Topic};
 use super::Notifier;
 use crate::repository::Repository;
@@ -76,6 +76,18 @@ impl Notifier {
         }
     }
 
+    /// Whether a publisher may speak: whoever shows the token, where there is one.
+    fn hears(&self, headers: &HeaderMap) -> bool {
+        let Some(token) = &self.shared.settings.token else { return true };
+        let shown = headers.get(header::AUTHORIZATION).and_then(|it| it.to_str().ok());
+        let shown = shown.and_then(|it| it.split_once(' '));
+        let shown = shown.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
+        let Some(shown) = shown.and_then(|(_, it)| Secret::new(it)) else { return false };
+        // Signatures are compared, which takes as long whatever is wrong.
+        let signed = signature::sign(&shown, Method::Sha256, b"");
+        signature::verify(token, Some(&signed), b"").is_ok()
+    }
+
     fn publish_of(&self, topics: &[String], version: Option<collection::Version>) -> Response {
         let is_others = |it: &&String| self.shared.topics.find(it, None) == Some(Topic::Others);
         let known: Vec<&String> = topics.iter().filter(is_others).collect();
@@ -111,6 +123,15 @@ async fn hub(State(notifier): State<Notifier>, request: Request) -> Response {
     match request::read(&form) {
         Ok(HubRequest::Subscription(asked)) => {
             notifier.subscribe(asked, host(&parts.headers)).await
+        }
+        Ok(HubRequest::Publish { .. }) if !notifier.hears(&parts.headers) => {
+            notifier.hub().handle_refusal();
+            let message =
+                "publishers show this hub a token (push.token in its settings and in theirs)";
+            let mut response = text(StatusCode::UNAUTHORIZED, message);
+            let scheme = HeaderValue::from_static("Bearer");
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, scheme);
+            response
         }
         Ok(HubRequest::Publish { topics, version }) => notifier.publish_of(&topics, version),
         Err(wrong) => {
