@@ -254,7 +254,8 @@ mod tests {
     /// Renders the metrics of `status` and looks for one line.
     fn check(status: &Status, expected: &str) {
         let applied = Applied { ignored: 4, ..Applied::default() };
-        let counters = Counters { pulls: 7, applied, ..Counters::default() };
+        let parts = PartCounters { taken: 8, ..PartCounters::default() };
+        let counters = Counters { pulls: 7, applied, parts, ..Counters::default() };
         let text = web::metrics::render(&samples(status, &counters));
         assert!(text.lines().any(|line| line == expected), "no {expected:?} in:\n{text}");
     }
@@ -295,6 +296,7 @@ mod tests {
         check(&status, "harvest_broker_pulls_total 7");
         check(&status, "harvest_broker_freshness 0.91");
         check(&status, r#"harvest_broker_applied_total{outcome="ignored"} 4"#);
+        check(&status, r#"harvest_broker_parts_total{outcome="taken"} 8"#);
         check(&status, "harvest_feed_waiting 0");
         check(&status, r#"harvest_http_events_total{event="slow"} 2"#);
         check(&status, r#"harvest_source_objects{source="a \"b\""} 3"#);
