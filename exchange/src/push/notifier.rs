@@ -11,7 +11,7 @@
 //!   nothing on anybody's word.
 //! * Publishing needs no proof unless the settings ask for a token. Without, all that a false word can do is to have subscribers look, every ten seconds at
 //!   most: what is published is passed on, and not compared with what was before, so that a guess at the next
-//!   version does not stand in its way.
+//!   version does not stand in its way. Who shows the token is taken at its word, and passed on at once.
 
 mod hosts;
 mod publish;

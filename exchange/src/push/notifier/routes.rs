@@ -98,9 +98,17 @@ impl Notifier {
             return text(StatusCode::FORBIDDEN, message);
         }
         let now_ms = clock::now_ms();
+        // Whoever may publish has shown the token, where there is one.
+        let is_proven = self.shared.settings.token.is_some();
+        let mut hub = self.hub();
         for topic in known {
-            self.hub().handle_published(topic, version, now_ms);
+            if is_proven {
+                hub.handle_change(topic, version, now_ms);
+            } else {
+                hub.handle_published(topic, version, now_ms);
+            }
         }
+        drop(hub);
         self.shared.changed.notify_one();
         StatusCode::NO_CONTENT.into_response()
     }
