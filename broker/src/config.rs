@@ -31,7 +31,7 @@ use ::freshness::schedule::Window;
 use ::freshness::study::{Syndication, SyndicationError};
 use exchange::push;
 use net::client::Timeouts;
-use url::Url;
+use url::{Host, Url};
 use web::settings::{Document, Mistake, Table};
 
 use crate::source::{Kind, Source, Token};
@@ -186,10 +186,31 @@ fn read_sources(root: &Table<'_>, freshness: Freshness) -> Vec<Source> {
 
 /// Who is to be told must be able to say where.
 fn check_callbacks(root: &Table<'_>, config: &Config) {
-    let nameless = config.base_url.is_none() && config.listen.ip().is_unspecified();
-    for table in root.tables("source").iter().filter(|it| nameless && it.boolean("push", false)) {
-        let message = "no hub can be told where this broker is";
+    if config.base_url.is_some() {
+        return;
+    }
+    let here = config.listen.ip();
+    for table in root.tables("source").iter().filter(|it| it.boolean("push", false)) {
+        let url = table.string("url").and_then(|it| Url::parse(&it).ok());
+        let is_elsewhere = url.is_some_and(|it| !is_loopback(&it));
+        let message = if here.is_unspecified() {
+            "no hub can be told where this broker is".to_owned()
+        } else if here.is_loopback() && is_elsewhere {
+            format!("the broker listens at {here}, where no hub on another machine reaches it")
+        } else {
+            continue;
+        };
         table.mistake("push", message, "base_url = \"http://host:8501/\" above");
+    }
+}
+
+/// Whether a URL leads to this machine.
+fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Ipv4(it)) => it.is_loopback(),
+        Some(Host::Ipv6(it)) => it.is_loopback(),
+        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+        None => false,
     }
 }
 
@@ -472,7 +493,15 @@ mod tests {
             "5:8: no hub can be told where this broker is; expected base_url = \"http://host:8501/\" above",
         );
         check(&format!("{head}base_url = 'http://b/'\n{source}"), "");
-        check(&format!("{head}listen = '127.0.0.1:1'\n{source}"), "");
+        check(
+            &format!("{head}listen = '127.0.0.1:1'\n{source}"),
+            "6:8: the broker listens at 127.0.0.1, where no hub on another machine reaches it; expected base_url = \"http://host:8501/\" above",
+        );
+        for here in ["localhost", "127.0.0.1:8500", "[::1]"] {
+            let source = source.replace("//h/", &format!("//{here}/"));
+            check(&format!("{head}listen = '127.0.0.1:1'\n{source}"), "");
+        }
+        check(&format!("{head}listen = '192.0.2.1:1'\n{source}"), "");
         check(
             &format!("{head}base_url = 'http://b/'\n{source}follow = true\n"),
             "6:8: the source is followed, and hears of everything already; expected one of follow and push",

@@ -231,14 +231,16 @@ fn public(handle: &Handle, pages: &Pages, shutdown: Shutdown) -> Router {
     let options = FeedOptions { shutdown, owner, ..FeedOptions::default() };
     let feed = FeedServer::new(inner.collection.clone(), options);
     let feed = inner.feed.get_or_init(|| feed).clone();
-    let base_url = handle.config().base_url.clone();
+    let (base_url, lister) = (handle.config().base_url.clone(), handle.clone());
     let Stages { notifier, collector, .. } = &inner.stages;
     let callbacks = collector.listener().map(Listener::routes).unwrap_or_default();
+    let is_open = move || lister.config().oai.enabled;
+    let resources = push::resourcesync::routes(inner.collection.clone(), base_url, is_open);
     let state = PageState::new(inner.index.clone(), inner.collection.clone(), pages.clone());
     Router::new()
         .merge(push::feed::routes(feed, notifier.clone()))
         .merge(notifier.routes())
-        .merge(push::resourcesync::routes(inner.collection.clone(), base_url))
+        .merge(resources)
         .merge(callbacks)
         .merge(notifier.linked(&inner.stages.repository))
         .route("/healthz", get(admin::healthz).with_state(handle.clone()))
@@ -453,6 +455,7 @@ impl Handle {
             feed: self.inner.feed.get().map(FeedServer::counters).unwrap_or_default(),
             hub: notifier.counters(),
             notices: collector.listener().map(Listener::counters).unwrap_or_default(),
+            parts: collector.part_counters(),
             oai: self.inner.stages.repository.counters(),
             ..collector.counters()
         }

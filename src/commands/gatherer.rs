@@ -13,7 +13,7 @@ use net::shutdown::Shutdown;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::takedown;
+use super::{push, takedown};
 use crate::admin::Admin;
 use crate::settings::{self, File};
 use crate::{daemon, output};
@@ -150,6 +150,7 @@ struct Shown {
     version: String,
     objects: u64,
     watch: String,
+    push: exchange::push::Status,
     takedowns: Takedowns,
     progress: ShownProgress,
     problems: BTreeMap<String, u64>,
@@ -186,6 +187,7 @@ fn render(status: &Shown) -> String {
             status.watch,
         ),
     ];
+    lines.extend(push::said(&status.push));
     lines.extend(takedown::said(&status.takedowns));
     for (kind, count) in &status.problems {
         lines.push(format!("{kind}: {}", output::counted(*count, "problem")));
@@ -234,7 +236,11 @@ mod tests {
             collection_problem: None,
             damaged: Vec::new(),
             damaged_total: 0,
-            push: exchange::push::Status::default(),
+            push: exchange::push::Status {
+                hub: "self".to_owned(),
+                subscriptions: 3,
+                ..exchange::push::Status::default()
+            },
             takedowns: Takedowns::default(),
             progress: Progress { passes_done: 2, ..Progress::default() },
             problems: BTreeMap::from([("unreadable".to_owned(), 3)]),
@@ -246,6 +252,7 @@ mod tests {
             "Docs",
             "1 object at v",
             "2 passes",
+            "push by self: 3 subscriptions",
             "unreadable: 3 problems",
             "1,200 files",
             "HELD (missing): 12 files",

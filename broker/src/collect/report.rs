@@ -270,6 +270,7 @@ fn found(ended: &Ended, brought: &Brought, now_ms: u64) -> Found {
         full: brought.full,
         changes: brought.changes,
         age_secs: brought.age_secs,
+        sent: brought.sent,
         firsts: Some(brought.firsts()),
         elements: ended.pulled.objects,
         as_of_ms: if wait { now_ms } else { ended.asked_ms },
