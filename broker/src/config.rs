@@ -34,10 +34,9 @@ use net::client::Timeouts;
 use url::{Host, Url};
 use web::settings::{Document, Mistake, Table};
 
-use crate::source::{Kind, Source, Token};
+use crate::source::{Kind, Source};
 
 pub use self::freshness::{Freshness, PolicyName};
-pub use self::oai::NAMES_MAX as OAI_NAMES_MAX;
 
 /// Where the public listener listens, unless the settings say otherwise.
 pub const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 8501);
@@ -223,7 +222,7 @@ fn read_source(table: &Table<'_>) -> Option<Source> {
     let follow = table.boolean("follow", false);
     let push = table.boolean("push", false);
     let allow_private = table.boolean("allow_private", true);
-    let token = table.string("token");
+    let token = exchange::source::token(table);
     let records_max = table.integer("records_max", 1..=u64::MAX);
     let bytes_max = table.bytes("bytes_max");
     let takedowns = table.choice("takedowns", &["own", "all"]);
@@ -233,7 +232,7 @@ fn read_source(table: &Table<'_>) -> Option<Source> {
     let latency = table.float("latency_seconds", 0.1..=LATENCY_SECS_MAX);
     let weight = table.float("weight", 0.0..=WEIGHT_MAX);
     let syndication = read_syndication(&table.table("syndication"));
-    let url = if is_oai { oai::base_url(table) } else { table.base_url("url") };
+    let url = if is_oai { exchange::source::base_url(table) } else { table.base_url("url") };
     if !table.require("url", "\"http://host:8500/\"") {
         return None;
     }
@@ -253,16 +252,14 @@ fn read_source(table: &Table<'_>) -> Option<Source> {
     (source.interval_min, source.interval_max) = (interval_min, interval_max);
     source.latency_secs = latency;
     source.weight = weight.unwrap_or(source.weight);
-    (source.syndication, source.oai) = (syndication, oai);
+    source.syndication = syndication;
+    if let Some((oai, announced)) = oai {
+        (source.oai, source.announced) = (Some(oai), announced);
+    }
     source.trusted_takedowns = takedowns == Some("all");
     source.records_max = records_max.unwrap_or(source.records_max);
     source.bytes_max = bytes_max.unwrap_or(source.bytes_max);
-    if let Some(text) = token {
-        if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
-            table.mistake("token", "the token is not one word", "visible ASCII without spaces");
-        }
-        source.token = Some(Token::new(text));
-    }
+    source.token = token;
     if let Some(text) = window {
         source.window = Window::parse(&text);
         if source.window.is_none() {
@@ -439,9 +436,8 @@ mod tests {
             full_every: secs(7 * 86_400),
             window_days: 30,
             page_bytes_max: 8 << 20,
-            announced: false,
         };
-        assert_eq!((found.kind, found.oai), (Kind::Oai, Some(expected)));
+        assert_eq!((found.kind, found.oai, found.announced), (Kind::Oai, Some(expected), false));
     }
 
     #[test]

@@ -187,7 +187,8 @@ fn open(config: Config, place: Place, local_addr: SocketAddr) -> Result<Opened, 
     let identity = Identity::load_or_create(data)?;
     let author = Author { id: id::load_or_create(&data.join(ID), &identity)?, identity };
     let token = AdminToken::load_or_create(data)?;
-    let pages = page::pages(repository::site(&config), config.templates.clone())?;
+    let seen = exchange::repository::site(&config.name, config.base_url.as_ref(), &config.oai);
+    let pages = page::pages(seen, config.templates.clone())?;
     // The admin listener is not what `base_url` names.
     let (site, templates) = (Site::new(&*config.name), config.templates.clone());
     let admin_pages = Pages::new(site, admin::freshness::TEMPLATES, templates)?;
@@ -219,7 +220,12 @@ fn open(config: Config, place: Place, local_addr: SocketAddr) -> Result<Opened, 
         catalog: Catalog::new(collection.clone()),
         indexer: Indexer::new(collection.clone(), index.clone()),
         notifier: Notifier::open(data, base_url, settings, collection.clone())?,
-        repository: repository::open(&config, &author.id, &collection),
+        repository: exchange::repository::Repository::open(
+            &collection,
+            &config.oai,
+            repository::daemon(&config, &author.id),
+            data,
+        ),
     };
     Ok(Opened { author, token, pages, admin_pages, collection, index, stages, config })
 }

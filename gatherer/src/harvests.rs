@@ -187,7 +187,8 @@ impl Harvests {
             let confirmed = standing.confirmed;
             let task = match standing.repository.clone() {
                 Some(repository) => {
-                    let access = harvester::Access { allow_private: true, ..Default::default() };
+                    let token = repository.token.as_ref();
+                    let access = repository.oai.access(token, repository.allow_private);
                     let base = repository.base_url.clone();
                     let identity = self.shared.identity_of(&repository);
                     let harvesting = Harvesting {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use collection::pull::{Kind, Summary};
 use collection::{Collection, Version};
-use exchange::harvester::{Access, Bounds, Repository, Running, Step, Stored, Target};
+use exchange::harvester::{Bounds, Repository, Running, Step, Stored, Target};
 use freshness::study::Syndication;
 use net::clock;
 use net::shutdown::Shutdown;
@@ -90,29 +90,16 @@ pub(super) async fn pull_into(
 }
 
 fn repository(inner: &Inner, source: &Source, oai: &Oai) -> Repository {
-    let mut access = Access {
-        token: source.token.as_ref().map(|it| it.secret().to_owned()),
-        allow_private: source.allow_private,
-        page_bytes_max: oai.page_bytes_max,
-        ..Access::default()
-    };
+    let mut access = oai.access(source.token.as_ref(), source.allow_private);
     access.time_max = access.time_max.min(inner.patience.pull_max);
     Repository::new(inner.client.clone(), source.url.clone(), access)
         .pacing(inner.hosts.clone(), oai.delay)
 }
 
 fn settings(source: &Source, oai: &Oai) -> Settings {
-    let secs = |it: Duration| i64::try_from(it.as_secs()).unwrap_or(i64::MAX);
-    Settings {
-        prefixes: oai.prefixes.clone(),
-        sets: oai.sets.clone(),
-        from: oai.from,
-        overlap_secs: secs(oai.overlap),
-        window_days: oai.window_days,
-        full_every_secs: oai.full_every.as_secs(),
-        records_max: source.records_max,
-        ..Settings::new(source.url.as_str())
-    }
+    // Its delay is that of the host.
+    let (delay_ms, records_max) = (0, source.records_max);
+    Settings { delay_ms, records_max, ..oai.settings(source.url.as_str()) }
 }
 
 /// The version up to which a source has been read, and how many objects it has, at most so many.

@@ -186,7 +186,7 @@ impl Collector {
         let State { live, schedule, .. } = &mut *state;
         let Some(live) = live.get_mut(name) else { return };
         live.warnings.clone_from(&heard.warnings);
-        let wanted = live.source.oai.as_ref().is_some_and(|it| it.announced);
+        let wanted = live.source.announced;
         if let Some(announced) = heard.announced.filter(|_| wanted)
             && live.source.syndication.is_none()
         {

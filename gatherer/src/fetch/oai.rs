@@ -12,7 +12,7 @@ use exchange::harvester::{self, Bounds, Running, Step, Stored, Target};
 use net::clock;
 use net::shutdown::Shutdown;
 use oai::crosswalk::SourceIdentity;
-use oai::harvest::{Checkpoint, End, Settings};
+use oai::harvest::{Checkpoint, End};
 
 use crate::note;
 use crate::progress::Hold;
@@ -55,22 +55,10 @@ impl Harvesting {
         self.settings.url()
     }
 
-    /// What `oai::harvest` is told.
-    fn harvest_settings(&self) -> Settings {
-        let delay_ms = self.settings.delay.as_millis();
-        Settings {
-            prefixes: self.settings.prefixes.clone(),
-            sets: self.settings.sets.clone(),
-            from: self.settings.from,
-            delay_ms: u64::try_from(delay_ms).unwrap_or(u64::MAX),
-            ..Settings::new(self.url())
-        }
-    }
-
     /// Fingerprint of what records depend on beside the metadata. As with files, not all is harvested again
     /// because the gatherer goes by another name or port.
     fn print(&self) -> u64 {
-        let keep_original = self.settings.keep_original.to_string();
+        let keep_original = self.settings.oai.keep_original.to_string();
         let lives = ["Time-to-Live", "Refresh-Rate"];
         let attributes = self.identity.attributes.iter();
         let lives = attributes.filter(|(name, _)| lives.contains(&name.as_str()));
@@ -92,9 +80,9 @@ pub(crate) async fn harvest(
 ) -> Result<Ended, collection::Error> {
     let url = it.url().to_owned();
     let target = Target::new(site.collection.clone(), url.clone(), it.identity.clone());
-    let mut target = target.keep_original(it.settings.keep_original).confirmed(it.confirmed);
+    let mut target = target.keep_original(it.settings.oai.keep_original).confirmed(it.confirmed);
     let checkpoint = begin(&site, &it, &mut target).await?;
-    let (repository, settings) = (it.repository.clone(), it.harvest_settings());
+    let (repository, settings) = (it.repository.clone(), it.settings.oai.settings(&url));
     let mut running = Running::new(repository, settings, checkpoint, Bounds::default(), stop);
     loop {
         match running.next().await {
