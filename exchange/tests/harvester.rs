@@ -502,7 +502,7 @@ async fn nothing_is_held_while_an_answer_does_not_come() {
 async fn what_is_held_is_bounded_in_bytes() {
     let peer = peer(45).await;
     // Pages of 3 MiB.
-    (0..45).step_by(10).for_each(|it| drop(peer.site.lock().unwrap().large.insert(it, 3 << 20)));
+    peer.site.lock().unwrap().large = (0..45).step_by(10).map(|it| (it, 3 << 20)).collect();
     let (bounds, shutdown) = (Bounds::default(), peer.shutdown.child());
     let checkpoint = Checkpoint::default();
     let running = Running::new(peer.repository(), peer.settings(), checkpoint, bounds, shutdown);
