@@ -221,6 +221,7 @@ fn applied(applied: &Applied) -> impl Iterator<Item = Sample> + use<> {
         ("refreshed", applied.refreshed),
         ("deleted", applied.deleted),
         ("ignored", applied.ignored),
+        ("oversized", applied.oversized),
         ("refused", applied.refused),
     ];
     let help = "What became of the changes pulled.";

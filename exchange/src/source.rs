@@ -85,13 +85,14 @@ impl Oai {
         }
     }
 
-    /// What the harvest of the repository at `base_url` is told.
+    /// What the harvest of the repository at `base_url` is told. Its delay is that of the host, which
+    /// whoever makes the requests keeps: see [`crate::harvester::Hosts`].
     pub fn settings(&self, base_url: &str) -> harvest::Settings {
         harvest::Settings {
             prefixes: self.prefixes.clone(),
             sets: self.sets.clone(),
             from: self.from,
-            delay_ms: u64::try_from(self.delay.as_millis()).unwrap_or(u64::MAX),
+            delay_ms: 0,
             overlap_secs: i64::try_from(self.overlap.as_secs()).unwrap_or(i64::MAX),
             window_days: self.window_days,
             full_every_secs: self.full_every.as_secs(),
@@ -238,7 +239,7 @@ mod tests {
         let token = Some(Token::new("t"));
         assert_eq!(read(&format!("{url}{all}")), Ok((base, expected.clone(), token.clone())));
         let settings = expected.settings("http://b/");
-        assert_eq!((settings.delay_ms, settings.overlap_secs), (500, 7_200));
+        assert_eq!((settings.delay_ms, settings.overlap_secs), (0, 7_200));
         let access = expected.access(token.as_ref(), false);
         assert_eq!((access.token.as_deref(), access.page_bytes_max), (Some("t"), 8 << 20));
     }
