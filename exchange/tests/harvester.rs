@@ -102,6 +102,22 @@ fn record(id: u32, (version, deleted): (u32, bool)) -> Record {
     }
 }
 
+/// The records of a list from `from` on.
+fn chosen(site: &Shared, from: i64) -> Vec<Record> {
+    let mut chosen = Vec::new();
+    for (id, item) in &site.items {
+        let mut it = record(*id, *item);
+        if let Some(bytes) = site.large.get(id) {
+            let long = format!("Item {}", "x".repeat(*bytes));
+            it.metadata = it.metadata.take().map(|it| Xml(it.0.replace("Item", &long)));
+        }
+        if from <= it.header.datestamp.unwrap().secs() {
+            chosen.push(it);
+        }
+    }
+    chosen
+}
+
 fn written(site: &Shared, request: &Result<Request, Fault>) -> (String, bool) {
     let date = Datestamp::at(now(), Granularity::Second);
     let writer = Writer::new(date, "http://h/oai", request.as_ref().ok());
@@ -146,23 +162,11 @@ fn written(site: &Shared, request: &Result<Request, Fault>) -> (String, bool) {
             (next(), usize::try_from(next()).unwrap())
         }
     };
-    let mut chosen: Vec<Record> = site
-        .items
-        .iter()
-        .map(|(id, item)| record(*id, *item))
-        .filter(|it| from <= it.header.datestamp.unwrap().secs())
-        .collect();
+    let chosen = chosen(site, from);
     if chosen.is_empty() {
         return (writer.faults(&fault(Code::NoRecordsMatch)), true);
     }
     let mut list = writer.list(listed);
-    for it in &mut chosen {
-        let id = it.header.identifier.strip_prefix("oai:test:").unwrap().parse().unwrap();
-        if let Some(bytes) = site.large.get(&id) {
-            let long = format!("Item {}", "x".repeat(*bytes));
-            it.metadata = it.metadata.take().map(|it| Xml(it.0.replace("Item", &long)));
-        }
-    }
     chosen.iter().skip(skip).take(PAGE).for_each(|it| list.push(it));
     let next = skip + PAGE;
     let token = Token {
