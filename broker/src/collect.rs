@@ -46,6 +46,7 @@ use crate::status::SourceStatus;
 use crate::under_way::UnderWay;
 pub(crate) use brought::Brought;
 use harvest::Heard;
+pub(crate) use parts::PartCounters;
 use parts::Parts;
 use report::{Ended, Log};
 

@@ -31,13 +31,12 @@ use ::freshness::schedule::Window;
 use ::freshness::study::{Syndication, SyndicationError};
 use exchange::push;
 use net::client::Timeouts;
-use url::Url;
+use url::{Host, Url};
 use web::settings::{Document, Mistake, Table};
 
-use crate::source::{Kind, Source, Token};
+use crate::source::{Kind, Source};
 
 pub use self::freshness::{Freshness, PolicyName};
-pub use self::oai::NAMES_MAX as OAI_NAMES_MAX;
 
 /// Where the public listener listens, unless the settings say otherwise.
 pub const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 8501);
@@ -186,10 +185,31 @@ fn read_sources(root: &Table<'_>, freshness: Freshness) -> Vec<Source> {
 
 /// Who is to be told must be able to say where.
 fn check_callbacks(root: &Table<'_>, config: &Config) {
-    let nameless = config.base_url.is_none() && config.listen.ip().is_unspecified();
-    for table in root.tables("source").iter().filter(|it| nameless && it.boolean("push", false)) {
-        let message = "no hub can be told where this broker is";
+    if config.base_url.is_some() {
+        return;
+    }
+    let here = config.listen.ip();
+    for table in root.tables("source").iter().filter(|it| it.boolean("push", false)) {
+        let url = table.string("url").and_then(|it| Url::parse(&it).ok());
+        let is_elsewhere = url.is_some_and(|it| !is_loopback(&it));
+        let message = if here.is_unspecified() {
+            "no hub can be told where this broker is".to_owned()
+        } else if here.is_loopback() && is_elsewhere {
+            format!("the broker listens at {here}, where no hub on another machine reaches it")
+        } else {
+            continue;
+        };
         table.mistake("push", message, "base_url = \"http://host:8501/\" above");
+    }
+}
+
+/// Whether a URL leads to this machine.
+fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Ipv4(it)) => it.is_loopback(),
+        Some(Host::Ipv6(it)) => it.is_loopback(),
+        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+        None => false,
     }
 }
 
@@ -202,7 +222,7 @@ fn read_source(table: &Table<'_>) -> Option<Source> {
     let follow = table.boolean("follow", false);
     let push = table.boolean("push", false);
     let allow_private = table.boolean("allow_private", true);
-    let token = table.string("token");
+    let token = exchange::source::token(table);
     let records_max = table.integer("records_max", 1..=u64::MAX);
     let bytes_max = table.bytes("bytes_max");
     let takedowns = table.choice("takedowns", &["own", "all"]);
@@ -212,7 +232,7 @@ fn read_source(table: &Table<'_>) -> Option<Source> {
     let latency = table.float("latency_seconds", 0.1..=LATENCY_SECS_MAX);
     let weight = table.float("weight", 0.0..=WEIGHT_MAX);
     let syndication = read_syndication(&table.table("syndication"));
-    let url = if is_oai { oai::base_url(table) } else { table.base_url("url") };
+    let url = if is_oai { exchange::source::base_url(table) } else { table.base_url("url") };
     if !table.require("url", "\"http://host:8500/\"") {
         return None;
     }
@@ -232,16 +252,14 @@ fn read_source(table: &Table<'_>) -> Option<Source> {
     (source.interval_min, source.interval_max) = (interval_min, interval_max);
     source.latency_secs = latency;
     source.weight = weight.unwrap_or(source.weight);
-    (source.syndication, source.oai) = (syndication, oai);
+    source.syndication = syndication;
+    if let Some((oai, announced)) = oai {
+        (source.oai, source.announced) = (Some(oai), announced);
+    }
     source.trusted_takedowns = takedowns == Some("all");
     source.records_max = records_max.unwrap_or(source.records_max);
     source.bytes_max = bytes_max.unwrap_or(source.bytes_max);
-    if let Some(text) = token {
-        if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
-            table.mistake("token", "the token is not one word", "visible ASCII without spaces");
-        }
-        source.token = Some(Token::new(text));
-    }
+    source.token = token;
     if let Some(text) = window {
         source.window = Window::parse(&text);
         if source.window.is_none() {
@@ -418,9 +436,8 @@ mod tests {
             full_every: secs(7 * 86_400),
             window_days: 30,
             page_bytes_max: 8 << 20,
-            announced: false,
         };
-        assert_eq!((found.kind, found.oai), (Kind::Oai, Some(expected)));
+        assert_eq!((found.kind, found.oai, found.announced), (Kind::Oai, Some(expected), false));
     }
 
     #[test]
@@ -472,7 +489,15 @@ mod tests {
             "5:8: no hub can be told where this broker is; expected base_url = \"http://host:8501/\" above",
         );
         check(&format!("{head}base_url = 'http://b/'\n{source}"), "");
-        check(&format!("{head}listen = '127.0.0.1:1'\n{source}"), "");
+        check(
+            &format!("{head}listen = '127.0.0.1:1'\n{source}"),
+            "6:8: the broker listens at 127.0.0.1, where no hub on another machine reaches it; expected base_url = \"http://host:8501/\" above",
+        );
+        for here in ["localhost", "127.0.0.1:8500", "[::1]"] {
+            let source = source.replace("//h/", &format!("//{here}/"));
+            check(&format!("{head}listen = '127.0.0.1:1'\n{source}"), "");
+        }
+        check(&format!("{head}listen = '192.0.2.1:1'\n{source}"), "");
         check(
             &format!("{head}base_url = 'http://b/'\n{source}follow = true\n"),
             "6:8: the source is followed, and hears of everything already; expected one of follow and push",

@@ -12,9 +12,6 @@ use oai::harvest::{Failure as Harvest, Remedy};
 use crate::error::{OVER_LIMIT_REST, retry_after};
 use crate::status::Errors;
 
-/// How long a harvest that was not at its end after the longest time of a pull rests.
-const TIME_UP_REST: Duration = Duration::from_secs(60);
-
 /// A pull that failed.
 #[derive(Clone, Debug)]
 pub(crate) struct Broke {
@@ -38,7 +35,6 @@ impl Broke {
         let retry_after = match failure {
             Harvest::Busy { secs } => Some(Duration::from_secs(*secs)),
             Harvest::OverLimit { .. } => Some(OVER_LIMIT_REST),
-            Harvest::TimeUp { .. } => Some(TIME_UP_REST),
             _ => None,
         };
         let message = format!("source {source}: {url}: {failure}");

@@ -7,6 +7,7 @@ use collection::{Applied, feed};
 use exchange::push::{self, hub, subscriber};
 use web::metrics::Sample;
 
+use crate::collect::PartCounters;
 use crate::status::{SourceStatus, Status, Updates};
 
 /// Counters that status does not carry: since the start of the process.
@@ -32,6 +33,8 @@ pub struct Counters {
     pub hub: hub::Counters,
     /// What came of sources' hubs.
     pub notices: subscriber::Counters,
+    /// What became of what sources sent.
+    pub parts: PartCounters,
     /// What it has done as an OAI-PMH repository.
     pub oai: exchange::repository::Counters,
 }
@@ -98,11 +101,21 @@ pub fn samples(status: &Status, counters: &Counters) -> Vec<Sample> {
     samples.extend(served(&counters.feed));
     samples.extend(push::metrics::hub(&status.push, &counters.hub));
     samples.extend(push::metrics::subscriber(&counters.notices));
+    samples.extend(parts(&counters.parts));
     samples.extend(exchange::repository::samples(&counters.oai));
     samples.extend(web::metrics::http_events(&status.listener));
     samples.extend(schedule(status));
     status.sources.iter().for_each(|it| sample_source(it, &mut samples));
     samples
+}
+
+/// What became of what sources sent.
+fn parts(counters: &PartCounters) -> [Sample; 4] {
+    let PartCounters { taken, known, dropped, refused } = *counters;
+    let help = "Parts that sources sent of themselves, by what became of them.";
+    let name = "harvest_broker_parts_total";
+    [("taken", taken), ("known", known), ("dropped", dropped), ("refused", refused)]
+        .map(|(outcome, count)| total(name, help, count).with("outcome", outcome))
 }
 
 /// What the schedule measures, and what is to be expected of it.
@@ -208,6 +221,7 @@ fn applied(applied: &Applied) -> impl Iterator<Item = Sample> + use<> {
         ("refreshed", applied.refreshed),
         ("deleted", applied.deleted),
         ("ignored", applied.ignored),
+        ("oversized", applied.oversized),
         ("refused", applied.refused),
     ];
     let help = "What became of the changes pulled.";
@@ -241,7 +255,8 @@ mod tests {
     /// Renders the metrics of `status` and looks for one line.
     fn check(status: &Status, expected: &str) {
         let applied = Applied { ignored: 4, ..Applied::default() };
-        let counters = Counters { pulls: 7, applied, ..Counters::default() };
+        let parts = PartCounters { taken: 8, ..PartCounters::default() };
+        let counters = Counters { pulls: 7, applied, parts, ..Counters::default() };
         let text = web::metrics::render(&samples(status, &counters));
         assert!(text.lines().any(|line| line == expected), "no {expected:?} in:\n{text}");
     }
@@ -282,6 +297,7 @@ mod tests {
         check(&status, "harvest_broker_pulls_total 7");
         check(&status, "harvest_broker_freshness 0.91");
         check(&status, r#"harvest_broker_applied_total{outcome="ignored"} 4"#);
+        check(&status, r#"harvest_broker_parts_total{outcome="taken"} 8"#);
         check(&status, "harvest_feed_waiting 0");
         check(&status, r#"harvest_http_events_total{event="slow"} 2"#);
         check(&status, r#"harvest_source_objects{source="a \"b\""} 3"#);

@@ -307,6 +307,7 @@ mod tests {
             firsts: None,
             elements: 9,
             as_of_ms: 5,
+            sent: 0,
             early: false,
         };
         schedule.handle_pull("a", found, 6);
@@ -336,7 +337,8 @@ mod tests {
             for name in &names {
                 let (changes, elements, age_secs) = (60, 100, 1_800.0);
                 let (firsts, early, as_of_ms) = (None, false, at_ms);
-                let found = Found { full, changes, age_secs, firsts, elements, as_of_ms, early };
+                let found =
+                    Found { full, changes, age_secs, firsts, elements, sent: 0, as_of_ms, early };
                 schedule.handle_pull(name, found, at_ms);
             }
         }

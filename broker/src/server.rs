@@ -187,7 +187,8 @@ fn open(config: Config, place: Place, local_addr: SocketAddr) -> Result<Opened, 
     let identity = Identity::load_or_create(data)?;
     let author = Author { id: id::load_or_create(&data.join(ID), &identity)?, identity };
     let token = AdminToken::load_or_create(data)?;
-    let pages = page::pages(repository::site(&config), config.templates.clone())?;
+    let seen = exchange::repository::site(&config.name, config.base_url.as_ref(), &config.oai);
+    let pages = page::pages(seen, config.templates.clone())?;
     // The admin listener is not what `base_url` names.
     let (site, templates) = (Site::new(&*config.name), config.templates.clone());
     let admin_pages = Pages::new(site, admin::freshness::TEMPLATES, templates)?;
@@ -219,7 +220,12 @@ fn open(config: Config, place: Place, local_addr: SocketAddr) -> Result<Opened, 
         catalog: Catalog::new(collection.clone()),
         indexer: Indexer::new(collection.clone(), index.clone()),
         notifier: Notifier::open(data, base_url, settings, collection.clone())?,
-        repository: repository::open(&config, &author.id, &collection),
+        repository: exchange::repository::Repository::open(
+            &collection,
+            &config.oai,
+            repository::daemon(&config, &author.id),
+            data,
+        ),
     };
     Ok(Opened { author, token, pages, admin_pages, collection, index, stages, config })
 }
@@ -231,14 +237,16 @@ fn public(handle: &Handle, pages: &Pages, shutdown: Shutdown) -> Router {
     let options = FeedOptions { shutdown, owner, ..FeedOptions::default() };
     let feed = FeedServer::new(inner.collection.clone(), options);
     let feed = inner.feed.get_or_init(|| feed).clone();
-    let base_url = handle.config().base_url.clone();
+    let (base_url, lister) = (handle.config().base_url.clone(), handle.clone());
     let Stages { notifier, collector, .. } = &inner.stages;
     let callbacks = collector.listener().map(Listener::routes).unwrap_or_default();
+    let is_open = move || lister.config().oai.enabled;
+    let resources = push::resourcesync::routes(inner.collection.clone(), base_url, is_open);
     let state = PageState::new(inner.index.clone(), inner.collection.clone(), pages.clone());
     Router::new()
         .merge(push::feed::routes(feed, notifier.clone()))
         .merge(notifier.routes())
-        .merge(push::resourcesync::routes(inner.collection.clone(), base_url))
+        .merge(resources)
         .merge(callbacks)
         .merge(notifier.linked(&inner.stages.repository))
         .route("/healthz", get(admin::healthz).with_state(handle.clone()))
@@ -453,6 +461,7 @@ impl Handle {
             feed: self.inner.feed.get().map(FeedServer::counters).unwrap_or_default(),
             hub: notifier.counters(),
             notices: collector.listener().map(Listener::counters).unwrap_or_default(),
+            parts: collector.part_counters(),
             oai: self.inner.stages.repository.counters(),
             ..collector.counters()
         }

@@ -6,13 +6,9 @@
 //!
 //! Sans-I/O.
 
-use std::time::Duration;
-
-use exchange::harvester::PAGE_BYTES_MAX;
+pub use exchange::source::{Oai, Token};
 use freshness::schedule::Window;
 use freshness::study::Syndication;
-use oai::Datestamp;
-use oai::harvest;
 use serde::Serialize;
 use url::Url;
 
@@ -95,51 +91,10 @@ pub struct Source {
     pub weight: f64,
     /// When it says to be updated: it is pulled right after that.
     pub syndication: Option<Syndication>,
+    /// Whether a repository is pulled when it says to be updated, if the settings do not say when that is.
+    pub announced: bool,
     /// How it is harvested, if it is of [`Kind::Oai`], and no other.
     pub oai: Option<Oai>,
-}
-
-/// How a repository is harvested.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Oai {
-    /// Metadata formats, the most wanted first.
-    pub prefixes: Vec<String>,
-    /// Sets; none for all of the repository.
-    pub sets: Vec<String>,
-    /// Nothing that changed last before.
-    pub from: Option<Datestamp>,
-    /// Whether objects have their metadata as they came besides.
-    pub keep_original: bool,
-    /// Pause between an answer and the next request.
-    pub delay: Duration,
-    /// How far a harvest reaches back behind where the last one ended.
-    pub overlap: Duration,
-    /// How often a repository that tells of no deletions is harvested in full; zero for never.
-    pub full_every: Duration,
-    /// The dates that the first request of a full harvest spans, in days; 0 for all at once.
-    pub window_days: u32,
-    /// Largest response, packed or unpacked, in bytes.
-    pub page_bytes_max: u64,
-    /// Whether it is pulled when it says to be updated, if the settings do not say when that is.
-    pub announced: bool,
-}
-
-impl Default for Oai {
-    /// All of it in `oai_dc`, with the defaults of [`oai::harvest`].
-    fn default() -> Self {
-        Self {
-            prefixes: vec![harvest::OAI_DC.to_owned()],
-            sets: Vec::new(),
-            from: None,
-            keep_original: false,
-            delay: Duration::ZERO,
-            overlap: Duration::from_secs(harvest::OVERLAP_SECS.unsigned_abs()),
-            full_every: Duration::from_secs(harvest::FULL_EVERY_SECS),
-            window_days: harvest::WINDOW_DAYS,
-            page_bytes_max: PAGE_BYTES_MAX,
-            announced: true,
-        }
-    }
 }
 
 impl Source {
@@ -162,6 +117,7 @@ impl Source {
             latency_secs: None,
             weight: 1.0,
             syndication: None,
+            announced: true,
             oai: None,
         }
     }
@@ -169,37 +125,5 @@ impl Source {
     /// Returns a repository of that name and base URL with the defaults of the settings file.
     pub fn oai(name: impl Into<String>, url: Url) -> Self {
         Self { kind: Kind::Oai, oai: Some(Oai::default()), ..Self::gatherer(name, url) }
-    }
-}
-
-/// A secret of the settings, kept out of logs.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Token(String);
-
-impl Token {
-    /// Wraps a secret.
-    pub fn new(secret: impl Into<String>) -> Self {
-        Self(secret.into())
-    }
-
-    /// Returns the secret, for the request that sends it.
-    pub fn secret(&self) -> &str {
-        &self.0
-    }
-}
-
-impl std::fmt::Debug for Token {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Token(…)")
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_token_is_not_logged() {
-        assert_eq!(format!("{:?}", Token::new("secret")), "Token(…)");
     }
 }

@@ -258,3 +258,99 @@ async fn what_a_harvest_brought_is_not_newer_than_the_feed() {
     finds(&broker, "alpha", 1).await;
     broker.stop().await;
 }
+
+#[tokio::test]
+async fn a_harvest_that_takes_longer_than_a_pull_goes_on_and_has_not_failed() {
+    let site = Site::start(None).await;
+    site.origin.update(1..=60, "alpha").await;
+    let dir = tempfile::tempdir().unwrap();
+    let oai = Oai { delay: Duration::from_millis(500), ..soif() };
+    let mut config = config(dir.path(), vec![site.source(oai)]);
+    config.patience.pull_max = Duration::from_secs(2);
+    let broker = Running::start(config).await;
+    let goes_on = |it: &broker::status::Status| {
+        it.sources[0].warnings.iter().any(|it| it.contains("goes on"))
+    };
+    broker.until("goes on", goes_on).await;
+    finds(&broker, "alpha", 60).await;
+    let status = broker.until("ends", |it| it.sources[0].pulls != 0).await;
+    assert_eq!((status.sources[0].errors.count, status.sources[0].objects), (0, 60));
+    broker.stop().await;
+}
+
+/// Answers as a repository that has one record, and sends more than may come where it is asked for what
+/// changed before a date alone.
+fn with_a_gap(query: &str) -> String {
+    let body = if query.contains("verb=Identify") {
+        "<Identify><repositoryName>Gap</repositoryName><baseURL>http://h/oai</baseURL>\
+         <protocolVersion>2.0</protocolVersion><adminEmail>a@h.org</adminEmail>\
+         <earliestDatestamp>2020-01-01T00:00:00Z</earliestDatestamp>\
+         <deletedRecord>persistent</deletedRecord>\
+         <granularity>YYYY-MM-DDThh:mm:ssZ</granularity></Identify>"
+            .to_owned()
+    } else if query.contains("verb=ListMetadataFormats") {
+        "<ListMetadataFormats><metadataFormat><metadataPrefix>oai_dc</metadataPrefix>\
+         <schema>s</schema><metadataNamespace>n</metadataNamespace></metadataFormat>\
+         </ListMetadataFormats>"
+            .to_owned()
+    } else if !query.contains("from=") {
+        " ".repeat(100_000)
+    } else if query.contains("until=") {
+        "<error code=\"noRecordsMatch\">none</error>".to_owned()
+    } else {
+        "<ListRecords><record><header><identifier>oai:h:1</identifier>\
+         <datestamp>2026-10-01T00:00:00Z</datestamp></header><metadata>\
+         <oai_dc:dc xmlns:oai_dc=\"http://www.openarchives.org/OAI/2.0/oai_dc/\" \
+         xmlns:dc=\"http://purl.org/dc/elements/1.1/\"><dc:title>alpha</dc:title></oai_dc:dc>\
+         </metadata></record></ListRecords>"
+            .to_owned()
+    };
+    format!(
+        "<?xml version=\"1.0\"?><OAI-PMH xmlns=\"http://www.openarchives.org/OAI/2.0/\">\
+         <responseDate>2026-11-01T12:00:00Z</responseDate><request>http://h/oai</request>{body}\
+         </OAI-PMH>"
+    )
+}
+
+#[tokio::test]
+async fn a_source_with_a_gap_is_well_and_says_so() {
+    let listener = net::server::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
+    let url = url_of(listener.local_addr().unwrap()).join("oai").unwrap();
+    let answer = |request: Request| async move {
+        with_a_gap(request.uri().query().unwrap_or_default()).into_response()
+    };
+    let (shutdown, limits) = (Shutdown::new(), net::server::Limits::default());
+    let router: Router = Router::new().fallback(answer);
+    let serving = tokio::spawn(net::server::serve(listener, router, limits, shutdown.clone()));
+    let dir = tempfile::tempdir().unwrap();
+    let oai = Oai { page_bytes_max: 50_000, ..Oai::default() };
+    let source = Source { oai: Some(oai), ..Source::oai("gap", url) };
+    let broker = Running::start(config(dir.path(), vec![source])).await;
+    let status = broker.until("is pulled", |it| it.sources[0].pulls != 0).await;
+    let source = &status.sources[0];
+    assert_eq!((source.errors.count, source.objects), (0, 1), "{source:#?}");
+    assert!(source.warnings[0].contains("cannot be had"), "{:?}", source.warnings);
+    broker.stop().await;
+    shutdown.start();
+    serving.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn a_repository_that_holds_more_than_it_may_is_not_asked() {
+    let site = Site::start(None).await;
+    site.origin.update(1..=25, "alpha").await;
+    let dir = tempfile::tempdir().unwrap();
+    let broker = Running::start(config(dir.path(), vec![site.source(soif())])).await;
+    finds(&broker, "alpha", 25).await;
+    broker.stop().await;
+    site.asked();
+    let source = Source { records_max: 20, ..site.source(soif()) };
+    let broker = Running::start(config(dir.path(), vec![source])).await;
+    let status = broker.until("is refused", |it| it.sources[0].errors.count != 0).await;
+    let errors = &status.sources[0].errors;
+    assert_eq!(errors.by_kind.keys().collect::<Vec<_>>(), ["over_limit"]);
+    let said = errors.last.clone().unwrap();
+    assert!(said.contains("25 objects") && said.contains("records_max"), "{said}");
+    assert_eq!(site.asked(), Vec::<String>::new());
+    broker.stop().await;
+}

@@ -10,6 +10,8 @@
 //!
 //! Source: DESIGN.md, "Cursors", "Holders" and "Restraint".
 
+use std::collections::HashSet;
+
 use soif::Record;
 use soif::digest::Md5;
 
@@ -93,7 +95,7 @@ impl Collection {
         // Above all serials that anything of the source has been given.
         let first = known.as_ref().map_or(0, |it| it.serial).max(before);
         let changes: Vec<(u64, Change)> = (first + 1..)
-            .zip(harvested.changes)
+            .zip(last_of_each(harvested.changes))
             .map(|(serial, change)| (serial, self.as_known(&source, change)))
             .collect();
         let serial = changes.last().map_or(first, |(serial, _)| *serial);
@@ -180,6 +182,26 @@ impl Collection {
     }
 }
 
+/// The changes without those that a later one of the same object makes void: the last one may say what is
+/// stored already, and would lose to one before it. What has its origin's version has an order of its own.
+fn last_of_each(changes: Vec<Change>) -> Vec<Change> {
+    let mut seen = HashSet::new();
+    let mut kept: Vec<Change> = Vec::with_capacity(changes.len());
+    for change in changes.into_iter().rev() {
+        let (oid, has_version) = match &change {
+            Change::Update(it) => (Oid::of(it), it.text(ORIGIN_VERSION).is_some()),
+            Change::Delete(oid) => (Some(oid.clone()), false),
+            _ => (None, true),
+        };
+        let is_void = oid.is_some_and(|it| !seen.insert(it)) && !has_version;
+        if !is_void {
+            kept.push(change);
+        }
+    }
+    kept.reverse();
+    kept
+}
+
 /// Whether two records say the same, versions aside, as they are written.
 fn is_same(a: &Record, b: &Record) -> bool {
     let plain = |it: &Record| {
@@ -251,6 +273,29 @@ mod tests {
         let collection = open(dir.path());
         assert_eq!(checkpoint(&collection), Some(("three".to_owned(), true)));
         assert_eq!(collection.len(), 1);
+    }
+
+    #[test]
+    fn of_an_object_that_comes_twice_in_a_part_the_last_counts() {
+        let dir = tempfile::tempdir().unwrap();
+        let collection = open(dir.path());
+        let title = || {
+            let oid = Oid::new("00000000000000aa", "oai:x:1");
+            let found = collection.get(&oid).unwrap();
+            found.map(|it| it.record.text("Title").unwrap().into_owned())
+        };
+        let mut at = 10;
+        let mut apply = |changes| {
+            at += 1;
+            collection.apply_harvested(part(changes, "one"), Stamp(at)).unwrap();
+            title()
+        };
+        assert_eq!(apply(vec![update(1, "a")]).as_deref(), Some("a"));
+        // As it was, after all.
+        assert_eq!(apply(vec![update(1, "b"), update(1, "a")]).as_deref(), Some("a"));
+        assert_eq!(apply(vec![delete(1), update(1, "a")]).as_deref(), Some("a"));
+        assert_eq!(apply(vec![update(1, "a"), update(1, "b")]).as_deref(), Some("b"));
+        assert_eq!(apply(vec![update(1, "c"), delete(1)]), None);
     }
 
     fn full(changes: Vec<Change>, generation: u64, release: bool) -> Harvested {

@@ -6,7 +6,7 @@
 //!
 //! Source: ours.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use roaring::RoaringTreemap;
 
@@ -30,7 +30,8 @@ enum State {
     Unknown,
     /// It is being made; this has changed meanwhile.
     Making(Moves),
-    Known(RoaringTreemap),
+    /// A commit copies it if somebody looks at it meanwhile.
+    Known(Arc<RoaringTreemap>),
 }
 
 /// What commits change of the set.
@@ -55,7 +56,7 @@ impl Lives {
                 before.came.extend(moves.came);
                 before.went.extend(moves.went);
             }
-            State::Known(lives) => moves.apply(lives),
+            State::Known(lives) => moves.apply(Arc::make_mut(lives)),
         }
     }
 
@@ -80,20 +81,25 @@ impl Moves {
 impl Collection {
     /// Calls `look` with the serials of the updates that the live objects have their records from. The
     /// first time, and after the key index was made anew, this takes as long as going through the
-    /// key index; commits wait while `look` looks.
+    /// key index. Commits do not wait for `look`, which does not see what they change.
     ///
     /// # Errors
     ///
     /// The key index failed and could not be rebuilt.
     pub fn with_live<T>(&self, look: impl FnOnce(&RoaringTreemap) -> T) -> Result<T, Error> {
+        Ok(look(&*self.lives()?))
+    }
+
+    /// The set as it is now, made if nobody has asked for it before.
+    fn lives(&self) -> Result<Arc<RoaringTreemap>, Error> {
         let lives = &self.inner.lives;
         if let State::Known(known) = &*lives.state() {
-            return Ok(look(known));
+            return Ok(known.clone());
         }
         let _making = lives.making.lock().unwrap_or_else(PoisonError::into_inner);
         for _ in 0..TRIES {
             if let State::Known(known) = &*lives.state() {
-                return Ok(look(known));
+                return Ok(known.clone());
             }
             *lives.state() = State::Making(Moves::default());
             let made = self.make_lives();
@@ -102,9 +108,9 @@ impl Collection {
             // Otherwise the key index was made anew meanwhile.
             if let State::Making(moves) = std::mem::take(&mut *state) {
                 moves.apply(&mut made);
-                let found = look(&made);
-                *state = State::Known(made);
-                return Ok(found);
+                let made = Arc::new(made);
+                *state = State::Known(made.clone());
+                return Ok(made);
             }
         }
         let why = "it is made anew again and again".to_owned();
@@ -166,6 +172,24 @@ mod tests {
         drop(collection);
         let (collection, _) = Collection::open(dir.path(), Options::default(), Stamp(3)).unwrap();
         check(&collection, &[5, 8, 12]);
+    }
+
+    #[test]
+    fn commits_do_not_wait_for_who_looks() {
+        let dir = tempfile::tempdir().unwrap();
+        let (collection, _) = Collection::open(dir.path(), Options::default(), Stamp(1)).unwrap();
+        let commit = |n: u64| {
+            let batch = Batch { changes: vec![update(n, "a")], notes: Vec::new() };
+            collection.commit(batch, Stamp(2)).unwrap();
+        };
+        commit(1);
+        check(&collection, &[1]);
+        let seen = collection.with_live(|it| {
+            commit(2);
+            it.len()
+        });
+        assert_eq!(seen.unwrap(), 1);
+        check(&collection, &[1, 2]);
     }
 
     #[test]

@@ -170,6 +170,8 @@ pub struct Applied {
     pub ignored: u64,
     /// Updates refused because their objects are suppressed.
     pub refused: u64,
+    /// Updates left out because a commit does not take records so large; the log names them.
+    pub oversized: u64,
 }
 
 impl AddAssign for Applied {
@@ -181,6 +183,7 @@ impl AddAssign for Applied {
         self.deleted += other.deleted;
         self.ignored += other.ignored;
         self.refused += other.refused;
+        self.oversized += other.oversized;
     }
 }
 

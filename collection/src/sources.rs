@@ -130,6 +130,11 @@ impl Collection {
         Ok(applied)
     }
 
+    /// Whether a source's record is small enough to be taken; one that is not is left out.
+    pub fn takes(&self, record: &Record) -> bool {
+        self.inner.fits(record)
+    }
+
     /// Forgets a source: releases all that it holds, and its cursor. If interrupted, the source
     /// stays among [`sources`](Self::sources), and this can be called again.
     ///
@@ -187,6 +192,16 @@ pub(crate) struct Held {
 }
 
 impl Inner {
+    /// Whether a commit takes the record, with room for the attribute that is added.
+    fn fits(&self, record: &Record) -> bool {
+        const OVERHEAD: usize = 64;
+        let attributes = record.attributes();
+        let values: usize =
+            attributes.iter().map(|it| it.name.len() + it.value.len() + OVERHEAD).sum();
+        record.url.len() + values + 4 * OVERHEAD <= self.options.record_bytes_max
+            && attributes.len() < Limits::default().attributes_max
+    }
+
     /// Returns what `source` holds, other than under the generation `but`, from the note key `from`
     /// on.
     pub(crate) fn held(&self, source: &str, but: Option<u64>, from: &[u8]) -> Result<Held, Error> {
@@ -344,10 +359,10 @@ impl<'a> Merge<'a> {
             self.applied.refused += 1;
             return Ok(());
         }
-        if !self.fits(&record) {
+        if !self.inner.fits(&record) {
             // Refused, it would hold up its source for ever.
             tracing::warn!(source = self.source, %oid, "record is too large and is left out");
-            self.applied.ignored += 1;
+            self.applied.oversized += 1;
             return Ok(());
         }
         let origin = record.text(ORIGIN_VERSION).and_then(|it| it.parse::<Version>().ok());
@@ -385,16 +400,6 @@ impl<'a> Merge<'a> {
             self.holders(oid)?.version = origin;
         }
         Ok(is_lost)
-    }
-
-    /// Whether a commit takes the record, with room for the attribute that is added.
-    fn fits(&self, record: &Record) -> bool {
-        const OVERHEAD: usize = 64;
-        let attributes = record.attributes();
-        let values: usize =
-            attributes.iter().map(|it| it.name.len() + it.value.len() + OVERHEAD).sum();
-        record.url.len() + values + 4 * OVERHEAD <= self.inner.options.record_bytes_max
-            && attributes.len() < Limits::default().attributes_max
     }
 
     /// Releases what the source holds under another generation than that of the snapshot that ends

@@ -205,7 +205,7 @@ fn what_cannot_be_stored_does_not_hold_up_its_source() {
     let list =
         vec![(1, Change::Update(huge)), (2, nameless), (3, no_root), (4, Change::Update(note))];
     let applied = collection.apply(pulled("a", 4, list), Stamp(1)).unwrap();
-    assert_eq!((applied.updated, applied.ignored), (1, 3));
+    assert_eq!((applied.updated, applied.ignored, applied.oversized), (1, 2, 1));
     assert_eq!(collection.cursor("a").unwrap().unwrap().serial, 4);
     assert_eq!(collection.get(&oid("u")).unwrap().unwrap().record.template, "NOTE");
 }

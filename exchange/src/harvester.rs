@@ -6,8 +6,8 @@
 //!
 //! Source: OAI-PMH §3.1 (HTTP embedding), RFC 9110 §8.4 (content codings), §15 (status).
 //!
-//! Bounded in memory by a page at a time ([`PAGE_BYTES_MAX`]), packed and unpacked, and what its records
-//! take; in time, silence, redirects and where requests may lead by `net`.
+//! Bounded in memory by a page at a time ([`PAGE_BYTES_MAX`]), packed and unpacked, what its records take,
+//! and what is held before it ([`HELD_BYTES_MAX`]); in time, silence, redirects and where requests may lead by `net`.
 
 mod ask;
 mod body;
@@ -17,5 +17,5 @@ mod target;
 
 pub use ask::{Access, Error, PAGE_BYTES_MAX, REQUEST_TIME_MAX, Repository, URL_BYTES_MAX};
 pub use pace::Hosts;
-pub use run::{Bounds, HELD_RECORDS_MAX, Running, Step};
+pub use run::{Bounds, HELD_BYTES_MAX, HELD_RECORDS_MAX, Running, Step};
 pub use target::{PROBLEMS_MAX, Stored, Target};

@@ -8,3 +8,4 @@
 pub mod harvester;
 pub mod push;
 pub mod repository;
+pub mod source;

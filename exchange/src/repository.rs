@@ -6,7 +6,8 @@
 //!
 //! What takes long is done on blocking threads, and by [`ANSWERS_MAX`] requests at once; more are asked to
 //! come again (503 with `Retry-After`), as are those that need the sets before they are made, or what is
-//! damaged. Responses are packed with gzip for whoever accepts that.
+//! damaged. Responses that are being made or sent hold [`SENDING_BYTES_MAX`] together, each its part until the
+//! last byte has gone; without room for another, who asks is to come again. Responses are packed with gzip for whoever accepts that.
 //!
 //! Every response to ListRecords and ListIdentifiers says in headers how many records the whole list has, and
 //! how many the repository (`oai::repository::oap`, also on why they are not on the token).
@@ -21,7 +22,10 @@
 
 mod answer;
 mod current;
+mod named;
 mod origin;
+mod remembered;
+mod room;
 mod saved;
 mod sets;
 pub mod settings;
@@ -44,24 +48,34 @@ use http::header::{
     ACCEPT_ENCODING, ALLOW, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, HOST, RETRY_AFTER, VARY,
 };
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
-use http_body_util::{BodyExt as _, Limited};
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use net::clock;
 use net::shutdown::Shutdown;
 use oai::repository::description::SCHEMA_FILES;
-use oai::repository::oap;
+use oai::repository::{PAGE_BYTES_MAX, oap};
 use oai::request::QUERY_BYTES_MAX;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::timeout;
+use url::Url;
+use web::Site;
+use web::layout::Link;
 use web::metrics::Sample;
 
 use answer::{Answered, Desk};
 use current::{Current, Unready};
+use remembered::Remembered;
+use room::{Room, Taken};
+use settings::made_id;
 pub use settings::{Daemon, Settings};
 
 /// Most requests that are answered at once.
 pub const ANSWERS_MAX: usize = 8;
 
-/// How long a request waits for its turn.
+/// Most bytes of responses that are being made and sent, in all (256 MiB): readers may be slow, and there may
+/// be many.
+pub const SENDING_BYTES_MAX: usize = 256 << 20;
+
+/// How long a request waits for its turn, and for room.
 const TURN: Duration = Duration::from_secs(5);
 
 /// When to ask again while the sets are made or all turns are taken, in seconds.
@@ -138,18 +152,32 @@ struct Shared {
     current: Current,
     said: watch::Sender<(Settings, Daemon)>,
     turns: Arc<Semaphore>,
+    room: Room,
+    remembered: Remembered,
     counts: Counts,
 }
 
 impl Repository {
     /// The repository of `collection`, as `settings` want it; `sets` is a file of its own for what can be made
-    /// anew. Lists can be made once [`keep`](Self::keep) runs.
+    /// anew, beside which its identifier is kept. Lists can be made once [`keep`](Self::keep) runs.
     pub fn new(collection: Collection, settings: Settings, daemon: Daemon, sets: PathBuf) -> Self {
+        let remembered = Remembered::beside(&sets);
         let current = Current::new(collection.clone(), sets);
         let said = watch::Sender::new((settings, daemon));
         let turns = Arc::new(Semaphore::new(ANSWERS_MAX));
-        let counts = Counts::default();
-        Self { shared: Arc::new(Shared { collection, current, said, turns, counts }) }
+        let (room, counts) = (Room::new(SENDING_BYTES_MAX), Counts::default());
+        let shared = Shared { collection, current, said, turns, room, remembered, counts };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// The repository of a daemon that keeps what it has in `data`.
+    pub fn open(
+        collection: &Collection,
+        settings: &Settings,
+        daemon: Daemon,
+        data: &std::path::Path,
+    ) -> Self {
+        Self::new(collection.clone(), settings.clone(), daemon, data.join(SETS))
     }
 
     /// Puts new settings in force.
@@ -217,7 +245,6 @@ impl Repository {
         }
         let (parts, body) = request.into_parts();
         let base_url = base_url(&daemon, &parts.headers, parts.uri.path());
-        let facts = settings::facts(&settings, &daemon, base_url).ok_or_else(broken)?;
         let query = match parts.method {
             Method::GET | Method::HEAD => parts.uri.query().unwrap_or_default().to_owned(),
             Method::POST => form(&parts.headers, body).await?,
@@ -225,21 +252,30 @@ impl Repository {
         };
         let oap = settings.oap_attributes.apply(parts.headers.contains_key(oap::ASK_HEADER));
         let packed = accepts_gzip(&parts.headers);
-        let turn = timeout(TURN, self.shared.turns.clone().acquire_owned()).await;
-        let Ok(Ok(turn)) = turn else { return Err(Refusal::later("too many requests at once")) };
+        let room = self.shared.room.take(PAGE_BYTES_MAX);
+        let turn = self.shared.turns.clone().acquire_owned();
+        let both = timeout(TURN, async { (room.await, turn.await) }).await;
+        let Ok((Some(room), Ok(turn))) = both else {
+            return Err(Refusal::later("too many requests at once"));
+        };
         let this = self.clone();
         let done = tokio::task::spawn_blocking(move || {
             let _turn = turn;
-            let Shared { collection, current, .. } = &*this.shared;
+            let Shared { collection, current, remembered, .. } = &*this.shared;
+            let id = remembered.get(settings.repository_identifier.as_ref(), || made_id(&daemon));
+            let facts = settings::facts(&settings, &daemon, id.ok_or_else(broken)?, base_url);
             let desk = Desk::open(collection, current, &facts, oap, Stamp(clock::now_ms()));
-            let answered = desk.answer(&query)?;
-            Ok(this.response(answered, packed))
+            let answered = desk.answer(&query).map_err(refused)?;
+            if answered.records != 0 {
+                remembered.keep(&facts.id);
+            }
+            this.response(answered, packed, room)
         });
-        done.await.map_err(|_panicked| broken())?.map_err(refused)
+        done.await.map_err(|_panicked| broken())?
     }
 
-    /// Makes the response. Packing takes long: on a blocking thread.
-    fn response(&self, answered: Answered, packed: bool) -> Response {
+    /// Makes the response, which holds its part of the `room`. Packing takes long: on a blocking thread.
+    fn response(&self, answered: Answered, packed: bool, room: Taken) -> Result<Response, Refusal> {
         let counts = &self.shared.counts;
         let Answered { text, records, is_fault, size } = answered;
         add(&counts.records, records);
@@ -247,6 +283,10 @@ impl Repository {
         let packed = Some(&text).filter(|it| packed && PACKED_BYTES_MIN <= it.len()).map(pack);
         let is_packed = packed.is_some();
         let bytes = packed.unwrap_or_else(|| text.into_bytes());
+        // A record may be longer than a page.
+        let Some(bytes) = room.hold(bytes) else {
+            return Err(Refusal::later("too much is being sent at once"));
+        };
         add(&counts.bytes, bytes.len() as u64);
         let mut response = Response::new(Body::from(bytes));
         let headers = response.headers_mut();
@@ -260,8 +300,15 @@ impl Repository {
             headers.insert(oap::LIST_HEADER, HeaderValue::from(size));
             headers.insert(oap::TOTAL_HEADER, HeaderValue::from(self.shared.collection.len()));
         }
-        response
+        Ok(response)
     }
+}
+
+/// What public pages say of a daemon, with a link to its repository.
+pub fn site(name: &str, base_url: Option<&Url>, settings: &Settings) -> Site {
+    let site = Site::new(name).at(base_url);
+    let link = Link { path: "oai?verb=Identify", name: "OAI-PMH" };
+    if settings.enabled { site.with(link) } else { site }
 }
 
 /// Serves the schemas of what nobody else has one for.
@@ -301,11 +348,14 @@ async fn form(headers: &HeaderMap, body: Body) -> Result<String, Refusal> {
     }
     // One byte more is too long for a query, and is answered as such.
     let read = Limited::new(body, QUERY_BYTES_MAX + 1).collect().await;
-    let too_long = |_error| {
-        let message = format!("the request is longer than {QUERY_BYTES_MAX} bytes");
-        Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, message)
+    let unread = |error: Box<dyn std::error::Error + Send + Sync>| {
+        if error.is::<LengthLimitError>() {
+            let message = format!("the request is longer than {QUERY_BYTES_MAX} bytes");
+            return Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, message);
+        }
+        Refusal::new(StatusCode::BAD_REQUEST, "the request broke off")
     };
-    let bytes = read.map_err(too_long)?.to_bytes();
+    let bytes = read.map_err(unread)?.to_bytes();
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
@@ -419,10 +469,45 @@ mod tests {
         assert!(shown.contains("harvest_oai_postponed_total 1\n"), "{shown}");
     }
 
+    #[tokio::test]
+    async fn a_response_holds_its_room_until_it_is_sent() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("collection");
+        let opened = Collection::open(&folder, collection::Options::default(), Stamp(1)).unwrap();
+        let daemon = Daemon { id: "0123456789abcdef".to_owned(), ..Daemon::default() };
+        let sets = dir.path().join(SETS);
+        let repository = Repository::new(opened.0, Settings::default(), daemon, sets);
+        let request = Request::get("/oai?verb=Identify").body(Body::empty()).unwrap();
+        let sent = repository.respond(request).await;
+        assert_eq!(sent.status(), StatusCode::OK);
+        let room = &repository.shared.room;
+        let left = room.left();
+        assert!(left < SENDING_BYTES_MAX && SENDING_BYTES_MAX - left < 100_000, "{left}");
+        drop(sent);
+        assert_eq!(room.left(), SENDING_BYTES_MAX);
+        // As if there were none for so long that nobody waits.
+        room.close();
+        let request = Request::get("/oai?verb=Identify").body(Body::empty()).unwrap();
+        let late = repository.respond(request).await;
+        assert_eq!(late.status(), StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(late.headers()[RETRY_AFTER], "10");
+    }
+
+    #[tokio::test]
+    async fn a_form_that_breaks_off_is_not_too_long() {
+        let status = async |body: Body| form(&HeaderMap::new(), body).await.map_err(|it| it.status);
+        assert_eq!(status(Body::from("verb=Identify")).await, Ok("verb=Identify".to_owned()));
+        let long = "x".repeat(QUERY_BYTES_MAX + 2);
+        assert_eq!(status(Body::from(long)).await, Err(StatusCode::PAYLOAD_TOO_LARGE));
+        let short = Limited::new(Body::from("verb=Identify"), 1);
+        let broken = Body::new(short);
+        assert_eq!(status(broken).await, Err(StatusCode::BAD_REQUEST));
+    }
+
     #[test]
     fn the_address_is_the_one_that_was_asked() {
         let ours = |base: Option<&str>, host: &'static str, path: &str| {
-            let base_url = base.map(|it| url::Url::parse(it).unwrap());
+            let base_url = base.map(|it| Url::parse(it).unwrap());
             let daemon = Daemon { base_url, ..Daemon::default() };
             let headers = HeaderMap::from_iter([(HOST, HeaderValue::from_static(host))]);
             super::base_url(&daemon, &headers, path)

@@ -16,6 +16,9 @@ use oai::response::{Format, Header, Record};
 use oai::{Code, Datestamp, Fault};
 use schemas::{assert_valid, validate};
 
+/// Where the repository is.
+const BASE_URL: &str = "http://archive.example.org/oai?a=b&c=d";
+
 /// A response to Identify with this description.
 fn identified(description: &str) -> String {
     format!(
@@ -215,7 +218,7 @@ impl Small {
     fn new() -> Self {
         let format = |it: Dissemination| Format {
             prefix: it.prefix().to_owned(),
-            schema: it.schema().to_owned(),
+            schema: it.schema(BASE_URL),
             namespace: it.namespace().to_owned(),
         };
         let branding = Branding {
@@ -232,7 +235,7 @@ impl Small {
         let facts = Facts {
             name: "A & <B> \u{1}".to_owned(),
             id: RepositoryId::parse("archive.example.org").unwrap(),
-            base_url: "http://archive.example.org/oai?a=b&c=d".to_owned(),
+            base_url: BASE_URL.to_owned(),
             admin_emails: vec!["admin@example.org".to_owned()],
             formats: Dissemination::ALL.map(format).to_vec(),
             descriptions: vec![branding.written(), friends, syndication.written()],
@@ -288,7 +291,8 @@ impl Small {
 
     fn in_format(&self, record: &Record, prefix: &str) -> Record {
         let at = self.records.iter().position(|it| it == record).unwrap();
-        let metadata = awkward().get(at).map(|it| Dissemination::named(prefix).unwrap().write(it));
+        let metadata =
+            awkward().get(at).map(|it| Dissemination::named(prefix).unwrap().write(it, BASE_URL));
         Record { metadata, ..record.clone() }
     }
 }

@@ -121,12 +121,18 @@ async fn harvest(server: &Server, mode: Mode, store: &mut Store, now_ms: &mut u6
     }
 }
 
+/// An item that is not in the set of the harvest by set, which is the odd ones.
+fn is_of_other_set(identifier: &str) -> bool {
+    let number = identifier.rsplit(':').next().and_then(|it| it.parse::<usize>().ok());
+    number.is_some_and(|it| it % 2 == 0)
+}
+
 /// What may differ in this mode, whatever happens.
 fn is_excused(mode: Mode, server: &Server, identifier: &str, changed: bool) -> bool {
     let number = identifier.rsplit(':').next().and_then(|it| it.parse::<usize>().ok());
     match mode {
         // Half of the records are in the set.
-        Mode::SetLost => number.is_some_and(|it| it % 2 == 0),
+        Mode::SetLost => is_of_other_set(identifier),
         // Nobody tells of deletions; those of the beginning were never listed.
         Mode::DeletionsUnsaid => changed && number == Some(50),
         _ => is_damaging(mode) && identifier == server.damaged(),
@@ -203,6 +209,9 @@ async fn check(mode: Mode) -> Result<String, String> {
     let lost = if failure.is_none() { missing } else { Vec::new() };
     let again = goes_on(&server, mode, &mut store, &mut now_ms, failure.is_some(), &lost).await;
     again.map_err(|error| format!("{said}\n{error}"))?;
+    if mode == Mode::SetLost && store.items.keys().any(|it| is_of_other_set(it)) {
+        return Err(format!("{said}\nrecords of other sets are stored: {:?}", store.items));
+    }
     Ok(format!("{:<22} {:<70} {requests:>4}  {outcome}", format!("{mode:?}"), mode.text()))
 }
 

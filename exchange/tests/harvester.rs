@@ -14,7 +14,9 @@ use axum::extract::State;
 use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use collection::{Change, Collection, Oid, Options, Stamp, Swept};
-use exchange::harvester::{Access, Bounds, Error, Repository, Running, Step, Stored, Target};
+use exchange::harvester::{
+    Access, Bounds, Error, Hosts, Repository, Running, Step, Stored, Target,
+};
 use flate2::Compression;
 use flate2::write::{GzEncoder, ZlibEncoder};
 use net::client::Client;
@@ -27,6 +29,7 @@ use oai::request::{Listed, Request, Scope};
 use oai::response::write::Writer;
 use oai::response::{Deleted, Format, Header, Identify, Record, Set, Token, Xml};
 use oai::{Code, Datestamp, Fault, Granularity};
+use tokio::sync::Semaphore;
 use url::Url;
 
 /// 2026-01-01, in Unix seconds.
@@ -66,6 +69,8 @@ struct Shared {
     deleted: Deleted,
     /// Appended to tokens.
     padding: usize,
+    /// Items with a long title: so many bytes.
+    large: BTreeMap<u32, usize>,
 }
 
 type Site = Arc<Mutex<Shared>>;
@@ -95,6 +100,22 @@ fn record(id: u32, (version, deleted): (u32, bool)) -> Record {
         metadata: (!deleted).then_some(Xml(text)),
         about: Vec::new(),
     }
+}
+
+/// The records of a list from `from` on.
+fn chosen(site: &Shared, from: i64) -> Vec<Record> {
+    let mut chosen = Vec::new();
+    for (id, item) in &site.items {
+        let mut it = record(*id, *item);
+        if let Some(bytes) = site.large.get(id) {
+            let long = format!("Item {}", "x".repeat(*bytes));
+            it.metadata = it.metadata.take().map(|it| Xml(it.0.replace("Item", &long)));
+        }
+        if from <= it.header.datestamp.unwrap().secs() {
+            chosen.push(it);
+        }
+    }
+    chosen
 }
 
 fn written(site: &Shared, request: &Result<Request, Fault>) -> (String, bool) {
@@ -141,12 +162,7 @@ fn written(site: &Shared, request: &Result<Request, Fault>) -> (String, bool) {
             (next(), usize::try_from(next()).unwrap())
         }
     };
-    let chosen: Vec<Record> = site
-        .items
-        .iter()
-        .map(|(id, item)| record(*id, *item))
-        .filter(|it| from <= it.header.datestamp.unwrap().secs())
-        .collect();
+    let chosen = chosen(site, from);
     if chosen.is_empty() {
         return (writer.faults(&fault(Code::NoRecordsMatch)), true);
     }
@@ -166,12 +182,13 @@ fn written(site: &Shared, request: &Result<Request, Fault>) -> (String, bool) {
 }
 
 async fn serve(
-    State(site): State<Site>,
+    State((site, gate)): State<(Site, Arc<Semaphore>)>,
     method: Method,
     uri: Uri,
     headers: HeaderMap,
     body: Bytes,
 ) -> Response {
+    gate.acquire().await.unwrap().forget();
     let mut site = site.lock().unwrap();
     site.asked.push((method.clone(), uri.to_string().len()));
     let query = String::from_utf8(body.to_vec()).unwrap();
@@ -222,6 +239,10 @@ struct Peer {
     shutdown: Shutdown,
     dir: tempfile::TempDir,
     collection: Collection,
+    /// One request is answered for each of its permits.
+    gate: Arc<Semaphore>,
+    /// How long records are said to live.
+    ttl_secs: Option<u64>,
 }
 
 impl Drop for Peer {
@@ -235,14 +256,16 @@ async fn peer(count: u32) -> Peer {
     let items = (0..count).map(|id| (id, (0, false))).collect();
     let deleted = Deleted::Persistent;
     let site = Arc::new(Mutex::new(Shared { items, deleted, ..Shared::default() }));
+    let gate = Arc::new(Semaphore::new(Semaphore::MAX_PERMITS / 4));
     let listener = server::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
     let url = format!("http://{}/oai?key=1", listener.local_addr().unwrap());
-    let router = Router::new().fallback(serve).with_state(Arc::clone(&site));
+    let router = Router::new().fallback(serve).with_state((Arc::clone(&site), Arc::clone(&gate)));
     let shutdown = Shutdown::new();
     tokio::spawn(server::serve(listener, router, Limits::default(), shutdown.clone()));
     let dir = tempfile::tempdir().unwrap();
     let collection = Collection::open(dir.path(), Options::default(), Stamp(1)).unwrap().0;
-    Peer { site, url: Url::parse(&url).unwrap(), shutdown, dir, collection }
+    let url = Url::parse(&url).unwrap();
+    Peer { site, url, shutdown, dir, collection, ttl_secs: None, gate }
 }
 
 impl Peer {
@@ -252,7 +275,10 @@ impl Peer {
     }
 
     fn target(&self) -> Target {
-        let identity = SourceIdentity::new(self.url.as_str());
+        let mut identity = SourceIdentity::new(self.url.as_str());
+        if let Some(secs) = self.ttl_secs {
+            identity.attributes.push(("Time-to-Live".to_owned(), secs.to_string()));
+        }
         Target::new(self.collection.clone(), "test".to_owned(), identity)
     }
 
@@ -313,10 +339,43 @@ impl Peer {
     }
 }
 
-/// What is as it was is not sent again: without a word it would be taken for gone after a month.
+/// Records that say nothing of how long they live do so until the repository says otherwise: one that was
+/// away for longer than that would not send them again.
+#[tokio::test]
+async fn what_a_repository_that_is_away_has_sent_stays() {
+    let peer = peer(15).await;
+    peer.whole().await;
+    let year = 365 * 86_400_000;
+    let swept = peer.collection.sweep(Stamp(clock::now_ms() + 50 * year), 1.0).unwrap();
+    assert_eq!((swept, peer.titles().len()), (Swept::Done { expired: 0 }, 15));
+}
+
+#[tokio::test]
+async fn a_record_that_is_too_large_is_named_and_counted() {
+    let peer = peer(5).await;
+    let dir = tempfile::tempdir().unwrap();
+    let options = Options { record_bytes_max: 4_096, ..Options::default() };
+    let small = Collection::open(dir.path(), options, Stamp(1)).unwrap().0;
+    peer.site.lock().unwrap().large.insert(3, 20_000);
+    let identity = SourceIdentity::new(peer.url.as_str());
+    let mut target = Target::new(small.clone(), "test".to_owned(), identity);
+    let (settings, shutdown) = (peer.settings(), peer.shutdown.child());
+    let (checkpoint, bounds) = (Checkpoint::default(), Bounds::default());
+    let mut running = Running::new(peer.repository(), settings, checkpoint, bounds, shutdown);
+    let Step::Part(part) = running.next().await else { panic!() };
+    let stored = target.store(*part, "oai_dc").await.unwrap();
+    assert_eq!((small.len(), stored.applied.oversized, stored.problems), (4, 1, 1));
+    let [(identifier, problem)] = &stored.named[..] else { panic!("{:?}", stored.named) };
+    assert_eq!(identifier, "oai:test:3");
+    assert!(problem.message.contains("too large"), "{problem}");
+}
+
+/// What is as it was is not sent again: without a word it would be taken for gone once the time that it has
+/// is over.
 #[tokio::test]
 async fn harvests_confirm_what_lives() {
-    let peer = peer(15).await;
+    let mut peer = peer(15).await;
+    peer.ttl_secs = Some(30 * 86_400);
     let confirmed = || {
         let identity = SourceIdentity::new(peer.url.as_str());
         let changes = peer.collection.scan(0).unwrap().map(|it| it.unwrap().change);
@@ -333,7 +392,7 @@ async fn harvests_confirm_what_lives() {
     peer.whole().await;
     // Not with each: it is a change, of which everybody hears.
     assert!(confirmed().0 - first.0 <= 6 * 3_600_000);
-    // A month after the last one they go, and not before: that is 30 days where a record does not say.
+    // A month after the last one they go, and not before.
     let day = 86_400_000;
     let after = |days: u64| Stamp(confirmed().0 + days * day);
     let swept = |at| peer.collection.sweep(at, 1.0).unwrap();
@@ -401,6 +460,59 @@ async fn pages_that_come_fast_are_one_part_where_that_is_wanted() {
     let mut some = running(Settings { delay_ms: 50, ..peer.settings() });
     let Step::Part(part) = some.next().await else { panic!() };
     assert_eq!((part.records.len(), part.last), (10, false));
+}
+
+#[tokio::test]
+async fn nothing_is_held_over_a_turn_that_is_waited_for() {
+    let peer = peer(45).await;
+    let hosts = Hosts::default();
+    let bounds = Bounds { time_max: Duration::from_secs(5), ..Bounds::default() };
+    let repository = peer.repository().pacing(hosts.clone(), Duration::from_millis(1));
+    let (checkpoint, shutdown) = (Checkpoint::default(), peer.shutdown.child());
+    let running = Running::new(repository, peer.settings(), checkpoint, bounds, shutdown);
+    let mut running = running.holding(Duration::from_secs(3_600));
+    let Step::Part(part) = running.next().await else { panic!() };
+    assert_eq!(part.records.len(), 10);
+    // As long as somebody else has the turn nothing is asked, and the wait has an end.
+    let turn = hosts.turn("127.0.0.1", Duration::ZERO).await;
+    let asked = peer.site.lock().unwrap().asked.len();
+    let Step::End(end) = running.next().await else { panic!() };
+    assert_eq!(end.outcome, Err(Failure::TimeUp { secs: 5 }));
+    assert_eq!(peer.site.lock().unwrap().asked.len(), asked);
+    drop(turn);
+}
+
+#[tokio::test]
+async fn nothing_is_held_while_an_answer_does_not_come() {
+    let peer = peer(25).await;
+    let (bounds, shutdown) = (Bounds::default(), peer.shutdown.child());
+    let checkpoint = Checkpoint::default();
+    let running = Running::new(peer.repository(), peer.settings(), checkpoint, bounds, shutdown);
+    let mut running = running.holding(Duration::from_millis(200));
+    // Identify, the formats and a page.
+    let gate = peer.gate.clone();
+    gate.forget_permits(Semaphore::MAX_PERMITS);
+    gate.add_permits(3);
+    let Step::Part(part) = running.next().await else { panic!() };
+    assert_eq!(part.records.len(), 10);
+    gate.add_permits(Semaphore::MAX_PERMITS / 2);
+    let Step::Part(part) = running.next().await else { panic!() };
+    assert_eq!((part.records.len(), part.last), (15, true));
+    assert!(matches!(running.next().await, Step::End(_)));
+    assert_eq!(peer.site.lock().unwrap().asked.len(), 5, "each was asked for once");
+}
+
+#[tokio::test]
+async fn what_is_held_is_bounded_in_bytes() {
+    let peer = peer(45).await;
+    // Pages of 3 MiB.
+    peer.site.lock().unwrap().large = (0..45).step_by(10).map(|it| (it, 3 << 20)).collect();
+    let (bounds, shutdown) = (Bounds::default(), peer.shutdown.child());
+    let checkpoint = Checkpoint::default();
+    let running = Running::new(peer.repository(), peer.settings(), checkpoint, bounds, shutdown);
+    let mut running = running.holding(Duration::from_secs(3_600));
+    let Step::Part(part) = running.next().await else { panic!() };
+    assert_eq!((part.records.len(), part.last), (30, false));
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::RawQuery;
-use axum::routing::{get, post};
+use axum::routing::{MethodRouter, get, post};
 use collection::feed::{FeedOptions, FeedServer};
 use collection::pull::{PullLimits, Puller, Summary};
 use collection::{Batch, Change, Collection, GATHERER_ID, Options, Stamp, Version};
@@ -126,6 +126,32 @@ async fn ask(url: Url, body: String) -> (StatusCode, String) {
     let response = client().send(Request::post(url, body)).await.unwrap();
     let status = response.status;
     (status, String::from_utf8(response.bytes(1 << 16).await.unwrap().to_vec()).unwrap())
+}
+
+/// What asks for a subscription that is not signed, or for its end.
+fn asked(mode: Mode, topic: String, callback: Url) -> Asked {
+    Asked { mode, topic, callback, lease_secs: None, secret: None, content: Content::Thin }
+}
+
+/// What a callback is to answer with, to say yes.
+fn challenge(query: Option<String>) -> String {
+    let query = query.unwrap_or_default();
+    let mut pairs = url::form_urlencoded::parse(query.as_bytes());
+    pairs
+        .find(|(name, _)| name == "hub.challenge")
+        .map(|(_, it)| it.into_owned())
+        .unwrap_or_default()
+}
+
+/// A callback that says yes to everything, and what it was sent.
+fn yes_to_all() -> (MethodRouter, mpsc::UnboundedReceiver<String>) {
+    let (sender, sent) = mpsc::unbounded_channel();
+    let take = move |body: String| {
+        sender.send(body).unwrap();
+        async { StatusCode::OK }
+    };
+    let yes = |RawQuery(query): RawQuery| async move { challenge(query) };
+    (get(yes).post(take), sent)
 }
 
 fn secret() -> Secret {
@@ -274,15 +300,7 @@ async fn a_callback_is_asked_only_for_what_it_asked() {
     until(|| source.notifier.status().subscriptions == 1).await;
     // Somebody who has got hold of the callback wants to end it, or to have it told of something else.
     let callback = subscriber.url.join("push/token-of-a").unwrap();
-    let (lease_secs, secret, content) = (None, None, Content::Thin);
-    let asked = |mode, topic| Asked {
-        mode,
-        topic,
-        callback: callback.clone(),
-        lease_secs,
-        secret: secret.clone(),
-        content,
-    };
+    let asked = |mode, topic| asked(mode, topic, callback.clone());
     let records = source.url.join("oai?verb=ListRecords&metadataPrefix=oai_dc").unwrap();
     for (n, asked) in (1..).zip([
         asked(Mode::Unsubscribe, source.topic()),
@@ -301,15 +319,7 @@ async fn what_a_hub_does_not_take_it_says() {
     let limits = Limits { subscriptions_max: 0, ..Limits::default() };
     let source = Source::start(Settings { limits, ..settings() }).await;
     let callback = Url::parse("http://127.0.0.1:9/").unwrap();
-    let (mode, lease_secs, secret, content) = (Mode::Subscribe, None, None, Content::Thin);
-    let asked = |topic| Asked {
-        mode,
-        topic,
-        callback: callback.clone(),
-        lease_secs,
-        secret: secret.clone(),
-        content,
-    };
+    let asked = |topic| asked(Mode::Subscribe, topic, callback.clone());
     for (form, status, part) in [
         (String::new(), StatusCode::BAD_REQUEST, "hub.mode is missing"),
         (asked("http://other/feed".into()).form(), StatusCode::NOT_FOUND, "does not tell of"),
@@ -338,10 +348,7 @@ async fn a_hub_reaches_only_whom_it_may() {
         let seen = Arc::clone(&seen);
         get(move |RawQuery(query): RawQuery| async move {
             seen.lock().unwrap().push(path);
-            let query = query.unwrap_or_default();
-            let mut pairs = url::form_urlencoded::parse(query.as_bytes());
-            let challenge = pairs.find(|(name, _)| name == "hub.challenge");
-            let challenge = challenge.map(|(_, it)| it.into_owned()).unwrap_or_default();
+            let challenge = challenge(query);
             let location = [(header::LOCATION, format!("/inside?hub.challenge={challenge}"))];
             match path {
                 "outside" => (StatusCode::FOUND, location, String::new()),
@@ -356,10 +363,7 @@ async fn a_hub_reaches_only_whom_it_may() {
         .route("/padded", note("padded"));
     spawn(&mut tasks, socket, router);
     let form = |source: &Source, path: &str| {
-        let (mode, topic) = (Mode::Subscribe, source.topic());
-        let callback = url.join(path).unwrap();
-        let (lease_secs, secret, content) = (None, None, Content::Thin);
-        Asked { mode, topic, callback, lease_secs, secret, content }.form()
+        asked(Mode::Subscribe, source.topic(), url.join(path).unwrap()).form()
     };
 
     let open = Source::start(settings()).await;
@@ -417,19 +421,15 @@ async fn what_is_committed_while_a_subscriber_answers_it_is_told() {
         record.push(GATHERER_ID, GATHERER);
         let batch = Batch { changes: vec![Change::Update(record)], notes: Vec::new() };
         collection.commit(batch, now()).unwrap();
-        let query = query.unwrap_or_default();
-        let mut pairs = url::form_urlencoded::parse(query.as_bytes());
-        pairs.find(|(name, _)| name == "hub.challenge").unwrap().1.into_owned()
+        challenge(query)
     };
+    let mut tasks = JoinSet::new();
     let take = move |body: String| {
         sender.send(body).unwrap();
         async { StatusCode::OK }
     };
-    let mut tasks = JoinSet::new();
     spawn(&mut tasks, socket, Router::new().route("/", get(yes).post(take)));
-    let (mode, lease_secs, content) = (Mode::Subscribe, None, Content::Thin);
-    let asked =
-        Asked { mode, topic: source.topic(), callback: url, lease_secs, secret: None, content };
+    let asked = asked(Mode::Subscribe, source.topic(), url);
     assert_eq!(source.ask(asked.form()).await.0, StatusCode::ACCEPTED);
     let told = timeout(SOON, heard.recv()).await.expect("nothing is heard").unwrap();
     assert_eq!(told, format!("{}\n", source.collection.version()));
@@ -453,18 +453,8 @@ async fn of_a_list_of_records_the_new_ones_are_sent() {
     let mut tasks = JoinSet::new();
     tasks.spawn(async move { repository.keep(Shutdown::new()).await });
 
-    let (sender, mut sent) = mpsc::unbounded_channel();
+    let (callback, mut sent) = yes_to_all();
     let (socket, url) = listen().await;
-    let yes = |RawQuery(query): RawQuery| async move {
-        let query = query.unwrap_or_default();
-        let mut pairs = url::form_urlencoded::parse(query.as_bytes());
-        pairs.find(|(name, _)| name == "hub.challenge").unwrap().1.into_owned()
-    };
-    let take = move |body: String| {
-        sender.send(body).unwrap();
-        async { StatusCode::OK }
-    };
-    let callback = get(yes).post(take);
     spawn(
         &mut tasks,
         socket,
@@ -472,9 +462,8 @@ async fn of_a_list_of_records_the_new_ones_are_sent() {
     );
     for (path, set) in [("all", ""), ("none", "&set=type%3ASomething")] {
         let topic = format!("{}oai?verb=ListRecords&metadataPrefix=oai_dc{set}", source.url);
-        let (mode, content) = (Mode::Subscribe, Content::Fat);
-        let (callback, secret) = (url.join(path).unwrap(), Some(secret()));
-        let asked = Asked { mode, topic, callback, lease_secs: None, secret, content };
+        let asked = asked(Mode::Subscribe, topic, url.join(path).unwrap());
+        let asked = Asked { secret: Some(secret()), content: Content::Fat, ..asked };
         assert_eq!(source.ask(asked.form()).await.0, StatusCode::ACCEPTED);
     }
     until(|| source.notifier.status().subscriptions == 2).await;
@@ -491,17 +480,68 @@ async fn of_a_list_of_records_the_new_ones_are_sent() {
     assert!(sent.try_recv().is_err(), "nothing of the other list has changed");
 }
 
+/// Names cost nothing: what counts is the machine that they lead to.
+#[tokio::test]
+async fn another_name_for_a_machine_is_no_other_machine() {
+    let limits = Limits { per_host_max: 1, ..Limits::default() };
+    let source = Source::start(Settings { limits, ..settings() }).await;
+    let (callback, _sent) = yes_to_all();
+    let (socket, url) = listen().await;
+    let mut tasks = JoinSet::new();
+    spawn(&mut tasks, socket, Router::new().route("/", callback));
+    let form = |callback: &str| {
+        let callback = Url::parse(callback).unwrap();
+        asked(Mode::Subscribe, source.topic(), callback).form()
+    };
+    assert_eq!(source.ask(form(url.as_str())).await.0, StatusCode::ACCEPTED);
+    until(|| source.notifier.status().subscriptions == 1).await;
+    let other = url.as_str().replace("127.0.0.1", "localhost");
+    let (status, said) = source.ask(form(&other)).await;
+    assert!(status == StatusCode::SERVICE_UNAVAILABLE && said.contains("of that host"), "{said}");
+    assert_eq!(source.ask(form(url.as_str())).await.0, StatusCode::ACCEPTED, "it renews");
+}
+
+/// A hub that asks publishers for a token takes nobody's word who does not show it.
+#[tokio::test]
+async fn who_publishes_shows_the_token_that_the_hub_asks_for() {
+    let (socket, url) = listen().await;
+    let token = Secret::new("a-token");
+    let publishers = vec![Url::parse("http://source/").unwrap()];
+    let of_hub = Settings { publishers, token, teller: Teller::Nobody, ..settings() };
+    let dir = tempfile::tempdir().unwrap();
+    let hub = Source::start_at(socket, url.clone(), dir, of_hub, Some(url));
+    let form = "hub.mode=publish&hub.url=http://source/feed";
+    for (shown, expected) in [
+        (None, StatusCode::UNAUTHORIZED),
+        (Some("Bearer a-guess"), StatusCode::UNAUTHORIZED),
+        (Some("Basic a-token"), StatusCode::UNAUTHORIZED),
+        (Some("bearer a-token"), StatusCode::NO_CONTENT),
+    ] {
+        let mut request = Request::post(hub.url.join("hub").unwrap(), form);
+        if let Some(shown) = shown {
+            request = request.header(header::AUTHORIZATION, HeaderValue::from_static(shown));
+        }
+        assert_eq!(client().send(request).await.unwrap().status, expected, "{shown:?}");
+    }
+    assert_eq!(hub.notifier.counters().refused, 3);
+    let strangers = Request::post(hub.url.join("hub").unwrap(), form.replace("source", "stranger"));
+    let response = client().send(strangers.token(Some("a-token".to_owned()))).await.unwrap();
+    assert_eq!(response.status, StatusCode::FORBIDDEN);
+}
+
 /// Source, hub and subscriber, each by itself: the source names the hub, and tells it.
 #[tokio::test]
 async fn a_hub_tells_of_the_topics_of_others() {
     let (hub_socket, hub_url) = listen().await;
     let (source_socket, source_url) = listen().await;
     let publishers = vec![source_url.clone()];
-    let of_hub = Settings { publishers, teller: Teller::Nobody, ..settings() };
+    let token = Secret::new("a-token");
+    let of_hub = Settings { publishers, token, teller: Teller::Nobody, ..settings() };
     let hub_dir = tempfile::tempdir().unwrap();
-    let hub = Source::start_at(hub_socket, hub_url.clone(), hub_dir, of_hub, Some(hub_url.clone()));
+    let name = Some(hub_url.clone());
+    let hub = Source::start_at(hub_socket, hub_url.clone(), hub_dir, of_hub.clone(), name);
     let teller = Teller::Other(hub_url.join("hub").unwrap());
-    let of_source = Settings { teller, ..settings() };
+    let of_source = Settings { teller, token: of_hub.token.clone(), ..settings() };
     let dir = tempfile::tempdir().unwrap();
     let base_url = Some(source_url.clone());
     let source = Source::start_at(source_socket, source_url, dir, of_source, base_url);
@@ -509,11 +549,13 @@ async fn a_hub_tells_of_the_topics_of_others() {
     assert_eq!(subscriber.hears().await, thin("a", None));
     until(|| hub.notifier.status().subscriptions == 1).await;
     assert_eq!(source.notifier.status().subscriptions, 0);
-    let version = source.put(0, "new");
-    assert_eq!(subscriber.hears().await, thin("a", Some(version)));
+    // One after the other: who shows the token is taken at its word, as often as it has something to say.
+    for n in 0..4 {
+        let version = source.put(n, "new");
+        let heard = timeout(SOON / 5, subscriber.hears()).await;
+        assert_eq!(heard.expect("it is kept waiting"), thin("a", Some(version)));
+    }
     assert_eq!(source.ask(String::new()).await.0, StatusCode::NOT_FOUND, "it has no hub itself");
-    let (code, _) = hub.ask("hub.mode=publish&hub.url=http://stranger/feed".to_owned()).await;
-    assert_eq!(code, StatusCode::FORBIDDEN);
 }
 
 /// A hub that is not there when something changes hears of it when it is.

@@ -102,6 +102,7 @@ fn found(full: bool, as_of_ms: u64) -> Found {
         firsts: None,
         elements: 10_000,
         as_of_ms,
+        sent: 0,
         early: false,
     }
 }

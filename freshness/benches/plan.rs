@@ -118,6 +118,7 @@ fn pull_all(count: usize) {
                 firsts: None,
                 elements,
                 as_of_ms: now_ms,
+                sent: 0,
                 early,
             };
             schedule.handle_pull(source, found, now_ms + 20);

@@ -119,7 +119,7 @@ fn found() -> impl Strategy<Value = Found> {
     (any::<bool>(), counts(), numbers(), firsts, counts(), as_of, any::<bool>()).prop_map(
         |(full, changes, age_secs, firsts, elements, as_of, early)| {
             let as_of_ms = as_of.unwrap_or(START_MS);
-            Found { full, changes, age_secs, firsts, elements, as_of_ms, early }
+            Found { full, changes, age_secs, firsts, elements, as_of_ms, sent: changes / 2, early }
         },
     )
 }
@@ -371,6 +371,7 @@ fn found_changes(changes: u64, as_of_ms: u64) -> Found {
         firsts: None,
         elements: 10_000,
         as_of_ms,
+        sent: 0,
         early: false,
     }
 }

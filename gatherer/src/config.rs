@@ -225,7 +225,7 @@ impl Config {
         };
         let (repositories, trees): (Vec<_>, Vec<_>) = tables.into_iter().partition(is_oai);
         config.roots = trees.iter().filter_map(read_root).collect();
-        let read = |table| Repository::read(table, INTERVAL_MAX);
+        let read = |table| Repository::read(table, INTERVAL_MAX, config.ttl);
         config.repositories = repositories.iter().filter_map(read).collect();
         web::settings::refuse_repeats(&repositories, "url");
         config.push = push::Settings::read(&root.table("push"), config.base_url.as_ref());
@@ -446,17 +446,24 @@ mod tests {
             "name = \"a\"\ndata = \"/d\"\n[[root]]\nurl = \"https://h.example/oai\"\naccess = \"OAI\"\n\
              [[root]]\nurl = \"http://i.example/oai\"\naccess = \"oai\"\nprefixes = [\"marc21\", \"oai_dc\"]\n\
              sets = [\"a:b\"]\nfrom = \"2020-01-31\"\ninterval = \"2 h\"\ndelay = \"1 s\"\n\
-             keep_original = true\n",
+             keep_original = true\noverlap = \"2 h\"\ntoken = \"t\"\nallow_private = false\n",
         )
         .unwrap();
         let url = |text: &str| Url::parse(text).unwrap();
-        let full = Repository {
+        let oai = exchange::source::Oai {
             prefixes: vec!["marc21".into(), "oai_dc".into()],
             sets: vec!["a:b".into()],
             from: oai::Datestamp::parse("2020-01-31"),
-            interval: Duration::from_secs(7_200),
             delay: Duration::from_secs(1),
             keep_original: true,
+            overlap: Duration::from_secs(7_200),
+            ..exchange::source::Oai::default()
+        };
+        let full = Repository {
+            oai,
+            interval: Duration::from_secs(7_200),
+            token: Some(exchange::source::Token::new("t")),
+            allow_private: false,
             ..Repository::new(url("http://i.example/oai"))
         };
         assert_eq!(config.repositories, [Repository::new(url("https://h.example/oai")), full]);
@@ -467,6 +474,7 @@ mod tests {
         check(&text("url = \"file:///x\"\n"), &["7: no base URL"]);
         check(&text("sets = [\"a b\"]\nfrom = \"x\"\n"), &["5: url", "7: \"a b\"", "8: no date"]);
         check(&text(&format!("{one}hidden = true\n")), &["8: hidden"]);
+        check(&text(&format!("{one}interval = \"31 days\"\n")), &["8: longer than ttl"]);
         check(&format!("{}[[root]]\naccess = \"oai\"\n{one}", text(one)), &["10: already"]);
         check(&SMALL.replace("[[root]]", "[[root]]\naccess = \"ftp\""), &["4: \"ftp\""]);
     }

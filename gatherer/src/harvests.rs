@@ -59,6 +59,8 @@ struct Harvests {
     shared: Arc<Shared>,
     shutdown: Shutdown,
     client: Client,
+    /// When hosts may be asked: roots share them.
+    hosts: harvester::Hosts,
     /// By base URL.
     standings: BTreeMap<String, Standing>,
     tasks: JoinSet<Result<Ended, collection::Error>>,
@@ -78,6 +80,7 @@ pub(crate) async fn run(shared: Arc<Shared>, shutdown: Shutdown) -> Result<(), E
         shared,
         shutdown: shutdown.clone(),
         client,
+        hosts: harvester::Hosts::default(),
         standings: BTreeMap::new(),
         tasks: JoinSet::new(),
         urls: HashMap::new(),
@@ -187,11 +190,13 @@ impl Harvests {
             let confirmed = standing.confirmed;
             let task = match standing.repository.clone() {
                 Some(repository) => {
-                    let access = harvester::Access { allow_private: true, ..Default::default() };
+                    let token = repository.token.as_ref();
+                    let access = repository.oai.access(token, repository.allow_private);
                     let base = repository.base_url.clone();
                     let identity = self.shared.identity_of(&repository);
                     let harvesting = Harvesting {
-                        repository: harvester::Repository::new(self.client.clone(), base, access),
+                        repository: harvester::Repository::new(self.client.clone(), base, access)
+                            .pacing(self.hosts.clone(), repository.oai.delay),
                         settings: repository,
                         identity,
                         confirmed,
@@ -244,6 +249,10 @@ impl Harvests {
             Ended::Failed => {
                 standing.failures = standing.failures.saturating_add(1);
                 retry_wait(standing.failures).min(interval)
+            }
+            Ended::GoesOn => {
+                standing.failures = 0;
+                Duration::ZERO
             }
             // By a reload, which has said when the next one is due.
             Ended::Stopped => UNASKED,

@@ -46,7 +46,9 @@ struct Public {
 pub(crate) fn public(shared: Arc<Shared>, pages: Pages, feed: FeedServer) -> Router {
     let notifier = shared.notifier.clone();
     let (collection, base_url) = (shared.site.collection.clone(), shared.config().base_url.clone());
-    let resources = push::resourcesync::routes(collection, base_url);
+    let lister = Arc::clone(&shared);
+    let is_open = move || lister.config().oai.enabled;
+    let resources = push::resourcesync::routes(collection, base_url, is_open);
     let repository = notifier.linked(&shared.repository);
     let handle = Handle { shared };
     let state = Public { handle, pages: pages.clone() };

@@ -358,7 +358,7 @@ fn open(config: Config, port: u16) -> Result<(Shared, AdminToken, Pages), Error>
     let author = Author { id: id.clone(), identity };
     let token =
         AdminToken::load_or_create(&data).map_err(|error| Error::Spec(error.to_string()))?;
-    let seen = serve::repository::site(&config);
+    let seen = exchange::repository::site(&config.name, config.base_url.as_ref(), &config.oai);
     let pages =
         Pages::new(seen, serve::TEMPLATES, None).map_err(|error| Error::Spec(error.to_string()))?;
     let host = config.base_url.as_ref().and_then(|url| url.host_str().map(str::to_owned));
@@ -397,7 +397,9 @@ fn open(config: Config, port: u16) -> Result<(Shared, AdminToken, Pages), Error>
         faced => drop(faced.map_err(failed)?),
     }
     let started = now.0 / 1_000;
-    let repository = serve::repository::open(&config, &site.id, started, &site.collection);
+    let daemon = serve::repository::daemon(&config, &site.id, started);
+    let repository =
+        exchange::repository::Repository::open(&site.collection, &config.oai, daemon, &config.data);
     let shared = Shared {
         site: Arc::new(site),
         author,

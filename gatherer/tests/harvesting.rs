@@ -135,7 +135,7 @@ async fn a_large_loss_is_held_until_it_is_confirmed() {
     archive.lose(|number| 5 <= number);
     // Other records are to be made of the same metadata: everything is harvested again.
     let mut settings = config(&bench.tree, &archive);
-    settings.repositories[0].keep_original = true;
+    settings.repositories[0].oai.keep_original = true;
     bench.handle.reload(settings).unwrap();
     let hold = Some(Hold::Lost { lost: 145, of: 150 });
     bench.status(|it| it.roots.iter().any(|it| it.hold == hold)).await;
@@ -210,7 +210,8 @@ async fn a_gatherer_is_a_root_of_another() {
     let origin = Bench::start(Tree::with(&["a.txt", "b.txt"])).await;
     let tree = Tree::with(&["own.txt"]);
     let base = origin.public.join("oai").unwrap();
-    let soif = Repository { prefixes: vec!["soif".to_owned()], ..Repository::new(base) };
+    let mut soif = Repository::new(base);
+    soif.oai.prefixes = vec!["soif".to_owned()];
     let settings = Config { watch: Watch::Off, repositories: vec![soif], ..tree.config() };
     let bench = Bench::start_with(tree, settings).await;
     until_objects(&bench, 3).await;

@@ -53,7 +53,7 @@ fn main() {
         Subject::new("made of SOIF and written", || {
             let made = summaries.iter().zip(&records).map(|(summary, record)| Record {
                 header: record.header.clone(),
-                metadata: Some(Dissemination::OaiDc.write(summary)),
+                metadata: Some(Dissemination::OaiDc.write(summary, "http://h/oai")),
                 about: Vec::new(),
             });
             write(&made.collect::<Vec<_>>())
@@ -113,7 +113,7 @@ fn made() -> Vec<u8> {
             sets: vec!["type:Article".to_owned()],
             deleted: false,
         };
-        let metadata = Some(Dissemination::OaiDc.write(&record));
+        let metadata = Some(Dissemination::OaiDc.write(&record, "http://h/oai"));
         Record { header, metadata, about: Vec::new() }
     };
     let date = Datestamp::at(0, Granularity::Second);

@@ -24,7 +24,6 @@ mod mods;
 mod rfc1807;
 mod soif_xml;
 mod tree;
-mod xml;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -34,6 +33,7 @@ use soif::digest::Md5;
 use url::Url;
 
 use crate::identifier::Identifier;
+use crate::repository::description;
 use crate::response::{self, Header, Xml};
 use draft::Draft;
 pub use soif_xml::SCHEMA_XSD;
@@ -431,19 +431,19 @@ impl Dissemination {
         }
     }
 
-    /// Where its schema is.
-    pub fn schema(self) -> &'static str {
+    /// Where its schema is, for a repository at `base_url`: there, unless others have one.
+    pub fn schema(self, base_url: &str) -> String {
         match self {
-            Self::OaiDc => dc::OAI_DC_SCHEMA,
-            Self::Soif => soif_xml::SCHEMA,
+            Self::OaiDc => dc::OAI_DC_SCHEMA.to_owned(),
+            Self::Soif => description::schema_at(base_url, "soif.xsd"),
         }
     }
 
-    /// Writes a record in it.
-    pub fn write(self, record: &Record) -> Xml {
+    /// Writes a record in it, as the repository at `base_url` has it.
+    pub fn write(self, record: &Record, base_url: &str) -> Xml {
         match self {
             Self::OaiDc => dc::write(record),
-            Self::Soif => soif_xml::write(record),
+            Self::Soif => soif_xml::write(record, &self.schema(base_url)),
         }
     }
 }

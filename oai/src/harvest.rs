@@ -36,6 +36,7 @@ mod pause;
 mod report;
 mod seen;
 mod settings;
+mod short;
 mod window;
 
 use std::collections::BTreeSet;
@@ -92,8 +93,6 @@ pub struct Harvest {
     next_ms: u64,
     part: Option<Box<Part>>,
     seen: Seen,
-    /// Whether the list's first part was of the set that was asked for.
-    of_set: bool,
     /// Parts in a row that brought nothing new: ones with records, ones without.
     stale: (u64, u64),
     /// How many records the list has, as the head of its last response says.
@@ -137,7 +136,6 @@ impl Harvest {
             next_ms: 0,
             part: None,
             seen,
-            of_set: false,
             stale: (0, 0),
             list_told: None,
             whole: Vec::new(),
@@ -177,7 +175,7 @@ impl Harvest {
         if requests_max <= self.report.requests {
             let (what, setting) = ("requests", "requests_max");
             self.stop(Failure::OverLimit { what, max: requests_max, setting });
-        } else if records_max <= self.report.records {
+        } else if records_max <= self.report.records.max(self.records_of_list()) {
             let (what, setting) = ("records", "records_max");
             self.stop(Failure::OverLimit { what, max: records_max, setting });
         }
@@ -197,6 +195,12 @@ impl Harvest {
                 checkpoint: self.checkpoint.clone(),
             })),
         }
+    }
+
+    /// Records of the present list, over all harvests that have read it: one without end is not given as
+    /// much again each time.
+    fn records_of_list(&self) -> u64 {
+        self.checkpoint.run.as_ref().map_or(0, |it| it.distinct)
     }
 
     /// The present request, or how it ended.
@@ -274,7 +278,7 @@ impl Harvest {
             (State::Identify, Body::Identify(found)) => self.identified(*found, date, now_ms),
             (State::Sets { .. }, Body::Sets(page)) => self.sets(page),
             (State::Formats, Body::Formats(formats)) => self.formats(&formats),
-            (State::List, Body::Records(page)) => self.page(page, date),
+            (State::List, Body::Records(page)) => self.records(page, date, now_ms),
             (State::List, Body::Faults(faults)) => self.faults(faults, date),
             (State::Sets { .. } | State::Formats, Body::Faults(_)) => self.skip(),
             (State::Identify, Body::Faults(faults)) => {
@@ -411,6 +415,7 @@ impl Harvest {
         run.began_ms = now_ms;
         if full {
             checkpoint.gaps.clear();
+            checkpoint.miscounts = false;
         }
         run.open(from, self.settings.overlap_secs);
         checkpoint.run = Some(run);

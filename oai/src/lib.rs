@@ -18,6 +18,7 @@ pub mod request;
 pub mod resourcesync;
 pub mod response;
 pub mod syndication;
+mod xml;
 
 pub use datestamp::{Datestamp, Granularity};
 pub use error::{Code, Fault};

@@ -281,6 +281,10 @@ impl<'a> Answer<'a> {
 
     /// At most [`PAGE_SETS_MAX`] sets after `from`, and whether there are more.
     pub fn sets(&self, from: &SetsFrom, sets: &[SetSpec], more: bool) -> String {
+        if sets.is_empty() && from.after.is_some() {
+            let fault = bad_token();
+            return self.fault(fault.code, fault.message);
+        }
         if sets.is_empty() {
             return self.fault(Code::NoSetHierarchy, "there are no records yet, and no sets");
         }
@@ -297,9 +301,12 @@ impl<'a> Answer<'a> {
         self.writer().sets(&sets, Some(&token).filter(|_| part))
     }
 
-    /// The record that was asked for, if there is one.
+    /// The record that was asked for, if there is one. It is as it is now, and may have changed after what
+    /// lists are of: the response is not from before that.
     pub fn record(&self, record: Option<&Record>) -> String {
-        record.map_or_else(|| self.unknown_item(), |it| self.writer().one(it))
+        let Some(record) = record else { return self.unknown_item() };
+        let changed = record.header.datestamp.filter(|it| self.date.secs() < it.secs());
+        Self { date: changed.unwrap_or(self.date), ..*self }.writer().one(record)
     }
 
     fn unknown_item(&self) -> String {
@@ -373,8 +380,12 @@ impl Part<'_> {
         } else {
             String::new()
         };
-        // What came and went while the list was read is known at its end.
-        let size = if more { self.reached.size } else { Some(self.reached.cursor) };
+        // What came and went while the list was read is known at its end: a harvester that was told one
+        // number must not take another for records that it missed.
+        let size = match self.reached.size {
+            Some(told) => Some(told).filter(|it| more || *it == self.reached.cursor),
+            None => Some(self.reached.cursor).filter(|_| !more),
+        };
         let token = Token {
             value,
             expires: None,

@@ -15,6 +15,7 @@ use quick_xml::events::Event;
 use quick_xml::reader::Reader;
 
 use crate::response::Xml;
+use crate::xml;
 
 /// Namespace of the RSS 1.0 syndication module.
 pub const NAMESPACE: &str = "http://purl.org/rss/1.0/modules/syndication/";
@@ -87,8 +88,7 @@ impl Syndication {
         let mut text = format!("<syndication xmlns=\"{NAMESPACE}\">");
         for (name, value) in fields {
             if let Some(value) = value {
-                let value = quick_xml::escape::escape(value.as_str());
-                text.push_str(&format!("<{name}>{value}</{name}>"));
+                xml::push_element(&mut text, name, value);
             }
         }
         text.push_str("</syndication>");

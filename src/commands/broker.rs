@@ -16,7 +16,7 @@ use indicatif::{HumanBytes, HumanCount};
 use net::shutdown::Shutdown;
 use serde::Deserialize;
 
-use super::takedown;
+use super::{push, takedown};
 use crate::admin::Admin;
 use crate::settings::{self, File};
 use crate::{cli, daemon, output};
@@ -248,21 +248,15 @@ fn render(status: &Status, now_ms: u64) -> String {
     lines.join("\n")
 }
 
-/// Who is told of changes, and which sources do not tell of theirs although they are to.
+/// Who is told of changes, which sources do not tell of theirs although they are to, and what was odd.
 fn told(status: &Status) -> Vec<String> {
-    let mut lines = Vec::new();
-    let push = &status.push;
-    if !push.hub.is_empty() && push.hub != "nobody" {
-        let subscriptions = output::counted(push.subscriptions, "subscription");
-        let delivered = output::counted(push.delivered, "notification");
-        lines.push(format!("push by {}: {subscriptions}, {delivered} delivered", push.hub));
-    }
-    lines.extend(push.problem.iter().map(|it| format!("PROBLEM: push: {it}")));
+    let mut lines = push::said(&status.push);
     for source in &status.sources {
         if let Some(problem) = source.push.as_ref().and_then(|it| it.problem.as_ref()) {
             let name = &source.name;
             lines.push(format!("NOT TOLD by {name}, which is pulled in its intervals: {problem}"));
         }
+        lines.extend(source.warnings.iter().map(|it| format!("ODD: {}: {it}", source.name)));
     }
     lines
 }
@@ -366,7 +360,15 @@ fn row(source: &SourceStatus, now_ms: u64) -> [String; 9] {
         updated,
         match source.interval_seconds {
             _ if source.follow => "followed".to_owned(),
-            interval => interval.map_or_else(none, seconds),
+            interval => {
+                let interval = interval.map_or_else(none, seconds);
+                match source.push.as_ref().map(|it| it.state.as_str()) {
+                    Some("active") => format!("{interval}, told"),
+                    Some("asking") => format!("{interval}, asking its hub"),
+                    Some(_) => format!("{interval}, not told"),
+                    None => interval,
+                }
+            }
         },
         due,
         source.freshness.map_or_else(none, |it| format!("{it:.3}")),
@@ -422,14 +424,23 @@ mod tests {
         "self".clone_into(&mut status.push.hub);
         status.push.subscriptions = 2;
         let problem = Some("it names no hub".to_owned());
+        let warnings = vec!["2 records without a title".to_owned()];
         let push = Some(Pushing { problem, ..Pushing::default() });
         let name = "docs".to_owned();
-        status.sources = vec![SourceStatus { name, push, ..SourceStatus::default() }];
+        status.sources = vec![SourceStatus { name, push, warnings, ..SourceStatus::default() }];
         let expected = [
             "push by self: 2 subscriptions, 0 notifications delivered",
             "NOT TOLD by docs, which is pulled in its intervals: it names no hub",
+            "ODD: docs: 2 records without a title",
         ];
         assert_eq!(told(&status), expected);
+        for (state, expected) in
+            [("active", "–, told"), ("asking", "–, asking its hub"), ("failed", "–, not told")]
+        {
+            let source = &mut status.sources[0];
+            state.clone_into(&mut source.push.as_mut().unwrap().state);
+            assert_eq!(row(source, 0)[4], expected);
+        }
     }
 
     #[test]

@@ -13,7 +13,7 @@ use net::shutdown::Shutdown;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::takedown;
+use super::{push, takedown};
 use crate::admin::Admin;
 use crate::commands::worker;
 use crate::settings::{self, File};
@@ -153,6 +153,7 @@ struct Shown {
     version: String,
     objects: u64,
     watch: String,
+    push: exchange::push::Status,
     takedowns: Takedowns,
     fences_missing: Vec<String>,
     workers_ended: u64,
@@ -191,6 +192,7 @@ fn render(status: &Shown) -> String {
             status.watch,
         ),
     ];
+    lines.extend(push::said(&status.push));
     lines.extend(takedown::said(&status.takedowns));
     let missing = status.fences_missing.iter();
     lines.extend(missing.map(|it| format!("objects are read with a fence less: {it}")));
@@ -247,7 +249,11 @@ mod tests {
             damaged_total: 0,
             fences_missing: vec!["no landlock".to_owned()],
             workers_ended: 2,
-            push: exchange::push::Status::default(),
+            push: exchange::push::Status {
+                hub: "self".to_owned(),
+                subscriptions: 3,
+                ..exchange::push::Status::default()
+            },
             takedowns: Takedowns::default(),
             progress: Progress { passes_done: 2, ..Progress::default() },
             problems: BTreeMap::from([("unreadable".to_owned(), 3)]),
@@ -259,6 +265,7 @@ mod tests {
             "Docs",
             "1 object at v",
             "2 passes",
+            "push by self: 3 subscriptions",
             "objects are read with a fence less: no landlock",
             "2 processes that read objects had to be ended: see the problems",
             "unreadable: 3 problems",

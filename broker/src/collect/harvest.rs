@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use collection::pull::{Kind, Summary};
 use collection::{Collection, Version};
-use exchange::harvester::{Access, Bounds, Repository, Running, Step, Stored, Target};
+use exchange::harvester::{Bounds, Repository, Running, Step, Stored, Target};
 use freshness::study::Syndication;
 use net::clock;
 use net::shutdown::Shutdown;
 use oai::crosswalk::SourceIdentity;
-use oai::harvest::{Report, Settings};
+use oai::harvest::{Failure as Stop, Report, Settings};
 use oai::response::Identify;
 use oai::syndication;
 
@@ -32,6 +32,8 @@ pub(super) struct Heard {
     pub(super) announced: Option<Option<Syndication>>,
     /// What was odd; at most [`WARNINGS_MAX`].
     pub(super) warnings: Vec<String>,
+    /// The time of a pull was over before the harvest was, which has come further: it goes on with the next.
+    pub(super) goes_on: bool,
 }
 
 /// Harvests a repository into the collection. `summary` and `heard` say what came, also of a pull that
@@ -52,6 +54,7 @@ pub(super) async fn pull_into(
     let mut target = Target::new(collection, name, identity)
         .keep_original(oai.keep_original)
         .confirmed(confirmed);
+    refuse_more(inner.collection.clone(), source).await?;
     let checkpoint = target.checkpoint().await?;
     let bounds = Bounds { bytes_max: source.bytes_max, time_max: inner.patience.pull_max };
     let repository = repository(inner, source, oai);
@@ -59,7 +62,7 @@ pub(super) async fn pull_into(
     let settings = settings(source, oai);
     let running = Running::new(repository, settings, checkpoint, bounds, shutdown);
     let mut running = running.holding(HOLD);
-    let mut tally = Tally::default();
+    let (mut tally, mut came) = (Tally::default(), false);
     let end = loop {
         let step = running.next().await;
         heard.handle_identify(running.identify());
@@ -70,6 +73,7 @@ pub(super) async fn pull_into(
                 let stored = target.store(*part, &prefix).await?;
                 heard.handle_stored(&stored);
                 tally.add(&stored);
+                came = true;
                 summary.applied += stored.applied;
                 tally.count(running.report(), summary);
             }
@@ -81,7 +85,17 @@ pub(super) async fn pull_into(
     heard.handle_report(&end.report);
     if let Err(failure) = &end.outcome {
         target.store_end(&end.checkpoint).await?;
-        return Err(Broke::harvest(&source.name, source.url.as_str(), failure));
+        match failure {
+            // All else has come, and the next harvest asks for these again.
+            Stop::Gaps { .. } => heard.warn_first(failure.to_string()),
+            Stop::TimeUp { .. } if came => {
+                heard.goes_on = true;
+                let records = end.report.records;
+                heard.warn_first(format!("its harvest goes on: {records} records came; {failure}"));
+                return Ok(());
+            }
+            _ => return Err(Broke::harvest(&source.name, source.url.as_str(), failure)),
+        }
     }
     let held = end.report.elements;
     (summary.version, summary.objects) =
@@ -90,29 +104,36 @@ pub(super) async fn pull_into(
 }
 
 fn repository(inner: &Inner, source: &Source, oai: &Oai) -> Repository {
-    let mut access = Access {
-        token: source.token.as_ref().map(|it| it.secret().to_owned()),
-        allow_private: source.allow_private,
-        page_bytes_max: oai.page_bytes_max,
-        ..Access::default()
-    };
+    let mut access = oai.access(source.token.as_ref(), source.allow_private);
     access.time_max = access.time_max.min(inner.patience.pull_max);
     Repository::new(inner.client.clone(), source.url.clone(), access)
         .pacing(inner.hosts.clone(), oai.delay)
 }
 
 fn settings(source: &Source, oai: &Oai) -> Settings {
-    let secs = |it: Duration| i64::try_from(it.as_secs()).unwrap_or(i64::MAX);
-    Settings {
-        prefixes: oai.prefixes.clone(),
-        sets: oai.sets.clone(),
-        from: oai.from,
-        overlap_secs: secs(oai.overlap),
-        window_days: oai.window_days,
-        full_every_secs: oai.full_every.as_secs(),
-        records_max: source.records_max,
-        ..Settings::new(source.url.as_str())
+    Settings { records_max: source.records_max, ..oai.settings(source.url.as_str()) }
+}
+
+/// Refuses a source that holds more than it may.
+async fn refuse_more(collection: Collection, source: &Source) -> Result<(), Broke> {
+    let (name, most) = (source.name.clone(), source.records_max);
+    let look = move || Ok::<_, Error>(held(&collection, &name)?);
+    let held = blocking("objects of a source", look).await.map_err(|it| ours(&it))?;
+    if most < held {
+        let (name, what) = (source.name.clone(), format!("{held} objects"));
+        return Err(collection::Error::OverLimit { name, what, setting: "records_max" }.into());
     }
+    Ok(())
+}
+
+/// How many objects a source holds.
+fn held(collection: &Collection, source: &str) -> Result<u64, collection::Error> {
+    let sources = collection.sources()?;
+    Ok(sources.into_iter().find(|it| it.source == source).map_or(0, |it| it.objects))
+}
+
+fn ours(error: &Error) -> Broke {
+    Broke { failure: Failure::Ours, message: error.to_string(), retry_after: None }
 }
 
 /// The version up to which a source has been read, and how many objects it has, at most so many.
@@ -125,21 +146,10 @@ async fn reached(
     let look = move || {
         let cursor = collection.cursor(&source)?;
         let version = cursor.map(|it| Version { epoch: it.epoch, serial: it.serial });
-        let held = || {
-            let sources = collection.sources()?;
-            Ok::<u64, collection::Error>(
-                sources.into_iter().find(|it| it.source == source).map_or(0, |it| it.objects),
-            )
-        };
-        let objects = told.map_or_else(held, Ok)?;
+        let objects = told.map_or_else(|| held(&collection, &source), Ok)?;
         Ok::<_, Error>((version.unwrap_or_default(), objects.min(most)))
     };
-    let looked = blocking("cursor of a source", look).await;
-    looked.map_err(|error| Broke {
-        failure: Failure::Ours,
-        message: error.to_string(),
-        retry_after: None,
-    })
+    blocking("cursor of a source", look).await.map_err(|it| ours(&it))
 }
 
 /// Changes so far, and when they were made.
@@ -196,6 +206,12 @@ impl Heard {
             let name = it.identifier.as_deref().unwrap_or("a record without identifier");
             self.warn(format!("{name} could not be read and was left out: {}", it.problem));
         }
+    }
+
+    /// Says what counts most.
+    fn warn_first(&mut self, warning: String) {
+        self.warnings.insert(0, warning);
+        self.warnings.truncate(WARNINGS_MAX);
     }
 
     fn warn(&mut self, warning: String) {

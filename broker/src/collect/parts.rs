@@ -15,6 +15,19 @@ pub(super) const PARTS_MAX: usize = 16;
 /// Most bytes of all sources that wait.
 pub(super) const BYTES_MAX: usize = 32 << 20;
 
+/// What became of parts since the start: each counts once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PartCounters {
+    /// Taken in.
+    pub taken: u64,
+    /// Passed over, since what was in them was known by then.
+    pub known: u64,
+    /// Dropped, since they left a gap, were damaged or too much, or came behind such a one.
+    pub dropped: u64,
+    /// Sent away, since there was no room for them.
+    pub refused: u64,
+}
+
 /// What waits, in the order in which it came, of each source.
 #[derive(Debug, Default)]
 pub(super) struct Parts {
@@ -23,6 +36,7 @@ pub(super) struct Parts {
     bytes: usize,
     /// Whose turn it was last.
     last: String,
+    pub(super) counters: PartCounters,
 }
 
 impl Parts {
@@ -31,6 +45,7 @@ impl Parts {
         let bytes = self.bytes.saturating_add(part.members.len());
         let count = self.waiting.get(source).map_or(0, VecDeque::len);
         if PARTS_MAX <= count || BYTES_MAX < bytes {
+            self.counters.refused += 1;
             return false;
         }
         self.bytes = bytes;
@@ -53,10 +68,11 @@ impl Parts {
         Some((name, part))
     }
 
-    /// Forgets what a source has sent.
+    /// Drops what a source has sent.
     pub(super) fn forget(&mut self, source: &str) {
         let parts = self.waiting.remove(source).unwrap_or_default();
         self.bytes -= parts.iter().map(|it| it.members.len()).sum::<usize>();
+        self.counters.dropped += parts.len() as u64;
     }
 }
 
@@ -104,5 +120,7 @@ mod tests {
         assert!(parts.push("b", part(1, 1)));
         parts.forget("none");
         assert_eq!(parts.bytes, PARTS_MAX + 1);
+        let expected = PartCounters { dropped: 1, refused: 2, ..PartCounters::default() };
+        assert_eq!(parts.counters, expected);
     }
 }

@@ -22,6 +22,7 @@ use net::host;
 use url::Url;
 
 use super::brought::Brought;
+use super::parts::PartCounters;
 use super::{Collector, State, puller};
 use crate::live::Live;
 use crate::source::Source;
@@ -132,7 +133,10 @@ impl Collector {
             _ if live.source.oai.is_some() => drop(schedule.handle_notice(name, now_ms)),
             Notice::Thin(Some(version)) if has(live, version) => return true,
             Notice::Thin(_) => drop(schedule.handle_notice(name, now_ms)),
-            Notice::Fat(part) if has(live, part.to) => return true,
+            Notice::Fat(part) if has(live, part.to) => {
+                parts.counters.known += 1;
+                return true;
+            }
             Notice::Fat(part) => {
                 if !parts.push(name, part) {
                     return false;
@@ -156,6 +160,7 @@ impl Collector {
                 live.taking = true;
                 return Some((live.source.clone(), part));
             }
+            parts.counters.known += 1;
         }
     }
 
@@ -191,6 +196,11 @@ impl Collector {
         let (name, at) = (&source.name, clock::monotonic());
         let mut state = self.state();
         let State { schedule, live, parts, counters, .. } = &mut *state;
+        if is_whole {
+            parts.counters.taken += 1;
+        } else {
+            parts.counters.dropped += 1;
+        }
         counters.changes += taken.changes;
         counters.bytes += taken.bytes;
         counters.applied += taken.applied;
@@ -204,6 +214,11 @@ impl Collector {
             parts.forget(name);
             schedule.handle_notice(name, clock::now_ms());
         }
+    }
+
+    /// What became of all that sources have sent.
+    pub(crate) fn part_counters(&self) -> PartCounters {
+        self.state().parts.counters
     }
 
     /// What status says of a source's hub.

@@ -132,23 +132,30 @@ impl Collector {
         }
     }
 
-    /// Takes in what came of a pull; `None` if it was given up. May take a while with thousands of
+    /// Takes in what came of a pull; `None` if it was given up. A harvest that was not at its end in time
+    /// neither failed nor succeeded, and goes on. May take a while with thousands of
     /// sources.
     pub(super) fn end(&self, ended: &Ended, outcome: Option<Result<(), Broke>>) {
         let name = &ended.due.source;
         self.handle_heard(name, &ended.heard);
-        if !matches!(outcome, Some(Ok(()))) {
+        let goes_on = ended.heard.goes_on;
+        if goes_on || !matches!(outcome, Some(Ok(()))) {
             self.handle_part(ended);
         }
         match outcome {
-            Some(Ok(())) => self.handle_pulled(ended),
+            Some(Ok(())) if !goes_on => self.handle_pulled(ended),
             Some(Err(Broke { failure, message, retry_after })) => {
                 self.log_pull(ended, Outcome::Failed, 0, clock::now_ms());
                 self.handle_failure(name, failure, message, retry_after);
             }
-            None => {
+            _ => {
                 let mut state = self.state();
-                state.schedule.handle_cancel(name, clock::now_ms());
+                let now_ms = clock::now_ms();
+                state.schedule.handle_cancel(name, now_ms);
+                if goes_on {
+                    // As soon as its bounds allow.
+                    state.schedule.handle_notice(name, now_ms);
+                }
                 if let Some(live) = state.live.get_mut(name) {
                     live.pulling = false;
                 }
@@ -186,7 +193,7 @@ impl Collector {
         let State { live, schedule, .. } = &mut *state;
         let Some(live) = live.get_mut(name) else { return };
         live.warnings.clone_from(&heard.warnings);
-        let wanted = live.source.oai.as_ref().is_some_and(|it| it.announced);
+        let wanted = live.source.announced;
         if let Some(announced) = heard.announced.filter(|_| wanted)
             && live.source.syndication.is_none()
         {
@@ -270,6 +277,7 @@ fn found(ended: &Ended, brought: &Brought, now_ms: u64) -> Found {
         full: brought.full,
         changes: brought.changes,
         age_secs: brought.age_secs,
+        sent: brought.sent,
         firsts: Some(brought.firsts()),
         elements: ended.pulled.objects,
         as_of_ms: if wait { now_ms } else { ended.asked_ms },

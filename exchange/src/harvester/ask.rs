@@ -15,7 +15,7 @@ use oai::response::{Body, Format, Identify, Page, Reading, Record, Response, Set
 use url::Url;
 
 use super::body::{self, Coding, Problem};
-use super::pace::Hosts;
+use super::pace::{Hosts, Turn};
 
 /// Largest response that is read, packed or unpacked, in bytes, where nothing else is said.
 pub const PAGE_BYTES_MAX: u64 = 64 << 20;
@@ -117,8 +117,8 @@ impl Repository {
         Self { client, base, access, hosts: Hosts::default(), delay: Duration::ZERO }
     }
 
-    /// Has requests to its host wait for each other for so long, those of other repositories that share
-    /// `hosts` included.
+    /// Has requests of harvests wait for each other, those of other repositories at its host that share
+    /// `hosts` included, and leaves the host alone for `delay` after each answer.
     #[must_use]
     pub fn pacing(mut self, hosts: Hosts, delay: Duration) -> Self {
         (self.hosts, self.delay) = (hosts, delay);
@@ -218,7 +218,16 @@ impl Repository {
         Error::Unreadable { url: self.url(request).to_string(), problem }
     }
 
-    /// Makes a request of a harvest, once; what came of it is for [`oai::harvest::Harvest::handle`].
+    /// Waits for its turn at the host; `None` if it waits for nobody. To be held while it is asked.
+    pub(super) async fn turn(&self) -> Option<Turn> {
+        if self.delay.is_zero() {
+            return None;
+        }
+        let host = self.base.host_str().unwrap_or_default();
+        Some(self.hosts.turn(host, self.delay).await)
+    }
+
+    /// Makes a request of a harvest, once, at once; what came of it is for [`oai::harvest::Harvest::handle`].
     pub async fn answer(&self, request: &Request) -> Answer {
         match self.send(request).await {
             Ok(came) => judge(came, request.verb()).await,
@@ -231,11 +240,6 @@ impl Repository {
     }
 
     async fn send(&self, request: &Request) -> Result<Came, net::Error> {
-        if !self.delay.is_zero() {
-            let host = self.base.host_str().unwrap_or_default();
-            let wait = self.hosts.turn(host, self.delay, clock::monotonic());
-            tokio::time::sleep(wait).await;
-        }
         let mut sent = self.client.send(self.message(request)).await?;
         let mut packed = Vec::new();
         let broken = loop {

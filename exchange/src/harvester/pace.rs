@@ -4,54 +4,112 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use net::clock;
+use tokio::sync::{Mutex as Queue, OwnedMutexGuard};
+use tokio::time::sleep;
+
 /// So many hosts are remembered before those are forgotten that may be asked at once.
 const HOSTS_MANY: usize = 1_024;
+
+/// When a host may be asked next. Whoever has the lock has the turn.
+type Host = Arc<Queue<Instant>>;
 
 /// When each host may be asked next. Clones are the same.
 #[derive(Clone, Debug, Default)]
 pub struct Hosts {
-    next: Arc<Mutex<HashMap<String, Instant>>>,
+    hosts: Arc<Mutex<HashMap<String, Host>>>,
+}
+
+/// A turn at a host: nobody else has one until this is dropped, and for its delay after that.
+#[derive(Debug)]
+pub struct Turn {
+    next: OwnedMutexGuard<Instant>,
+    delay: Duration,
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        *self.next = clock::monotonic() + self.delay;
+    }
 }
 
 impl Hosts {
-    /// Takes the next turn at a host, and keeps it free for `delay` after that; returns how long it is
-    /// until then.
-    pub fn turn(&self, host: &str, delay: Duration, now: Instant) -> Duration {
-        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
-        if HOSTS_MANY <= next.len() {
-            next.retain(|_, at| now < *at);
+    /// Waits for a turn at a host, in the order in which turns were asked for; once it is dropped the host is
+    /// left alone for `delay`. If this is given up before, it is as if nobody had asked.
+    pub async fn turn(&self, host: &str, delay: Duration) -> Turn {
+        let next = self.host(host).lock_owned().await;
+        let wait = next.saturating_duration_since(clock::monotonic());
+        if !wait.is_zero() {
+            sleep(wait).await;
         }
-        let turn = next.get(host).map_or(now, |it| now.max(*it));
-        next.insert(host.to_owned(), turn + delay);
-        turn - now
+        Turn { next, delay }
+    }
+
+    fn host(&self, name: &str) -> Host {
+        let now = clock::monotonic();
+        let mut hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
+        if HOSTS_MANY <= hosts.len() {
+            // One that somebody waits for is locked, or has its turn before it.
+            let is_free = |it: &Host| {
+                Arc::strong_count(it) == 1 && it.try_lock().is_ok_and(|next| *next <= now)
+            };
+            hosts.retain(|_, it| !is_free(it));
+        }
+        let host = hosts.entry(name.to_owned());
+        host.or_insert_with(|| Arc::new(Queue::new(now))).clone()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use net::clock;
+    use std::future::poll_fn;
+    use std::pin::pin;
+    use std::task::Poll;
+
+    use tokio::task::unconstrained;
 
     use super::*;
 
-    #[test]
-    fn turns_at_a_host_are_apart_whoever_takes_them() {
-        let (hosts, now) = (Hosts::default(), clock::monotonic());
-        let secs = Duration::from_secs;
-        let other = hosts.clone();
-        assert_eq!(hosts.turn("a", secs(2), now), secs(0));
-        assert_eq!(other.turn("a", secs(2), now), secs(2));
-        assert_eq!(hosts.turn("a", secs(2), now + secs(1)), secs(3));
-        assert_eq!(hosts.turn("b", secs(2), now), secs(0));
-        assert_eq!(hosts.turn("a", secs(2), now + secs(100)), secs(0));
+    const LONG: Duration = Duration::from_secs(3_600);
+
+    /// The turn, if there is one now.
+    async fn now(hosts: &Hosts, host: &str, delay: Duration) -> Option<Turn> {
+        let mut turn = pin!(unconstrained(hosts.turn(host, delay)));
+        poll_fn(|context| match turn.as_mut().poll(context) {
+            Poll::Ready(turn) => Poll::Ready(Some(turn)),
+            Poll::Pending => Poll::Ready(None),
+        })
+        .await
     }
 
-    #[test]
-    fn no_more_hosts_are_remembered_than_may_not_be_asked() {
-        let (hosts, now) = (Hosts::default(), clock::monotonic());
-        let secs = Duration::from_secs;
+    #[tokio::test]
+    async fn turns_at_a_host_are_apart_whoever_takes_them() {
+        let hosts = Hosts::default();
+        let other = hosts.clone();
+        let first = now(&hosts, "a", Duration::ZERO).await.unwrap();
+        assert!(now(&other, "a", LONG).await.is_none(), "one at a time");
+        assert!(now(&other, "b", LONG).await.is_some());
+        drop(first);
+        // Who has given up before takes no turn.
+        let second = now(&other, "a", LONG).await.unwrap();
+        let before = clock::monotonic();
+        drop(second);
+        assert!(now(&hosts, "a", LONG).await.is_none());
+        // The pause is counted from the turn's end.
+        assert!(before + LONG <= *hosts.host("a").try_lock().unwrap());
+    }
+
+    #[tokio::test]
+    async fn no_more_hosts_are_remembered_than_may_not_be_asked() {
+        let hosts = Hosts::default();
+        let kept = now(&hosts, "kept", Duration::ZERO).await.unwrap();
+        drop(now(&hosts, "resting", LONG).await.unwrap());
         for n in 0..5_000_u32 {
-            hosts.turn(&n.to_string(), secs(1), now + secs(2) * n);
+            drop(now(&hosts, &n.to_string(), Duration::ZERO).await.unwrap());
         }
-        assert!(hosts.next.lock().unwrap().len() <= HOSTS_MANY);
+        assert!(hosts.hosts.lock().unwrap().len() <= HOSTS_MANY);
+        assert!(now(&hosts, "kept", LONG).await.is_none());
+        assert!(now(&hosts, "resting", LONG).await.is_none());
+        drop(kept);
     }
 }

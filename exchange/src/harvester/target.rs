@@ -180,14 +180,25 @@ impl Target {
         let (mut made, problems) =
             crosswalk::to_soif(record, prefix, &self.identity, self.keep_original);
         let is_nameless = problems.iter().any(|it| it.kind == ProblemKind::Nameless);
-        stored.problems += u64::from(!problems.is_empty());
+        let is_sound = problems.is_empty();
+        stored.problems += u64::from(!is_sound);
         stored.nameless += u64::from(is_nameless);
         let room = PROBLEMS_MAX.saturating_sub(stored.named.len());
         let identifier = &record.header.identifier;
         stored.named.extend(problems.into_iter().take(room).map(|it| (identifier.clone(), it)));
-        if prefix == Dissemination::Soif.prefix() {
-            // Its origin confirms it, but not to us: it lives until its repository says otherwise.
+        let is_ours = |(name, _): &(String, String)| name == "Time-to-Live";
+        if prefix == Dissemination::Soif.prefix() || !self.identity.attributes.iter().any(is_ours) {
+            // Its origin may confirm it, but not to us, and a repository that was away for long does not
+            // send again what it sent before: it lives until its repository says otherwise.
             made.set("Time-to-Live", TTL_SECS_MAX.to_string());
+        }
+        if !is_nameless && !self.collection.takes(&made) {
+            let message = "it is too large for the collection, and is left out".to_owned();
+            let problem = Problem { kind: ProblemKind::Limit, message };
+            stored.problems += u64::from(is_sound);
+            if stored.named.len() < PROBLEMS_MAX {
+                stored.named.push((identifier.clone(), problem));
+            }
         }
         (!is_nameless).then_some(Change::Update(made))
     }

@@ -17,15 +17,21 @@
 //! * Everything is bounded: subscriptions, those of one host, requests under way, and requests to one host.
 //!   Anybody may have a callback verified, so verifications come last: they have half of the requests that
 //!   may be under way, and those that renew what there is come before the others.
+//! * A host is whatever its callbacks' names lead to, as the shell finds: many names of one machine are one.
 //! * Who asks to end a subscription that there is not is told yes, and nobody is asked.
+//! * A lease counts only time in which the clock was looked at: one that leaps ahead, or a machine that
+//!   slept, ends none.
 //!
 //! Sans-I/O.
 
 mod limits;
+mod pace;
 mod saved;
 mod subscription;
+mod subscriptions;
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
 use collection::Version;
@@ -35,8 +41,14 @@ use super::request::{Asked, Content, Mode, Question};
 use super::signature::Secret;
 
 pub use limits::{Counters, Limits};
+use pace::Pace;
 pub use saved::{Saved, SavedSubscription};
 use subscription::{Fallen, Intent, Subscription};
+use subscriptions::Subscriptions;
+
+/// Longest time between two looks at the clock, milliseconds: the shell looks each minute. What is beyond
+/// is time that nobody saw pass.
+const LOOK_MS_MAX: u64 = 600_000;
 
 /// Why a hub does not take a subscription. Shown to who asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -50,6 +62,9 @@ pub enum Refused {
     /// There are as many requests to verify as there may be. Try again soon.
     #[error("this hub has as many subscriptions to verify as it may have")]
     Busy,
+    /// That host was to be asked too often. Try again later.
+    #[error("this hub asks that host no more often than it does; try again in a minute")]
+    Often,
 }
 
 /// Names a request of the hub's own until it has been reported.
@@ -123,8 +138,14 @@ pub enum Answer {
 /// Names a subscription: topic and callback.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
-    topic: String,
-    callback: String,
+    topic: Arc<str>,
+    callback: Arc<str>,
+}
+
+impl Key {
+    fn new(topic: &str, callback: &Url) -> Self {
+        Self { topic: Arc::from(topic), callback: Arc::from(callback.as_str()) }
+    }
 }
 
 /// A request under way.
@@ -139,13 +160,14 @@ enum Flight {
 #[derive(Debug)]
 pub struct Hub {
     limits: Limits,
-    subscriptions: BTreeMap<Key, Subscription>,
+    subscriptions: Subscriptions,
+    pace: Pace,
     intents: BTreeMap<Key, Intent>,
     denials: VecDeque<(String, Url)>,
     flights: BTreeMap<Ticket, (String, Flight)>,
     next_ticket: u64,
-    /// When it looked at the clock last.
-    seen_ms: u64,
+    /// When it looked at the clock last, if it has.
+    seen_ms: Option<u64>,
     counters: Counters,
     /// Whether what is saved is not what there is any more.
     changed: bool,
@@ -156,19 +178,25 @@ impl Hub {
     pub fn new(limits: Limits) -> Self {
         Self {
             limits,
-            subscriptions: BTreeMap::new(),
+            subscriptions: Subscriptions::default(),
+            pace: Pace::default(),
             intents: BTreeMap::new(),
             denials: VecDeque::new(),
             flights: BTreeMap::new(),
             next_ticket: 0,
-            seen_ms: 0,
+            seen_ms: None,
             counters: Counters::default(),
             changed: false,
         }
     }
 
+    /// Whether that is subscribed to already, so that it is known what to count it with.
+    pub fn has(&self, asked: &Asked) -> bool {
+        self.subscriptions.has(&Key::new(&asked.topic, &asked.callback))
+    }
+
     /// Takes in what a subscriber asks, of a topic that the hub tells of. Whether it means it is verified
-    /// next, with `challenge`, which nobody can have guessed.
+    /// next, with `challenge`, which nobody can have guessed. `host`: what it counts as.
     ///
     /// # Errors
     ///
@@ -176,25 +204,32 @@ impl Hub {
     pub fn handle_request(
         &mut self,
         asked: Asked,
+        host: &str,
         challenge: String,
         now_ms: u64,
     ) -> Result<(), Refused> {
         self.look(now_ms);
         self.counters.requests += 1;
-        let key = Key { topic: asked.topic.clone(), callback: asked.callback.to_string() };
-        let host = host_of(&asked.callback);
-        if let Err(refused) = self.has_room(&key, &host, asked.mode) {
+        let key = Key::new(&asked.topic, &asked.callback);
+        let known = self.subscriptions.get(&key).map(|it| it.host.clone());
+        if known.is_none() && !self.intents.contains_key(&key) && asked.mode == Mode::Unsubscribe {
+            return Ok(());
+        }
+        let per_minute = self.limits.intents_per_host_per_minute_max;
+        let room = self.has_room(&key, host, asked.mode).and_then(|()| {
+            // Whoever is subscribed has proven that it wants to be asked.
+            let admits = known.is_some() || self.pace.handle(host, per_minute, now_ms);
+            if admits { Ok(()) } else { Err(Refused::Often) }
+        });
+        if let Err(refused) = room {
             self.counters.refused += 1;
             return Err(refused);
-        }
-        let is_known = self.subscriptions.contains_key(&key) || self.intents.contains_key(&key);
-        if asked.mode == Mode::Unsubscribe && !is_known {
-            return Ok(());
         }
         let lease_secs = asked.lease_secs.unwrap_or(self.limits.lease_secs_default);
         // The longest counts where both bounds contradict each other.
         let lease_secs =
             lease_secs.max(self.limits.lease_secs_min).min(self.limits.longest_secs(asked.content));
+        let host = known.unwrap_or_else(|| host.to_owned());
         // Of several requests for one subscription the last counts.
         self.intents.insert(key, Intent::new(asked, challenge, host, lease_secs, now_ms));
         Ok(())
@@ -209,11 +244,11 @@ impl Hub {
     fn has_room(&self, key: &Key, host: &str, mode: Mode) -> Result<(), Refused> {
         // One that is counted already. Of those there are no more than subscriptions and intents, so no crowd
         // keeps a subscriber from renewing.
-        let counts = self.subscriptions.contains_key(key) || self.intents.contains_key(key);
+        let counts = self.subscriptions.has(key) || self.intents.contains_key(key);
         if counts || mode == Mode::Unsubscribe {
             return Ok(());
         }
-        let intents = self.intents.iter().filter(|(key, _)| !self.subscriptions.contains_key(*key));
+        let intents = self.intents.iter().filter(|(key, _)| !self.subscriptions.has(key));
         let intents = intents.map(|(_, it)| it);
         let pending = intents.clone().filter(|it| it.host == host).count();
         if self.limits.intents_max <= intents.clone().count()
@@ -224,7 +259,7 @@ impl Hub {
         if self.limits.subscriptions_max <= self.subscriptions.len() + intents.count() {
             return Err(Refused::Full);
         }
-        let of_host = self.subscriptions.values().filter(|it| it.host == host).count() + pending;
+        let of_host = self.subscriptions.iter().filter(|(_, it)| it.host == host).count() + pending;
         if self.limits.per_host_max <= of_host { Err(Refused::HostFull) } else { Ok(()) }
     }
 
@@ -233,13 +268,13 @@ impl Hub {
     pub fn handle_change(&mut self, topic: &str, version: Option<Version>, now_ms: u64) -> usize {
         self.look(now_ms);
         let (mut count, mut coalesced) = (0, 0);
-        for subscription in self.of_topic(topic) {
-            let was_owed = subscription.is_owed();
-            if subscription.owe(version, now_ms) {
+        self.subscriptions.change_topic(topic, |it| {
+            let was_owed = it.is_owed();
+            if it.owe(version, now_ms) {
                 count += 1;
                 coalesced += u64::from(was_owed);
             }
-        }
+        });
         self.counters.coalesced += coalesced;
         self.counters.changes += u64::from(0 < count);
         count
@@ -249,27 +284,20 @@ impl Hub {
     pub fn handle_published(&mut self, topic: &str, version: Option<Version>, now_ms: u64) {
         self.look(now_ms);
         let (mut count, mut coalesced) = (0, 0);
-        for subscription in self.of_topic(topic) {
-            coalesced += u64::from(subscription.is_owed());
-            subscription.owe_unproven(version, now_ms);
+        self.subscriptions.change_topic(topic, |it| {
+            coalesced += u64::from(it.is_owed());
+            it.owe_unproven(version, now_ms);
             count += 1;
-        }
+        });
         self.counters.coalesced += coalesced;
         self.counters.changes += u64::from(0 < count);
     }
 
-    fn of_topic(&mut self, topic: &str) -> impl Iterator<Item = &mut Subscription> {
-        let first = Key { topic: topic.to_owned(), callback: String::new() };
-        let from_it_on = self.subscriptions.range_mut(first..);
-        from_it_on.take_while(move |(key, _)| key.topic == topic).map(|(_, it)| it)
-    }
-
     /// The topics that somebody has subscribed to, each once.
     pub fn topics(&self) -> Vec<String> {
-        let mut topics: Vec<String> =
-            self.subscriptions.keys().map(|it| it.topic.clone()).collect();
+        let mut topics: Vec<&str> = self.subscriptions.iter().map(|(key, _)| &*key.topic).collect();
         topics.dedup();
-        topics
+        topics.into_iter().map(str::to_owned).collect()
     }
 
     /// Ends the subscriptions to topics that are told of no more, and says so to whoever had them.
@@ -278,7 +306,7 @@ impl Hub {
         self.subscriptions.retain(|key, subscription| {
             let stays = is_told(&key.topic);
             if !stays {
-                let (topic, reason) = (key.topic.clone(), reason.to_owned());
+                let (topic, reason) = (key.topic.to_string(), reason.to_owned());
                 let url = Question::Denied { topic, reason }.url(&subscription.callback);
                 denials.push_back((subscription.host.clone(), url));
                 *changed = true;
@@ -300,7 +328,7 @@ impl Hub {
 
     fn poll_verify(&mut self, now_ms: u64) -> Option<Action> {
         let due = self.intents.iter().filter(|(_, it)| it.is_due(now_ms) && self.may_ask(&it.host));
-        let is_new = |key: &Key| !self.subscriptions.contains_key(key);
+        let is_new = |key: &Key| !self.subscriptions.has(key);
         let key = due.min_by_key(|(key, it)| (is_new(key), it.due_ms))?.0.clone();
         let host = self.intents.get(&key)?.host.clone();
         let ticket = self.begin(host, Flight::Verify(key.clone()));
@@ -309,15 +337,14 @@ impl Hub {
     }
 
     fn poll_deliver(&mut self, now_ms: u64) -> Option<Action> {
-        let due = self.subscriptions.iter().filter(|(key, it)| {
-            it.is_due(now_ms) && self.admits(&it.host) && !self.is_being_told(key)
-        });
-        let key = due.min_by_key(|(_, it)| it.due_ms)?.0.clone();
-        let subscription = self.subscriptions.get_mut(&key)?;
-        let (from, to) = subscription.begin(now_ms);
+        let due = self.subscriptions.due().take_while(|(due_ms, ..)| *due_ms <= now_ms);
+        let key = due.filter(|(_, key, it)| self.may_tell(key, it)).map(|(_, key, _)| key).next();
+        let key = key?.clone();
+        let (from, to) = self.subscriptions.change(&key, |it| it.begin(now_ms))?;
+        let subscription = self.subscriptions.get(&key)?;
         let host = subscription.host.clone();
         let (callback, secret) = (subscription.callback.clone(), subscription.secret.clone());
-        let (topic, content) = (key.topic.clone(), subscription.content_now());
+        let (topic, content) = (key.topic.to_string(), subscription.content_now());
         let ticket = self.begin(host, Flight::Deliver(key));
         Some(Action::Deliver(Delivery { ticket, topic, callback, secret, content, from, to }))
     }
@@ -353,6 +380,10 @@ impl Hub {
             && self.admits(host)
     }
 
+    fn may_tell(&self, key: &Key, subscription: &Subscription) -> bool {
+        self.admits(&subscription.host) && !self.is_being_told(key)
+    }
+
     /// Whether a notification is on its way, if only to one who had subscribed before.
     fn is_being_told(&self, key: &Key) -> bool {
         self.flights.values().any(|(_, it)| matches!(it, Flight::Deliver(it) if it == key))
@@ -366,10 +397,8 @@ impl Hub {
         }
         let intents = self.intents.values().filter(|it| self.may_ask(&it.host));
         let intents = intents.filter_map(Intent::due);
-        let may_tell =
-            |key: &Key, it: &Subscription| self.admits(&it.host) && !self.is_being_told(key);
-        let owed = self.subscriptions.iter().filter_map(|(key, it)| Some((key, it, it.due()?)));
-        let owed = owed.filter(|(key, it, _)| may_tell(key, it)).map(|(_, _, due_ms)| due_ms);
+        let owed = self.subscriptions.due().filter(|(_, key, it)| self.may_tell(key, it));
+        let owed = owed.map(|(due_ms, ..)| due_ms).next();
         let denials = self.denials.iter().filter(|(host, _)| self.may_ask(host)).map(|_| 0);
         intents.chain(owed).chain(denials).min()
     }
@@ -396,56 +425,52 @@ impl Hub {
             return;
         }
         (self.counters.verified, self.changed) = (self.counters.verified + 1, true);
-        match (intent.asked.mode, self.subscriptions.get_mut(&key)) {
-            (Mode::Unsubscribe, _) => drop(self.subscriptions.remove(&key)),
-            (Mode::Subscribe, Some(subscription)) => subscription.renew(intent, now_ms),
-            (Mode::Subscribe, None) => {
-                self.subscriptions.insert(key, Subscription::new(intent, version, now_ms));
-            }
+        if intent.asked.mode == Mode::Unsubscribe {
+            self.subscriptions.remove(&key);
+        } else if self.subscriptions.has(&key) {
+            self.subscriptions.change(&key, |it| it.renew(intent, now_ms));
+        } else {
+            self.subscriptions.insert(key, Subscription::new(intent, version, now_ms));
         }
     }
 
     /// Takes in how a subscriber answered a notification.
     pub fn handle_delivered(&mut self, ticket: Ticket, answer: Answer, now_ms: u64) {
         let Some((_, Flight::Deliver(key))) = self.flights.remove(&ticket) else { return };
-        let Some(subscription) = self.subscriptions.get_mut(&key) else { return };
         match answer {
             Answer::Taken(version) => {
-                self.counters.delivered += 1;
-                subscription.handle_taken(version, now_ms);
+                let taken = self.subscriptions.change(&key, |it| it.handle_taken(version, now_ms));
+                self.counters.delivered += u64::from(taken.is_some());
             }
-            Answer::Gone => {
-                self.subscriptions.remove(&key);
-                self.changed = true;
-            }
+            Answer::Gone => self.changed |= self.subscriptions.remove(&key),
             Answer::Failed(retry_after) => {
+                let failed = |it: &mut Subscription| it.handle_failure(retry_after, now_ms);
+                let Some(fallen) = self.subscriptions.change(&key, failed) else { return };
                 self.counters.failed += 1;
-                let fallen = subscription.handle_failure(retry_after, now_ms);
                 self.counters.given_up += u64::from(fallen != Fallen::Waits);
                 if fallen == Fallen::Lost {
                     self.counters.expired += 1;
-                    self.subscriptions.remove(&key);
-                    self.changed = true;
+                    self.changed |= self.subscriptions.remove(&key);
                 }
             }
         }
     }
 
-    /// Looks at the clock: leases end, and where it was set back, nothing waits for longer than it may.
+    /// Looks at the clock: leases end. Where it was set back, nothing waits for longer than it may; where it
+    /// leaps ahead, what passed without anybody's looking does not count.
     fn look(&mut self, now_ms: u64) {
-        if now_ms < self.seen_ms {
-            let [thin_ms, fat_ms] = [Content::Thin, Content::Fat]
-                .map(|it| self.limits.longest_secs(it).saturating_mul(1_000));
-            for subscription in self.subscriptions.values_mut() {
-                let is_fat = subscription.content == Content::Fat;
-                subscription.handle_jump(if is_fat { fat_ms } else { thin_ms }, now_ms);
-            }
+        let seen_ms = self.seen_ms.replace(now_ms).unwrap_or(now_ms);
+        let unseen_ms = now_ms.saturating_sub(seen_ms);
+        if now_ms < seen_ms || LOOK_MS_MAX < unseen_ms {
+            let longest_ms = |it| self.limits.longest_secs(it).saturating_mul(1_000);
+            let [thin_ms, fat_ms] = [Content::Thin, Content::Fat].map(longest_ms);
+            self.subscriptions.change_all(|it| {
+                let longest_ms = if it.content == Content::Fat { fat_ms } else { thin_ms };
+                it.handle_jump(unseen_ms, longest_ms, now_ms);
+            });
             self.intents.values_mut().for_each(|it| it.handle_jump(now_ms));
         }
-        self.seen_ms = now_ms;
-        let before = self.subscriptions.len();
-        self.subscriptions.retain(|_, it| now_ms < it.lease_until_ms);
-        let ended = before - self.subscriptions.len();
+        let ended = self.subscriptions.expire(now_ms);
         self.counters.expired += ended as u64;
         self.changed |= 0 < ended;
     }
@@ -466,7 +491,7 @@ impl Hub {
     }
 }
 
-/// The host of a callback, for what is bounded by host.
+/// The host of a callback by its name, where nobody knows better.
 fn host_of(callback: &Url) -> String {
     callback.host_str().unwrap_or_default().to_owned()
 }

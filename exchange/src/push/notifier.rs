@@ -9,10 +9,11 @@
 //!
 //! * Of others' topics, a hub of ours tells that they have changed and not what is in them: it fetches
 //!   nothing on anybody's word.
-//! * Publishing needs no proof. All that a false word can do is to have subscribers look, every ten seconds at
+//! * Publishing needs no proof unless the settings ask for a token. Without, all that a false word can do is to have subscribers look, every ten seconds at
 //!   most: what is published is passed on, and not compared with what was before, so that a guess at the next
-//!   version does not stand in its way.
+//!   version does not stand in its way. Who shows the token is taken at its word, and passed on at once.
 
+mod hosts;
 mod publish;
 mod records;
 mod routes;
@@ -34,6 +35,7 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 use url::Url;
 
+use hosts::Hosts;
 use records::Said;
 
 use super::hub::{Action, Answer, Counters, Delivery, Hub, Verdict};
@@ -104,6 +106,7 @@ struct Shared {
     /// For verifications and denials.
     questions: Client,
     hub: Mutex<Hub>,
+    hosts: Hosts,
     /// What answers ListRecords, once the daemon serves it.
     records: OnceLock<Repository>,
     /// There is something to do.
@@ -149,6 +152,7 @@ impl Notifier {
             client,
             questions,
             hub: Mutex::new(hub),
+            hosts: Hosts::default(),
             records: OnceLock::new(),
             changed: Notify::new(),
             untold: Mutex::default(),

@@ -9,8 +9,10 @@
 //!
 //! # Differences from the standard
 //!
-//! * A change is `updated` or `deleted`. Of an object that is new the log knows no more than that this is
-//!   what it is now.
+//! * A change is `updated` or `deleted`, never `created`. The log keeps of an object what it is now, and
+//!   not whether it was there before: versions that others have taken the place of go with a compaction,
+//!   and a source that is read anew brings old objects as if they were new. Who has no copy takes
+//!   `updated` for `created`.
 //! * Listed is what has an address on the web: what is named otherwise (`oai:`, `file:`) is left out.
 //! * The list of objects is as of when it is asked for: what changes while its parts are read moves to the
 //!   last of them, and the list of changes has it.
@@ -19,7 +21,8 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::{Path, State};
+use axum::extract::{Path, Request, State};
+use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use collection::{Change, Collection, Error, Oid, Scanned, Stamp};
@@ -55,10 +58,19 @@ struct Pages {
 }
 
 /// The routes of the documents of `collection`, of a daemon that others reach at `base_url`, or else under
-/// the name that they ask by.
-pub fn routes(collection: Collection, base_url: Option<Url>) -> Router {
+/// the name that they ask by. There is nothing at them while it is not `open`.
+pub fn routes(
+    collection: Collection,
+    base_url: Option<Url>,
+    open: impl Fn() -> bool + Clone + Send + Sync + 'static,
+) -> Router {
     let turns = Arc::new(Semaphore::new(AT_ONCE));
-    router(Pages { collection, base_url, turns, part_serials: PART_SERIALS })
+    let pages = Pages { collection, base_url, turns, part_serials: PART_SERIALS };
+    let answer = move |request: Request, next: Next| {
+        let is_open = open();
+        async move { if is_open { next.run(request).await } else { closed() } }
+    };
+    router(pages).route_layer(middleware::from_fn(answer))
 }
 
 fn router(pages: Pages) -> Router {
@@ -326,6 +338,10 @@ fn written(text: String) -> Response {
         (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
     ];
     (headers, text).into_response()
+}
+
+fn closed() -> Response {
+    text(StatusCode::NOT_FOUND, "nothing is listed here: [oai] has enabled = false")
 }
 
 fn no_such_list() -> Response {

@@ -6,6 +6,7 @@
 //! [push]
 //! hub = "self"                              # or the URL of another hub, which is told and named instead
 //! # publishers = ["http://host:8500/"]      of topics below these this hub tells, too
+//! # token = "a word"                        what publishers show this hub, and this daemon the other hub
 //! # allow_private = false                   whether callbacks may be in private networks
 //! # subscriptions_max = 1000
 //! ```
@@ -16,6 +17,7 @@ use url::Url;
 use web::settings::Table;
 
 use super::hub::Limits;
+use super::signature::{SECRET_BYTES_MAX, Secret};
 
 /// Most prefixes of topics of others.
 const PUBLISHERS_MAX: usize = 1_000;
@@ -45,6 +47,8 @@ pub struct Settings {
     pub teller: Teller,
     /// Below which URLs the topics of others are that its hub tells of.
     pub publishers: Vec<Url>,
+    /// What publishers have to show the hub, and what is shown to the other hub.
+    pub token: Option<Secret>,
     /// Whether callbacks, and the other hub, may be in private networks or on this machine.
     pub allow_private: bool,
     /// What its hub takes on.
@@ -68,6 +72,15 @@ impl Settings {
         if table.has("publishers") && base_url.is_none() {
             let message = "a hub of others must be able to say where it is";
             table.mistake("publishers", message, BASE_URL);
+        }
+        if let Some(text) = table.string("token") {
+            let is_word = text.bytes().all(|it| it.is_ascii_graphic());
+            settings.token = Secret::new(text).filter(|_| is_word);
+            if settings.token.is_none() {
+                let expected =
+                    format!("1 to {SECRET_BYTES_MAX} characters, visible ASCII without spaces");
+                table.mistake("token", "the token is not one word", expected);
+            }
         }
         for (n, text) in table.strings("publishers").iter().enumerate() {
             match Url::parse(text).ok().filter(|it| matches!(it.scheme(), "http" | "https")) {
@@ -131,22 +144,25 @@ mod tests {
     fn everything_can_be_set() {
         let text = "base_url = 'http://s/'\n[push]\nhub = 'https://hub.example/hub'\n\
                     publishers = ['http://a:8500/', 'http://b/']\nallow_private = true\n\
-                    subscriptions_max = 5";
+                    subscriptions_max = 5\ntoken = 'let-me'";
         let settings = read(text, "");
         let url = |text: &str| Url::parse(text).unwrap();
         assert_eq!(settings.teller, Teller::Other(url("https://hub.example/hub")));
         assert_eq!(settings.publishers, [url("http://a:8500/"), url("http://b/")]);
+        assert_eq!(settings.token, Secret::new("let-me"));
+        assert!(!format!("{settings:?}").contains("let-me"), "it is not logged");
         assert_eq!((settings.allow_private, settings.limits.subscriptions_max), (true, 5));
     }
 
     #[test]
     fn mistakes_are_named() {
         read(
-            "[push]\nhub = 'http://hub/'\npublishers = ['self']\nsubscriptions_max = 0",
+            "[push]\nhub = 'http://hub/'\npublishers = ['self']\nsubscriptions_max = 0\ntoken = 'a b'",
             "2:7: the hub http://hub/ cannot be told what this daemon is called; expected base_url = \"http://host:port/\" above [push]\n\
              3:14: a hub of others must be able to say where it is; expected base_url = \"http://host:port/\" above [push]\n\
              3:15: \"self\" is no URL of a web server; expected the URL that a publisher's topics begin with, such as \"http://host:8500/\"\n\
-             4:21: \"subscriptions_max\" is 0; expected a whole number from 1 to 10000",
+             4:21: \"subscriptions_max\" is 0; expected a whole number from 1 to 10000\n\
+             5:9: the token is not one word; expected 1 to 199 characters, visible ASCII without spaces",
         );
     }
 }

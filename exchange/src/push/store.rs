@@ -89,6 +89,7 @@ mod tests {
         assert_eq!(load(data.path()).unwrap(), Saved::default());
         let one = SavedSubscription {
             topic: "http://s/feed".to_owned(),
+            host: None,
             callback: Url::parse("http://c/").unwrap(),
             secret: Secret::new("s"),
             content: Content::Fat,

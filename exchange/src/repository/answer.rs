@@ -148,6 +148,11 @@ impl<'a> Desk<'a> {
         if oid.url != item.url {
             return Ok(None);
         }
+        // So that its header names sets that there are. Without them it names fewer.
+        match self.current.with(self.version, |_sets, _present| ()) {
+            Err(failed @ Unready::Failed(_)) => return Err(failed),
+            Ok(()) | Err(Unready::Making) => {}
+        }
         if let Some(Stored { record, serial, stamp }) = self.collection.get(&oid)? {
             return Ok(Some(look(Scanned { serial, stamp, change: Change::Update(record) })));
         }
@@ -234,17 +239,19 @@ impl<'a> Desk<'a> {
         identifier::write(&mut identifier, &self.facts.id, &oid.gatherer, &oid.url).ok()?;
         let datestamp = Some(datestamp(scanned.stamp));
         let Change::Update(record) = &scanned.change else {
-            let sets = sets::of_record(&oid.gatherer, None);
+            let sets = self.current.of_record(&oid.gatherer, None);
             let header = Header { identifier, datestamp, sets, deleted: true };
             return Some(Record { header, ..Record::default() });
         };
         let kind = record.text("Type");
-        let sets = sets::of_record(&oid.gatherer, kind.as_deref());
+        let sets = self.current.of_record(&oid.gatherer, kind.as_deref());
         let header = Header { identifier, datestamp, sets, deleted: false };
         let Some(prefix) = prefix else { return Some(Record { header, ..Record::default() }) };
         let metadata = match Dissemination::named(prefix)? {
-            Dissemination::Soif => Dissemination::Soif.write(&self.with_version(record, scanned)),
-            other @ Dissemination::OaiDc => other.write(record),
+            soif @ Dissemination::Soif => {
+                soif.write(&self.with_version(record, scanned), &self.facts.base_url)
+            }
+            other @ Dissemination::OaiDc => other.write(record, &self.facts.base_url),
         };
         let about = origin::of(record, scanned.stamp).into_iter().collect();
         Some(Record { header, metadata: Some(metadata), about })

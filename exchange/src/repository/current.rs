@@ -115,6 +115,11 @@ impl Current {
         Ok(self.inner.collection.with_live(|live| look(sets, Present { live, horizon }))?)
     }
 
+    /// The sets that a record's header names, by the sets as they are.
+    pub(super) fn of_record(&self, gatherer: &str, kind: Option<&str>) -> Vec<String> {
+        self.sets().as_ref().map_or_else(Vec::new, |it| it.of_record(gatherer, kind))
+    }
+
     /// Whether the sets have come up to `version`.
     fn reaches(&self, version: Version) -> Result<bool, Unready> {
         let sets = self.sets();
@@ -189,8 +194,9 @@ impl Current {
                 }
             }
             sets.reached = sets.reached.max(version);
-            // So that no request waits for it.
-            collection.with_live(|_live| ())?;
+            // So that no request waits for what lives, and the sets are the largest from the first.
+            let horizon = collection.horizon();
+            collection.with_live(|live| sets.prune(Present { live, horizon }))?;
             tracing::info!(version = %sets.reached, "the repository's sets are ready");
             self.put(Some(sets));
         }
@@ -198,19 +204,26 @@ impl Current {
         if due { self.save(&mut saved) } else { Ok(()) }
     }
 
-    /// Drops what the sets need not have, and writes them to the disk if they have changed.
+    /// Drops what the sets need not have, and writes them to the disk if they have changed. Requests wait for
+    /// the first alone.
     fn save(&self, saved: &mut Saved) -> Result<(), Unready> {
-        let horizon = self.inner.collection.horizon();
-        let mut sets = self.inner.sets.write().unwrap_or_else(PoisonError::into_inner);
-        let Some(sets) = sets.as_mut().filter(|it| it.reached != saved.version) else {
+        if self.sets().as_ref().is_none_or(|it| it.reached == saved.version) {
             return Ok(());
-        };
-        self.inner.collection.with_live(|live| sets.prune(Present { live, horizon }))?;
+        }
+        let horizon = self.inner.collection.horizon();
+        self.inner.collection.with_live(|live| {
+            let mut sets = self.inner.sets.write().unwrap_or_else(PoisonError::into_inner);
+            if let Some(sets) = sets.as_mut() {
+                sets.prune(Present { live, horizon });
+            }
+        })?;
+        let made = self.sets().as_ref().map(|it| (it.reached, saved::bytes(it)));
+        let Some((reached, bytes)) = made else { return Ok(()) };
         // Without the file the next start takes longer, nothing else.
-        if let Err(error) = saved::save(sets, &self.inner.path) {
+        if let Err(error) = bytes.and_then(|it| saved::save(it, &self.inner.path)) {
             tracing::warn!(file = %self.inner.path.display(), %error, "the sets are not saved");
         }
-        (saved.version, saved.at) = (sets.reached, Some(clock::monotonic()));
+        (saved.version, saved.at) = (reached, Some(clock::monotonic()));
         Ok(())
     }
 

@@ -12,10 +12,11 @@ use collection::{Epoch, Version};
 use roaring::RoaringTreemap;
 use soif::digest::Md5;
 
-use super::sets::{SETS_MAX, Sets};
+use super::named::{Named, OTHERS_MAX, SETS_MAX};
+use super::sets::Sets;
 
 /// What the file begins with; its last character is the form.
-const MAGIC: &[u8; 8] = b"HVSETS 1";
+const MAGIC: &[u8; 8] = b"HVSETS 2";
 
 /// Largest file that is read, in bytes.
 const FILE_BYTES_MAX: u64 = 4 << 30;
@@ -23,12 +24,12 @@ const FILE_BYTES_MAX: u64 = 4 << 30;
 /// Bytes of the checksum at the end.
 const SUM_BYTES: usize = 16;
 
-/// Writes the sets to `path`.
+/// The sets as [`save`] writes them.
 ///
 /// # Errors
 ///
-/// The file system's; the old file stands.
-pub(super) fn save(sets: &Sets, path: &Path) -> io::Result<()> {
+/// None that a vector has.
+pub(super) fn bytes(sets: &Sets) -> io::Result<Vec<u8>> {
     let mut bytes = MAGIC.to_vec();
     let mut number = |it: u64| bytes.extend_from_slice(&it.to_le_bytes());
     number(sets.reached.epoch.0);
@@ -38,14 +39,26 @@ pub(super) fn save(sets: &Sets, path: &Path) -> io::Result<()> {
         number(*oid);
         number(*serial);
     }
+    sets.typed.serialize_into(&mut bytes)?;
     for kind in [&sets.gatherers, &sets.types] {
-        bytes.extend_from_slice(&(kind.len() as u64).to_le_bytes());
-        for (name, set) in kind {
+        let (all, count, is_full) = kind.all();
+        bytes.extend_from_slice(&u64::from(is_full).to_le_bytes());
+        bytes.extend_from_slice(&(count as u64).to_le_bytes());
+        for (name, set) in all {
             bytes.extend_from_slice(&(name.len() as u64).to_le_bytes());
             bytes.extend_from_slice(name.as_bytes());
             set.serialize_into(&mut bytes)?;
         }
     }
+    Ok(bytes)
+}
+
+/// Writes what [`bytes`] has made to `path`.
+///
+/// # Errors
+///
+/// The file system's; the old file stands.
+pub(super) fn save(mut bytes: Vec<u8>, path: &Path) -> io::Result<()> {
     let sum = Md5::of(&bytes);
     bytes.extend_from_slice(&sum.0);
     if let Some(folder) = path.parent() {
@@ -84,13 +97,16 @@ fn read(mut rest: &[u8]) -> Option<Sets> {
         sets.gone.insert(oid, serial);
         sets.tombstones.insert(serial);
     }
+    sets.typed = RoaringTreemap::deserialize_from(&mut *rest).ok()?;
     sets.gatherers = kind(rest)?;
     sets.types = kind(rest)?;
     rest.is_empty().then_some(sets)
 }
 
-fn kind(rest: &mut &[u8]) -> Option<BTreeMap<String, RoaringTreemap>> {
-    let count = usize::try_from(number(rest)?).ok().filter(|it| *it <= SETS_MAX)?;
+fn kind(rest: &mut &[u8]) -> Option<Named> {
+    let is_full = number(rest)? != 0;
+    let count = usize::try_from(number(rest)?).ok();
+    let count = count.filter(|it| *it <= SETS_MAX + OTHERS_MAX)?;
     let mut sets = BTreeMap::new();
     for _ in 0..count {
         let length = usize::try_from(number(rest)?).ok()?;
@@ -99,7 +115,7 @@ fn kind(rest: &mut &[u8]) -> Option<BTreeMap<String, RoaringTreemap>> {
         let name = String::from_utf8(name.to_vec()).ok()?;
         sets.insert(name, RoaringTreemap::deserialize_from(&mut *rest).ok()?);
     }
-    Some(sets)
+    Some(Named::new(sets, is_full))
 }
 
 fn number(rest: &mut &[u8]) -> Option<u64> {
@@ -113,12 +129,12 @@ mod tests {
     use super::*;
 
     fn sets() -> Sets {
-        let set = |serials: &[u64]| RoaringTreemap::from_iter(serials.iter().copied());
         let mut sets = Sets { reached: Version { epoch: Epoch(7), serial: 9 }, ..Sets::default() };
         sets.gone.insert(u64::MAX, 3);
         sets.tombstones.insert(3);
-        sets.gatherers.insert("g".to_owned(), set(&[1, 3, 1 << 40]));
-        sets.types.insert("PDF".to_owned(), set(&[1]));
+        [1, 3, 1 << 40].into_iter().for_each(|it| sets.gatherers.add("g".to_owned(), it));
+        sets.types.add("PDF".to_owned(), 1);
+        sets.typed.insert(1);
         sets
     }
 
@@ -128,7 +144,7 @@ mod tests {
         let path = dir.path().join("oai/sets");
         assert_eq!(load(&path), None);
         for sets in [Sets::default(), sets()] {
-            save(&sets, &path).unwrap();
+            save(bytes(&sets).unwrap(), &path).unwrap();
             assert_eq!(load(&path), Some(sets));
         }
     }
@@ -137,7 +153,7 @@ mod tests {
     fn what_is_not_whole_is_none() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("sets");
-        save(&sets(), &path).unwrap();
+        save(bytes(&sets()).unwrap(), &path).unwrap();
         let whole = fs::read(&path).unwrap();
         for at in 0..whole.len() {
             let mut bytes = whole.clone();

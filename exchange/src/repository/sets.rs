@@ -8,12 +8,15 @@
 //! has no type any more, so tombstones are in every set by type: a deletion too many is no harm, one that
 //! is missing is never made good.
 //!
+//! Anybody may call a type anything, so that only the largest have a set of their own (`named`); what has a
+//! type without one is in the set of all types.
+//!
 //! # Differences from the standard
 //!
 //! * An object whose type has changed leaves its old set without a word, as in the standard; it is in the new one.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::ops::RangeInclusive;
 
 use collection::{Change, Oid, Scanned, Version};
@@ -21,11 +24,7 @@ use oai::repository::set::SetSpec;
 use roaring::RoaringTreemap;
 use soif::digest::Md5;
 
-/// Most sets of each kind; records of others are in no set of that kind.
-pub(super) const SETS_MAX: usize = 10_000;
-
-/// Longest name of a type or id of a gatherer that makes a set, in bytes.
-const NAME_BYTES_MAX: usize = 200;
+use super::named::Named;
 
 /// What is known of the changes up to a version.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -37,9 +36,11 @@ pub(super) struct Sets {
     /// The same serials.
     pub(super) tombstones: RoaringTreemap,
     /// What each gatherer has brought, tombstones included.
-    pub(super) gatherers: BTreeMap<String, RoaringTreemap>,
+    pub(super) gatherers: Named,
     /// What is of each type.
-    pub(super) types: BTreeMap<String, RoaringTreemap>,
+    pub(super) types: Named,
+    /// What has a type, whether that has a set or not.
+    pub(super) typed: RoaringTreemap,
 }
 
 /// What a change means to the sets.
@@ -96,30 +97,29 @@ impl Sets {
             self.gone.insert(member.oid, member.serial);
             self.tombstones.insert(member.serial);
         }
-        add(&mut self.gatherers, member.gatherer, member.serial);
+        self.gatherers.add(member.gatherer, member.serial);
         if !member.kind.is_empty() {
-            add(&mut self.types, member.kind, member.serial);
+            self.types.add(member.kind, member.serial);
+            self.typed.insert(member.serial);
         }
     }
 
-    /// Drops what is superseded and what is forgotten.
+    /// Drops what is superseded and what is forgotten, and gives the largest sets a name.
     pub(super) fn prune(&mut self, present: Present<'_>) {
         let Present { live, horizon } = present;
         self.gone.retain(|_, serial| horizon < *serial);
         self.tombstones.remove_range(..=horizon);
-        let kept = live | &self.tombstones;
-        self.gatherers.values_mut().for_each(|it| *it &= &kept);
-        self.types.values_mut().for_each(|it| *it &= live);
-        self.gatherers.retain(|_, it| !it.is_empty());
-        self.types.retain(|_, it| !it.is_empty());
+        self.gatherers.keep(&(live | &self.tombstones));
+        self.types.keep(live);
+        self.typed &= live;
     }
 
     /// Returns the sets that have a record, after that one.
     pub(super) fn list(&self, present: Present<'_>, after: Option<&SetSpec>) -> Vec<SetSpec> {
         let has = |it: &RoaringTreemap| !it.is_disjoint(present.live);
         let has_any = |it: &RoaringTreemap| has(it) || !it.is_disjoint(&self.tombstones);
-        let gatherers = self.gatherers.iter().filter(|(_, it)| has_any(it));
-        let types = self.types.iter().filter(|(_, it)| has(it));
+        let gatherers = self.gatherers.sets().iter().filter(|(_, it)| has_any(it));
+        let types = self.types.sets().iter().filter(|(_, it)| has(it));
         let mut all: Vec<SetSpec> =
             gatherers.map(|(id, _)| SetSpec::Gatherer(id.clone())).collect();
         all.splice(0..0, (!all.is_empty()).then_some(SetSpec::Gatherers));
@@ -135,16 +135,12 @@ impl Sets {
         &'a self,
         present: Present<'a>,
         set: Option<&SetSpec>,
-    ) -> Option<Cow<'a, RoaringTreemap>> {
+    ) -> Option<&'a RoaringTreemap> {
         match set {
-            None | Some(SetSpec::Gatherers) => Some(Cow::Borrowed(present.live)),
-            Some(SetSpec::Gatherer(id)) => self.gatherers.get(id).map(Cow::Borrowed),
-            Some(SetSpec::Type(name)) => self.types.get(name).map(Cow::Borrowed),
-            Some(SetSpec::Types) => {
-                let mut all = RoaringTreemap::new();
-                self.types.values().for_each(|it| all |= it);
-                Some(Cow::Owned(all))
-            }
+            None | Some(SetSpec::Gatherers) => Some(present.live),
+            Some(SetSpec::Gatherer(id)) => self.gatherers.sets().get(id),
+            Some(SetSpec::Type(name)) => self.types.sets().get(name),
+            Some(SetSpec::Types) => Some(&self.typed),
         }
     }
 
@@ -161,13 +157,11 @@ impl Sets {
         let mut living = bitmap.iter();
         living.advance_to(first);
         let mut living = living.filter(|it| present.live.contains(*it)).peekable();
-        let mut gone = self.tombstones.iter();
+        // Not all tombstones, one after the other, for a gatherer that has none among them.
+        let tombstones = self.tombstones_of(set, bitmap);
+        let mut gone = tombstones.iter();
         gone.advance_to(first.max(present.horizon.saturating_add(1)));
-        let of_gatherer = match set {
-            Some(SetSpec::Gatherer(_)) => Some(&bitmap),
-            _ => None,
-        };
-        let mut gone = gone.filter(|it| of_gatherer.is_none_or(|set| set.contains(*it))).peekable();
+        let mut gone = gone.peekable();
         let mut found = Vec::with_capacity(limit.min(1 << 14));
         while found.len() < limit {
             let next = match (living.peek(), gone.peek()) {
@@ -195,34 +189,40 @@ impl Sets {
         };
         let living = match set {
             None | Some(SetSpec::Gatherers) => bitmap.range_cardinality(range.clone()),
-            Some(_) => (&*bitmap & present.live).range_cardinality(range.clone()),
+            Some(_) => (bitmap & present.live).range_cardinality(range.clone()),
         };
         let first = (*range.start()).max(present.horizon.saturating_add(1));
         if *range.end() < first {
             return living;
         }
-        let gone = match set {
-            Some(SetSpec::Gatherer(_)) => Cow::Owned(&*bitmap & &self.tombstones),
+        living + self.tombstones_of(set, bitmap).range_cardinality(first..=*range.end())
+    }
+
+    /// The tombstones in a set, whose bitmap is `bitmap`.
+    fn tombstones_of(
+        &self,
+        set: Option<&SetSpec>,
+        bitmap: &RoaringTreemap,
+    ) -> Cow<'_, RoaringTreemap> {
+        match set {
+            Some(SetSpec::Gatherer(_)) => Cow::Owned(bitmap & &self.tombstones),
             _ => Cow::Borrowed(&self.tombstones),
+        }
+    }
+
+    /// The sets that a record's header names: of its own those that there are, or the one above.
+    pub(super) fn of_record(&self, gatherer: &str, kind: Option<&str>) -> Vec<String> {
+        let kind = kind.map(str::trim).filter(|it| !it.is_empty());
+        let gatherer = match self.gatherers.has(gatherer) {
+            true => SetSpec::Gatherer(gatherer.to_owned()),
+            false => SetSpec::Gatherers,
         };
-        living + gone.range_cardinality(first..=*range.end())
+        let kind = kind.map(|it| match self.types.has(it) {
+            true => SetSpec::Type(it.to_owned()),
+            false => SetSpec::Types,
+        });
+        std::iter::once(gatherer).chain(kind).map(|it| it.to_string()).collect()
     }
-}
-
-fn add(sets: &mut BTreeMap<String, RoaringTreemap>, name: String, serial: u64) {
-    if let Some(set) = sets.get_mut(&name) {
-        set.insert(serial);
-    } else if name.len() <= NAME_BYTES_MAX && sets.len() < SETS_MAX {
-        sets.insert(name, RoaringTreemap::from_iter([serial]));
-    }
-}
-
-/// The sets that a record's header names.
-pub(super) fn of_record(gatherer: &str, kind: Option<&str>) -> Vec<String> {
-    let fits = |it: &&str| !it.is_empty() && it.len() <= NAME_BYTES_MAX;
-    let gatherer = Some(gatherer).filter(fits).map(|it| SetSpec::Gatherer(it.to_owned()));
-    let kind = kind.map(str::trim).filter(fits).map(|it| SetSpec::Type(it.to_owned()));
-    gatherer.into_iter().chain(kind).map(|it| it.to_string()).collect()
 }
 
 #[cfg(test)]
@@ -346,14 +346,17 @@ mod tests {
     }
 
     #[test]
-    fn sets_are_bounded() {
-        let mut many = BTreeMap::new();
-        for n in 0..=SETS_MAX {
-            add(&mut many, n.to_string(), 1);
-        }
-        add(&mut many, "x".repeat(201), 1);
-        assert_eq!(many.len(), SETS_MAX);
-        assert_eq!(of_record("g", Some(" C++ ")), ["gatherer:g", "type:C~2B~2B"]);
-        assert_eq!(of_record("g", Some("")), ["gatherer:g"]);
+    fn a_header_names_sets_that_there_are() {
+        let mut sets = Sets::default();
+        assert_eq!(sets.of_record("even", Some("C++")), ["gatherer", "type"]);
+        let long = "x".repeat(201);
+        sets.take(member(1, 2, "C++", false));
+        sets.take(member(2, 4, &long, false));
+        assert_eq!(sets.of_record("even", Some(" C++ ")), ["gatherer:even", "type:C~2B~2B"]);
+        assert_eq!(sets.of_record("even", Some(&long)), ["gatherer:even", "type"]);
+        assert_eq!(sets.of_record("even", Some(" ")), ["gatherer:even"]);
+        let live = RoaringTreemap::from_iter([1, 2]);
+        let typed = sets.select(present(&live, 0), Some(&SetSpec::Types), 0..=9, 9);
+        assert_eq!(typed, [1, 2]);
     }
 }

@@ -216,23 +216,26 @@ pub struct Daemon {
     pub syndication: Option<Syndication>,
 }
 
-/// What identifiers begin with.
-pub(super) fn repository_id(settings: &Settings, daemon: &Daemon) -> Option<RepositoryId> {
+/// What identifiers begin with, if nobody says otherwise; `None` if the daemon's id is none.
+pub(super) fn made_id(daemon: &Daemon) -> Option<RepositoryId> {
     let host = || RepositoryId::parse(daemon.base_url.as_ref()?.host_str()?);
-    let made = || RepositoryId::parse(&format!("harvest-{}.invalid", daemon.id));
-    settings.repository_identifier.clone().or_else(host).or_else(made)
+    host().or_else(|| RepositoryId::parse(&format!("harvest-{}.invalid", daemon.id)))
 }
 
-/// What the repository says of itself when it is asked at `base_url`; `None` if the daemon's id is none.
-pub(super) fn facts(settings: &Settings, daemon: &Daemon, base_url: String) -> Option<Facts> {
-    let id = repository_id(settings, daemon)?;
+/// What the repository whose identifiers begin with `id` says of itself when it is asked at `base_url`.
+pub(super) fn facts(
+    settings: &Settings,
+    daemon: &Daemon,
+    id: RepositoryId,
+    base_url: String,
+) -> Facts {
     let mut admin_emails = settings.admin_emails.clone();
     if admin_emails.is_empty() {
         admin_emails.push(format!("webmaster@{id}"));
     }
     let format = |it: Dissemination| Format {
         prefix: it.prefix().to_owned(),
-        schema: it.schema().to_owned(),
+        schema: it.schema(&base_url),
         namespace: it.namespace().to_owned(),
     };
     let syndication = settings.syndication.as_ref().or(daemon.syndication.as_ref());
@@ -247,15 +250,16 @@ pub(super) fn facts(settings: &Settings, daemon: &Daemon, base_url: String) -> O
     .into_iter()
     .flatten()
     .collect();
-    Some(Facts {
+    let formats = Dissemination::ALL.map(format).to_vec();
+    Facts {
         name: settings.repository_name.clone().unwrap_or_else(|| daemon.name.clone()),
         id,
         base_url,
         admin_emails,
-        formats: Dissemination::ALL.map(format).to_vec(),
+        formats,
         descriptions,
         page_records: settings.page_records,
-    })
+    }
 }
 
 #[cfg(test)]
@@ -358,7 +362,9 @@ mod tests {
             (Some("http://127.0.0.1:8500/"), "harvest-0123456789abcdef.invalid"),
             (Some("https://Library.example/harvest/"), "library.example"),
         ] {
-            let facts = facts(&Settings::default(), &daemon(base_url), "u".to_owned()).unwrap();
+            let daemon = daemon(base_url);
+            let made = made_id(&daemon).unwrap();
+            let facts = facts(&Settings::default(), &daemon, made, "u".to_owned());
             assert_eq!(facts.id.name(), id);
             assert_eq!(facts.admin_emails, [format!("webmaster@{id}")]);
             assert!(is_email(&facts.admin_emails[0]));

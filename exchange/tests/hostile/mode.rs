@@ -70,13 +70,13 @@ modes! {
     TokenEmptyLast: Whole, "an empty token on the last page, as the standard has it";
     TokenBlankLast: Whole, "a token of white space on the last page";
     TokenNoneLast: Whole, "no token on the last page";
-    TokenNoneEarly: Any, "no token on the third page of six";
+    TokenNoneEarly: Whole, "no token on the third page of six";
     TokenPadded: Whole, "tokens with line ends around them";
     TokenOdd: Whole, "tokens of characters that mean something in URLs and XML";
     TokenLong: Whole, "tokens too long for a URL: 414, but POST is taken";
     TokenOnOnePage: Whole, "an empty token on a list of one page";
     TokenUnread: WholeOrFails, "a token element that never ends";
-    TokenNoRecords: Any, "noRecordsMatch to the third page's token";
+    TokenNoRecords: Whole, "noRecordsMatch to the third page's token";
     SetLost: Whole, "the set forgotten by the second page of a harvest by set";
 
     CutMidRecordOnce: Whole, "a page cut within a record, its length announced, once";

@@ -6,6 +6,7 @@ use std::fs;
 use axum::body::Body;
 use axum::http::{Request, StatusCode};
 use collection::{Batch, Options, Stamp};
+use exchange::repository::{Daemon, Settings};
 use net::clock;
 
 use crate::support::*;
@@ -58,6 +59,39 @@ async fn a_token_holds_across_a_restart_and_a_compaction() {
 
 fn get(query: &str) -> Request<Body> {
     Request::get(format!("/oai?{query}")).body(Body::empty()).unwrap()
+}
+
+#[tokio::test]
+async fn identifiers_stay_when_the_address_changes() {
+    let dir = tempfile::tempdir().unwrap();
+    let collection = open(dir.path());
+    commit(&collection, 0, vec![text(0)]);
+    let running = Running::start(dir.path(), collection, settings(5)).await;
+    let moved = |host: &str| Daemon {
+        name: "Library".to_owned(),
+        id: G.to_owned(),
+        base_url: Some(url::Url::parse(&format!("https://{host}/")).unwrap()),
+        syndication: None,
+    };
+    let repository_id = async |running: &Running| {
+        let identify = running.ask("verb=Identify").await;
+        identify.one("repositoryIdentifier").to_owned()
+    };
+    // As long as no identifier was handed out, none can change.
+    running.repository.set(settings(5), moved("b.example"));
+    assert_eq!(repository_id(&running).await, "b.example");
+    let headers = running.ask(&format!("verb=ListIdentifiers&{DC}")).await;
+    assert!(headers.one("identifier").starts_with("oai:b.example:"), "{headers:?}");
+    running.repository.set(settings(5), moved("c.example"));
+    assert_eq!(repository_id(&running).await, "b.example");
+    running.stop().await;
+    let running = Running::start(dir.path(), open(dir.path()), settings(5)).await;
+    assert_eq!(repository_id(&running).await, "b.example");
+    let said = oai::RepositoryId::parse("d.example");
+    let settings = Settings { repository_identifier: said, ..settings(5) };
+    running.repository.set(settings, moved("c.example"));
+    assert_eq!(repository_id(&running).await, "d.example");
+    running.stop().await;
 }
 
 #[tokio::test]

@@ -4,8 +4,9 @@ use std::io::Read as _;
 
 use axum::body::Body;
 use axum::http::Request;
-use collection::{Author, Stamp, Subject};
+use collection::{Author, Batch, Stamp, Subject};
 use exchange::repository::Settings;
+use net::clock;
 use net::identity::Identity;
 use oai::repository::oap::{Attributes, Totals};
 use oai::response::Xml;
@@ -219,6 +220,36 @@ async fn the_numbers_of_the_paper_are_for_who_asks_for_them() {
 }
 
 #[tokio::test]
+async fn a_list_that_has_changed_does_not_tell_another_size_at_its_end() {
+    let dir = tempfile::tempdir().unwrap();
+    let collection = open(dir.path());
+    commit(&collection, 0, (0..7).map(text).collect());
+    let running = Running::start(dir.path(), collection, settings(3)).await;
+    let first = running.ask(&format!("verb=ListRecords&{DC}")).await;
+    // It comes again, at the end.
+    commit(&running.collection, 1, vec![text(0)]);
+    let mut part = first;
+    for expected in [" completeListSize=\"7\" cursor=\"3\"", " cursor=\"6\""] {
+        let token = part.one("resumptionToken").to_owned();
+        part = running.ask(&format!("verb=ListRecords&resumptionToken={token}")).await;
+        assert_eq!(part.attributes("resumptionToken"), expected);
+    }
+    assert_eq!(part.items(), ["6", "0"]);
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn a_record_has_not_changed_after_its_response() {
+    let dir = tempfile::tempdir().unwrap();
+    let running = Running::start(dir.path(), open(dir.path()), settings(3)).await;
+    let batch = Batch { changes: vec![text(0)], notes: Vec::new() };
+    running.collection.commit(batch, Stamp(clock::now_ms() + 5_000)).unwrap();
+    let found = running.ask(&format!("verb=GetRecord&{DC}&identifier={OURS}0")).await;
+    assert!(found.one("datestamp") <= found.one("responseDate"), "{found:?}");
+    running.stop().await;
+}
+
+#[tokio::test]
 async fn schemas_that_nobody_else_has_are_where_descriptions_say() {
     let dir = tempfile::tempdir().unwrap();
     let daily = oai::syndication::Syndication {
@@ -238,6 +269,14 @@ async fn schemas_that_nobody_else_has_are_where_descriptions_say() {
         let found = running.send(request).await;
         assert!(found.text.contains(&format!("targetNamespace=\"{namespace}\"")), "{found:?}");
     }
+    commit(&running.collection, 0, vec![text(1)]);
+    let place = "https://library.example/oai/schemas/soif.xsd";
+    let formats = running.ask("verb=ListMetadataFormats").await.text;
+    assert!(formats.contains(&format!("<schema>{place}</schema>")), "{formats}");
+    let record = format!("verb=GetRecord&identifier={OURS}1&metadataPrefix=soif");
+    let record = running.ask(&record).await.text;
+    let found = format!("xsi:schemaLocation=\"https://harvest.example/soif/1.0/ {place}\"");
+    assert!(record.contains(&found), "{record}");
     running.stop().await;
 }
 

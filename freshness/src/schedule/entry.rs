@@ -381,7 +381,8 @@ impl Entry {
         let took_secs = seconds(now_ms.saturating_sub(as_of_ms));
         if !follow {
             // A long poll takes as long as nothing happens.
-            learned.took.handle(took_secs, found.changes, settings.gain(), line);
+            let pulled = found.changes.saturating_sub(found.sent);
+            learned.took.handle(took_secs, pulled, settings.gain(), line);
         }
         let every = Firsts { objects: found.changes, age_secs: found.age_secs };
         let firsts = found.firsts.unwrap_or(every);

@@ -59,6 +59,7 @@ mod tests {
             age_secs: 30.0,
             elements: 1000,
             as_of_ms,
+            sent: 0,
             early: false,
         };
         schedule.handle_pull(id, found, now_ms);

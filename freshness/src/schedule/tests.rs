@@ -149,6 +149,7 @@ impl World {
                 firsts: None,
                 elements: feed.elements,
                 as_of_ms: asked_ms,
+                sent: 0,
                 early: false,
             };
             feed.pulls.push(asked_ms);
@@ -340,6 +341,7 @@ fn a_followed_source_is_asked_again_at_once_and_takes_no_slot() {
         firsts: None,
         elements: 9,
         as_of_ms: 5,
+        sent: 0,
         early: false,
     };
     schedule.handle_pull(f, found, 5);
@@ -369,6 +371,7 @@ fn long_polls_are_pooled_into_samples_of_the_rate() {
             firsts: None,
             elements: 50,
             as_of_ms: now_ms,
+            sent: 0,
             early: false,
         };
         schedule.handle_pull(f, found, now_ms);

@@ -26,6 +26,8 @@ pub struct Found {
     pub changes: u64,
     /// Their mean age when the pull ended, seconds; any value if there are none.
     pub age_secs: f64,
+    /// How many of them came by themselves before the pull, which took no longer for them.
+    pub sent: u64,
     /// The objects that changed, where it is known of each when it first did; without, every change counts
     /// as that of another object, and freshness as measured is too low by those that changed twice; or too
     /// high, if the source tells of each object once and when it last changed.

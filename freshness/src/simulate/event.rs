@@ -212,8 +212,16 @@ impl Game {
             Tells::Elements => (found.updates, None),
         };
         let elements = found.elements;
-        let found =
-            Found { full, changes, age_secs, firsts, elements, as_of_ms: now_ms, early: false };
+        let found = Found {
+            full,
+            changes,
+            age_secs,
+            firsts,
+            elements,
+            as_of_ms: now_ms,
+            sent: 0,
+            early: false,
+        };
         self.schedule.handle_pull(due.source, found, now_ms);
         self.pulls += 1;
         let minute = now_ms / 60_000;

@@ -12,7 +12,7 @@ use exchange::harvester::{self, Bounds, Running, Step, Stored, Target};
 use net::clock;
 use net::shutdown::Shutdown;
 use oai::crosswalk::SourceIdentity;
-use oai::harvest::{Checkpoint, End, Settings};
+use oai::harvest::{Checkpoint, End, Failure};
 
 use crate::note;
 use crate::progress::Hold;
@@ -22,6 +22,9 @@ use crate::site::{RECORD_FORM, Site, lock};
 
 /// Kind of the problem that a repository could not be harvested to its end.
 pub const HARVEST_PROBLEM: &str = "harvest";
+
+/// Kind of the problem that a repository cannot send records of some dates; all others came.
+const GAPS_PROBLEM: &str = "gaps";
 
 /// What is to be harvested, and how.
 pub(crate) struct Harvesting {
@@ -44,6 +47,8 @@ pub(crate) enum Ended {
     Held,
     /// It could not be finished, and is on the list of problems.
     Failed,
+    /// It was not at its end after the longest time, and has come further: the next one goes on from there.
+    GoesOn,
     /// It was told to stop.
     Stopped,
     /// The repository is no longer in the settings, and nothing is left of it.
@@ -55,22 +60,10 @@ impl Harvesting {
         self.settings.url()
     }
 
-    /// What `oai::harvest` is told.
-    fn harvest_settings(&self) -> Settings {
-        let delay_ms = self.settings.delay.as_millis();
-        Settings {
-            prefixes: self.settings.prefixes.clone(),
-            sets: self.settings.sets.clone(),
-            from: self.settings.from,
-            delay_ms: u64::try_from(delay_ms).unwrap_or(u64::MAX),
-            ..Settings::new(self.url())
-        }
-    }
-
     /// Fingerprint of what records depend on beside the metadata. As with files, not all is harvested again
     /// because the gatherer goes by another name or port.
     fn print(&self) -> u64 {
-        let keep_original = self.settings.keep_original.to_string();
+        let keep_original = self.settings.oai.keep_original.to_string();
         let lives = ["Time-to-Live", "Refresh-Rate"];
         let attributes = self.identity.attributes.iter();
         let lives = attributes.filter(|(name, _)| lives.contains(&name.as_str()));
@@ -92,15 +85,19 @@ pub(crate) async fn harvest(
 ) -> Result<Ended, collection::Error> {
     let url = it.url().to_owned();
     let target = Target::new(site.collection.clone(), url.clone(), it.identity.clone());
-    let mut target = target.keep_original(it.settings.keep_original).confirmed(it.confirmed);
+    let mut target = target.keep_original(it.settings.oai.keep_original).confirmed(it.confirmed);
     let checkpoint = begin(&site, &it, &mut target).await?;
-    let (repository, settings) = (it.repository.clone(), it.harvest_settings());
+    let (repository, settings) = (it.repository.clone(), it.settings.oai.settings(&url));
     let mut running = Running::new(repository, settings, checkpoint, Bounds::default(), stop);
+    let mut came = false;
     loop {
         match running.next().await {
             Step::Stopped => return Ok(Ended::Stopped),
             Step::Part(part) => match target.store(*part, running.prefix()).await {
-                Ok(stored) => count(&site, &stored),
+                Ok(stored) => {
+                    count(&site, &stored);
+                    came = true;
+                }
                 Err(collection::Error::Loss { lost, of, .. }) => {
                     return hold(&site, &url, lost, of).await;
                 }
@@ -111,14 +108,27 @@ pub(crate) async fn harvest(
                 Err(error) => return Err(error),
             },
             Step::End(end) => {
-                report(&site, &url, &end);
+                let ended = ended(&end, came);
                 if end.outcome.is_err() {
                     target.store_end(&end.checkpoint).await?;
-                    return Ok(Ended::Failed);
                 }
-                return finish(&site, &it).await;
+                if ended == Ended::Finished {
+                    finish(&site, &it).await?;
+                }
+                report(&site, &url, &end, ended);
+                return Ok(ended);
             }
         }
+    }
+}
+
+/// What the end of a harvest counts as, in which records `came` or not.
+fn ended(end: &End, came: bool) -> Ended {
+    match &end.outcome {
+        // What is missing is asked for again by the next one.
+        Ok(()) | Err(Failure::Gaps { .. }) => Ended::Finished,
+        Err(Failure::TimeUp { .. }) if came => Ended::GoesOn,
+        Err(_) => Ended::Failed,
     }
 }
 
@@ -160,7 +170,7 @@ fn count(site: &Site, stored: &Stored) {
 }
 
 /// Puts on the list what was odd about a harvest, and why it failed if it did.
-fn report(site: &Site, url: &str, end: &End) {
+fn report(site: &Site, url: &str, end: &End, ended: Ended) {
     let report = &end.report;
     for record in &report.quarantine {
         let object = record.identifier.clone().unwrap_or_else(|| url.to_owned());
@@ -174,6 +184,14 @@ fn report(site: &Site, url: &str, end: &End) {
     let (records, requests, full) = (report.records, report.requests, report.full);
     match &end.outcome {
         Ok(()) => tracing::info!(root = url, records, requests, full, "harvested"),
+        Err(failure) if ended == Ended::GoesOn => {
+            tracing::info!(root = url, records, requests, full, "the harvest goes on: {failure}");
+        }
+        Err(failure @ Failure::Gaps { .. }) => {
+            tracing::warn!(root = url, records, requests, full, "harvested, but: {failure}");
+            let message = format!("{failure}; the next harvest asks for them again");
+            site.problem(url.to_owned(), GAPS_PROBLEM, message);
+        }
         Err(failure) => {
             tracing::warn!(root = url, records, requests, full, "not all was harvested: {failure}");
             let message = format!("{failure}; the next harvest goes on from there");
@@ -196,7 +214,7 @@ async fn hold(site: &Arc<Site>, url: &str, lost: u64, of: u64) -> Result<Ended, 
 }
 
 /// Notes that everything that lives has been confirmed, as the last part did.
-async fn finish(site: &Arc<Site>, it: &Harvesting) -> Result<Ended, collection::Error> {
+async fn finish(site: &Arc<Site>, it: &Harvesting) -> Result<(), collection::Error> {
     let at = clock::now_ms();
     let finished = move |it: &mut RepositoryNote| {
         let regather = match it.regather {
@@ -215,8 +233,9 @@ async fn finish(site: &Arc<Site>, it: &Harvesting) -> Result<Ended, collection::
     change(site, it.url(), finished).await?;
     site.metrics.passes.fetch_add(1, Relaxed);
     let mut problems = lock(&site.problems);
-    ["held", HARVEST_PROBLEM].iter().for_each(|kind| problems.cure(it.url(), kind));
-    Ok(Ended::Finished)
+    let cured = ["held", HARVEST_PROBLEM, GAPS_PROBLEM];
+    cured.iter().for_each(|kind| problems.cure(it.url(), kind));
+    Ok(())
 }
 
 async fn change(

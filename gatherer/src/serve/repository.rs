@@ -2,30 +2,14 @@
 
 use std::time::Duration;
 
-use collection::Collection;
-use exchange::repository::{Daemon, Repository, SETS, settings};
+use exchange::repository::{Daemon, settings};
 use oai::syndication::Syndication;
 use oai::{Datestamp, Granularity};
-use web::Site;
-use web::layout::Link;
 
 use crate::config::{Config, Watch};
 
 /// Characters of a date and time up to its minutes.
 const MINUTES: usize = "2026-01-31T12:00".len();
-
-/// What the public page says of the gatherer, with a link to its repository.
-pub(crate) fn site(config: &Config) -> Site {
-    let site = Site::new(config.name.clone()).at(config.base_url.as_ref());
-    let link = Link { path: "oai?verb=Identify", name: "OAI-PMH" };
-    if config.oai.enabled { site.with(link) } else { site }
-}
-
-/// Makes the repository of the gatherer with that id, which started in that second of Unix time.
-pub(crate) fn open(config: &Config, id: &str, started: u64, collection: &Collection) -> Repository {
-    let sets = config.data.join(SETS);
-    Repository::new(collection.clone(), config.oai.clone(), daemon(config, id, started), sets)
-}
 
 /// What the gatherer is to those who harvest it.
 pub(crate) fn daemon(config: &Config, id: &str, started: u64) -> Daemon {

@@ -30,9 +30,9 @@ use soif::Record;
 
 use super::draft::{Draft, Field, ORIGINAL_DATE, ORIGINAL_LANGUAGE, RESOURCE_TYPE, front, is_web};
 use super::tree::{Element, Space};
-use super::xml;
 use crate::datestamp::{Datestamp, Granularity};
 use crate::response::Xml;
+use crate::xml;
 
 /// Namespace of the container `dc`.
 pub(super) const OAI_DC: &str = "http://www.openarchives.org/OAI/2.0/oai_dc/";
@@ -118,17 +118,12 @@ pub(super) fn read<'t>(root: Element<'t, '_>, draft: &mut Draft<'t>) {
 /// Writes a record as `oai_dc`. What XML cannot carry is left out.
 pub(super) fn write(record: &Record) -> Xml {
     let mut out = String::with_capacity(1_024);
-    out.push_str("<oai_dc:dc xmlns:oai_dc=\"");
-    out.push_str(OAI_DC);
-    out.push_str("\" xmlns:dc=\"");
-    out.push_str(ELEMENTS);
-    out.push_str(
-        "\" xmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\" xsi:schemaLocation=\"",
-    );
-    out.push_str(OAI_DC);
-    out.push(' ');
-    out.push_str(OAI_DC_SCHEMA);
-    out.push_str("\">");
+    out.push_str("<oai_dc:dc");
+    xml::push_attribute(&mut out, "xmlns:oai_dc", OAI_DC);
+    xml::push_attribute(&mut out, "xmlns:dc", ELEMENTS);
+    xml::push_attribute(&mut out, "xmlns:xsi", xml::INSTANCE);
+    xml::push_attribute(&mut out, "xsi:schemaLocation", &format!("{OAI_DC} {OAI_DC_SCHEMA}"));
+    out.push('>');
     let mut dc = Written { out, record };
     dc.lines("title", "Title");
     dc.lines("title", "Alternative-Title");
@@ -165,7 +160,7 @@ impl Written<'_> {
         for mark in ["<dc:", name, ">"] {
             self.out.push_str(mark);
         }
-        xml::write_text(&mut self.out, value);
+        xml::push_text(&mut self.out, value);
         for mark in ["</dc:", name, ">"] {
             self.out.push_str(mark);
         }

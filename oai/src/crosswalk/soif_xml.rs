@@ -17,14 +17,13 @@ use soif::Record;
 use soif::json::{decode_base64, encode_base64};
 
 use super::tree::Element;
-use super::{Problem, ProblemKind, xml};
+use super::{Problem, ProblemKind};
 use crate::response::{Xml, is_char};
+use crate::xml;
 
 /// Namespace of the elements.
 pub(super) const NAMESPACE: &str = "https://harvest.example/soif/1.0/";
-/// Where the schema is, as a name: what is there is [`SCHEMA_XSD`].
-pub(super) const SCHEMA: &str = "https://harvest.example/soif/1.0/soif.xsd";
-/// The schema.
+/// The schema; a repository of ours serves it.
 pub const SCHEMA_XSD: &str = include_str!("../../../docs/schemas/soif.xsd");
 
 /// Longest name of an attribute, longest template type, and longest URL that are read, in bytes, and most
@@ -34,18 +33,13 @@ const NAME_BYTES_MAX: usize = 1_024;
 const URL_BYTES_MAX: usize = 16 * 1_024;
 const ATTRIBUTES_MAX: usize = 65_000;
 
-/// Writes a record.
-pub(super) fn write(record: &Record) -> Xml {
+/// Writes a record; its schema is at `schema`.
+pub(super) fn write(record: &Record, schema: &str) -> Xml {
     let mut out = String::with_capacity(1_024);
-    out.push_str("<soif xmlns=\"");
-    out.push_str(NAMESPACE);
-    out.push_str(
-        "\" xmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\" xsi:schemaLocation=\"",
-    );
-    out.push_str(NAMESPACE);
-    out.push(' ');
-    out.push_str(SCHEMA);
-    out.push('"');
+    out.push_str("<soif");
+    xml::push_attribute(&mut out, "xmlns", NAMESPACE);
+    xml::push_attribute(&mut out, "xmlns:xsi", xml::INSTANCE);
+    xml::push_attribute(&mut out, "xsi:schemaLocation", &format!("{NAMESPACE} {schema}"));
     write_named(&mut out, "template", &record.template);
     write_named(&mut out, "url", &record.url);
     out.push('>');
@@ -55,7 +49,7 @@ pub(super) fn write(record: &Record) -> Xml {
         match std::str::from_utf8(&attribute.value) {
             Ok(text) if text.chars().all(is_char) => {
                 out.push('>');
-                xml::write_text(&mut out, text);
+                xml::push_text(&mut out, text);
             }
             _ => {
                 out.push_str(" encoding=\"base64\">");
@@ -73,7 +67,7 @@ fn write_named(out: &mut String, name: &str, value: &str) {
     out.push_str(name);
     if value.chars().all(is_char) {
         out.push_str("=\"");
-        xml::write_attribute(out, value);
+        xml::push_value(out, value);
     } else {
         out.push_str("Base64=\"");
         out.push_str(&encode_base64(value.as_bytes()));
@@ -147,7 +141,7 @@ mod tests {
         record.push("Title", "a < b & c\r\n\td ]]>");
         record.push("Icon", vec![0, 0xff]);
         record.push("Title", "");
-        let xml = write(&record);
+        let xml = write(&record, "http://h/soif.xsd");
         let inner = xml.0.split_once("soif.xsd\"").unwrap().1;
         assert_eq!(
             inner,
@@ -183,7 +177,7 @@ mod tests {
             for (name, value) in attributes {
                 record.push(name, value);
             }
-            prop_assert_eq!(back(&write(&record)), (record, 0));
+            prop_assert_eq!(back(&write(&record, "http://h/?a&b")), (record, 0));
         }
     }
 }

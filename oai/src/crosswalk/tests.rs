@@ -235,7 +235,7 @@ fn ours() -> (Record, response::Record) {
     record.push("Title", "T");
     record.push("Gatherer-Id", "00000000000000aa");
     record.push("Origin-Version", "0000000000000001/7");
-    let mut sent = harvested(&Dissemination::Soif.write(&record).0);
+    let mut sent = harvested(&Dissemination::Soif.write(&record, "http://h/oai").0);
     sent.header.identifier = "oai:h.example.org:00000000000000aa/http://a.org/x".to_owned();
     (record, sent)
 }
@@ -301,7 +301,7 @@ fn a_gathered_file_becomes_dublin_core() {
     ] {
         record.push(name, value);
     }
-    let xml = Dissemination::OaiDc.write(&record).0;
+    let xml = Dissemination::OaiDc.write(&record, "http://h/oai").0;
     let body = xml.split_once("oai_dc.xsd\">").unwrap().1;
     assert_eq!(
         body,
@@ -313,7 +313,7 @@ fn a_gathered_file_becomes_dublin_core() {
     let mut record = Record::new("FILE", "http://a.org/");
     let words: Vec<String> = (0..500).map(|n| format!("word{n}")).collect();
     record.push("Keywords", words.join("\n"));
-    assert!(!Dissemination::OaiDc.write(&record).0.contains("subject"));
+    assert!(!Dissemination::OaiDc.write(&record, "http://h/oai").0.contains("subject"));
 }
 
 /// Each would take minutes if every one of its parts were compared with every other.
@@ -383,7 +383,7 @@ proptest! {
         for (name, lines) in NAMES.iter().zip(others).filter(|(_, lines)| !lines.is_empty()) {
             record.push(*name, lines.join("\n"));
         }
-        let xml = Dissemination::OaiDc.write(&record);
+        let xml = Dissemination::OaiDc.write(&record, "http://h/oai");
         let (found, problems) = to_soif(&harvested(&xml.0), "oai_dc", &source(), false);
         prop_assert_eq!(problems, vec![]);
         for name in NAMES.iter().chain(&["Title", "Type", "Date", "Language"]) {
@@ -411,7 +411,7 @@ proptest! {
     ) {
         let mut record = Record::new(template, url);
         attributes.into_iter().for_each(|(name, value)| record.push(name, value));
-        let mut harvested = harvested(&Dissemination::Soif.write(&record).0);
+        let mut harvested = harvested(&Dissemination::Soif.write(&record, "http://h/oai").0);
         harvested.header.identifier = identifier;
         let (made, _) = to_soif(&harvested, "soif", &source(), false);
         prop_assert_eq!(reread(&made), made);

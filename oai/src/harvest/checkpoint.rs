@@ -10,9 +10,10 @@ use std::collections::BTreeMap;
 use crate::datestamp::Granularity;
 
 use super::settings::short_sum;
+use super::short::Short;
 
 /// What the bytes begin with: magic number and version.
-const MAGIC: &[u8] = b"OAIH\x01";
+const MAGIC: &[u8] = b"OAIH\x02";
 
 /// Longest checkpoint that is read, in bytes.
 pub const CHECKPOINT_BYTES_MAX: usize = 1 << 20;
@@ -21,7 +22,7 @@ pub const CHECKPOINT_BYTES_MAX: usize = 1 << 20;
 pub(super) const STRING_BYTES_MAX: usize = 32 * 1024;
 
 /// Most records of the overlap that are remembered; of the others some come twice.
-pub(super) const RECENT_MAX: usize = 2_048;
+pub(super) const RECENT_MAX: usize = 4_096;
 
 /// Most windows that could not be had and are remembered.
 pub(super) const GAPS_MAX: usize = 16;
@@ -46,6 +47,8 @@ pub struct Checkpoint {
     pub(super) recent: Recent,
     /// Windows that could not be had and are to be tried again; at most [`GAPS_MAX`].
     pub(super) gaps: Vec<Gap>,
+    /// Whether it says of lists that they have more records than there are, since the last full harvest.
+    pub(super) miscounts: bool,
     /// The harvest in progress.
     pub(super) run: Option<Run>,
 }
@@ -98,6 +101,18 @@ pub(super) struct Run {
     pub(super) list_live: u64,
     pub(super) unread: u64,
     pub(super) told: Option<u64>,
+    /// Of the window's list: the sum of one of its tokens, the one behind the last part whose number is a
+    /// power of two; 0 for none. A list that goes in a circle hands it out again, however often the
+    /// harvest is broken off.
+    pub(super) mark: u64,
+    /// Whether the list's first part was of the set that was asked for, and whether a later one was not.
+    pub(super) of_set: bool,
+    pub(super) set_lost: bool,
+    /// The window that was short and is harvested in shorter ones.
+    pub(super) short: Option<Short>,
+    /// Of the set: where the first of the windows begins that brought an empty list, if nothing has
+    /// come since; `i64::MIN` if it has no beginning.
+    pub(super) hollow: Option<i64>,
     /// By the repository's clock: when the window's list began.
     pub(super) window_reached: Option<i64>,
     /// The least of those of the last windows of the sets that are done.
@@ -154,6 +169,7 @@ impl Checkpoint {
             put_option(&mut out, gap.from);
             put_signed(&mut out, gap.until);
         }
+        put(&mut out, u64::from(self.miscounts));
         put(&mut out, u64::from(self.run.is_some()));
         if let Some(run) = &self.run {
             run.write(&mut out);
@@ -178,6 +194,7 @@ impl Checkpoint {
             generation: rest.number()?,
             recent: rest.recent()?,
             gaps: rest.gaps()?,
+            miscounts: rest.flag()?,
             run: None,
         };
         if rest.flag()? {
@@ -214,6 +231,17 @@ impl Run {
         if let Some(told) = self.told {
             put(out, told);
         }
+        put(out, self.mark);
+        put(out, u64::from(self.of_set));
+        put(out, u64::from(self.set_lost));
+        put(out, u64::from(self.short.is_some()));
+        if let Some(short) = &self.short {
+            put_option(out, short.until);
+            for number in [short.found, short.since, short.restarts] {
+                put(out, number);
+            }
+        }
+        put_option(out, self.hollow);
         put_option(out, self.window_reached);
         put_option(out, self.reached);
         put(out, u64::from(self.undated));
@@ -243,6 +271,11 @@ impl Run {
             list_live: rest.number()?,
             unread: rest.number()?,
             told: if rest.flag()? { Some(rest.number()?) } else { None },
+            mark: rest.number()?,
+            of_set: rest.flag()?,
+            set_lost: rest.flag()?,
+            short: if rest.flag()? { Some(rest.short()?) } else { None },
+            hollow: rest.option()?,
             window_reached: rest.option()?,
             reached: rest.option()?,
             undated: rest.flag()?,
@@ -340,6 +373,15 @@ impl Fields<'_> {
         (0..count).map(|_| gap(self)).collect()
     }
 
+    fn short(&mut self) -> Option<Short> {
+        Some(Short {
+            until: self.option()?,
+            found: self.number()?,
+            since: self.number()?,
+            restarts: self.number()?,
+        })
+    }
+
     fn recent(&mut self) -> Option<Recent> {
         let mut recent = Recent::new();
         for _ in 0..self.length(RECENT_MAX)? {
@@ -367,8 +409,8 @@ mod tests {
     }
 
     fn runs() -> impl Strategy<Value = Run> {
-        let numbers = (any::<[u64; 10]>(), any::<i64>(), 0..=i64::MAX, any::<[bool; 5]>());
-        let dates = prop::array::uniform6(prop::option::of(any::<i64>()));
+        let numbers = (any::<[u64; 14]>(), any::<i64>(), 0..=i64::MAX, any::<[bool; 8]>());
+        let dates = prop::array::uniform8(prop::option::of(any::<i64>()));
         let token = prop::option::of("\\PC{0,40}");
         (numbers, dates, token, prop::option::of(any::<u64>()), recents()).prop_map(
             |((n, earliest, size_secs, flags), dates, token, told, recent)| Run {
@@ -391,6 +433,16 @@ mod tests {
                 list_live: n[7],
                 unread: n[4],
                 told,
+                mark: n[10],
+                of_set: flags[5],
+                set_lost: flags[6],
+                short: flags[7].then_some(Short {
+                    until: dates[6],
+                    found: n[11],
+                    since: n[12],
+                    restarts: n[13],
+                }),
+                hollow: dates[7],
                 window_reached: dates[4],
                 reached: dates[5],
                 undated: flags[3],
@@ -409,7 +461,17 @@ mod tests {
         let gaps = prop::collection::vec(gap, 0..4);
         (numbers, "[a-z_]{0,9}", reached, recents(), gaps, prop::option::of(runs())).prop_map(
             |([selection, full_at_ms, generation], prefix, reached, recent, gaps, run)| {
-                Checkpoint { selection, prefix, reached, full_at_ms, generation, recent, gaps, run }
+                Checkpoint {
+                    selection,
+                    prefix,
+                    reached,
+                    full_at_ms,
+                    generation,
+                    recent,
+                    miscounts: gaps.len() == 1,
+                    gaps,
+                    run,
+                }
             },
         )
     }
@@ -449,7 +511,7 @@ mod tests {
 
     #[test]
     fn the_largest_one_is_not_too_large() {
-        let recent: Recent = (0..2_048).map(|it| (it, it)).collect();
+        let recent: Recent = (0..4_096).map(|it| (it, it)).collect();
         let most = 2 * recent.len() * 16 + 2 * STRING_BYTES_MAX + 1_000;
         assert_eq!(recent.len(), RECENT_MAX);
         assert!(most < CHECKPOINT_BYTES_MAX);

@@ -9,7 +9,7 @@ use super::settings::short_sum;
 use super::{Failure, Harvest, Part, State, Warning};
 
 /// A window is begun again at most so many times in a row; each time it is an eighth as long.
-const RESTARTS_MAX: u64 = 6;
+pub(super) const RESTARTS_MAX: u64 = 6;
 
 /// So many windows in a row may be given up.
 const SKIPS_MAX: u64 = 2;
@@ -31,21 +31,23 @@ impl Harvest {
             run.window_reached = date;
             self.seen.begin(None);
             self.stale = (0, 0);
-            self.of_set = true;
+            run.of_set = true;
         } else if let Some(date) = date {
             // A clock that was set back stamps what comes next before what it has listed.
             run.window_reached = run.window_reached.map(|it| it.min(date));
         }
         run.pages += 1;
         self.check_dates(&mut run, &page.items);
-        self.check_set(&run, &page.items, is_first);
+        self.check_set(&mut run, &page.items, is_first);
         let records = self.sift(&mut run, page.items);
         let unread = u64::try_from(page.quarantined.len()).unwrap_or(u64::MAX);
         run.unread = run.unread.saturating_add(unread);
         run.doubtful |= unread != 0;
         self.report.quarantine(&page.quarantined);
         let failure = self.go_on(&mut run, page.token);
-        let is_last = failure.is_none() && run.token.is_none() && self.end_list(&mut run);
+        let is_end = failure.is_none() && run.token.is_none();
+        let is_short = is_end && self.is_short(&run);
+        let is_last = is_end && !is_short && self.end_list(&mut run);
         let release = is_last && run.full && !run.doubtful;
         if is_last {
             self.finish(run);
@@ -59,6 +61,9 @@ impl Harvest {
             }
             None => is_last,
         };
+        if is_short {
+            self.restart_short();
+        }
         self.hand_out(records, is_last);
         if let Some(part) = &mut self.part {
             part.release = release;
@@ -84,6 +89,9 @@ impl Harvest {
         for record in items {
             let is_new = self.seen.is_new(&record.header.identifier);
             fresh += u64::from(is_new);
+            if run.set_lost && !self.is_of_set(run, &record) {
+                continue;
+            }
             run.list_live += u64::from(is_new && !record.header.deleted);
             let stamp = record.header.datestamp;
             if stamp.is_none() {
@@ -133,8 +141,9 @@ impl Harvest {
         if bytes_max < bytes {
             return Some(Failure::TokenSize { bytes, bytes_max });
         }
-        if !self.seen.is_new_token(&token.value) {
-            if run.told == Some(run.distinct.saturating_add(run.unread)) {
+        let sum = short_sum(token.value.as_bytes());
+        if !self.seen.is_new_token(&token.value) || run.mark == sum {
+            if run.told == Some(run.found()) {
                 self.report.warn(Warning::EndedByToken);
                 return None;
             }
@@ -144,17 +153,24 @@ impl Harvest {
         if REPEATS_MAX <= repeats || EMPTY_MAX <= empty {
             return Some(Failure::Endless { pages: repeats.max(empty) });
         }
+        if run.pages.is_power_of_two() {
+            run.mark = sum;
+        }
         run.token = Some(token.value);
         None
     }
 
     /// Ends a list, and goes on to the next window or set; returns whether there is none.
     fn end_list(&mut self, run: &mut Run) -> bool {
-        let found = run.distinct.saturating_add(run.unread);
+        let found = run.found();
         if let Some(told) = run.told.filter(|it| *it != found) {
-            run.doubtful |= found < told;
+            run.doubtful |= run.lacks_many();
             self.report.warn(Warning::ListSize { told, found });
         }
+        if found != 0 {
+            run.hollow = None;
+        }
+        self.learn_of_sizes(run);
         let overlap_secs = self.settings.overlap_secs;
         run.live = run.live.saturating_add(run.list_live);
         (run.restarts, run.skips) = (0, 0);
@@ -169,7 +185,7 @@ impl Harvest {
         if run.open_next(overlap_secs) {
             return false;
         }
-        match run.window_reached {
+        match self.reached_of_set(run) {
             Some(date) => run.reached = Some(run.reached.map_or(date, |it| it.min(date))),
             None => run.undated = true,
         }
@@ -199,6 +215,7 @@ impl Harvest {
         let gaps: Vec<String> =
             checkpoint.gaps.iter().map(|it| it.shown(run.granularity)).collect();
         let why = self.gap_failure.take().map_or_else(String::new, |it| it.to_string());
+        self.report.gaps.clone_from(&gaps);
         let is_whole = gaps.is_empty();
         let gaps = gaps.join(", ");
         self.state = State::Over(if is_whole { Ok(()) } else { Err(Failure::Gaps { gaps, why }) });
@@ -244,11 +261,7 @@ impl Harvest {
             is_last = !self.open_gap(&mut run);
             true
         } else if run.restarts < RESTARTS_MAX {
-            run.restarts += 1;
-            run.shrink(self.settings.overlap_secs);
-            self.report.warn(Warning::Restarted(failure.to_string()));
-            self.checkpoint.run = Some(run);
-            return self.seen.begin(None);
+            return self.begin_shorter(run, failure.to_string());
         } else {
             self.skip_window(&mut run)
         };
@@ -267,6 +280,15 @@ impl Harvest {
         self.hand_out(records, is_last);
     }
 
+    /// Begins the window again, shorter.
+    pub(super) fn begin_shorter(&mut self, mut run: Run, why: String) {
+        run.restarts += 1;
+        run.shrink(self.settings.overlap_secs);
+        self.report.warn(Warning::Restarted(why));
+        self.checkpoint.run = Some(run);
+        self.seen.begin(None);
+    }
+
     /// Takes an error of the protocol in the place of a part.
     pub(super) fn faults(&mut self, faults: Vec<Fault>, date: Option<i64>) {
         let main = faults.iter().position(|it| it.code != Code::NoRecordsMatch).unwrap_or(0);
@@ -275,10 +297,10 @@ impl Harvest {
         };
         let Some(run) = &mut self.checkpoint.run else { return };
         let has_token = run.token.is_some();
-        let is_short = run.told.is_some_and(|it| run.distinct.saturating_add(run.unread) < it);
         match fault.code {
             Code::NoRecordsMatch if !has_token => self.page(Page::of(Vec::new()), date),
-            Code::NoRecordsMatch if !is_short => {
+            // Whether anything is missing shows by the list's size.
+            Code::NoRecordsMatch => {
                 self.report.warn(Warning::EndedByError);
                 self.page(Page::of(Vec::new()), date);
             }
@@ -315,19 +337,26 @@ impl Harvest {
         }
     }
 
-    /// Looks whether later parts of a list are of the set still.
-    fn check_set(&mut self, run: &Run, items: &[Record], is_first: bool) {
-        let Some(set) = self.set_of(run) else { return };
+    /// Looks whether later parts of a list are of the set still; if not, what is of other sets is left
+    /// out from now on.
+    fn check_set(&mut self, run: &mut Run, items: &[Record], is_first: bool) {
+        let all = items.iter().all(|it| self.is_of_set(run, it));
+        if is_first {
+            run.of_set = all;
+        } else if run.of_set && !all {
+            run.set_lost = true;
+            let set = self.set_of(run).cloned().unwrap_or_default();
+            self.report.warn(Warning::SetLost(set));
+        }
+    }
+
+    /// Whether a record is of the set that is harvested, or names none.
+    fn is_of_set(&self, run: &Run, record: &Record) -> bool {
+        let Some(set) = self.set_of(run) else { return true };
         let is_in = |it: &String| {
             it.strip_prefix(set.as_str()).is_some_and(|it| it.is_empty() || it.starts_with(':'))
         };
-        let is_of = |it: &Record| it.header.sets.is_empty() || it.header.sets.iter().any(is_in);
-        let all = items.iter().all(is_of);
-        if is_first {
-            self.of_set = all;
-        } else if self.of_set && !all {
-            self.report.warn(Warning::SetLost(set.clone()));
-        }
+        record.header.sets.is_empty() || record.header.sets.iter().any(is_in)
     }
 }
 

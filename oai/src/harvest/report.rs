@@ -34,6 +34,9 @@ pub struct Report {
     pub elements: Option<u64>,
     /// Whether the harvest was of everything.
     pub full: bool,
+    /// The dates of what could not be had, of a harvest that has come to its end; the next one tries
+    /// them again.
+    pub gaps: Vec<String>,
 }
 
 impl Report {
@@ -55,7 +58,7 @@ impl Report {
 /// What is odd about a repository and does not end its harvest.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Warning {
-    /// Only differences between its own times count, so nothing is lost by it.
+    /// Its own times count, up to ours: earlier is always safe.
     #[error("its clock is off by {secs} s, by ours")]
     ClockOff {
         /// Above 0 if it is ahead.
@@ -72,6 +75,12 @@ pub enum Warning {
         /// Distinct records that came.
         found: u64,
     },
+    /// A list without records, which may come of a repository that is broken.
+    #[error(
+        "it sent an empty list in the place of noRecordsMatch, again and again; \
+         what did not come is kept"
+    )]
+    EmptyList,
     /// None of the wanted formats is there.
     #[error("it has no metadata format {wanted:?}; {used:?} is harvested")]
     OtherFormat {
@@ -89,7 +98,7 @@ pub enum Warning {
     )]
     DeletionsLate,
     /// Later parts of a list are of more than the set.
-    #[error("a list of the set {0:?} went on with records of other sets")]
+    #[error("a list of the set {0:?} went on with records of other sets, which are left out")]
     SetLost(String),
     /// A request was made again.
     #[error("a request was made again: {0}")]

@@ -10,9 +10,10 @@ use crate::datestamp::Datestamp;
 pub const OAI_DC: &str = "oai_dc";
 
 /// How far a harvest reaches back behind where the last one ended, in seconds, where the settings do
-/// not say. A repository stamps a change before others can see it, and some hand out lists that are
-/// made by the minute.
-pub const OVERLAP_SECS: i64 = 3_600;
+/// not say (12 h). A repository stamps a change before others can see it, some hand out lists that are
+/// made by the minute, and some stamp in local time: west of Greenwich that is up to 11 hours behind
+/// the time of their responses.
+pub const OVERLAP_SECS: i64 = 12 * 3_600;
 
 /// The dates that the first request of a full harvest spans, in days, where the settings do not say.
 pub const WINDOW_DAYS: u32 = 365;
@@ -27,7 +28,7 @@ pub const PAUSE_SECS_MAX: u64 = 600;
 /// Most requests of one harvest, where the settings do not say.
 pub const REQUESTS_MAX: u64 = 1_000_000;
 
-/// Most records of one harvest, where the settings do not say.
+/// Most records of one harvest, and of one list, where the settings do not say.
 pub const RECORDS_MAX: u64 = 100_000_000;
 
 /// What is harvested, and within which bounds.
@@ -54,7 +55,7 @@ pub struct Settings {
     pub pause_secs_max: u64,
     /// Most requests of one harvest.
     pub requests_max: u64,
-    /// Most records of one harvest.
+    /// Most records of one harvest, and of one list over as many harvests as it takes.
     pub records_max: u64,
 }
 

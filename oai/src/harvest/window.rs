@@ -50,6 +50,11 @@ impl Run {
             list_live: 0,
             unread: 0,
             told: None,
+            mark: 0,
+            of_set: false,
+            set_lost: false,
+            short: None,
+            hollow: None,
             window_reached: None,
             reached: None,
             undated: false,
@@ -76,7 +81,11 @@ impl Run {
     pub(super) fn open(&mut self, from: Option<i64>, overlap_secs: i64) {
         let unit = self.unit();
         let length = (self.size_secs / unit * unit).max(unit);
-        let last = self.base(from).saturating_add(length - unit);
+        let mut last = self.base(from).saturating_add(length - unit);
+        if let Some(until) = self.short.and_then(|it| it.until) {
+            // So that the sum of what they bring can be compared.
+            last = last.min(until);
+        }
         let settled = self.server_secs.map_or(i64::MIN, |it| it.saturating_sub(overlap_secs));
         let has_end = self.size_secs != 0 && last.saturating_add(unit - 1) < settled;
         self.window = (from, has_end.then_some(last));
@@ -94,6 +103,7 @@ impl Run {
         self.token = None;
         (self.pages, self.distinct, self.list_live, self.unread) = (0, 0, 0, 0);
         (self.told, self.window_reached) = (None, None);
+        (self.mark, self.of_set, self.set_lost) = (0, false, false);
     }
 
     /// Opens the same window again, shorter if it can be.

@@ -5,13 +5,16 @@
 //!
 //! Each element declares its namespace and says where the public schema is.
 
-use quick_xml::escape::escape;
+use quick_xml::XmlVersion;
+use quick_xml::escape::resolve_xml_entity;
+use quick_xml::events::Event;
+use quick_xml::reader::Reader;
 
+use super::oap::Totals;
 use crate::identifier::{Identifier, RepositoryId};
 use crate::response::Xml;
-
-/// Namespace of `schemaLocation`.
-const INSTANCE: &str = "http://www.w3.org/2001/XMLSchema-instance";
+use crate::syndication::Syndication;
+use crate::xml;
 
 /// How the repository's identifiers are made.
 pub fn oai_identifier(repository: &RepositoryId) -> Xml {
@@ -101,11 +104,10 @@ impl Origin {
             "http://www.openarchives.org/OAI/2.0/provenance",
             "http://www.openarchives.org/OAI/2.0/provenance.xsd",
         );
-        let harvested = escape(self.harvested.as_str());
-        xml.out.push_str(&format!(
-            "<originDescription harvestDate=\"{harvested}\" altered=\"{}\">",
-            self.altered
-        ));
+        xml.out.push_str("<originDescription");
+        xml::push_attribute(&mut xml.out, "harvestDate", &self.harvested);
+        xml::push_attribute(&mut xml.out, "altered", &self.altered.to_string());
+        xml.out.push('>');
         xml.field("baseURL", &self.base_url);
         xml.field("identifier", &self.identifier);
         xml.field("datestamp", &self.datestamp);
@@ -115,6 +117,91 @@ impl Origin {
     }
 }
 
+/// Longest description that is read, in bytes.
+const DESCRIPTION_BYTES_MAX: usize = 64 << 10;
+
+/// A description that is known, as anybody's repository has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Description {
+    /// How its identifiers are made.
+    Identifiers {
+        /// What they begin with, after `oai:`.
+        repository: String,
+        /// One of them.
+        sample: String,
+    },
+    /// Base URLs of other repositories.
+    Friends(Vec<String>),
+    /// The picture that stands for it.
+    Branding(Branding),
+    /// How many records it has.
+    Totals(Totals),
+    /// When it is updated.
+    Syndication(Syndication),
+}
+
+impl Description {
+    /// Reads a description; `None` of one that is not known, or no XML.
+    pub fn read(description: &Xml) -> Option<Self> {
+        let (root, leaves) = leaves(description)?;
+        let all = |name: &'static str| {
+            let named = leaves.iter().filter(move |(it, _)| it == name);
+            named.map(|(_, text)| text.clone())
+        };
+        match root.as_str() {
+            "oai-identifier" => Some(Self::Identifiers {
+                repository: all("repositoryIdentifier").next()?,
+                sample: all("sampleIdentifier").next()?,
+            }),
+            "friends" => Some(Self::Friends(all("baseURL").collect())),
+            "branding" => Some(Self::Branding(Branding {
+                icon: all("url").next()?,
+                link: all("link").next(),
+                title: all("title").next(),
+            })),
+            "totals" => Totals::read(description).map(Self::Totals),
+            "syndication" => Syndication::read(description).map(Self::Syndication),
+            _ => None,
+        }
+    }
+}
+
+/// The name of the root, and names and texts of the elements that hold text alone, without prefixes.
+fn leaves(description: &Xml) -> Option<(String, Vec<(String, String)>)> {
+    let text = Some(description.0.as_str()).filter(|it| it.len() <= DESCRIPTION_BYTES_MAX)?;
+    let mut reader = Reader::from_str(text);
+    let (mut root, mut leaves) = (None, Vec::new());
+    let mut open: Option<(String, String)> = None;
+    loop {
+        let event = reader.read_event().ok()?;
+        match (&event, &mut open) {
+            (Event::Start(start), _) => {
+                let name = start.local_name().as_ref().to_owned();
+                root.get_or_insert_with(|| name.clone());
+                open = Some((name, String::new()));
+            }
+            (Event::Text(text), Some((_, value))) => {
+                value.push_str(&text.xml_content(XmlVersion::Implicit1_0));
+            }
+            (Event::CData(text), Some((_, value))) => {
+                value.push_str(&text.xml_content(XmlVersion::Implicit1_0));
+            }
+            (Event::GeneralRef(it), Some((_, value))) => match it.resolve_char_ref().ok()? {
+                Some(char) => value.push(char),
+                None => value.push_str(resolve_xml_entity(&it.xml10_content())?),
+            },
+            (Event::End(_), _) => {
+                let ended = open.take().map(|(name, value)| (name, value.trim().to_owned()));
+                leaves.extend(ended.filter(|(_, value)| !value.is_empty()));
+            }
+            (Event::DocType(_), _) => return None,
+            (Event::Eof, _) => break,
+            _ => {}
+        }
+    }
+    Some((root?, leaves))
+}
+
 /// An element in the making.
 struct Element {
     out: String,
@@ -122,15 +209,16 @@ struct Element {
 
 impl Element {
     fn begin(name: &str, namespace: &str, schema: &str) -> Self {
-        let out = format!(
-            "<{name} xmlns=\"{namespace}\" xmlns:xsi=\"{INSTANCE}\" \
-             xsi:schemaLocation=\"{namespace} {schema}\">"
-        );
+        let mut out = format!("<{name}");
+        xml::push_attribute(&mut out, "xmlns", namespace);
+        xml::push_attribute(&mut out, "xmlns:xsi", xml::INSTANCE);
+        xml::push_attribute(&mut out, "xsi:schemaLocation", &format!("{namespace} {schema}"));
+        out.push('>');
         Self { out }
     }
 
     fn field(&mut self, name: &str, value: &str) {
-        self.out.push_str(&format!("<{name}>{}</{name}>", escape(value)));
+        xml::push_element(&mut self.out, name, value);
     }
 
     fn end(mut self, name: &str) -> Xml {
@@ -144,10 +232,16 @@ impl Element {
 pub fn located(description: &Xml, namespace: &str, base_url: &str, file: &str) -> Xml {
     let text = description.0.as_str();
     let (name, rest) = text.split_at(text.find([' ', '>', '/']).unwrap_or(text.len()));
-    let base_url = base_url.trim_end_matches('/');
-    let place = format!("{namespace} {base_url}{SCHEMAS}{file}");
-    let place = escape(place.as_str());
-    Xml(format!("{name} xmlns:xsi=\"{INSTANCE}\" xsi:schemaLocation=\"{place}\"{rest}"))
+    let mut out = name.to_owned();
+    xml::push_attribute(&mut out, "xmlns:xsi", xml::INSTANCE);
+    let place = format!("{namespace} {}", schema_at(base_url, file));
+    xml::push_attribute(&mut out, "xsi:schemaLocation", &place);
+    Xml(out + rest)
+}
+
+/// Where the repository at `base_url` has the schema `file`.
+pub fn schema_at(base_url: &str, file: &str) -> String {
+    format!("{}{SCHEMAS}{file}", base_url.trim_end_matches('/'))
 }
 
 /// Where a repository has the schemas of what nobody else serves, below its base URL.
@@ -203,6 +297,32 @@ mod tests {
             "http://www.openarchives.org/OAI/2.0/branding/",
             "<collectionIcon><url>http://a/i.png</url><title>A &amp; B</title></collectionIcon>",
         );
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let friends = vec!["http://b/oai?x&y".to_owned(), "http://c/".to_owned()];
+        let branding = Branding {
+            icon: "http://a/i.png".to_owned(),
+            link: None,
+            title: Some("A & B".to_owned()),
+        };
+        let repository = RepositoryId::parse("a.example.org").unwrap();
+        let sample = "oai:a.example.org:0123456789abcdef/http://www.example.org/".to_owned();
+        for (written, expected) in [
+            (
+                oai_identifier(&repository),
+                Description::Identifiers { repository: repository.to_string(), sample },
+            ),
+            (super::friends(&friends).unwrap(), Description::Friends(friends)),
+            (branding.written(), Description::Branding(branding)),
+        ] {
+            assert_eq!(Description::read(&written), Some(expected));
+        }
+        for text in ["", "<x/>", "<friends", "<!DOCTYPE x><friends><baseURL>a</baseURL></friends>"]
+        {
+            assert_eq!(Description::read(&Xml(text.to_owned())), None, "{text}");
+        }
     }
 
     #[test]

@@ -263,6 +263,8 @@ fn sets_are_listed_in_parts() {
     let one = answer.sets(&SetsFrom::default(), &all, false);
     assert!(one.contains("<setSpec>gatherer:g</setSpec>") && !one.contains("resumptionToken"));
     assert!(answer.sets(&SetsFrom::default(), &[], false).contains("\"noSetHierarchy\""));
+    let behind = SetsFrom { after: Some(SetSpec::Types), cursor: 3 };
+    assert!(answer.sets(&behind, &[], false).contains("\"badResumptionToken\""));
 }
 
 #[test]

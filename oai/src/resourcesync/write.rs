@@ -5,6 +5,7 @@
 use std::fmt::Display;
 
 use super::{Document, Entry, SITEMAP, TERMS};
+use crate::xml as text;
 
 /// What an entry takes, about, in bytes.
 const ENTRY_BYTES: usize = 256;
@@ -28,7 +29,8 @@ pub(super) fn written(document: &Document) -> String {
     attribute(&mut xml, "until", document.until);
     xml.push_str("/>\n");
     for one in document.entries() {
-        xml.push_str(&format!("<{item}><loc>{}</loc>", escaped(&one.loc)));
+        xml.push_str(&format!("<{item}>"));
+        text::push_element(&mut xml, "loc", &one.loc);
         entry(&mut xml, one);
         xml.push_str(&format!("</{item}>\n"));
     }
@@ -57,22 +59,14 @@ fn entry(xml: &mut String, entry: &Entry) {
 }
 
 fn link(xml: &mut String, rel: &str, href: &str) {
-    xml.push_str(&format!("<rs:ln rel=\"{rel}\" href=\"{}\"/>", escaped(href)));
+    xml.push_str("<rs:ln");
+    text::push_attribute(xml, "rel", rel);
+    text::push_attribute(xml, "href", href);
+    xml.push_str("/>");
 }
 
 fn attribute(xml: &mut String, name: &str, value: Option<impl Display>) {
     if let Some(value) = value {
-        xml.push_str(&format!(" {name}=\"{}\"", escaped(&value.to_string())));
+        text::push_attribute(xml, name, &value.to_string());
     }
-}
-
-/// Text that may stand in an element and between quotes; what no XML can carry is left out.
-fn escaped(text: &str) -> String {
-    let sound: String = text.chars().filter(|it| is_plain(*it)).collect();
-    quick_xml::escape::escape(sound).into_owned()
-}
-
-/// Whether XML 1.0 has that character, and as it is: white space of an attribute becomes a blank.
-fn is_plain(char: char) -> bool {
-    !char.is_control() && !matches!(char, '\u{fffe}' | '\u{ffff}')
 }

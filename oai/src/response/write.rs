@@ -17,15 +17,13 @@ use super::{Format, Header, Identify, Record, Set, Token, Xml};
 use crate::datestamp::Datestamp;
 use crate::error::Fault;
 use crate::request::{Listed, Request, Verb};
+use crate::xml::{self, INSTANCE};
 
 /// Namespace of responses.
 pub const NAMESPACE: &str = "http://www.openarchives.org/OAI/2.0/";
 
 /// Where its schema is.
 const SCHEMA: &str = "http://www.openarchives.org/OAI/2.0/OAI-PMH.xsd";
-
-/// Namespace of `schemaLocation`.
-const INSTANCE: &str = "http://www.w3.org/2001/XMLSchema-instance";
 
 /// A response in the making.
 #[derive(Clone, Debug)]
@@ -205,32 +203,21 @@ impl Writer {
     }
 
     fn element(&mut self, name: &str, value: impl Display) {
-        self.open(name);
-        self.text(&value.to_string());
-        self.close(name);
+        xml::push_element(&mut self.out, name, &value.to_string());
     }
 
     fn container(&mut self, name: &str, content: &Xml) {
         self.open(name);
-        push_escaped(&mut self.out, &content.0, |_letter| None);
+        xml::push_markup(&mut self.out, &content.0);
         self.close(name);
     }
 
     fn attribute(&mut self, name: &str, value: &str) {
-        self.out.push(' ');
-        self.out.push_str(name);
-        self.out.push_str("=\"");
-        push_escaped(&mut self.out, value, |letter| match letter {
-            b'"' => Some("&quot;"),
-            b'\t' => Some("&#9;"),
-            b'\n' => Some("&#10;"),
-            letter => in_text(letter),
-        });
-        self.out.push('"');
+        xml::push_attribute(&mut self.out, name, value);
     }
 
     fn text(&mut self, value: &str) {
-        push_escaped(&mut self.out, value, in_text);
+        xml::push_text(&mut self.out, value);
     }
 
     fn end(mut self) -> String {
@@ -266,39 +253,6 @@ impl ListWriter {
         self.writer.close(self.verb.name());
         self.writer.end()
     }
-}
-
-fn in_text(letter: u8) -> Option<&'static str> {
-    match letter {
-        b'&' => Some("&amp;"),
-        b'<' => Some("&lt;"),
-        b'>' => Some("&gt;"),
-        // A reader would make a line feed of it.
-        b'\r' => Some("&#13;"),
-        _ => None,
-    }
-}
-
-/// Appends `value` without the characters that XML cannot carry (control characters, U+FFFE, U+FFFF), and
-/// what `escape` says in the place of an ASCII character.
-fn push_escaped(out: &mut String, value: &str, escape: impl Fn(u8) -> Option<&'static str>) {
-    let bytes = value.as_bytes();
-    let mut plain = 0;
-    let mut at = 0;
-    while let Some(&byte) = bytes.get(at) {
-        let (instead, length) = match byte {
-            0..=8 | 11 | 12 | 14..=31 => (Some(""), 1),
-            0xef if matches!(bytes.get(at + 1..at + 3), Some([0xbf, 0xbe | 0xbf])) => (Some(""), 3),
-            byte => (escape(byte), 1),
-        };
-        if let Some(instead) = instead {
-            out.push_str(value.get(plain..at).unwrap_or_default());
-            out.push_str(instead);
-            plain = at + length;
-        }
-        at += length;
-    }
-    out.push_str(value.get(plain..).unwrap_or_default());
 }
 
 #[cfg(test)]

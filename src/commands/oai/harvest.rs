@@ -10,8 +10,8 @@ use exchange::harvester::{Bounds, Running, Step};
 use indicatif::{HumanBytes, HumanCount, MultiProgress, ProgressBar, ProgressStyle};
 use net::shutdown::Shutdown;
 use oai::Datestamp;
-use oai::crosswalk::{Problem, SourceIdentity};
-use oai::harvest::{CHECKPOINT_BYTES_MAX, Checkpoint, Failure, Report, Settings};
+use oai::crosswalk::{Problem, ProblemKind, SourceIdentity};
+use oai::harvest::{CHECKPOINT_BYTES_MAX, Checkpoint, Failure, Report, Settings, Warning};
 use oai::response::Record;
 use serde_json::json;
 
@@ -22,7 +22,9 @@ use crate::{daemon, output};
 pub(super) const EXAMPLES: &str = "\
 With --checkpoint the same command goes on after a stop of any kind, and once it is through brings what has
 changed since. Output to a file is continued then, and what is deleted is named in it.
-Exits with 1 unless every record came and could be read; what could not is named on standard error.
+Exits with 1 unless every record came and could be read: also where lists had fewer records than they said, or
+went on with those of other sets, and where records have no name, which are not written. What is missing is
+named on standard error.
 
 Examples:
   harvest oai harvest https://repository.example/oai | harvest soif print | less
@@ -77,9 +79,11 @@ struct Tally {
     left_out: u64,
     problems: u64,
     named: Vec<(String, Problem)>,
+    /// Without a name that they could be written under.
+    nameless: u64,
 }
 
-/// Harvests. The code is 1 when the harvest broke off, or records could not be read.
+/// Harvests. The code is 1 when the harvest broke off, or records are missing.
 pub(crate) async fn run(asked: &Harvest, bars: &MultiProgress) -> anyhow::Result<ExitCode> {
     let repository = asked.place.repository()?;
     if let Some(path) = asked.output.as_deref()
@@ -143,6 +147,8 @@ fn store(
 ) -> anyhow::Result<(Output, Tally)> {
     let problems = out.store(records, prefix)?;
     tally.problems += u64::try_from(problems.len()).unwrap_or(u64::MAX);
+    let nameless = problems.iter().filter(|(_, it)| it.kind == ProblemKind::Nameless).count();
+    tally.nameless += u64::try_from(nameless).unwrap_or(u64::MAX);
     let room = PROBLEMS_SHOWN.saturating_sub(tally.named.len());
     tally.named.extend(problems.into_iter().take(room));
     Ok((out, tally))
@@ -180,11 +186,20 @@ impl Harvest {
         wanted
     }
 
-    /// A number for what is harvested and where to: a checkpoint of another is not to be gone on from.
+    /// A number for what is harvested and where to: a checkpoint of another is not to be gone on from. How
+    /// it is harvested may change.
     fn fingerprint(&self) -> u64 {
-        let until = self.which.until.map(|it| it.to_string());
-        let text = format!("{:?} {until:?} {:?} {:?}", self.settings(), self.form(), self.output);
-        xxhash_rust::xxh3::xxh3_64(text.as_bytes())
+        let date = |it: Option<Datestamp>| it.map(|it| it.to_string());
+        let selected = json!([
+            self.place.base.as_str(),
+            self.which.prefix,
+            self.sets,
+            date(self.which.from),
+            date(self.which.until),
+            self.original,
+            self.output.as_ref().map(|it| it.to_string_lossy()),
+        ]);
+        xxhash_rust::xxh3::xxh3_64(selected.to_string().as_bytes())
     }
 
     /// What the checkpoint's file says; the beginning where there is none.
@@ -261,9 +276,19 @@ impl Harvest {
         if let Some(failure) = failure {
             bail!("{}: {}{}", self.place.base, plain(&failure.to_string()), self.advice());
         }
-        let is_complete = report.quarantined == 0;
-        Ok(if is_complete { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        Ok(if is_complete(report, tally) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
+}
+
+/// Whether every record came, and was written.
+fn is_complete(report: &Report, tally: &Tally) -> bool {
+    let is_short = |(warning, count): &(Warning, u64)| match warning {
+        // Of several lists only the first is known.
+        Warning::ListSize { told, found } => found < told || 1 < *count,
+        Warning::SetLost(_) => true,
+        _ => false,
+    };
+    report.quarantined == 0 && tally.nameless == 0 && !report.warnings.iter().any(is_short)
 }
 
 /// The parts of a checkpoint's file.
@@ -316,6 +341,7 @@ fn told(report: &Report, tally: &Tally) -> String {
     add(tally.problems, "problems with their metadata");
     add(report.repaired, "responses had to be repaired");
     add(report.quarantined, "could not be read");
+    add(tally.nameless, "without a name were left out");
     text
 }
 
@@ -333,6 +359,8 @@ fn told_json(report: &Report, tally: &Tally, failure: Option<&Failure>) -> serde
         "bytes": report.bytes,
         "repaired": report.repaired,
         "unreadable": report.quarantined,
+        "nameless": tally.nameless,
+        "complete": failure.is_none() && is_complete(report, tally),
         "quarantined": quarantined.collect::<serde_json::Value>(),
         "warnings": report.warnings.iter().map(|(it, _)| it.to_string()).collect::<Vec<_>>(),
         "full": report.full,
@@ -347,7 +375,7 @@ mod tests {
     #[test]
     fn a_checkpoint_is_of_one_harvest_alone() {
         let folder = tempfile::tempdir().unwrap();
-        let asked = |set: &str| {
+        let asked = |set: &str, delay: &str| {
             use clap::Parser;
             #[derive(Debug, Parser)]
             struct Line {
@@ -355,16 +383,18 @@ mod tests {
                 harvest: Harvest,
             }
             let file = folder.path().join("cursor");
-            let line = ["x", "http://a.example/oai", "--set", set, "-o", "f", "--checkpoint"];
+            let line = ["x", "http://a.example/oai", "--set", set, "-o", "f", "--delay", delay];
             let line = line.iter().map(|it| (*it).to_owned());
-            Line::parse_from(line.chain([file.display().to_string()])).harvest
+            let file = ["--checkpoint".to_owned(), file.display().to_string()];
+            Line::parse_from(line.chain(file)).harvest
         };
-        let first = asked("a");
+        let first = asked("a", "0");
         assert_eq!(first.saved().unwrap(), Saved::default());
         first.save(17, &Checkpoint::default()).unwrap();
         let saved = Saved { checkpoint: Checkpoint::default(), written: Some(17) };
         assert_eq!(first.saved().unwrap(), saved);
-        assert!(asked("b").saved().unwrap_err().to_string().contains("another"));
+        assert_eq!(asked("a", "500").saved().unwrap(), saved);
+        assert!(asked("b", "0").saved().unwrap_err().to_string().contains("another"));
         fs::write(folder.path().join("cursor"), "junk\n").unwrap();
         assert!(first.saved().unwrap_err().to_string().contains("no checkpoint"));
     }
@@ -379,9 +409,29 @@ mod tests {
             quarantined: 2,
             ..Report::default()
         };
+        let tally = Tally { nameless: 1, ..Tally::default() };
         assert_eq!(
-            told(&report, &Tally::default()),
-            "1,234 records, 3 of them deleted, in 1 request and 2.00 KiB; 2 could not be read"
+            told(&report, &tally),
+            "1,234 records, 3 of them deleted, in 1 request and 2.00 KiB; 2 could not be read; \
+             1 without a name were left out"
         );
+    }
+
+    #[test]
+    fn a_harvest_is_complete_if_every_record_came() {
+        let none = Tally::default();
+        let check = |warning: Option<(Warning, u64)>, expected: bool| {
+            let warnings = warning.into_iter().collect();
+            let report = Report { warnings, ..Report::default() };
+            assert_eq!(is_complete(&report, &none), expected, "{report:?}");
+        };
+        check(None, true);
+        check(Some((Warning::DaysOnly, 1)), true);
+        check(Some((Warning::ListSize { told: 3, found: 2 }, 1)), false);
+        check(Some((Warning::ListSize { told: 2, found: 3 }, 1)), true);
+        check(Some((Warning::ListSize { told: 2, found: 3 }, 2)), false);
+        check(Some((Warning::SetLost("a".to_owned()), 1)), false);
+        assert!(!is_complete(&Report { quarantined: 1, ..Report::default() }, &none));
+        assert!(!is_complete(&Report::default(), &Tally { nameless: 1, ..Tally::default() }));
     }
 }

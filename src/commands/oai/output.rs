@@ -5,7 +5,7 @@ use std::io::{self, BufWriter, Seek as _, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
-use oai::crosswalk::{Problem, SourceIdentity, to_soif};
+use oai::crosswalk::{Problem, ProblemKind, SourceIdentity, object_name, to_soif};
 use oai::response::Record;
 use oai::response::write::{NAMESPACE, Writer};
 use oai::{Datestamp, Granularity, Listed};
@@ -121,13 +121,20 @@ impl Output {
         }
     }
 
-    /// Writes records, and returns what is wrong with them, by identifier. They are on disk then.
+    /// Writes records, and returns what is wrong with them, by identifier. They are on disk then, but for
+    /// those that have no name.
     pub(super) fn store(
         &mut self,
         records: &[Record],
         prefix: &str,
     ) -> anyhow::Result<Vec<(String, Problem)>> {
         let mut problems = Vec::new();
+        let has_name = |it: &&Record| object_name(&it.header, prefix, &self.source).is_some();
+        let (records, nameless): (Vec<&Record>, _) = records.iter().partition(has_name);
+        problems.extend(nameless.into_iter().map(|it| {
+            let message = "its identifier is empty or too long; it is left out".to_owned();
+            (it.header.identifier.clone(), Problem { kind: ProblemKind::Nameless, message })
+        }));
         if let To::Folder(folder) = &self.to {
             for record in records {
                 let path = folder.join(file_name(&record.header.identifier, self.form));
@@ -145,7 +152,7 @@ impl Output {
                     text.push(b'\n');
                 }
             }
-            Form::Soif => self.stream(&mut text, records, prefix, &mut problems),
+            Form::Soif => self.stream(&mut text, &records, prefix, &mut problems),
         }
         match &mut self.to {
             To::Stream(out) => {
@@ -177,7 +184,7 @@ impl Output {
     fn stream(
         &self,
         out: &mut Vec<u8>,
-        records: &[Record],
+        records: &[&Record],
         prefix: &str,
         problems: &mut Vec<(String, Problem)>,
     ) {
@@ -369,6 +376,28 @@ mod tests {
             assert_eq!(names, [&*format!("oai%3Aa%2F..%2F1.{}", form.extension())]);
             let text = fs::read_to_string(folder.path().join(&names[0])).unwrap();
             assert!(text.contains("Pears"), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_has_no_name_is_not_written() {
+        let records =
+            [record("oai:a:1", false), record("", false), record(" ", true), record("", true)];
+        for form in [Form::Soif, Form::Original] {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("out");
+            let source = SourceIdentity::new("http://a.example/oai");
+            for place in [path.as_path(), folder.path()] {
+                let mut out = Output::open(Some(place), form, source.clone(), None).unwrap();
+                let problems = out.store(&records, "oai_dc").unwrap();
+                assert!(problems.len() == 3, "{problems:?}");
+                assert!(problems.iter().all(|(_, it)| it.kind == ProblemKind::Nameless));
+                out.finish().unwrap();
+            }
+            let text = fs::read_to_string(&path).unwrap();
+            assert!(!text.contains("@DELETE") && !text.contains("deleted"), "{text}");
+            assert_eq!(text.matches("Pears").count(), 1, "{text}");
+            assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
         }
     }
 

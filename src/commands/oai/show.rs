@@ -1,10 +1,13 @@
 //! `harvest oai identify`, `formats` and `sets`: what a repository says of itself.
 
+use std::io::{self, IsTerminal as _};
 use std::process::ExitCode;
 
 use anyhow::bail;
 use comfy_table::{Table, presets};
-use oai::response::{self, Format, Reading, Set};
+use oai::repository::description::Description;
+use oai::repository::oap::Totals;
+use oai::response::{self, Format, Reading, Set, Xml};
 use serde_json::json;
 
 use super::{Place, plain};
@@ -96,9 +99,49 @@ fn identify_text(found: &response::Identify, reading: &Reading) -> String {
     row("compressions", &found.compressions.join(", "));
     row("its clock", &date(reading.response.response_date));
     for description in &found.descriptions {
-        row("description", &description.0);
+        let (name, value) = described(description);
+        row(name, &value);
     }
     lines.join("\n")
+}
+
+/// What a description says; one that is not known as it is.
+fn described(description: &Xml) -> (&'static str, String) {
+    match Description::read(description) {
+        Some(Description::Identifiers { repository, sample }) => {
+            ("identifiers", format!("of {repository}, such as {sample}"))
+        }
+        Some(Description::Friends(friends)) => ("knows", friends.join(" ")),
+        Some(Description::Branding(it)) => {
+            let parts = [it.title, Some(it.icon), it.link];
+            ("picture", parts.into_iter().flatten().collect::<Vec<_>>().join(" "))
+        }
+        Some(Description::Totals(Totals { elements, list })) => {
+            let of = list.map_or_else(String::new, |it| format!(" of {it} with deleted ones"));
+            ("records", format!("{elements}{of}"))
+        }
+        Some(Description::Syndication(it)) => {
+            let often = it.frequency.as_deref().unwrap_or("1");
+            let period = it.period.as_deref().unwrap_or("daily");
+            let since = it.base.map_or_else(String::new, |it| format!(", since {it}"));
+            ("updated", format!("{period}, {often} times in each{since}"))
+        }
+        None => ("description", description.0.clone()),
+    }
+}
+
+/// A table: for a person in columns, for a program with tabs.
+fn table<const N: usize>(head: [&str; N], rows: impl Iterator<Item = [String; N]>) -> String {
+    if !io::stdout().is_terminal() {
+        let lines = std::iter::once(head.map(str::to_owned)).chain(rows);
+        return lines.map(|it| it.join("\t")).collect::<Vec<_>>().join("\n");
+    }
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_header(head);
+    for row in rows {
+        table.add_row(row);
+    }
+    table.to_string()
 }
 
 fn deleted(policy: response::Deleted) -> &'static str {
@@ -128,12 +171,8 @@ pub(crate) async fn formats(asked: &Formats) -> anyhow::Result<ExitCode> {
 }
 
 fn formats_text(formats: &[Format]) -> String {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_header(["prefix", "namespace", "schema"]);
-    for it in formats {
-        table.add_row([plain(&it.prefix), plain(&it.namespace), plain(&it.schema)]);
-    }
-    table.to_string()
+    let row = |it: &Format| [plain(&it.prefix), plain(&it.namespace), plain(&it.schema)];
+    table(["prefix", "namespace", "schema"], formats.iter().map(row))
 }
 
 /// Shows sets, part after part.
@@ -160,12 +199,48 @@ pub(crate) async fn sets(asked: &Sets) -> anyhow::Result<ExitCode> {
         let all = all.iter().map(|it| json!({ "setSpec": it.spec, "setName": it.name }));
         output::line(&all.collect::<serde_json::Value>().to_string())?;
     } else {
-        let mut table = Table::new();
-        table.load_style(presets::NOTHING).set_header(["set", "name"]);
-        for it in &all {
-            table.add_row([plain(&it.spec), plain(&it.name)]);
-        }
-        output::line(&table.to_string())?;
+        let row = |it: &Set| [plain(&it.spec), plain(&it.name)];
+        output::line(&table(["set", "name"], all.iter().map(row)))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn descriptions_that_are_known_are_told_in_words() {
+        let check = |xml: &str, expected: (&str, &str)| {
+            let (name, value) = described(&Xml(xml.to_owned()));
+            assert_eq!((name, value.as_str()), expected);
+        };
+        check(
+            "<i:oai-identifier xmlns:i='http://www.openarchives.org/OAI/2.0/oai-identifier'>\
+             <i:scheme>oai</i:scheme><i:repositoryIdentifier>a.org</i:repositoryIdentifier>\
+             <i:delimiter>:</i:delimiter><i:sampleIdentifier> oai:a.org:1&amp;2 \
+             </i:sampleIdentifier></i:oai-identifier>",
+            ("identifiers", "of a.org, such as oai:a.org:1&2"),
+        );
+        let totals = Totals { elements: 5, list: Some(6) };
+        check(&totals.written().0, ("records", "5 of 6 with deleted ones"));
+        let schedule = oai::syndication::Syndication {
+            frequency: Some("2".to_owned()),
+            ..oai::syndication::Syndication::default()
+        };
+        check(&schedule.written().0, ("updated", "daily, 2 times in each"));
+        for xml in ["<x xmlns='urn:x'>y</x>", "junk"] {
+            check(xml, ("description", xml));
+        }
+    }
+
+    #[test]
+    fn a_table_for_a_program_is_not_padded() {
+        let rows = [["a", "b c"], ["long name", "d"]].map(|it| it.map(str::to_owned));
+        // Tests have no terminal, or none for long.
+        let shown = table(["set", "name"], rows.into_iter());
+        if !io::stdout().is_terminal() {
+            assert_eq!(shown, "set\tname\na\tb c\nlong name\td");
+        }
+    }
 }

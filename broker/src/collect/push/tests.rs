@@ -76,7 +76,9 @@ fn what_is_sent_is_taken_in_its_order_beside_no_pull_and_makes_none_due() {
     live(&collector, |it| (it.pulling, it.reached) = (false, Some(version(3).into())));
     assert!(collector.next_part().is_none());
     live(&collector, |it| it.reached = Some(version(2).into()));
-    assert!(collector.next_part().is_none(), "it was dropped");
+    assert!(collector.next_part().is_none(), "none is left");
+    let expected = PartCounters { known: 2, ..PartCounters::default() };
+    assert_eq!(collector.part_counters(), expected);
 }
 
 #[tokio::test]
@@ -97,6 +99,8 @@ async fn what_leaves_a_gap_has_the_source_asked_when_it_bears_it_and_not_before(
         assert_eq!(due_ms(&collector), rests_ms);
     }
     assert_eq!(collector.counters().pulls, 1);
+    let expected = PartCounters { dropped: 6, ..PartCounters::default() };
+    assert_eq!(collector.part_counters(), expected);
 }
 
 #[test]
@@ -109,6 +113,7 @@ fn what_was_taken_in_is_no_pull_and_counts_with_the_next() {
     let source = collector.state().live["a"].source.clone();
     let taken = Summary { version: version(7), ..summary(Kind::Delta, 9, 1) };
     collector.handle_taken(&source, &taken, true);
+    assert_eq!(collector.part_counters().taken, 1);
     assert_eq!(collector.state().schedule.view("a"), before, "rate, cost, failures, back-off");
     assert_eq!(due_ms(&collector), due, "the safety poll stays");
     live(&collector, |it| {

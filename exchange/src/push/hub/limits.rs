@@ -16,6 +16,8 @@ pub struct Limits {
     pub intents_max: usize,
     /// Most of them whose callbacks are on one host. Default 25.
     pub intents_per_host_max: usize,
+    /// Most requests a minute to verify with one host, besides those of who is subscribed. Default 60.
+    pub intents_per_host_per_minute_max: u32,
     /// Most requests of the hub's own under way; half of them may be verifications. Default 32.
     pub requests_max: usize,
     /// Most of them to one host; half of them may be verifications. Default 4.
@@ -37,6 +39,7 @@ impl Default for Limits {
             per_host_max: 100,
             intents_max: 100,
             intents_per_host_max: 25,
+            intents_per_host_per_minute_max: 60,
             requests_max: 32,
             requests_per_host_max: 4,
             lease_secs_min: 60,

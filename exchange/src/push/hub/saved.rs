@@ -24,6 +24,9 @@ pub struct SavedSubscription {
     pub topic: String,
     /// Whom to tell.
     pub callback: Url,
+    /// What its host counts as, where that is not its name.
+    #[serde(default)]
+    pub host: Option<String>,
     /// What to sign with.
     #[serde(default)]
     pub secret: Option<Secret>,
@@ -43,11 +46,11 @@ impl Hub {
         let mut hub = Self::new(limits);
         for one in saved.subscriptions {
             let (topic, callback) = (one.topic, one.callback);
-            let key = Key { topic: topic.clone(), callback: callback.to_string() };
+            let key = Key::new(&topic, &callback);
             let longest_secs = limits.longest_secs(one.content);
             let longest_ms = now_ms.saturating_add(longest_secs.saturating_mul(1_000));
             let fits = topic.len() <= URL_BYTES_MAX && now_ms < one.lease_until_ms;
-            let host = host_of(&callback);
+            let host = one.host.unwrap_or_else(|| host_of(&callback));
             if !fits || hub.has_room(&key, &host, Mode::Subscribe).is_err() {
                 continue;
             }
@@ -67,8 +70,9 @@ impl Hub {
     /// What is to be kept now.
     pub fn saved(&self) -> Saved {
         let one = |(key, it): (&Key, &Subscription)| SavedSubscription {
-            topic: key.topic.clone(),
+            topic: key.topic.to_string(),
             callback: it.callback.clone(),
+            host: Some(it.host.clone()),
             secret: it.secret.clone(),
             content: it.content,
             lease_until_ms: it.lease_until_ms,

@@ -72,7 +72,7 @@ impl Intent {
         self.due().is_some_and(|it| it <= now_ms)
     }
 
-    /// The clock was set back.
+    /// The clock was set.
     pub(super) fn handle_jump(&mut self, now_ms: u64) {
         self.due_ms = self.due_ms.min(now_ms.saturating_add(RETRY_MS_MAX));
     }
@@ -106,7 +106,7 @@ pub(super) struct Subscription {
     /// What it has been told last.
     pub(super) told: Option<Version>,
     /// When it is to be told next.
-    pub(super) due_ms: u64,
+    due_ms: u64,
     /// What it is to be told.
     owed: Option<News>,
     /// What it is being told.
@@ -182,12 +182,14 @@ impl Subscription {
         self.wait_if_unproven();
     }
 
-    /// The clock was set back: what was to be soon is not to be in years. `longest_ms`: the longest lease.
-    pub(super) fn handle_jump(&mut self, longest_ms: u64, now_ms: u64) {
-        self.lease_until_ms = self.lease_until_ms.min(now_ms.saturating_add(longest_ms));
+    /// The clock was set: what was to be soon is not to be in years, and `unseen_ms` that nobody saw pass end
+    /// no lease. `longest_ms`: the longest lease.
+    pub(super) fn handle_jump(&mut self, unseen_ms: u64, longest_ms: u64, now_ms: u64) {
+        let lease_until_ms = self.lease_until_ms.saturating_add(unseen_ms);
+        self.lease_until_ms = lease_until_ms.min(now_ms.saturating_add(longest_ms));
         self.due_ms = self.due_ms.min(now_ms.saturating_add(RETRY_MS_MAX));
         self.begun_ms = self.begun_ms.map(|it| it.min(now_ms));
-        self.answered_ms = self.answered_ms.min(now_ms);
+        self.answered_ms = self.answered_ms.saturating_add(unseen_ms).min(now_ms);
     }
 
     pub(super) fn is_owed(&self) -> bool {
@@ -226,10 +228,6 @@ impl Subscription {
 
     pub(super) fn due(&self) -> Option<u64> {
         (self.is_owed() && self.sending.is_none()).then_some(self.due_ms)
-    }
-
-    pub(super) fn is_due(&self, now_ms: u64) -> bool {
-        self.due().is_some_and(|it| it <= now_ms)
     }
 
     /// What it is to get: what may be large, only if it took the last one.

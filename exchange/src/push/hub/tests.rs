@@ -21,9 +21,23 @@ fn asked(mode: Mode, callback: &str) -> Asked {
     }
 }
 
+/// Asks, counted by the name of the callback's host.
+fn ask(hub: &mut Hub, asked: Asked, challenge: &str, now_ms: u64) -> Result<(), Refused> {
+    let host = host_of(&asked.callback);
+    hub.handle_request(asked, &host, challenge.to_owned(), now_ms)
+}
+
+/// Looks at the clock as a shell does that has nothing to do until then.
+fn idle(hub: &mut Hub, until_ms: u64) {
+    let minute_ms = 60_000;
+    while let Some(next_ms) = hub.seen_ms.map(|it| it + minute_ms).filter(|it| *it < until_ms) {
+        assert_eq!(hub.poll(next_ms), None);
+    }
+}
+
 /// Has a request verified; returns the question.
 fn verify(hub: &mut Hub, asked: Asked, verdict: Verdict, now_ms: u64) -> Url {
-    hub.handle_request(asked, "challenge".to_owned(), now_ms).unwrap();
+    ask(hub, asked, "challenge", now_ms).unwrap();
     let Some(Action::Verify { ticket, url, challenge }) = hub.poll(now_ms) else { panic!() };
     assert_eq!(challenge, "challenge");
     hub.handle_verified(ticket, verdict, Some(version(1)), now_ms);
@@ -99,9 +113,9 @@ fn a_change_of_mind_that_is_not_confirmed_changes_nothing() {
 #[test]
 fn a_yes_to_one_request_is_none_to_another() {
     let mut hub = subscribed("http://c/", 0);
-    hub.handle_request(asked(Mode::Subscribe, "http://c/"), "one".to_owned(), 0).unwrap();
+    ask(&mut hub, asked(Mode::Subscribe, "http://c/"), "one", 0).unwrap();
     let Some(Action::Verify { ticket, .. }) = hub.poll(0) else { panic!() };
-    hub.handle_request(asked(Mode::Unsubscribe, "http://c/"), "other".to_owned(), 0).unwrap();
+    ask(&mut hub, asked(Mode::Unsubscribe, "http://c/"), "other", 0).unwrap();
     let Some(Action::Verify { ticket: other, .. }) = hub.poll(0) else { panic!() };
     hub.handle_verified(ticket, Verdict::Yes, None, 0);
     assert_eq!(hub.len(), (1, 1), "not unsubscribed");
@@ -112,7 +126,7 @@ fn a_yes_to_one_request_is_none_to_another() {
 #[test]
 fn who_does_not_answer_a_verification_is_asked_again_and_then_no_more() {
     let mut hub = Hub::new(Limits::default());
-    hub.handle_request(asked(Mode::Subscribe, "http://c/"), "x".to_owned(), 0).unwrap();
+    ask(&mut hub, asked(Mode::Subscribe, "http://c/"), "x", 0).unwrap();
     let mut times = Vec::new();
     while let Some(now_ms) = hub.poll_timeout() {
         let Some(Action::Verify { ticket, .. }) = hub.poll(now_ms) else { panic!() };
@@ -242,6 +256,7 @@ fn leases_end_within_their_bounds() {
         let asked = Asked { lease_secs: asked_secs, ..asked(Mode::Subscribe, "http://c/") };
         verify(&mut hub, asked, Verdict::Yes, 5);
         let end_ms = 5 + expected_secs * 1_000;
+        idle(&mut hub, end_ms - 1);
         assert_eq!(hub.handle_change(TOPIC, None, end_ms - 1), 1, "{asked_secs:?}");
         assert_eq!(hub.handle_change(TOPIC, None, end_ms), 0, "{asked_secs:?}");
         assert_eq!((hub.counters().expired, hub.is_empty()), (1, true));
@@ -279,6 +294,7 @@ fn who_answers_nothing_for_a_day_is_told_no_more() {
     verify(&mut hub, week, Verdict::Yes, 0);
     let mut attempts = 0;
     for hour in 0..=30 {
+        idle(&mut hub, hour * HOUR_MS);
         hub.handle_change(TOPIC, Some(version(2 + hour)), hour * HOUR_MS);
         while let Some(now_ms) = hub.poll_timeout() {
             attempts += 1;
@@ -301,7 +317,7 @@ fn a_clock_set_back_makes_nothing_wait_for_years() {
     hub.handle_change(TOPIC, Some(version(2)), YEAR_MS);
     let delivery = deliver(&mut hub, YEAR_MS);
     hub.handle_delivered(delivery.ticket, Answer::Failed(None), YEAR_MS);
-    hub.handle_request(asked(Mode::Subscribe, "http://d/"), "x".to_owned(), YEAR_MS).unwrap();
+    ask(&mut hub, asked(Mode::Subscribe, "http://d/"), "x", YEAR_MS).unwrap();
     let Some(Action::Verify { ticket, .. }) = hub.poll(YEAR_MS) else { panic!() };
     hub.handle_verified(ticket, Verdict::Silent, None, YEAR_MS);
     // Five minutes are the longest wait between two attempts; ten days are the longest lease.
@@ -310,8 +326,98 @@ fn a_clock_set_back_makes_nothing_wait_for_years() {
     assert!(matches!(hub.poll(5 + 300_000), Some(Action::Deliver(_))));
     assert!(matches!(hub.poll(5 + 300_000), Some(Action::Verify { .. })));
     let end_ms = 5 + 10 * 86_400_000;
+    idle(&mut hub, end_ms - 1);
     assert_eq!(hub.handle_change(TOPIC, Some(version(3)), end_ms - 1), 1);
     assert_eq!(hub.handle_change(TOPIC, Some(version(3)), end_ms), 0);
+}
+
+#[test]
+fn a_clock_that_leaps_ahead_ends_no_lease() {
+    let year_ms = 365 * 86_400_000;
+    let mut hub = subscribed("http://c/", 0);
+    assert_eq!((hub.poll(600_000), hub.poll(year_ms)), (None, None));
+    assert_eq!(hub.len(), (1, 0));
+    // Of its hour ten minutes were over.
+    let end_ms = year_ms + 3_000_000;
+    idle(&mut hub, end_ms - 1);
+    assert_eq!(hub.handle_change(TOPIC, Some(version(2)), end_ms - 1), 1);
+    assert_eq!(hub.handle_change(TOPIC, Some(version(3)), end_ms), 0);
+    // However often it leaps, no lease is longer than the longest.
+    let mut hub = subscribed("http://c/", 0);
+    for leap in 1..100 {
+        assert_eq!(hub.poll(leap * 86_400_000), None);
+    }
+    let longest_ms = 10 * 86_400_000;
+    assert!(hub.saved().subscriptions[0].lease_until_ms <= 99 * 86_400_000 + longest_ms);
+}
+
+#[test]
+fn many_names_of_one_machine_are_one_host() {
+    let limits = Limits { per_host_max: 2, ..Limits::default() };
+    let mut hub = Hub::new(limits);
+    for n in 0..2 {
+        let asked = asked(Mode::Subscribe, &format!("http://n{n}.example/"));
+        hub.handle_request(asked, "192.0.2.1", "x".to_owned(), 0).unwrap();
+        let Some(Action::Verify { ticket, .. }) = hub.poll(0) else { panic!() };
+        hub.handle_verified(ticket, Verdict::Yes, None, 0);
+    }
+    let third = asked(Mode::Subscribe, "http://n3.example/");
+    let refused = hub.handle_request(third.clone(), "192.0.2.1", "x".to_owned(), 0);
+    assert_eq!(refused, Err(Refused::HostFull));
+    // So they stay after a restart, and whatever their names lead to when they renew.
+    let mut hub = Hub::restored(limits, hub.saved(), 0);
+    let renewed = asked(Mode::Subscribe, "http://n1.example/");
+    assert!(hub.has(&renewed) && !hub.has(&third));
+    verify(&mut hub, renewed, Verdict::Yes, 0);
+    let refused = hub.handle_request(third.clone(), "192.0.2.1", "x".to_owned(), 0);
+    assert_eq!(refused, Err(Refused::HostFull));
+    assert_eq!(hub.handle_request(third, "192.0.2.2", "x".to_owned(), 0), Ok(()));
+}
+
+#[test]
+fn strangers_have_a_host_asked_only_so_often() {
+    let limits = Limits { intents_per_host_per_minute_max: 3, ..Limits::default() };
+    let mut hub = Hub::new(limits);
+    verify(&mut hub, asked(Mode::Subscribe, "http://c/known"), Verdict::Yes, 0);
+    for _ in 0..2 {
+        verify(&mut hub, asked(Mode::Subscribe, "http://c/x"), Verdict::No, 1_000);
+    }
+    let again = ask(&mut hub, asked(Mode::Subscribe, "http://c/x"), "x", 2_000);
+    assert_eq!((again, hub.counters().refused), (Err(Refused::Often), 1));
+    verify(&mut hub, asked(Mode::Subscribe, "http://c/known"), Verdict::Yes, 2_000);
+    verify(&mut hub, asked(Mode::Subscribe, "http://d/x"), Verdict::Yes, 2_000);
+    verify(&mut hub, asked(Mode::Subscribe, "http://c/x"), Verdict::Yes, 60_000);
+}
+
+/// However many have subscribed, a commit costs each of them the same: who is next is not looked for.
+#[test]
+fn who_is_next_is_found_as_fast_among_many_as_among_few() {
+    let time_each = |count: usize| {
+        let limits = Limits { subscriptions_max: count, per_host_max: count, ..Limits::default() };
+        let one = |n: usize| SavedSubscription {
+            topic: TOPIC.to_owned(),
+            callback: Url::parse(&format!("http://h{}/{n}", n % 100)).unwrap(),
+            host: None,
+            secret: None,
+            content: Content::Thin,
+            lease_until_ms: 1_000_000,
+            told: None,
+        };
+        let subscriptions = (0..count).map(one).collect();
+        let mut hub = Hub::restored(limits, Saved { subscriptions }, 0);
+        hub.handle_change(TOPIC, Some(version(2)), 0);
+        let begun = net::clock::monotonic();
+        for _ in 0..300 {
+            let delivery = deliver(&mut hub, 0);
+            hub.handle_delivered(delivery.ticket, Answer::Taken(delivery.to), 0);
+            assert_eq!(hub.poll_timeout(), Some(0));
+        }
+        begun.elapsed()
+    };
+    // The best of several: a machine that is busy takes longer, never shorter.
+    let best = |count| (0..5).map(|_| time_each(count)).min().unwrap();
+    let (few, many) = (best(500), best(5_000));
+    assert!(many < few * 4, "{few:?} of 500, {many:?} of 5,000");
 }
 
 #[test]
@@ -319,21 +425,19 @@ fn no_host_and_no_crowd_takes_all_the_room() {
     let limits =
         Limits { subscriptions_max: 4, per_host_max: 2, intents_max: 3, ..Limits::default() };
     let mut hub = Hub::new(limits);
-    let ask = |hub: &mut Hub, callback: &str| {
-        hub.handle_request(asked(Mode::Subscribe, callback), "x".to_owned(), 0)
-    };
-    assert_eq!(ask(&mut hub, "http://a/1"), Ok(()));
-    assert_eq!(ask(&mut hub, "http://a/2"), Ok(()));
-    assert_eq!(ask(&mut hub, "http://a:81/3"), Err(Refused::HostFull));
-    assert_eq!(ask(&mut hub, "http://a/2"), Ok(()), "it is the same");
-    assert_eq!(ask(&mut hub, "http://b/1"), Ok(()));
-    assert_eq!(ask(&mut hub, "http://c/1"), Err(Refused::Busy));
+    let wants = |hub: &mut Hub, callback: &str| ask(hub, asked(Mode::Subscribe, callback), "x", 0);
+    assert_eq!(wants(&mut hub, "http://a/1"), Ok(()));
+    assert_eq!(wants(&mut hub, "http://a/2"), Ok(()));
+    assert_eq!(wants(&mut hub, "http://a:81/3"), Err(Refused::HostFull));
+    assert_eq!(wants(&mut hub, "http://a/2"), Ok(()), "it is the same");
+    assert_eq!(wants(&mut hub, "http://b/1"), Ok(()));
+    assert_eq!(wants(&mut hub, "http://c/1"), Err(Refused::Busy));
     while let Some(Action::Verify { ticket, .. }) = hub.poll(0) {
         hub.handle_verified(ticket, Verdict::Yes, None, 0);
     }
-    assert_eq!(ask(&mut hub, "http://c/1"), Ok(()));
-    assert_eq!(ask(&mut hub, "http://d/1"), Err(Refused::Full));
-    let end = hub.handle_request(asked(Mode::Unsubscribe, "http://e/"), "x".to_owned(), 0);
+    assert_eq!(wants(&mut hub, "http://c/1"), Ok(()));
+    assert_eq!(wants(&mut hub, "http://d/1"), Err(Refused::Full));
+    let end = ask(&mut hub, asked(Mode::Unsubscribe, "http://e/"), "x", 0);
     assert_eq!((end, hub.counters().refused), (Ok(()), 3));
 }
 
@@ -348,21 +452,19 @@ fn strangers_who_are_asked_and_silent_hold_up_no_notification_and_no_renewal() {
     };
     let mut hub = Hub::new(limits);
     verify(&mut hub, asked(Mode::Subscribe, "http://honest/"), Verdict::Yes, 0);
-    let ask = |hub: &mut Hub, mode, callback: &str| {
-        hub.handle_request(asked(mode, callback), "x".to_owned(), 0)
-    };
+    let wants = |hub: &mut Hub, mode, callback: &str| ask(hub, asked(mode, callback), "x", 0);
     // At the subscriber's own host, and at as many as one likes to name.
     for callback in ["http://honest/1", "http://honest/2", "http://1.evil/", "http://2.evil/"] {
-        assert_eq!(ask(&mut hub, Mode::Subscribe, callback), Ok(()));
+        assert_eq!(wants(&mut hub, Mode::Subscribe, callback), Ok(()));
     }
-    assert_eq!(ask(&mut hub, Mode::Subscribe, "http://3.evil/"), Err(Refused::Busy));
+    assert_eq!(wants(&mut hub, Mode::Subscribe, "http://3.evil/"), Err(Refused::Busy));
     let asked_of = [hub.poll(0), hub.poll(0), hub.poll(0)];
     assert!(matches!(asked_of, [Some(Action::Verify { .. }), Some(Action::Verify { .. }), None]));
     // Room is kept for who has been verified; and it comes first.
     hub.handle_change(TOPIC, Some(version(2)), 0);
     let delivery = deliver(&mut hub, 0);
     hub.handle_delivered(delivery.ticket, taken(&delivery), 0);
-    assert_eq!(ask(&mut hub, Mode::Subscribe, "http://honest/"), Ok(()), "it renews");
+    assert_eq!(wants(&mut hub, Mode::Subscribe, "http://honest/"), Ok(()), "it renews");
     let Some(Some(Action::Verify { ticket, .. })) = asked_of.into_iter().next() else { panic!() };
     hub.handle_verified(ticket, Verdict::No, None, 0);
     let Some(Action::Verify { url, .. }) = hub.poll(0) else { panic!() };
@@ -375,7 +477,7 @@ fn one_host_is_asked_by_strangers_only_so_often_and_has_only_so_many_to_verify()
     let mut hub = Hub::new(limits);
     for (n, expected) in (0..).zip([Ok(()), Ok(()), Ok(()), Err(Refused::Busy)]) {
         let asked = asked(Mode::Subscribe, &format!("http://honest/{n}"));
-        assert_eq!(hub.handle_request(asked, "x".to_owned(), 0), expected);
+        assert_eq!(ask(&mut hub, asked, "x", 0), expected);
     }
     let begun = std::iter::from_fn(|| hub.poll(0)).count();
     assert_eq!(begun, 2, "half of what may be under way to it");
@@ -385,7 +487,7 @@ fn one_host_is_asked_by_strangers_only_so_often_and_has_only_so_many_to_verify()
 fn nobody_is_asked_about_the_end_of_what_is_not() {
     let mut hub = Hub::new(Limits::default());
     let end = asked(Mode::Unsubscribe, "http://victim/");
-    assert_eq!(hub.handle_request(end, "x".to_owned(), 0), Ok(()));
+    assert_eq!(ask(&mut hub, end, "x", 0), Ok(()));
     assert_eq!((hub.poll(0), hub.is_empty()), (None, true));
 }
 
@@ -426,8 +528,8 @@ fn what_waits_for_a_slow_host_does_not_hide_when_another_is_due() {
     assert_eq!(hub.poll_timeout(), Some(0), "now it can be told");
     // What can be begun is begun, else the shell would look again and again.
     deliver(&mut hub, 5_000);
-    hub.handle_request(asked(Mode::Subscribe, "http://c/"), "x".to_owned(), 5_000).unwrap();
-    hub.handle_request(asked(Mode::Subscribe, "http://d/"), "x".to_owned(), 5_000).unwrap();
+    ask(&mut hub, asked(Mode::Subscribe, "http://c/"), "x", 5_000).unwrap();
+    ask(&mut hub, asked(Mode::Subscribe, "http://d/"), "x", 5_000).unwrap();
     assert!(hub.poll(5_000).is_some());
     assert_eq!((hub.poll(5_000), hub.poll_timeout()), (None, None), "three at once");
 }
@@ -450,8 +552,8 @@ fn a_topic_that_goes_is_denied() {
 #[test]
 fn what_is_kept_is_there_again() {
     let mut hub = subscribed("http://c/", 0);
-    verify(&mut hub, asked(Mode::Subscribe, "http://d/"), Verdict::Yes, 1_000_000);
-    hub.handle_change(TOPIC, Some(version(2)), 0);
+    verify(&mut hub, asked(Mode::Subscribe, "http://d/"), Verdict::Yes, 500_000);
+    hub.handle_change(TOPIC, Some(version(2)), 500_000);
     let text = serde_json::to_string(&hub.saved()).unwrap();
     let saved: Saved = serde_json::from_str(&text).unwrap();
     assert_eq!(saved, hub.saved());
@@ -500,7 +602,7 @@ proptest! {
                 Step::Ask(who, on) => {
                     let mode = if on { Mode::Subscribe } else { Mode::Unsubscribe };
                     let callback = format!("http://h{}/{who}", who / 2);
-                    let _ = hub.handle_request(asked(mode, &callback), "x".to_owned(), now_ms);
+                    let _ = ask(&mut hub, asked(mode, &callback), "x", now_ms);
                 }
                 Step::Change => {
                     newest += 1;

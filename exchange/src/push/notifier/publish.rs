@@ -58,6 +58,7 @@ impl Notifier {
         let media_type = HeaderValue::from_static("application/x-www-form-urlencoded");
         let request = Request::post(hub, form)
             .allow_private(self.shared.settings.allow_private)
+            .token(self.shared.settings.token.as_ref().map(|it| it.text().to_owned()))
             .header(header::CONTENT_TYPE, media_type);
         let response = self.shared.client.send(request).await.map_err(|it| it.to_string())?;
         response.require_success().await.map(drop).map_err(|it| it.to_string())

@@ -13,9 +13,8 @@ use net::clock;
 use net::guard::{self, Policy};
 use url::{Host, Url};
 
-use super::super::hub::Refused;
 use super::super::request::{self, Asked, FORM_BYTES_MAX, HubRequest};
-use super::super::signature::hex;
+use super::super::signature::{self, Method, Secret, hex};
 use super::super::topic::{Served, Topic};
 use super::Notifier;
 use crate::repository::Repository;
@@ -42,7 +41,7 @@ impl Notifier {
         repository.routes().layer(middleware::from_fn_with_state(self.clone(), link_records))
     }
 
-    fn subscribe(&self, asked: Asked, host: Option<&str>) -> Response {
+    async fn subscribe(&self, asked: Asked, host: Option<&str>) -> Response {
         if self.shared.topics.find(&asked.topic, host).is_none() {
             self.hub().handle_refusal();
             let message = format!("this hub does not tell of {}", asked.topic);
@@ -52,7 +51,8 @@ impl Notifier {
             self.hub().handle_refusal();
             let host = asked.callback.host_str().unwrap_or_default();
             let message = format!(
-                "this hub does not ask {host}, which is this machine or in a private network:                  push.allow_private = true in its settings lets it"
+                "this hub does not ask {host}, which is this machine or in a private network: \
+                 push.allow_private = true in its settings lets it"
             );
             return text(StatusCode::FORBIDDEN, &message);
         }
@@ -60,17 +60,32 @@ impl Notifier {
         if getrandom::fill(&mut challenge).is_err() {
             return text(StatusCode::INTERNAL_SERVER_ERROR, "there are no random numbers here");
         }
-        let taken = self.hub().handle_request(asked, hex(&challenge), clock::now_ms());
+        let is_known = self.hub().has(&asked);
+        let host =
+            if is_known { String::new() } else { self.shared.hosts.named(&asked.callback).await };
+        let taken = self.hub().handle_request(asked, &host, hex(&challenge), clock::now_ms());
         self.shared.changed.notify_one();
         match taken {
             Ok(()) => text(StatusCode::ACCEPTED, "your callback will be asked"),
-            Err(refused @ (Refused::Full | Refused::HostFull | Refused::Busy)) => {
+            Err(refused) => {
                 let mut response = text(StatusCode::SERVICE_UNAVAILABLE, &refused.to_string());
                 let value = HeaderValue::from(RETRY_SECS);
                 response.headers_mut().insert(header::RETRY_AFTER, value);
                 response
             }
         }
+    }
+
+    /// Whether a publisher may speak: whoever shows the token, where there is one.
+    fn hears(&self, headers: &HeaderMap) -> bool {
+        let Some(token) = &self.shared.settings.token else { return true };
+        let shown = headers.get(header::AUTHORIZATION).and_then(|it| it.to_str().ok());
+        let shown = shown.and_then(|it| it.split_once(' '));
+        let shown = shown.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
+        let Some(shown) = shown.and_then(|(_, it)| Secret::new(it)) else { return false };
+        // Signatures are compared, which takes as long whatever is wrong.
+        let signed = signature::sign(&shown, Method::Sha256, b"");
+        signature::verify(token, Some(&signed), b"").is_ok()
     }
 
     fn publish_of(&self, topics: &[String], version: Option<collection::Version>) -> Response {
@@ -83,9 +98,17 @@ impl Notifier {
             return text(StatusCode::FORBIDDEN, message);
         }
         let now_ms = clock::now_ms();
+        // Whoever may publish has shown the token, where there is one.
+        let is_proven = self.shared.settings.token.is_some();
+        let mut hub = self.hub();
         for topic in known {
-            self.hub().handle_published(topic, version, now_ms);
+            if is_proven {
+                hub.handle_change(topic, version, now_ms);
+            } else {
+                hub.handle_published(topic, version, now_ms);
+            }
         }
+        drop(hub);
         self.shared.changed.notify_one();
         StatusCode::NO_CONTENT.into_response()
     }
@@ -106,7 +129,18 @@ async fn hub(State(notifier): State<Notifier>, request: Request) -> Response {
         return text(StatusCode::PAYLOAD_TOO_LARGE, &request::Wrong::TooLong.to_string());
     };
     match request::read(&form) {
-        Ok(HubRequest::Subscription(asked)) => notifier.subscribe(asked, host(&parts.headers)),
+        Ok(HubRequest::Subscription(asked)) => {
+            notifier.subscribe(asked, host(&parts.headers)).await
+        }
+        Ok(HubRequest::Publish { .. }) if !notifier.hears(&parts.headers) => {
+            notifier.hub().handle_refusal();
+            let message =
+                "publishers show this hub a token (push.token in its settings and in theirs)";
+            let mut response = text(StatusCode::UNAUTHORIZED, message);
+            let scheme = HeaderValue::from_static("Bearer");
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, scheme);
+            response
+        }
         Ok(HubRequest::Publish { topics, version }) => notifier.publish_of(&topics, version),
         Err(wrong) => {
             notifier.hub().handle_refusal();

@@ -1,5 +1,7 @@
 //! A collection's objects and changes, followed from the well-known address on.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use axum::body::Body;
 use collection::{Batch, GATHERER_ID, Options};
 use http::Request;
@@ -131,6 +133,25 @@ async fn an_empty_collection_has_empty_lists_and_a_name_has_precedence() {
         ["list.xml", "resourcelist", "description.xml", "changelist/x.xml", "changelist/1.xml"]
     {
         assert_eq!(site.get(&format!("/resourcesync/{path}")).await.0, StatusCode::NOT_FOUND);
+    }
+}
+
+#[tokio::test]
+async fn what_is_closed_lists_nothing_until_it_is_opened() {
+    let site = Site::new(None);
+    let is_open = Arc::new(AtomicBool::new(true));
+    let seen = Arc::clone(&is_open);
+    let open = move || seen.load(Ordering::SeqCst);
+    let router = routes(site.collection.clone(), None, open);
+    let site = Site { router, ..site };
+    for expected in [true, false, true] {
+        is_open.store(expected, Ordering::SeqCst);
+        for path in [WELL_KNOWN, "/resourcesync/resourcelist.xml", "/resourcesync/changelist/0.xml"]
+        {
+            let (status, said) = site.get(path).await;
+            let wanted = if expected { StatusCode::OK } else { StatusCode::NOT_FOUND };
+            assert!(status == wanted && (expected || said.contains("[oai]")), "{path}: {said}");
+        }
     }
 }
 

@@ -4,7 +4,16 @@ use super::*;
 
 /// What a pull found that asked, or was answered, at `as_of_ms`.
 fn found(full: bool, changes: u64, as_of_ms: u64) -> Found {
-    Found { full, changes, age_secs: 0.0, firsts: None, elements: 1_000, as_of_ms, early: false }
+    Found {
+        full,
+        changes,
+        age_secs: 0.0,
+        firsts: None,
+        elements: 1_000,
+        as_of_ms,
+        sent: 0,
+        early: false,
+    }
 }
 
 fn followed() -> Rules {

@@ -3,7 +3,16 @@
 use super::*;
 
 fn found(full: bool, as_of_ms: u64) -> Found {
-    Found { full, changes: 1, age_secs: 0.0, firsts: None, elements: 1_000, as_of_ms, early: false }
+    Found {
+        full,
+        changes: 1,
+        age_secs: 0.0,
+        firsts: None,
+        elements: 1_000,
+        as_of_ms,
+        sent: 0,
+        early: false,
+    }
 }
 
 /// A source that was pulled once, at 0, and is due again an hour after its next.
@@ -46,6 +55,22 @@ fn who_is_told_of_is_due_after_its_shortest_interval_and_then_by_its_own_again()
     schedule.handle_pull(id, found(false, 60_000), 60_020);
     assert_eq!(due(&schedule, id), Some(70_000));
     assert!(!schedule.handle_notice(SourceId(7), 60_020));
+}
+
+/// Half a second, and 50 ms for each change that it brings itself.
+#[test]
+fn what_came_by_itself_is_no_work_of_the_pull() {
+    let (mut schedule, id) = pulled(hourly());
+    let mut now_ms = 0;
+    for turn in 0..300_u64 {
+        now_ms += 3_600_000;
+        assert!(schedule.handle_request(id, now_ms) && schedule.poll_due(true, now_ms).is_some());
+        let (brings, sent) = (turn * 7 % 11, turn * 5 % 97);
+        let found = Found { changes: brings + sent, sent, ..found(false, now_ms) };
+        schedule.handle_pull(id, found, now_ms + 500 + 50 * brings);
+    }
+    let cost = schedule.view(id).unwrap().pull_cost.unwrap();
+    assert!((cost - 1.5).abs() < 0.02, "{cost}");
 }
 
 #[test]

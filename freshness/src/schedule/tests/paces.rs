@@ -147,6 +147,7 @@ fn a_source_that_tells_of_each_element_once_is_estimated_from_datestamps() {
             firsts: None,
             elements: 100,
             as_of_ms,
+            sent: 0,
             early: false,
         };
         schedule.handle_pull(id, found(true, 0), 0);

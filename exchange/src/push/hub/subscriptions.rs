@@ -1,0 +1,123 @@
+//! All subscriptions, and which of them is to be told next.
+//!
+//! Who asks for the next looks at no more than those that are owed something, and at no lease before one
+//! has ended: so a hub of many subscribers answers as fast as one of few.
+//!
+//! Sans-I/O.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound::{Included, Unbounded};
+use std::sync::Arc;
+
+use super::Key;
+use super::subscription::Subscription;
+
+/// Subscriptions by topic and callback.
+#[derive(Debug, Default)]
+pub(super) struct Subscriptions {
+    all: BTreeMap<Key, Subscription>,
+    /// Those that are owed something and are not being told, by when they are to be.
+    due: BTreeSet<(u64, Key)>,
+    /// No lease ends before.
+    ends_ms: u64,
+}
+
+/// Notes that what was due at `before` is due at `after`.
+fn note(due: &mut BTreeSet<(u64, Key)>, key: &Key, before: Option<u64>, after: Option<u64>) {
+    if before == after {
+        return;
+    }
+    if let Some(due_ms) = before {
+        due.remove(&(due_ms, key.clone()));
+    }
+    due.extend(after.map(|due_ms| (due_ms, key.clone())));
+}
+
+impl Subscriptions {
+    pub(super) fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    pub(super) fn get(&self, key: &Key) -> Option<&Subscription> {
+        self.all.get(key)
+    }
+
+    pub(super) fn has(&self, key: &Key) -> bool {
+        self.all.contains_key(key)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&Key, &Subscription)> {
+        self.all.iter()
+    }
+
+    /// Those that are to be told, by when.
+    pub(super) fn due(&self) -> impl Iterator<Item = (u64, &Key, &Subscription)> {
+        self.due.iter().filter_map(|(due_ms, key)| Some((*due_ms, key, self.all.get(key)?)))
+    }
+
+    pub(super) fn insert(&mut self, key: Key, subscription: Subscription) {
+        self.remove(&key);
+        self.ends_ms = self.ends_ms.min(subscription.lease_until_ms);
+        note(&mut self.due, &key, None, subscription.due());
+        self.all.insert(key, subscription);
+    }
+
+    pub(super) fn remove(&mut self, key: &Key) -> bool {
+        let gone = self.all.remove(key);
+        note(&mut self.due, key, gone.as_ref().and_then(Subscription::due), None);
+        gone.is_some()
+    }
+
+    /// Changes one, if there is one.
+    pub(super) fn change<T>(
+        &mut self,
+        key: &Key,
+        change: impl FnOnce(&mut Subscription) -> T,
+    ) -> Option<T> {
+        let subscription = self.all.get_mut(key)?;
+        let before = subscription.due();
+        let changed = change(subscription);
+        self.ends_ms = self.ends_ms.min(subscription.lease_until_ms);
+        note(&mut self.due, key, before, subscription.due());
+        Some(changed)
+    }
+
+    /// Changes those of a topic.
+    pub(super) fn change_topic(&mut self, topic: &str, mut change: impl FnMut(&mut Subscription)) {
+        let first = Key { topic: Arc::from(topic), callback: Arc::from("") };
+        let from_it_on = self.all.range_mut((Included(first), Unbounded));
+        for (key, subscription) in from_it_on.take_while(|(key, _)| &*key.topic == topic) {
+            let before = subscription.due();
+            change(subscription);
+            note(&mut self.due, key, before, subscription.due());
+        }
+    }
+
+    /// Changes all of them.
+    pub(super) fn change_all(&mut self, change: impl FnMut(&mut Subscription)) {
+        self.all.values_mut().for_each(change);
+        self.count_anew();
+    }
+
+    /// Removes those that are not to stay.
+    pub(super) fn retain(&mut self, mut stays: impl FnMut(&Key, &Subscription) -> bool) {
+        self.all.retain(|key, it| stays(key, it));
+        self.count_anew();
+    }
+
+    /// Removes those whose lease has ended; returns how many they were.
+    pub(super) fn expire(&mut self, now_ms: u64) -> usize {
+        if now_ms < self.ends_ms {
+            return 0;
+        }
+        let before = self.len();
+        self.retain(|_, it| now_ms < it.lease_until_ms);
+        before - self.len()
+    }
+
+    fn count_anew(&mut self) {
+        let due = self.all.iter().filter_map(|(key, it)| Some((it.due()?, key.clone())));
+        self.due = due.collect();
+        self.ends_ms = self.all.values().map(|it| it.lease_until_ms).min().unwrap_or(u64::MAX);
+    }
+}

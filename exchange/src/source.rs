@@ -1,0 +1,271 @@
+//! A repository as a source: what settings files say of what is harvested of it, and how.
+//!
+//! A broker's `[[source]]` of `kind = "oai"` and a gatherer's `[[root]]` with `access = "oai"` say the same by the
+//! same names, within the same bounds. Sans-I/O.
+
+use std::time::Duration;
+
+use oai::Datestamp;
+use oai::harvest;
+use url::Url;
+use web::settings::Table;
+
+use crate::harvester::{Access, PAGE_BYTES_MAX};
+
+/// Most metadata formats, or sets, of one repository.
+pub const NAMES_MAX: usize = 1_000;
+
+/// Longest delay between requests.
+const DELAY_MAX: Duration = Duration::from_secs(3_600);
+
+/// Longest overlap, and longest time between full harvests (ten years).
+const SPAN_MAX: Duration = Duration::from_secs(3_653 * 86_400);
+
+/// Most days of a window (a hundred years).
+const WINDOW_DAYS_MAX: u64 = 36_525;
+
+/// How a repository is harvested.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Oai {
+    /// Metadata formats, the most wanted first.
+    pub prefixes: Vec<String>,
+    /// Sets, one harvested after the other; none for all of the repository.
+    pub sets: Vec<String>,
+    /// Nothing that changed last before.
+    pub from: Option<Datestamp>,
+    /// Whether objects have their metadata as they came besides.
+    pub keep_original: bool,
+    /// Pause between an answer and the next request.
+    pub delay: Duration,
+    /// How far a harvest reaches back behind where the last one ended.
+    pub overlap: Duration,
+    /// How often a repository that tells of no deletions is harvested in full; zero for never.
+    pub full_every: Duration,
+    /// The dates that the first request of a full harvest spans, in days; 0 for all at once.
+    pub window_days: u32,
+    /// Largest response, packed or unpacked, in bytes.
+    pub page_bytes_max: u64,
+}
+
+impl Default for Oai {
+    /// All of it in `oai_dc`, with the defaults of [`oai::harvest`].
+    fn default() -> Self {
+        Self {
+            prefixes: vec![harvest::OAI_DC.to_owned()],
+            sets: Vec::new(),
+            from: None,
+            keep_original: false,
+            delay: Duration::ZERO,
+            overlap: Duration::from_secs(harvest::OVERLAP_SECS.unsigned_abs()),
+            full_every: Duration::from_secs(harvest::FULL_EVERY_SECS),
+            window_days: harvest::WINDOW_DAYS,
+            page_bytes_max: PAGE_BYTES_MAX,
+        }
+    }
+}
+
+impl Oai {
+    /// Reads what a table says of it, recording what is wrong.
+    pub fn read(table: &Table<'_>) -> Self {
+        let default = Self::default();
+        let within = |key, max| table.duration_within(key, Duration::ZERO..=max);
+        let prefixes = names(table, "prefix", "prefixes");
+        let window_days = table.integer("window_days", 0..=WINDOW_DAYS_MAX);
+        let window_days = window_days.and_then(|it| u32::try_from(it).ok());
+        Self {
+            prefixes: if prefixes.is_empty() { default.prefixes } else { prefixes },
+            sets: names(table, "set", "sets"),
+            from: from(table),
+            keep_original: table.boolean("keep_original", default.keep_original),
+            delay: within("delay", DELAY_MAX).unwrap_or(default.delay),
+            overlap: within("overlap", SPAN_MAX).unwrap_or(default.overlap),
+            full_every: within("full_every", SPAN_MAX).unwrap_or(default.full_every),
+            window_days: window_days.unwrap_or(default.window_days),
+            page_bytes_max: table.bytes("page_bytes_max").unwrap_or(default.page_bytes_max),
+        }
+    }
+
+    /// What the harvest of the repository at `base_url` is told. Its delay is that of the host, which
+    /// whoever makes the requests keeps: see [`crate::harvester::Hosts`].
+    pub fn settings(&self, base_url: &str) -> harvest::Settings {
+        harvest::Settings {
+            prefixes: self.prefixes.clone(),
+            sets: self.sets.clone(),
+            from: self.from,
+            delay_ms: 0,
+            overlap_secs: i64::try_from(self.overlap.as_secs()).unwrap_or(i64::MAX),
+            window_days: self.window_days,
+            full_every_secs: self.full_every.as_secs(),
+            ..harvest::Settings::new(base_url)
+        }
+    }
+
+    /// How its requests are made, by who has that token, and goes into private networks or does not.
+    pub fn access(&self, token: Option<&Token>, allow_private: bool) -> Access {
+        Access {
+            token: token.map(|it| it.secret().to_owned()),
+            allow_private,
+            page_bytes_max: self.page_bytes_max,
+            ..Access::default()
+        }
+    }
+}
+
+/// Reads the base URL: nothing is joined to it, so that it stays as it is written.
+pub fn base_url(table: &Table<'_>) -> Option<Url> {
+    let url = table.url("url")?;
+    let Some(problem) = problem_of(&url) else { return Some(url) };
+    let expected = "the repository's base URL, such as \"https://host/oai\"";
+    table.mistake("url", format!("the URL {url} is no base URL: it {problem}"), expected);
+    None
+}
+
+/// Returns the base URL of a repository; `None` for other text.
+pub fn base_url_of(text: &str) -> Option<Url> {
+    Url::parse(text).ok().filter(|it| problem_of(it).is_none())
+}
+
+/// Why it is no repository's.
+fn problem_of(url: &Url) -> Option<&'static str> {
+    if !matches!(url.scheme(), "http" | "https") {
+        Some("is not of a web server")
+    } else if url.fragment().is_some() {
+        Some("has a part after #")
+    } else if !url.username().is_empty() || url.password().is_some() {
+        Some("holds a user name; use `token`")
+    } else if url.query_pairs().any(|(name, _)| name == "verb") {
+        Some("is a request, with a verb")
+    } else {
+        None
+    }
+}
+
+/// Reads the bearer token that a source asks for.
+pub fn token(table: &Table<'_>) -> Option<Token> {
+    let text = table.string("token")?;
+    if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+        table.mistake("token", "the token is not one word", "visible ASCII without spaces");
+    }
+    Some(Token::new(text))
+}
+
+/// A secret of the settings, kept out of logs.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Token(String);
+
+impl Token {
+    /// Wraps a secret.
+    pub fn new(secret: impl Into<String>) -> Self {
+        Self(secret.into())
+    }
+
+    /// Returns the secret, for the request that sends it.
+    pub fn secret(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::fmt::Debug for Token {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Token(…)")
+    }
+}
+
+/// Reads one name or a list of them.
+fn names(table: &Table<'_>, one: &str, several: &str) -> Vec<String> {
+    let expected = "a name without white space";
+    let is_wrong = |it: &String| it.is_empty() || it.contains(char::is_whitespace);
+    let names = table.strings(several);
+    for (i, wrong) in names.iter().enumerate().filter(|(_, it)| is_wrong(it)) {
+        table.mistake_in(several, i, format!("{wrong:?} is no name of one"), expected);
+    }
+    if NAMES_MAX < names.len() {
+        table.mistake(several, format!("more than {NAMES_MAX} of them"), "several sources");
+    }
+    let Some(name) = table.string(one) else { return names };
+    if table.has(several) {
+        let message = format!("both {one:?} and {several:?} are there");
+        table.mistake(one, message, format!("{several:?} alone"));
+    }
+    if is_wrong(&name) {
+        table.mistake(one, format!("{name:?} is no name of one"), expected);
+    }
+    vec![name]
+}
+
+fn from(table: &Table<'_>) -> Option<Datestamp> {
+    let text = table.string("from")?;
+    let found = Datestamp::parse(&text);
+    if found.is_none() {
+        let expected = "a date such as \"2026-01-31\", or a time such as \"2026-01-31T12:00:00Z\"";
+        table.mistake("from", format!("\"from\" is {text:?}, which is no date"), expected);
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use web::settings::Document;
+
+    use super::*;
+
+    fn read(text: &str) -> Result<(Option<Url>, Oai, Option<Token>), String> {
+        let document = Document::parse(text).unwrap();
+        let root = document.root();
+        let read = (base_url(&root), Oai::read(&root), token(&root));
+        let shown = |it: Vec<web::settings::Mistake>| it[0].to_string();
+        document.finish().map(|()| read).map_err(shown)
+    }
+
+    #[test]
+    fn everything_has_a_default_and_a_name() {
+        let url = "url = 'https://h.org/oai?x=1'\n";
+        let base = Url::parse("https://h.org/oai?x=1").ok();
+        assert_eq!(read(url), Ok((base.clone(), Oai::default(), None)));
+        let all = "prefix = 'soif'\nsets = ['a:b', 'c']\nfrom = '2026-01-31'\n\
+                   keep_original = true\ndelay = '500 ms'\noverlap = '2 h'\nfull_every = '7 days'\n\
+                   window_days = 30\npage_bytes_max = '8 MiB'\ntoken = 't'\n";
+        let expected = Oai {
+            prefixes: vec!["soif".to_owned()],
+            sets: vec!["a:b".to_owned(), "c".to_owned()],
+            from: Datestamp::parse("2026-01-31"),
+            keep_original: true,
+            delay: Duration::from_millis(500),
+            overlap: Duration::from_secs(7_200),
+            full_every: Duration::from_secs(7 * 86_400),
+            window_days: 30,
+            page_bytes_max: 8 << 20,
+        };
+        let token = Some(Token::new("t"));
+        assert_eq!(read(&format!("{url}{all}")), Ok((base, expected.clone(), token.clone())));
+        let settings = expected.settings("http://b/");
+        assert_eq!((settings.delay_ms, settings.overlap_secs), (0, 7_200));
+        let access = expected.access(token.as_ref(), false);
+        assert_eq!((access.token.as_deref(), access.page_bytes_max), (Some("t"), 8 << 20));
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        for (lines, part) in [
+            ("url = 'ftp://h/oai'", "no base URL: it is not of a web server"),
+            ("url = 'http://u:p@h/oai'", "holds a user name"),
+            ("url = 'http://h/oai?verb=Identify'", "is a request"),
+            ("url = 'http://h/oai#x'", "after #"),
+            ("set = 'a'\nsets = ['b']", "both \"set\" and \"sets\""),
+            ("set = ''", "\"\" is no name"),
+            ("prefixes = ['a', 'b c']", "1:18: \"b c\" is no name"),
+            ("from = 'May'", "\"from\" is \"May\""),
+            ("token = 'a b'", "not one word"),
+            ("delay = '2 h'", "delay"),
+        ] {
+            let mistake = read(lines).unwrap_err();
+            assert!(mistake.contains(part), "{lines}: {mistake}");
+        }
+        assert_eq!(base_url_of("oai"), None);
+    }
+
+    #[test]
+    fn a_token_is_not_logged() {
+        assert_eq!(format!("{:?}", Token::new("secret")), "Token(…)");
+    }
+}
