@@ -62,7 +62,7 @@ const PURE_CRATES: &[&str] = &["soif", "oai", "freshness"];
 /// What a module that says `//! Sans-I/O.` must not mention outside its tests.
 const IO_WORDS: &[&str] = &[
     "tokio",
-    "hyper",
+    "hyper::",
     "sled",
     "std::net::Tcp",
     "std::net::Udp",

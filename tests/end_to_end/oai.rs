@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::harness::{Running, harvest, run, run_ok, small_tree, texts, wait_for_total, write};
 
-/// A repository of the small tree's seven objects, and its base URL.
+/// A repository of the small tree's eight objects, and its base URL.
 fn repository(tree: &Path, data: &Path) -> (Running, String, String) {
     small_tree(tree);
     let mut command = harvest(["up", "--no-open", "--listen", "127.0.0.1:0"]);
@@ -53,7 +53,7 @@ fn a_repository_is_shown_listed_and_valid() {
     assert!(run_ok(["oai", "sets", &base]).contains("type:"));
 
     let text = run_ok(["oai", "list", &base]);
-    assert_eq!(text.lines().count(), 7, "{text}");
+    assert_eq!(text.lines().count(), 8, "{text}");
     assert!(text.contains("pears.md"), "{text}");
     assert_eq!(run_ok(["oai", "list", &base, "--limit", "2"]).lines().count(), 2);
     assert_eq!(run_ok(["oai", "list", &base, "--until", "2001-01-01"]), "");
@@ -79,10 +79,10 @@ fn a_harvest_goes_on_from_its_checkpoint() {
         (sections(&fs::read_to_string(&file).unwrap()), err)
     };
     let ((updated, deleted), err) = again();
-    assert_eq!((updated.len(), deleted.len()), (7, 0), "{err}");
-    assert!(err.contains("7 records"), "{err}");
+    assert_eq!((updated.len(), deleted.len()), (8, 0), "{err}");
+    assert!(err.contains("8 records"), "{err}");
     // Nothing is new, and nothing is written twice.
-    assert_eq!(again().0.0.len(), 7);
+    assert_eq!(again().0.0.len(), 8);
 
     let gone = fs::read_dir(tree.path()).unwrap().flatten().find(|it| it.path().is_file());
     let gone = gone.unwrap();
@@ -101,7 +101,7 @@ fn a_harvest_goes_on_from_its_checkpoint() {
         assert!(net::clock::monotonic() < end, "{err}");
     };
     assert!(updated.iter().any(|it| it.ends_with("new.txt")), "{updated:?}");
-    assert_eq!((updated.len(), deleted.len()), (8, 1));
+    assert_eq!((updated.len(), deleted.len()), (9, 2));
     assert!(running.stop("INT").success());
 
     let mut command = harvest(["oai", "harvest", &base, "--prefix", "soif"]);
@@ -114,19 +114,19 @@ fn records_are_kept_as_they_came() {
     let (tree, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (mut running, _, base) = repository(tree.path(), data.path());
     let text = run_ok(["oai", "harvest", &base, "--original"]);
-    assert_eq!(text.matches("<record>").count(), 7, "{text}");
+    assert_eq!(text.matches("<record>").count(), 8, "{text}");
     assert!(text.trim_end().ends_with("</records>"), "{text}");
 
     let folder = data.path().join("records");
     let place = format!("{}/", folder.display());
     let json = run_ok(["oai", "harvest", &base, "--original", "-o", &place, "--json"]);
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
-    assert_eq!((&json["records"], &json["unreadable"]), (&7.into(), &0.into()), "{json}");
+    assert_eq!((&json["records"], &json["unreadable"]), (&8.into(), &0.into()), "{json}");
     let files: Vec<String> = fs::read_dir(&folder)
         .unwrap()
         .map(|it| fs::read_to_string(it.unwrap().path()).unwrap())
         .collect();
-    assert_eq!(files.len(), 7);
+    assert_eq!(files.len(), 8);
     assert!(files.iter().all(|it| it.contains("<metadata>")), "{files:?}");
     assert!(running.stop("INT").success());
 }

@@ -198,7 +198,7 @@ fn report(what: &str, times: &mut [Duration]) {
 fn own_hub(folder: &Path) -> Daemon {
     let settings = format!("[push]\nhub = \"self\"\nallow_private = true\n{}", root(folder));
     let source = Daemon::start(folder, "gatherer", "source", free_port(), &settings);
-    source.until(|it| it["progress"]["phase"] == "idle" && it["objects"] == 7);
+    source.until(|it| it["progress"]["phase"] == "idle" && it["objects"] == 8);
     source
 }
 
@@ -360,7 +360,7 @@ fn others_follow_what_there_is_and_what_has_changed() {
     let directory = directory.display();
     let text = format!("{root}[[map]]\nurl_prefix = \"{prefix}\"\ndirectory = \"{directory}\"\n");
     let source = Daemon::start(folder, "gatherer", "source", free_port(), &text);
-    source.until(|it| it["progress"]["phase"] == "idle" && it["objects"] == 7);
+    source.until(|it| it["progress"]["phase"] == "idle" && it["objects"] == 8);
     let changed = write(folder, "tree/notes.txt", "Minutes of another meeting.\n");
     std::fs::remove_file(folder.join("tree/refs.bib")).unwrap();
     source.until(|it| it["objects"] == 6);

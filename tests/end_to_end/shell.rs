@@ -76,11 +76,11 @@ fn a_collection_is_verified_rebuilt_and_exported() {
         run_ok(["collection", "verify", collection]);
         run_ok(["collection", "rebuild", collection]);
         run_ok(["collection", "verify", collection]);
-        assert!(run_ok(["collection", "stats", collection]).contains('7'));
+        assert!(run_ok(["collection", "stats", collection]).contains('8'));
         let soif = run_ok(["collection", "export", collection]);
         let exported = write(data.path(), "export.soif", &soif);
         let checked = run_ok(["soif", "check", exported.to_str().unwrap()]);
-        assert!(checked.contains("7 objects, 0 problems"), "{checked}");
+        assert!(checked.contains("8 objects, 0 problems"), "{checked}");
     }
 }
 
