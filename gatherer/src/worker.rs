@@ -36,7 +36,7 @@ pub struct Program {
 }
 
 /// Whether objects of this type are summarized by a worker: what opens them is a library that is not
-/// asked for the time, or that takes memory as the object says.
+/// asked for the time, or that takes memory as the object says; or they may hold such objects.
 pub fn is_for_worker(r#type: Type) -> bool {
     matches!(
         r#type,
@@ -59,6 +59,11 @@ pub fn is_for_worker(r#type: Type) -> bool {
             | Type::Jar
             | Type::SourceDistribution
             | Type::MacCompressed
+            | Type::ShellArchive
+            | Type::Uuencoded
+            | Type::Mail
+            | Type::Mailbox
+            | Type::News
             | Type::Image
             | Type::Audio
             | Type::Video
@@ -70,14 +75,42 @@ pub fn is_for_worker(r#type: Type) -> bool {
     )
 }
 
-/// Whether the object goes to a worker. What gzip holds is judged by its name without `.gz`.
+/// Whether the object goes to a worker. What gzip holds is judged by its name without `.gz`: where that
+/// promises no text, it may be anything.
 pub(crate) fn wants_worker(object: &Object, typing: &Recognizer) -> bool {
     let head = object.bytes.get(..object.bytes.len().min(HEAD_BYTES)).unwrap_or_default();
     match typing.recognize(&object.url, &object.name, head) {
         Type::Gzip => {
             let inner = typing.recognize(&object.url, &typing::stem(&object.name), b"");
-            is_for_worker(inner) || inner == Type::Gzip
+            is_for_worker(inner) || !inner.is_text()
         }
         found => is_for_worker(found),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_hold_anything_is_opened_behind_fences() {
+        let wants = |name: &str, bytes: &[u8]| {
+            let object = Object::whole(format!("http://h.example/{name}"), bytes.to_vec());
+            wants_worker(&object, &Recognizer::default())
+        };
+        let gzip = b"\x1f\x8b\x08\0\0\0\0\0";
+        for (name, bytes, expected) in [
+            ("a.pdf", &b"%PDF-1.4\n"[..], true),
+            ("a.txt", b"words", false),
+            ("a.html", b"<html>", false),
+            ("a.eml", b"From: a@b.example\nTo: c@d.example\nSubject: x\n\nhello\n", true),
+            ("a.uu", b"begin 644 a.pdf\n`\nend\n", true),
+            ("ls.1.gz", gzip, false),
+            ("a.pdf.gz", gzip, true),
+            ("a.gz.gz", gzip, true),
+            ("paper.gz", gzip, true),
+        ] {
+            assert_eq!(wants(name, bytes), expected, "{name}");
+        }
     }
 }
