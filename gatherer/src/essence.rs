@@ -50,6 +50,14 @@ pub struct EssenceSettings {
     pub explode: Explode,
 }
 
+impl EssenceSettings {
+    /// Returns what the object is.
+    pub(crate) fn type_of(&self, object: &Object) -> Type {
+        let head = object.bytes.get(..object.bytes.len().min(HEAD_BYTES)).unwrap_or_default();
+        self.summary.typing.recognize(&object.url, &object.name, head)
+    }
+}
+
 /// Which lists are exploded.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Explode {
@@ -113,9 +121,7 @@ pub fn extract_selected(
 /// Returns the record of an object of which no more is known than its name and the front of its
 /// content, with the reason.
 pub(crate) fn by_name(object: &Object, settings: &EssenceSettings, problem: Problem) -> Summary {
-    let settings = &settings.summary;
-    let head = object.bytes.get(..object.bytes.len().min(HEAD_BYTES)).unwrap_or_default();
-    let r#type = settings.typing.recognize(&object.url, &object.name, head);
+    let (r#type, settings) = (settings.type_of(object), &settings.summary);
     let input = Input { object, r#type, settings, cancelled: &|| true };
     let mut summary = summarize::finish(&input, Draft::default());
     summary.problems.push(problem);
@@ -142,7 +148,7 @@ struct Run<'a> {
 
 impl Run<'_> {
     fn open(&mut self, mut it: Opening) {
-        let r#type = self.type_of(&it.object);
+        let r#type = self.settings.type_of(&it.object);
         let format = Format::of(&it.object, r#type);
         let packed = format.is_some_and(|it| !it.is_summarized());
         let select = &self.settings.select;
@@ -212,7 +218,7 @@ impl Run<'_> {
             self.summarize(Opening { object, path, problems, depth }, r#type);
         } else {
             // Its own record comes first; what it says is known last.
-            let mut summary = self.by_name_with(&object, r#type);
+            let mut summary = summarize::finish(&self.input(&object, r#type), Draft::default());
             summary.problems = problems;
             self.found.push(summary);
         }
@@ -327,23 +333,12 @@ impl Run<'_> {
         self.found.push(summary);
     }
 
-    fn type_of(&self, object: &Object) -> Type {
-        let head = object.bytes.get(..object.bytes.len().min(HEAD_BYTES)).unwrap_or_default();
-        self.settings.summary.typing.recognize(&object.url, &object.name, head)
-    }
-
     fn input<'o>(&'o self, object: &'o Object, r#type: Type) -> Input<'o> {
         Input { object, r#type, settings: &self.settings.summary, cancelled: self.cancelled }
     }
 
     fn by_name(&self, object: &Object, problem: Problem) -> Summary {
-        let mut summary = self.by_name_with(object, self.type_of(object));
-        summary.problems.push(problem);
-        summary
-    }
-
-    fn by_name_with(&self, object: &Object, r#type: Type) -> Summary {
-        summarize::finish(&self.input(object, r#type), Draft::default())
+        by_name(object, self.settings, problem)
     }
 }
 

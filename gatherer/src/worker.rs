@@ -23,8 +23,9 @@ mod wire;
 
 use std::path::PathBuf;
 
+use crate::essence::EssenceSettings;
 use crate::object::Object;
-use crate::typing::{self, HEAD_BYTES, Recognizer, Type};
+use crate::typing::{self, Type};
 
 /// How a worker is started.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,10 +78,10 @@ pub fn is_for_worker(r#type: Type) -> bool {
 
 /// Whether the object goes to a worker. What gzip holds is judged by its name without `.gz`: where that
 /// promises no text, it may be anything.
-pub(crate) fn wants_worker(object: &Object, typing: &Recognizer) -> bool {
-    let head = object.bytes.get(..object.bytes.len().min(HEAD_BYTES)).unwrap_or_default();
-    match typing.recognize(&object.url, &object.name, head) {
+pub(crate) fn wants_worker(object: &Object, settings: &EssenceSettings) -> bool {
+    match settings.type_of(object) {
         Type::Gzip => {
+            let typing = &settings.summary.typing;
             let inner = typing.recognize(&object.url, &typing::stem(&object.name), b"");
             is_for_worker(inner) || !inner.is_text()
         }
@@ -96,7 +97,7 @@ mod tests {
     fn what_may_hold_anything_is_opened_behind_fences() {
         let wants = |name: &str, bytes: &[u8]| {
             let object = Object::whole(format!("http://h.example/{name}"), bytes.to_vec());
-            wants_worker(&object, &Recognizer::default())
+            wants_worker(&object, &EssenceSettings::default())
         };
         let gzip = b"\x1f\x8b\x08\0\0\0\0\0";
         for (name, bytes, expected) in [

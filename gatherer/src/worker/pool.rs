@@ -111,8 +111,7 @@ impl Pool {
     ) -> Vec<Summary> {
         let deadline = clock::monotonic() + bounds.time_max;
         let cancelled = || (bounds.stopped)() || deadline < clock::monotonic();
-        let Some(program) =
-            self.program.as_ref().filter(|_| wants_worker(&object, &settings.summary.typing))
+        let Some(program) = self.program.as_ref().filter(|_| wants_worker(&object, settings))
         else {
             return essence::extract_selected(object, settings, &cancelled, &mut |why| {
                 left_out(why, 1);
