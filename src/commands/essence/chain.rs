@@ -1,8 +1,9 @@
 //! `harvest essence summarize` and `harvest essence explain`: what a gatherer would publish of files, and
 //! which rules of the site have made it so.
 
-use std::fs::{self, File};
+use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::UNIX_EPOCH;
@@ -14,6 +15,7 @@ use gatherer::config::READ_BYTES_MAX;
 use gatherer::object::{Object, Summary};
 use gatherer::rules::Verdict;
 use gatherer::{Config, spec};
+use net::clock;
 use soif::json;
 use soif::writer::write_record;
 
@@ -123,28 +125,34 @@ pub(super) fn explain(args: &Explain) -> anyhow::Result<ExitCode> {
     Ok(code)
 }
 
-/// A chain, and the folder in which its programs work.
+/// A chain, and a folder of its own, in which its programs work.
 struct AtWork {
     chain: Chain,
-    scratch: PathBuf,
+    folder: PathBuf,
 }
 
 impl Drop for AtWork {
     fn drop(&mut self) {
-        // It may never have been made.
-        let _gone = fs::remove_dir_all(&self.scratch);
+        if let Err(error) = fs::remove_dir_all(&self.folder) {
+            output::note(&format!("harvest: cannot remove {}: {error}", self.folder.display()));
+        }
     }
 }
 
 impl AtWork {
     fn new(config: Option<&Path>) -> anyhow::Result<Self> {
-        let scratch = std::env::temp_dir().join(format!("harvest-{}", std::process::id()));
+        let name = format!("harvest-{}-{}", std::process::id(), clock::now_ms());
+        let folder = std::env::temp_dir().join(name);
         let config = match config {
             Some(path) => daemon::load(path)?,
-            None => Config { worker: Some(worker::program()), ..Config::new(&scratch) },
+            None => Config { worker: Some(worker::program()), ..Config::new(&folder) },
         };
-        let chain = Chain::new(&config, scratch.clone()).context("the settings cannot be used")?;
-        Ok(Self { chain, scratch })
+        let chain = Chain::new(&config, folder.join("scratch"));
+        let chain = chain.context("the settings cannot be used")?;
+        // Others write to the same place: whatever is there already is not ours.
+        let made = DirBuilder::new().mode(0o700).create(&folder);
+        made.with_context(|| format!("cannot make {}", folder.display()))?;
+        Ok(Self { chain, folder })
     }
 
     /// Returns the summaries of a file; `None` if it cannot be read, which was said.
