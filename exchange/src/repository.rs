@@ -445,14 +445,20 @@ mod tests {
         assert!(!accepts_gzip(&HeaderMap::new()));
     }
 
-    #[tokio::test]
-    async fn who_gets_no_turn_is_to_come_again() {
+    /// A repository of nothing, and its folder.
+    fn empty() -> (tempfile::TempDir, Repository) {
         let dir = tempfile::tempdir().unwrap();
         let folder = dir.path().join("collection");
         let opened = Collection::open(&folder, collection::Options::default(), Stamp(1)).unwrap();
         let daemon = Daemon { id: "0123456789abcdef".to_owned(), ..Daemon::default() };
         let sets = dir.path().join(SETS);
         let repository = Repository::new(opened.0, Settings::default(), daemon, sets);
+        (dir, repository)
+    }
+
+    #[tokio::test]
+    async fn who_gets_no_turn_is_to_come_again() {
+        let (_dir, repository) = empty();
         let ask = || async {
             let request = Request::get("/oai?verb=Identify").body(Body::empty()).unwrap();
             repository.respond(request).await
@@ -471,12 +477,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_response_holds_its_room_until_it_is_sent() {
-        let dir = tempfile::tempdir().unwrap();
-        let folder = dir.path().join("collection");
-        let opened = Collection::open(&folder, collection::Options::default(), Stamp(1)).unwrap();
-        let daemon = Daemon { id: "0123456789abcdef".to_owned(), ..Daemon::default() };
-        let sets = dir.path().join(SETS);
-        let repository = Repository::new(opened.0, Settings::default(), daemon, sets);
+        let (_dir, repository) = empty();
         let request = Request::get("/oai?verb=Identify").body(Body::empty()).unwrap();
         let sent = repository.respond(request).await;
         assert_eq!(sent.status(), StatusCode::OK);
