@@ -183,6 +183,14 @@ impl Collection {
         self.inner.log.version()
     }
 
+    /// Returns the version of the last commit; waits for one that is under way. What can be looked up by
+    /// key, a cursor for one, may be of a commit that [`version`](Self::version) does not name yet: behind
+    /// this it does. Blocks.
+    #[must_use]
+    pub fn committed(&self) -> Version {
+        self.inner.tail().version()
+    }
+
     /// Returns the serial up to which deletes may be forgotten: who has read less far than that reads
     /// from the start.
     #[must_use]

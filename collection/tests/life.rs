@@ -192,6 +192,27 @@ fn an_object_goes_with_its_last_holder() {
 }
 
 #[test]
+fn what_a_cursor_tells_of_is_in_the_version_behind_the_commit() {
+    const COMMITS: u64 = 300;
+    let dir = tempfile::tempdir().unwrap();
+    let collection = open(&dir);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for n in 1..=COMMITS {
+                let list = vec![(n, update("x", &n.to_string()))];
+                collection.apply(pulled("a", n, list), Stamp(1)).unwrap();
+            }
+        });
+        let mut seen = 0;
+        while seen < COMMITS {
+            seen = collection.cursor("a").unwrap().map_or(0, |it| it.serial);
+            assert!(seen <= collection.committed().serial);
+            assert!(seen <= collection.version().serial);
+        }
+    });
+}
+
+#[test]
 fn what_cannot_be_stored_does_not_hold_up_its_source() {
     let dir = tempfile::tempdir().unwrap();
     let collection = open(&dir);

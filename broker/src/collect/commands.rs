@@ -133,7 +133,13 @@ impl Collector {
             }
             ended.mark_unchanged();
             let (collection, key) = (self.inner.collection.clone(), name.to_owned());
-            let cursor = blocking("cursor of a source", move || collection.cursor(&key)).await?;
+            let look = move || {
+                let cursor = collection.cursor(&key)?;
+                // Whoever goes on to wait for the index asks for the version that has it.
+                let _version = collection.committed();
+                Ok::<_, collection::Error>(cursor)
+            };
+            let cursor = blocking("cursor of a source", look).await?;
             let there = cursor.is_some_and(|it| {
                 let at = Version { epoch: it.epoch, serial: it.serial };
                 it.snapshot.is_none() && version <= at
