@@ -193,7 +193,7 @@ fn an_object_goes_with_its_last_holder() {
 
 #[test]
 fn what_a_cursor_tells_of_is_in_the_version_behind_the_commit() {
-    const COMMITS: u64 = 300;
+    const COMMITS: u64 = 1_000;
     let dir = tempfile::tempdir().unwrap();
     let collection = open(&dir);
     std::thread::scope(|scope| {
