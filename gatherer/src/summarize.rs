@@ -32,6 +32,7 @@ mod iafa;
 mod image;
 mod json;
 mod jsonld;
+mod link;
 mod lsm;
 pub(crate) mod mail;
 mod man;
@@ -285,6 +286,7 @@ pub(crate) fn draft<'a>(input: &Input<'a>) -> Draft<'a> {
         Type::Binary => strings::summarize(input),
         Type::Dvi => dvi::summarize(input),
         Type::PostScript => postscript::summarize(input),
+        Type::SymbolicLink => link::summarize(input),
         Type::Uuencoded => Draft::default(),
         other if other.is_text() => plain::lines(input),
         _ => Draft::default(),

@@ -35,6 +35,7 @@ mod tables;
 
 use std::fmt;
 
+pub use content::LINK_MARK;
 pub use kinds::{Language, Type};
 pub use names::stem;
 pub use rules::{By, Decision, Recognizer};
@@ -284,6 +285,7 @@ mod tests {
         check("a.crate", b"\x1f\x8b\x08\0\0\0\0\0", "Crate");
         check("a", b"!<arch>\ndebian-binary   ", "Debian-Package");
         check("liba.a", b"!<arch>\na.o/ ", "Archive");
+        check("a.pdf", b"!<symlink>../papers/a.pdf", "SymbolicLink");
         check("a", b"\xed\xab\xee\xdb\x03\0", "RPM");
         // The name is no evidence of sources: what is inside may be.
         check("foo-1.2.tar.gz", b"\x1f\x8b\x08\0\0\0\0\0", "GNUCompressedTar");
