@@ -125,6 +125,8 @@ fn of_text(by_name: Option<Type>, head: &[u8]) -> (Type, Reason) {
         Some(Type::Text | Type::DotFile | Type::Xml | Type::Sgml) | None => looks::by_look(head),
         Some(Type::Json) => looks::json(head.trim_ascii_start()),
         Some(Type::Mail | Type::Mailbox) => looks::mail(head),
+        // `.mm` is C++ of Apple's, or a memorandum.
+        Some(Type::Source(Language::Other)) => looks::by_look(head).filter(|it| *it == Type::Troff),
         Some(Type::ManPage) => match looks::by_look(head) {
             // Some programs write a page of definitions before the first telling macro.
             Some(Type::ManPage | Type::Troff) => None,
@@ -309,6 +311,8 @@ mod tests {
         check("cat.1", &b"N\x08NA\x08AM\x08ME\x08ES\x08S\n".repeat(2), "FormattedText");
         check("a.dat", b"00047nam a2200037 a 4500245000900000\x1e10\x1faTitl\x1e\x1d", "MARC");
         check("README", b"TY  - JOUR\n", "README");
+        check("memo.mm", b".TL\nx\n.AU y\n.PP\nz\n.SH\n", "Troff");
+        check("code.mm", b"#import <x.h>\n", "OtherCode");
     }
 
     #[test]

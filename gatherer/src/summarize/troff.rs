@@ -248,7 +248,9 @@ impl Paper {
         self.part = Part::Heading;
         let leveled = matches!((self.package, name), (_, "NH" | "H" | "sh"));
         let title: Vec<String> = words(arguments).skip(usize::from(leveled)).collect();
-        let in_lines = self.package == Package::Ms && name == "NH";
+        // `.SH 2` only says how large it is set.
+        let is_size = title.concat().bytes().all(|it| it.is_ascii_digit());
+        let in_lines = self.package == Package::Ms && (name == "NH" || is_size);
         let title = if name == "sh" || name == "H" {
             // What follows are a mark and arguments of the section's number.
             title.into_iter().next().unwrap_or_default()
@@ -259,7 +261,9 @@ impl Paper {
             self.text(&title);
             self.end_heading();
         } else if name == "+c" {
-            self.part = Part::Front;
+            // A chapter without a title; before the first, what it is.
+            let is_first = self.title.as_str().is_empty();
+            self.part = if is_first { Part::Front } else { Part::Body };
         }
     }
 
@@ -451,7 +455,7 @@ mod tests {
              System on \\*U\n.AU\nC. Mic Bowman\nJ\\*:urgen M\\*'e\n.FS\nNow elsewhere\n.FE\n.AI\n\
              Transarc \\(em Corp.\n.AB no\nIt is\n.I hard .\n.PP\nVery.\n.AE\n.NH 1\nFirst\nthings\n.PP\n\
              Text of \\fIit\\fP.\n.TS\ncenter;\nl l.\na\tb\n.TE\n.EQ\nx sup 2\n.EN\n.[\nbowman 1994\n.]\n\
-             .IP \\(bu 2\nitem\n.SH\nReferences\n.LP\n.pdfhref W -D http://h.example/ -- here\n",
+             .IP \\(bu 2\nitem\n.SH 2\nReferences\n.LP\n.pdfhref W -D http://h.example/ -- here\n",
             "Title: The Harvest System on UNIX\n\
              Author: C. Mic Bowman | Jürgen Mé\n\
              Abstract: It is hard. | Very.\n\
@@ -469,13 +473,13 @@ mod tests {
             "x.me",
             ".he 'X''%'\n.ds N \\s-1NROFF\\s0\n.(l C\n.sz 14\n.b \"Papers with \\*N\"\n.sz\n.sp 2\n\
              .i \"Version 2\"\n.sp\n.ul\nEric P. Allman*\n.(f\n*Elsewhere\n.)f\n.sp\nProject INGRES\n.)l\n.sp 4\n\
-             .pp\nThis document\nis\n.b short .\n.sh 1 \"Begin\" 2\n.pp\nText.\n.uh Abstract\n.lp\nNone.\n",
+             .pp\nThis document\nis\n.b short .\n.sh 1 \"Begin\" 2\n.pp\nText.\n.+c\n.b More\n.uh Abstract\n.lp\nNone.\n",
             "Title: Papers with NROFF\n\
              Author: Eric P. Allman\n\
              Abstract: None.\n\
              Affiliation: Project INGRES\n\
              Headings: Begin\n\
-             Partial-Text: This document is short. | Begin | Text.",
+             Partial-Text: This document is short. | Begin | Text. More",
         );
     }
 

@@ -140,6 +140,9 @@ fn first_line(front: &[u8]) -> Option<Type> {
     if starts(b"Template-Type:") {
         return Some(Type::Iafa);
     }
+    if starts(b"Archive-name: ") {
+        return Some(Type::Faq);
+    }
     if starts(b"(:source") {
         return Some(Type::WaisSource);
     }
@@ -317,8 +320,8 @@ fn by_lines(head: &[u8]) -> Option<Type> {
 /// A line of a paper in troff: title, author, section, paragraph.
 fn is_macro(line: &[u8]) -> bool {
     const MACROS: &[&[u8]] = &[
-        b"TL", b"AU", b"AI", b"AB", b"AE", b"NH", b"SH", b"PP", b"LP", b"IP", b"DS", b"DE", b"ds",
-        b"nr", b"pp", b"lp", b"np", b"ip", b"sh", b"uh", b"sp", b"ce", b"br",
+        b"TL", b"AU", b"AI", b"AB", b"AE", b"NH", b"SH", b"PP", b"LP", b"IP", b"DS", b"DE", b"nr",
+        b"pp", b"lp", b"np", b"ip", b"sh", b"uh", b"sp", b"ce", b"br",
     ];
     let Some((name, rest)) = line.strip_prefix(b".").and_then(|it| it.split_at_checked(2)) else {
         return false;
@@ -456,6 +459,7 @@ mod tests {
     fn catalogues_say_what_they_are_in_their_first_line() {
         check("Begin3\nTitle: x\n", Some(Type::Lsm));
         check("\n\nTemplate-Type: DOCUMENT\nTitle: x\n", Some(Type::Iafa));
+        check("Archive-Name: editor-faq/sed\nPosting-Frequency: monthly\n", Some(Type::Faq));
         check("(:source\n :version 3\n", Some(Type::WaisSource));
         check("TY  - JOUR\r\nAU  - x\r\n", Some(Type::Ris));
         check("TY - JOUR\n", None);
