@@ -25,7 +25,7 @@
 //! # hidden = false                   names that begin with a dot
 //! # gitignore = false                honor .gitignore and .ignore files
 //! # max_size = "1 GiB"               leave larger files out; default: none are
-//! # symlinks = "skip"                or "follow" (inside the root)
+//! # symlinks = "skip"                or "follow" (inside the root), "record"
 //!
 //! [[root]]
 //! url = "https://archive.example.org/oai"
@@ -335,9 +335,11 @@ fn read_root(table: &Table<'_>) -> Option<Root> {
     root.hidden = table.boolean("hidden", false);
     root.gitignore = table.boolean("gitignore", false);
     root.file_bytes_max = table.bytes("max_size");
-    if table.choice("symlinks", &["skip", "follow"]) == Some("follow") {
-        root.symlinks = Symlinks::Follow;
-    }
+    root.symlinks = match table.choice("symlinks", &["skip", "follow", "record"]) {
+        Some("follow") => Symlinks::Follow,
+        Some("record") => Symlinks::Record,
+        _ => Symlinks::Skip,
+    };
     match spec::path_of(&table.string("url")?) {
         Ok(directory) => root.directory = directory,
         Err(message) => {

@@ -16,7 +16,7 @@ use crate::object::{Object, Summary};
 use crate::pipeline::{Candidate, Run};
 use crate::rules::Verdict;
 use crate::site::{lock, path_bytes};
-use crate::spec;
+use crate::spec::{self, Symlinks};
 use crate::worker::pool::Bounds;
 
 /// Reads one file, and summarizes it if its content is new. `None`: there is nothing to commit, and
@@ -91,7 +91,10 @@ fn fetch(run: &Run<'_>, candidate: &Candidate) -> Option<Content> {
     let most = run.plan.read_bytes_max;
     let (now_ms, stopped) = (clock::now_ms(), || run.is_stopped());
     let place = (&*run.real, &*run.own);
-    let read = file::read(path, place, most, candidate.linked, now_ms, &stopped);
+    let mut read = file::read(path, place, most, candidate.linked, now_ms, &stopped);
+    if matches!(read, Err(Refused::NotAFile)) && run.plan.root.symlinks == Symlinks::Record {
+        read = file::read_link(path, place, now_ms);
+    }
     let reason = match read {
         Ok(content) => {
             let count = content.bytes.len() as u64;

@@ -43,6 +43,9 @@ pub enum Symlinks {
     /// Gather what a link shows under the link's name too, as long as it lies inside the root, and
     /// one link deep: links below a linked directory are not followed again.
     Follow,
+    /// Do not follow, but gather the link itself: its record says where it leads. What lies out of
+    /// the root stays a problem.
+    Record,
 }
 
 /// A tree to gather.

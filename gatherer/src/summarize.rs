@@ -24,12 +24,15 @@ mod datacite;
 pub(crate) mod distribution;
 mod dvi;
 mod epub;
+mod faq;
 mod font;
+mod formatted;
 mod html;
 mod iafa;
 mod image;
 mod json;
 mod jsonld;
+mod link;
 mod lsm;
 pub(crate) mod mail;
 mod man;
@@ -59,8 +62,11 @@ mod svg;
 mod table;
 mod tex;
 mod tex_fonts;
+mod texinfo;
+mod troff;
 mod typeset;
 mod video;
+mod wais;
 mod watched;
 mod xmp;
 
@@ -237,10 +243,12 @@ pub fn summarize(
 pub(crate) fn draft<'a>(input: &Input<'a>) -> Draft<'a> {
     match input.r#type {
         catalog if catalog::is_catalog(catalog) => catalog::summarize(input),
-        Type::Text | Type::Readme | Type::Faq => plain::prose(input),
+        Type::Text | Type::Readme => plain::prose(input),
+        Type::Faq => faq::summarize(input),
         Type::Rfc | Type::InternetDraft | Type::Fyi => rfc::summarize(input),
         Type::ChangeLog => changes::summarize(input),
-        Type::FormattedText | Type::WaisSource => plain::prose(input),
+        Type::FormattedText => formatted::summarize(input),
+        Type::WaisSource => wais::summarize(input),
         // The site's own types have no more than text in common, if that.
         Type::Site(_) if typing::is_text(input.head(HEAD_BYTES)) => plain::prose(input),
         Type::Site(_) => Draft::default(),
@@ -260,10 +268,12 @@ pub(crate) fn draft<'a>(input: &Input<'a>) -> Draft<'a> {
         Type::Notebook => notebook::summarize(input),
         Type::Source(language) => source::summarize(input, language),
         Type::Makefile => source::makefile(input),
-        Type::ManPage | Type::Troff => man::summarize(input),
+        Type::ManPage => man::summarize(input),
+        Type::Troff => troff::summarize(input),
         Type::Mail | Type::Mailbox => mail::summarize(input),
         Type::News => news::summarize(input),
         Type::Tex => tex::summarize(input),
+        Type::Texinfo => texinfo::summarize(input),
         Type::Patch => patch::summarize(input),
         Type::Rcs => revision::rcs(input),
         Type::Sccs => revision::sccs(input),
@@ -276,6 +286,7 @@ pub(crate) fn draft<'a>(input: &Input<'a>) -> Draft<'a> {
         Type::Binary => strings::summarize(input),
         Type::Dvi => dvi::summarize(input),
         Type::PostScript => postscript::summarize(input),
+        Type::SymbolicLink => link::summarize(input),
         Type::Uuencoded => Draft::default(),
         other if other.is_text() => plain::lines(input),
         _ => Draft::default(),

@@ -35,6 +35,7 @@ mod tables;
 
 use std::fmt;
 
+pub use content::LINK_MARK;
 pub use kinds::{Language, Type};
 pub use names::stem;
 pub use rules::{By, Decision, Recognizer};
@@ -124,6 +125,8 @@ fn of_text(by_name: Option<Type>, head: &[u8]) -> (Type, Reason) {
         Some(Type::Text | Type::DotFile | Type::Xml | Type::Sgml) | None => looks::by_look(head),
         Some(Type::Json) => looks::json(head.trim_ascii_start()),
         Some(Type::Mail | Type::Mailbox) => looks::mail(head),
+        // `.mm` is C++ of Apple's, or a memorandum.
+        Some(Type::Source(Language::Other)) => looks::by_look(head).filter(|it| *it == Type::Troff),
         Some(Type::ManPage) => match looks::by_look(head) {
             // Some programs write a page of definitions before the first telling macro.
             Some(Type::ManPage | Type::Troff) => None,
@@ -284,6 +287,7 @@ mod tests {
         check("a.crate", b"\x1f\x8b\x08\0\0\0\0\0", "Crate");
         check("a", b"!<arch>\ndebian-binary   ", "Debian-Package");
         check("liba.a", b"!<arch>\na.o/ ", "Archive");
+        check("a.pdf", b"!<symlink>../papers/a.pdf", "SymbolicLink");
         check("a", b"\xed\xab\xee\xdb\x03\0", "RPM");
         // The name is no evidence of sources: what is inside may be.
         check("foo-1.2.tar.gz", b"\x1f\x8b\x08\0\0\0\0\0", "GNUCompressedTar");
@@ -307,6 +311,8 @@ mod tests {
         check("cat.1", &b"N\x08NA\x08AM\x08ME\x08ES\x08S\n".repeat(2), "FormattedText");
         check("a.dat", b"00047nam a2200037 a 4500245000900000\x1e10\x1faTitl\x1e\x1d", "MARC");
         check("README", b"TY  - JOUR\n", "README");
+        check("memo.mm", b".TL\nx\n.AU y\n.PP\nz\n.SH\n", "Troff");
+        check("code.mm", b"#import <x.h>\n", "OtherCode");
     }
 
     #[test]

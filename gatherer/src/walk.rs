@@ -201,7 +201,8 @@ impl Ground<'_> {
         if let Some(left) = self.filter.leaves_out_directory(below) {
             return Met::LeftOut(reason(left));
         }
-        if !entry.kind.is_file() {
+        let is_recorded = entry.kind.is_symlink() && self.root.symlinks == Symlinks::Record;
+        if !entry.kind.is_file() && !is_recorded {
             return Met::Trouble(Trouble {
                 path: Some(entry.path.to_path_buf()),
                 kind: "special",
@@ -231,7 +232,7 @@ impl Ground<'_> {
         meet(left.map_or(Met::Trouble(trouble), |left| Met::LeftOut(reason(left))))
     }
 
-    /// Says whether to follow a link, or what it counts as instead.
+    /// Says whether to follow a link, or to gather it as such, or what it counts as instead.
     fn link(&self, path: &Path, real: &Real) -> Result<(), Met<'static>> {
         let bad = |kind, message: String| {
             Err(Met::Trouble(Trouble {
@@ -262,10 +263,11 @@ impl Ground<'_> {
             return bad("link-loop", message);
         }
         let below = parent.strip_prefix(&self.root.directory).unwrap_or(parent);
-        if self.root.symlinks == Symlinks::Skip || real_parent != real.top.join(below) {
-            return Err(Met::LeftOut("link"));
+        match self.root.symlinks {
+            Symlinks::Record => Ok(()),
+            Symlinks::Follow if real_parent == real.top.join(below) => Ok(()),
+            Symlinks::Follow | Symlinks::Skip => Err(Met::LeftOut("link")),
         }
-        Ok(())
     }
 }
 
@@ -416,6 +418,13 @@ mod tests {
         let mut expected = bad.to_vec();
         expected.extend(["- link", "- link", "a/b/f", "g"]);
         check(&root, folder.path(), &expected);
+        root.symlinks = Symlinks::Record;
+        let mut expected = bad.to_vec();
+        expected.extend(["a/b/f", "a/to-g", "g", "to-a"]);
+        check(&root, folder.path(), &expected);
+        root.gitignore = true;
+        check(&root, folder.path(), &expected);
+        root.gitignore = false;
         root.symlinks = Symlinks::Follow;
         let mut expected = bad.to_vec();
         expected.insert(3, "! link-loop to-a/b/up");

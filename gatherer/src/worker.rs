@@ -25,7 +25,8 @@ use std::path::PathBuf;
 
 use crate::essence::EssenceSettings;
 use crate::object::Object;
-use crate::typing::{self, Type};
+use crate::typing::Type;
+use crate::unnest;
 
 /// How a worker is started.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,13 +77,14 @@ pub fn is_for_worker(r#type: Type) -> bool {
     )
 }
 
-/// Whether the object goes to a worker. What gzip holds is judged by its name without `.gz`: where that
-/// promises no text, it may be anything.
+/// Whether the object goes to a worker. What gzip holds is judged as it will be when it is opened, by its
+/// name and how it begins: where that is no text, or not to be seen yet, it may be anything.
 pub(crate) fn wants_worker(object: &Object, settings: &EssenceSettings) -> bool {
     match settings.type_of(object) {
         Type::Gzip => {
             let typing = &settings.summary.typing;
-            let inner = typing.recognize(&object.url, &typing::stem(&object.name), b"");
+            let Some((name, head)) = unnest::peek(object) else { return true };
+            let inner = typing.recognize(&object.url, &name, &head);
             is_for_worker(inner) || !inner.is_text()
         }
         found => is_for_worker(found),
@@ -91,6 +93,10 @@ pub(crate) fn wants_worker(object: &Object, settings: &EssenceSettings) -> bool 
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write as _;
+
+    use flate2::Compression;
+
     use super::*;
 
     #[test]
@@ -100,6 +106,19 @@ mod tests {
             wants_worker(&object, &EssenceSettings::default())
         };
         let gzip = b"\x1f\x8b\x08\0\0\0\0\0";
+        let packed = |bytes: &[u8]| {
+            let mut encoder = flate2::write::GzEncoder::new(Vec::new(), Compression::fast());
+            encoder.write_all(bytes).unwrap();
+            encoder.finish().unwrap()
+        };
+        let named = |name: &[u8], bytes: &[u8]| {
+            let mut encoder =
+                flate2::GzBuilder::new().filename(name).write(Vec::new(), Compression::fast());
+            encoder.write_all(bytes).unwrap();
+            encoder.finish().unwrap()
+        };
+        // Blocks that hold nothing.
+        let nothing = [&packed(b"")[..10], &b"\0\0\0\xff\xff".repeat(20_000)].concat();
         for (name, bytes, expected) in [
             ("a.pdf", &b"%PDF-1.4\n"[..], true),
             ("a.txt", b"words", false),
@@ -110,6 +129,12 @@ mod tests {
             ("a.pdf.gz", gzip, true),
             ("a.gz.gz", gzip, true),
             ("paper.gz", gzip, true),
+            ("a.txt.gz", &packed(b"words"), false),
+            ("a.txt.gz", &packed(b"%PDF-1.4\n"), true),
+            ("a.txt.gz", &packed(&packed(b"words")), true),
+            ("a.txt.gz", &packed(&b"words ".repeat(10_000)), false),
+            ("a.txt.gz", &named(b"a.eml", b"words"), true),
+            ("a.txt.gz", &nothing, true),
         ] {
             assert_eq!(wants(name, bytes), expected, "{name}");
         }

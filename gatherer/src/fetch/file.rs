@@ -11,6 +11,7 @@ use rustix::fs::OFlags;
 use soif::digest::{Md5, Md5Writer};
 
 use crate::frontier::Stat;
+use crate::typing::LINK_MARK;
 
 /// How much is read at once, in bytes; between two pieces a run can be cancelled.
 const PIECE_BYTES: u64 = 256 * 1024;
@@ -121,9 +122,41 @@ pub fn read(
         }
     }
     let after = file.metadata().map_err(Refused::Unreadable)?;
-    let clock_ms = if stat.modified_nanos == 0 { COARSE_CLOCK_MS } else { CLOCK_MS };
-    let sure = stat_of(&after) == stat && modified_ms(&stat).saturating_add(clock_ms) < now_ms;
+    let sure = stat_of(&after) == stat && is_old(&stat, now_ms);
     Ok(Content { bytes: bytes.into(), md5: digest.finish(), stat, sure, truncated })
+}
+
+/// Reads the symbolic link at `path` itself, which must lie as [`read`] says, at `now_ms` (Unix
+/// milliseconds): its content is what a file is that stands for such a link.
+///
+/// # Errors
+///
+/// As those of [`read`]; [`Refused::NotAFile`] if there is no link.
+pub fn read_link(
+    path: &Path,
+    (within, without): (&Path, &Path),
+    now_ms: u64,
+) -> Result<Content, Refused> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW;
+    let link = rustix::fs::open(path, flags | OFlags::CLOEXEC, rustix::fs::Mode::empty());
+    let link = File::from(link.map_err(|errno| match errno {
+        rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR => Refused::Gone,
+        errno => Refused::Unreadable(errno.into()),
+    })?);
+    let metadata = link.metadata().map_err(Refused::Unreadable)?;
+    if !metadata.is_symlink() {
+        return Err(Refused::NotAFile);
+    }
+    if !lies_within(&link, within, without) {
+        return Err(Refused::Outside);
+    }
+    let target = rustix::fs::readlinkat(&link, "", Vec::new());
+    let target = target.map_err(|errno| Refused::Unreadable(errno.into()))?;
+    let bytes = Bytes::from([LINK_MARK, target.to_bytes()].concat());
+    let stat = stat_of(&metadata);
+    // Where a link leads never changes: another takes its place.
+    let sure = is_old(&stat, now_ms);
+    Ok(Content { md5: Md5::of(&bytes), bytes, stat, sure, truncated: false })
 }
 
 /// Whether an open file lies below `within` and not below `without`, whatever its path was when it was
@@ -154,6 +187,12 @@ fn open(path: &Path, follow: bool) -> Result<File, Refused> {
             }
         }
     }
+}
+
+/// Whether a change now would show by another modification time.
+fn is_old(stat: &Stat, now_ms: u64) -> bool {
+    let clock_ms = if stat.modified_nanos == 0 { COARSE_CLOCK_MS } else { CLOCK_MS };
+    modified_ms(stat).saturating_add(clock_ms) < now_ms
 }
 
 /// Returns the modification time in Unix milliseconds; a time before 1970 counts as 1970.
@@ -222,6 +261,33 @@ mod tests {
         check(&path("fifo"), false, "NotAFile");
         let _socket = std::os::unix::net::UnixListener::bind(path("socket")).unwrap();
         check(&path("socket"), false, "NotAFile");
+    }
+
+    #[test]
+    fn a_link_itself_is_read_where_it_lies() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        fs::create_dir(path("d")).unwrap();
+        fs::write(path("f"), "x").unwrap();
+        symlink("../f", path("d/link")).unwrap();
+        symlink("d", path("around")).unwrap();
+        let root = fs::canonicalize(folder.path()).unwrap();
+        let none = Path::new("/none");
+        let read = |name: &str, within: &Path| match read_link(&path(name), (within, none), LATER) {
+            Ok(content) => {
+                assert_eq!(content.md5, Md5::of(&content.bytes));
+                assert!(content.sure);
+                assert_eq!(content.stat.size, content.bytes.len() as u64 - 10);
+                String::from_utf8_lossy(&content.bytes).into_owned()
+            }
+            Err(refused) => format!("{refused:?}"),
+        };
+        assert_eq!(read("d/link", &root), "!<symlink>../f");
+        assert_eq!(read("around/link", &root), "!<symlink>../f");
+        assert_eq!(read("around/link", &root.join("around")), "Outside");
+        assert_eq!(read("f", &root), "NotAFile");
+        assert_eq!(read("d", &root), "NotAFile");
+        assert_eq!(read("gone", &root), "Gone");
     }
 
     #[test]

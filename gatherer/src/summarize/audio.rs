@@ -12,6 +12,7 @@
 
 mod midi;
 mod modules;
+mod sun;
 
 use lofty::config::{ParseOptions, ParsingMode};
 use lofty::file::{AudioFile, TaggedFileExt};
@@ -45,6 +46,8 @@ pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let mut about = About::default();
     let found = if bytes.starts_with(b"MThd") {
         midi::read(bytes, &mut about, input.cancelled)
+    } else if bytes.starts_with(sun::MARK) {
+        sun::read(bytes, input.object.size, &mut about).is_some()
     } else if modules::read(bytes, &mut about).is_some() {
         true
     } else {

@@ -1,4 +1,4 @@
-//! Manual pages and other troff: the text without the macros; `NAME` is title and description.
+//! Manual pages, and troff of no other package: the text without the macros; `NAME` is title and description.
 //!
 //! Source: man(7) and mdoc(7); Essence's ManPage summarizer.
 //!
@@ -188,7 +188,7 @@ impl Page {
 }
 
 /// Splits arguments at white space; double quotes keep some together.
-fn words(arguments: &str) -> impl Iterator<Item = String> {
+pub(super) fn words(arguments: &str) -> impl Iterator<Item = String> {
     let mut rest = arguments;
     std::iter::from_fn(move || {
         rest = rest.trim_start();
@@ -214,7 +214,7 @@ fn words(arguments: &str) -> impl Iterator<Item = String> {
 }
 
 /// Replaces escapes by what they print.
-fn unescape(text: &str, plain: &mut String) {
+pub(super) fn unescape(text: &str, plain: &mut String) {
     let mut rest = text;
     while let Some(at) = rest.find('\\') {
         let (before, from) = rest.split_at(at);
@@ -261,7 +261,7 @@ fn unescape(text: &str, plain: &mut String) {
 }
 
 /// `x`, `(xx` or `[xxx]`: a name and what follows it.
-fn skip_name(rest: &str) -> (&str, &str) {
+pub(super) fn skip_name(rest: &str) -> (&str, &str) {
     if let Some(long) = rest.strip_prefix('[') {
         return long.split_once(']').unwrap_or((long, ""));
     }

@@ -187,6 +187,7 @@ impl Document {
         draft.keywords = [field("tags"), field("keywords"), field("categories")].join(" ");
         draft.r#abstract = field("abstract");
         draft.other("Date", field("date"));
+        draft.other("Language", [field("lang"), field("language")].concat());
         draft.other("Headings", self.headings.as_str().trim());
         draft.references = std::mem::take(&mut self.links);
         draft.body = Cow::Owned(self.body.finish());
@@ -222,9 +223,9 @@ mod tests {
     #[test]
     fn front_matter() {
         check(
-            "---\ntitle: \"From the front\"\nauthor: Ann\ndate: 2024-01-02\ntags: [a1, b2]\n---\n\nText.\n",
+            "---\ntitle: \"From the front\"\nauthor: Ann\ndate: 2024-01-02\nlang: de\ntags: [a1, b2]\n---\n\nText.\n",
             "Title: From the front\nAuthor: Ann\nDescription: Text.\nDate: 2024-01-02\n\
-             Partial-Text: Text.",
+             Language: de\nPartial-Text: Text.",
         );
         check("+++\ntitle = 'T'\n+++\nx", "Title: T\nDescription: x\nPartial-Text: x");
     }

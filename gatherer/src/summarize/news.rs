@@ -6,7 +6,7 @@
 //! Sans-I/O.
 
 use super::mail::{raw, single};
-use super::{Draft, Input};
+use super::{Draft, Input, faq, plain};
 use crate::object::ProblemKind;
 
 /// Longest article that is read, in bytes.
@@ -43,11 +43,22 @@ pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     for (name, attribute) in FIELDS {
         draft.other(attribute, raw(&message, name));
     }
+    periodic(input, &mut draft);
     let summary = raw(&message, "Summary");
     if !summary.is_empty() {
         draft.description = summary;
     }
     draft
+}
+
+/// Takes down what periodic postings say in the lines for archives before their text, and its questions.
+fn periodic(input: &Input<'_>, draft: &mut Draft<'_>) {
+    let body = std::mem::take(&mut draft.body);
+    if let Some(text) = faq::header(&body, draft) {
+        draft.description = plain::headline(text).1;
+        faq::questions(text, input.cancelled, draft);
+    }
+    draft.body = body;
 }
 
 #[cfg(test)]
@@ -79,6 +90,21 @@ mod tests {
         assert_eq!(render("1234", Type::News, article.as_bytes()), expected);
         let batched = format!("#! rnews {}\n{article}", article.len());
         assert_eq!(render("1234", Type::News, batched.as_bytes()), expected);
+    }
+
+    #[test]
+    fn a_periodic_posting() {
+        let article = "From: robot@a.example\nNewsgroups: comp.editors,news.answers\n\
+            Subject: The FAQ\nDate: 1 Mar 1995 10:00:00 GMT\n\nArchive-name: editor-faq/sed\n\
+            Last-modified: 10 Feb 1995\nMaintainer: Eric P. <e@a.example>\n\n\
+            The FAQ\n\nFor all.\n\n1.1. What is sed?\n\nAn editor.\n";
+        let seen = render("1234", Type::News, article.as_bytes());
+        assert_eq!(
+            seen.split("\nPartial-Text: ").next().unwrap(),
+            "Title: The FAQ\nAuthor: Eric P. <e@a.example>\nDescription: For all.\n\
+             From: robot@a.example\nNewsgroups: comp.editors | news.answers\n\
+             Archive-Name: editor-faq/sed\nDate: 10 Feb 1995\nHeadings: What is sed?"
+        );
     }
 
     #[test]

@@ -12,6 +12,8 @@ use super::{Draft, Input};
 use crate::object::ProblemKind;
 use crate::text::{Body, decode, one_line};
 
+/// How much of an archive is read, in bytes: the newest text and the revisions come first.
+const ARCHIVE_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// Most revisions told.
 const REVISIONS_MAX: usize = 20;
 /// Most authors.
@@ -28,6 +30,36 @@ struct Revision {
     date: String,
     author: String,
     log: String,
+}
+
+/// The revisions, the newest first: those that are told, and how many there are.
+#[derive(Default)]
+struct History {
+    told: Vec<Revision>,
+    count: usize,
+}
+
+impl History {
+    fn push(&mut self, revision: Revision) {
+        self.count += 1;
+        if self.told.len() < REVISIONS_MAX {
+            self.told.push(revision);
+        }
+    }
+
+    /// Returns the revision that was met last, if it is told.
+    fn last(&mut self) -> Option<&mut Revision> {
+        self.told.last_mut().filter(|_| self.count <= REVISIONS_MAX)
+    }
+}
+
+/// Returns as much of the archive as is read, decoded.
+fn archive<'a>(input: &Input<'a>, draft: &mut Draft<'_>) -> Cow<'a, str> {
+    if ARCHIVE_BYTES_MAX < input.object.bytes.len() {
+        let message = format!("is longer than {ARCHIVE_BYTES_MAX} bytes; only its front was read");
+        draft.problem(ProblemKind::Limit, message);
+    }
+    decode(input.head(ARCHIVE_BYTES_MAX), None)
 }
 
 /// A word or a string between at signs.
@@ -63,10 +95,10 @@ fn token<'a>(rest: &mut &'a str) -> Option<Token<'a>> {
 
 /// Summarizes an RCS file.
 pub(super) fn rcs<'a>(input: &Input<'a>) -> Draft<'a> {
-    let text = decode(input.head(usize::MAX), None);
     let mut draft = Draft::default();
+    let text = archive(input, &mut draft);
     let (mut head, mut description, mut newest) = (String::new(), "", "");
-    let mut revisions: Vec<Revision> = Vec::new();
+    let mut history = History::default();
     let (mut rest, mut before, mut number) = (&*text, "", "");
     let mut steps = 0_usize;
     while let Some(token) = token(&mut rest) {
@@ -79,13 +111,13 @@ pub(super) fn rcs<'a>(input: &Input<'a>) -> Draft<'a> {
             Token::Word(word) => {
                 match before {
                     "head" if head.is_empty() => word.clone_into(&mut head),
-                    "date" if !number.is_empty() => revisions.push(Revision {
+                    "date" if !number.is_empty() => history.push(Revision {
                         number: number.to_owned(),
                         date: rcs_date(word),
                         ..Revision::default()
                     }),
                     "author" => {
-                        if let Some(last) = revisions.last_mut() {
+                        if let Some(last) = history.last() {
                             word.clone_into(&mut last.author);
                         }
                     }
@@ -103,8 +135,8 @@ pub(super) fn rcs<'a>(input: &Input<'a>) -> Draft<'a> {
                 match before {
                     "desc" => description = said,
                     "log" => {
-                        let known = revisions.iter_mut().take(REVISIONS_MAX);
-                        if let Some(it) = known.into_iter().find(|it| it.number == number) {
+                        let known = history.told.iter_mut().find(|it| it.number == number);
+                        if let Some(it) = known {
                             it.log = one_line(&said.replace("@@", "@"), LOG_BYTES_MAX);
                         }
                     }
@@ -118,7 +150,7 @@ pub(super) fn rcs<'a>(input: &Input<'a>) -> Draft<'a> {
     draft.description = description.replace("@@", "@");
     let mut body = Body::new(input.text_bytes_max());
     body.push(&newest.replace("@@", "@"));
-    tell(&mut draft, &input.object.name, head, &revisions, body);
+    tell(&mut draft, &input.object.name, head, &history, body);
     draft
 }
 
@@ -133,22 +165,22 @@ fn rcs_date(word: &str) -> String {
 }
 
 /// Says of a history what is worth it.
-fn tell(draft: &mut Draft<'_>, name: &str, head: String, revisions: &[Revision], body: Body) {
+fn tell(draft: &mut Draft<'_>, name: &str, head: String, history: &History, body: Body) {
     let name = name.trim_end_matches(",v");
     name.strip_prefix("s.").unwrap_or(name).clone_into(&mut draft.title);
-    for it in revisions.iter().take(REVISIONS_MAX) {
+    for it in &history.told {
         if !draft.authors.contains(&it.author) && draft.authors.len() < AUTHORS_MAX {
             draft.authors.push(it.author.clone());
         }
     }
     let mut summary = String::new();
-    for Revision { number, date, author, log } in revisions.iter().take(REVISIONS_MAX) {
+    for Revision { number, date, author, log } in &history.told {
         let _ = writeln!(summary, "{number} {date} {author}: {log}");
     }
     draft.other("Version", head);
-    draft.other("Date", revisions.first().map(|it| it.date.clone()).unwrap_or_default());
-    if !revisions.is_empty() {
-        draft.other("Revisions", revisions.len().to_string());
+    draft.other("Date", history.told.first().map(|it| it.date.clone()).unwrap_or_default());
+    if 0 < history.count {
+        draft.other("Revisions", history.count.to_string());
     }
     draft.other("Revision-Summary", summary);
     draft.body = Cow::Owned(body.finish());
@@ -156,9 +188,9 @@ fn tell(draft: &mut Draft<'_>, name: &str, head: String, revisions: &[Revision],
 
 /// Summarizes an SCCS file: control lines begin with the byte 1.
 pub(super) fn sccs<'a>(input: &Input<'a>) -> Draft<'a> {
-    let text = decode(input.head(usize::MAX), None);
     let mut draft = Draft::default();
-    let mut revisions: Vec<Revision> = Vec::new();
+    let text = archive(input, &mut draft);
+    let mut history = History::default();
     let mut serials = Serials::default();
     let mut body = Body::new(input.text_bytes_max());
     let (mut told, mut in_told) = (String::new(), false);
@@ -179,9 +211,9 @@ pub(super) fn sccs<'a>(input: &Input<'a>) -> Draft<'a> {
         };
         let mut words = control.split_whitespace();
         match words.next().unwrap_or_default() {
-            "d" => revisions.extend(delta(words)),
+            "d" => delta(words).into_iter().for_each(|it| history.push(it)),
             "c" => {
-                if let Some(last) = revisions.last_mut().filter(|it| it.log.len() < LOG_BYTES_MAX) {
+                if let Some(last) = history.last().filter(|it| it.log.len() < LOG_BYTES_MAX) {
                     last.log
                         .push_str(&one_line(control.get(1..).unwrap_or_default(), LOG_BYTES_MAX));
                 }
@@ -195,8 +227,8 @@ pub(super) fn sccs<'a>(input: &Input<'a>) -> Draft<'a> {
         }
     }
     draft.description = told;
-    let head = revisions.first().map(|it| it.number.clone()).unwrap_or_default();
-    tell(&mut draft, &input.object.name, head, &revisions, body);
+    let head = history.told.first().map(|it| it.number.clone()).unwrap_or_default();
+    tell(&mut draft, &input.object.name, head, &history, body);
     draft
 }
 
@@ -281,6 +313,21 @@ mod tests {
              Revision-Summary: 1.2 1995-05-02 bea: faster | 1.1 1995-05-01 al: first\n\
              Partial-Text: kept | new"
         );
+    }
+
+    #[test]
+    fn revisions_beyond_those_told_are_counted() {
+        let mut rcs = String::from("head 1.100;\n");
+        let mut sccs = String::new();
+        for number in (1..=100).rev() {
+            rcs.push_str(&format!("1.{number} date 95.05.01.10.00.00; author a{number};\n"));
+            sccs.push_str(&format!("\u{1}d D 1.{number} 95/05/01 10:00:00 a{number} 2 1\n"));
+        }
+        for (name, r#type, file) in [("x,v", Type::Rcs, rcs), ("s.x", Type::Sccs, sccs)] {
+            let seen = render(name, r#type, file.as_bytes());
+            assert!(seen.contains("\nRevisions: 100\n"), "{seen}");
+            assert!(seen.contains("1.81 1995-05-01 a81:") && !seen.contains("a80"), "{seen}");
+        }
     }
 
     proptest! {

@@ -415,6 +415,7 @@ impl<'t> Document<'t> {
         draft.other("Version", rcs_value([field("version"), field("revision")].concat().as_str()));
         draft.other("Publisher", field("organization"));
         draft.other("Copyright", field("copyright"));
+        draft.other("Language", field("language"));
         draft.other("Headings", self.headings.as_str().trim());
         draft.references = self.references.finish();
         draft.body = Cow::Owned(self.body.finish());
@@ -483,7 +484,7 @@ mod tests {
     fn a_document() {
         check(
             "=========\n The *Big* One\n=========\n\n:Author: Ann Other <a@h.example>\n:Date: 2024-01-02\n\
-             :Version: 1.2\n:Abstract: In short,\n    it is big.\n\nFirst\n-----\n\nSome ``code`` and \
+             :Version: 1.2\n:Language: en\n:Abstract: In short,\n    it is big.\n\nFirst\n-----\n\nSome ``code`` and \
              **strong**\nwords_ of `a link\n<../x.html#y>`__, and :ref:`the next <next>`.\n\n\
              .. _words: http://w.example/\n.. a comment\n   that goes on\n\n* one\n* two::\n\n     *p = 1\n\n\
              .. _next:\n\nNext\n~~~~\n\nThe end.\n",
@@ -493,6 +494,7 @@ mod tests {
              Abstract: In short, | it is big.\n\
              Date: 2024-01-02\n\
              Version: 1.2\n\
+             Language: en\n\
              Headings: The Big One | First | Next\n\
              URL-References: http://h.example/x.html | http://w.example/\n\
              Partial-Text: The Big One | First | Some code and strong | words_ of a link, and the \

@@ -204,6 +204,17 @@ mod tests {
     }
 
     #[test]
+    fn headers_of_before_1989() {
+        check(
+            Type::Source(Language::CHeader),
+            "typedef voidpf (*alloc_func) OF((voidpf opaque, uInt items));\n\
+             ZEXTERN int ZEXPORT deflate OF((z_streamp strm, int flush));\n\
+             extern char *getname __P((int, char *));\n",
+            "Functions: deflate | getname\nTypes: alloc_func",
+        );
+    }
+
+    #[test]
     fn rust() {
         check(
             Type::Source(Language::Rust),

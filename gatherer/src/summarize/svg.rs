@@ -173,6 +173,7 @@ impl Drawing {
                 "width" => width = pixels(value),
                 "height" => height = pixels(value),
                 "viewBox" => view = view_box(value),
+                "xml:lang" | "lang" => self.about.add(Field::Language, value),
                 _ => {}
             }
         }
@@ -249,13 +250,13 @@ mod tests {
     fn a_drawing() {
         check(
             "<?xml version='1.0'?><!DOCTYPE svg><svg xmlns='http://www.w3.org/2000/svg' \
-             width='210mm' height='1in'><title>A &amp; B</title><desc>Two\n boxes</desc>\
+             width='210mm' height='1in' xml:lang='en'><title>A &amp; B</title><desc>Two\n boxes</desc>\
              <metadata><rdf:RDF><cc:Work><dc:creator><cc:Agent><dc:title>Ann</dc:title></cc:Agent>\
              </dc:creator><dc:date>2020-01-02</dc:date></cc:Work></rdf:RDF></metadata>\
              <style>.a{fill:red}</style><g><title>box</title><text x='1'>Start<tspan> here</tspan>\
              </text></g><a xlink:href='http://o.example/?a&amp;b'><text>End</text></a></svg>",
             "Title: A & B\nAuthor: Ann\nDescription: Two boxes\nDate: 2020-01-02\n\
-             Dimensions: 794x96\nURL-References: http://o.example/?a&b\n\
+             Language: en\nDimensions: 794x96\nURL-References: http://o.example/?a&b\n\
              Partial-Text: Two boxes | box | Start here | End",
         );
     }

@@ -8,6 +8,7 @@
 //!
 //! Sans-I/O.
 
+mod languages;
 mod reader;
 
 use std::borrow::Cow;
@@ -162,12 +163,17 @@ enum Part {
 }
 
 /// What has been found so far.
-struct Document {
+struct Document<'c> {
+    cancelled: &'c dyn Fn() -> bool,
+    steps: usize,
+    /// Whether the time is up.
+    is_late: bool,
     title: String,
     authors: Vec<String>,
     date: String,
     keywords: String,
     class: String,
+    language: &'static str,
     version: String,
     r#abstract: Body,
     body: Body,
@@ -182,11 +188,15 @@ struct Document {
 pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let text = input.text();
     let mut document = Document {
+        cancelled: input.cancelled,
+        steps: 0,
+        is_late: false,
         title: String::new(),
         authors: Vec::new(),
         date: String::new(),
         keywords: String::new(),
         class: String::new(),
+        language: "",
         version: String::new(),
         r#abstract: Body::new(ABSTRACT_BYTES_MAX),
         body: Body::new(input.text_bytes_max()),
@@ -196,7 +206,7 @@ pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         expansions: 0,
         part: Part::Body,
     };
-    let whole = document.read(&text, input.cancelled);
+    document.read(&text);
     let mut draft = Draft {
         title: document.title,
         authors: document.authors,
@@ -208,33 +218,36 @@ pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     };
     // The date of the day of printing is none.
     draft.other("Date", document.date);
+    draft.other("Language", document.language);
     draft.other("Headings", document.headings.finish());
-    draft.other("Document-Class", document.class);
+    draft.other("TeX-Class", document.class);
     draft.other("Version", document.version);
     draft.other("License", legal::license(&text));
-    if !whole {
+    if document.is_late {
         draft.problem(ProblemKind::Time, "ran out of time on the text");
     }
     draft
 }
 
-impl Document {
-    /// Reads the document; false when the time was up.
-    fn read(&mut self, text: &str, cancelled: &dyn Fn() -> bool) -> bool {
+impl Document<'_> {
+    /// Returns whether to go on; to be asked in every loop.
+    fn goes_on(&mut self) -> bool {
+        self.is_late |= self.steps.is_multiple_of(POLL_STEPS) && (self.cancelled)();
+        self.steps += 1;
+        !self.is_late
+    }
+
+    /// Reads the document.
+    fn read(&mut self, text: &str) {
         let mut reader = Reader::new(text);
-        let mut steps = 0_usize;
-        while !reader.is_at_end() {
-            if steps.is_multiple_of(POLL_STEPS) && cancelled() {
-                return false;
-            }
-            steps += 1;
+        while !reader.is_at_end() && self.goes_on() {
             let plain = reader.plain();
             self.push(plain);
             match reader.special() {
                 Some('\\') => {
                     let command = reader.command();
                     if command == "end" && reader.peek_group("document") {
-                        return true;
+                        return;
                     }
                     if !self.structure(command, &mut reader) {
                         let into = match self.part {
@@ -250,7 +263,6 @@ impl Document {
                 _ => {}
             }
         }
-        true
     }
 
     fn push(&mut self, text: &str) {
@@ -298,6 +310,11 @@ impl Document {
             "documentclass" | "documentstyle" => {
                 reader.skip_option();
                 reader.group().unwrap_or_default().clone_into(&mut self.class);
+            }
+            "usepackage" => self.language_of(reader.option().unwrap_or_default(), reader.group()),
+            "setmainlanguage" | "setdefaultlanguage" => {
+                reader.skip_option();
+                self.language_of(reader.group().unwrap_or_default(), Some("babel"));
             }
             "ProvidesPackage" | "ProvidesClass" => self.provides(reader),
             "part" | "chapter" | "section" | "subsection" | "part*" | "chapter*" | "section*"
@@ -360,6 +377,16 @@ impl Document {
         }
     }
 
+    /// `\usepackage[english, ngerman]{babel}`: the last is that of the document.
+    fn language_of(&mut self, names: &str, package: Option<&str>) {
+        if package == Some("babel") {
+            let tag = |it: &str| languages::tag(it.trim());
+            let main = names.split(',').find_map(|it| it.trim().strip_prefix("main="));
+            let last = || names.split(',').rev().find_map(tag);
+            self.language = main.and_then(tag).or_else(last).unwrap_or(self.language);
+        }
+    }
+
     /// `\ProvidesPackage{name}[date version what it is]`.
     fn provides(&mut self, reader: &mut Reader<'_>) {
         let name = reader.group().unwrap_or_default();
@@ -395,7 +422,7 @@ impl Document {
     fn expand(&mut self, tex: &str, depth: usize) -> String {
         let mut printed = Body::new(ARGUMENT_BYTES_MAX);
         let mut reader = Reader::new(tex);
-        while depth < DEPTH_MAX && !reader.is_at_end() {
+        while depth < DEPTH_MAX && !reader.is_at_end() && self.goes_on() {
             printed.push_squeezed(reader.plain());
             match reader.special() {
                 Some('\\') => {
@@ -471,7 +498,8 @@ mod tests {
     #[test]
     fn an_article() {
         check(
-            "\\documentclass[11pt]{article}\n\\usepackage{url}\n\\newcommand{\\hv}{Harvest}\n\
+            "\\documentclass[11pt]{article}\n\\usepackage{url}\n\
+             \\usepackage[main=british, ngerman, shorthands=off]{babel}\n\\newcommand{\\hv}{Harvest}\n\
              \\title{The \\hv{} System\\thanks{Paid}}\n\\author{C. Mic B\\\"owman\\\\ Transarc \\and \
              Peter \\'Elan}\n\\date{March 1995}\n\\begin{document}\n\\maketitle\n\\begin{abstract}\n\
              It is \\emph{hard}.\n\\end{abstract}\n\\keywords{a, b}\n\\section{Intro\\-duction}\n\
@@ -481,8 +509,9 @@ mod tests {
              Author: C. Mic Böwman | Peter Élan\n\
              Abstract: It is hard.\n\
              Date: March 1995\n\
+             Language: en-GB\n\
              Headings: Introduction\n\
-             Document-Class: article\n\
+             TeX-Class: article\n\
              URL-References: http://h.example/\n\
              Partial-Text: Introduction | Text of alpha_1 50% here. | a b",
         );
@@ -495,6 +524,19 @@ mod tests {
             "Title: foo Sets foos\nDate: 2020-01-02\nVersion: 1.3",
         );
         check("Hello \\bf world\n\\bye\n", "Title: x.tex\nPartial-Text: Hello world");
+    }
+
+    #[test]
+    fn what_takes_too_long_says_so() {
+        let text = format!("\\title{{{}}}", "a~".repeat(1_500));
+        let object = crate::object::Object::whole("http://h.example/x.tex", text.into_bytes());
+        let settings = super::super::Settings::default();
+        let looks = std::cell::Cell::new(0);
+        // The second look comes within the title.
+        let cancelled = || looks.replace(looks.get() + 1) == 1;
+        let seen = super::super::summarize(&object, Type::Tex, &settings, &cancelled);
+        assert_eq!(seen.problems.len(), 1);
+        assert_eq!(looks.get(), 2);
     }
 
     #[test]

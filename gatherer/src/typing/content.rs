@@ -8,6 +8,9 @@ use file_format::{FileFormat, Kind};
 
 use super::{Language, Type};
 
+/// How a file begins that stands for a symbolic link; where that leads comes next.
+pub const LINK_MARK: &[u8] = b"!<symlink>";
+
 /// Signatures at the start that nothing else has.
 const MAGIC: &[(&[u8], Type)] = &[
     (b"\x1f\x8b", Type::Gzip),
@@ -28,6 +31,7 @@ const MAGIC: &[(&[u8], Type)] = &[
     (b"\xcf\xfa\xed\xfe", Type::Command),
     (b"\xde\x12\x04\x95", Type::Object),
     (b"\0asm", Type::Object),
+    (LINK_MARK, Type::SymbolicLink),
     (b"!<arch>\n", Type::Archive),
     (b"!<arch>\ndebian-binary", Type::Deb),
     (b"\xed\xab\xee\xdb", Type::Rpm),

@@ -27,6 +27,13 @@ const MAIL_FIELDS: &[&[u8]] = &[
     b"sender:",
 ];
 
+/// Days and months as lines between the messages of a mailbox have them.
+const DAYS: &[u8] = b"MonTueWedThuFriSatSun";
+const MONTHS: &[u8] = b"JanFebMarAprMayJunJulAugSepOctNovDec";
+
+/// Most words of such a line that are looked at, behind `From` and the first of the address.
+const SEPARATOR_WORDS_MAX: usize = 12;
+
 /// Lines looked at to see what text is.
 const LOOK_LINES: usize = 60;
 
@@ -41,6 +48,9 @@ const PROLOG_PARTS_MAX: usize = 32;
 
 /// Overstruck characters that make text one for a printer.
 const OVERSTRUCK_MIN: usize = 5;
+
+/// Macros, or half as many comments, that make text one for troff.
+const TROFF_MIN: usize = 4;
 
 /// Least lines, and least columns in each, that make a table.
 const TABLE_LINES_MIN: usize = 5;
@@ -130,6 +140,9 @@ fn first_line(front: &[u8]) -> Option<Type> {
     if starts(b"Template-Type:") {
         return Some(Type::Iafa);
     }
+    if starts(b"Archive-name: ") {
+        return Some(Type::Faq);
+    }
     if starts(b"(:source") {
         return Some(Type::WaisSource);
     }
@@ -197,10 +210,8 @@ pub(super) fn mail(head: &[u8]) -> Option<Type> {
     let mut lines = head.split(|byte| *byte == b'\n');
     let first = lines.next().unwrap_or_default();
     if first.starts_with(b"From ") {
-        // `From address day month …`, not a sentence.
-        let words = first.split(|byte| *byte == b' ').filter(|word| !word.is_empty()).count();
-        let field = lines.next().is_some_and(is_field);
-        return (6 <= words && field).then_some(Type::Mailbox);
+        return (is_separator(first) && lines.next().is_some_and(is_field))
+            .then_some(Type::Mailbox);
     }
     let (mut known, mut groups) = (0, false);
     for line in head.split(|byte| *byte == b'\n').take(LOOK_LINES) {
@@ -219,6 +230,25 @@ pub(super) fn mail(head: &[u8]) -> Option<Type> {
         groups |= lower.starts_with(b"newsgroups:");
     }
     (3 <= known).then_some(if groups { Type::News } else { Type::Mail })
+}
+
+/// `From address Mon Jan  1 00:00:00 2024`, not a sentence: who sent it, a day of the week, a month and a
+/// time of the day, in whatever order.
+fn is_separator(line: &[u8]) -> bool {
+    let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).skip(2);
+    let is_of = |names: &[u8], word: &[u8]| {
+        let word = word.trim_ascii_end();
+        let word = word.strip_suffix(b",").unwrap_or(word);
+        word.len() == 3 && names.chunks_exact(3).any(|it| it == word)
+    };
+    // The address may be of several words.
+    let (mut day, mut month, mut time) = (false, false, false);
+    for word in words.by_ref().take(SEPARATOR_WORDS_MAX) {
+        day |= is_of(DAYS, word);
+        month |= is_of(MONTHS, word);
+        time |= matches!(word, [b'0'..=b'2', b'0'..=b'9', b':', b'0'..=b'5', b'0'..=b'9', ..]);
+    }
+    day && month && time
 }
 
 fn is_field(line: &[u8]) -> bool {
@@ -243,14 +273,20 @@ fn by_lines(head: &[u8]) -> Option<Type> {
         if line.starts_with(b".TH ") || line.starts_with(b".Dd ") || line.starts_with(b".so man") {
             return Some(Type::ManPage);
         }
-        troff += usize::from(line.starts_with(b".\\\"") || line.starts_with(b"'\\\""));
+        // Half as sure as comments.
+        troff += usize::from(is_macro(line));
+        troff += 2 * usize::from(line.starts_with(b".\\\"") || line.starts_with(b"'\\\""));
         if line.starts_with(b"\\documentclass")
             || line.starts_with(b"\\documentstyle")
             || line.starts_with(b"\\begin{document}")
         {
             return Some(Type::Tex);
         }
-        if line.starts_with(b"\\input texinfo") {
+        if line.starts_with(b"\\input texinfo")
+            || line.starts_with(b"@setfilename ")
+            || line.starts_with(b"@settitle ")
+            || line.starts_with(b"@node Top")
+        {
             return Some(Type::Texinfo);
         }
         if line.starts_with(b"diff -") || line.starts_with(b"Index: ") || line.starts_with(b"@@ -")
@@ -259,6 +295,9 @@ fn by_lines(head: &[u8]) -> Option<Type> {
         }
         if line.starts_with(b"begin 6") && line.split(|byte| *byte == b' ').count() == 3 {
             return Some(Type::Uuencoded);
+        }
+        if line.starts_with(b"(This file must be converted with BinHex") {
+            return Some(Type::MacCompressed);
         }
         if line.starts_with(b"# This is a shell archive") {
             return Some(Type::ShellArchive);
@@ -275,7 +314,19 @@ fn by_lines(head: &[u8]) -> Option<Type> {
             return Some(found);
         }
     }
-    (2 <= troff).then_some(Type::Troff)
+    (TROFF_MIN <= troff).then_some(Type::Troff)
+}
+
+/// A line of a paper in troff: title, author, section, paragraph.
+fn is_macro(line: &[u8]) -> bool {
+    const MACROS: &[&[u8]] = &[
+        b"TL", b"AU", b"AI", b"AB", b"AE", b"NH", b"SH", b"PP", b"LP", b"IP", b"DS", b"DE", b"nr",
+        b"pp", b"lp", b"np", b"ip", b"sh", b"uh", b"sp", b"ce", b"br",
+    ];
+    let Some((name, rest)) = line.strip_prefix(b".").and_then(|it| it.split_at_checked(2)) else {
+        return false;
+    };
+    MACROS.contains(&name) && rest.first().is_none_or(u8::is_ascii_whitespace)
 }
 
 /// `.. contents::` and other directives of reStructuredText.
@@ -408,6 +459,7 @@ mod tests {
     fn catalogues_say_what_they_are_in_their_first_line() {
         check("Begin3\nTitle: x\n", Some(Type::Lsm));
         check("\n\nTemplate-Type: DOCUMENT\nTitle: x\n", Some(Type::Iafa));
+        check("Archive-Name: editor-faq/sed\nPosting-Frequency: monthly\n", Some(Type::Faq));
         check("(:source\n :version 3\n", Some(Type::WaisSource));
         check("TY  - JOUR\r\nAU  - x\r\n", Some(Type::Ris));
         check("TY - JOUR\n", None);
@@ -427,6 +479,13 @@ mod tests {
         check("Date: x\nFrom: y\nSubject: z\n folded\n\n", Some(Type::Mail));
         check("Path: h!x\nFrom: y\nNewsgroups: comp.text\nSubject: z\n\n", Some(Type::News));
         check("From a@b Mon Jan  1 00:00:00 2024\nSubject: x\n\n", Some(Type::Mailbox));
+        check(
+            "From ann at b.example  Mon Jan  1 00:00:00 2024\nSubject: x\n\n",
+            Some(Type::Mailbox),
+        );
+        check("From a@b Mon, 1 Jan 2024 00:00:00 +0000\nSubject: x\n\n", Some(Type::Mailbox));
+        check("From a@b Mon Jan  1 00:00:00 2024\n\nSubject: x\n", None);
+        check("From the beginning it was a good day in May\nnote: so\n", None);
         check("From the beginning\nit was so.\n", None);
         check("Notes: see below\nand more\n", None);
         check("[1] Smith\n", None);
@@ -434,6 +493,11 @@ mod tests {
 
     #[test]
     fn documents() {
+        check("\n(This file must be converted with BinHex 4.0)\n:x", Some(Type::MacCompressed));
+        check("@c x\n@setfilename x.info\n@settitle X\n", Some(Type::Texinfo));
+        check("\\input texinfo @c\n", Some(Type::Texinfo));
+        check(".TL\nTitle\n.AU\nAnn\n.PP\nText.\n.PP\nMore.\n", Some(Type::Troff));
+        check(".git\n.env\n.profile\n.bash_history\n.ssh\n", None);
         check("N\u{8}NA\u{8}AM\u{8}ME\u{8}E\n     _\u{8}x\n", Some(Type::FormattedText));
         check("a\u{8}b c\u{8}d e\u{8}f g\u{8}h i\u{8}j k\u{8}l\n", None);
         check("Title\n=====\n\n.. contents:: Here\n", Some(Type::Rst));

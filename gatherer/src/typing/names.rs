@@ -41,8 +41,7 @@ fn document(name: &str, stem: &str) -> Option<Type> {
     if name.starts_with("readme") || name.starts_with("read.me") || name.starts_with("00readme") {
         return Some(Type::Readme);
     }
-    if stem == "faq" || stem.ends_with("-faq") || stem.starts_with("faq-") || stem.ends_with("_faq")
-    {
+    if stem.ends_with("faq") || stem.starts_with("faq-") {
         return Some(Type::Faq);
     }
     if is_numbered(stem, "rfc") {
@@ -156,6 +155,8 @@ mod tests {
         check("Changes.txt", Some(Type::ChangeLog));
         check("changelogs", None);
         check("fyi17.txt", Some(Type::Fyi));
+        check("sedfaq.txt", Some(Type::Faq));
+        check("00FAQ", Some(Type::Faq));
         check("rfc-822", Some(Type::Rfc));
         check("rfc", None);
         check("noidea", None);

@@ -315,6 +315,7 @@ pub(super) const SPECIAL: &[(Type, &[&str])] = &[
         Type::Source(Language::Shell),
         &["configure", ".bashrc.sh", "postinst", "preinst", "prerm", "postrm"],
     ),
+    (Type::Directory, &["ls-lr", "ls-alr", "ls-lar"]),
     (Type::Command, &["a.out"]),
     (Type::Binary, &["core"]),
 ];

@@ -23,6 +23,8 @@ pub(super) const DICTIONARY_BYTES_MAX: u64 = 1 << WINDOW_LOG_MAX;
 const WINDOW_LOG_MAX: u32 = 26;
 /// The same with what a decoder needs beside it, in KiB.
 pub(super) const DICTIONARY_KIB_MAX: u32 = 65 * 1024;
+/// How much of a gzip stream is opened for a look at what it holds, in bytes.
+const PEEK_BYTES: usize = 64 * 1024;
 /// Longest file name in a gzip header that is kept, in bytes.
 const NAME_BYTES_MAX: usize = 4 * 1024;
 
@@ -208,6 +210,18 @@ pub fn unpack(
         problems.push(Problem::new(&object.url, ProblemKind::Limit, message));
     }
     Opened { name, bytes, truncated: !matches!(end, End::Whole), problems }
+}
+
+/// Returns the name of what a gzip stream holds, and how that begins, without opening more of it; `None`
+/// where it has not begun in the front of the stream.
+pub(crate) fn peek(object: &Object) -> Option<(String, Vec<u8>)> {
+    let front = object.bytes.get(..object.bytes.len().min(PEEK_BYTES)).unwrap_or_default();
+    let mut head = Vec::new();
+    // What breaks off has begun all the same.
+    let opened = MultiGzDecoder::new(front).take(typing::HEAD_BYTES as u64).read_to_end(&mut head);
+    let (Ok(_) | Err(_)) = opened;
+    let is_seen = typing::HEAD_BYTES <= head.len() || front.len() == object.bytes.len();
+    is_seen.then(|| (inner_name(object, Packing::Gzip), head))
 }
 
 fn inner_name(object: &Object, packing: Packing) -> String {

@@ -182,7 +182,8 @@ impl Walk<'_> {
             if PATH_BYTES_END <= place.path.as_os_str().len() {
                 return Err(Errno::NAMETOOLONG.into());
             }
-            let flags = if is_link { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW };
+            let follow = is_link && self.follow;
+            let flags = if follow { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW };
             look(flags).map(|stat| stat_of(&stat)).map_err(io::Error::from)
         };
         let entry = Entry { path: place.path, kind, is_link, is_start, stat: &stat };

@@ -28,6 +28,25 @@ fn a_wave_with_information() {
 }
 
 #[test]
+fn a_sound_of_sun() {
+    let numbers = |start: u32, size: u32, encoding: u32| -> Vec<u8> {
+        let all = [start, size, encoding, 8_000, 2];
+        [b".snd".to_vec(), all.iter().flat_map(|it| it.to_be_bytes()).collect()].concat()
+    };
+    let said = [numbers(32, 32_000, 3), b"Bell\0\0\0\0".to_vec(), vec![0; 64_000]].concat();
+    check("bell.au", &said, "Title: bell.au\nDescription: Bell\nDuration: 1\nPartial-Text: Bell");
+    let not_said = [numbers(24, u32::MAX, 1), vec![0xff; 48_000]].concat();
+    check("bell.au", &not_said, "Title: bell.au\nDuration: 3");
+    let unheard = [numbers(24, u32::MAX, 23), vec![0xff; 48_000]].concat();
+    check("bell.au", &unheard, "Title: bell.au");
+    check(
+        "bell.au",
+        &said[..20],
+        "Title: bell.au\n! broken: cannot be read to the end of its tags",
+    );
+}
+
+#[test]
 fn a_song_with_tags() {
     let frame = |name: &[u8], data: &[u8]| {
         [name, &u32::try_from(data.len()).unwrap().to_be_bytes(), b"\0\0", data].concat()

@@ -80,6 +80,16 @@ const ABOUT: &str = "Title: The über title\nAuthor: A. Writer\nDescription: Wha
     Subject: What it is\nDeclared-Keywords: one, two\nCreation-Date: 2024-01-02\n";
 
 #[test]
+fn it_says_its_language() {
+    let objects = [
+        b"<</Type/Catalog/Pages 2 0 R/Lang(de-AT)>>".to_vec(),
+        b"<</Type/Pages/Count 0/Kids[]>>".to_vec(),
+    ];
+    let seen = render("p.pdf", Type::Pdf, &document(&objects, ""));
+    assert!(seen.contains("\nLanguage: de-AT\n"), "{seen}");
+}
+
+#[test]
 fn text_in_lines_and_words() {
     let content = b"BT /F1 12 Tf 50 700 Td (Hello) Tj 40 0 Td (world) Tj 0 -14 Td [(sec)-20(ond)-600(line)] TJ \
         0 -14 Td (hyphen-) Tj 0 -14 Td (ated) Tj ET";

@@ -7,7 +7,7 @@
 //! Sans-I/O.
 
 use hayro_syntax::Pdf;
-use hayro_syntax::object::{Array, DateTime, Dict, Stream};
+use hayro_syntax::object::{self, Array, DateTime, Dict, Stream};
 use quick_xml::Reader;
 use quick_xml::events::Event;
 
@@ -66,6 +66,9 @@ pub(super) fn read(pdf: &Pdf, draft: &mut Draft<'_>) -> Witness {
         witness.aspect = f64::from(width) / f64::from(height.max(1.0));
     }
     let Some(catalog) = pdf.xref().get::<Dict<'_>>(pdf.xref().root_id()) else { return witness };
+    if let Some(language) = catalog.get::<object::String<'_>>("Lang") {
+        draft.other("Language", text_string(language.as_bytes()));
+    }
     if let Some(form) = catalog.get::<Dict<'_>>("AcroForm") {
         let fields = form.get::<Array<'_>>("Fields");
         witness.fields = fields.map_or(0, |it| it.raw_iter().take(OUTLINE_ENTRIES_MAX).count());

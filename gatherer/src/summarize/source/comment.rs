@@ -83,12 +83,15 @@ pub(super) fn leading(text: &str, language: Language) -> String {
             return String::new();
         };
         let said = said.trim_matches(|it: char| it.is_whitespace() || "*=-#/;%!+~".contains(it));
-        if said.is_empty() {
+        // Who owns it is often said right below what it is.
+        let is_owner = said.get(..9).is_some_and(|it| it.eq_ignore_ascii_case("copyright"));
+        if said.is_empty() || is_owner {
             if told(&paragraph) {
                 return paragraph;
             }
             paragraph.clear();
-        } else {
+        }
+        if !said.is_empty() {
             paragraph.push_str(said);
             paragraph.push('\n');
         }
@@ -194,6 +197,12 @@ mod tests {
             "Sorts things. Fast.",
         );
         check(Language::C, "/* Frees a list. Copyright X */\nint x;\n/* no */\n", "");
+        check(
+            Language::C,
+            "/* list.c: lists.\n * Copyright X\n * All rights. */",
+            "list.c: lists.",
+        );
+        check(Language::Shell, "# Copyright X\n# and others.\n\n# Runs it.\n", "Runs it.");
         check(Language::C, "int x;\n/* Too late. */\n", "");
         check(Language::Other, "(* Proves it all. *)\n", "Proves it all.");
         check(Language::Python, "import x\n\"\"\"Too late.\"\"\"\n", "");

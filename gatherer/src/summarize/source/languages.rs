@@ -53,13 +53,18 @@ impl Rules {
 }
 
 /// Functions start in the first column and do not end their line with `;` (in headers they may);
-/// the GNU style puts the result's type on the line before.
+/// the GNU style puts the result's type on the line before. A declaration for compilers of before 1989
+/// has its parameters in a macro: `int f OF((int));`. A pointer to a function has a type's name.
 const C: &str = r#"(?x) ^\#\s*include\s*[<"](?P<i>[^>"]+)
     | ^(?:typedef\s+|static\s+|const\s+)*(?:struct|union|enum)\s+(?P<t>\w+)\s*(?:\{|$)
+    | ^typedef\b[^;(]*\(\s*\*\s*(?P<t2>\w+)\s*\)
+    | ^[A-Za-z_][\w\s*]*?[\s*](?P<p2>\w+)\s+[A-Z_][A-Z_\d]*\s*\(\(
     | ^(?:[A-Za-z_][\w\s*]*?[\s*]+)??(?P<p>[A-Za-z_]\w*)\s*\([^;={}]*(?:\{.*)?$"#;
 
 const CPP: &str = r#"(?x) ^\s*\#\s*include\s*[<"](?P<i>[^>"]+)
     | ^\s*(?:template\s*<.*>\s*)?(?:typedef\s+|export\s+)*(?:class|struct|union|enum(?:\s+class)?|namespace|concept)\s+(?:[A-Z_]+\s+)?(?P<t>\w+)\s*(?:final\s*)?(?:[:{<]|$)
+    | ^typedef\b[^;(]*\(\s*\*\s*(?P<t2>\w+)\s*\)
+    | ^[A-Za-z_][\w\s*]*?[\s*](?P<p2>\w+)\s+[A-Z_][A-Z_\d]*\s*\(\(
     | ^(?:[A-Za-z_][\w\s*&:<>,]*?[\s*&]+)??(?P<p>[A-Za-z_~][\w:~]*)\s*\([^;={}]*\)?[^;={}]*(?:;|\{.*)?$"#;
 
 const RUST: &str = r#"(?x) ^\s*(?:pub(?:\([^)]*\))?\s+)?

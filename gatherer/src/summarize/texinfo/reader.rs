@@ -1,0 +1,232 @@
+//! Texinfo's input as text, commands and arguments, and what commands print that stand for characters.
+//!
+//! Source: the Texinfo manual (version 7), "Texinfo Input Conventions" and "Inserting Accents".
+//!
+//! Sans-I/O.
+
+use super::super::tex_fonts::accented;
+
+/// Longest argument in braces, in bytes: where one does not end, no more than this is taken for it.
+const ARGUMENT_BYTES_MAX: usize = 4 * 1024;
+
+/// What parts text.
+const SPECIAL: &[char] = &['@', '{', '}', '\n'];
+
+/// A place in Texinfo's input.
+pub(super) struct Reader<'a> {
+    rest: &'a str,
+}
+
+impl<'a> Reader<'a> {
+    /// Returns a reader of `text`.
+    pub(super) fn new(text: &'a str) -> Self {
+        Self { rest: text }
+    }
+
+    /// Whether all is read.
+    pub(super) fn is_at_end(&self) -> bool {
+        self.rest.is_empty()
+    }
+
+    /// Takes text up to the next special character.
+    pub(super) fn plain(&mut self) -> &'a str {
+        self.split(self.rest.find(SPECIAL).unwrap_or(self.rest.len()))
+    }
+
+    /// Takes a special character: a line's end stands for an empty line, a space for any other.
+    pub(super) fn special(&mut self) -> Option<char> {
+        let mut characters = self.rest.chars();
+        let first = characters.next()?;
+        self.rest = characters.as_str();
+        if first != '\n' {
+            return Some(first);
+        }
+        let after = self.rest.trim_start_matches([' ', '\t', '\r']);
+        if after.starts_with('\n') {
+            self.rest = after;
+            return Some('\n');
+        }
+        Some(' ')
+    }
+
+    /// Takes a command's name, the at sign being read: letters and digits, or one other character.
+    pub(super) fn command(&mut self) -> &'a str {
+        let letters = self.rest.find(|it: char| !it.is_ascii_alphanumeric());
+        match letters.unwrap_or(self.rest.len()) {
+            0 => self.split(self.rest.chars().next().map_or(0, char::len_utf8)),
+            letters => self.split(letters),
+        }
+    }
+
+    /// Takes the rest of the line.
+    pub(super) fn line(&mut self) -> &'a str {
+        let line = self.split(self.rest.find('\n').unwrap_or(self.rest.len()));
+        line.trim()
+    }
+
+    /// Takes an argument in braces, if there is one, and returns what is in it.
+    pub(super) fn argument(&mut self) -> Option<&'a str> {
+        let inside = self.rest.strip_prefix('{')?;
+        let (mut depth, mut escaped) = (0_usize, false);
+        for (at, it) in inside.char_indices() {
+            if ARGUMENT_BYTES_MAX < at {
+                self.rest = inside.get(at..).unwrap_or_default();
+                return inside.get(..at);
+            }
+            match it {
+                _ if escaped => escaped = false,
+                '@' => escaped = true,
+                '}' if depth == 0 => {
+                    self.rest = inside.get(at + 1..).unwrap_or_default();
+                    return inside.get(..at);
+                }
+                '{' => depth += 1,
+                '}' => depth -= 1,
+                _ => {}
+            }
+        }
+        self.rest = "";
+        Some(inside)
+    }
+
+    /// Takes text up to the line that ends the environment, and that line too; all of it where there is
+    /// none.
+    pub(super) fn environment(&mut self, name: &str) -> &'a str {
+        let end = format!("@end {name}");
+        let inside = self.split(self.rest.find(&end).unwrap_or(self.rest.len()));
+        self.line();
+        inside
+    }
+
+    /// Takes the letter that an accent goes on, when `command` is an accent: `@'e`, `@"{o}`, `@v{s}`.
+    pub(super) fn accented(&mut self, command: &str) -> Option<char> {
+        let (_, accent) = ACCENTS.iter().find(|(name, _)| *name == command)?;
+        let bare = self.rest.trim_start_matches([' ', '{']);
+        let bare = bare.strip_prefix("@dotless{").unwrap_or(bare);
+        let letter = bare.chars().next()?;
+        let marked = accented(*accent, letter)?;
+        self.rest = bare.get(letter.len_utf8()..).unwrap_or_default().trim_start_matches('}');
+        Some(marked)
+    }
+
+    fn split(&mut self, at: usize) -> &'a str {
+        let (front, rest) = self.rest.split_at_checked(at).unwrap_or((self.rest, ""));
+        self.rest = rest;
+        front
+    }
+}
+
+/// Returns what a command prints that stands for characters.
+pub(super) fn printed(command: &str) -> Option<&'static str> {
+    PRINTED.iter().find(|(name, _)| *name == command).map(|(_, text)| *text)
+}
+
+/// Accents, by their commands, and the combining characters.
+const ACCENTS: &[(&str, char)] = &[
+    ("`", '\u{300}'),
+    ("'", '\u{301}'),
+    ("^", '\u{302}'),
+    ("~", '\u{303}'),
+    ("=", '\u{304}'),
+    ("u", '\u{306}'),
+    ("dotaccent", '\u{307}'),
+    ("\"", '\u{308}'),
+    ("ringaccent", '\u{30a}'),
+    ("H", '\u{30b}'),
+    ("v", '\u{30c}'),
+    (",", '\u{327}'),
+    ("ogonek", '\u{328}'),
+];
+
+const PRINTED: &[(&str, &str)] = &[
+    ("@", "@"),
+    ("{", "{"),
+    ("}", "}"),
+    ("atchar", "@"),
+    ("lbracechar", "{"),
+    ("rbracechar", "}"),
+    ("backslashchar", "\\"),
+    ("hashchar", "#"),
+    ("ampchar", "&"),
+    ("comma", ","),
+    (" ", " "),
+    ("\t", " "),
+    ("\n", " "),
+    ("tie", " "),
+    ("tab", " "),
+    (".", "."),
+    ("!", "!"),
+    ("?", "?"),
+    ("TeX", "TeX"),
+    ("LaTeX", "LaTeX"),
+    ("copyright", "(C)"),
+    ("registeredsymbol", "(R)"),
+    ("dots", "..."),
+    ("enddots", "...."),
+    ("bullet", "*"),
+    ("minus", "-"),
+    ("result", "=>"),
+    ("expansion", "==>"),
+    ("print", "-|"),
+    ("equiv", "=="),
+    ("error", "error-->"),
+    ("arrow", "->"),
+    ("geq", ">="),
+    ("leq", "<="),
+    ("euro", "€"),
+    ("pounds", "£"),
+    ("textdegree", "°"),
+    ("quoteleft", "'"),
+    ("quoteright", "'"),
+    ("quotedblleft", "\""),
+    ("quotedblright", "\""),
+    ("aa", "å"),
+    ("AA", "Å"),
+    ("ae", "æ"),
+    ("AE", "Æ"),
+    ("oe", "œ"),
+    ("OE", "Œ"),
+    ("o", "ø"),
+    ("O", "Ø"),
+    ("l", "ł"),
+    ("L", "Ł"),
+    ("ss", "ß"),
+    ("dh", "ð"),
+    ("DH", "Ð"),
+    ("th", "þ"),
+    ("TH", "Þ"),
+    ("exclamdown", "¡"),
+    ("questiondown", "¿"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_and_accents() {
+        let mut reader = Reader::new("{a @code{b@}} c} d");
+        assert_eq!(reader.argument(), Some("a @code{b@}} c"));
+        assert_eq!(reader.argument(), None);
+        for (command, text, expected) in [
+            ("'", "e", Some('é')),
+            ("\"", "{o}", Some('ö')),
+            ("v", "{s}", Some('š')),
+            ("'", "@dotless{i}", Some('í')),
+            ("^", "{@dotless{i}}", Some('î')),
+            ("code", "{x}", None),
+        ] {
+            assert_eq!(Reader::new(text).accented(command), expected, "{command}{text}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_end_costs_what_it_takes() {
+        let long = format!("{{{}", "x".repeat(10_000));
+        assert_eq!(Reader::new(&long).argument().map(str::len), Some(ARGUMENT_BYTES_MAX + 1));
+        let mut reader = Reader::new("a\n@end x y\nb");
+        assert_eq!(reader.environment("x"), "a\n");
+        assert_eq!(reader.environment("x"), "\nb");
+        assert!(reader.is_at_end());
+    }
+}

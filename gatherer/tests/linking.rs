@@ -1,0 +1,46 @@
+//! What is gathered of symbolic links where the site wants to know of them.
+
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
+
+mod support;
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use gatherer::spec::Symlinks;
+use support::{Bench, Tree};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_link_has_a_record_that_says_where_it_leads() {
+    let tree = Tree::with(&["papers/one.txt", "two.txt"]);
+    symlink("papers/one.txt", tree.path("newest.txt")).unwrap();
+    symlink("papers", tree.path("all")).unwrap();
+    symlink("/etc/hostname", tree.path("out")).unwrap();
+    let mut config = tree.config();
+    config.roots[0].symlinks = Symlinks::Record;
+    let bench = Bench::start_with(tree, config).await;
+    let record = bench.file("newest.txt").await;
+    assert_eq!(record.text("Type").as_deref(), Some("SymbolicLink"));
+    assert_eq!(record.text("Title").as_deref(), Some("newest.txt"));
+    assert_eq!(record.text("Link-Target").as_deref(), Some("papers/one.txt"));
+    let one = bench.file("papers/one.txt").await;
+    assert_eq!(record.text("URL-References").as_deref(), Some(one.url.as_str()));
+    assert_eq!(bench.file("all").await.text("Link-Target").as_deref(), Some("papers"));
+    bench.until("out", false).await;
+    assert_eq!(bench.handle.status().objects, 4);
+
+    let read = bench.read();
+    bench.gather().await;
+    bench.gather().await;
+    assert!(bench.read() <= read + 4, "what has not changed is not read at every pass");
+
+    // Another link takes its place, and then a file.
+    fs::remove_file(bench.tree.path("newest.txt")).unwrap();
+    symlink("two.txt", bench.tree.path("newest.txt")).unwrap();
+    bench.until_text("newest.txt", "two").await;
+    fs::remove_file(bench.tree.path("newest.txt")).unwrap();
+    bench.tree.write("newest.txt", "words");
+    bench.until_text("newest.txt", "words").await;
+    assert_eq!(bench.file("newest.txt").await.text("Type").as_deref(), Some("Text"));
+    bench.assert_conserved();
+}
