@@ -25,6 +25,8 @@ const FILE_BYTES_MAX: u64 = 256 * 1024 * 1024;
 const OUTPUT_BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// Most of what it complains that is told, in bytes.
 const COMPLAINT_BYTES_MAX: usize = 300;
+/// Why a program is ended that writes more than that.
+const TOO_MUCH: &str = "writes too much; it was ended";
 /// How often it is looked at whether it has to be ended.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 /// What programs may read: what the system is made of.
@@ -144,6 +146,8 @@ fn watch(mut child: Child, until: Until<'_>) -> io::Result<Result<Vec<u8>, Strin
         let status = child.wait()?;
         let output = output.join().unwrap_or_default();
         let complaint = complaint.join().unwrap_or_default();
+        // It may have ended of our closed pipe before that was looked at.
+        let ended = ended.or_else(|| too_much.load(Relaxed).then_some(TOO_MUCH));
         Ok(match ended {
             Some(why) => Err(why.to_owned()),
             None if status.success() => Ok(output),
@@ -165,7 +169,7 @@ fn wait(child: &Child, until: Until<'_>, too_much: &AtomicBool) -> Option<&'stat
             return None;
         }
         if too_much.load(Relaxed) {
-            return Some("writes too much; it was ended");
+            return Some(TOO_MUCH);
         }
         if until.deadline <= clock::monotonic() {
             return Some("takes too long; it was ended");
