@@ -677,6 +677,43 @@ mod tests {
     }
 
     #[test]
+    fn programs_of_the_site_are_given_whole_objects() {
+        let programs = [Type::Text, Type::Mailbox, Type::Tar].into();
+        let settings = EssenceSettings { programs, ..EssenceSettings::default() };
+        // Extracts, and renders what is given as `name bytes`, or what is wrong.
+        let given = |name: &str, bytes: Vec<u8>| -> Vec<String> {
+            let found = extract(Object::whole(format!("f:/{name}"), bytes), &settings, &|| false);
+            let shown = |it: &Summary| match &it.given {
+                Some(Given { name, bytes }) => format!("{name} {}", bytes.len()),
+                None => it.problems.iter().map(|it| it.message.clone()).collect(),
+            };
+            found.iter().map(shown).collect()
+        };
+        let long = "word\n".repeat(1 << 19).into_bytes();
+        assert_eq!(given("a.txt.gz", gzip(&long)), [format!("a.txt {}", long.len())]);
+        let half = vec![b'x'; 33 << 20];
+        let tar =
+            tarball(&[("a.txt", &half), ("b.html", b"<p>"), ("c.txt", &half), ("d.txt", b"d")]);
+        let too_much = "is not given to the program for its type: those of this file would be given more \
+                        than 67108864 bytes";
+        assert_eq!(
+            given("x.tar", tar),
+            ["", &format!("a.txt {}", half.len()), "", too_much, "d.txt 1"]
+        );
+        let mailbox = b"From a@a Mon Jan  1 00:00:00 2024\nFrom: a@a.example\nTo: b@b.example\n\
+                        Subject: x\nMessage-ID: <1@a.example>\n\nHi\n";
+        assert_eq!(given("a.mbox", mailbox.to_vec())[0], format!("a.mbox {}", mailbox.len()));
+        // What could not be read may be read by a program, but nothing that is opened.
+        for (name, bytes, expected) in
+            [("a.txt", b"x".to_vec(), true), ("a.tar", tarball(&[]), false)]
+        {
+            let object = Object::whole(format!("f:/{name}"), bytes);
+            let problem = Problem::new("f:", ProblemKind::Time, "late");
+            assert_eq!(by_name(&object, &settings, problem).given.is_some(), expected, "{name}");
+        }
+    }
+
+    #[test]
     fn time_may_be_up_from_the_start() {
         for (name, bytes) in [
             ("a.txt", b"words".to_vec()),
