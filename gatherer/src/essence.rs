@@ -691,18 +691,23 @@ mod tests {
         };
         let long = "word\n".repeat(1 << 19).into_bytes();
         assert_eq!(given("a.txt.gz", gzip(&long)), [format!("a.txt {}", long.len())]);
-        let half = vec![b'x'; 33 << 20];
-        let tar =
-            tarball(&[("a.txt", &half), ("b.html", b"<p>"), ("c.txt", &half), ("d.txt", b"d")]);
-        let too_much = "is not given to the program for its type: those of this file would be given more \
-                        than 67108864 bytes";
-        assert_eq!(
-            given("x.tar", tar),
-            ["", &format!("a.txt {}", half.len()), "", too_much, "d.txt 1"]
-        );
+        let tar = tarball(&[("a.txt", b"a"), ("b.html", b"<p>"), ("c.txt", b"two")]);
+        assert_eq!(given("x.tar", tar), ["", "a.txt 1", "", "c.txt 3"]);
         let mailbox = b"From a@a Mon Jan  1 00:00:00 2024\nFrom: a@a.example\nTo: b@b.example\n\
                         Subject: x\nMessage-ID: <1@a.example>\n\nHi\n";
         assert_eq!(given("a.mbox", mailbox.to_vec())[0], format!("a.mbox {}", mailbox.len()));
+        // All of them together are bounded.
+        let object = Object::whole("f:/a.txt", &b"two"[..]);
+        let mut bytes = GIVEN_BYTES_MAX - 3;
+        for expected in [true, false] {
+            let problem = Problem::new("f:/a.txt", ProblemKind::Time, "late");
+            let mut summary = named(&object, &settings, problem);
+            settings.give(&object, Type::Text, &mut bytes, &mut summary);
+            assert_eq!(
+                (summary.given.is_some(), summary.problems.len() == 1),
+                (expected, expected)
+            );
+        }
         // What could not be read may be read by a program, but nothing that is opened.
         for (name, bytes, expected) in
             [("a.txt", b"x".to_vec(), true), ("a.tar", tarball(&[]), false)]
