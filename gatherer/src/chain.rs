@@ -8,17 +8,18 @@ use std::time::Duration;
 use net::clock;
 use soif::Record;
 
-use crate::config::Config;
+use crate::config::{Config, SitePrograms};
 use crate::error::Error;
 use crate::essence::EssenceSettings;
 use crate::object::{Object, Summary};
 use crate::rules::{Applied, Rules, Verdict};
 use crate::select::{LeftOut, Selection};
+use crate::worker::library::Library;
 use crate::worker::pool::{Bounds, Pool};
-use crate::worker::program::{Programs, Until};
+use crate::worker::program::{Job, Programs, Until};
 
 /// How long one object may take to be unnested and summarized.
-pub(crate) const SUMMARIZE_TIME_MAX: Duration = Duration::from_secs(8);
+const SUMMARIZE_TIME_MAX: Duration = Duration::from_secs(8);
 
 /// How long the rules of the site may take for one record.
 const RULES_TIME_MAX: Duration = Duration::from_secs(10);
@@ -27,26 +28,41 @@ const RULES_TIME_MAX: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub struct Chain {
     settings: EssenceSettings,
+    library: Library,
     rules: Arc<Rules>,
     workers: Pool,
     programs: Option<Programs>,
 }
 
 impl EssenceSettings {
-    /// Returns what a gatherer's settings say of summarizing.
+    /// Returns what a gatherer's settings say of summarizing, with the programs of the site that do. Reads
+    /// the folder of those; blocks.
     ///
     /// # Errors
     ///
-    /// A pattern is not a glob.
-    pub(crate) fn of(config: &Config) -> Result<Self, Error> {
+    /// A pattern is not a glob, or the folder cannot be read.
+    pub(crate) fn of(config: &Config) -> Result<(Self, Library), Error> {
+        let library = library(config)?;
         let mut settings = Self::default();
         settings.summary.full_text = config.full_text.clone();
         settings.summary.typing = config.essence.typing.clone();
         settings.summary.markup = config.essence.markup.clone();
         settings.explode = config.essence.explode.clone();
+        settings.summary.declared = config.essence.declared.clone();
         settings.select = Arc::new(Selection::new(&config.essence.select)?);
-        Ok(settings)
+        settings.programs = library.types().clone();
+        Ok((settings, library))
     }
+}
+
+fn library(config: &Config) -> Result<Library, Error> {
+    let Some(SitePrograms { folder, time_max }) = &config.essence.programs else {
+        return Ok(Library::default());
+    };
+    Library::read(folder, *time_max, &config.essence.typing).map_err(|error| {
+        let folder = folder.display();
+        Error::Spec(format!("cannot read the folder of programs {folder}: {error}"))
+    })
 }
 
 impl Chain {
@@ -55,29 +71,65 @@ impl Chain {
     ///
     /// # Errors
     ///
-    /// A pattern is not a glob.
+    /// A pattern is not a glob, or the folder of programs cannot be read.
     pub fn new(config: &Config, scratch: PathBuf) -> Result<Self, Error> {
         let programs = config
             .worker
             .clone()
             .map(|starter| Programs::new(starter, scratch, config.essence.programs_read.clone()));
+        let (settings, library) = EssenceSettings::of(config)?;
         Ok(Self {
-            settings: EssenceSettings::of(config)?,
+            settings,
+            library,
             rules: config.essence.rules.clone(),
             workers: Pool::new(config.worker.clone()),
             programs,
         })
     }
 
-    /// Types, opens and summarizes an object. Blocks, for some ten seconds at most.
+    /// Types, opens and summarizes an object, by programs of the site as well. Blocks, for some ten seconds
+    /// at most, beside what programs take.
     pub fn extract(&self, object: Object, left_out: &mut dyn FnMut(LeftOut, u64)) -> Vec<Summary> {
-        let bounds = Bounds { time_max: SUMMARIZE_TIME_MAX, stopped: &|| false };
-        self.workers.extract(object, (&self.settings, 0), bounds, left_out)
+        let means = Means {
+            settings: &self.settings,
+            print: 0,
+            library: &self.library,
+            workers: &self.workers,
+            programs: self.programs.as_ref(),
+        };
+        means.extract(object, &|| false, left_out)
     }
 
     /// Changes a record by the site's rules, and says which held. Blocks, for some ten seconds at most.
     pub fn tune(&self, record: &mut Record) -> (Verdict, Vec<Applied>) {
         tune(&self.rules, self.programs.as_ref(), record, &|| false)
+    }
+}
+
+/// What summarizes objects.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Means<'a> {
+    pub(crate) settings: &'a EssenceSettings,
+    /// Fingerprint of the settings.
+    pub(crate) print: u64,
+    pub(crate) library: &'a Library,
+    pub(crate) workers: &'a Pool,
+    pub(crate) programs: Option<&'a Programs>,
+}
+
+impl Means<'_> {
+    /// Types, opens and summarizes an object; see [`Pool::extract`]. Programs of the site have the last
+    /// word. Blocks.
+    pub(crate) fn extract(
+        self,
+        object: Object,
+        stopped: &(dyn Fn() -> bool + Sync),
+        left_out: &mut dyn FnMut(LeftOut, u64),
+    ) -> Vec<Summary> {
+        let bounds = Bounds { time_max: SUMMARIZE_TIME_MAX, stopped };
+        let mut found = self.workers.extract(object, (self.settings, self.print), bounds, left_out);
+        self.library.summarize(self.programs, &mut found, stopped);
+        found
     }
 }
 
@@ -92,6 +144,7 @@ pub(crate) fn tune(
     rules.apply(record, &mut |command, input| {
         let programs = programs.ok_or("programs of the site cannot be run here")?;
         let words = ["/bin/sh", "-c", command].map(str::to_owned);
-        programs.run(&words, input, &[], until)
+        let job = Job { words: &words, input, files: &[], read: &[], variables: &[] };
+        programs.run(&job, until)
     })
 }

@@ -59,7 +59,7 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 use web::settings::{Document, Mistake, Table};
 
-pub use essence::{Essence, ReadFile};
+pub use essence::{Essence, ReadFile, SitePrograms};
 
 use crate::filter;
 use crate::repository::Repository;

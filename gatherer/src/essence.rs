@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 use soif::digest::Md5;
 
 use crate::explode::{self, Entry};
-use crate::object::{Object, Problem, ProblemKind, Summary};
+use crate::object::{Given, Object, Problem, ProblemKind, Summary};
 use crate::select::{LeftOut, Selection};
 use crate::summarize::distribution::{Distribution, is_source_distribution};
 use crate::summarize::{self, Draft, Input, Settings as SummarySettings};
@@ -36,6 +36,9 @@ use crate::unnest::{self, Budget, Format, Limits, Member, Packing};
 /// Most of a file that is only looked at because it may hold something, when its type keeps no text:
 /// pictures and other binaries inside gzip are typed and no more, in bytes.
 const PEEK_BYTES: usize = 64 * 1024;
+
+/// Most bytes of one object, with all that it holds, that programs of the site are given.
+pub(crate) const GIVEN_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// How objects are opened and summarized.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -48,6 +51,8 @@ pub struct EssenceSettings {
     pub summary: SummarySettings,
     /// Types of lists whose entries are records of their own.
     pub explode: Explode,
+    /// Types for which the site has programs, which are given the objects besides.
+    pub programs: BTreeSet<Type>,
 }
 
 impl EssenceSettings {
@@ -55,6 +60,25 @@ impl EssenceSettings {
     pub(crate) fn type_of(&self, object: &Object) -> Type {
         let head = object.bytes.get(..object.bytes.len().min(HEAD_BYTES)).unwrap_or_default();
         self.summary.typing.recognize(&object.url, &object.name, head)
+    }
+
+    /// Gives the object to the program of the site that is for its type, if there is one; `given` is how
+    /// many bytes of all that it lies in programs are given already.
+    fn give(&self, object: &Object, r#type: Type, given: &mut u64, summary: &mut Summary) {
+        if !self.programs.contains(&r#type) {
+            return;
+        }
+        let all = *given + object.bytes.len() as u64;
+        if GIVEN_BYTES_MAX < all {
+            let message = format!(
+                "is not given to the program for its type: those of this file would be given more \
+                 than {GIVEN_BYTES_MAX} bytes"
+            );
+            summary.problems.push(Problem::new(&object.url, ProblemKind::Limit, message));
+            return;
+        }
+        *given = all;
+        summary.given = Some(Given { name: object.name.clone(), bytes: object.bytes.clone() });
     }
 }
 
@@ -104,7 +128,8 @@ pub fn extract_selected(
     left_out: &mut dyn FnMut(LeftOut),
 ) -> Vec<Summary> {
     let budget = Budget::new(settings.unnest, cancelled);
-    let mut run = Run { settings, cancelled, budget: &budget, found: Vec::new(), left_out };
+    let mut run =
+        Run { settings, cancelled, budget: &budget, found: Vec::new(), given: 0, left_out };
     // Cheap: the bytes are shared.
     let spare = object.clone();
     let root = Opening { object, path: None, problems: Vec::new(), depth: 0 };
@@ -112,15 +137,24 @@ pub fn extract_selected(
         let problem = Problem::new(&spare.url, ProblemKind::Fault, fault);
         match run.found.iter_mut().find(|it| it.record.url == spare.url) {
             Some(summary) => summary.problems.push(problem),
-            None => run.found.insert(0, run.by_name(&spare, problem)),
+            None => run.found.insert(0, named(&spare, settings, problem)),
         }
     }
     last_of_each_url(run.found)
 }
 
-/// Returns the record of an object of which no more is known than its name and the front of its
-/// content, with the reason.
+/// Returns the summary of an object that could not be read, with the reason: by its name and the front
+/// of its content. What reads it may be a program of the site.
 pub(crate) fn by_name(object: &Object, settings: &EssenceSettings, problem: Problem) -> Summary {
+    let mut summary = named(object, settings, problem);
+    let r#type = settings.type_of(object);
+    if Format::of(object, r#type).is_none_or(Format::is_summarized) {
+        settings.give(object, r#type, &mut 0, &mut summary);
+    }
+    summary
+}
+
+fn named(object: &Object, settings: &EssenceSettings, problem: Problem) -> Summary {
     let (r#type, settings) = (settings.type_of(object), &settings.summary);
     let input = Input { object, r#type, settings, cancelled: &|| true };
     let mut summary = summarize::finish(&input, Draft::default());
@@ -143,6 +177,8 @@ struct Run<'a> {
     cancelled: &'a dyn Fn() -> bool,
     budget: &'a Budget<'a>,
     found: Vec<Summary>,
+    /// How many bytes programs of the site are given.
+    given: u64,
     left_out: &'a mut dyn FnMut(LeftOut),
 }
 
@@ -201,6 +237,7 @@ impl Run<'_> {
     fn wanted_bytes(&self, inside: Type, head: &[u8]) -> usize {
         match inside {
             _ if Format::of_head(head, inside).is_some() => usize::MAX,
+            _ if self.settings.programs.contains(&inside) => usize::MAX,
             Type::Image | Type::Audio | Type::Video | Type::Backup => PEEK_BYTES,
             Type::Binary | Type::Unknown => PEEK_BYTES,
             inside if inside.is_text() => self.settings.summary.text_bytes_max(inside),
@@ -324,21 +361,18 @@ impl Run<'_> {
             Ok(summary) => summary,
             Err(fault) => {
                 let problem = Problem::new(&object.url, ProblemKind::Fault, fault);
-                let mut summary = self.by_name(&object, problem);
+                let mut summary = named(&object, self.settings, problem);
                 summary.record.set("Type", self.settings.summary.typing.name(r#type));
                 summary
             }
         };
         summary.problems.splice(0..0, problems);
+        self.settings.give(&object, r#type, &mut self.given, &mut summary);
         self.found.push(summary);
     }
 
     fn input<'o>(&'o self, object: &'o Object, r#type: Type) -> Input<'o> {
         Input { object, r#type, settings: &self.settings.summary, cancelled: self.cancelled }
-    }
-
-    fn by_name(&self, object: &Object, problem: Problem) -> Summary {
-        by_name(object, self.settings, problem)
     }
 }
 
@@ -640,6 +674,48 @@ mod tests {
         let found = extract(Object::whole("f:x.tar", broken), &settings, &|| false);
         assert_eq!(found[0].record.url, "f:x.tar#b.html");
         assert_eq!(found[0].problems[0].object, "f:x.tar");
+    }
+
+    #[test]
+    fn programs_of_the_site_are_given_whole_objects() {
+        let programs = [Type::Text, Type::Mailbox, Type::Tar].into();
+        let settings = EssenceSettings { programs, ..EssenceSettings::default() };
+        // Extracts, and renders what is given as `name bytes`, or what is wrong.
+        let given = |name: &str, bytes: Vec<u8>| -> Vec<String> {
+            let found = extract(Object::whole(format!("f:/{name}"), bytes), &settings, &|| false);
+            let shown = |it: &Summary| match &it.given {
+                Some(Given { name, bytes }) => format!("{name} {}", bytes.len()),
+                None => it.problems.iter().map(|it| it.message.clone()).collect(),
+            };
+            found.iter().map(shown).collect()
+        };
+        let long = "word\n".repeat(1 << 19).into_bytes();
+        assert_eq!(given("a.txt.gz", gzip(&long)), [format!("a.txt {}", long.len())]);
+        let tar = tarball(&[("a.txt", b"a"), ("b.html", b"<p>"), ("c.txt", b"two")]);
+        assert_eq!(given("x.tar", tar), ["", "a.txt 1", "", "c.txt 3"]);
+        let mailbox = b"From a@a Mon Jan  1 00:00:00 2024\nFrom: a@a.example\nTo: b@b.example\n\
+                        Subject: x\nMessage-ID: <1@a.example>\n\nHi\n";
+        assert_eq!(given("a.mbox", mailbox.to_vec())[0], format!("a.mbox {}", mailbox.len()));
+        // All of them together are bounded.
+        let object = Object::whole("f:/a.txt", &b"two"[..]);
+        let mut bytes = GIVEN_BYTES_MAX - 3;
+        for expected in [true, false] {
+            let problem = Problem::new("f:/a.txt", ProblemKind::Time, "late");
+            let mut summary = named(&object, &settings, problem);
+            settings.give(&object, Type::Text, &mut bytes, &mut summary);
+            assert_eq!(
+                (summary.given.is_some(), summary.problems.len() == 1),
+                (expected, expected)
+            );
+        }
+        // What could not be read may be read by a program, but nothing that is opened.
+        for (name, bytes, expected) in
+            [("a.txt", b"x".to_vec(), true), ("a.tar", tarball(&[]), false)]
+        {
+            let object = Object::whole(format!("f:/{name}"), bytes);
+            let problem = Problem::new("f:", ProblemKind::Time, "late");
+            assert_eq!(by_name(&object, &settings, problem).given.is_some(), expected, "{name}");
+        }
     }
 
     #[test]

@@ -53,6 +53,17 @@ pub struct Summary {
     pub record: Record,
     /// What went wrong, in the order it was met. The record is still worth publishing.
     pub problems: Vec<Problem>,
+    /// What a program of the site is still to be given, whose word counts more than the record's.
+    pub given: Option<Given>,
+}
+
+/// An object as a program of the site reads it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Given {
+    /// Its file name, as [`Object::name`].
+    pub name: String,
+    /// Its content, opened where it was packed.
+    pub bytes: Bytes,
 }
 
 /// Something wrong with one object, for the list that admins read.
@@ -93,6 +104,8 @@ pub enum ProblemKind {
     Time,
     /// The summarizer itself failed: a fault of ours. The record is by name only.
     Fault,
+    /// A program of the site failed on it: the record is what is built in.
+    Program,
 }
 
 impl ProblemKind {
@@ -104,6 +117,7 @@ impl ProblemKind {
             Self::Limit => "limit",
             Self::Time => "time",
             Self::Fault => "fault",
+            Self::Program => "program",
         }
     }
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use net::clock;
 use soif::Record;
 
-use crate::chain::{self, SUMMARIZE_TIME_MAX};
+use crate::chain::{self, Means};
 use crate::commit::Prepared;
 use crate::fetch::file::{self, Content, Refused};
 use crate::note::{self, Difference, FileNote};
@@ -17,7 +17,6 @@ use crate::pipeline::{Candidate, Run};
 use crate::rules::Verdict;
 use crate::site::{lock, path_bytes};
 use crate::spec::{self, Symlinks};
-use crate::worker::pool::Bounds;
 
 /// Reads one file, and summarizes it if its content is new. `None`: there is nothing to commit, and
 /// it was counted why.
@@ -147,9 +146,14 @@ fn summarize(
         truncated: content.truncated,
         md5: (!content.truncated).then_some(content.md5),
     };
-    let bounds = Bounds { time_max: SUMMARIZE_TIME_MAX, stopped: &|| run.is_stopped() };
-    let settings = (&plan.essence, plan.settings);
-    let summaries = site.workers.extract(object, settings, bounds, &mut |why, count| {
+    let means = Means {
+        settings: &plan.essence,
+        print: plan.settings,
+        library: &plan.library,
+        workers: &site.workers,
+        programs: site.programs.as_ref(),
+    };
+    let summaries = means.extract(object, &|| run.is_stopped(), &mut |why, count| {
         site.metrics.left_out.add(why.name(), count);
     });
     if run.is_stopped() {

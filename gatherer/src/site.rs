@@ -25,6 +25,7 @@ use crate::repositories::Repositories;
 use crate::rules::Rules;
 use crate::spec::{self, Map, Root};
 use crate::worker;
+use crate::worker::library::Library;
 use crate::worker::pool::Pool;
 use crate::worker::program::Programs;
 
@@ -51,6 +52,8 @@ pub(crate) struct Plan {
     pub(crate) maps: Vec<Map>,
     pub(crate) data: PathBuf,
     pub(crate) essence: EssenceSettings,
+    /// The site's programs that summarize.
+    pub(crate) library: Arc<Library>,
     /// What is changed in records.
     pub(crate) rules: Arc<Rules>,
     /// Fingerprint of the settings that records depend on.
@@ -67,12 +70,13 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// A pattern is not a glob, or roots or maps are in conflict.
+    /// A pattern is not a glob, the folder of programs cannot be read, or roots or maps are in conflict.
     pub(crate) fn of(config: &Config, id: &str, host: &str, port: u16) -> Result<Vec<Self>, Error> {
         if let Some(conflict) = spec::conflicts(&config.roots, &config.maps).pop() {
             return Err(Error::Spec(conflict));
         }
-        let essence = EssenceSettings::of(config)?;
+        let (essence, library) = EssenceSettings::of(config)?;
+        let library = Arc::new(library);
         let settings = note::settings_print(&[
             RECORD_FORM,
             &format!("{:?}", config.maps),
@@ -85,6 +89,8 @@ impl Plan {
             config.essence.rules.text(),
             &format!("{:?}", config.essence.markup),
             &format!("{:?}", config.essence.explode),
+            &format!("{:?}", config.essence.declared),
+            library.print(),
         ]);
         let plan = |root: &Root| {
             let url = root.url();
@@ -93,6 +99,7 @@ impl Plan {
                 maps: config.maps.clone(),
                 data: std::path::absolute(&config.data).unwrap_or_else(|_odd| config.data.clone()),
                 essence: essence.clone(),
+                library: library.clone(),
                 rules: config.essence.rules.clone(),
                 settings,
                 attributes: [

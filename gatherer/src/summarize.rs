@@ -49,6 +49,7 @@ mod patch;
 mod pdf;
 mod plain;
 mod postscript;
+pub mod quick;
 mod references;
 mod revision;
 mod rfc;
@@ -118,6 +119,8 @@ pub struct Settings {
     pub references_max: usize,
     /// What markup says.
     pub markup: markup::Tables,
+    /// Summarizers that the site has declared.
+    pub declared: quick::Declared,
 }
 
 impl Default for Settings {
@@ -132,6 +135,7 @@ impl Default for Settings {
             references_bytes_max: 64 * 1024,
             references_max: 1_000,
             markup: markup::Tables::default(),
+            declared: quick::Declared::default(),
         }
     }
 }
@@ -239,8 +243,12 @@ pub fn summarize(
     finish(&input, draft)
 }
 
-/// Says what there is to say about an object, by its type.
+/// Says what there is to say about an object, by its type: as the site has declared, or as is built in.
 pub(crate) fn draft<'a>(input: &Input<'a>) -> Draft<'a> {
+    input.settings.declared.draft(input, built_in)
+}
+
+fn built_in<'a>(input: &Input<'a>) -> Draft<'a> {
     match input.r#type {
         catalog if catalog::is_catalog(catalog) => catalog::summarize(input),
         Type::Text | Type::Readme => plain::prose(input),
@@ -333,7 +341,7 @@ pub(crate) fn finish(input: &Input<'_>, draft: Draft<'_>) -> Summary {
     }
     let problems = draft.problems.into_iter();
     let problems = problems.map(|(kind, message)| Problem::new(&object.url, kind, message));
-    Summary { record, problems: problems.collect() }
+    Summary { record, problems: problems.collect(), given: None }
 }
 
 fn authors(authors: &[String]) -> String {

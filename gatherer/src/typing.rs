@@ -38,6 +38,7 @@ use std::fmt;
 pub use content::LINK_MARK;
 pub use kinds::{Language, Type};
 pub use names::stem;
+pub(crate) use rules::expression_mistake;
 pub use rules::{By, Decision, Recognizer};
 
 /// How much of the front of an object typing looks at, in bytes; more does no harm.

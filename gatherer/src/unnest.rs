@@ -43,6 +43,7 @@ use crate::summarize::Draft;
 pub use budget::{Budget, Limits};
 use budget::{End, Fault, Metered, Source, Stop, read_up_to};
 pub use format::Format;
+pub(crate) use format::is_opened;
 pub(crate) use stream::peek;
 pub use stream::{Opened, Packing, unpack};
 

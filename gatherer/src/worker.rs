@@ -16,6 +16,7 @@
 //!   at each step.
 
 pub mod fence;
+pub(crate) mod library;
 pub(crate) mod pool;
 pub(crate) mod program;
 pub mod serve;

@@ -114,6 +114,12 @@ pub(crate) fn load(path: &Path) -> anyhow::Result<Config> {
     let read = |named: &Path| std::fs::read_to_string(settings::beside(path, named));
     let mut config = settings::load(path, |text| Config::parse_with(text, &read))?;
     config.data = settings::beside(path, &config.data);
+    if let Some(programs) = &mut config.essence.programs {
+        programs.folder = settings::beside(path, &programs.folder);
+    }
+    for read in &mut config.essence.programs_read {
+        *read = settings::beside(path, read);
+    }
     config.worker = Some(worker::program());
     Ok(config)
 }

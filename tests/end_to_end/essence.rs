@@ -1,5 +1,7 @@
 //! `harvest essence`, and the rules and selection of a gatherer's settings.
 
+use std::os::unix::fs::PermissionsExt as _;
+
 use crate::harness::{run, run_ok, small_tree, texts, write};
 
 const RULES: &str = "[[type]]\nname = \"Recipe\"\nby_name = '\\.recipe$'\n\n\
@@ -79,6 +81,32 @@ fn what_would_be_published_is_printed() {
     let (out, err) = texts(&output);
     assert_eq!(output.status.code(), Some(1));
     assert!(out.contains("index.html") && err.contains("/no/such/file"), "{out}{err}");
+}
+
+#[test]
+fn summarizers_of_the_site_are_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = "name = \"a\"\ndata = \"data\"\n[essence]\ntypes = [\"types.toml\"]\n\
+                    summarizers = [\"quick.toml\"]\nprograms = \"lib\"\n[[root]]\nurl = \"file:///tmp\"\n";
+    let settings = write(folder.path(), "gatherer.toml", settings);
+    write(folder.path(), "types.toml", RULES);
+    let quick = "[[summarizer]]\ntype = \"Recipe\"\n[[summarizer.attribute]]\nname = \"Serves\"\n\
+                 match = '^Serves (\\d+)'\n";
+    write(folder.path(), "quick.toml", quick);
+    let cake = write(folder.path(), "cake.recipe", "Apple cake\nServes 12\n");
+    let [settings, cake] = [&settings, &cake].map(|it| it.to_str().unwrap());
+    let (_, err) = texts(&run(["gatherer", "check", "-c", settings]));
+    assert!(err.contains("gatherer.toml:6:12: cannot read lib"), "{err}");
+
+    let program = "#!/bin/sh\nprintf 'Title{4}:\\t%s\\n' `wc -l <\"$1\"`-$1\n";
+    let program = write(folder.path(), "lib/Recipe.sum", program);
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    run_ok(["gatherer", "check", "-c", settings]);
+    let soif = run_ok(["essence", "summarize", "-c", settings, cake]);
+    let records = soif::reader::parse(soif.as_bytes()).unwrap();
+    let text = |name: &str| records[0].text(name).unwrap_or_default().into_owned();
+    assert_eq!([text("Title"), text("Serves")], ["2-cake.recipe", "12"]);
+    assert_eq!(records[0].get("Partial-Text"), None, "in place of what is built in");
 }
 
 #[test]

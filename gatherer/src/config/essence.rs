@@ -7,6 +7,9 @@
 //! markup = ["markup.toml"]           # what elements say: docs/markup.md
 //! explode = ["BibTeX", "CSV"]        # lists whose entries have records; default: all but CSV
 //! rules = "rules"                    # what is changed in records: docs/essence.md
+//! summarizers = ["quick.toml"]       # summarizers by expressions: docs/essence.md
+//! programs = "lib"                   # a folder of programs that summarize: docs/essence.md
+//! program_secs = 10                  # how long one may take for one object
 //! programs_read = ["/srv/lib"]       # what programs of the site may read beside the system
 //!
 //! [essence.select]
@@ -21,6 +24,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use web::settings::{Mistake, Table, nearest};
 
@@ -30,10 +34,25 @@ use crate::filter;
 use crate::rules::Rules;
 use crate::select::{self, Choice, SourceFor};
 use crate::summarize::markup::Tables;
+use crate::summarize::quick::Declared;
 use crate::typing::{Recognizer, Type};
 
 /// Reads the text of a file that the settings name.
 pub type ReadFile<'a> = &'a dyn Fn(&Path) -> io::Result<String>;
+
+/// How long a program of the site may take for one object unless the settings say otherwise, in seconds.
+const PROGRAM_SECS: u64 = 10;
+/// The longest that the settings may say, in seconds.
+const PROGRAM_SECS_MAX: u64 = 600;
+
+/// The site's programs that summarize.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SitePrograms {
+    /// The folder that they lie in.
+    pub folder: PathBuf,
+    /// How long one may take for one object.
+    pub time_max: Duration,
+}
 
 /// What objects are, and which of them are summarized.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -46,6 +65,10 @@ pub struct Essence {
     pub select: Choice,
     /// Which lists give a record for each entry.
     pub explode: Explode,
+    /// Summarizers that the site has declared.
+    pub declared: Declared,
+    /// The site's programs that summarize.
+    pub programs: Option<SitePrograms>,
     /// What is changed in records.
     pub rules: Arc<Rules>,
     /// Files and folders that programs of the site may read beside those of the system.
@@ -66,11 +89,18 @@ impl Essence {
         });
         // Types that a wrong file would have are not missed besides.
         let types = mistakes.is_empty().then_some(&typing);
+        let declared = files(table, "summarizers", read);
+        let declared = Declared::read(&declared, types).unwrap_or_else(|found| {
+            mistakes.extend(found);
+            Declared::default()
+        });
+        let programs = programs(table, read);
         let select = choice(&table.table("select"), types);
         let rules = Arc::new(rules(table, read, mistakes));
         let programs_read = table.strings("programs_read").into_iter().map(PathBuf::from).collect();
         let explode = explode(table);
-        Self { typing: Arc::new(typing), markup, select, explode, rules, programs_read }
+        let typing = Arc::new(typing);
+        Self { typing, markup, select, explode, declared, programs, rules, programs_read }
     }
 }
 
@@ -88,6 +118,22 @@ fn files(table: &Table<'_>, key: &str, read: ReadFile<'_>) -> Vec<(PathBuf, Stri
         }
     }
     files
+}
+
+/// `programs = "lib"`: a folder, which is looked into when it is used.
+fn programs(table: &Table<'_>, read: ReadFile<'_>) -> Option<SitePrograms> {
+    let secs = table.integer("program_secs", 1..=PROGRAM_SECS_MAX).unwrap_or(PROGRAM_SECS);
+    let folder = table.path("programs")?;
+    // No text can be read of a folder: that is how it is told from what is none.
+    let wrong = match read(&folder) {
+        Err(error) if error.kind() == io::ErrorKind::IsADirectory => None,
+        Err(error) => Some(format!("cannot read {}: {error}", folder.display())),
+        Ok(_file) => Some(format!("{} is a file", folder.display())),
+    };
+    if let Some(wrong) = wrong {
+        table.mistake("programs", wrong, "a folder of programs");
+    }
+    Some(SitePrograms { folder, time_max: Duration::from_secs(secs) })
 }
 
 /// `explode = ["CSV"]`: types of lists; `[]`: none.
@@ -203,11 +249,16 @@ mod tests {
 
     const SMALL: &str = "name = \"a\"\ndata = \"/d\"\n[[root]]\nurl = \"file:///srv/docs\"\n";
 
+    const QUICK: &str =
+        "[[summarizer]]\ntype = 'Recipe'\n[[summarizer.attribute]]\nname = 'Title'\nmatch = 'x'\n";
+
     fn read(text: &str) -> Result<Config, Vec<String>> {
         let files = |path: &Path| match path.to_str() {
             Some("types.toml") => Ok("[[type]]\nname = 'Recipe'\nby_name = 'x'\n".to_owned()),
             Some("rules") => Ok("Type == 'HTML'\n\tdelete()\n".to_owned()),
             Some("bad-rules") => Ok("Type == 'HTML'\n\tdelete\n".to_owned()),
+            Some("quick.toml") => Ok(QUICK.to_owned()),
+            Some("lib") => Err(io::Error::from(io::ErrorKind::IsADirectory)),
             Some("bad.toml") => Ok("\n[[type]]\nname = 'Recipe'\nby_nam = 'x'\n".to_owned()),
             _ => Err(io::Error::from(io::ErrorKind::NotFound)),
         };
@@ -230,6 +281,7 @@ mod tests {
     fn everything_can_be_set() {
         let config = read(
             "[essence]\ntypes = ['types.toml']\nrules = 'rules'\nexplode = ['csv']\nprograms_read = ['/lib/own']\n\
+             summarizers = ['quick.toml']\nprograms = 'lib'\nprogram_secs = 5\n\
              [essence.select]\nstop_types = ['object', 'Recipe']\n\
              allow_types = ['HTML']\nstop_names = ['*.tmp']\nallow_names = ['docs/']\n\
              min_size = '1 B'\nmax_size = '1 KiB'\n\
@@ -254,6 +306,11 @@ mod tests {
         assert!(!essence.rules.is_empty());
         assert_eq!(essence.explode, Explode::Types(["CSV".to_owned()].into()));
         assert_eq!(essence.programs_read, [PathBuf::from("/lib/own")]);
+        let (folder, time_max) = (PathBuf::from("lib"), Duration::from_secs(5));
+        assert_eq!(essence.programs, Some(SitePrograms { folder, time_max }));
+        assert_ne!(essence.declared, Declared::default());
+        let programs = read("[essence]\nprograms = 'lib'\n").unwrap().essence.programs.unwrap();
+        assert_eq!(programs.time_max, Duration::from_secs(10));
         assert_eq!(essence.typing.recognize("file:///x", "x", b""), Type::Site(0));
         assert_eq!(read("").unwrap().essence, Essence::default());
     }
@@ -267,6 +324,14 @@ mod tests {
         );
         check("[essence]\nexplode = ['HTML']\n", &["g.toml:6:12: \"HTML\" is no type of lists"]);
         check("[essence]\nmarkup = ['none.toml']\n", &["g.toml:6:11: cannot read none.toml"]);
+        check("[essence]\nsummarizers = ['none']\n", &["g.toml:6:16: cannot read none"]);
+        check("[essence]\nsummarizers = ['quick.toml']\n", &["quick.toml:2:8: \"Recipe\""]);
+        check("[essence]\nprograms = 'none'\n", &["g.toml:6:12: cannot read none"]);
+        check("[essence]\nprograms = 'rules'\n", &["g.toml:6:12: is a file"]);
+        check(
+            "[essence]\nprograms = 'lib'\nprogram_secs = 0\n",
+            &["g.toml:7:16: a whole number from 1 to 600"],
+        );
         check("[essence]\nrules = 'none'\n", &["g.toml:6:9: cannot read none"]);
         check("[essence]\nrules = 'bad-rules'\n", &["bad-rules:2:1: is missing behind `delete`"]);
         check("[essence.select]\nstop_types = ['Objct']\n", &["g.toml:6:15: \"Object\""]);

@@ -167,7 +167,7 @@ impl Recognizer {
         let written = Written { rules: recognizer.rules, names: recognizer.names };
         Self::try_from(written).map_err(|error| {
             let file = files.last().map(|(path, _)| path.clone());
-            let message = format!("the rules together: {}", said(&error));
+            let message = format!("the rules together: {}", expression_mistake(&error));
             vec![Mistake {
                 file,
                 line: 1,
@@ -315,15 +315,15 @@ fn expressions(table: &Table<'_>, which: usize) -> Vec<String> {
     let written = table.one_or_more(key);
     for (i, expression) in written.iter().enumerate() {
         if let Err(error) = RegexBuilder::new(expression).unicode(is_of_text(which)).build() {
-            let message = format!("{expression:?}: {}", said(&error));
+            let message = format!("{expression:?}: {}", expression_mistake(&error));
             table.mistake_in(key, i, message, "a regular expression");
         }
     }
     written
 }
 
-/// What is wrong, without the picture of where.
-fn said(error: &regex::Error) -> String {
+/// Says what is wrong with an expression, without the picture of where.
+pub(crate) fn expression_mistake(error: &regex::Error) -> String {
     let text = error.to_string();
     let last = text.lines().last().unwrap_or_default();
     last.trim_start_matches("error: ").to_owned()

@@ -111,6 +111,29 @@ impl Format {
     }
 }
 
+/// Whether an object of this type is opened wherever it can be, so that no summarizer sees it.
+pub(crate) fn is_opened(r#type: Type) -> bool {
+    matches!(
+        r#type,
+        Type::Gzip
+            | Type::Compressed
+            | Type::GzipTar
+            | Type::CompressedTar
+            | Type::Crate
+            | Type::SourceDistribution
+            | Type::Tar
+            | Type::Zip
+            | Type::Archive
+            | Type::Deb
+            | Type::Rpm
+            | Type::Wheel
+            | Type::Jar
+            | Type::MacCompressed
+            | Type::ShellArchive
+            | Type::Uuencoded
+    )
+}
+
 fn by_magic(head: &[u8]) -> Option<Format> {
     Some(match head {
         [b'P', b'K', 3, 4, ..] | [b'P', b'K', 5, 6, ..] => Format::Zip,

@@ -10,11 +10,10 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use net::clock;
-use soif::reader::parse;
 
 use super::wire::{self, Ask, Order, Ready, Told};
 use super::{Program, wants_worker};
-use crate::essence::{self, EssenceSettings};
+use crate::essence::{self, EssenceSettings, GIVEN_BYTES_MAX};
 use crate::object::{Object, Problem, ProblemKind, Summary};
 use crate::select::LeftOut;
 
@@ -200,7 +199,7 @@ impl Worker {
             settings: Box::new(settings.clone()),
             memory_bytes_max: MEMORY_BYTES_MAX,
         };
-        wire::write(&mut worker.socket, &order, b"")?;
+        wire::write(&mut worker.socket, &order, &[])?;
         let (ready, _none) = wire::read(&mut worker.socket, 0)?;
         worker.socket.set_read_timeout(Some(LOOK))?;
         worker.socket.set_write_timeout(Some(LOOK))?;
@@ -236,18 +235,17 @@ impl Worker {
     ) -> io::Result<Vec<(LeftOut, u64)>> {
         let pid = self.child.id();
         let mut patient = Patient { socket: &self.socket, pid, until, stopped };
-        wire::write(&mut patient, &Ask::of(object, time_ms_max), &object.bytes)?;
-        let mut left = ANSWER_BYTES_MAX;
+        wire::write(&mut patient, &Ask::of(object, time_ms_max), &[&object.bytes])?;
+        let mut left = ANSWER_BYTES_MAX + GIVEN_BYTES_MAX;
         loop {
             let (told, body): (Told, Vec<u8>) = wire::read(&mut patient, left)?;
-            let problems = match told {
-                Told::Summary { problems } => problems,
+            let (problems, given) = match told {
+                Told::Summary { problems, given } => (problems, given),
                 Told::End { left_out } => return Ok(left_out),
             };
             left = left.saturating_sub(body.len() as u64);
-            let record = parse(&body).ok().and_then(|it| it.into_iter().next());
-            let record = record.ok_or(io::ErrorKind::InvalidData)?;
-            found.push(Summary { record, problems });
+            let summary = wire::summary(problems, given, body);
+            found.push(summary.ok_or(io::ErrorKind::InvalidData)?);
         }
     }
 

@@ -25,6 +25,8 @@ const FILE_BYTES_MAX: u64 = 256 * 1024 * 1024;
 const OUTPUT_BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// Most of what it complains that is told, in bytes.
 const COMPLAINT_BYTES_MAX: usize = 300;
+/// Why a program is ended that writes more than that.
+const TOO_MUCH: &str = "writes too much; it was ended";
 /// How often it is looked at whether it has to be ended.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 /// What programs may read: what the system is made of.
@@ -49,6 +51,21 @@ pub(crate) struct Until<'a> {
     pub(crate) stopped: &'a (dyn Fn() -> bool + Sync),
 }
 
+/// What is run, and with what.
+#[derive(Debug)]
+pub(crate) struct Job<'a> {
+    /// The program and its arguments.
+    pub(crate) words: &'a [String],
+    /// What it reads on standard input.
+    pub(crate) input: &'a [u8],
+    /// What it finds where it begins: names and contents.
+    pub(crate) files: &'a [(&'a str, &'a [u8])],
+    /// What it may read besides.
+    pub(crate) read: &'a [PathBuf],
+    /// What its environment has besides.
+    pub(crate) variables: &'a [(String, PathBuf)],
+}
+
 impl Programs {
     /// Returns what runs programs by `starter`, each in a folder of its own below `scratch`, which is
     /// emptied.
@@ -58,56 +75,48 @@ impl Programs {
         Self { starter, scratch, read, count: AtomicU64::new(0) }
     }
 
-    /// Runs a program, which reads `input` and finds `files` (names and contents) where it begins, and
-    /// returns what it writes. Blocks.
+    /// Runs a program, and returns what it writes. Blocks.
     ///
     /// # Errors
     ///
     /// It cannot be started, fails, takes too long or writes too much: why, in words.
-    pub(crate) fn run(
-        &self,
-        words: &[String],
-        input: &[u8],
-        files: &[(&str, &[u8])],
-        until: Until<'_>,
-    ) -> Result<Vec<u8>, String> {
+    pub(crate) fn run(&self, job: &Job<'_>, until: Until<'_>) -> Result<Vec<u8>, String> {
         let number = self.count.fetch_add(1, Relaxed);
         let folder = self.scratch.join(number.to_string());
-        let outcome = self.run_in(&folder, words, input, files, until);
+        let outcome = self.run_in(&folder, job, until);
         if let Err(error) = fs::remove_dir_all(&folder) {
             tracing::warn!(folder = %folder.display(), "cannot be removed: {error}");
         }
-        let name = words.first().map(String::as_str).unwrap_or_default();
+        let name = job.words.first().map(String::as_str).unwrap_or_default();
         outcome.unwrap_or_else(|error| Err(format!("{name} cannot be started: {error}")))
     }
 
     fn run_in(
         &self,
         folder: &Path,
-        words: &[String],
-        input: &[u8],
-        files: &[(&str, &[u8])],
+        job: &Job<'_>,
         until: Until<'_>,
     ) -> io::Result<Result<Vec<u8>, String>> {
         let work = folder.join("work");
         fs::create_dir_all(&work)?;
-        for (name, content) in files {
+        for (name, content) in job.files {
             fs::write(work.join(name), content)?;
         }
         let left = until.deadline.saturating_duration_since(clock::monotonic());
         let system = SYSTEM.iter().map(PathBuf::from);
         let fence = fence::Program {
-            read: system.chain(self.read.iter().cloned()).collect(),
+            read: system.chain(self.read.iter().chain(job.read).cloned()).collect(),
             write: vec![work.clone(), "/dev/null".into()],
             memory_bytes_max: MEMORY_BYTES_MAX,
             cpu_secs_max: left.as_secs() + 1,
             file_bytes_max: FILE_BYTES_MAX,
         };
-        let order = Order::Become { fence, folder: work, words: words.to_vec() };
+        let (words, variables) = (job.words.to_vec(), job.variables.to_vec());
+        let order = Order::Become { fence, folder: work, words, variables };
         let path = folder.join("input");
         let mut file = File::options().read(true).write(true).create_new(true).open(&path)?;
-        wire::write(&mut file, &order, b"")?;
-        file.write_all(input)?;
+        wire::write(&mut file, &order, &[])?;
+        file.write_all(job.input)?;
         file.seek(SeekFrom::Start(0))?;
         let child = Command::new(&self.starter.path)
             .args(&self.starter.arguments)
@@ -117,7 +126,7 @@ impl Programs {
             .stderr(Stdio::piped())
             .process_group(0)
             .spawn()?;
-        let name = words.first().map(String::as_str).unwrap_or_default();
+        let name = job.words.first().map(String::as_str).unwrap_or_default();
         watch(child, until).map(|it| it.map_err(|why| format!("{name} {why}")))
     }
 }
@@ -137,6 +146,8 @@ fn watch(mut child: Child, until: Until<'_>) -> io::Result<Result<Vec<u8>, Strin
         let status = child.wait()?;
         let output = output.join().unwrap_or_default();
         let complaint = complaint.join().unwrap_or_default();
+        // It may have ended of our closed pipe before that was looked at.
+        let ended = ended.or_else(|| too_much.load(Relaxed).then_some(TOO_MUCH));
         Ok(match ended {
             Some(why) => Err(why.to_owned()),
             None if status.success() => Ok(output),
@@ -158,7 +169,7 @@ fn wait(child: &Child, until: Until<'_>, too_much: &AtomicBool) -> Option<&'stat
             return None;
         }
         if too_much.load(Relaxed) {
-            return Some("writes too much; it was ended");
+            return Some(TOO_MUCH);
         }
         if until.deadline <= clock::monotonic() {
             return Some("takes too long; it was ended");
@@ -234,7 +245,9 @@ mod tests {
         let words = ["/bin/sh", "-c", command].map(str::to_owned);
         let deadline = clock::monotonic() + Duration::from_secs(secs);
         let until = Until { deadline, stopped: &|| false };
-        let outcome = programs.run(&words, input, &[("object", b"of bytes")], until);
+        let files: &[(&str, &[u8])] = &[("object", b"of bytes")];
+        let job = Job { words: &words, input, files, read: &[], variables: &[] };
+        let outcome = programs.run(&job, until);
         assert_eq!(fs::read_dir(folder.path().join("scratch")).unwrap().count(), 0);
         // What a test program says before it becomes another one.
         let text = outcome.map(|it| String::from_utf8_lossy(&it).into_owned());

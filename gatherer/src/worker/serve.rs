@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::os::fd::AsFd as _;
 use std::os::unix::process::CommandExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use super::wire::{self, Ask, Order, Ready, Told};
 use crate::essence::{self, EssenceSettings};
 
 /// Where programs of the site are looked for.
-const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+pub(super) const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// Does what the process that started this one orders on standard input: serves it there, if that is a
 /// socket, until it is closed; or becomes a program. Gives up everything that is not needed first, so that
@@ -35,14 +35,16 @@ pub fn serve() -> io::Result<()> {
         Order::Serve { settings, memory_bytes_max } => {
             answer_all(input, &settings, memory_bytes_max)
         }
-        Order::Become { fence, folder, words } => Err(becomes(&fence, &folder, &words)),
+        Order::Become { fence, folder, words, variables } => {
+            Err(becomes(&fence, &folder, &words, variables))
+        }
     }
 }
 
 fn answer_all(mut asks: File, settings: &EssenceSettings, memory_bytes_max: u64) -> io::Result<()> {
     let mut answers = BufWriter::new(asks.try_clone()?);
     let missing = fence::enclose(memory_bytes_max);
-    wire::write(&mut answers, &Ready { missing }, b"")?;
+    wire::write(&mut answers, &Ready { missing }, &[])?;
     loop {
         let (ask, body) = match wire::read::<Ask>(&mut asks, u64::MAX) {
             Ok(it) => it,
@@ -67,15 +69,19 @@ fn answer(
         *left_out.entry(why).or_insert(0) += 1;
     });
     for summary in found {
-        let (told, body) = Told::summary(summary);
-        wire::write(to, &told, &body)?;
+        wire::write_summary(to, summary)?;
     }
     let left_out = left_out.into_iter().collect();
-    wire::write(to, &Told::End { left_out }, b"")
+    wire::write(to, &Told::End { left_out }, &[])
 }
 
 /// Puts a program behind fences in the place of this one; returns why that was not to be.
-fn becomes(fence: &fence::Program, folder: &Path, words: &[String]) -> io::Error {
+fn becomes(
+    fence: &fence::Program,
+    folder: &Path,
+    words: &[String],
+    variables: Vec<(String, PathBuf)>,
+) -> io::Error {
     let Some((program, arguments)) = words.split_first() else {
         return io::Error::new(io::ErrorKind::InvalidInput, "no program is named");
     };
@@ -87,7 +93,8 @@ fn becomes(fence: &fence::Program, folder: &Path, words: &[String]) -> io::Error
         .env("PATH", PATH)
         .env("HOME", folder)
         .env("TMPDIR", folder)
-        .env("LC_ALL", "C.UTF-8");
+        .env("LC_ALL", "C.UTF-8")
+        .envs(variables);
     // What the system lacks was said when the first worker was started.
     let _missing = fence::enclose_program(fence);
     command.exec()

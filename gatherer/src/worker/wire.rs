@@ -3,7 +3,8 @@
 //! A frame is the head's length (4 bytes, little-endian), the body's (8 bytes), the head and the body.
 //! The gatherer sends an [`Order`] first, then, of a worker that is to serve, an [`Ask`] for each object, whose body is the object's
 //! bytes. The worker answers the order with a [`Ready`], and each ask with [`Told`]s, one a summary
-//! (the body is its record in SOIF), up to one that says it is the last.
+//! (the body is its record in SOIF, and then what a program of the site is to be given, if anything), up
+//! to one that says it is the last.
 //!
 //! Both ends are the same build of the same program, so that there are no versions.
 
@@ -14,11 +15,12 @@ use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use soif::digest::Md5;
+use soif::reader::parse;
 use soif::writer::write_record;
 
 use super::fence;
 use crate::essence::EssenceSettings;
-use crate::object::{Object, Problem, Summary};
+use crate::object::{Given, Object, Problem, Summary};
 use crate::select::LeftOut;
 
 /// Longest head, in bytes; problems and settings are in it.
@@ -44,6 +46,8 @@ pub(super) enum Order {
         folder: PathBuf,
         /// The program and its arguments.
         words: Vec<String>,
+        /// What its environment has besides.
+        variables: Vec<(String, PathBuf)>,
     },
 }
 
@@ -96,10 +100,12 @@ impl Ask {
 /// A part of an answer.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Told {
-    /// A summary; its record is the frame's body.
+    /// A summary; its record is the front of the frame's body.
     Summary {
         /// What went wrong with it.
         problems: Vec<Problem>,
+        /// What the rest of the body is.
+        given: Option<GivenHead>,
     },
     /// There are no more.
     End {
@@ -108,30 +114,63 @@ pub(super) enum Told {
     },
 }
 
-impl Told {
-    /// Returns a summary as head and body.
-    pub(super) fn summary(summary: Summary) -> (Self, Vec<u8>) {
-        let mut body = Vec::new();
-        write_record(&mut body, &summary.record);
-        (Self::Summary { problems: summary.problems }, body)
-    }
+/// An object for a program of the site; its bytes are the end of the frame's body.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct GivenHead {
+    name: String,
+    bytes: usize,
 }
 
-/// Writes a frame.
+/// Writes a summary.
+///
+/// # Errors
+///
+/// As [`write`].
+pub(super) fn write_summary(to: &mut impl Write, summary: Summary) -> io::Result<()> {
+    let mut record = Vec::new();
+    write_record(&mut record, &summary.record);
+    let Some(Given { name, bytes }) = summary.given else {
+        let told = Told::Summary { problems: summary.problems, given: None };
+        return write(to, &told, &[&record]);
+    };
+    let given = Some(GivenHead { name, bytes: bytes.len() });
+    write(to, &Told::Summary { problems: summary.problems, given }, &[&record, &bytes])
+}
+
+/// Returns the summary that a frame holds; `None` if it is none.
+pub(super) fn summary(
+    problems: Vec<Problem>,
+    given: Option<GivenHead>,
+    body: Vec<u8>,
+) -> Option<Summary> {
+    let mut front = Bytes::from(body);
+    let given = match given {
+        Some(GivenHead { name, bytes }) => {
+            let bytes = front.split_off(front.len().checked_sub(bytes)?);
+            Some(Given { name, bytes })
+        }
+        None => None,
+    };
+    let record = parse(&front).ok()?.into_iter().next()?;
+    Some(Summary { record, problems, given })
+}
+
+/// Writes a frame, whose body is in parts.
 ///
 /// # Errors
 ///
 /// The other end is gone, or does not read in time.
-pub(super) fn write(to: &mut impl Write, head: &impl Serialize, body: &[u8]) -> io::Result<()> {
+pub(super) fn write(to: &mut impl Write, head: &impl Serialize, body: &[&[u8]]) -> io::Result<()> {
     let head = serde_json::to_vec(head)?;
-    let lengths = (u32::try_from(head.len()), u64::try_from(body.len()));
+    let body_bytes = body.iter().map(|it| it.len()).sum::<usize>();
+    let lengths = (u32::try_from(head.len()), u64::try_from(body_bytes));
     let (Ok(head_bytes), Ok(body_bytes)) = lengths else { return Err(too_long()) };
     let mut front = Vec::with_capacity(12 + head.len());
     front.extend_from_slice(&head_bytes.to_le_bytes());
     front.extend_from_slice(&body_bytes.to_le_bytes());
     front.extend_from_slice(&head);
     to.write_all(&front)?;
-    to.write_all(body)?;
+    body.iter().try_for_each(|part| to.write_all(part))?;
     to.flush()
 }
 
@@ -184,12 +223,29 @@ mod tests {
             let md5 = Some(Md5::of(&bytes));
             let object = Object { modified, truncated, md5, ..Object::whole(url, bytes) };
             let mut wire = Vec::new();
-            write(&mut wire, &Ask::of(&object, 7), &object.bytes).unwrap();
+            write(&mut wire, &Ask::of(&object, 7), &[&object.bytes]).unwrap();
             let (ask, body): (Ask, _) = read(&mut wire.as_slice(), 1000).unwrap();
             prop_assert_eq!(ask.time_ms_max, 7);
             let came = ask.object(body);
             prop_assert_eq!((came.url, came.name, came.bytes), (object.url, object.name, object.bytes));
             prop_assert_eq!((came.modified, came.size, came.truncated, came.md5), (modified, object.size, truncated, md5));
+        }
+
+        #[test]
+        fn summaries_come_as_they_were_sent(
+            value in proptest::collection::vec(any::<u8>(), 0..100),
+            given in proptest::option::of((".{0,9}", proptest::collection::vec(any::<u8>(), 0..300))),
+        ) {
+            let mut record = soif::Record::new("FILE", "http://h.example/a");
+            record.push("Title", value);
+            let given = given.map(|(name, bytes)| Given { name, bytes: bytes.into() });
+            let problem = Problem::new("http://h.example/a", crate::object::ProblemKind::Limit, "x");
+            let sent = Summary { record, problems: vec![problem], given };
+            let mut wire = Vec::new();
+            write_summary(&mut wire, sent.clone()).unwrap();
+            let (Told::Summary { problems, given }, body) = read(&mut wire.as_slice(), 1000).unwrap()
+            else { panic!() };
+            prop_assert_eq!(summary(problems, given, body), Some(sent));
         }
 
         #[test]
@@ -201,7 +257,7 @@ mod tests {
     #[test]
     fn what_is_too_long_or_breaks_off_is_refused() {
         let mut wire = Vec::new();
-        write(&mut wire, &Told::End { left_out: Vec::new() }, &[1; 100]).unwrap();
+        write(&mut wire, &Told::End { left_out: Vec::new() }, &[&[1; 60], &[2; 40]]).unwrap();
         assert!(read::<Told>(&mut wire.as_slice(), 100).is_ok());
         let kind = |bytes: &[u8], most| read::<Told>(&mut &*bytes, most).unwrap_err().kind();
         assert_eq!(kind(&wire, 99), io::ErrorKind::InvalidData);
