@@ -26,7 +26,7 @@ mod dvi;
 mod epub;
 mod font;
 mod html;
-mod iafa;
+pub(crate) mod iafa;
 mod image;
 mod json;
 mod jsonld;
@@ -43,7 +43,7 @@ mod numbers;
 mod object;
 mod office;
 mod patch;
-mod pdf;
+pub mod pdf;
 mod plain;
 mod postscript;
 mod references;
@@ -112,6 +112,8 @@ pub struct Settings {
     pub references_max: usize,
     /// What markup says.
     pub markup: markup::Tables,
+    /// What marks classes of documents in PDF, and what is read of them.
+    pub templates: pdf::Templates,
 }
 
 impl Default for Settings {
@@ -126,6 +128,7 @@ impl Default for Settings {
             references_bytes_max: 64 * 1024,
             references_max: 1_000,
             markup: markup::Tables::default(),
+            templates: pdf::Templates::default(),
         }
     }
 }
