@@ -8,6 +8,7 @@ use std::time::Duration;
 use net::clock;
 use soif::Record;
 
+use crate::annotations::{self, Annotations, sources::Wrong};
 use crate::config::{Config, SitePrograms};
 use crate::error::Error;
 use crate::essence::EssenceSettings;
@@ -30,6 +31,8 @@ pub struct Chain {
     settings: EssenceSettings,
     library: Library,
     rules: Arc<Rules>,
+    annotations: Annotations,
+    wrong: Vec<Wrong>,
     workers: Pool,
     programs: Option<Programs>,
 }
@@ -47,6 +50,7 @@ impl EssenceSettings {
         settings.summary.full_text = config.full_text.clone();
         settings.summary.typing = config.essence.typing.clone();
         settings.summary.markup = config.essence.markup.clone();
+        settings.summary.templates = config.essence.templates.clone();
         settings.explode = config.essence.explode.clone();
         settings.summary.declared = config.essence.declared.clone();
         settings.select = Arc::new(Selection::new(&config.essence.select)?);
@@ -78,9 +82,12 @@ impl Chain {
             .clone()
             .map(|starter| Programs::new(starter, scratch, config.essence.programs_read.clone()));
         let (settings, library) = EssenceSettings::of(config)?;
+        let (annotations, wrong) = annotations::read_once(&config.essence.annotations);
         Ok(Self {
             settings,
             library,
+            annotations,
+            wrong,
             rules: config.essence.rules.clone(),
             workers: Pool::new(config.worker.clone()),
             programs,
@@ -103,6 +110,19 @@ impl Chain {
     /// Changes a record by the site's rules, and says which held. Blocks, for some ten seconds at most.
     pub fn tune(&self, record: &mut Record) -> (Verdict, Vec<Applied>) {
         tune(&self.rules, self.programs.as_ref(), record, &|| false)
+    }
+
+    /// Lays over a record what people say of its object, and returns that, each with its place. After the
+    /// rules: it is a person's word.
+    pub fn annotate(&self, record: &mut Record) -> Vec<(String, Vec<annotations::Statement>)> {
+        self.annotations.lay_over(record);
+        let about = self.annotations.about(&record.url);
+        about.map(|it| (it.to_string(), it.statements().to_vec())).collect()
+    }
+
+    /// Returns what is wrong with files of annotations.
+    pub fn wrong_annotations(&self) -> &[Wrong] {
+        &self.wrong
     }
 }
 

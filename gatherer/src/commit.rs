@@ -154,9 +154,9 @@ impl<'a> Committer<'a> {
         }
         count(run, &batch, &files);
         let mut known = lock(&run.tract.known);
-        for (path, stat) in files {
-            match stat {
-                Some(stat) => known.learn(path_bytes(&path), stat, run.plan.settings, run.walk),
+        for (path, learned) in files {
+            match learned {
+                Some((stat, print)) => known.learn(path_bytes(&path), stat, print, run.walk),
                 None => known.forget(path_bytes(&path), run.walk),
             }
         }
@@ -309,19 +309,23 @@ fn up_to_date(run: &Run<'_>, file: Waiting) -> Option<Waiting> {
     prepare(run, candidate).map(Waiting::Prepared)
 }
 
+/// What is known of a file once it is committed: what it was, if that can be relied on, and the fingerprint
+/// of what its records depend on.
+type Learned = (Option<Stat>, u64);
+
 /// Puts a file into a batch; returns its path, and what is known of it once that is committed.
 fn put(
     run: &Run<'_>,
     file: Waiting,
     batch: &mut Batch,
-) -> Result<(PathBuf, Option<Option<Stat>>), collection::Error> {
+) -> Result<(PathBuf, Option<Learned>), collection::Error> {
     let delete = |url: &str| Change::Delete(Oid::new(&run.site.id, url));
     match file {
         Waiting::Prepared(file) => {
             batch.changes.extend(file.updated.into_iter().map(Change::Update));
             batch.changes.extend(file.deleted.iter().map(|url| delete(url)));
             batch.notes.push(Note { key: file.key, value: Some(note::to_bytes(&file.note)) });
-            Ok((file.path, Some(file.note.stat())))
+            Ok((file.path, Some((file.note.stat(), file.note.print()))))
         }
         Waiting::Vanished { path, key } => {
             let stored = run.site.collection.note(&key)?;
@@ -418,7 +422,7 @@ fn refused_at(changes: &[Change], position: usize, object: &str) -> Option<usize
     Some(position + behind)
 }
 
-fn count(run: &Run<'_>, batch: &Batch, files: &[(PathBuf, Option<Option<Stat>>)]) {
+fn count(run: &Run<'_>, batch: &Batch, files: &[(PathBuf, Option<Learned>)]) {
     let (metrics, counts) = (&run.site.metrics, &run.site.counts);
     let of =
         |wanted: fn(&Change) -> bool| batch.changes.iter().filter(|it| wanted(it)).count() as u64;
@@ -428,7 +432,7 @@ fn count(run: &Run<'_>, batch: &Batch, files: &[(PathBuf, Option<Option<Stat>>)]
     metrics.deleted.fetch_add(deleted, Relaxed);
     counts.updated.fetch_add(updated, Relaxed);
     counts.deleted.fetch_add(deleted, Relaxed);
-    let gathered = files.iter().filter(|(_, stat)| stat.is_some()).count() as u64;
+    let gathered = files.iter().filter(|(_, learned)| learned.is_some()).count() as u64;
     counts.done.fetch_add(gathered, Relaxed);
     metrics.commit.leave(files.len() as u64);
 }

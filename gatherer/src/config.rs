@@ -59,7 +59,7 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 use web::settings::{Document, Mistake, Table};
 
-pub use essence::{Essence, ReadFile, SitePrograms};
+pub use essence::{Essence, Files, ListFolder, ReadFile, SitePrograms, list_folder};
 
 use crate::filter;
 use crate::repository::Repository;
@@ -173,15 +173,15 @@ impl Config {
     ///
     /// As [`Config::parse_with`].
     pub fn parse(text: &str) -> Result<Self, Vec<Mistake>> {
-        Self::parse_with(text, &|path| fs::read_to_string(path))
+        Self::parse_with(text, Files { read: &|path| fs::read_to_string(path), list: &list_folder })
     }
 
-    /// Reads a settings file's text, and with `read` the files that it names.
+    /// Reads a settings file's text, and by `files` what it names.
     ///
     /// # Errors
     ///
     /// Every mistake of these files, with its line and what was expected: show them all.
-    pub fn parse_with(text: &str, read: ReadFile<'_>) -> Result<Self, Vec<Mistake>> {
+    pub fn parse_with(text: &str, files: Files<'_>) -> Result<Self, Vec<Mistake>> {
         let document = Document::parse(text)?;
         let root = document.root();
         let mut config = Self::new(PathBuf::new());
@@ -206,7 +206,7 @@ impl Config {
         };
         config.full_text = full_text(&root);
         let mut elsewhere = Vec::new();
-        config.essence = Essence::read(&root.table("essence"), read, &mut elsewhere);
+        config.essence = Essence::read(&root.table("essence"), files, &mut elsewhere);
         config.read_bytes_max = root.bytes("read_max").unwrap_or(READ_BYTES_MAX);
         if let Some(workers) = root.integer("workers", 1..=WORKERS_MAX) {
             config.workers = usize::try_from(workers).unwrap_or(1);

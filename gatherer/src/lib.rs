@@ -3,6 +3,7 @@
 //! Source: TR §3. [`Server`] is the daemon; [`Config`] is what it is told; `pipeline` names all
 //! stages of an object's route on one screen.
 
+pub mod annotations;
 pub mod chain;
 mod commit;
 pub mod config;

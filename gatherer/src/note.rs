@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use soif::Record;
-use soif::digest::Md5;
+use soif::digest::{Md5, Md5Writer};
 
 use crate::frontier::Stat;
 use crate::progress::Hold;
@@ -27,6 +27,13 @@ pub struct Published {
     /// The `MD5` attribute of the record, if it had one: whether a member has changed.
     #[serde(rename = "m", default, skip_serializing_if = "Option::is_none")]
     pub md5: Option<String>,
+    /// Fingerprint of the annotations that were laid over it; 0 without any.
+    #[serde(rename = "a", default, skip_serializing_if = "is_zero")]
+    pub annotations: u64,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// What is remembered of a file.
@@ -50,6 +57,9 @@ pub struct FileNote {
     /// Fingerprint of the settings that its records depend on.
     #[serde(rename = "g")]
     pub settings: u64,
+    /// Fingerprint of the annotations about what it gave or might give; 0 without any.
+    #[serde(rename = "a", default, skip_serializing_if = "is_zero")]
+    pub annotations: u64,
     /// MD5 of the bytes read, in hex.
     #[serde(rename = "d")]
     pub md5: String,
@@ -67,6 +77,11 @@ impl FileNote {
             modified_nanos: self.modified_nanos,
             inode: self.inode,
         })
+    }
+
+    /// Returns a fingerprint of all that its records depend on beside its content.
+    pub fn print(&self) -> u64 {
+        basis_print(self.settings, self.annotations)
     }
 
     /// Returns whether the file's content and settings are those of this note, so that its records
@@ -90,9 +105,10 @@ pub struct Brief {
     inode: u64,
     #[serde(rename = "q", default)]
     unsure: bool,
-    /// Fingerprint of the settings that its records depend on.
     #[serde(rename = "g")]
-    pub settings: u64,
+    settings: u64,
+    #[serde(rename = "a", default)]
+    annotations: u64,
 }
 
 impl Brief {
@@ -112,15 +128,23 @@ impl Brief {
         let unsure = sure.is_some();
         rest = sure.unwrap_or(rest);
         let settings = number(&mut rest, b",\"g\":")?;
+        let annotated = rest.starts_with(b",\"a\":");
+        let annotations = if annotated { number(&mut rest, b",\"a\":")? } else { 0 };
         // A number that goes on is none of ours.
-        rest.starts_with(b",").then_some(Self {
+        rest.starts_with(b",\"d\":").then_some(Self {
             size,
             modified,
             modified_nanos,
             inode,
             unsure,
             settings,
+            annotations,
         })
+    }
+
+    /// As [`FileNote::print`].
+    pub fn print(&self) -> u64 {
+        basis_print(self.settings, self.annotations)
     }
 
     /// As [`FileNote::stat`].
@@ -244,25 +268,34 @@ pub struct Difference {
     pub records: Vec<Published>,
 }
 
-/// Compares a file's new records with what its old note says it gave. A member whose MD5 is the
-/// same is not published again, unless the settings have changed.
-pub fn compare(old: Option<&FileNote>, settings: u64, records: Vec<Record>) -> Difference {
+/// What a file's new records were made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Basis {
+    /// Fingerprint of the settings.
+    pub settings: u64,
+    /// Whether the file itself is as its old note has it, and only what is said of it may differ.
+    pub same_content: bool,
+}
+
+/// Compares a file's new records, each with the fingerprint of its annotations, with what its old note
+/// says it gave. A member whose MD5 and annotations are the same is not published again, unless the
+/// settings have changed.
+pub fn compare(old: Option<&FileNote>, basis: Basis, records: Vec<(Record, u64)>) -> Difference {
     let before = old.map(|note| note.records.as_slice()).unwrap_or_default();
-    let same_settings = old.is_some_and(|note| note.settings == settings);
+    let same_settings = old.is_some_and(|note| note.settings == basis.settings);
     let by_url: std::collections::HashMap<&str, &Published> =
         before.iter().map(|it| (it.url.as_str(), it)).collect();
     let mut now = std::collections::HashSet::new();
     let (mut updated, mut published) = (Vec::new(), Vec::new());
-    for (place, record) in records.into_iter().enumerate() {
+    for (place, (record, annotations)) in records.into_iter().enumerate() {
         if !now.insert(record.url.clone()) {
             continue;
         }
         let md5 = record.text("MD5").map(Cow::into_owned);
-        let it = Published { url: record.url.clone(), md5 };
+        let it = Published { url: record.url.clone(), md5, annotations };
         // The file's own record is first: it also says when the file was modified.
-        let same = 0 < place
-            && same_settings
-            && it.md5.is_some()
+        let same = same_settings
+            && (basis.same_content || 0 < place && it.md5.is_some())
             && by_url.get(it.url.as_str()).is_some_and(|before| **before == it);
         if !same {
             updated.push(record);
@@ -275,7 +308,28 @@ pub fn compare(old: Option<&FileNote>, settings: u64, records: Vec<Record>) -> D
 
 /// Returns a fingerprint of the settings that records depend on; the same in every run.
 pub fn settings_print(parts: &[&str]) -> u64 {
-    let Md5(digest) = Md5::of(parts.join("\u{0}").as_bytes());
+    front(Md5::of(parts.join("\u{0}").as_bytes()))
+}
+
+/// Returns a fingerprint of parts, each of any bytes; the same in every run.
+pub(crate) fn print_of(parts: &[&[u8]]) -> u64 {
+    let mut md5 = Md5Writer::new();
+    for part in parts {
+        md5.update(&(part.len() as u64).to_be_bytes());
+        md5.update(part);
+    }
+    front(md5.finish())
+}
+
+/// Returns a fingerprint of settings, and of annotations (0: there are none).
+pub(crate) fn basis_print(settings: u64, annotations: u64) -> u64 {
+    if annotations == 0 {
+        return settings;
+    }
+    print_of(&[&settings.to_be_bytes(), &annotations.to_be_bytes()])
+}
+
+fn front(Md5(digest): Md5) -> u64 {
     digest.iter().take(8).fold(0, |sum, byte| (sum << 8) | u64::from(*byte))
 }
 
@@ -300,8 +354,13 @@ mod tests {
         record
     }
 
+    /// Of a file that has changed, by these settings.
+    fn basis(settings: u64) -> Basis {
+        Basis { settings, same_content: false }
+    }
+
     fn note(settings: u64, records: &[(&str, &str)]) -> FileNote {
-        let records: Vec<Record> = records.iter().map(|(url, md5)| record(url, md5)).collect();
+        let records: Vec<_> = records.iter().map(|(url, md5)| (record(url, md5), 0)).collect();
         FileNote {
             size: 1,
             modified: -2,
@@ -309,16 +368,17 @@ mod tests {
             inode: 4,
             unsure: false,
             settings,
+            annotations: 0,
             md5: Md5::of(b"x").to_string(),
-            records: compare(None, settings, records).records,
+            records: compare(None, basis(settings), records).records,
         }
     }
 
     /// Compares as `url md5` pairs; gives what is updated and what is deleted.
     #[track_caller]
     fn check(old: &[(&str, &str)], new: &[(&str, &str)], updated: &[&str], deleted: &[&str]) {
-        let new = new.iter().map(|(url, md5)| record(url, md5)).collect();
-        let difference = compare(Some(&note(7, old)), 7, new);
+        let new = new.iter().map(|(url, md5)| (record(url, md5), 0)).collect();
+        let difference = compare(Some(&note(7, old)), basis(7), new);
         let urls: Vec<_> = difference.updated.iter().map(|it| it.url.as_str()).collect();
         assert_eq!(urls, updated);
         assert_eq!(difference.deleted, deleted);
@@ -341,8 +401,32 @@ mod tests {
     #[test]
     fn other_settings_publish_everything_again() {
         let old = note(7, &[("f", "1"), ("f#a", "2")]);
-        let difference = compare(Some(&old), 8, vec![record("f", "1"), record("f#a", "2")]);
-        assert_eq!(difference.updated.len(), 2);
+        let new = || vec![(record("f", "1"), 0), (record("f#a", "2"), 0)];
+        assert_eq!(compare(Some(&old), basis(8), new()).updated.len(), 2);
+        let same = Basis { settings: 8, same_content: true };
+        assert_eq!(compare(Some(&old), same, new()).updated.len(), 2);
+    }
+
+    #[test]
+    fn what_is_annotated_otherwise_is_published_and_nothing_else() {
+        let mut old = note(7, &[("f", "1"), ("f#a", "2"), ("f#b", ""), ("f#c", "3")]);
+        old.records[3].annotations = 5;
+        let check = |same_content, said: [u64; 4], expected: &[&str]| {
+            let all = [("f", "1"), ("f#a", "2"), ("f#b", ""), ("f#c", "3")];
+            let new = all.iter().zip(said).map(|((url, md5), said)| (record(url, md5), said));
+            let basis = Basis { settings: 7, same_content };
+            let difference = compare(Some(&old), basis, new.collect());
+            let updated: Vec<_> = difference.updated.iter().map(|it| it.url.as_str()).collect();
+            assert_eq!(updated, expected);
+            assert!(difference.deleted.is_empty());
+        };
+        check(true, [0, 0, 0, 5], &[]);
+        check(true, [0, 9, 0, 5], &["f#a"]);
+        check(true, [9, 0, 0, 0], &["f", "f#c"]);
+        check(true, [0, 0, 1, 6], &["f#b", "f#c"]);
+        check(false, [0, 0, 0, 5], &["f", "f#b"]);
+        assert_eq!(basis_print(7, 0), 7);
+        assert_ne!(basis_print(7, 1), basis_print(7, 2));
     }
 
     proptest! {
@@ -351,16 +435,19 @@ mod tests {
             size in any::<u64>(),
             modified in any::<i64>(),
             modified_nanos in any::<u32>(),
-            (inode, settings) in any::<(u64, u64)>(),
+            (inode, settings, annotations) in any::<(u64, u64, u64)>(),
+            annotated in any::<bool>(),
             unsure in any::<bool>(),
             cut in 0_usize..200,
         ) {
             let note = note(settings, &[("file:///a", "00"), ("file:///a#b", "")]);
-            let note = FileNote { size, modified, modified_nanos, inode, unsure, ..note };
+            let annotations = if annotated { annotations } else { 0 };
+            let note =
+                FileNote { size, modified, modified_nanos, inode, unsure, annotations, ..note };
             let bytes = to_bytes(&note);
             let brief = Brief::front(&bytes).unwrap();
             prop_assert_eq!(Some(brief), from_bytes::<Brief>(&bytes));
-            prop_assert_eq!((brief.stat(), brief.settings), (note.stat(), note.settings));
+            prop_assert_eq!((brief.stat(), brief.print()), (note.stat(), note.print()));
             // What is cut short says the same or nothing.
             let part = Brief::front(&bytes[..cut.min(bytes.len())]);
             prop_assert!(part.is_none_or(|it| it == brief));

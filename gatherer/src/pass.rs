@@ -23,6 +23,8 @@ const FORGET_MAX: usize = 4_096;
 pub(crate) struct Asked {
     /// Roots whose held deletions are released.
     pub(crate) confirmed: BTreeSet<String>,
+    /// Files and folders of annotations.
+    pub(crate) annotations: Vec<PathBuf>,
     /// The watch, if it has stood since before the pass before.
     pub(crate) vigil: Option<Vigil>,
 }
@@ -34,6 +36,7 @@ pub(crate) fn pass(
     asked: &Asked,
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Result<(), collection::Error> {
+    site.read_annotations(&asked.annotations);
     for plan in plans {
         if stop() {
             return Ok(());
@@ -55,6 +58,7 @@ pub(crate) fn pass(
         }
     }
     if !stop() {
+        site.match_annotations()?;
         site.passes.fetch_add(1, Relaxed);
     }
     Ok(())

@@ -16,13 +16,16 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
+use crate::annotations::Annotations;
 use crate::commit::{Committer, Prepared};
 use crate::frontier::{Prints, Stat, Top, Walk};
+use crate::note;
 use crate::prepare;
 use crate::progress::Phase;
 use crate::room::Room;
 use crate::select::LeftOut;
 use crate::site::{Plan, Site, Tract, lock, path_bytes};
+use crate::spec;
 use crate::walk::{Go, Ground, Met, Trouble};
 use crate::watch::Vigil;
 
@@ -83,6 +86,8 @@ pub(crate) struct Run<'a> {
     pub(crate) room: Room,
     /// Whether every file is to be published again, whatever its note says.
     pub(crate) regather: bool,
+    /// What people say of objects.
+    pub(crate) annotations: Arc<Annotations>,
     prints: Prints,
     stop: &'a (dyn Fn() -> bool + Sync),
     failed: AtomicBool,
@@ -101,12 +106,27 @@ pub(crate) fn run(
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Result<(), collection::Error> {
     let walk = site.next_walk();
+    // After the walk has its number: a later one knows no older annotations.
+    let annotations = site.annotating.current();
     let (room, failed) = (Room::new(PREPARED_BYTES_MAX), AtomicBool::new(false));
     let real = without_links(&plan.root.directory);
     let own = without_links(&plan.data);
     let regather = lock(&tract.note).regather;
     let prints = lock(&tract.known).prints();
-    let run = Run { site, plan, tract, walk, real, own, room, regather, prints, stop, failed };
+    let run = Run {
+        site,
+        plan,
+        tract,
+        walk,
+        real,
+        own,
+        room,
+        regather,
+        annotations,
+        prints,
+        stop,
+        failed,
+    };
     let (candidates, to_read) = sync_channel::<Candidate>(CANDIDATES_MAX);
     let (prepared, to_commit) = sync_channel::<Prepared>(PREPARED_MAX);
     let to_read = Arc::new(Mutex::new(to_read));
@@ -205,6 +225,16 @@ impl Run<'_> {
             .is_ok_and(|it| it.is_file() && self.plan.filter.leaves_out(&below, it.len()).is_none())
     }
 
+    /// Returns a fingerprint of all that a file's records depend on beside its content.
+    fn basis(&self, path: &Path) -> u64 {
+        let settings = self.plan.settings;
+        if self.annotations.is_empty() {
+            return settings;
+        }
+        let url = spec::public_url(&self.plan.maps, path);
+        note::basis_print(settings, self.annotations.print_of_file(&url))
+    }
+
     /// Decides by its metadata whether a file is to be read.
     fn consider(
         &self,
@@ -215,8 +245,8 @@ impl Run<'_> {
         unchanged: &AtomicU64,
     ) {
         let (counts, stage) = (&self.site.counts, &self.site.metrics.walk);
-        let (settings, walk) = (self.plan.settings, self.walk);
-        let found = self.prints.found(path_bytes(path), stat, settings);
+        let walk = self.walk;
+        let found = self.prints.found(path_bytes(path), stat, self.basis(path));
         let read = lock(&self.tract.known).handle_file(found, walk) || self.regather;
         if !read {
             counts.unchanged.fetch_add(1, Relaxed);
@@ -350,6 +380,7 @@ mod tests {
             own: without_links(&plans[0].data),
             room: Room::new(PREPARED_BYTES_MAX),
             regather: false,
+            annotations: Arc::default(),
             prints: lock(&tract.known).prints(),
             stop: &|| false,
             failed: AtomicBool::new(false),

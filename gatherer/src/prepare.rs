@@ -11,7 +11,7 @@ use soif::Record;
 use crate::chain::{self, Means};
 use crate::commit::Prepared;
 use crate::fetch::file::{self, Content, Refused};
-use crate::note::{self, Difference, FileNote};
+use crate::note::{self, Basis, Difference, FileNote};
 use crate::object::{Object, Summary};
 use crate::pipeline::{Candidate, Run};
 use crate::rules::Verdict;
@@ -38,11 +38,14 @@ pub(crate) fn prepare(run: &Run<'_>, candidate: Candidate) -> Option<Prepared> {
     };
     let old: Option<FileNote> = stored.as_deref().and_then(note::from_bytes);
     let url = spec::public_url(&plan.maps, &candidate.path);
-    let same = !run.regather
+    let annotations = run.annotations.print_of_file(&url);
+    let same_content = !run.regather
         && old.as_ref().is_some_and(|old| {
             old.is_of(&content.md5, content.stat.size, plan.settings)
                 && old.records.first().is_some_and(|record| record.url == url)
         });
+    let is_annotated_as = |old: &FileNote| old.annotations == annotations;
+    let same = same_content && old.as_ref().is_some_and(is_annotated_as);
     let difference = if same {
         site.counts.unchanged.fetch_add(1, Relaxed);
         let records = old.as_ref().map(|old| old.records.clone()).unwrap_or_default();
@@ -51,8 +54,9 @@ pub(crate) fn prepare(run: &Run<'_>, candidate: Candidate) -> Option<Prepared> {
         site.metrics.fetch.leave(1);
         site.resolve(plan, &candidate.path);
         let records = summarize(run, &candidate, &content, url)?;
-        let settings = if run.regather { !plan.settings } else { plan.settings };
-        note::compare(old.as_ref(), settings, records)
+        let is_of_now = |old: &FileNote| old.modified == content.stat.modified;
+        let same_content = same_content && old.as_ref().is_some_and(is_of_now);
+        compare(run, old.as_ref(), same_content, records)
     };
     let stat = content.stat;
     let note = FileNote {
@@ -62,6 +66,7 @@ pub(crate) fn prepare(run: &Run<'_>, candidate: Candidate) -> Option<Prepared> {
         inode: stat.inode,
         unsure: !content.sure,
         settings: plan.settings,
+        annotations,
         md5: content.md5.to_string(),
         records: difference.records,
     };
@@ -82,6 +87,22 @@ pub(crate) fn prepare(run: &Run<'_>, candidate: Candidate) -> Option<Prepared> {
         updated: difference.updated,
         deleted: difference.deleted,
     })
+}
+
+/// Lays over a file's new records what people say of their objects, and compares them with the old.
+fn compare(
+    run: &Run<'_>,
+    old: Option<&FileNote>,
+    same_content: bool,
+    records: Vec<Record>,
+) -> Difference {
+    let annotated = |mut record| {
+        let annotations = run.annotations.lay_over(&mut record);
+        (record, annotations)
+    };
+    let settings = if run.regather { !run.plan.settings } else { run.plan.settings };
+    let basis = Basis { settings, same_content };
+    note::compare(old, basis, records.into_iter().map(annotated).collect())
 }
 
 /// Stage 2: reads the file.

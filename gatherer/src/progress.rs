@@ -116,6 +116,19 @@ impl fmt::Display for Watching {
     }
 }
 
+/// Annotations, counted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Annotated {
+    /// Files of annotations that are there.
+    pub files: usize,
+    /// Annotations in them; one about several objects counts for each.
+    pub annotations: usize,
+    /// Files and folders with something wrong; each is a problem.
+    pub wrong: usize,
+    /// Annotations that were about no object after the last pass; the first are problems.
+    pub unmatched: usize,
+}
+
 /// Everything an administrator asks first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Status {
@@ -148,6 +161,8 @@ pub struct Status {
     /// How many processes that read objects were ended since the start: they crashed, or took too much
     /// time or memory; each is a problem of its object.
     pub workers_ended: u64,
+    /// What people say of its objects.
+    pub annotations: Annotated,
     /// What is suppressed, refused, and not genuine.
     pub takedowns: Takedowns,
     /// Whom it tells of its changes.

@@ -3,6 +3,8 @@
 //! Two things may be under way at once, one of each kind: a pass, and a look at touched paths, so that
 //! a file saved during a long pass is published within a second or two all the same.
 
+mod retry;
+
 use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,6 +14,8 @@ use net::clock;
 use net::shutdown::Shutdown;
 use tokio::task::{self, JoinError, JoinSet};
 
+use self::retry::retry_wait;
+use crate::annotations::sources::QUIET as ANNOTATIONS_QUIET;
 use crate::config::{POLL, Watch};
 use crate::debounce::Touched;
 use crate::error::Error;
@@ -21,13 +25,6 @@ use crate::progress::{Phase, Watching};
 use crate::server::Shared;
 use crate::site::lock;
 use crate::watch::{Inbox, Places, Vigil, Watcher, in_words};
-
-/// How long after a failed commit the same is tried again; after each further one in a row it is twice
-/// as long as before, since each costs a walk over the roots.
-const RETRY: Duration = Duration::from_secs(10);
-
-/// Longest wait for the next try. A request for a pass is a try at once.
-const RETRY_MAX: Duration = Duration::from_secs(300);
 
 /// How often a part of the collection is checked for damage.
 const TIDY_EVERY: Duration = Duration::from_secs(60);
@@ -200,6 +197,7 @@ impl Rounds {
         if let Some(touched) = self.inbox.poll_timeout().filter(|_| !self.looking) {
             wake = wake.min(touched);
         }
+        wake = wake.min(self.inbox.annotated().unwrap_or(wake));
         if self.passing || self.looking {
             wake = wake.min(now + PUBLISH);
         }
@@ -232,6 +230,9 @@ impl Rounds {
                 Touched::Paths(paths) => self.start_look(paths),
             }
         }
+        if self.inbox.poll_annotated(now) {
+            self.pass_due = now;
+        }
         if self.tidy_due <= now {
             self.tidy_due = now + TIDY_EVERY;
             self.start_tidying();
@@ -255,8 +256,9 @@ impl Rounds {
                 self.placing = true;
                 let (site, inbox) = (self.shared.site.clone(), self.inbox.clone());
                 let (plans, settings) = (self.shared.plans(), self.settings);
+                let annotations = self.shared.config().essence.annotations.clone();
                 self.spawn(Job::Place, move || {
-                    let placed = Watcher::start(site, &plans, inbox)
+                    let placed = Watcher::start(site, &plans, annotations, inbox)
                         .and_then(|mut watcher| watcher.place(&plans).map(|()| watcher));
                     Done::Placed(placed, settings)
                 });
@@ -340,9 +342,9 @@ impl Rounds {
         let shutdown = self.shutdown.clone();
         site.counts.clear();
         site.enter(Phase::Walking);
-        let confirmed = self.releases.clone();
+        let annotations = self.shared.config().essence.annotations.clone();
+        let asked = Asked { confirmed: self.releases.clone(), annotations, vigil };
         self.spawn(Job::Pass, move || {
-            let asked = Asked { confirmed, vigil };
             Done::Pass(pass(&site, &plans, &asked, &|| shutdown.is_started()))
         });
     }
@@ -402,6 +404,9 @@ impl Rounds {
                         self.releases.clear();
                     }
                     (Err(_), vigil) => vigil.iter().for_each(Vigil::give_up),
+                }
+                if self.shared.site.annotating.is_unquiet() {
+                    self.pass_due = self.pass_due.min(now + ANNOTATIONS_QUIET);
                 }
                 let is_refused = outcome.is_err();
                 self.handle_outcome(outcome)?;
@@ -493,13 +498,9 @@ impl Rounds {
     }
 }
 
-/// Returns how long to wait after this many refusals in a row.
-fn retry_wait(refusals: u32) -> Duration {
-    RETRY.saturating_mul(2_u32.saturating_pow(refusals.saturating_sub(1))).min(RETRY_MAX)
-}
-
 #[cfg(test)]
 mod tests {
+    use super::retry::RETRY;
     use super::*;
     use crate::Server;
     use crate::config::Config;
@@ -691,12 +692,6 @@ mod tests {
         rounds.handle_done(Ok(Done::Look(Ok(())))).unwrap();
         rounds.start_what_is_due();
         assert!(rounds.passing);
-    }
-
-    #[test]
-    fn each_refusal_is_waited_for_longer_and_never_too_long() {
-        let waits = [0, 1, 2, 3, 5, 6, 40, u32::MAX].map(|it| retry_wait(it).as_secs());
-        assert_eq!(waits, [10, 10, 20, 40, 160, 300, 300, 300]);
     }
 
     #[tokio::test]

@@ -226,8 +226,8 @@ impl Action {
     }
 }
 
-/// Whether the attribute is one that no rule changes.
-fn is_ours(attribute: &str) -> bool {
+/// Whether the attribute is one that no rule or annotation changes.
+pub(crate) fn is_ours(attribute: &str) -> bool {
     OURS.iter().any(|it| it.eq_ignore_ascii_case(attribute))
 }
 

@@ -265,6 +265,7 @@ impl Handle {
             damaged_total: health.damaged_total,
             fences_missing: shared.site.workers.missing(),
             workers_ended: shared.site.workers.ended(),
+            annotations: site.annotating.counts(),
             takedowns: site.collection.takedowns(),
             push: shared.notifier.status(),
             progress: site.progress.borrow().clone(),
@@ -386,6 +387,8 @@ fn open(config: Config, port: u16) -> Result<(Shared, AdminToken, Pages), Error>
         tracing::warn!(file = %cut.file.display(), lost = cut.lost, "{message}");
         site.problem(object, "recovered", message);
     }
+    // Before the first look at a file, or it would be published without them.
+    site.read_annotations(&config.essence.annotations);
     for plan in &plans {
         site.tract(&plan.url).map_err(failed)?;
     }

@@ -12,6 +12,7 @@ use collection::{Batch, Collection, Epoch, Note, Stamp};
 use net::clock;
 use tokio::sync::watch;
 
+use crate::annotations::Annotating;
 use crate::config::Config;
 use crate::error::Error;
 use crate::essence::EssenceSettings;
@@ -91,6 +92,7 @@ impl Plan {
             &format!("{:?}", config.essence.explode),
             &format!("{:?}", config.essence.declared),
             library.print(),
+            &format!("{:?}", config.essence.templates),
         ]);
         let plan = |root: &Root| {
             let url = root.url();
@@ -170,6 +172,7 @@ pub(crate) struct Site {
     pub(crate) workers: Pool,
     /// What runs the site's programs; `None` where this program does not know how to start them.
     pub(crate) programs: Option<Programs>,
+    pub(crate) annotating: Annotating,
     phase: Mutex<Phase>,
     walks: AtomicU32,
     /// The loss for which every root is published again: the epoch that began with it.
@@ -196,6 +199,7 @@ impl Site {
             repositories: Repositories::default(),
             workers: Pool::new(worker),
             programs,
+            annotating: Annotating::default(),
             phase: Mutex::default(),
             walks: AtomicU32::new(0),
             distrusted: Mutex::default(),
@@ -253,7 +257,7 @@ impl Site {
             for (key, value) in chunks.iter().flatten() {
                 let path = note::path_bytes_of(url, &key);
                 if let (Some(path), Some(file)) = (path, Brief::of(&value)) {
-                    known.learn(&path, file.stat(), file.settings, 0);
+                    known.learn(&path, file.stat(), file.print(), 0);
                 }
             }
             reader.join().unwrap_or_else(|fault| std::panic::resume_unwind(fault))

@@ -28,7 +28,7 @@ mod faq;
 mod font;
 mod formatted;
 mod html;
-mod iafa;
+pub(crate) mod iafa;
 mod image;
 mod json;
 mod jsonld;
@@ -46,7 +46,7 @@ mod numbers;
 mod object;
 mod office;
 mod patch;
-mod pdf;
+pub mod pdf;
 mod plain;
 mod postscript;
 pub mod quick;
@@ -121,6 +121,8 @@ pub struct Settings {
     pub markup: markup::Tables,
     /// Summarizers that the site has declared.
     pub declared: quick::Declared,
+    /// What marks classes of documents in PDF, and what is read of them.
+    pub templates: pdf::Templates,
 }
 
 impl Default for Settings {
@@ -136,6 +138,7 @@ impl Default for Settings {
             references_max: 1_000,
             markup: markup::Tables::default(),
             declared: quick::Declared::default(),
+            templates: pdf::Templates::default(),
         }
     }
 }

@@ -10,17 +10,22 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use net::clock;
 use notify::event::{AccessKind, AccessMode, EventKind};
 use notify::{RecommendedWatcher, RecursiveMode, Watcher as _};
 use tokio::sync::Notify;
 
+use crate::annotations::Sort;
 use crate::debounce::{Debounce, Touched};
 use crate::problems::shortened;
 use crate::site::{Plan, Site, lock};
-use crate::spec::Symlinks;
+use crate::spec::{self, Symlinks};
+
+/// How long after something has happened to a file of annotations these are read: later than it is quiet, if
+/// nothing more happens.
+const ANNOTATIONS_WAIT: Duration = Duration::from_millis(1_100);
 
 /// How much of a path a message quotes, in bytes.
 const PATH_BYTES_MAX: usize = 200;
@@ -32,6 +37,8 @@ pub(crate) struct Inbox {
     news: Notify,
     /// Events were lost, or not acted on, since the last pass began.
     lost: AtomicBool,
+    /// When something happened to a file of annotations, the first time since that was seen to.
+    annotated: Mutex<Option<Instant>>,
     /// Why a part of what is to be watched is not, since the watcher was started.
     failed: Mutex<Option<String>>,
 }
@@ -50,6 +57,25 @@ impl Inbox {
     /// Returns what to look at, if its time has come.
     pub(crate) fn poll_touched(&self, now: Instant) -> Option<Touched> {
         lock(&self.debounce).poll_touched(now)
+    }
+
+    /// Returns when the annotations are to be read again, if they are.
+    pub(crate) fn annotated(&self) -> Option<Instant> {
+        Some((*lock(&self.annotated))? + ANNOTATIONS_WAIT)
+    }
+
+    /// Returns whether the time has come to read the annotations again; once for all that happened.
+    pub(crate) fn poll_annotated(&self, now: Instant) -> bool {
+        let is_due = self.annotated().is_some_and(|due| due <= now);
+        if is_due {
+            *lock(&self.annotated) = None;
+        }
+        is_due
+    }
+
+    fn touch_annotations(&self) {
+        lock(&self.annotated).get_or_insert_with(clock::monotonic);
+        self.news.notify_one();
     }
 
     /// Notes that events were lost: everything has to be looked at.
@@ -181,6 +207,8 @@ impl Watched {
 pub(crate) struct Watcher {
     inner: RecommendedWatcher,
     site: Arc<Site>,
+    /// Files and folders of annotations, absolute.
+    annotations: Vec<PathBuf>,
     /// The device and inode of each root when its watch was set, by directory.
     placed: Places,
 }
@@ -194,8 +222,12 @@ impl Watcher {
     pub(crate) fn start(
         site: Arc<Site>,
         plans: &[Plan],
+        annotations: Vec<PathBuf>,
         inbox: Arc<Inbox>,
     ) -> Result<Self, notify::Error> {
+        let absolute = |it: PathBuf| std::path::absolute(&it).unwrap_or(it);
+        let annotations: Vec<PathBuf> = annotations.into_iter().map(absolute).collect();
+        let annotated = annotations.clone();
         let watched: Vec<Watched> = plans
             .iter()
             .map(|plan| Watched {
@@ -221,6 +253,13 @@ impl Watcher {
             }
             Ok(event) if is_change(event.kind) => {
                 for path in &event.paths {
+                    // Whatever else changes there, the gatherer's own folder perhaps, is no annotation.
+                    let concerns = |it: &PathBuf| {
+                        path == it || path.starts_with(it) && Sort::of(path).is_some()
+                    };
+                    if annotated.iter().any(concerns) {
+                        inbox.touch_annotations();
+                    }
                     let place = watched.iter().find_map(|root| root.place(path));
                     if place.is_some_and(|place| !inbox.touch(place)) {
                         count();
@@ -235,7 +274,7 @@ impl Watcher {
         };
         let config = notify::Config::default().with_follow_symlinks(follow);
         let inner = RecommendedWatcher::new(hear, config)?;
-        Ok(Self { inner, site, placed: BTreeMap::new() })
+        Ok(Self { inner, site, annotations, placed: BTreeMap::new() })
     }
 
     /// Places a watch on every root that has none, or that another directory has taken the place of.
@@ -246,29 +285,37 @@ impl Watcher {
     ///
     /// The system has no room for more watches: poll instead.
     pub(crate) fn place(&mut self, plans: &[Plan]) -> Result<(), notify::Error> {
-        for plan in plans {
-            let directory = &plan.root.directory;
-            let anchor = anchor(directory);
-            if anchor.as_ref().map(|it| it.identity) == self.placed.get(directory).copied() {
+        for (directory, url) in self.watched(plans) {
+            let anchor = anchor(&directory);
+            if anchor.as_ref().map(|it| it.identity) == self.placed.get(&directory).copied() {
                 continue;
             }
-            self.placed.remove(directory);
+            self.placed.remove(&directory);
             let Some(anchor) = anchor else { continue };
             // The old watch is of a directory that is gone: there may be nothing to remove.
             drop(self.inner.unwatch(&anchor.path));
             match self.inner.watch(&anchor.path, anchor.mode) {
                 Ok(()) => {
-                    self.placed.insert(directory.clone(), anchor.identity);
+                    self.placed.insert(directory, anchor.identity);
                 }
                 Err(error) if matches!(error.kind, notify::ErrorKind::MaxFilesWatch) => {
                     return Err(error);
                 }
                 Err(error) => {
-                    self.site.problem(plan.url.clone(), "unwatched", in_words(&error));
+                    self.site.problem(url, "unwatched", in_words(&error));
                 }
             }
         }
         Ok(())
+    }
+
+    /// Returns what is to be watched, each with its URL: the roots, and annotations that lie in none.
+    fn watched(&self, plans: &[Plan]) -> Vec<(PathBuf, String)> {
+        let is_in = |path: &Path| plans.iter().any(|it| path.starts_with(&it.root.directory));
+        let annotations = self.annotations.iter().filter(|it| !is_in(it));
+        let annotations = annotations.map(|it| (it.clone(), spec::file_url(it)));
+        let roots = plans.iter().map(|it| (it.root.directory.clone(), it.url.clone()));
+        roots.chain(annotations).collect()
     }
 
     /// Returns what is watched for each root.
@@ -278,7 +325,7 @@ impl Watcher {
 
     /// Whether a root has gone, come back, or been replaced since its watch was placed. Blocks.
     pub(crate) fn is_misplaced(&self, plans: &[Plan]) -> bool {
-        plans.iter().map(|plan| &plan.root.directory).any(|directory| {
+        self.watched(plans).iter().any(|(directory, _)| {
             anchor(directory).map(|it| it.identity) != self.placed.get(directory).copied()
         })
     }

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use clap::Subcommand;
 use collection::Takedowns;
+use gatherer::config::{Files, list_folder};
 use gatherer::{Config, Handle, Server};
 use indicatif::HumanCount;
 use net::shutdown::Shutdown;
@@ -112,7 +113,12 @@ struct Confirmed {
 /// Reads the settings; relative paths in them are taken from the file's folder.
 pub(crate) fn load(path: &Path) -> anyhow::Result<Config> {
     let read = |named: &Path| std::fs::read_to_string(settings::beside(path, named));
-    let mut config = settings::load(path, |text| Config::parse_with(text, &read))?;
+    let list = |named: &Path| list_folder(&settings::beside(path, named));
+    let files = Files { read: &read, list: &list };
+    let mut config = settings::load(path, |text| Config::parse_with(text, files))?;
+    for it in &mut config.essence.annotations {
+        *it = settings::beside(path, it);
+    }
     config.data = settings::beside(path, &config.data);
     if let Some(programs) = &mut config.essence.programs {
         programs.folder = settings::beside(path, &programs.folder);
@@ -160,12 +166,21 @@ struct Shown {
     objects: u64,
     watch: String,
     push: exchange::push::Status,
+    annotations: ShownAnnotations,
     takedowns: Takedowns,
     fences_missing: Vec<String>,
     workers_ended: u64,
     progress: ShownProgress,
     problems: BTreeMap<String, u64>,
     roots: Vec<ShownRoot>,
+}
+
+#[derive(Debug, Deserialize)]
+struct ShownAnnotations {
+    files: u64,
+    annotations: u64,
+    wrong: u64,
+    unmatched: u64,
 }
 
 #[derive(Debug, Deserialize)]
@@ -184,6 +199,24 @@ struct ShownRoot {
     held: u64,
 }
 
+impl ShownAnnotations {
+    fn said(&self) -> Option<String> {
+        let Self { files, annotations, wrong, unmatched } = self;
+        if files + wrong == 0 {
+            return None;
+        }
+        let mut said = output::counted(*annotations, "annotation");
+        said.push_str(&format!(" in {}", output::counted(*files, "file")));
+        if 0 < *wrong {
+            said.push_str(&format!(", {wrong} with mistakes"));
+        }
+        if 0 < *unmatched {
+            said.push_str(&format!(", {unmatched} about no object"));
+        }
+        Some(said)
+    }
+}
+
 fn render(status: &Shown) -> String {
     let progress = &status.progress;
     let mut lines = vec![
@@ -199,6 +232,7 @@ fn render(status: &Shown) -> String {
         ),
     ];
     lines.extend(push::said(&status.push));
+    lines.extend(status.annotations.said());
     lines.extend(takedown::said(&status.takedowns));
     let missing = status.fences_missing.iter();
     lines.extend(missing.map(|it| format!("objects are read with a fence less: {it}")));
@@ -227,7 +261,7 @@ fn render(status: &Shown) -> String {
 #[cfg(test)]
 mod tests {
     use gatherer::Status;
-    use gatherer::progress::{Hold, Progress, RootStatus};
+    use gatherer::progress::{Annotated, Hold, Progress, RootStatus};
 
     use super::*;
 
@@ -260,6 +294,7 @@ mod tests {
                 subscriptions: 3,
                 ..exchange::push::Status::default()
             },
+            annotations: Annotated { files: 2, annotations: 1_000, wrong: 1, unmatched: 3 },
             takedowns: Takedowns::default(),
             progress: Progress { passes_done: 2, ..Progress::default() },
             problems: BTreeMap::from([("unreadable".to_owned(), 3)]),
@@ -274,6 +309,7 @@ mod tests {
             "push by self: 3 subscriptions",
             "objects are read with a fence less: no landlock",
             "2 processes that read objects had to be ended: see the problems",
+            "1,000 annotations in 2 files, 1 with mistakes, 3 about no object",
             "unreadable: 3 problems",
             "1,200 files",
             "HELD (missing): 12 files",

@@ -10,6 +10,8 @@
 //! summarizers = ["quick.toml"]       # summarizers by expressions: docs/essence.md
 //! programs = "lib"                   # a folder of programs that summarize: docs/essence.md
 //! program_secs = 10                  # how long one may take for one object
+//! pdf_templates = ["templates"]      # classes of documents: docs/pdf.md
+//! annotations = ["annotations"]      # what people say of objects: docs/essence.md
 //! programs_read = ["/srv/lib"]       # what programs of the site may read beside the system
 //!
 //! [essence.select]
@@ -21,6 +23,8 @@
 //! ```
 
 use std::collections::BTreeSet;
+use std::fmt;
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -34,6 +38,7 @@ use crate::filter;
 use crate::rules::Rules;
 use crate::select::{self, Choice, SourceFor};
 use crate::summarize::markup::Tables;
+use crate::summarize::pdf::Templates;
 use crate::summarize::quick::Declared;
 use crate::typing::{Recognizer, Type};
 
@@ -54,6 +59,33 @@ pub struct SitePrograms {
     pub time_max: Duration,
 }
 
+/// Lists the names of a folder's entries, in any order.
+pub type ListFolder<'a> = &'a dyn Fn(&Path) -> io::Result<Vec<PathBuf>>;
+
+/// How what the settings name is reached, by its name there.
+#[derive(Clone, Copy)]
+pub struct Files<'a> {
+    /// Reads a file.
+    pub read: ReadFile<'a>,
+    /// Lists a folder.
+    pub list: ListFolder<'a>,
+}
+
+impl fmt::Debug for Files<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Files").finish_non_exhaustive()
+    }
+}
+
+/// Lists the names of a folder's entries.
+///
+/// # Errors
+///
+/// It is none, or cannot be read.
+pub fn list_folder(path: &Path) -> io::Result<Vec<PathBuf>> {
+    fs::read_dir(path)?.map(|it| it.map(|it| PathBuf::from(it.file_name()))).collect()
+}
+
 /// What objects are, and which of them are summarized.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Essence {
@@ -61,6 +93,8 @@ pub struct Essence {
     pub typing: Arc<Recognizer>,
     /// What markup says.
     pub markup: Tables,
+    /// What marks classes of documents in PDF.
+    pub templates: Templates,
     /// What is left out.
     pub select: Choice,
     /// Which lists give a record for each entry.
@@ -71,6 +105,8 @@ pub struct Essence {
     pub programs: Option<SitePrograms>,
     /// What is changed in records.
     pub rules: Arc<Rules>,
+    /// Files and folders of annotations.
+    pub annotations: Vec<PathBuf>,
     /// Files and folders that programs of the site may read beside those of the system.
     pub programs_read: Vec<PathBuf>,
 }
@@ -78,7 +114,8 @@ pub struct Essence {
 impl Essence {
     /// Reads `[essence]`, and with `read` the files that it names. The mistakes of those are put to
     /// `mistakes`, each with its file.
-    pub(super) fn read(table: &Table<'_>, read: ReadFile<'_>, mistakes: &mut Vec<Mistake>) -> Self {
+    pub(super) fn read(table: &Table<'_>, from: Files<'_>, mistakes: &mut Vec<Mistake>) -> Self {
+        let read = from.read;
         let typing = Recognizer::read(&files(table, "types", read)).unwrap_or_else(|found| {
             mistakes.extend(found);
             Recognizer::default()
@@ -87,6 +124,7 @@ impl Essence {
             mistakes.extend(found);
             Tables::default()
         });
+        let templates = templates(table, from, mistakes);
         // Types that a wrong file would have are not missed besides.
         let types = mistakes.is_empty().then_some(&typing);
         let declared = files(table, "summarizers", read);
@@ -98,10 +136,65 @@ impl Essence {
         let select = choice(&table.table("select"), types);
         let rules = Arc::new(rules(table, read, mistakes));
         let programs_read = table.strings("programs_read").into_iter().map(PathBuf::from).collect();
+        let annotations = annotations(table);
         let explode = explode(table);
         let typing = Arc::new(typing);
-        Self { typing, markup, select, explode, declared, programs, rules, programs_read }
+        Self {
+            typing,
+            markup,
+            templates,
+            select,
+            explode,
+            declared,
+            programs,
+            rules,
+            annotations,
+            programs_read,
+        }
     }
+}
+
+/// `pdf_templates = ["templates"]`: files, and folders whose files `*.toml` count in the order of their names.
+fn templates(table: &Table<'_>, from: Files<'_>, mistakes: &mut Vec<Mistake>) -> Templates {
+    let mut files = Vec::new();
+    for (i, path) in table.strings("pdf_templates").into_iter().map(PathBuf::from).enumerate() {
+        let mut named = match (from.list)(&path) {
+            Ok(names) => names.iter().map(|name| path.join(name)).collect(),
+            Err(_no_folder) => vec![path.clone()],
+        };
+        let is_template = |it: &PathBuf| it.extension().is_some_and(|it| it == "toml");
+        named.retain(|it| *it == path || is_template(it));
+        named.sort();
+        for file in named {
+            match (from.read)(&file) {
+                Ok(text) => files.push((file, text)),
+                Err(error) => {
+                    let message = format!("cannot read {}: {error}", file.display());
+                    table.mistake_in(
+                        "pdf_templates",
+                        i,
+                        message,
+                        "a template, or a folder of some",
+                    );
+                }
+            }
+        }
+    }
+    Templates::read(&files).unwrap_or_else(|found| {
+        mistakes.extend(found);
+        Templates::default()
+    })
+}
+
+/// `annotations = ["annotations"]`: files and folders, which are read when the gatherer gathers.
+fn annotations(table: &Table<'_>) -> Vec<PathBuf> {
+    let paths: Vec<PathBuf> = table.strings("annotations").into_iter().map(PathBuf::from).collect();
+    for (i, path) in paths.iter().enumerate() {
+        if path.as_os_str().is_empty() {
+            table.mistake_in("annotations", i, "names nothing", "a file or a folder");
+        }
+    }
+    paths
 }
 
 /// Reads the files that the setting `key` names.
@@ -255,6 +348,8 @@ mod tests {
     fn read(text: &str) -> Result<Config, Vec<String>> {
         let files = |path: &Path| match path.to_str() {
             Some("types.toml") => Ok("[[type]]\nname = 'Recipe'\nby_name = 'x'\n".to_owned()),
+            Some("pdf/a.toml") => Ok("class = 'recipe'\n".to_owned()),
+            Some("pdf/b.toml" | "menu.toml") => Ok("class = 'menu'\nlike = 'recipe'\n".to_owned()),
             Some("rules") => Ok("Type == 'HTML'\n\tdelete()\n".to_owned()),
             Some("bad-rules") => Ok("Type == 'HTML'\n\tdelete\n".to_owned()),
             Some("quick.toml") => Ok(QUICK.to_owned()),
@@ -262,7 +357,12 @@ mod tests {
             Some("bad.toml") => Ok("\n[[type]]\nname = 'Recipe'\nby_nam = 'x'\n".to_owned()),
             _ => Err(io::Error::from(io::ErrorKind::NotFound)),
         };
-        let outcome = Config::parse_with(&format!("{SMALL}{text}"), &files);
+        let list = |path: &Path| match path.to_str() {
+            Some("pdf") => Ok(["b.toml", "a.toml", "a.txt"].map(PathBuf::from).to_vec()),
+            _ => Err(io::Error::from(io::ErrorKind::NotADirectory)),
+        };
+        let files = Files { read: &files, list: &list };
+        let outcome = Config::parse_with(&format!("{SMALL}{text}"), files);
         let settings = Path::new("g.toml");
         outcome.map_err(|found| found.iter().map(|it| it.with_file(settings)).collect())
     }
@@ -280,7 +380,8 @@ mod tests {
     #[test]
     fn everything_can_be_set() {
         let config = read(
-            "[essence]\ntypes = ['types.toml']\nrules = 'rules'\nexplode = ['csv']\nprograms_read = ['/lib/own']\n\
+            "[essence]\ntypes = ['types.toml']\nrules = 'rules'\nexplode = ['csv']\n\
+             pdf_templates = ['pdf']\nannotations = ['a.soif', 'notes']\nprograms_read = ['/lib/own']\n\
              summarizers = ['quick.toml']\nprograms = 'lib'\nprogram_secs = 5\n\
              [essence.select]\nstop_types = ['object', 'Recipe']\n\
              allow_types = ['HTML']\nstop_names = ['*.tmp']\nallow_names = ['docs/']\n\
@@ -305,6 +406,13 @@ mod tests {
         assert_eq!(essence.select, expected);
         assert!(!essence.rules.is_empty());
         assert_eq!(essence.explode, Explode::Types(["CSV".to_owned()].into()));
+        assert_eq!(essence.annotations, ["a.soif", "notes"].map(PathBuf::from));
+        let template = |name: &str, text: &str| (PathBuf::from(name), text.to_owned());
+        let templates = [
+            template("pdf/a.toml", "class = 'recipe'\n"),
+            template("pdf/b.toml", "class = 'menu'\nlike = 'recipe'\n"),
+        ];
+        assert_eq!(essence.templates, Templates::read(&templates).unwrap());
         assert_eq!(essence.programs_read, [PathBuf::from("/lib/own")]);
         let (folder, time_max) = (PathBuf::from("lib"), Duration::from_secs(5));
         assert_eq!(essence.programs, Some(SitePrograms { folder, time_max }));
@@ -331,6 +439,16 @@ mod tests {
         check(
             "[essence]\nprograms = 'lib'\nprogram_secs = 0\n",
             &["g.toml:7:16: a whole number from 1 to 600"],
+        );
+        check("[essence]\nannotations = ['']\n", &["g.toml:6:16: names nothing"]);
+        check("[essence]\nannotations = 'a'\n", &["g.toml:6:15: annotations"]);
+        check(
+            "[essence]\npdf_templates = ['none.toml']\n",
+            &["g.toml:6:18: cannot read none.toml"],
+        );
+        check(
+            "[essence]\npdf_templates = ['menu.toml']\n",
+            &["menu.toml:2:1: no class is called \"recipe\""],
         );
         check("[essence]\nrules = 'none'\n", &["g.toml:6:9: cannot read none"]);
         check("[essence]\nrules = 'bad-rules'\n", &["bad-rules:2:1: is missing behind `delete`"]);

@@ -52,35 +52,45 @@ const NAMES: &[&str] = &[
 const LINES_MAX: usize = 500;
 
 /// One template as it is written.
-struct Written<'t> {
+pub(crate) struct Written<'t> {
     start: usize,
     line: usize,
     fields: Vec<(&'t str, String)>,
     lines: usize,
+    raw: &'t str,
 }
 
-/// Hands out the templates of a file.
-pub(super) fn read(text: &str, reading: &mut Reading<'_>) {
-    let mut open: Option<Written<'_>> = None;
-    let (mut at, mut number) = (0, 0);
-    for line in text.split_inclusive('\n') {
-        let start = at;
-        at += line.len();
-        number += 1;
-        if !reading.goes_on() {
-            return;
-        }
+/// The templates of a text, step by step.
+pub(crate) struct Templates<'t> {
+    text: &'t str,
+    at: usize,
+    line: usize,
+    open: Option<Written<'t>>,
+}
+
+/// Returns the templates of a text: at each line the one that has ended before it, if one has.
+pub(crate) fn templates(text: &str) -> Templates<'_> {
+    Templates { text, at: 0, line: 0, open: None }
+}
+
+impl<'t> Iterator for Templates<'t> {
+    type Item = Option<Written<'t>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let rest = self.text.get(self.at..).unwrap_or_default();
+        let Some(line) = rest.split_inclusive('\n').next() else {
+            return self.open.take().map(|it| Some(it.ended(self.text, self.text.len())));
+        };
+        let start = self.at;
+        self.at += line.len();
+        self.line += 1;
         let field = field(line);
-        if field.is_some_and(|(name, _)| name.eq_ignore_ascii_case("template-type"))
-            && let Some(written) =
-                open.replace(Written { start, line: number, fields: Vec::new(), lines: 0 })
-        {
-            let raw = text.get(written.start..start).unwrap_or_default();
-            if !written.hand_out(raw, reading) {
-                return;
-            }
+        let mut ended = None;
+        if field.is_some_and(|(name, _)| name.eq_ignore_ascii_case("template-type")) {
+            let new = Written { start, line: self.line, fields: Vec::new(), lines: 0, raw: "" };
+            ended = self.open.replace(new).map(|it| it.ended(self.text, start));
         }
-        if let Some(written) = open.as_mut().filter(|it| it.lines < LINES_MAX) {
+        if let Some(written) = self.open.as_mut().filter(|it| it.lines < LINES_MAX) {
             written.lines += 1;
             match (field, written.fields.last_mut()) {
                 (Some((name, value)), _) => written.fields.push((name, value.to_owned())),
@@ -91,10 +101,16 @@ pub(super) fn read(text: &str, reading: &mut Reading<'_>) {
                 _ => {}
             }
         }
+        Some(ended)
     }
-    if let Some(written) = open {
-        let raw = text.get(written.start..).unwrap_or_default();
-        written.hand_out(raw, reading);
+}
+
+/// Hands out the templates of a file.
+pub(super) fn read(text: &str, reading: &mut Reading<'_>) {
+    for ended in templates(text) {
+        if !reading.goes_on() || ended.is_some_and(|it| !it.hand_out(reading)) {
+            return;
+        }
     }
 }
 
@@ -117,22 +133,49 @@ fn variant(name: &str) -> (String, &str) {
     }
 }
 
-impl Written<'_> {
-    fn hand_out(&self, raw: &str, reading: &mut Reading<'_>) -> bool {
-        if ENTRY_BYTES_MAX < raw.len() {
-            return reading.broken("", || format!("in line {}", self.line));
+/// A field, taken apart: its name in lower case, its variant, its name as written, and its value.
+type Part<'w> = (String, &'w str, &'w str, &'w str);
+
+impl<'t> Written<'t> {
+    /// Returns the template as it is once it has ended at `end`.
+    fn ended(self, text: &'t str, end: usize) -> Self {
+        Self { raw: text.get(self.start..end).unwrap_or_default(), ..self }
+    }
+
+    /// Returns the line at which it begins, from 1.
+    pub(crate) fn line(&self) -> usize {
+        self.line
+    }
+
+    /// Returns the addresses of what it is about.
+    pub(crate) fn uris(&self) -> Vec<&str> {
+        let is_uri = |name: &str| matches!(&*variant(name).0, "uri" | "url");
+        let uris = self.fields.iter().filter(|(name, value)| is_uri(name) && !value.is_empty());
+        uris.map(|(_, value)| value.as_str()).collect()
+    }
+
+    /// Returns what it says of what it is about, as attributes; `None` if it is too long.
+    pub(crate) fn said(&self) -> Option<Vec<(String, String)>> {
+        if ENTRY_BYTES_MAX < self.raw.len() || LINES_MAX <= self.lines {
+            return None;
         }
+        let said = self.fields(&self.parts()).said();
+        let about = ["Template-Type", "URL-References"];
+        Some(said.into_iter().filter(|(name, _)| !about.contains(&name.as_str())).collect())
+    }
+
+    fn parts(&self) -> Vec<Part<'_>> {
+        let parts = self.fields.iter().map(|(name, value)| {
+            let (base, variant) = variant(name);
+            let bare = name.get(..base.len()).unwrap_or(name);
+            (base, variant, bare, value.as_str())
+        });
+        parts.collect()
+    }
+
+    fn fields(&self, parts: &[Part<'_>]) -> Fields {
         let mut fields = Fields::default();
-        let parts: Vec<(String, &str, &str, &str)> = self
-            .fields
-            .iter()
-            .map(|(name, value)| {
-                let (base, variant) = variant(name);
-                let bare = name.get(..base.len()).unwrap_or(name);
-                (base, variant, bare, value.as_str())
-            })
-            .collect();
-        for (base, variant, written, value) in &parts {
+        for (base, variant, written, value) in parts {
             match base.as_str() {
                 "author-name" | "author" => {
                     // A person is a cluster of fields with one variant.
@@ -157,6 +200,15 @@ impl Written<'_> {
                 },
             }
         }
+        fields
+    }
+
+    fn hand_out(&self, reading: &mut Reading<'_>) -> bool {
+        if ENTRY_BYTES_MAX < self.raw.len() {
+            return reading.broken("", || format!("in line {}", self.line));
+        }
+        let parts = self.parts();
+        let mut fields = self.fields(&parts);
         let named =
             |base: &str| parts.iter().find(|(it, .., value)| it == base && !value.is_empty());
         if fields.first("Title").is_empty() {
@@ -164,7 +216,7 @@ impl Written<'_> {
             fields.put("Title", name);
         }
         let key = ["handle", "uri"].iter().find_map(|it| named(it)).map_or("", |(.., value)| value);
-        reading.entry(key, raw.as_bytes(), fields)
+        reading.entry(key, self.raw.as_bytes(), fields)
     }
 }
 

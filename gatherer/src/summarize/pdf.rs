@@ -37,6 +37,7 @@ use hayro_syntax::{LoadPdfError, Pdf};
 use self::device::{OPERATIONS_MAX, Stop, TextDevice};
 use self::extract::Document;
 use self::layout::Layout;
+pub use self::template::Templates;
 use super::{Draft, Input};
 use crate::object::ProblemKind;
 use crate::text::is_telling;
@@ -95,7 +96,7 @@ fn read(input: &Input<'_>, draft: &mut Draft<'_>) {
         name: &input.object.name,
         witness,
     };
-    document.describe(template::built_in(), draft);
+    document.describe(input.settings.templates.all(), draft);
     if draft.title.is_empty() {
         // Better than the file's name, and what readers see.
         draft.title = body.lines().find(|line| is_telling(line)).unwrap_or_default().to_owned();

@@ -10,11 +10,12 @@ use std::time::UNIX_EPOCH;
 
 use anyhow::Context as _;
 use clap::ValueEnum;
+use gatherer::Config;
 use gatherer::chain::Chain;
 use gatherer::config::READ_BYTES_MAX;
 use gatherer::object::{Object, Summary};
 use gatherer::rules::Verdict;
-use gatherer::{Config, spec};
+use gatherer::spec::{self, Map};
 use net::clock;
 use soif::json;
 use soif::writer::write_record;
@@ -77,6 +78,7 @@ pub(super) fn summarize(args: &Summarize) -> anyhow::Result<ExitCode> {
             if at_work.chain.tune(&mut summary.record).0 == Verdict::Deleted {
                 continue;
             }
+            at_work.chain.annotate(&mut summary.record);
             let mut text = Vec::new();
             match args.to {
                 Form::Soif => write_record(&mut text, &summary.record),
@@ -91,7 +93,7 @@ pub(super) fn summarize(args: &Summarize) -> anyhow::Result<ExitCode> {
     Ok(code)
 }
 
-/// Prints which rules hold for files, and what they do; the code is 1 if a file cannot be read, or an
+/// Prints which rules and annotations hold for files, and what they do; the code is 1 if a file cannot be read, or an
 /// instruction fails.
 pub(super) fn explain(args: &Explain) -> anyhow::Result<ExitCode> {
     let at_work = AtWork::new(Some(&args.config))?;
@@ -119,6 +121,13 @@ pub(super) fn explain(args: &Explain) -> anyhow::Result<ExitCode> {
             }
             if verdict == Verdict::Deleted {
                 output::line("  it is left out")?;
+                continue;
+            }
+            for (place, statements) in at_work.chain.annotate(&mut summary.record) {
+                output::line(&format!("  {place}: annotation"))?;
+                for it in statements {
+                    output::line(&format!("    {it}"))?;
+                }
             }
         }
     }
@@ -128,6 +137,7 @@ pub(super) fn explain(args: &Explain) -> anyhow::Result<ExitCode> {
 /// A chain, and a folder of its own, in which its programs work.
 struct AtWork {
     chain: Chain,
+    maps: Vec<Map>,
     folder: PathBuf,
 }
 
@@ -152,12 +162,15 @@ impl AtWork {
         // Others write to the same place: whatever is there already is not ours.
         let made = DirBuilder::new().mode(0o700).create(&folder);
         made.with_context(|| format!("cannot make {}", folder.display()))?;
-        Ok(Self { chain, folder })
+        for it in chain.wrong_annotations() {
+            output::note(&format!("harvest: {}: {}", it.path.display(), it.message));
+        }
+        Ok(Self { chain, maps: config.maps, folder })
     }
 
     /// Returns the summaries of a file; `None` if it cannot be read, which was said.
     fn read(&self, path: &Path) -> Option<Vec<Summary>> {
-        match object(path) {
+        match object(path, &self.maps) {
             Ok(object) => Some(self.chain.extract(object, &mut |_why, _count| ())),
             Err(error) => {
                 unreadable(path, &error);
@@ -191,7 +204,7 @@ fn collect(path: &Path, found: &mut Vec<PathBuf>) -> io::Result<()> {
 }
 
 /// Reads a file as a gatherer does: of a long one, the front.
-fn object(path: &Path) -> io::Result<Object> {
+fn object(path: &Path, maps: &[Map]) -> io::Result<Object> {
     let path = std::path::absolute(path)?;
     let file = File::open(&path)?;
     let metadata = file.metadata()?;
@@ -202,7 +215,13 @@ fn object(path: &Path) -> io::Result<Object> {
     let size = metadata.len().max(bytes.len() as u64);
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let modified = modified.map(|it| it.as_secs());
-    Ok(Object { name, modified, size, truncated, ..Object::whole(spec::file_url(&path), bytes) })
+    Ok(Object {
+        name,
+        modified,
+        size,
+        truncated,
+        ..Object::whole(spec::public_url(maps, &path), bytes)
+    })
 }
 
 fn told(summary: &Summary) {

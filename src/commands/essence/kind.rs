@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context as _;
+use gatherer::spec;
 use gatherer::typing::{By, HEAD_BYTES, Recognizer};
-use gatherer::{Config, spec};
 use serde::Serialize;
 
+use crate::commands::gatherer as daemon;
 use crate::{output, settings};
 
 /// What to recognize, and by which rules.
@@ -65,9 +66,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 
 fn recognizer(args: &Args) -> anyhow::Result<Recognizer> {
     if let Some(path) = &args.config {
-        let read = |named: &Path| std::fs::read_to_string(settings::beside(path, named));
-        let config = settings::load(path, |text| Config::parse_with(text, &read))?;
-        return Ok(Recognizer::clone(&config.essence.typing));
+        return Ok(Recognizer::clone(&daemon::load(path)?.essence.typing));
     }
     let mut files = Vec::new();
     for path in &args.rules {

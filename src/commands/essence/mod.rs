@@ -31,14 +31,15 @@ A file of rules:
     Type(kind::Args),
     /// Print what a gatherer would publish of files.
     ///
-    /// Everything happens as in a gatherer: types, selection, opening what is packed, summaries, rules;
-    /// what belongs to one gatherer (its name, times to live) is left out. Problems go to standard error.
+    /// Everything happens as in a gatherer: types, selection, opening what is packed, summaries, rules,
+    /// annotations; what belongs to one gatherer (its name, times to live) is left out. Problems go to
+    /// standard error.
     #[command(after_help = "Examples:
   harvest essence summarize paper.pdf
   harvest essence summarize --to json ~/Documents | jq -r .url
   harvest essence summarize -c gatherer.toml docs.tar.gz | harvest soif check")]
     Summarize(chain::Summarize),
-    /// Say which of the site's rules hold for files, and what they do.
+    /// Say which of the site's rules and annotations hold for files, and what they do.
     #[command(after_help = "Examples:
   harvest essence explain -c gatherer.toml report.html
 

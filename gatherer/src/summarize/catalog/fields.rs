@@ -153,6 +153,21 @@ impl Fields {
         fields
     }
 
+    /// Returns what was taken down as attributes of a record, several values of one in lines.
+    pub(crate) fn said(self) -> Vec<(String, String)> {
+        let Self { draft, others, .. } = self;
+        let first = [
+            ("Title", draft.title),
+            ("Author", draft.authors.join("\n")),
+            ("Description", draft.description),
+            ("Abstract", draft.r#abstract),
+            ("URL-References", draft.references.join("\n")),
+        ];
+        let first = first.into_iter().map(|(name, value)| (name.to_owned(), value));
+        let others = others.into_iter().map(|(name, value)| (name.into_owned(), value));
+        first.chain(others).filter(|(_, value)| !value.is_empty()).collect()
+    }
+
     pub(super) fn finish(self) -> Draft<'static> {
         let Self { mut draft, others, text, .. } = self;
         for (name, value) in others {

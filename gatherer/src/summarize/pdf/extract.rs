@@ -63,7 +63,12 @@ impl Document<'_> {
                 "Title" => draft.title = values.join(" "),
                 "Author" => draft.authors = values,
                 "Abstract" => draft.r#abstract = values.join("\n"),
-                other => draft.other(other, values.join("\n")),
+                "Description" => draft.description = values.join(" "),
+                "Keywords" => draft.keywords = values.join("\n"),
+                other => {
+                    draft.others.retain(|(name, _)| !name.eq_ignore_ascii_case(other));
+                    draft.other(other, values.join("\n"));
+                }
             }
         }
     }

@@ -13,13 +13,18 @@
 //!
 //! Sans-I/O.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::ops::Range;
-use std::sync::LazyLock;
+use std::path::PathBuf;
+use std::sync::{Arc, LazyLock};
 
 use regex::Regex;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use toml::Spanned;
+use web::settings::Mistake;
+
+use crate::summarize::markup::{is_attribute_name, is_ours};
 
 /// The classes that are built in, each with its file; a tie goes to the first.
 const BUILT_IN: &[(&str, &str)] = &[
@@ -32,13 +37,138 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("other.toml", include_str!("templates/other.toml")),
 ];
 
-/// Returns the templates that are built in.
-pub(super) fn built_in() -> &'static [Template] {
-    static TEMPLATES: LazyLock<Vec<Template>> = LazyLock::new(|| {
-        // A test holds that all can be read.
-        BUILT_IN.iter().filter_map(|(file, text)| parse(file, text).ok()).collect()
-    });
-    &TEMPLATES
+/// Most classes of a site's own.
+const CLASSES_MAX: usize = 100;
+/// Most fields, and most evidence, of one class.
+const PARTS_MAX: usize = 1_000;
+/// Longest name of a class, in bytes.
+const NAME_BYTES_MAX: usize = 64;
+
+/// The templates that are looked at: a site's own over the built-in ones. Cheap to clone. Written and read
+/// as the text of the site's files.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(into = "Vec<Written>", from = "Vec<Written>")]
+pub struct Templates(Arc<Compiled>);
+
+/// A template as the site wrote it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Written {
+    path: PathBuf,
+    text: String,
+}
+
+/// Templates ready for use.
+#[derive(Debug, Default)]
+struct Compiled {
+    written: Vec<Written>,
+    all: Vec<Template>,
+}
+
+impl Default for Templates {
+    fn default() -> Self {
+        static BUILT_IN_ALONE: LazyLock<Arc<Compiled>> =
+            LazyLock::new(|| Arc::new(Compiled::read(Vec::new()).unwrap_or_default()));
+        Self(Arc::clone(&BUILT_IN_ALONE))
+    }
+}
+
+impl From<Templates> for Vec<Written> {
+    fn from(templates: Templates) -> Self {
+        templates.0.written.clone()
+    }
+}
+
+impl From<Vec<Written>> for Templates {
+    /// What was written by this program was read by it without mistakes.
+    fn from(written: Vec<Written>) -> Self {
+        if written.is_empty() {
+            return Self::default();
+        }
+        Compiled::read(written).map(Arc::new).map_or_else(|_wrong| Self::default(), Self)
+    }
+}
+
+/// Equal when made of the same files.
+impl PartialEq for Templates {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.written == other.0.written
+    }
+}
+
+impl Eq for Templates {}
+
+/// As the texts of the site's files: what records depend on.
+impl fmt::Debug for Templates {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let texts: Vec<&str> = self.0.written.iter().map(|it| it.text.as_str()).collect();
+        f.debug_tuple("Templates").field(&texts).finish()
+    }
+}
+
+impl Templates {
+    /// Reads a site's templates, each with its file's name and text. One with the name of a class that is
+    /// built in takes its place; others are asked before those that are built in.
+    ///
+    /// # Errors
+    ///
+    /// Mistakes of every file, with the file's name.
+    pub fn read(files: &[(PathBuf, String)]) -> Result<Self, Vec<Mistake>> {
+        if files.is_empty() {
+            return Ok(Self::default());
+        }
+        let written =
+            |(path, text): &(PathBuf, String)| Written { path: path.clone(), text: text.clone() };
+        Compiled::read(files.iter().map(written).collect()).map(|it| Self(Arc::new(it)))
+    }
+
+    /// Returns the templates, in the order in which they are asked.
+    pub(super) fn all(&self) -> &[Template] {
+        &self.0.all
+    }
+}
+
+impl Compiled {
+    fn read(written: Vec<Written>) -> Result<Self, Vec<Mistake>> {
+        // A test holds that all that are built in can be read.
+        let built_in = BUILT_IN.iter().filter_map(|(_, text)| parse(text).ok());
+        let mut all: Vec<Template> = built_in.collect();
+        let (mut own, mut likes, mut mistakes) = (Vec::<Template>::new(), Vec::new(), Vec::new());
+        let mut names = HashSet::new();
+        for it in &written {
+            let named = |mistake| Mistake { file: Some(it.path.clone()), ..mistake };
+            let source = Source(&it.text);
+            let template = match parse(&it.text) {
+                Ok(template) => template,
+                Err(mistake) => {
+                    mistakes.push(named(mistake));
+                    continue;
+                }
+            };
+            if !names.insert(template.class.clone()) {
+                let message = format!("another file has the class {:?} already", template.class);
+                mistakes.push(named(source.error(0, message)));
+            } else if CLASSES_MAX < names.len() {
+                let message = format!("there are more than {CLASSES_MAX} templates");
+                mistakes.push(named(source.error(0, message)));
+            }
+            if let Some(like) = &template.like {
+                likes.push((it, like.clone()));
+            }
+            match all.iter_mut().find(|it| it.class == template.class) {
+                Some(replaced) => *replaced = template,
+                None => own.push(template),
+            }
+        }
+        own.append(&mut all);
+        for (it, like) in likes {
+            if !own.iter().any(|it| it.class == like) {
+                let at = it.text.find("like").unwrap_or(0);
+                let mistake = Source(&it.text).error(at, format!("no class is called {like:?}"));
+                mistakes.push(Mistake { file: Some(it.path.clone()), ..mistake });
+            }
+        }
+        if mistakes.is_empty() { Ok(Self { written, all: own }) } else { Err(mistakes) }
+    }
 }
 
 /// One class of documents.
@@ -170,26 +300,12 @@ pub(super) struct Rule {
     pub(super) more: bool,
 }
 
-/// Why a template cannot be used.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct TemplateError {
-    file: String,
-    line: usize,
-    message: String,
-}
-
-impl fmt::Display for TemplateError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}: {}", self.file, self.line, self.message)
-    }
-}
-
 type Pattern = Spanned<String>;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawTemplate {
-    class: String,
+    class: Spanned<String>,
     like: Option<String>,
     #[serde(default)]
     evidence: Vec<RawEvidence>,
@@ -200,7 +316,7 @@ struct RawTemplate {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawEvidence {
-    weight: f64,
+    weight: Spanned<f64>,
     when: Vec<RawCondition>,
 }
 
@@ -261,33 +377,44 @@ struct RawRule {
 ///
 /// # Errors
 ///
-/// Says in which line of `file` what is wrong.
-pub(super) fn parse(file: &str, text: &str) -> Result<Template, TemplateError> {
-    let source = Source { file, text };
+/// Says where in the file what is wrong.
+fn parse(text: &str) -> Result<Template, Mistake> {
+    let source = Source(text);
     let raw: RawTemplate = toml::from_str(text)
         .map_err(|error| source.error(error.span().unwrap_or_default().start, error.message()))?;
+    let class = raw.class.get_ref();
+    if class.trim().is_empty() || NAME_BYTES_MAX < class.len() || class.contains('\n') {
+        return Err(
+            source.error(raw.class.span().start, format!("{class:?} is no name of a class"))
+        );
+    }
+    if PARTS_MAX < raw.evidence.len().max(raw.field.len()) {
+        let message = format!("there are more than {PARTS_MAX} fields, or pieces of evidence");
+        return Err(source.error(0, message));
+    }
     let evidence = raw.evidence.into_iter().map(|it| source.evidence(it));
     let rules = raw.field.into_iter().map(|it| source.rule(it));
     Ok(Template {
-        class: raw.class,
+        class: raw.class.into_inner(),
         like: raw.like,
         evidence: evidence.collect::<Result<_, _>>()?,
         rules: rules.collect::<Result<_, _>>()?,
     })
 }
 
-struct Source<'a> {
-    file: &'a str,
-    text: &'a str,
-}
+/// The text of a template.
+struct Source<'a>(&'a str);
 
 impl Source<'_> {
-    fn error(&self, at: usize, message: impl Into<String>) -> TemplateError {
-        let line = self.text.bytes().take(at).filter(|it| *it == b'\n').count() + 1;
-        TemplateError { file: self.file.to_owned(), line, message: message.into() }
+    fn error(&self, at: usize, message: impl Into<String>) -> Mistake {
+        let before = self.0.get(..at).unwrap_or(self.0);
+        let line = before.bytes().filter(|it| *it == b'\n').count() + 1;
+        let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+        let (message, expected) = (message.into(), "what docs/pdf.md has".to_owned());
+        Mistake { file: None, line, column, message, expected }
     }
 
-    fn pattern(&self, pattern: &Pattern) -> Result<Regex, TemplateError> {
+    fn pattern(&self, pattern: &Pattern) -> Result<Regex, Mistake> {
         Regex::new(pattern.get_ref()).map_err(|error| {
             let message = error.to_string();
             let last = message.lines().last().unwrap_or_default().trim_start_matches("error: ");
@@ -295,15 +422,15 @@ impl Source<'_> {
         })
     }
 
-    fn patterns(&self, patterns: &[Pattern]) -> Result<Vec<Regex>, TemplateError> {
+    fn patterns(&self, patterns: &[Pattern]) -> Result<Vec<Regex>, Mistake> {
         patterns.iter().map(|it| self.pattern(it)).collect()
     }
 
-    fn perhaps(&self, pattern: Option<&Pattern>) -> Result<Option<Regex>, TemplateError> {
+    fn perhaps(&self, pattern: Option<&Pattern>) -> Result<Option<Regex>, Mistake> {
         pattern.map(|it| self.pattern(it)).transpose()
     }
 
-    fn evidence(&self, raw: RawEvidence) -> Result<Evidence, TemplateError> {
+    fn evidence(&self, raw: RawEvidence) -> Result<Evidence, Mistake> {
         let when = raw.when.into_iter().map(|it| {
             let (min, max) = (it.min.unwrap_or(f64::MIN), it.max.unwrap_or(f64::MAX));
             match (it.number, it.matches) {
@@ -315,14 +442,23 @@ impl Source<'_> {
                 (None, None) => Err(self.error(0, "a condition asks for nothing")),
             }
         });
-        Ok(Evidence { weight: raw.weight, when: when.collect::<Result<_, _>>()? })
+        let weight = *raw.weight.get_ref();
+        if !weight.is_finite() {
+            return Err(self.error(raw.weight.span().start, "the weight is no number"));
+        }
+        Ok(Evidence { weight, when: when.collect::<Result<_, _>>()? })
     }
 
-    fn rule(&self, raw: RawRule) -> Result<Rule, TemplateError> {
+    fn rule(&self, raw: RawRule) -> Result<Rule, Mistake> {
+        let (name, at) = (raw.name.get_ref(), raw.name.span().start);
+        let known = ["Title", "Author", "Abstract"].contains(&name.as_str());
+        if !is_attribute_name(name) || !known && is_ours(name) {
+            return Err(self.error(at, format!("{name:?} is not for a document to say")));
+        }
         let replace = raw.replace.into_iter();
         let replace = replace.map(|it| Ok((self.pattern(&it.find)?, it.with)));
         if matches!(raw.take, Take::Match | Take::Section) && raw.matches.is_none() {
-            return Err(self.error(raw.name.span().start, "the rule needs `matches`"));
+            return Err(self.error(at, "the rule needs `matches`"));
         }
         let range = |it: Option<[f64; 2]>| it.map_or(f64::MIN..f64::MAX, |[from, to]| from..to);
         Ok(Rule {
@@ -359,35 +495,80 @@ mod tests {
     #[test]
     fn all_that_are_built_in_can_be_read() {
         for (file, text) in BUILT_IN {
-            let template = parse(file, text).unwrap_or_else(|error| panic!("{error}"));
+            let template = parse(text).unwrap_or_else(|error| panic!("{file}: {error}"));
             assert_eq!(format!("{}.toml", template.class), *file);
             if let Some(like) = template.like {
-                assert!(built_in().iter().any(|it| it.class == like), "{like}");
+                assert!(Templates::default().all().iter().any(|it| it.class == like), "{like}");
             }
         }
-        assert_eq!(built_in().len(), BUILT_IN.len());
+        assert_eq!(Templates::default().all().len(), BUILT_IN.len());
+    }
+
+    fn read(texts: &[&str]) -> Result<Templates, Vec<String>> {
+        let file = |(n, text): (usize, &&str)| (format!("{n}.toml").into(), (*text).to_owned());
+        let files: Vec<(PathBuf, String)> = texts.iter().enumerate().map(file).collect();
+        let said = |it: &Mistake| {
+            it.with_file("g.toml".as_ref()).replace("; expected what docs/pdf.md has", "")
+        };
+        Templates::read(&files).map_err(|it| it.iter().map(said).collect())
     }
 
     #[test]
-    fn mistakes_are_named_with_their_line() {
-        let check = |text: &str, expected: &str| {
-            assert_eq!(parse("my.toml", text).unwrap_err().to_string(), expected);
+    fn a_site_s_own_are_asked_first_or_take_the_place_of_others() {
+        let classes = |templates: &Templates| -> Vec<String> {
+            templates.all().iter().map(|it| it.class.clone()).collect()
         };
+        let built_in = classes(&Templates::default());
+        let own =
+            read(&["class = 'recipe'\nlike = 'menu'\n", "class = 'menu'\n", "class = 'thesis'\n"]);
+        let own = own.unwrap();
+        assert_eq!(classes(&own), [vec!["recipe".into(), "menu".into()], built_in].concat());
+        let thesis = own.all().iter().find(|it| it.class == "thesis").unwrap();
+        assert!(thesis.rules.is_empty() && thesis.evidence.is_empty());
+        // As they are sent to a worker.
+        let sent = serde_json::to_string(&own).unwrap();
+        let taken: Templates = serde_json::from_str(&sent).unwrap();
+        assert_eq!((classes(&taken), &taken), (classes(&own), &own));
+        assert_ne!(taken, Templates::default());
+        assert_ne!(format!("{taken:?}"), format!("{:?}", Templates::default()));
+    }
+
+    #[test]
+    fn mistakes_are_named_with_their_file_and_line() {
+        let check =
+            |texts: &[&str], expected: &[&str]| assert_eq!(read(texts).unwrap_err(), expected);
         check(
-            "class = \"a\"\nlike = 3\n",
-            "my.toml:2: invalid type: integer `3`, expected a string",
+            &["class = \"a\"\nlike = 3\n"],
+            &["0.toml:2:8: invalid type: integer `3`, expected a string"],
         );
         check(
-            "class = \"a\"\n\n[[field]]\nname = \"Title\"\ntake = \"largest\"\nnot = ['[']\n",
-            "my.toml:6: not a regular expression: unclosed character class",
+            &["class = \"a\"\n\n[[field]]\nname = \"Title\"\ntake = \"largest\"\nnot = ['[']\n"],
+            &["0.toml:6:8: not a regular expression: unclosed character class"],
         );
         check(
-            "class = \"a\"\n[[field]]\nname = \"Date\"\ntake = \"match\"\n",
-            "my.toml:3: the rule needs `matches`",
+            &["class = \"a\"\n[[field]]\nname = \"Date\"\ntake = \"match\"\n"],
+            &["0.toml:3:8: the rule needs `matches`"],
         );
         check(
-            "class = \"a\"\n[[evidence]]\nweight = 1.0\nwhen = [{ number = \"pages\", matches = 'x' }]\n",
-            "my.toml:4: asks for a number and for a text",
+            &[
+                "class = \"a\"\n[[evidence]]\nweight = 1.0\nwhen = [{ number = \"pages\", matches = 'x' }]\n",
+            ],
+            &["0.toml:4:20: asks for a number and for a text"],
         );
+        check(
+            &["class = 'a'\n[[evidence]]\nweight = nan\nwhen = []\n", "class = 'b'", "class = 'b'"],
+            &[
+                "0.toml:3:10: the weight is no number",
+                "2.toml:1:1: another file has the class \"b\" already",
+            ],
+        );
+        check(
+            &["class = ' '\n", "class = 'a'\nlike = 'b'\n"],
+            &["0.toml:1:9: \" \" is no name of a class", "1.toml:2:1: no class is called \"b\""],
+        );
+        for name in ["MD5", "Gatherer-Id", "a b", "Type"] {
+            let text = format!("class = 'a'\n[[field]]\nname = '{name}'\ntake = 'first'\n");
+            check(&[&text], &[&format!("0.toml:3:8: {name:?} is not for a document to say")]);
+        }
     }
 }

@@ -124,6 +124,49 @@ fn a_paper_is_read_by_its_layout() {
 }
 
 #[test]
+fn a_class_of_the_site_s_own_is_told_and_read_by_its_rules() {
+    let recipe = r#"
+class = "recipe"
+like = "other"
+
+[[evidence]]
+weight = 50.0
+when = [{ text = "front", matches = '(?m)^Ingredients' }, { number = "pages", max = 2.0 }]
+
+[[field]]
+name = "Author"
+take = "match"
+matches = '(?m)^Cooked by (.+)$'
+
+[[field]]
+name = "Ingredient"
+take = "section"
+matches = '^Ingredients:'
+split = ","
+"#;
+    let content = b"BT /F1 20 Tf 200 700 Td (Soup of Wells) Tj ET \
+        BT /F1 12 Tf 100 640 Td (Cooked by Bob Miner) Tj 0 -40 Td (Ingredients:) Tj \
+        0 -14 Td (Water, Salt) Tj ET";
+    let object = Object::whole("http://h.example/p.pdf", paged(&[stream("", content)]));
+    let record = |templates: Templates| {
+        let settings = Settings { templates, ..Settings::default() };
+        summarize::summarize(&object, Type::Pdf, &settings, &|| false).record
+    };
+    let own = Templates::read(&[("recipe.toml".into(), recipe.to_owned())]).unwrap();
+    // As a worker has them.
+    let own = serde_json::from_str(&serde_json::to_string(&own).unwrap()).unwrap();
+    let recipe = record(own);
+    let text = |name: &str| recipe.text(name).map(Cow::into_owned);
+    assert_eq!(text("Document-Class").as_deref(), Some("recipe"));
+    assert_eq!(text("Author").as_deref(), Some("Bob Miner"));
+    assert_eq!(text("Ingredient").as_deref(), Some("Water\nSalt"));
+    assert_eq!(text("Title").as_deref(), Some("Soup of Wells"), "as documents like it have it");
+    let plain = record(Templates::default());
+    assert_ne!(plain.text("Document-Class").as_deref(), Some("recipe"));
+    assert_eq!(plain.get("Ingredient"), None);
+}
+
+#[test]
 fn accents_are_put_onto_their_letters() {
     // The accent first, then back by most of its width and the letter under it.
     let content = b"BT /F1 12 Tf 50 700 Td [(Frau M\\310) 445 (uller)] TJ ET";

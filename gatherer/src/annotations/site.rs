@@ -1,0 +1,117 @@
+//! A gatherer's annotations: read before each pass, and compared with what there is after it.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+
+use collection::Oid;
+use net::clock;
+
+use super::Annotations;
+use super::sources::Sources;
+use crate::progress::Annotated;
+use crate::site::{Site, lock};
+use crate::spec;
+
+/// Kind of the problem of a file of annotations.
+const WRONG: &str = "annotation";
+
+/// Kind of the problem of a URL that no object has.
+const UNMATCHED: &str = "annotation-unmatched";
+
+/// Most annotations about nothing that are named.
+const UNMATCHED_MAX: usize = 100;
+
+/// What a gatherer knows of its annotations.
+#[derive(Debug, Default)]
+pub(crate) struct Annotating {
+    sources: Mutex<Sources>,
+    current: Mutex<Arc<Annotations>>,
+    /// Problems on the list, as object and kind.
+    told: Mutex<BTreeSet<(String, &'static str)>>,
+    counts: Mutex<Annotated>,
+    /// Whether a file is to be looked at again soon.
+    again: AtomicBool,
+}
+
+impl Annotating {
+    /// Returns the annotations as they were last read.
+    pub(crate) fn current(&self) -> Arc<Annotations> {
+        lock(&self.current).clone()
+    }
+
+    /// Returns what status says of them.
+    pub(crate) fn counts(&self) -> Annotated {
+        lock(&self.counts).clone()
+    }
+
+    /// Whether a file has changed so lately that it was not read yet.
+    pub(crate) fn is_unquiet(&self) -> bool {
+        self.again.load(Relaxed)
+    }
+}
+
+impl Site {
+    /// Reads what has changed of the annotations at `paths`. Blocks.
+    pub(crate) fn read_annotations(&self, paths: &[PathBuf]) {
+        let own = &self.annotating;
+        let looked = lock(&own.sources).look(paths, clock::now_ms());
+        own.again.store(looked.again, Relaxed);
+        if let Some(annotations) = looked.annotations {
+            *lock(&own.current) = Arc::new(annotations);
+        }
+        let current = own.current();
+        current.forget_met();
+        let mut counts = lock(&own.counts);
+        (counts.files, counts.wrong) = (looked.files, looked.wrong.len());
+        counts.annotations = current.len();
+        drop(counts);
+        let wrong = looked.wrong.into_iter().map(|it| (spec::file_url(&it.path), it.message));
+        self.tell(WRONG, wrong.collect());
+    }
+
+    /// Says which annotations are about nothing, after a pass over all roots. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// The collection cannot be read.
+    pub(crate) fn match_annotations(&self) -> Result<(), collection::Error> {
+        let current = self.annotating.current();
+        let unmatched = current.unmatched(|url| {
+            let oid = Oid::new(&self.id, url);
+            self.collection.serial(&oid).map(|serial| serial.is_some())
+        })?;
+        lock(&self.annotating.counts).unmatched = unmatched.len();
+        let named = unmatched.iter().take(UNMATCHED_MAX);
+        let said = |it: &&super::Entry| {
+            let url = it.about();
+            (url.to_owned(), format!("{it}: no object has the URL {url}: correct it, or delete it"))
+        };
+        self.tell(UNMATCHED, named.map(said).collect());
+        Ok(())
+    }
+
+    /// Puts problems of one kind on the list, and takes those off that are no more.
+    fn tell(&self, kind: &'static str, now: Vec<(String, String)>) {
+        let mut told = lock(&self.annotating.told);
+        let is_now = |object: &str| now.iter().any(|(it, _)| it == object);
+        told.retain(|(object, of)| {
+            let stays = *of != kind || is_now(object);
+            if !stays {
+                lock(&self.problems).cure(object, kind);
+            }
+            stays
+        });
+        for (object, message) in now {
+            told.insert((object.clone(), kind));
+            self.problem(object, kind, message);
+        }
+    }
+}
+
+/// Returns what files of annotations say, and what is wrong with them, for whoever has no collection.
+pub(crate) fn read_once(paths: &[PathBuf]) -> (Annotations, Vec<super::sources::Wrong>) {
+    let looked = Sources::default().look(paths, clock::now_ms());
+    (looked.annotations.unwrap_or_default(), looked.wrong)
+}

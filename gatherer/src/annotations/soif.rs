@@ -1,0 +1,92 @@
+//! Annotations as SOIF: a record says of the object with its URL what its attributes say.
+//!
+//! ```text
+//! @FILE { https://docs.example.org/a.pdf
+//! Title{14}:    A better title
+//! Keywords+{5}:    wells
+//! Abstract{0}:
+//! }
+//! ```
+//!
+//! A tab stands behind the colon.
+//!
+//! Sans-I/O.
+
+use soif::{Event, Limits, Mode, NO_URL, Reader, RecordRef, Section};
+use web::settings::Mistake;
+
+use super::{Annotation, Statement, VALUE_BYTES_MAX, mistake_at};
+
+const LIMITS: Limits = Limits {
+    name_bytes_max: 256,
+    url_bytes_max: 64 * 1024,
+    value_bytes_max: VALUE_BYTES_MAX,
+    attributes_max: 1_000,
+    record_bytes_max: 8 * 1024 * 1024,
+};
+
+/// Reads annotations; see [`super::read`].
+pub(super) fn read(bytes: &[u8]) -> Result<Vec<Annotation>, Vec<Mistake>> {
+    let (mut annotations, mut mistakes) = (Vec::new(), Vec::new());
+    let mut lines = Lines { bytes, at: 0, line: 1 };
+    let mut outside = None;
+    let read = Reader::over(bytes, Mode::Strict, LIMITS, |event| match event {
+        Event::Record(record) => {
+            annotations.extend(annotation(bytes, &record, &mut lines, &mut mistakes));
+        }
+        Event::Open(section) if section != Section::Update => outside = outside.or(Some(section)),
+        Event::Open(_) | Event::Close(_) => {}
+    });
+    if let Err(error) = read {
+        let at = usize::try_from(error.offset).unwrap_or(bytes.len());
+        mistakes.push(mistake_at(bytes, at, &error.kind.to_string(), ""));
+    }
+    if let Some(section) = outside {
+        let message = format!("a section {} says nothing of objects", section.name());
+        mistakes.push(mistake_at(bytes, 0, &message, "records alone"));
+    }
+    if mistakes.is_empty() { Ok(annotations) } else { Err(mistakes) }
+}
+
+fn annotation(
+    bytes: &[u8],
+    record: &RecordRef<'_>,
+    lines: &mut Lines<'_>,
+    mistakes: &mut Vec<Mistake>,
+) -> Option<Annotation> {
+    let start = usize::try_from(record.offset()).unwrap_or(bytes.len());
+    if record.url() == NO_URL {
+        mistakes.push(mistake_at(bytes, start, "the record has no URL", "@FILE { URL"));
+        return None;
+    }
+    let mut statements = Vec::new();
+    for (name, value) in record.attributes() {
+        match Statement::new(name, value) {
+            Ok(statement) => statements.push(statement),
+            Err(message) => {
+                // Names are borrowed from the bytes of the file.
+                let at = name.as_ptr().addr().saturating_sub(bytes.as_ptr().addr());
+                mistakes.push(mistake_at(bytes, at, &message, ""));
+            }
+        }
+    }
+    let (line, about) = (lines.line_of(start), record.url().to_owned());
+    Some(Annotation { line, about, is_pattern: false, statements: statements.into() })
+}
+
+/// Counts lines from one place to the next: a file of many records is gone through once.
+struct Lines<'b> {
+    bytes: &'b [u8],
+    at: usize,
+    line: usize,
+}
+
+impl Lines<'_> {
+    /// Returns the line of a place that is not before the one asked for last.
+    fn line_of(&mut self, at: usize) -> usize {
+        let between = self.bytes.get(self.at..at).unwrap_or_default();
+        self.line += memchr::memchr_iter(b'\n', between).count();
+        self.at = at;
+        self.line
+    }
+}

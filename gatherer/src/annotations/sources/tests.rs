@@ -1,0 +1,164 @@
+use ::soif::{Record, write_record};
+
+use super::*;
+
+/// A folder of annotations, looked at as long after the last change as a gatherer waits.
+struct Bench {
+    folder: tempfile::TempDir,
+    sources: Sources,
+    now_ms: u64,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        // Later than any file that is written here.
+        Self { folder, sources: Sources::default(), now_ms: u64::MAX / 4 }
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        let path = self.folder.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        // Another inode each time: a change is seen however coarse the clock is.
+        let beside = self.folder.path().join(".new");
+        fs::write(&beside, text).unwrap();
+        fs::rename(beside, path).unwrap();
+    }
+
+    fn look(&mut self) -> Looked {
+        self.sources.look(&[self.folder.path().to_path_buf()], self.now_ms)
+    }
+
+    /// Looks, and returns the titles that are said now in order, and what is wrong, by name.
+    fn check(&mut self, expected: Option<&[&str]>, wrong: &[&str]) {
+        let looked = self.look();
+        let titles = looked.annotations.as_ref().map(|all| {
+            let title = |it: &super::super::Entry| {
+                String::from_utf8_lossy(&it.statements()[0].value).into_owned()
+            };
+            all.entries().iter().map(title).collect::<Vec<_>>()
+        });
+        let expected = expected.map(|it| it.iter().map(ToString::to_string).collect::<Vec<_>>());
+        assert_eq!(titles, expected);
+        let folder = self.folder.path();
+        let said = |it: &Wrong| {
+            let name = it.path.strip_prefix(folder).unwrap_or(&it.path);
+            format!("{}: {}", name.display(), it.message)
+        };
+        let said: Vec<String> = looked.wrong.iter().map(said).collect();
+        assert_eq!(said.len(), wrong.len(), "{said:?}");
+        for (said, wrong) in said.iter().zip(wrong) {
+            let (name, part) = wrong.split_once(' ').unwrap();
+            assert!(said.starts_with(name) && said.contains(part), "{said}");
+        }
+    }
+}
+
+fn soif(title: &str) -> String {
+    let mut record = Record::new("FILE", "http://h/a");
+    record.push("Title", title);
+    let mut text = Vec::new();
+    write_record(&mut text, &record);
+    String::from_utf8(text).unwrap()
+}
+
+#[test]
+fn files_are_read_when_they_change_and_count_in_order() {
+    let mut bench = Bench::new();
+    bench.check(Some(&[]), &[]);
+    bench.write("b.soif", &soif("B"));
+    bench.write("a/z.soif", &soif("A"));
+    bench.write("a/.hidden.soif", &soif("no"));
+    bench.write("a/z.soif~", "no");
+    bench.check(Some(&["A", "B"]), &[]);
+    bench.check(None, &[]);
+    bench.write("b.soif", &soif("C"));
+    bench.check(Some(&["A", "C"]), &[]);
+    fs::remove_file(bench.folder.path().join("a/z.soif")).unwrap();
+    bench.check(Some(&["C"]), &[]);
+}
+
+#[test]
+fn what_is_wrong_counts_as_it_was() {
+    let mut bench = Bench::new();
+    bench.write("a.soif", &soif("Good"));
+    bench.write("new.soif", "@FILE {");
+    let new = "new.soif: nothing of it counts";
+    bench.check(Some(&["Good"]), &[new]);
+    let half = &soif("Better")[..20];
+    bench.write("a.soif", half);
+    bench.check(None, &["a.soif: line 1:1:", new]);
+    bench.check(None, &["a.soif: what it said before counts", new]);
+    bench.write("a.soif", "");
+    bench.check(None, &["a.soif: is empty", new]);
+    bench.write("a.soif", &soif("Better"));
+    bench.write("new.soif", &soif("New"));
+    bench.check(Some(&["Better", "New"]), &[]);
+}
+
+#[test]
+fn a_folder_that_cannot_be_read_takes_nothing_away() {
+    let mut bench = Bench::new();
+    bench.write("d/a.soif", &soif("A"));
+    let path = bench.folder.path().join("d");
+    let paths = [path.clone()];
+    assert_eq!(bench.sources.look(&paths, bench.now_ms).annotations.unwrap().len(), 1);
+    fs::rename(&path, bench.folder.path().join("e")).unwrap();
+    let looked = bench.sources.look(&paths, bench.now_ms);
+    assert!(looked.annotations.is_none());
+    assert!(looked.wrong.iter().any(|it| it.path == path && it.message.contains("cannot be read")));
+    fs::rename(bench.folder.path().join("e"), &path).unwrap();
+    let looked = bench.sources.look(&paths, bench.now_ms);
+    assert_eq!((looked.wrong, looked.files), (vec![], 1));
+    // Taken out of the settings, it goes.
+    assert!(bench.sources.look(&[], bench.now_ms).annotations.unwrap().is_empty());
+}
+
+#[test]
+fn a_file_that_may_go_on_changing_is_left_for_later() {
+    let mut bench = Bench::new();
+    let file = bench.folder.path().join("a.soif");
+    bench.write("a.soif", &soif("Old"));
+    bench.check(Some(&["Old"]), &[]);
+    bench.write("a.soif", &soif("New"));
+    let modified = fs::metadata(&file).unwrap().modified().unwrap();
+    let modified = modified.duration_since(std::time::UNIX_EPOCH).unwrap();
+    let modified_ms = u64::try_from(modified.as_millis()).unwrap();
+    for after_ms in [0, 999] {
+        bench.now_ms = modified_ms + after_ms;
+        let looked = bench.look();
+        assert!(looked.again && looked.annotations.is_none(), "{after_ms}");
+    }
+    bench.now_ms = modified_ms + 1_000;
+    bench.check(Some(&["New"]), &[]);
+    // A time that is still to come is no time to wait for.
+    bench.write("a.soif", &soif("Newest"));
+    bench.now_ms = modified_ms - 5_000;
+    bench.check(Some(&["Newest"]), &[]);
+}
+
+#[test]
+fn there_is_a_bound_for_all_together() {
+    let mut bench = Bench::new();
+    let term = |label: &str, count: usize| {
+        let objects: Vec<String> = (0..count).map(|it| format!("'http://h/{it}/*'")).collect();
+        format!("[[term]]\nlabel = '{label}'\nobjects = [{}]\n", objects.join(", "))
+    };
+    bench.write("a.toml", &term("A", PATTERNS_MAX));
+    bench.write("b.toml", &term("B", 1));
+    let looked = bench.look();
+    assert_eq!(looked.annotations.unwrap().len(), PATTERNS_MAX);
+    assert!(looked.wrong[0].message.contains("more than 1000 patterns"), "{:?}", looked.wrong);
+    bench.write("a.toml", &term("A", PATTERNS_MAX - 1));
+    let looked = bench.look();
+    assert_eq!((looked.annotations.unwrap().len(), looked.wrong), (PATTERNS_MAX, vec![]));
+}
+
+#[test]
+fn what_is_no_file_of_annotations_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("notes.txt");
+    fs::write(&path, "x").unwrap();
+    let looked = Sources::default().look(&[path], 0);
+    assert!(looked.wrong[0].message.contains("name one that ends in .soif"), "{:?}", looked.wrong);
+}

@@ -1,0 +1,77 @@
+//! Annotations as terms of taxonomies: each says which objects it is about.
+//!
+//! ```toml
+//! [[term]]
+//! scheme = "LCC"
+//! code = "QA76.9"
+//! label = "Data structures"
+//! objects = ["https://docs.example.org/trees.pdf", "https://docs.example.org/lists/**"]
+//! ```
+//!
+//! The label becomes a line of `Subject`, as the subjects of catalogs do; scheme and code a line of
+//! `Subject-Code`, as in `LCC:QA76.9`.
+//!
+//! Sans-I/O.
+
+use std::sync::Arc;
+
+use web::settings::{Document, Mistake, Table};
+
+use super::{Annotation, How, Statement, no_pattern};
+
+/// Reads annotations; see [`super::read`].
+pub(super) fn read(text: &str) -> Result<Vec<Annotation>, Vec<Mistake>> {
+    let document = Document::parse(text)?;
+    let mut annotations = Vec::new();
+    for table in document.root().tables("term") {
+        term(&table, &mut annotations);
+    }
+    document.finish()?;
+    Ok(annotations)
+}
+
+fn term(table: &Table<'_>, annotations: &mut Vec<Annotation>) {
+    let word = |key: &str| {
+        let text = table.string(key).map(|it| it.trim().to_owned()).unwrap_or_default();
+        if text.contains('\n') {
+            table.mistake(key, format!("{key:?} has several lines"), "one line");
+        }
+        text
+    };
+    let [scheme, code, label] = ["scheme", "code", "label"].map(word);
+    if label.is_empty() && code.is_empty() {
+        table.mistake("", "the term has no name", "label = \"…\", code = \"…\" or both");
+    }
+    let named = if code.is_empty() { &label } else { &code };
+    let coded = match (scheme.is_empty(), code.is_empty()) {
+        (true, true) => String::new(),
+        (true, false) => code.clone(),
+        (false, _) => format!("{scheme}:{named}"),
+    };
+    let said =
+        [("Subject", if label.is_empty() { named } else { &label }), ("Subject-Code", &coded)];
+    let said = said.into_iter().filter(|(_, value)| !value.is_empty());
+    let statements: Arc<[Statement]> = said
+        .map(|(attribute, value)| Statement {
+            attribute: attribute.to_owned(),
+            how: How::Add,
+            value: value.clone().into_bytes(),
+        })
+        .collect();
+    table.require("objects", "[\"https://docs.example.org/a.pdf\"]");
+    for (i, about) in table.one_or_more("objects").into_iter().enumerate() {
+        let is_pattern = about.contains('*');
+        let wrong = if is_pattern { no_pattern(&about) } else { None };
+        let is_url = about.contains(':') && !about.contains(char::is_whitespace);
+        if let Some(why) = wrong.or_else(|| (!is_url).then(|| "is no URL".to_owned())) {
+            table.mistake_in(
+                "objects",
+                i,
+                format!("{about:?}: {why}"),
+                "a URL, or a pattern of URLs",
+            );
+        }
+        let (line, statements) = (table.line(), statements.clone());
+        annotations.push(Annotation { line, about, is_pattern, statements });
+    }
+}
