@@ -1,7 +1,7 @@
 //! Annotations: what people say of objects, laid over the records that were made of these.
 //!
-//! Source: the user's manual ("Manual annotations": SOIF that is kept apart from what was gathered, and
-//! merged into it by URL), and IAFA templates, which archives' keepers wrote for the same end. What a
+//! Source: the user's manual (manual annotations, stored apart from generated data and merged with it), and
+//! IAFA templates, which archives' keepers wrote for the same end. What a
 //! record generated from an object says, and what a person says of it, stay apart: a gatherer publishes
 //! the two merged, and without the annotation the record is again what it was.
 //!
@@ -12,9 +12,9 @@
 //!
 //! # Differences from the paper
 //!
-//! * The original merged by the broker's attributes `Annotation-…`; here the attributes are those of the
-//!   record itself, so that searches and readers need not know of annotations.
 //! * Besides SOIF there are IAFA templates and taxonomies.
+//! * A value may be added to what the record says, or take it away.
+//! * A file that is wrong counts as it was when it was last right.
 //!
 //! Sans-I/O.
 
