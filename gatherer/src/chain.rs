@@ -43,6 +43,7 @@ impl EssenceSettings {
         settings.summary.full_text = config.full_text.clone();
         settings.summary.typing = config.essence.typing.clone();
         settings.summary.markup = config.essence.markup.clone();
+        settings.summary.detail = config.essence.detail;
         settings.explode = config.essence.explode.clone();
         settings.select = Arc::new(Selection::new(&config.essence.select)?);
         Ok(settings)

@@ -85,6 +85,7 @@ impl Plan {
             config.essence.rules.text(),
             &format!("{:?}", config.essence.markup),
             &format!("{:?}", config.essence.explode),
+            &format!("{:?}", config.essence.detail),
         ]);
         let plan = |root: &Root| {
             let url = root.url();

@@ -5,6 +5,7 @@
 //! [essence]
 //! types = ["types.toml"]             # rules of types, the site's own first: docs/essence.md
 //! markup = ["markup.toml"]           # what elements say: docs/markup.md
+//! detail = "rich"                    # how much records say: docs/essence.md
 //! explode = ["BibTeX", "CSV"]        # lists whose entries have records; default: all but CSV
 //! rules = "rules"                    # what is changed in records: docs/essence.md
 //! programs_read = ["/srv/lib"]       # what programs of the site may read beside the system
@@ -29,6 +30,7 @@ use crate::explode::is_list;
 use crate::filter;
 use crate::rules::Rules;
 use crate::select::{self, Choice, SourceFor};
+use crate::summarize::Detail;
 use crate::summarize::markup::Tables;
 use crate::typing::{Recognizer, Type};
 
@@ -44,6 +46,8 @@ pub struct Essence {
     pub markup: Tables,
     /// What is left out.
     pub select: Choice,
+    /// How much each record says.
+    pub detail: Detail,
     /// Which lists give a record for each entry.
     pub explode: Explode,
     /// What is changed in records.
@@ -69,8 +73,8 @@ impl Essence {
         let select = choice(&table.table("select"), types);
         let rules = Arc::new(rules(table, read, mistakes));
         let programs_read = table.strings("programs_read").into_iter().map(PathBuf::from).collect();
-        let explode = explode(table);
-        Self { typing: Arc::new(typing), markup, select, explode, rules, programs_read }
+        let (detail, explode) = (detail(table), explode(table));
+        Self { typing: Arc::new(typing), markup, select, detail, explode, rules, programs_read }
     }
 }
 
@@ -88,6 +92,13 @@ fn files(table: &Table<'_>, key: &str, read: ReadFile<'_>) -> Vec<(PathBuf, Stri
         }
     }
     files
+}
+
+/// `detail = "brief"`: a [`Detail::NAMED`].
+fn detail(table: &Table<'_>) -> Detail {
+    let chosen = table.choice("detail", &Detail::NAMED.map(|(name, _)| name));
+    let named = Detail::NAMED.into_iter().find(|(name, _)| Some(*name) == chosen);
+    named.map_or_else(Detail::default, |(_, detail)| detail)
 }
 
 /// `explode = ["CSV"]`: types of lists; `[]`: none.
@@ -229,7 +240,7 @@ mod tests {
     #[test]
     fn everything_can_be_set() {
         let config = read(
-            "[essence]\ntypes = ['types.toml']\nrules = 'rules'\nexplode = ['csv']\nprograms_read = ['/lib/own']\n\
+            "[essence]\ntypes = ['types.toml']\nrules = 'rules'\nexplode = ['csv']\ndetail = 'brief'\nprograms_read = ['/lib/own']\n\
              [essence.select]\nstop_types = ['object', 'Recipe']\n\
              allow_types = ['HTML']\nstop_names = ['*.tmp']\nallow_names = ['docs/']\n\
              min_size = '1 B'\nmax_size = '1 KiB'\n\
@@ -253,6 +264,7 @@ mod tests {
         assert_eq!(essence.select, expected);
         assert!(!essence.rules.is_empty());
         assert_eq!(essence.explode, Explode::Types(["CSV".to_owned()].into()));
+        assert_eq!(essence.detail, Detail::BRIEF);
         assert_eq!(essence.programs_read, [PathBuf::from("/lib/own")]);
         assert_eq!(essence.typing.recognize("file:///x", "x", b""), Type::Site(0));
         assert_eq!(read("").unwrap().essence, Essence::default());
@@ -266,6 +278,7 @@ mod tests {
             &["g.toml:7:1: \"x\"", "bad.toml:2:1: of nothing", "bad.toml:4:1: \"by_nam\""],
         );
         check("[essence]\nexplode = ['HTML']\n", &["g.toml:6:12: \"HTML\" is no type of lists"]);
+        check("[essence]\ndetail = 'long'\n", &["g.toml:6:10: \"detail\" is \"long\""]);
         check("[essence]\nmarkup = ['none.toml']\n", &["g.toml:6:11: cannot read none.toml"]);
         check("[essence]\nrules = 'none'\n", &["g.toml:6:9: cannot read none"]);
         check("[essence]\nrules = 'bad-rules'\n", &["bad-rules:2:1: is missing behind `delete`"]);
