@@ -12,7 +12,8 @@
 //!   ([`questions`]). What is looked for is the document, by its address (of one gatherer, that is its OID), or
 //!   another with the same text.
 //! * **any**: the words of the sentence joined by OR, so that rank decides, as WAIS took a question. **all**:
-//!   the words as typed into the box, which this query language takes to be joined by AND.
+//!   the words as typed into the box, which this query language takes to be joined by AND. **either**: these,
+//!   and where nothing has them all, any of them: what a person does next.
 //! * **recall**: the share of questions for which the document is among the first ten hits. **precision**: the
 //!   share of those (at most) ten hits that are the document; 0 where there is no hit; the mean over all
 //!   questions. **MRR**: the mean of 1/rank, 0 where it is not among the ten.
@@ -56,6 +57,7 @@ fn points() -> Vec<Point> {
     let summary = |name, detail| Point { name, detail, full_text: FullText::None };
     let full = |name, detail| Point { name, detail, full_text: FullText::All };
     let words = |name, words| summary(name, Detail { keywords_max: words, ..Detail::BRIEF });
+    let described = Detail { description_bytes_max: 200, ..Detail::BRIEF };
     vec![
         full("full text", Detail::RICH),
         full("full text, no keywords", Detail { keywords_max: Some(0), ..Detail::RICH }),
@@ -63,10 +65,10 @@ fn points() -> Vec<Point> {
         summary("brief", Detail::BRIEF),
         summary("terse", Detail::TERSE),
         summary("names", Detail::NAMES),
+        words("60 words", Some(60)),
+        words("160 words", Some(160)),
         words("all words", None),
-        words("320 words", Some(320)),
-        words("80 words", Some(80)),
-        words("40 words", Some(40)),
+        summary("brief, described", described),
     ]
 }
 
@@ -101,7 +103,7 @@ fn main() {
         say("indexing");
         let (indexing, found) = measure::index(&collection, &index);
         say("asking");
-        let (any, all) = measure::ask(&found, &questions);
+        let scores = measure::ask(&found, &questions);
         found.close();
         drop(found);
         say("compacting");
@@ -114,8 +116,7 @@ fn main() {
             index_bytes: indexing.bytes,
             wire,
             compacted,
-            any,
-            all,
+            scores,
             types,
         });
         collection.close();

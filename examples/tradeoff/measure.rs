@@ -16,7 +16,7 @@ use net::clock;
 use net::shutdown::Shutdown;
 
 use crate::Point;
-use crate::questions::Questions;
+use crate::questions::{Question, Questions};
 
 /// Clock ticks a second in `/proc`.
 const TICKS: f64 = 100.0;
@@ -109,55 +109,77 @@ pub(crate) fn index(collection: &Collection, dir: &Path) -> (Indexing, Index) {
     (Indexing { cpu, bytes: index.stats().bytes }, index)
 }
 
-/// Asks every question with any of its words, and with all of them.
-pub(crate) fn ask(index: &Index, questions: &Questions) -> (Score, Score) {
-    let forms = [" OR ", " "].map(|between| {
-        let per_thread = questions.asked.len().div_ceil(THREADS).max(1);
-        std::thread::scope(|scope| {
-            let tasks: Vec<_> = questions
-                .asked
-                .chunks(per_thread)
-                .map(|asked| {
-                    scope.spawn(move || {
-                        let mut sum = Score::default();
-                        for question in asked {
-                            let text = question.words.join(between);
-                            let one = answer(index, &text, question.content, &questions.contents);
-                            sum.recall += one.recall;
-                            sum.precision += one.precision;
-                            sum.mrr += one.mrr;
-                        }
-                        sum
-                    })
-                })
-                .collect();
-            let count = questions.asked.len() as f64;
-            let mut mean = Score::default();
-            for sum in tasks.into_iter().map(|it| it.join().unwrap()) {
-                mean.recall += sum.recall / count;
-                mean.precision += sum.precision / count;
-                mean.mrr += sum.mrr / count;
-            }
-            mean
-        })
-    });
-    let [any, all] = forms;
-    (any, all)
+/// How well each way of asking finds what is looked for.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Scores {
+    /// Any of the words, by rank.
+    pub(crate) any: Score,
+    /// All of the words.
+    pub(crate) all: Score,
+    /// All of the words; where nothing has them all, any of them.
+    pub(crate) either: Score,
 }
 
-/// Asks one question, and looks for what has the content `wanted`.
-fn answer(index: &Index, text: &str, wanted: u64, contents: &HashMap<String, u64>) -> Score {
-    let mut request = SearchRequest::new(parse(text).unwrap(), text);
+/// Asks every question in every way.
+pub(crate) fn ask(index: &Index, questions: &Questions) -> Scores {
+    let per_thread = questions.asked.len().div_ceil(THREADS).max(1);
+    let mut mean = Scores::default();
+    std::thread::scope(|scope| {
+        let sum = move |asked: &[Question]| {
+            let mut sum = Scores::default();
+            for question in asked {
+                let answer = |between| answer(index, question, between, &questions.contents);
+                let (any, all) = (answer(" OR ").unwrap_or_default(), answer(" "));
+                sum.any.add(any);
+                sum.all.add(all.unwrap_or_default());
+                sum.either.add(all.unwrap_or(any));
+            }
+            sum
+        };
+        let parts = questions.asked.chunks(per_thread);
+        let tasks: Vec<_> = parts.map(|asked| scope.spawn(move || sum(asked))).collect();
+        for sum in tasks.into_iter().map(|it| it.join().unwrap()) {
+            mean.any.add(sum.any);
+            mean.all.add(sum.all);
+            mean.either.add(sum.either);
+        }
+    });
+    let count = questions.asked.len() as f64;
+    for score in [&mut mean.any, &mut mean.all, &mut mean.either] {
+        score.recall /= count;
+        score.precision /= count;
+        score.mrr /= count;
+    }
+    mean
+}
+
+impl Score {
+    fn add(&mut self, other: Self) {
+        self.recall += other.recall;
+        self.precision += other.precision;
+        self.mrr += other.mrr;
+    }
+}
+
+/// Asks a question; `None` if there is no hit.
+fn answer(
+    index: &Index,
+    question: &Question,
+    between: &str,
+    contents: &HashMap<String, u64>,
+) -> Option<Score> {
+    let text = question.words.join(between);
+    let mut request = SearchRequest::new(parse(&text).unwrap(), text);
     (request.facets, request.snippets, request.limit) = (false, false, HITS);
     let hits = index.search(&request).unwrap().hits;
-    let is_wanted = |url: &String| contents.get(url) == Some(&wanted);
+    let is_wanted = |url: &String| contents.get(url) == Some(&question.content);
     let right = hits.iter().filter(|hit| is_wanted(&hit.url)).count();
     let rank = hits.iter().position(|hit| is_wanted(&hit.url));
-    Score {
+    (!hits.is_empty()).then(|| Score {
         recall: if rank.is_some() { 1.0 } else { 0.0 },
-        precision: right as f64 / hits.len().max(1) as f64,
+        precision: right as f64 / hits.len() as f64,
         mrr: rank.map_or(0.0, |rank| 1.0 / (rank + 1) as f64),
-    }
+    })
 }
 
 /// Returns the CPU time of this process so far, user and system, all threads.

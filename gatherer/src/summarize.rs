@@ -467,9 +467,9 @@ mod tests {
             said(Detail::RICH),
             ["How to reap.", "1995", "how reap reaper ", links, "Sickles reaper r"]
         );
-        assert_eq!(said(Detail::BRIEF), ["How to reap.", "1995", "how reap reaper ", "", ""]);
-        let one = Detail { keywords_max: Some(1), ..Detail::TERSE };
-        assert_eq!(said(one), ["", "1995", "reaper reaper re", "", ""]);
+        assert_eq!(said(Detail::BRIEF), ["", "1995", "how reap reaper ", "", ""]);
+        let one = Detail { keywords_max: Some(1), description_bytes_max: 5, ..Detail::TERSE };
+        assert_eq!(said(one), ["How", "", "reaper reaper re", "", ""]);
         assert_eq!(said(Detail::NAMES), [""; 5]);
     }
 

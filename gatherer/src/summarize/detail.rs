@@ -40,10 +40,10 @@ impl Detail {
         references_max: 0,
     };
     /// The fewest words by which most can be found.
-    pub const TERSE: Self = Self { keywords_max: Some(80), other_bytes_max: 100, ..Self::NAMES };
-    /// Words enough to find nearly what all words find, in less than half of their bytes.
-    pub const BRIEF: Self =
-        Self { keywords_max: Some(160), description_bytes_max: 200, ..Self::TERSE };
+    pub const TERSE: Self = Self { keywords_max: Some(40), ..Self::NAMES };
+    /// Words enough to find nine tenths of what the full text finds. Without the description: those of a few
+    /// words each count for much in ranking, and more is found without.
+    pub const BRIEF: Self = Self { keywords_max: Some(80), other_bytes_max: 100, ..Self::NAMES };
     /// All words, the beginning of the text, and what the object refers to.
     pub const RICH: Self = Self {
         partial_text_bytes_max: 16 * 1024,
