@@ -51,6 +51,7 @@ impl EssenceSettings {
         settings.summary.typing = config.essence.typing.clone();
         settings.summary.markup = config.essence.markup.clone();
         settings.summary.templates = config.essence.templates.clone();
+        settings.summary.detail = config.essence.detail;
         settings.explode = config.essence.explode.clone();
         settings.summary.declared = config.essence.declared.clone();
         settings.select = Arc::new(Selection::new(&config.essence.select)?);

@@ -93,6 +93,7 @@ impl Plan {
             &format!("{:?}", config.essence.declared),
             library.print(),
             &format!("{:?}", config.essence.templates),
+            &format!("{:?}", config.essence.detail),
         ]);
         let plan = |root: &Root| {
             let url = root.url();

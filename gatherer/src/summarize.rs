@@ -21,6 +21,7 @@ pub(crate) mod catalog;
 mod changes;
 mod csl;
 mod datacite;
+mod detail;
 pub(crate) mod distribution;
 mod dvi;
 mod epub;
@@ -78,6 +79,8 @@ use ::soif::Record;
 use ::soif::digest::Md5;
 use serde::{Deserialize, Serialize};
 
+pub use detail::Detail;
+
 use crate::config::FullText;
 use crate::object::{Object, Problem, ProblemKind, Summary};
 use crate::text::{Keywords, decode, front, one_line};
@@ -85,14 +88,8 @@ use crate::typing::{self, HEAD_BYTES, Recognizer, Type};
 
 /// Longest `Title`, in bytes.
 const TITLE_BYTES_MAX: usize = 300;
-/// Longest `Description`, in bytes.
-const DESCRIPTION_BYTES_MAX: usize = 500;
-/// Longest `Abstract`, in bytes.
-const ABSTRACT_BYTES_MAX: usize = 4 * 1024;
 /// Longest `Author`, in bytes.
 const AUTHOR_BYTES_MAX: usize = 4 * 1024;
-/// Longest value of the attributes that only some types have, in bytes.
-const OTHER_BYTES_MAX: usize = 16 * 1024;
 /// Most of those attributes.
 const OTHERS_MAX: usize = 64;
 /// Most problems named for one object.
@@ -105,8 +102,8 @@ pub struct Settings {
     pub typing: Arc<Recognizer>,
     /// Types whose records carry `Full-Text` in place of `Partial-Text`.
     pub full_text: FullText,
-    /// Longest `Partial-Text`, in bytes.
-    pub partial_text_bytes_max: usize,
+    /// How much each record says.
+    pub detail: Detail,
     /// Longest `Full-Text`, in bytes.
     pub full_text_bytes_max: usize,
     /// How much of the text is read for `Keywords`, in bytes.
@@ -130,7 +127,7 @@ impl Default for Settings {
         Self {
             typing: Arc::default(),
             full_text: FullText::None,
-            partial_text_bytes_max: 16 * 1024,
+            detail: Detail::default(),
             full_text_bytes_max: 4 * 1024 * 1024,
             keywords_text_bytes_max: 1024 * 1024,
             keywords_bytes_max: 128 * 1024,
@@ -157,7 +154,7 @@ impl Settings {
         let stored = if self.is_full(r#type) {
             self.full_text_bytes_max
         } else {
-            self.partial_text_bytes_max
+            self.detail.partial_text_bytes_max
         };
         stored.max(self.keywords_text_bytes_max)
     }
@@ -318,11 +315,12 @@ pub(crate) fn finish(input: &Input<'_>, draft: Draft<'_>) -> Summary {
         title = one_line(&object.name, TITLE_BYTES_MAX);
     }
     let authors = authors(&draft.authors);
+    let detail = input.settings.detail;
     let keywords = keywords(input, &draft, &title);
     put("Title", title);
     put("Author", authors);
-    put("Description", one_line(&draft.description, DESCRIPTION_BYTES_MAX));
-    put("Abstract", front(draft.r#abstract.trim(), ABSTRACT_BYTES_MAX).to_owned());
+    put("Description", one_line(&draft.description, detail.description_bytes_max));
+    put("Abstract", front(draft.r#abstract.trim(), detail.abstract_bytes_max).to_owned());
     put("Type", input.settings.typing.name(input.r#type).to_owned());
     put("File-Size", object.size.to_string());
     if let Some(md5) = object.md5.or_else(|| (!object.truncated).then(|| Md5::of(&object.bytes))) {
@@ -332,7 +330,7 @@ pub(crate) fn finish(input: &Input<'_>, draft: Draft<'_>) -> Summary {
         put("Last-Modification-Time", modified.to_string());
     }
     for (name, value) in &draft.others {
-        put(name, front(value.trim(), OTHER_BYTES_MAX).to_owned());
+        put(name, front(value.trim(), detail.other_bytes_max).to_owned());
     }
     put("Keywords", keywords);
     put("URL-References", references(input.settings, &draft.references));
@@ -340,7 +338,7 @@ pub(crate) fn finish(input: &Input<'_>, draft: Draft<'_>) -> Summary {
     if input.settings.is_full(input.r#type) {
         put("Full-Text", front(body, input.settings.full_text_bytes_max).to_owned());
     } else {
-        put("Partial-Text", front(body, input.settings.partial_text_bytes_max).to_owned());
+        put("Partial-Text", front(body, detail.partial_text_bytes_max).to_owned());
     }
     let problems = draft.problems.into_iter();
     let problems = problems.map(|(kind, message)| Problem::new(&object.url, kind, message));
@@ -370,12 +368,17 @@ fn keywords(input: &Input<'_>, draft: &Draft<'_>, title: &str) -> String {
         words.add(front(text, input.settings.keywords_text_bytes_max));
     }
     words.add(front(&draft.body, input.settings.keywords_text_bytes_max));
-    words.finish()
+    match input.settings.detail.keywords_max {
+        None => words.finish(),
+        Some(words_max) => words.most_telling(words_max),
+    }
 }
 
 fn references(settings: &Settings, references: &[String]) -> String {
     let mut all = String::new();
-    for reference in references.iter().take(settings.references_max) {
+    for reference in
+        references.iter().take(settings.references_max.min(settings.detail.references_max))
+    {
         if settings.references_bytes_max < all.len() + reference.len() + 1 {
             break;
         }
@@ -463,6 +466,33 @@ mod tests {
         assert_eq!(full.get("Partial-Text"), None);
         let part = summarize(&text_object(&text), Type::Readme, &settings, &|| false).record;
         assert_eq!(part.get("Partial-Text").map(<[u8]>::len), Some(16 * 1024 - 5));
+    }
+
+    #[test]
+    fn a_site_says_how_much_its_records_say() {
+        let page = format!(
+            "<title>Reaping</title><meta name=description content='How to reap.'>\
+             <meta name=DC.date content=1995><h1>Sickles</h1><a href=x.html>{}</a>",
+            "reaper reaper scythe wheat ".repeat(9)
+        );
+        let said = |detail: Detail| {
+            let settings = Settings { detail, ..Settings::default() };
+            let object = Object::whole("http://h.example/p.html", page.as_bytes().to_vec());
+            let record = summarize(&object, Type::Html, &settings, &|| false).record;
+            let value = |name| record.text(name).unwrap_or_default().replace('\n', " ");
+            let names = ["Description", "Date", "Keywords", "URL-References", "Partial-Text"];
+            assert_eq!(record.text("Title").as_deref(), Some("Reaping"));
+            names.map(value).map(|it| it.chars().take(16).collect::<String>())
+        };
+        let links = "http://h.example";
+        assert_eq!(
+            said(Detail::RICH),
+            ["How to reap.", "1995", "how reap reaper ", links, "Sickles reaper r"]
+        );
+        assert_eq!(said(Detail::BRIEF), ["", "1995", "how reap reaper ", "", ""]);
+        let one = Detail { keywords_max: Some(1), description_bytes_max: 5, ..Detail::TERSE };
+        assert_eq!(said(one), ["How", "", "reaper reaper re", "", ""]);
+        assert_eq!(said(Detail::NAMES), [""; 5]);
     }
 
     #[test]

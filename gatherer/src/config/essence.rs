@@ -5,6 +5,7 @@
 //! [essence]
 //! types = ["types.toml"]             # rules of types, the site's own first: docs/essence.md
 //! markup = ["markup.toml"]           # what elements say: docs/markup.md
+//! detail = "rich"                    # how much records say: docs/essence.md
 //! explode = ["BibTeX", "CSV"]        # lists whose entries have records; default: all but CSV
 //! rules = "rules"                    # what is changed in records: docs/essence.md
 //! summarizers = ["quick.toml"]       # summarizers by expressions: docs/essence.md
@@ -37,6 +38,7 @@ use crate::explode::is_list;
 use crate::filter;
 use crate::rules::Rules;
 use crate::select::{self, Choice, SourceFor};
+use crate::summarize::Detail;
 use crate::summarize::markup::Tables;
 use crate::summarize::pdf::Templates;
 use crate::summarize::quick::Declared;
@@ -97,6 +99,8 @@ pub struct Essence {
     pub templates: Templates,
     /// What is left out.
     pub select: Choice,
+    /// How much each record says.
+    pub detail: Detail,
     /// Which lists give a record for each entry.
     pub explode: Explode,
     /// Summarizers that the site has declared.
@@ -137,13 +141,14 @@ impl Essence {
         let rules = Arc::new(rules(table, read, mistakes));
         let programs_read = table.strings("programs_read").into_iter().map(PathBuf::from).collect();
         let annotations = annotations(table);
-        let explode = explode(table);
+        let (detail, explode) = (detail(table), explode(table));
         let typing = Arc::new(typing);
         Self {
             typing,
             markup,
             templates,
             select,
+            detail,
             explode,
             declared,
             programs,
@@ -227,6 +232,13 @@ fn programs(table: &Table<'_>, read: ReadFile<'_>) -> Option<SitePrograms> {
         table.mistake("programs", wrong, "a folder of programs");
     }
     Some(SitePrograms { folder, time_max: Duration::from_secs(secs) })
+}
+
+/// `detail = "brief"`: a [`Detail::NAMED`].
+fn detail(table: &Table<'_>) -> Detail {
+    let chosen = table.choice("detail", &Detail::NAMED.map(|(name, _)| name));
+    let named = Detail::NAMED.into_iter().find(|(name, _)| Some(*name) == chosen);
+    named.map_or_else(Detail::default, |(_, detail)| detail)
 }
 
 /// `explode = ["CSV"]`: types of lists; `[]`: none.
@@ -382,7 +394,7 @@ mod tests {
         let config = read(
             "[essence]\ntypes = ['types.toml']\nrules = 'rules'\nexplode = ['csv']\n\
              pdf_templates = ['pdf']\nannotations = ['a.soif', 'notes']\nprograms_read = ['/lib/own']\n\
-             summarizers = ['quick.toml']\nprograms = 'lib'\nprogram_secs = 5\n\
+             summarizers = ['quick.toml']\ndetail = 'brief'\nprograms = 'lib'\nprogram_secs = 5\n\
              [essence.select]\nstop_types = ['object', 'Recipe']\n\
              allow_types = ['HTML']\nstop_names = ['*.tmp']\nallow_names = ['docs/']\n\
              min_size = '1 B'\nmax_size = '1 KiB'\n\
@@ -413,6 +425,7 @@ mod tests {
             template("pdf/b.toml", "class = 'menu'\nlike = 'recipe'\n"),
         ];
         assert_eq!(essence.templates, Templates::read(&templates).unwrap());
+        assert_eq!(essence.detail, Detail::BRIEF);
         assert_eq!(essence.programs_read, [PathBuf::from("/lib/own")]);
         let (folder, time_max) = (PathBuf::from("lib"), Duration::from_secs(5));
         assert_eq!(essence.programs, Some(SitePrograms { folder, time_max }));
@@ -431,6 +444,7 @@ mod tests {
             &["g.toml:7:1: \"x\"", "bad.toml:2:1: of nothing", "bad.toml:4:1: \"by_nam\""],
         );
         check("[essence]\nexplode = ['HTML']\n", &["g.toml:6:12: \"HTML\" is no type of lists"]);
+        check("[essence]\ndetail = 'long'\n", &["g.toml:6:10: \"detail\" is \"long\""]);
         check("[essence]\nmarkup = ['none.toml']\n", &["g.toml:6:11: cannot read none.toml"]);
         check("[essence]\nsummarizers = ['none']\n", &["g.toml:6:16: cannot read none"]);
         check("[essence]\nsummarizers = ['quick.toml']\n", &["quick.toml:2:8: \"Recipe\""]);

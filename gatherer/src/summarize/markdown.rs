@@ -243,7 +243,9 @@ mod tests {
             let settings = Settings::default();
             let summary = summarize::summarize(&object, Type::Markdown, &settings, &|| false);
             let said = summary.record.text("Partial-Text").unwrap();
-            assert!(said.starts_with("words") && said.len() <= settings.partial_text_bytes_max);
+            assert!(
+                said.starts_with("words") && said.len() <= settings.detail.partial_text_bytes_max
+            );
             assert!(summary.problems.is_empty());
         }
     }

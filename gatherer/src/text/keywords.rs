@@ -1,6 +1,14 @@
 //! The unique, case-folded words of texts: what `Keywords` holds.
 //!
-//! Source: reference manual of Harvest 1.x.
+//! Source: reference manual of Harvest 1.x; which words tell most: H. P. Luhn, "The automatic creation of
+//! literature abstracts" (1958), who measures what a word says of a text by how often it is there.
+//!
+//! # Differences from Luhn's
+//!
+//! * No word is too frequent. Which ones are depends on the language, and those of all documents alike cost
+//!   next to nothing where records are packed together; longer words count more instead.
+//! * A word that is frequent stands in the list several times, as ranking goes by that
+//!   (docs/measurements.md has what it brings).
 //!
 //! Every word of every text comes through here, so the words lie one after the other in one text and
 //! are found through a table of their places: a set of strings with the standard library's hash takes
@@ -19,6 +27,10 @@ pub(super) const WORD_BYTES_MAX: usize = 64;
 const WORD_BYTES_MIN: usize = 2;
 /// Longest number that is a keyword, in digits: years and ids, not tables of measurements.
 const DIGITS_MAX: usize = 10;
+/// Words tell more the longer they are, up to so many bytes.
+const TELLING_BYTES_MAX: usize = 8;
+/// A word that is so often in the texts stands in the list once more for each.
+const REPEATED_FROM: [u32; 4] = [2, 4, 8, 16];
 
 /// What a byte means for words.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -56,11 +68,12 @@ fn class(byte: u8) -> Class {
     CLASSES.get(usize::from(byte)).copied().unwrap_or(Class::Between)
 }
 
-/// Where a word lies among all words, in bytes.
+/// Where a word lies among all words, in bytes, and how often it was met.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     start: u32,
     end: u32,
+    count: u32,
 }
 
 impl Place {
@@ -146,17 +159,50 @@ impl Keywords {
         }
         let Self { words, places, hash, bytes_max, .. } = self;
         let key = hash.hash_one(word.as_bytes());
-        if places.find(key, |place| place.of(words) == word).is_some()
-            // Each of the others is followed by a separator.
-            || *bytes_max <= words.len() + places.len() + word.len()
-        {
+        if let Some(place) = places.find_mut(key, |place| place.of(words) == word) {
+            place.count = place.count.saturating_add(1);
+            return;
+        }
+        // Each of the others is followed by a separator.
+        if *bytes_max <= words.len() + places.len() + word.len() {
             return;
         }
         let start = u32::try_from(words.len()).unwrap_or(u32::MAX);
         words.push_str(word);
-        let place = Place { start, end: u32::try_from(words.len()).unwrap_or(u32::MAX) };
+        let end = u32::try_from(words.len()).unwrap_or(u32::MAX);
+        let place = Place { start, end, count: 1 };
         let again = |place: &Place| hash.hash_one(place.of(words).as_bytes());
         places.insert_unique(key, place, again);
+    }
+
+    /// Returns the `words_max` words that tell most, sorted, one a line: those that are often in the
+    /// texts, and long ones before short ones. A word is there as often as [`REPEATED_FROM`] has it.
+    pub(crate) fn most_telling(self, words_max: usize) -> String {
+        let words = &self.words;
+        let mut ranked: Vec<(u64, &str, u32)> = Vec::with_capacity(self.places.len());
+        ranked.extend(self.places.iter().map(|place| {
+            let word = place.of(words);
+            (weight(word, place.count), word, place.count)
+        }));
+        // The same words for the same text, whatever their order in the table.
+        ranked.sort_unstable_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(b.1)));
+        ranked.truncate(words_max);
+        ranked.sort_unstable_by_key(|(_, word, _)| *word);
+        let mut lines = String::new();
+        for (_, word, count) in ranked {
+            let times = 1 + REPEATED_FROM.iter().filter(|from| **from <= count).count();
+            for _ in 0..times {
+                // A record of few words is to be small, whatever they are.
+                if self.bytes_max < lines.len() + word.len() + 1 {
+                    return lines;
+                }
+                if !lines.is_empty() {
+                    lines.push('\n');
+                }
+                lines.push_str(word);
+            }
+        }
+        lines
     }
 
     /// Returns the words, sorted, one a line.
@@ -180,6 +226,11 @@ impl Keywords {
         }
         lines
     }
+}
+
+/// What a word says of a text that has it `count` times.
+fn weight(word: &str, count: u32) -> u64 {
+    u64::from(count) * word.len().min(TELLING_BYTES_MAX) as u64
 }
 
 #[cfg(test)]
@@ -214,6 +265,27 @@ mod tests {
         assert_eq!(keywords.finish(), "word100\nword101");
     }
 
+    fn most_telling(text: &str, words_max: usize) -> String {
+        let mut keywords = Keywords::new(1000);
+        keywords.add(text);
+        keywords.most_telling(words_max).replace('\n', " ")
+    }
+
+    #[test]
+    fn the_most_telling_words_are_frequent_and_long() {
+        let text = "of of of cat dog harvest harvest gatherer";
+        assert_eq!(most_telling(text, 0), "");
+        assert_eq!(most_telling(text, 1), "harvest harvest");
+        assert_eq!(most_telling(text, 2), "gatherer harvest harvest");
+        assert_eq!(most_telling(text, 3), "gatherer harvest harvest of of");
+        // Of what tells as much, the first by the alphabet.
+        assert_eq!(most_telling(text, 4), "cat gatherer harvest harvest of of");
+        assert_eq!(most_telling("configurable abcdefgh", 1), "abcdefgh");
+        for (count, times) in [(1, 1), (2, 2), (3, 2), (4, 3), (8, 4), (16, 5), (1_000, 5)] {
+            assert_eq!(most_telling(&"word ".repeat(count), 9), ["word"; 5][..times].join(" "));
+        }
+    }
+
     /// What is meant, as plainly as it can be said.
     fn plainly(text: &str) -> Vec<String> {
         let folded = |word: &str| word.chars().flat_map(char::to_lowercase).collect::<String>();
@@ -237,10 +309,23 @@ mod tests {
         }
 
         #[test]
+        fn the_most_telling_of_all_are_all_words(text in "([a-cA-C0-9äß .,]{0,6} ){0,40}") {
+            let mut keywords = Keywords::new(1 << 20);
+            keywords.add(&text);
+            let telling = keywords.most_telling(usize::MAX);
+            let mut seen: Vec<&str> = telling.lines().collect();
+            seen.dedup();
+            prop_assert_eq!(seen, plainly(&text));
+        }
+
+        #[test]
         fn keywords_keep_their_bound(text in "\\PC{0,300}", max in 0..200_usize) {
             let mut keywords = Keywords::new(max);
             keywords.add(&text);
             prop_assert!(keywords.finish().len() <= max);
+            let mut keywords = Keywords::new(max);
+            keywords.add(&text);
+            prop_assert!(keywords.most_telling(max / 4).len() <= max);
         }
     }
 }
