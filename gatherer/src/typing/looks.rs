@@ -260,6 +260,9 @@ fn by_lines(head: &[u8]) -> Option<Type> {
         if line.starts_with(b"begin 6") && line.split(|byte| *byte == b' ').count() == 3 {
             return Some(Type::Uuencoded);
         }
+        if line.starts_with(b"(This file must be converted with BinHex") {
+            return Some(Type::MacCompressed);
+        }
         if line.starts_with(b"# This is a shell archive") {
             return Some(Type::ShellArchive);
         }
@@ -409,6 +412,10 @@ mod tests {
         check("Begin3\nTitle: x\n", Some(Type::Lsm));
         check("\n\nTemplate-Type: DOCUMENT\nTitle: x\n", Some(Type::Iafa));
         check("(:source\n :version 3\n", Some(Type::WaisSource));
+        check(
+            "From: x\n\n(This file must be converted with BinHex 4.0)\n\n:",
+            Some(Type::MacCompressed),
+        );
         check("TY  - JOUR\r\nAU  - x\r\n", Some(Type::Ris));
         check("TY - JOUR\n", None);
         check("@FILE { http://h.example/\nTitle{1}:\tx\n}\n", Some(Type::Soif));
