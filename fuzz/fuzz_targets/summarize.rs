@@ -1,32 +1,35 @@
-//! Any bytes under every kind of name: records within bounds, and no summarizer fails.
+//! Any bytes as an object of every type, which the first line names: a record within bounds, whatever the
+//! object looks like.
 
 #![no_main]
 
-use std::sync::Once;
+mod bounds;
 
-use gatherer::essence::{EssenceSettings, extract};
-use gatherer::object::{Object, ProblemKind};
+use std::collections::BTreeSet;
+
+use gatherer::config::FullText;
+use gatherer::object::Object;
+use gatherer::summarize::{Settings, summarize};
+use gatherer::typing::Type;
 use libfuzzer_sys::fuzz_target;
 
-const NAMES: &[&str] = &[
-    "a", "a.txt", "README", "a.html", "a.xml", "a.md", "a.pdf", "a.c", "a.h", "a.rs", "a.py", "a.pl", "a.sh",
-    "a.js", "a.java", "a.go", "a.f90", "Makefile", "a.1", "a.eml", "a.bib", "a.gz", "a.tar", "a.tgz", "a.zip",
-];
-
-/// A panic that is caught inside is the product's business: only the outcome counts.
-static HOOK: Once = Once::new();
-
 fuzz_target!(|bytes: &[u8]| {
-    HOOK.call_once(|| std::panic::set_hook(Box::new(|panic| eprintln!("{panic}"))));
-    let Some((which, bytes)) = bytes.split_first() else { return };
-    let name = NAMES[usize::from(*which) % NAMES.len()];
-    let object = Object::whole(format!("http://h.example/{name}"), bytes.to_vec());
-    let found = extract(object, &EssenceSettings::default(), &|| false);
-    assert!(!found.is_empty());
-    for summary in found {
-        assert!(summary.problems.iter().all(|it| it.kind != ProblemKind::Fault));
-        for attribute in summary.record.attributes() {
-            assert!(attribute.value.len() <= 128 * 1024, "{} is too long", attribute.name);
-        }
+    let (name, content) = bounds::first_line(bytes);
+    let named = std::str::from_utf8(name).ok().and_then(Type::by_name);
+    let first = usize::from(*bytes.first().unwrap_or(&0));
+    let r#type = named.unwrap_or(Type::ALL[first % Type::ALL.len()]);
+    let url = "http://h.example/d/a";
+    // All of it and its front, as partial text and as full text.
+    for is_whole in [true, false] {
+        let truncated = !is_whole;
+        let size = content.len() as u64 + u64::from(truncated);
+        let object = Object { truncated, size, ..Object::whole(url, content.to_vec()) };
+        let full = BTreeSet::from([r#type.name().to_owned()]);
+        let full_text = if is_whole { FullText::None } else { FullText::Types(full) };
+        let settings = Settings { full_text, full_text_bytes_max: 64 * 1024, ..Settings::default() };
+        let summary = summarize(&object, r#type, &settings, &|| false);
+        bounds::check(url, &summary);
+        assert_eq!(summary.record.text("Type").as_deref(), Some(r#type.name()));
+        assert_eq!(summary.record.text("MD5").is_some(), is_whole);
     }
 });

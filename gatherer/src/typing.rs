@@ -94,6 +94,17 @@ pub fn recognize(name: &str, head: &[u8]) -> Type {
     decide(name, head).0
 }
 
+/// Returns the names that objects of this type have, built in: extensions, and whole names; in lower case.
+pub fn names_of(r#type: Type) -> (Vec<&'static str>, Vec<&'static str>) {
+    names::of(r#type)
+}
+
+/// Returns how the content of objects begins that is of this type whatever they are called, as far as
+/// that is a matter of a table.
+pub fn signatures_of(r#type: Type) -> Vec<&'static [u8]> {
+    content::signatures(r#type)
+}
+
 /// Whether text like `head` can be read as it is, whatever type it has.
 pub(crate) fn is_text(head: &[u8]) -> bool {
     content::is_text(head)
@@ -294,6 +305,8 @@ mod tests {
         check("foo-1.2.tar.gz", b"\x1f\x8b\x08\0\0\0\0\0", "GNUCompressedTar");
         check("a.tar.xz", b"\xfd7zXZ\0\0", "CompressedTar");
         check("a.bz2", b"BZh91AY&SY", "Compressed");
+        check("a.hqx", b"(This file must be converted with BinHex 4.0)\n\n:", "MacCompressed");
+        check("s.a.c", b"\x01h12345\n\x01s 1/1/1\n\x01d D 1.1\n\x01e\n", "SCCS");
         let mut tar = vec![0; 512];
         tar[..5].copy_from_slice(b"a.txt");
         tar[257..262].copy_from_slice(b"ustar");

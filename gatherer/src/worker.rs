@@ -16,6 +16,8 @@
 //!   at each step.
 
 pub mod fence;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 pub(crate) mod library;
 pub(crate) mod pool;
 pub(crate) mod program;

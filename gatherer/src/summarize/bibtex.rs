@@ -7,8 +7,9 @@
 //! Sans-I/O.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 
-use biblatex::{Bibliography, ChunksExt, Entry, Person};
+use biblatex::{Bibliography, ChunksExt, Entry, Person, RawBibliography, RawChunk};
 use oai::crosswalk;
 
 use super::catalog::{Fields, Reading};
@@ -17,12 +18,14 @@ use super::catalog::{Fields, Reading};
 const ENTRY_BYTES_MAX: usize = 64 * 1024;
 /// Longest sum of abbreviations that are given to every entry, in bytes.
 const STRINGS_BYTES_MAX: usize = 8 * 1024;
+/// Longest text that one of them may stand for, in bytes.
+const STRING_BYTES_MAX: usize = 1024;
 /// Deepest nesting of braces that is parsed.
 const BRACES_MAX: usize = 100;
 
 /// Hands out the entries of a bibliography.
 pub(super) fn read(text: &str, reading: &mut Reading<'_>) {
-    let mut strings = String::new();
+    let mut strings = Strings::default();
     for raw in entries(text) {
         if !reading.goes_on() {
             return;
@@ -30,16 +33,13 @@ pub(super) fn read(text: &str, reading: &mut Reading<'_>) {
         match kind(raw.text).as_str() {
             "comment" | "preamble" => continue,
             "string" => {
-                if strings.len() + raw.text.len() < STRINGS_BYTES_MAX && raw.is_sound() {
-                    strings.push_str(raw.text);
-                    strings.push('\n');
-                }
+                strings.define(&raw);
                 continue;
             }
             _ => {}
         }
         let parsed = raw.is_sound().then(|| {
-            Bibliography::parse(&format!("{strings}{}", without_references(&raw.braced())))
+            Bibliography::parse(&format!("{}{}", strings.text, without_references(&raw.braced())))
         });
         let entry = match &parsed {
             Some(Ok(parsed)) => parsed.iter().next(),
@@ -182,6 +182,38 @@ fn extent(text: &str) -> (usize, usize, bool) {
     (text.len(), deepest, false)
 }
 
+/// Abbreviations, as they are written.
+#[derive(Default)]
+struct Strings {
+    text: String,
+    /// What each of them costs: the bytes that it stands for, and one for each that it is made of.
+    costs: HashMap<String, usize>,
+}
+
+impl Strings {
+    /// Takes in a definition, unless the parser cannot be given it: it follows one that is made of itself
+    /// until the stack is gone, and one that doubles what doubles another until the time is up.
+    fn define(&mut self, raw: &Raw<'_>) {
+        if STRINGS_BYTES_MAX < self.text.len() + raw.text.len() || !raw.is_sound() {
+            return;
+        }
+        let Ok(parsed) = RawBibliography::parse(raw.text) else { return };
+        for it in &parsed.abbreviations {
+            let cost = it.value.v.iter().try_fold(1_usize, |cost, chunk| match &chunk.v {
+                RawChunk::Normal(text) => Some(cost + text.len()),
+                // One that is not yet there might come to be made of this one.
+                RawChunk::Abbreviation(name) => Some(cost + self.costs.get(*name)?),
+            });
+            let cost = cost.filter(|cost| *cost <= STRING_BYTES_MAX);
+            // Of a name that is there already, others may be made.
+            let Some(cost) = cost.filter(|_| !self.costs.contains_key(it.key.v)) else { return };
+            self.costs.insert(it.key.v.to_owned(), cost);
+        }
+        self.text.push_str(raw.text);
+        self.text.push('\n');
+    }
+}
+
 /// Renames the fields that name other entries: those are not at hand, and the parser follows an entry
 /// that names itself until the stack is gone.
 fn without_references(entry: &str) -> Cow<'_, str> {
@@ -228,6 +260,28 @@ mod tests {
              Partial-Text: The Harvest Information Discovery / C. Mic Bowman; Peter B. Danzig (1995). \
              Computer Networks | Tëx / Donald E. Knuth (1984)",
         );
+    }
+
+    #[test]
+    fn abbreviations_of_abbreviations() {
+        check(
+            "@string{a = {Acta}}\n@string{b = a # \" Botanica\"}\n@misc{k, title = b # {!}}\n",
+            "Title: r.bib\nDescription: Bibliography with 1 entry\nEntries: 1\n\
+             Titles: Acta Botanica!\nPartial-Text: Acta Botanica!",
+        );
+        let entry = "@misc{x, title = a # s60}\n@misc{y, title = {Good}}\n";
+        let doubling: String =
+            (0..60).map(|it| format!("@string{{s{} = s{it} # s{it}}}\n", it + 1)).collect();
+        for strings in [
+            "@string{a = a}\n@string{s60 = {}}\n".to_owned(),
+            "@string{a = b}\n@string{b = a}\n@string{s60 = b}\n".to_owned(),
+            "@string{a = {}}\n@string{b = a}\n@string{a = b}\n".to_owned(),
+            "@string{a = b, b = a}\n".to_owned(),
+            format!("@string{{s0 = {{}}}}\n{doubling}"),
+        ] {
+            let seen = render("r.bib", Type::BibTeX, format!("{strings}{entry}").as_bytes());
+            assert!(seen.contains("Titles: Good"), "{seen}");
+        }
     }
 
     #[test]

@@ -20,6 +20,8 @@ use crate::object::ProblemKind;
 
 /// Most faces of one file.
 const FACES_MAX: usize = 64;
+/// Longest sum of all names of all faces, in bytes.
+const NAMES_BYTES_MAX: usize = 1024 * 1024;
 /// Longest value, in bytes.
 const VALUE_BYTES_MAX: usize = 64 * 1024;
 
@@ -33,6 +35,10 @@ struct Faces {
     scripts: Vec<&'static str>,
     references: Vec<String>,
     count: usize,
+    /// How long the names were that were read, in bytes.
+    names_bytes: usize,
+    /// Whether there are more.
+    cut: bool,
 }
 
 impl Faces {
@@ -76,7 +82,7 @@ pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         [0x80, 1, ..] | [b'%', b'!', ..] => type1::program(bytes, &mut faces),
         _ => Some(()),
     };
-    let (references, count) = (faces.references, faces.count);
+    let (references, count, cut) = (faces.references, faces.count, faces.cut);
     let mut draft = faces.about.draft(input.text_bytes_max());
     draft.other("Fonts", faces.families.join("\n"));
     draft.other("Version", faces.version);
@@ -85,6 +91,11 @@ pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         draft.other("Entries", count.to_string());
     }
     draft.references = references;
+    if cut {
+        let message =
+            format!("has names of more than {NAMES_BYTES_MAX} bytes; the rest was left out");
+        draft.problem(ProblemKind::Limit, message);
+    }
     if whole.is_none() && !input.object.truncated {
         draft.problem(ProblemKind::Broken, "is cut off or damaged: its names cannot be read");
     }

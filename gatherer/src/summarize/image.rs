@@ -25,7 +25,7 @@ use crate::object::ProblemKind;
 use crate::text::decode;
 
 /// Segments, chunks or blocks between two looks at the clock.
-const POLL_PIECES: usize = 512;
+const POLL_PIECES: usize = 64;
 /// Most segments, chunks or blocks of one picture.
 const PIECES_MAX: usize = 1_000_000;
 /// Longest EXIF block that is taken out of a container of boxes, in bytes.
@@ -38,6 +38,8 @@ struct Picture<'a> {
     cancelled: &'a dyn Fn() -> bool,
     /// Whether the time was up.
     late: bool,
+    /// Whether there are more pieces than are looked at.
+    cut: bool,
 }
 
 impl Picture<'_> {
@@ -46,17 +48,19 @@ impl Picture<'_> {
         if piece.is_multiple_of(POLL_PIECES) && (self.cancelled)() {
             self.late = true;
         }
-        !self.late && piece < PIECES_MAX
+        self.cut |= PIECES_MAX <= piece;
+        !self.late && !self.cut
     }
 }
 
 /// Summarizes a picture.
 pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let bytes = &input.object.bytes;
+    let cancelled = input.cancelled;
     let mut picture =
-        Picture { bytes, about: About::default(), cancelled: input.cancelled, late: false };
+        Picture { bytes, about: About::default(), cancelled, late: false, cut: false };
     let whole = picture.read();
-    let (late, mut about) = (picture.late, picture.about);
+    let Picture { late, cut, mut about, .. } = picture;
     if !about.has_dimensions() && !late {
         let mut reader = Watched::new(bytes, input.cancelled);
         if let Ok(size) = imagesize::reader_size(&mut reader) {
@@ -67,6 +71,9 @@ pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let mut draft = about.draft(input.text_bytes_max());
     if late {
         draft.problem(ProblemKind::Time, "ran out of time on the picture's metadata");
+    } else if cut {
+        let message = format!("has more than {PIECES_MAX} pieces; the rest was left out");
+        draft.problem(ProblemKind::Limit, message);
     } else if !whole && !sized && !input.object.truncated {
         draft.problem(ProblemKind::Broken, "is not a whole picture: its size cannot be read");
     }

@@ -75,6 +75,11 @@ const MAGIC: &[(&[u8], Type)] = &[
 /// Where the header of a PDF may begin at the latest, in bytes (PDF reference 1.7, appendix H).
 const PDF_START_MAX: usize = 1024;
 
+/// Returns the magic numbers of this type.
+pub(super) fn signatures(r#type: Type) -> Vec<&'static [u8]> {
+    MAGIC.iter().filter(|(_, it)| *it == r#type).map(|(magic, _)| *magic).collect()
+}
+
 /// Returns the type whose magic number `head` carries.
 pub(super) fn by_magic(head: &[u8]) -> Option<Type> {
     if head.starts_with(b"#!") {
@@ -93,6 +98,13 @@ pub(super) fn by_magic(head: &[u8]) -> Option<Type> {
     }
     if head.get(257..262) == Some(b"ustar") {
         return Some(Type::Tar);
+    }
+    // A sum of five digits; the control characters that follow would make it no text.
+    if head.starts_with(b"\x01h")
+        && head.get(2..7).is_some_and(|it| it.iter().all(u8::is_ascii_digit))
+        && memchr::memchr(0, head).is_none()
+    {
+        return Some(Type::Sccs);
     }
     if is_marc(head) {
         return Some(Type::Marc);

@@ -461,6 +461,10 @@ mod tests {
         check("\n\nTemplate-Type: DOCUMENT\nTitle: x\n", Some(Type::Iafa));
         check("Archive-Name: editor-faq/sed\nPosting-Frequency: monthly\n", Some(Type::Faq));
         check("(:source\n :version 3\n", Some(Type::WaisSource));
+        check(
+            "From: x\n\n(This file must be converted with BinHex 4.0)\n\n:",
+            Some(Type::MacCompressed),
+        );
         check("TY  - JOUR\r\nAU  - x\r\n", Some(Type::Ris));
         check("TY - JOUR\n", None);
         check("@FILE { http://h.example/\nTitle{1}:\tx\n}\n", Some(Type::Soif));

@@ -36,6 +36,15 @@ pub(super) fn by_name(name: &str) -> Option<Type> {
     }
 }
 
+/// Returns the extensions and the whole names that promise this type.
+pub(super) fn of(r#type: Type) -> (Vec<&'static str>, Vec<&'static str>) {
+    let all = |table: &[(Type, &'static [&'static str])]| {
+        let own = table.iter().filter(|(it, _)| *it == r#type);
+        own.flat_map(|(_, names)| names.iter().copied()).collect()
+    };
+    (all(EXTENSIONS), all(SPECIAL))
+}
+
 /// Documents whose name starts with a word that says what they are.
 fn document(name: &str, stem: &str) -> Option<Type> {
     if name.starts_with("readme") || name.starts_with("read.me") || name.starts_with("00readme") {

@@ -109,14 +109,10 @@ pub(super) fn members(walk: &mut Walk<'_, '_>) -> Result<(), Fault> {
 pub(super) fn package(walk: &mut Walk<'_, '_>) -> Result<(), Fault> {
     let mut entries = Entries::new(&walk.object.bytes);
     while let Some(entry) = entries.next()? {
-        let is_control = entry.name.starts_with(b"control.tar");
-        if !is_control && !entry.name.starts_with(b"data.tar") {
-            continue;
-        }
-        if is_control {
+        if entry.name.starts_with(b"control.tar") {
             let control = part(walk, entry.bytes, |_, reader| tar::find(reader, b"control"))?;
             walk.about = control.map(|it| about::control(&it));
-        } else {
+        } else if entry.name.starts_with(b"data.tar") {
             part(walk, entry.bytes, tar::members)?;
         }
         if (entry.bytes.len() as u64) < entry.size {

@@ -72,6 +72,11 @@ impl Tree {
     }
 }
 
+/// Whether so many passes are over and nothing is under way.
+fn is_idle(progress: &Progress, passes: u64) -> bool {
+    progress.phase == Phase::Idle && passes <= progress.passes_done
+}
+
 /// A gatherer at work on a tree.
 pub(crate) struct Bench {
     pub(crate) tree: Tree,
@@ -92,6 +97,11 @@ impl Bench {
 
     /// As [`Bench::start`], with other settings.
     pub(crate) async fn start_with(tree: Tree, config: Config) -> Self {
+        Self::start_within(tree, config, PATIENCE).await
+    }
+
+    /// As [`Bench::start_with`], where the first pass may take so long.
+    pub(crate) async fn start_within(tree: Tree, config: Config, patience: Duration) -> Self {
         let server = Server::bind(config).await.unwrap();
         let url =
             |address: std::net::SocketAddr| Url::parse(&format!("http://{address}/")).unwrap();
@@ -101,7 +111,7 @@ impl Bench {
         let task = tokio::spawn(server.run(shutdown.clone()));
         let client = Client::new(Settings { allow_private: true, ..Settings::default() });
         let bench = Self { tree, handle, shutdown, task, public, admin, client };
-        bench.passes(1).await;
+        bench.progress_within(patience, |it| is_idle(it, 1)).await;
         bench
     }
 
@@ -115,13 +125,21 @@ impl Bench {
 
     /// Waits until this many passes are over and nothing is under way.
     pub(crate) async fn passes(&self, count: u64) -> Progress {
-        self.progress(|it| it.phase == Phase::Idle && count <= it.passes_done).await
+        self.progress(|it| is_idle(it, count)).await
     }
 
     /// Waits for a progress that `wanted` accepts.
     pub(crate) async fn progress(&self, wanted: impl Fn(&Progress) -> bool) -> Progress {
+        self.progress_within(PATIENCE, wanted).await
+    }
+
+    async fn progress_within(
+        &self,
+        patience: Duration,
+        wanted: impl Fn(&Progress) -> bool,
+    ) -> Progress {
         let mut progress = self.handle.progress();
-        let found = tokio::time::timeout(PATIENCE, progress.wait_for(|it| wanted(it))).await;
+        let found = tokio::time::timeout(patience, progress.wait_for(|it| wanted(it))).await;
         found.unwrap_or_else(|_| panic!("{:#?}", self.handle.status())).unwrap().clone()
     }
 

@@ -11,7 +11,7 @@ use flate2::read::ZlibDecoder;
 
 use super::super::about::Field;
 use super::super::numbers::{be16, be32, len16, len32, slice_up_to};
-use super::{FACES_MAX, Faces, VALUE_BYTES_MAX};
+use super::{FACES_MAX, Faces, NAMES_BYTES_MAX};
 
 /// Most tables of a face.
 const TABLES_MAX: usize = 200;
@@ -129,7 +129,12 @@ fn names(table: &[u8], faces: &mut Faces) -> Option<()> {
         for record in records().filter(|it| rank(it) == wanted) {
             let id = be16(record, 6)?;
             let start = storage.checked_add(len16(record, 10)?)?;
-            let value = slice_up_to(table, start, len16(record, 8)?.min(VALUE_BYTES_MAX));
+            let (len, left) =
+                (len16(record, 8)?, NAMES_BYTES_MAX.saturating_sub(faces.names_bytes));
+            faces.cut |= left < len;
+            // Names may overlap: many of them may be all of the table.
+            let value = slice_up_to(table, start, len.min(left));
+            faces.names_bytes += value.len();
             let value = if be16(record, 0)? == 1 {
                 encoding_rs::MACINTOSH.decode_without_bom_handling(value).0
             } else {

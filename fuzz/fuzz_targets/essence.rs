@@ -1,0 +1,38 @@
+//! Any bytes under any name, which is the first line: typed, opened and summarized; records within
+//! bounds, each with a URL of its own, the object's first.
+
+#![no_main]
+
+mod bounds;
+
+use std::collections::HashSet;
+
+use gatherer::essence::{EssenceSettings, extract};
+use gatherer::object::Object;
+use gatherer::unnest::Limits;
+use libfuzzer_sys::fuzz_target;
+
+const LIMITS: Limits = Limits {
+    bytes_max: 1 << 20,
+    member_bytes_max: 1 << 18,
+    ratio_max: 100,
+    ratio_from_bytes: 1 << 16,
+    depth_max: 4,
+    members_max: 64,
+    names_bytes_max: 1 << 16,
+};
+
+fuzz_target!(|bytes: &[u8]| {
+    bounds::tell_of_panics();
+    let (name, content) = bounds::first_line(bytes);
+    let name = String::from_utf8_lossy(name).into_owned();
+    let url = "http://h.example/d/a";
+    let object = Object { name, ..Object::whole(url, content.to_vec()) };
+    let settings = EssenceSettings { unnest: LIMITS, ..EssenceSettings::default() };
+    let found = extract(object, &settings, &|| false);
+    assert_eq!(found.first().map(|it| it.record.url.as_str()), Some(url));
+    assert!(found.len() as u64 <= 1 + LIMITS.members_max);
+    let urls: HashSet<&str> = found.iter().map(|it| it.record.url.as_str()).collect();
+    assert_eq!(urls.len(), found.len());
+    found.iter().for_each(|it| bounds::check(url, it));
+});
