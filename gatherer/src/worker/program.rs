@@ -6,12 +6,12 @@ use std::io::{self, Read, Seek, SeekFrom, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::thread;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
 use net::clock;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::ioctl_fionbio;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
 use super::wire::{self, Order};
@@ -133,43 +133,41 @@ impl Programs {
 
 /// Reads what the program writes until it ends, or has to be ended.
 fn watch(mut child: Child, until: Until<'_>) -> io::Result<Result<Vec<u8>, String>> {
-    let (output, complaint) = (child.stdout.take(), child.stderr.take());
-    let too_much = AtomicBool::new(false);
-    thread::scope(|scope| {
-        let output = scope.spawn(|| read_all(output, &too_much));
-        let complaint = scope.spawn(|| read_end(complaint));
-        let ended = wait(&child, until, &too_much);
-        // Whatever it has started, and has not ended: our pipes are open as long as theirs.
-        if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
-            let _gone = kill_process_group(group, Signal::KILL);
-        }
-        let status = child.wait()?;
-        let output = output.join().unwrap_or_default();
-        let complaint = complaint.join().unwrap_or_default();
-        // It may have ended of our closed pipe before that was looked at.
-        let ended = ended.or_else(|| too_much.load(Relaxed).then_some(TOO_MUCH));
-        Ok(match ended {
-            Some(why) => Err(why.to_owned()),
-            None if status.success() => Ok(output),
-            None => Err(failed(status, &complaint)),
-        })
+    let mut pipes = Pipes::of(&mut child)?;
+    let ended = wait(&child, until, &mut pipes);
+    // Whatever it has started, and has not ended.
+    if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+        let _gone = kill_process_group(group, Signal::KILL);
+    }
+    let status = child.wait()?;
+    // What is in the pipes is there by now. Their end is not waited for: whoever got away holds them open.
+    while pipes.read() && !pipes.is_too_much() {}
+    let ended = ended.or_else(|| pipes.is_too_much().then_some(TOO_MUCH));
+    Ok(match ended {
+        Some(why) => Err(why.to_owned()),
+        None if status.success() => Ok(pipes.output),
+        None => Err(failed(status, &pipes.complaint)),
     })
 }
 
 /// Waits until the program has ended; or returns why it has to be ended.
-fn wait(child: &Child, until: Until<'_>, too_much: &AtomicBool) -> Option<&'static str> {
+fn wait(child: &Child, until: Until<'_>, pipes: &mut Pipes) -> Option<&'static str> {
     let Ok(process) = pidfd_open(Pid::from_child(child), PidfdFlags::empty()) else {
         return Some("cannot be waited for");
     };
     loop {
-        let mut waited = [PollFd::new(&process, PollFlags::IN)];
+        let mut waited = vec![PollFd::new(&process, PollFlags::IN)];
+        waited.extend(pipes.out.as_ref().map(|it| PollFd::new(it, PollFlags::IN)));
+        waited.extend(pipes.err.as_ref().map(|it| PollFd::new(it, PollFlags::IN)));
         // Interrupted, it is looked at again.
-        let has_ended = poll(&mut waited, Some(&LOOK)).is_ok_and(|it| it != 0);
-        if has_ended && !too_much.load(Relaxed) {
-            return None;
-        }
-        if too_much.load(Relaxed) {
+        let _count = poll(&mut waited, Some(&LOOK));
+        let has_ended = waited.first().is_some_and(|it| !it.revents().is_empty());
+        pipes.read();
+        if pipes.is_too_much() {
             return Some(TOO_MUCH);
+        }
+        if has_ended {
+            return None;
         }
         if until.deadline <= clock::monotonic() {
             return Some("takes too long; it was ended");
@@ -180,29 +178,56 @@ fn wait(child: &Child, until: Until<'_>, too_much: &AtomicBool) -> Option<&'stat
     }
 }
 
-fn read_all(output: Option<ChildStdout>, too_much: &AtomicBool) -> Vec<u8> {
-    let mut all = Vec::new();
-    if let Some(output) = output {
-        // What was read before it failed is what there is.
-        let _failed = output.take(OUTPUT_BYTES_MAX + 1).read_to_end(&mut all);
-    }
-    if OUTPUT_BYTES_MAX < all.len() as u64 {
-        too_much.store(true, Relaxed);
-    }
-    all
+/// What a program writes, read as it comes.
+struct Pipes {
+    out: Option<ChildStdout>,
+    err: Option<ChildStderr>,
+    output: Vec<u8>,
+    /// The end of what it complains.
+    complaint: Vec<u8>,
+    /// How much it has complained, in bytes.
+    complained: u64,
 }
 
-/// Reads everything, and returns the end of it.
-fn read_end(complaint: Option<ChildStderr>) -> Vec<u8> {
-    let mut end = Vec::new();
-    let Some(mut complaint) = complaint else { return end };
-    let mut piece = [0; 4096];
-    while let Ok(count @ 1..) = complaint.read(&mut piece) {
-        end.extend_from_slice(piece.get(..count).unwrap_or_default());
-        let surplus = end.len().saturating_sub(COMPLAINT_BYTES_MAX);
-        end.drain(..surplus);
+impl Pipes {
+    fn of(child: &mut Child) -> io::Result<Self> {
+        let (out, err) = (child.stdout.take(), child.stderr.take());
+        out.as_ref().map_or(Ok(()), |it| ioctl_fionbio(it, true))?;
+        err.as_ref().map_or(Ok(()), |it| ioctl_fionbio(it, true))?;
+        Ok(Self { out, err, output: Vec::new(), complaint: Vec::new(), complained: 0 })
     }
-    end
+
+    fn is_too_much(&self) -> bool {
+        OUTPUT_BYTES_MAX < (self.output.len() as u64).max(self.complained)
+    }
+
+    /// Reads a piece of what is there; returns whether anything was.
+    fn read(&mut self) -> bool {
+        let mut piece = [0; 65_536];
+        let output = read(&mut self.out, &mut piece);
+        self.output.extend_from_slice(output);
+        let is_any = !output.is_empty();
+        let complaint = read(&mut self.err, &mut piece);
+        self.complaint.extend_from_slice(complaint);
+        self.complained += complaint.len() as u64;
+        let surplus = self.complaint.len().saturating_sub(COMPLAINT_BYTES_MAX);
+        self.complaint.drain(..surplus);
+        is_any || !complaint.is_empty()
+    }
+}
+
+/// Reads what is there; a pipe that has ended is closed.
+fn read<'a>(from: &mut Option<impl Read>, piece: &'a mut [u8]) -> &'a [u8] {
+    let Some(pipe) = from else { return &[] };
+    match pipe.read(piece) {
+        Ok(count @ 1..) => piece.get(..count).unwrap_or_default(),
+        Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock) => &[],
+        // What was read before it failed is what there is.
+        Ok(0) | Err(_) => {
+            *from = None;
+            &[]
+        }
+    }
 }
 
 fn failed(status: ExitStatus, complaint: &[u8]) -> String {
@@ -278,8 +303,49 @@ mod tests {
         let ended = run("sleep 1000 & sleep 1000", b"", 1).unwrap_err();
         assert_eq!(ended, "/bin/sh takes too long; it was ended");
         assert_eq!(run("sleep 1000 & echo done", b"", 60).unwrap(), "done\n");
-        let ended = run("cat /dev/zero", b"", 60).unwrap_err();
-        assert_eq!(ended, "/bin/sh writes too much; it was ended");
+        // It would make a group of its own, or a session.
+        let ended = run("timeout 1000 sleep 1000", b"", 1).unwrap_err();
+        assert_eq!(ended, "/bin/sh takes too long; it was ended");
+        assert_eq!(run("setsid sleep 1000 & echo done", b"", 60).unwrap(), "done\n");
+        for flood in ["cat /dev/zero", "cat /dev/zero >&2"] {
+            let ended = run(flood, b"", 60).unwrap_err();
+            assert_eq!(ended, "/bin/sh writes too much; it was ended");
+        }
+    }
+
+    #[test]
+    fn nobody_is_waited_for_who_holds_the_pipes() {
+        // Away from its group, as where there is no filter of system calls.
+        let mut child = Command::new("/bin/sh")
+            .args(["-c", "setsid sleep 100 & echo $!"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .spawn()
+            .unwrap();
+        child.stdin.take();
+        let began = clock::monotonic();
+        let until = Until { deadline: began + Duration::from_secs(60), stopped: &|| false };
+        let said = watch(child, until).unwrap().unwrap();
+        assert!(clock::monotonic() - began < Duration::from_secs(50));
+        let pid = String::from_utf8(said).unwrap().trim().parse().unwrap();
+        // It may not have got away before its group was ended.
+        let _gone = rustix::process::kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL);
+    }
+
+    #[test]
+    fn programs_change_no_other_process() {
+        for command in [
+            "prlimit --pid $PPID --cpu=1000:1000",
+            "renice -n 19 -p $PPID",
+            "taskset -p 1 $PPID",
+            "kill -0 $PPID",
+            "unshare --user true",
+        ] {
+            let refused = run(command, b"", 60).unwrap_err();
+            assert!(refused.contains("not permitted"), "{command}: {refused}");
+        }
+        assert_eq!(run("ulimit -n 100; nice -n 5 sh -c 'ulimit -n'", b"", 60).unwrap(), "100\n");
     }
 
     #[test]
