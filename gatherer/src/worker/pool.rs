@@ -1,6 +1,6 @@
 //! The gatherer's side: workers that are kept, given objects, and ended when they go wrong.
 
-use std::io;
+use std::io::{self, Read as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt as _;
@@ -29,6 +29,8 @@ const ANSWER_BYTES_MAX: u64 = 128 * 1024 * 1024;
 const GRACE: Duration = Duration::from_secs(2);
 /// How long a worker may take to be ready.
 const READY_TIME_MAX: Duration = Duration::from_secs(10);
+/// Most of what one says on standard error that is looked at, in bytes.
+const SAID_BYTES_MAX: u64 = 1024 * 1024;
 /// How often one is looked at while it is waited for.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -50,6 +52,8 @@ pub(crate) struct Pool {
 struct Worker {
     child: Child,
     socket: UnixStream,
+    /// What it writes on standard error: why it ends, if it can say so.
+    said: UnixStream,
     /// What the settings are that it was started with.
     settings: u64,
 }
@@ -188,15 +192,19 @@ impl Worker {
         print: u64,
     ) -> io::Result<(Self, Ready)> {
         let (ours, theirs) = UnixStream::pair()?;
+        let (said, says) = UnixStream::pair()?;
+        // Nobody reads it while the worker goes on: what is too much is lost.
+        says.set_nonblocking(true)?;
+        said.set_nonblocking(true)?;
         let child = Command::new(&program.path)
             .args(&program.arguments)
             .env_clear()
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             .stdout(Stdio::null())
             // A process that may write no files dies of writing to one.
-            .stderr(Stdio::null())
+            .stderr(Stdio::from(OwnedFd::from(says)))
             .spawn()?;
-        let mut worker = Self { child, socket: ours, settings: print };
+        let mut worker = Self { child, socket: ours, said, settings: print };
         worker.socket.set_read_timeout(Some(READY_TIME_MAX))?;
         worker.socket.set_write_timeout(Some(READY_TIME_MAX))?;
         let order = Order::Serve {
@@ -252,7 +260,10 @@ impl Worker {
             // It goes on, and nothing that it says can be relied on.
             io::ErrorKind::PermissionDenied => Lost::Crashed(error.to_string()),
             _ => match self.child.wait() {
-                // Who asks for memory in vain ends by this.
+                // Who calls itself too often, or asks for memory in vain, ends by this.
+                Ok(status) if status.signal() == Some(libc::SIGABRT) && self.has_overflowed() => {
+                    Lost::Crashed("its stack is full: the object is nested too deeply".to_owned())
+                }
                 Ok(status) if status.signal() == Some(libc::SIGABRT) => {
                     Lost::Grown(format!("more than {} MiB of memory", MEMORY_BYTES_MAX >> 20))
                 }
@@ -260,6 +271,14 @@ impl Worker {
                 Err(error) => Lost::Crashed(error.to_string()),
             },
         }
+    }
+
+    /// Whether it has said that its stack is full.
+    fn has_overflowed(&self) -> bool {
+        let mut said = Vec::new();
+        // Up to where there is nothing more for now.
+        let _last = (&self.said).take(SAID_BYTES_MAX).read_to_end(&mut said);
+        memchr::memmem::find(&said, b"has overflowed its stack").is_some()
     }
 
     fn resident_bytes(&self) -> u64 {
@@ -455,6 +474,40 @@ mod tests {
         assert_eq!(found[0].record.text("Title").as_deref(), Some("a.zip"));
         assert_eq!(found[0].problems[0].kind, ProblemKind::Start);
         assert!(found[0].problems[0].message.starts_with("no worker can be started to read it"));
+    }
+
+    /// Is a process whose stack is full; ends at once in a usual run.
+    #[test]
+    fn a_stack_that_is_full() {
+        fn deeper(depth: u64) -> u64 {
+            let place = std::hint::black_box([depth; 1_000]);
+            if depth == u64::MAX { 0 } else { deeper(depth + 1) + place[7] }
+        }
+        let input = std::fs::read_link("/proc/self/fd/0").unwrap_or_default();
+        if input.to_string_lossy().starts_with("socket:") {
+            assert_eq!(deeper(0), 0);
+        }
+    }
+
+    #[test]
+    fn a_full_stack_is_told_from_too_much_memory() {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let (said, says) = UnixStream::pair().unwrap();
+        said.set_nonblocking(true).unwrap();
+        let child = Command::new(std::env::current_exe().unwrap())
+            .args(["worker::pool::tests::a_stack_that_is_full", "--exact", "--nocapture"])
+            .stdin(Stdio::from(OwnedFd::from(theirs)))
+            .stdout(Stdio::null())
+            .stderr(Stdio::from(OwnedFd::from(says)))
+            .spawn()
+            .unwrap();
+        let mut worker = Worker { child, socket: ours, said, settings: 0 };
+        let until = clock::monotonic() + Duration::from_secs(60);
+        let lost = worker.why(io::ErrorKind::UnexpectedEof.into(), until, &|| false);
+        assert!(
+            matches!(&lost, Lost::Crashed(why) if why.contains("nested too deeply")),
+            "{lost:?}"
+        );
     }
 
     #[test]
