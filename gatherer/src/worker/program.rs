@@ -39,8 +39,23 @@ const TOO_MUCH: &str = "writes too much; it was ended";
 /// How often it is looked at whether it has to be ended.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 /// What programs may read: what the system is made of.
-const SYSTEM: &[&str] =
-    &["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc", "/dev", "/proc/self", "/opt"];
+const SYSTEM: &[&str] = &[
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/etc",
+    "/opt",
+    "/proc/self",
+    // And no disk, terminal or memory that is shared.
+    "/dev/null",
+    "/dev/zero",
+    "/dev/full",
+    "/dev/random",
+    "/dev/urandom",
+];
 
 /// Runs the site's programs.
 #[derive(Debug)]
@@ -566,5 +581,7 @@ mod tests {
         let needed = needed.handle_access(AccessFs::from_all(ABI::V1));
         let has_landlock = needed.and_then(Ruleset::create).is_ok();
         assert_eq!(file.exists(), !has_landlock);
+        assert_eq!(run("ls /dev/shm", b"", 60).is_ok(), !has_landlock);
+        assert_eq!(run("head -c 2 /dev/zero | wc -c", b"", 60).unwrap(), "2\n");
     }
 }
