@@ -45,8 +45,7 @@ pub(crate) fn prepare(run: &Run<'_>, candidate: Candidate) -> Option<Prepared> {
             old.is_of(&content.md5, content.stat.size, plan.settings)
                 && old.records.first().is_some_and(|record| record.url == url)
         });
-    let is_annotated_as = |old: &FileNote| old.annotations == annotations;
-    let same = same_content && old.as_ref().is_some_and(is_annotated_as);
+    let same = same_content && old.as_ref().is_some_and(|old| old.annotations == annotations);
     let mut may_pass = false;
     let difference = if same {
         site.counts.unchanged.fetch_add(1, Relaxed);
