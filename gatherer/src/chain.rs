@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use net::clock;
 use soif::Record;
 
 use crate::annotations::{self, Annotations, sources::Wrong};
@@ -17,12 +16,12 @@ use crate::rules::{Applied, Rules, Verdict};
 use crate::select::{LeftOut, Selection};
 use crate::worker::library::Library;
 use crate::worker::pool::{Bounds, Pool};
-use crate::worker::program::{Job, Programs, Until};
+use crate::worker::program::{Job, Programs, Spent, Until};
 
 /// How long one object may take to be unnested and summarized.
 const SUMMARIZE_TIME_MAX: Duration = Duration::from_secs(8);
 
-/// How long the rules of the site may take for one record.
+/// How long a command of the site's rules may take, and all of them for one record.
 const RULES_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// What makes records of objects.
@@ -31,6 +30,8 @@ pub struct Chain {
     settings: EssenceSettings,
     library: Library,
     rules: Arc<Rules>,
+    /// What commands of rules may read.
+    read: Vec<PathBuf>,
     annotations: Annotations,
     wrong: Vec<Wrong>,
     workers: Pool,
@@ -61,13 +62,23 @@ impl EssenceSettings {
 }
 
 fn library(config: &Config) -> Result<Library, Error> {
+    let read = &config.essence.programs_read;
+    for path in read {
+        std::fs::metadata(path).map_err(|error| {
+            let path = path.display();
+            Error::Spec(format!("programs_read: {path}: {error}; correct the path, or take it out"))
+        })?;
+    }
     let Some(SitePrograms { folder, time_max }) = &config.essence.programs else {
         return Ok(Library::default());
     };
-    Library::read(folder, *time_max, &config.essence.typing).map_err(|error| {
+    let library = Library::read(folder, *time_max, &config.essence.typing);
+    let mut library = library.map_err(|error| {
         let folder = folder.display();
         Error::Spec(format!("cannot read the folder of programs {folder}: {error}"))
-    })
+    })?;
+    library.allow(read);
+    Ok(library)
 }
 
 impl Chain {
@@ -78,10 +89,7 @@ impl Chain {
     ///
     /// A pattern is not a glob, or the folder of programs cannot be read.
     pub fn new(config: &Config, scratch: PathBuf) -> Result<Self, Error> {
-        let programs = config
-            .worker
-            .clone()
-            .map(|starter| Programs::new(starter, scratch, config.essence.programs_read.clone()));
+        let programs = config.worker.clone().map(|starter| Programs::new(starter, scratch));
         let (settings, library) = EssenceSettings::of(config)?;
         let (annotations, wrong) = annotations::read_once(&config.essence.annotations);
         Ok(Self {
@@ -90,6 +98,7 @@ impl Chain {
             annotations,
             wrong,
             rules: config.essence.rules.clone(),
+            read: config.essence.programs_read.clone(),
             workers: Pool::new(config.worker.clone()),
             programs,
         })
@@ -110,7 +119,9 @@ impl Chain {
 
     /// Changes a record by the site's rules, and says which held. Blocks, for some ten seconds at most.
     pub fn tune(&self, record: &mut Record) -> (Verdict, Vec<Applied>) {
-        tune(&self.rules, self.programs.as_ref(), record, &|| false)
+        let means = Commands { programs: self.programs.as_ref(), read: &self.read };
+        let tuned = means.tune(&self.rules, record, &mut rules_spent(), &|| false);
+        (tuned.verdict, tuned.applied)
     }
 
     /// Lays over a record what people say of its object, and returns that, each with its place. After the
@@ -154,18 +165,54 @@ impl Means<'_> {
     }
 }
 
-/// Changes a record by the site's rules.
-pub(crate) fn tune(
-    rules: &Rules,
-    programs: Option<&Programs>,
-    record: &mut Record,
-    stopped: &(dyn Fn() -> bool + Sync),
-) -> (Verdict, Vec<Applied>) {
-    let until = Until { deadline: clock::monotonic() + RULES_TIME_MAX, stopped };
-    rules.apply(record, &mut |command, input| {
-        let programs = programs.ok_or("programs of the site cannot be run here")?;
-        let words = ["/bin/sh", "-c", command].map(str::to_owned);
-        let job = Job { words: &words, input, files: &[], read: &[], variables: &[] };
-        programs.run(&job, until)
-    })
+/// What runs the commands of rules.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Commands<'a> {
+    pub(crate) programs: Option<&'a Programs>,
+    /// What they may read beside what the system is made of.
+    pub(crate) read: &'a [PathBuf],
+}
+
+/// What rules have made of a record.
+#[derive(Debug)]
+pub(crate) struct Tuned {
+    pub(crate) verdict: Verdict,
+    pub(crate) applied: Vec<Applied>,
+    /// Whether a command could not be run for a reason that may pass.
+    pub(crate) may_pass: bool,
+}
+
+/// Returns what the rules' commands for one file have cost before the first is run.
+pub(crate) fn rules_spent() -> Spent {
+    Spent::new(RULES_TIME_MAX)
+}
+
+impl Commands<'_> {
+    /// Changes a record by the site's rules; `spent` is what their commands have cost for other records of
+    /// the same file.
+    pub(crate) fn tune(
+        self,
+        rules: &Rules,
+        record: &mut Record,
+        spent: &mut Spent,
+        stopped: &(dyn Fn() -> bool + Sync),
+    ) -> Tuned {
+        let mut may_pass = false;
+        // All commands for one record have the time of one.
+        let first = spent.next();
+        let (verdict, applied) = rules.apply(record, &mut |command, input| {
+            let programs = self.programs.ok_or("programs of the site cannot be run here")?;
+            let refused = |what| format!("is not run: those for other parts of the file {what}");
+            let deadline = first.and_then(|first| Ok(first.min(spent.next()?))).map_err(refused)?;
+            let words = ["/bin/sh", "-c", command].map(str::to_owned);
+            let job = Job { words: &words, input, files: &[], read: self.read, variables: &[] };
+            let outcome = programs.run(&job, Until { deadline, stopped });
+            spent.count(&outcome, deadline);
+            outcome.map_err(|it| {
+                may_pass |= it.may_pass;
+                it.why
+            })
+        });
+        Tuned { verdict, applied, may_pass }
+    }
 }

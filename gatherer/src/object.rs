@@ -106,6 +106,8 @@ pub enum ProblemKind {
     Fault,
     /// A program of the site failed on it: the record is what is built in.
     Program,
+    /// What reads it could not be started, as the system was short of something: it is tried again.
+    Start,
 }
 
 impl ProblemKind {
@@ -118,6 +120,7 @@ impl ProblemKind {
             Self::Time => "time",
             Self::Fault => "fault",
             Self::Program => "program",
+            Self::Start => "start",
         }
     }
 }

@@ -8,15 +8,16 @@ use std::sync::atomic::Ordering::Relaxed;
 use net::clock;
 use soif::Record;
 
-use crate::chain::{self, Means};
+use crate::chain::{self, Commands, Means};
 use crate::commit::Prepared;
 use crate::fetch::file::{self, Content, Refused};
 use crate::note::{self, Basis, Difference, FileNote};
-use crate::object::{Object, Summary};
+use crate::object::{Object, ProblemKind, Summary};
 use crate::pipeline::{Candidate, Run};
 use crate::rules::Verdict;
 use crate::site::{lock, path_bytes};
 use crate::spec::{self, Symlinks};
+use crate::worker::program::Spent;
 
 /// Reads one file, and summarizes it if its content is new. `None`: there is nothing to commit, and
 /// it was counted why.
@@ -44,8 +45,8 @@ pub(crate) fn prepare(run: &Run<'_>, candidate: Candidate) -> Option<Prepared> {
             old.is_of(&content.md5, content.stat.size, plan.settings)
                 && old.records.first().is_some_and(|record| record.url == url)
         });
-    let is_annotated_as = |old: &FileNote| old.annotations == annotations;
-    let same = same_content && old.as_ref().is_some_and(is_annotated_as);
+    let same = same_content && old.as_ref().is_some_and(|old| old.annotations == annotations);
+    let mut may_pass = false;
     let difference = if same {
         site.counts.unchanged.fetch_add(1, Relaxed);
         let records = old.as_ref().map(|old| old.records.clone()).unwrap_or_default();
@@ -53,10 +54,11 @@ pub(crate) fn prepare(run: &Run<'_>, candidate: Candidate) -> Option<Prepared> {
     } else {
         site.metrics.fetch.leave(1);
         site.resolve(plan, &candidate.path);
-        let records = summarize(run, &candidate, &content, url)?;
+        let made = summarize(run, &candidate, &content, url, old.is_some())?;
+        may_pass = made.may_pass;
         let is_of_now = |old: &FileNote| old.modified == content.stat.modified;
         let same_content = same_content && old.as_ref().is_some_and(is_of_now);
-        compare(run, old.as_ref(), same_content, records)
+        compare(run, old.as_ref(), same_content, made.records)
     };
     let stat = content.stat;
     let note = FileNote {
@@ -65,7 +67,8 @@ pub(crate) fn prepare(run: &Run<'_>, candidate: Candidate) -> Option<Prepared> {
         modified_nanos: stat.modified_nanos,
         inode: stat.inode,
         unsure: !content.sure,
-        settings: plan.settings,
+        // No settings are these: what was lacking may be there at the next pass.
+        settings: if may_pass { !plan.settings } else { plan.settings },
         annotations,
         md5: content.md5.to_string(),
         records: difference.records,
@@ -148,13 +151,22 @@ fn fetch(run: &Run<'_>, candidate: &Candidate) -> Option<Content> {
     None
 }
 
-/// Stage 3: makes the file's records, its own first. `None` when the run was stopped meanwhile.
+/// What a file's records have come to.
+struct Made {
+    records: Vec<Record>,
+    /// Whether they are less than they might be, for a reason that may pass.
+    may_pass: bool,
+}
+
+/// Stage 3: makes the file's records, its own first. `None` when the run was stopped meanwhile, or when
+/// what it takes could not be started and the records of an earlier pass (`has_old`) are better than these.
 fn summarize(
     run: &Run<'_>,
     candidate: &Candidate,
     content: &Content,
     url: String,
-) -> Option<Vec<Record>> {
+    has_old: bool,
+) -> Option<Made> {
     let (site, plan) = (run.site, run.plan);
     let stage = &site.metrics.summarize;
     stage.enter(1);
@@ -182,34 +194,67 @@ fn summarize(
         stage.drop_one("stopped");
         return None;
     }
+    let Some(made) = dress_all(run, summaries) else {
+        stage.drop_one("stopped");
+        return None;
+    };
+    if made.may_pass && has_old {
+        stage.drop_one("cannot-start");
+        return None;
+    }
     // What was left out is noted all the same, so that it is not read again, and records that it had go.
     stage.leave(1);
+    Some(made)
+}
+
+/// Makes a file's summaries the records of this gatherer; `None` if the run was stopped meanwhile.
+fn dress_all(run: &Run<'_>, summaries: Vec<Summary>) -> Option<Made> {
+    let mut made = Made { records: Vec::new(), may_pass: false };
     let now = (clock::now_ms() / 1_000).to_string();
-    let dress = |summary: Summary| {
-        for problem in summary.problems {
-            site.problem(problem.object, problem.kind.name(), problem.message);
+    let mut spent = chain::rules_spent();
+    for summary in summaries {
+        let is_start = |it: &ProblemKind| *it == ProblemKind::Start;
+        made.may_pass |= summary.problems.iter().any(|it| is_start(&it.kind));
+        let record = dress(run, summary, &now);
+        made.records.extend(tune(run, record, &mut spent, &mut made.may_pass));
+        // A command that was ended by the stop has failed for no reason of its own.
+        if run.is_stopped() {
+            return None;
         }
-        let mut record = summary.record;
-        let name = record.text("Type").map_or_else(|| "Unknown".to_owned(), |it| it.into_owned());
-        *lock(&site.counts.by_type).entry(name).or_default() += 1;
-        record.set("Update-Time", now.as_str());
-        for (name, value) in &plan.attributes {
-            record.set(*name, value.as_str());
-        }
-        tune(run, record)
-    };
-    Some(summaries.into_iter().filter_map(dress).collect())
+    }
+    Some(made)
+}
+
+fn dress(run: &Run<'_>, summary: Summary, now: &str) -> Record {
+    let (site, plan) = (run.site, run.plan);
+    for problem in summary.problems {
+        site.problem(problem.object, problem.kind.name(), problem.message);
+    }
+    let mut record = summary.record;
+    let name = record.text("Type").map_or_else(|| "Unknown".to_owned(), |it| it.into_owned());
+    *lock(&site.counts.by_type).entry(name).or_default() += 1;
+    record.set("Update-Time", now);
+    for (name, value) in &plan.attributes {
+        record.set(*name, value.as_str());
+    }
+    record
 }
 
 /// Changes a record as the site's rules say; `None` if they leave it out.
-fn tune(run: &Run<'_>, mut record: Record) -> Option<Record> {
-    let (site, rules) = (run.site, &run.plan.rules);
-    if rules.is_empty() {
+fn tune(
+    run: &Run<'_>,
+    mut record: Record,
+    spent: &mut Spent,
+    may_pass: &mut bool,
+) -> Option<Record> {
+    let (site, plan) = (run.site, run.plan);
+    if plan.rules.is_empty() {
         return Some(record);
     }
-    let (verdict, applied) =
-        chain::tune(rules, site.programs.as_ref(), &mut record, &|| run.is_stopped());
-    for rule in &applied {
+    let commands = Commands { programs: site.programs.as_ref(), read: &plan.programs_read };
+    let tuned = commands.tune(&plan.rules, &mut record, spent, &|| run.is_stopped());
+    *may_pass |= tuned.may_pass;
+    for rule in &tuned.applied {
         for (action, outcome) in &rule.done {
             if let Err(why) = outcome {
                 let message = format!("rule of line {}: `{action}`: {why}", rule.line);
@@ -217,7 +262,7 @@ fn tune(run: &Run<'_>, mut record: Record) -> Option<Record> {
             }
         }
     }
-    if verdict == Verdict::Deleted {
+    if tuned.verdict == Verdict::Deleted {
         site.metrics.left_out.add("rule", 1);
         return None;
     }

@@ -216,10 +216,16 @@ impl Action {
                     .map_err(|error| format!("what `{command}` writes is no SOIF: {error}"))?;
                 let written =
                     written.first().ok_or_else(|| format!("`{command}` writes nothing"))?;
+                let mut new = record.clone();
                 for name in attributes {
-                    record.remove(name);
+                    new.remove(name);
                 }
-                written.attributes().iter().try_for_each(|it| set(record, &it.name, &it.value))
+                written
+                    .attributes()
+                    .iter()
+                    .try_for_each(|it| set(&mut new, &it.name, &it.value))?;
+                *record = new;
+                Ok(())
             }
             Self::Delete => Ok(()),
         }

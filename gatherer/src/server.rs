@@ -377,9 +377,7 @@ fn open(config: Config, port: u16) -> Result<(Shared, AdminToken, Pages), Error>
     let (base_url, settings) = (config.base_url.clone(), config.push.clone());
     let notifier = Notifier::open(&data, base_url, settings, collection.clone())
         .map_err(|error| Error::Spec(error.to_string()))?;
-    let programs = config.worker.clone().map(|starter| {
-        Programs::new(starter, data.join(SCRATCH), config.essence.programs_read.clone())
-    });
+    let programs = config.worker.clone().map(|starter| Programs::new(starter, data.join(SCRATCH)));
     let site = Site::new(id, collection, (config.worker.clone(), programs));
     for cut in &recovery.cut {
         let object = crate::spec::file_url(&cut.file);

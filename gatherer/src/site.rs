@@ -57,6 +57,8 @@ pub(crate) struct Plan {
     pub(crate) library: Arc<Library>,
     /// What is changed in records.
     pub(crate) rules: Arc<Rules>,
+    /// What the commands of those may read.
+    pub(crate) programs_read: Vec<PathBuf>,
     /// Fingerprint of the settings that records depend on.
     pub(crate) settings: u64,
     /// Attributes that every record gets, in order.
@@ -94,6 +96,9 @@ impl Plan {
             library.print(),
             &format!("{:?}", config.essence.templates),
             &format!("{:?}", config.essence.detail),
+            // What failed may do under others of these.
+            &format!("{:?}", config.essence.programs),
+            &format!("{:?}", config.essence.programs_read),
         ]);
         let plan = |root: &Root| {
             let url = root.url();
@@ -104,6 +109,7 @@ impl Plan {
                 essence: essence.clone(),
                 library: library.clone(),
                 rules: config.essence.rules.clone(),
+                programs_read: config.essence.programs_read.clone(),
                 settings,
                 attributes: [
                     config.attributes(host, port),

@@ -12,8 +12,8 @@
 //! # Differences from the paper
 //!
 //! * A process serves thousands of objects rather than one.
-//! * Text, pages and source are summarized within the gatherer: their parsers are our own, and bounded
-//!   at each step.
+//! * Text, pages and source that are no archives are summarized within the gatherer: what is read there
+//!   takes time and memory by the length of what it reads, which is bounded.
 
 pub mod fence;
 #[cfg(fuzzing)]
@@ -29,7 +29,7 @@ use std::path::PathBuf;
 use crate::essence::EssenceSettings;
 use crate::object::Object;
 use crate::typing::Type;
-use crate::unnest;
+use crate::unnest::{self, Format};
 
 /// How a worker is started.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,17 +80,19 @@ pub fn is_for_worker(r#type: Type) -> bool {
     )
 }
 
-/// Whether the object goes to a worker. What gzip holds is judged as it will be when it is opened, by its
-/// name and how it begins: where that is no text, or not to be seen yet, it may be anything.
+/// Whether the object goes to a worker: any that is opened does, as what it holds may be of any type. What
+/// gzip holds is judged as it will be when it is opened, by its name and how it begins: where that is no
+/// text, or not to be seen yet, it may be anything.
 pub(crate) fn wants_worker(object: &Object, settings: &EssenceSettings) -> bool {
     match settings.type_of(object) {
         Type::Gzip => {
             let typing = &settings.summary.typing;
             let Some((name, head)) = unnest::peek(object) else { return true };
             let inner = typing.recognize(&object.url, &name, &head);
-            is_for_worker(inner) || !inner.is_text()
+            let is_opened = Format::of_head(&head, inner).is_some();
+            is_for_worker(inner) || is_opened || !inner.is_text()
         }
-        found => is_for_worker(found),
+        found => is_for_worker(found) || Format::of(object, found).is_some(),
     }
 }
 
@@ -120,6 +122,7 @@ mod tests {
             encoder.write_all(bytes).unwrap();
             encoder.finish().unwrap()
         };
+        let shar = b"#!/bin/sh\n# This is a shell archive.\nsed 's/^X//' >a.pdf <<'E'\nX%PDF-\nE\n";
         // Blocks that hold nothing.
         let nothing = [&packed(b"")[..10], &b"\0\0\0\xff\xff".repeat(20_000)].concat();
         for (name, bytes, expected) in [
@@ -128,6 +131,11 @@ mod tests {
             ("a.html", b"<html>", false),
             ("a.eml", b"From: a@b.example\nTo: c@d.example\nSubject: x\n\nhello\n", true),
             ("a.uu", b"begin 644 a.pdf\n`\nend\n", true),
+            ("a.sh", b"#!/bin/sh\necho words\n", false),
+            ("a.sh", shar, true),
+            ("a", shar, true),
+            ("a.sh.gz", &packed(shar), true),
+            ("a.txt.gz", &packed(shar), true),
             ("ls.1.gz", gzip, false),
             ("a.pdf.gz", gzip, true),
             ("a.gz.gz", gzip, true),

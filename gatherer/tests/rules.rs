@@ -7,9 +7,10 @@ mod support;
 
 use std::sync::Arc;
 
-use gatherer::Config;
 use gatherer::rules::Rules;
 use gatherer::worker::{Program, serve};
+use gatherer::{Config, Server};
+use net::shutdown::Shutdown;
 use support::{Bench, Tree};
 
 const RULES: &str = "\
@@ -34,17 +35,95 @@ fn started_by_a_gatherer() {
     }
 }
 
+fn worker() -> Program {
+    Program {
+        path: std::fs::read_link("/proc/self/exe").unwrap(),
+        arguments: ["started_by_a_gatherer", "--exact", "-q"].map(str::to_owned).to_vec(),
+    }
+}
+
+fn ruled(tree: &Tree, rules: &str) -> Config {
+    let mut config = Config { worker: Some(worker()), ..tree.config() };
+    config.essence.rules = Arc::new(Rules::parse(rules).unwrap());
+    config
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stop_while_a_rule_s_command_runs_publishes_nothing() {
+    let tree = Tree::new();
+    tree.write("a.txt", "A name\n\nof somebody\n");
+    let config = ruled(&tree, "Type == 'Text'\n\tTitle | touch runs; sleep 1000\n");
+    let server = Server::bind(config.clone()).await.unwrap();
+    let shutdown = Shutdown::new();
+    let task = tokio::spawn(server.run(shutdown.clone()));
+    let scratch = tree.data().join("scratch");
+    let runs = || {
+        let folders = std::fs::read_dir(&scratch).into_iter().flatten().flatten();
+        folders.into_iter().any(|it| it.path().join("work/runs").exists())
+    };
+    while !runs() {
+        tokio::task::yield_now().await;
+    }
+    shutdown.start();
+    task.await.unwrap().unwrap();
+    let server = Server::bind(config).await.unwrap();
+    assert_eq!(server.handle().status().objects, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_commands_may_read_changes_while_it_runs() {
+    let tree = Tree::new();
+    tree.write("a.txt", "A name\n\nof somebody\n");
+    let list = tree.folder.path().join("names");
+    std::fs::write(&list, "other").unwrap();
+    let mut config = ruled(&tree, &format!("Type == 'Text'\n\tTitle | cat {}\n", list.display()));
+    let bench = Bench::start_with(tree, config.clone()).await;
+    config.essence.programs_read = vec![list];
+    bench.handle.reload(config.clone()).unwrap();
+    bench.passes(2).await;
+    assert!(bench.file("a.txt").await.text("Title").unwrap().ends_with("other"));
+    config.essence.programs_read = vec!["/nowhere".into()];
+    let refused = bench.handle.reload(config).unwrap_err().to_string();
+    assert!(refused.contains("programs_read: /nowhere: "), "{refused}");
+    bench.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_started_is_tried_again_and_takes_nothing_away() {
+    let tree = Tree::new();
+    tree.write("a.txt", "A name\n\nof somebody\n");
+    let mut config = ruled(&tree, "Type == 'Text'\n\tTitle | echo other\n");
+    let title = async |bench: &Bench| {
+        bench.file("a.txt").await.text("Title").unwrap().lines().next_back().unwrap().to_owned()
+    };
+    // A file where the folder for commands is to be.
+    let scratch = tree.data().join("scratch");
+    std::fs::create_dir_all(tree.data()).unwrap();
+    std::fs::write(&scratch, "").unwrap();
+    let bench = Bench::start_with(tree, config.clone()).await;
+    assert_eq!(title(&bench).await, "A name");
+    std::fs::remove_file(&scratch).unwrap();
+    bench.gather().await;
+    assert_eq!(title(&bench).await, "other");
+    std::fs::remove_dir_all(&scratch).unwrap();
+    std::fs::write(&scratch, "").unwrap();
+    config.essence.rules =
+        Arc::new(Rules::parse("Type == 'Text'\n\tTitle | echo third\n").unwrap());
+    bench.handle.reload(config).unwrap();
+    bench.passes(3).await;
+    assert_eq!(title(&bench).await, "other", "better than none");
+    std::fs::remove_file(&scratch).unwrap();
+    bench.gather().await;
+    assert_eq!(title(&bench).await, "third");
+    bench.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn records_are_published_as_the_rules_of_the_site_have_them() {
     let tree = Tree::new();
     tree.write("a.txt", "A note\n\nabout this\n");
     tree.write("b.txt", "A secret\n\nabout that\n");
-    let worker = Program {
-        path: std::fs::read_link("/proc/self/exe").unwrap(),
-        arguments: ["started_by_a_gatherer", "--exact", "-q"].map(str::to_owned).to_vec(),
-    };
-    let mut config = Config { worker: Some(worker), ..tree.config() };
-    config.essence.rules = Arc::new(Rules::parse(RULES).unwrap());
+    let config = ruled(&tree, RULES);
     let bench = Bench::start_with(tree, config).await;
     assert_eq!(bench.handle.status().objects, 1);
     let record = bench.file("a.txt").await;

@@ -240,3 +240,20 @@ async fn another_program_or_declaration_has_files_summarized_again() {
     assert!(refused.contains("cannot read the folder of programs"), "{refused}");
     bench.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn more_time_for_programs_has_files_summarized_again() {
+    let tree = Tree::new();
+    put(&library(&tree), "Recipe.sum", "#!/bin/sh\nprintf 'Title{3}:\\tOne\\n'\n");
+    tree.write("cake.recipe", "apple cake\n");
+    tree.date("cake.recipe", 800_000_000);
+    let mut config = config(&tree);
+    let bench = Bench::start_with(tree, config.clone()).await;
+    assert_eq!(bench.read(), 1);
+    let time_max = Duration::from_secs(30);
+    config.essence.programs = Some(SitePrograms { folder: library(&bench.tree), time_max });
+    bench.handle.reload(config).unwrap();
+    bench.passes(2).await;
+    assert_eq!(bench.read(), 2);
+    bench.stop().await;
+}

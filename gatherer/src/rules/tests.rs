@@ -142,3 +142,18 @@ proptest! {
         prop_assert_eq!(changed.text("X").unwrap_or_default(), value);
     }
 }
+
+#[test]
+fn a_command_that_writes_what_is_refused_changes_nothing() {
+    let rules = Rules::parse("Type == 'HTML'\n\tTitle,City ! script\n").unwrap();
+    for written in ["Title{1}:\tx\nMD5{1}:\t0\n".to_owned(), {
+        let long = "x".repeat(VALUE_BYTES_MAX + 1);
+        format!("Title{{1}}:\tx\nCity{{{}}}:\t{long}\n", long.len())
+    }] {
+        let mut changed = record();
+        let mut run = |_: &str, _: &[u8]| Ok(format!("@FILE {{ -\n{written}}}\n").into_bytes());
+        let (_kept, applied) = rules.apply(&mut changed, &mut run);
+        assert!(applied[0].done[0].1.is_err());
+        assert_eq!(changed, record());
+    }
+}

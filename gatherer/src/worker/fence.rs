@@ -11,7 +11,10 @@ use landlock::{
     RulesetCreatedAttr as _, RulesetError, RulesetStatus, Scope, path_beneath_rules,
 };
 use rustix::process::{Resource, Rlimit, setrlimit};
-use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, TargetArch};
+use seccompiler::{
+    BackendError, BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition,
+    SeccompFilter, SeccompRule, TargetArch, sock_filter,
+};
 use serde::{Deserialize, Serialize};
 
 /// Most files that a program of the site may have open.
@@ -44,7 +47,7 @@ pub fn enclose(memory_bytes_max: u64) -> Vec<String> {
     ];
     limit(&limits, &mut missing);
     files(&[], &[], &mut missing);
-    calls(COMPUTING, SeccompAction::Errno(EPERM), SeccompAction::Allow, &mut missing);
+    calls(computing(), SeccompAction::Errno(EPERM), SeccompAction::Allow, &mut missing);
     missing
 }
 
@@ -60,8 +63,15 @@ pub fn enclose_program(program: &Program) -> Vec<String> {
         (Resource::Core, 0),
     ];
     limit(&limits, &mut missing);
-    files(&program.read, &program.write, &mut missing);
-    calls(OUTWARD, SeccompAction::Allow, SeccompAction::Errno(EPERM), &mut missing);
+    let has_signals = files(&program.read, &program.write, &mut missing);
+    let refused = SeccompAction::Errno(EPERM);
+    calls(outward(has_signals), SeccompAction::Allow, refused, &mut missing);
+    // What it is asked for is in memory, where no filter looks: the C library takes the older call then.
+    let unknown = SeccompAction::Errno(libc::ENOSYS.unsigned_abs());
+    calls(Ok(all_of(&[libc::SYS_clone3])), SeccompAction::Allow, unknown, &mut missing);
+    if let Err(error) = seccompiler::apply_filter(OTHER_NUMBERS) {
+        missing.push(format!("seccomp cannot be used: {error}"));
+    }
     missing
 }
 
@@ -81,8 +91,9 @@ fn limit(limits: &[(Resource, u64)], missing: &mut Vec<String>) {
     }
 }
 
-/// Leaves the process these files, and no network, by landlock.
-fn files(read: &[PathBuf], write: &[PathBuf], missing: &mut Vec<String>) {
+/// Leaves the process these files, no network, and signals to what it starts, by landlock. Returns whether
+/// all of it holds.
+fn files(read: &[PathBuf], write: &[PathBuf], missing: &mut Vec<String>) -> bool {
     let version = ABI::V6;
     let restrict = || -> Result<RestrictionStatus, RulesetError> {
         Ruleset::default()
@@ -94,25 +105,81 @@ fn files(read: &[PathBuf], write: &[PathBuf], missing: &mut Vec<String>) {
             .add_rules(path_beneath_rules(write, AccessFs::from_all(version)))?
             .restrict_self()
     };
-    match restrict().map(|it| it.ruleset) {
+    let outcome = restrict().map(|it| it.ruleset);
+    let is_whole = matches!(outcome, Ok(RulesetStatus::FullyEnforced));
+    match outcome {
         Ok(RulesetStatus::FullyEnforced) => {}
         Ok(RulesetStatus::PartiallyEnforced) => {
-            missing
-                .push("the kernel's landlock is old: it fences off files only in part".to_owned());
+            missing.push(
+                "the kernel's landlock is old: it fences off files and signals only in part"
+                    .to_owned(),
+            );
         }
         Ok(RulesetStatus::NotEnforced) => {
-            missing.push("the kernel has no landlock: files are not fenced off by it".to_owned());
+            missing.push(
+                "the kernel has no landlock: files and signals are not fenced off by it".to_owned(),
+            );
         }
         Err(error) => missing.push(format!("landlock cannot be used: {error}")),
     }
+    is_whole
+}
+
+/// System calls, each with what its arguments are where it is meant; with none, it is meant always.
+type Calls = BTreeMap<i64, Vec<SeccompRule>>;
+
+fn all_of(names: &[i64]) -> Calls {
+    names.iter().map(|it| (*it, Vec::new())).collect()
+}
+
+/// Meets calls whose argument of this place, from 0, compares so with `value`, as a number of 32 bits:
+/// process ids are.
+fn argument(place: u8, how: SeccompCmpOp, value: u32) -> Result<SeccompRule, BackendError> {
+    let value = u64::from(value);
+    SeccompRule::new(vec![SeccompCondition::new(place, SeccompCmpArgLen::Dword, how, value)?])
+}
+
+/// What a worker may call.
+fn computing() -> Result<Calls, BackendError> {
+    let mut calls = all_of(COMPUTING);
+    // How a process that panics or runs out of memory ends itself; and nobody else.
+    let itself = argument(0, SeccompCmpOp::Eq, std::process::id())?;
+    calls.insert(libc::SYS_tgkill, vec![itself]);
+    Ok(calls)
+}
+
+/// What a program of the site may not call. Without `has_signals`, a fence of signals, it can send them to
+/// its own group only.
+fn outward(has_signals: bool) -> Result<Calls, BackendError> {
+    let mut calls = all_of(OUTWARD);
+    for call in OF_A_PROCESS {
+        calls.insert(*call, vec![argument(0, SeccompCmpOp::Ne, 0)?]);
+    }
+    // The first says what the second is the number of: 0 is a process.
+    let others = [argument(0, SeccompCmpOp::Ne, 0)?, argument(1, SeccompCmpOp::Ne, 0)?];
+    calls.insert(libc::SYS_setpriority, others.into());
+    let spaces = NEW_SPACES.iter().map(|it| it.unsigned_abs());
+    let spaces = spaces.map(|it| argument(0, SeccompCmpOp::MaskedEq(it.into()), it));
+    calls.insert(libc::SYS_clone, spaces.collect::<Result<_, _>>()?);
+    if !has_signals {
+        for call in SIGNALS {
+            calls.insert(*call, vec![argument(0, SeccompCmpOp::Ne, 0)?]);
+        }
+        calls.extend(all_of(&[libc::SYS_pidfd_send_signal]));
+    }
+    Ok(calls)
 }
 
 /// Has the kernel do `matched` for the system calls named, and `other` for the rest.
-fn calls(names: &[i64], other: SeccompAction, matched: SeccompAction, missing: &mut Vec<String>) {
-    let rules: BTreeMap<i64, Vec<_>> = names.iter().map(|it| (*it, Vec::new())).collect();
+fn calls(
+    rules: Result<Calls, BackendError>,
+    other: SeccompAction,
+    matched: SeccompAction,
+    missing: &mut Vec<String>,
+) {
     let apply = || {
         let target = TARGET.ok_or_else(|| "its filters are not for this processor".to_owned())?;
-        let filter = SeccompFilter::new(rules, other, matched, target);
+        let filter = rules.and_then(|it| SeccompFilter::new(it, other, matched, target));
         let filter = filter.and_then(BpfProgram::try_from).map_err(|it| it.to_string())?;
         seccompiler::apply_filter(&filter).map_err(|it| it.to_string())
     };
@@ -120,6 +187,16 @@ fn calls(names: &[i64], other: SeccompAction, matched: SeccompAction, missing: &
         missing.push(format!("seccomp cannot be used: {error}"));
     }
 }
+
+/// Refuses what has a number of x32, by which most others can be had once more.
+const OTHER_NUMBERS: &[sock_filter] = &[
+    // The call's number, which comes first.
+    sock_filter { code: 0x20, jt: 0, jf: 0, k: 0 },
+    // From 2^30 on.
+    sock_filter { code: 0x35, jt: 0, jf: 1, k: 0x4000_0000 },
+    sock_filter { code: 0x06, jt: 0, jf: 0, k: libc::SECCOMP_RET_ERRNO | EPERM },
+    sock_filter { code: 0x06, jt: 0, jf: 0, k: libc::SECCOMP_RET_ALLOW },
+];
 
 const TARGET: Option<TargetArch> = if cfg!(target_arch = "x86_64") {
     Some(TargetArch::x86_64)
@@ -161,8 +238,6 @@ const COMPUTING: &[i64] = &[
     libc::SYS_restart_syscall,
     libc::SYS_getpid,
     libc::SYS_gettid,
-    // How a process that panics or runs out of memory ends itself.
-    libc::SYS_tgkill,
     libc::SYS_sched_yield,
     libc::SYS_sched_getaffinity,
     libc::SYS_exit,
@@ -178,6 +253,10 @@ const OUTWARD: &[i64] = &[
     libc::SYS_listen,
     libc::SYS_accept,
     libc::SYS_accept4,
+    // Out of the group that is ended when the time is up.
+    libc::SYS_setsid,
+    libc::SYS_setpgid,
+    libc::SYS_ioprio_set,
     libc::SYS_ptrace,
     libc::SYS_process_vm_readv,
     libc::SYS_process_vm_writev,
@@ -206,4 +285,33 @@ const OUTWARD: &[i64] = &[
     libc::SYS_settimeofday,
     libc::SYS_clock_settime,
     libc::SYS_sethostname,
+];
+
+/// Those that change a process by its id, where 0 is whoever calls.
+const OF_A_PROCESS: &[i64] = &[
+    libc::SYS_prlimit64,
+    libc::SYS_sched_setaffinity,
+    libc::SYS_sched_setscheduler,
+    libc::SYS_sched_setparam,
+    libc::SYS_sched_setattr,
+];
+
+/// Those that send a signal to a process by its id, where 0 is the group of whoever calls.
+const SIGNALS: &[i64] = &[
+    libc::SYS_kill,
+    libc::SYS_tkill,
+    libc::SYS_tgkill,
+    libc::SYS_rt_sigqueueinfo,
+    libc::SYS_rt_tgsigqueueinfo,
+];
+
+/// What has a new process see a system of its own, in which it may be root.
+const NEW_SPACES: &[i32] = &[
+    libc::CLONE_NEWNS,
+    libc::CLONE_NEWCGROUP,
+    libc::CLONE_NEWUTS,
+    libc::CLONE_NEWIPC,
+    libc::CLONE_NEWUSER,
+    libc::CLONE_NEWPID,
+    libc::CLONE_NEWNET,
 ];

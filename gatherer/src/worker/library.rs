@@ -19,12 +19,11 @@ use std::fs::{self, DirEntry, Metadata};
 use std::io;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use net::clock;
 use soif::Record;
 
-use super::program::{Job, Programs, Until};
+use super::program::{Job, Programs, Spent, Until};
 use super::serve::PATH;
 use crate::object::{Given, Problem, ProblemKind, Summary};
 use crate::typing::{Recognizer, Type};
@@ -34,12 +33,6 @@ use crate::unnest::is_opened;
 const ENDING: &str = ".sum";
 /// Most files of the folder that are looked at.
 const FILES_MAX: usize = 10_000;
-/// Most time that the programs for one file may take, in times of one.
-const TIMES_MAX: u32 = 60;
-/// Most programs for one file that are ended since they take too long.
-const LATE_MAX: u32 = 3;
-/// Most bytes that the programs for one file may write, beyond those of the one that reaches it.
-const WRITTEN_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Longest file name that a program is given, in bytes.
 const NAME_BYTES_MAX: usize = 100;
 
@@ -57,14 +50,6 @@ pub(crate) struct Library {
     variables: Vec<(String, PathBuf)>,
     /// How long one may take.
     time_max: Duration,
-}
-
-/// What the programs for one file have cost so far.
-struct Spent {
-    /// When there is no more time.
-    end: Instant,
-    late: u32,
-    bytes: usize,
 }
 
 impl Library {
@@ -120,6 +105,11 @@ impl Library {
         &self.print
     }
 
+    /// Lets programs read this as well.
+    pub(crate) fn allow(&mut self, read: &[PathBuf]) {
+        self.read.extend_from_slice(read);
+    }
+
     /// Has programs say their word on the summaries of one file that have something to be given, and
     /// takes that from them. A program that fails is a problem, and leaves the record as it is. Blocks.
     pub(crate) fn summarize(
@@ -128,8 +118,7 @@ impl Library {
         summaries: &mut [Summary],
         stopped: &(dyn Fn() -> bool + Sync),
     ) {
-        let end = clock::monotonic() + self.time_max * TIMES_MAX;
-        let mut spent = Spent { end, late: 0, bytes: 0 };
+        let mut spent = Spent::new(self.time_max);
         for summary in summaries {
             let Some(given) = summary.given.take() else { continue };
             if stopped() {
@@ -159,15 +148,11 @@ impl Library {
         let refused = |why: &str| (ProblemKind::Program, format!("{program} {why}"));
         let programs = programs.ok_or_else(|| refused("cannot be run here"))?;
         let word = path.to_str().ok_or_else(|| refused("has a name that is not UTF-8"))?;
-        let began = clock::monotonic();
-        let has_time = began < spent.end && spent.late < LATE_MAX;
-        if !has_time || WRITTEN_BYTES_MAX <= spent.bytes {
-            let what = if has_time { "wrote too much" } else { "took too long" };
+        let deadline = spent.next().map_err(|what| {
             let message = format!("{program} is not run: those for other parts of the file {what}");
-            return Err((ProblemKind::Limit, message));
-        }
+            (ProblemKind::Limit, message)
+        })?;
         let name = harmless(&given.name);
-        let deadline = spent.end.min(began + self.time_max);
         let job = Job {
             words: &[word.to_owned(), name.clone()],
             input: &[],
@@ -176,9 +161,10 @@ impl Library {
             variables: &self.variables,
         };
         let outcome = programs.run(&job, Until { deadline, stopped });
-        spent.late += u32::from(outcome.is_err() && deadline <= clock::monotonic());
-        spent.bytes += outcome.as_ref().map_or(0, Vec::len);
-        outcome.map_err(|why| (ProblemKind::Program, why))
+        spent.count(&outcome, deadline);
+        outcome.map_err(|it| {
+            (if it.may_pass { ProblemKind::Start } else { ProblemKind::Program }, it.why)
+        })
     }
 }
 

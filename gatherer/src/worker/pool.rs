@@ -1,6 +1,6 @@
 //! The gatherer's side: workers that are kept, given objects, and ended when they go wrong.
 
-use std::io;
+use std::io::{self, Read as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt as _;
@@ -29,6 +29,8 @@ const ANSWER_BYTES_MAX: u64 = 128 * 1024 * 1024;
 const GRACE: Duration = Duration::from_secs(2);
 /// How long a worker may take to be ready.
 const READY_TIME_MAX: Duration = Duration::from_secs(10);
+/// Most of what one says on standard error that is looked at, in bytes.
+const SAID_BYTES_MAX: u64 = 1024 * 1024;
 /// How often one is looked at while it is waited for.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -50,6 +52,8 @@ pub(crate) struct Pool {
 struct Worker {
     child: Child,
     socket: UnixStream,
+    /// What it writes on standard error: why it ends, if it can say so.
+    said: UnixStream,
     /// What the settings are that it was started with.
     settings: u64,
 }
@@ -119,12 +123,16 @@ impl Pool {
         let worker = match self.worker(program, settings, print) {
             Ok(worker) => worker,
             Err(error) => {
-                let message = format!("no worker can be started to read it: {error}");
-                let problem = Problem::new(&object.url, ProblemKind::Fault, message);
+                let message = format!(
+                    "no worker can be started to read it: {error}; it is tried again at the next pass"
+                );
+                let problem = Problem::new(&object.url, ProblemKind::Start, message);
                 return vec![essence::by_name(&object, settings, problem)];
             }
         };
-        match worker.extract(&object, bounds, left_out) {
+        // Its own, and one of each member.
+        let count_max = settings.unnest.members_max.saturating_add(1);
+        match worker.extract(&object, count_max, bounds, left_out) {
             Ok((summaries, worker)) => {
                 if worker.resident_bytes() <= KEPT_BYTES_MAX {
                     self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(worker);
@@ -184,15 +192,19 @@ impl Worker {
         print: u64,
     ) -> io::Result<(Self, Ready)> {
         let (ours, theirs) = UnixStream::pair()?;
+        let (said, says) = UnixStream::pair()?;
+        // Nobody reads it while the worker goes on: what is too much is lost.
+        says.set_nonblocking(true)?;
+        said.set_nonblocking(true)?;
         let child = Command::new(&program.path)
             .args(&program.arguments)
             .env_clear()
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             .stdout(Stdio::null())
             // A process that may write no files dies of writing to one.
-            .stderr(Stdio::null())
+            .stderr(Stdio::from(OwnedFd::from(says)))
             .spawn()?;
-        let mut worker = Self { child, socket: ours, settings: print };
+        let mut worker = Self { child, socket: ours, said, settings: print };
         worker.socket.set_read_timeout(Some(READY_TIME_MAX))?;
         worker.socket.set_write_timeout(Some(READY_TIME_MAX))?;
         let order = Order::Serve {
@@ -210,42 +222,23 @@ impl Worker {
     fn extract(
         mut self,
         object: &Object,
+        count_max: u64,
         bounds: Bounds<'_>,
         left_out: &mut dyn FnMut(LeftOut, u64),
     ) -> Result<(Vec<Summary>, Self), (Lost, Vec<Summary>)> {
         let time_ms_max = u64::try_from(bounds.time_max.as_millis()).unwrap_or(u64::MAX);
         let until = clock::monotonic() + bounds.time_max + GRACE;
         let mut found = Vec::new();
-        let outcome = self.exchange(object, time_ms_max, (until, bounds.stopped), &mut found);
+        let pid = self.child.id();
+        let mut patient = Patient { socket: &self.socket, pid, until, stopped: bounds.stopped };
+        let outcome = wire::write(&mut patient, &Ask::of(object, time_ms_max), &[&object.bytes])
+            .and_then(|()| answer(patient, &object.url, count_max, &mut found));
         match outcome {
             Ok(all) => {
                 all.into_iter().for_each(|(why, count)| left_out(why, count));
                 Ok((found, self))
             }
             Err(error) => Err((self.why(error, until, bounds.stopped), found)),
-        }
-    }
-
-    fn exchange(
-        &mut self,
-        object: &Object,
-        time_ms_max: u64,
-        (until, stopped): (Instant, &dyn Fn() -> bool),
-        found: &mut Vec<Summary>,
-    ) -> io::Result<Vec<(LeftOut, u64)>> {
-        let pid = self.child.id();
-        let mut patient = Patient { socket: &self.socket, pid, until, stopped };
-        wire::write(&mut patient, &Ask::of(object, time_ms_max), &[&object.bytes])?;
-        let mut left = ANSWER_BYTES_MAX + GIVEN_BYTES_MAX;
-        loop {
-            let (told, body): (Told, Vec<u8>) = wire::read(&mut patient, left)?;
-            let (problems, given) = match told {
-                Told::Summary { problems, given } => (problems, given),
-                Told::End { left_out } => return Ok(left_out),
-            };
-            left = left.saturating_sub(body.len() as u64);
-            let summary = wire::summary(problems, given, body);
-            found.push(summary.ok_or(io::ErrorKind::InvalidData)?);
         }
     }
 
@@ -264,8 +257,13 @@ impl Worker {
             io::ErrorKind::InvalidData => {
                 Lost::Grown(format!("records of more than {} MiB", ANSWER_BYTES_MAX >> 20))
             }
+            // It goes on, and nothing that it says can be relied on.
+            io::ErrorKind::PermissionDenied => Lost::Crashed(error.to_string()),
             _ => match self.child.wait() {
-                // Who asks for memory in vain ends by this.
+                // Who calls itself too often, or asks for memory in vain, ends by this.
+                Ok(status) if status.signal() == Some(libc::SIGABRT) && self.has_overflowed() => {
+                    Lost::Crashed("its stack is full: the object is nested too deeply".to_owned())
+                }
                 Ok(status) if status.signal() == Some(libc::SIGABRT) => {
                     Lost::Grown(format!("more than {} MiB of memory", MEMORY_BYTES_MAX >> 20))
                 }
@@ -273,6 +271,14 @@ impl Worker {
                 Err(error) => Lost::Crashed(error.to_string()),
             },
         }
+    }
+
+    /// Whether it has said that its stack is full.
+    fn has_overflowed(&self) -> bool {
+        let mut said = Vec::new();
+        // Up to where there is nothing more for now.
+        let _last = (&self.said).take(SAID_BYTES_MAX).read_to_end(&mut said);
+        memchr::memmem::find(&said, b"has overflowed its stack").is_some()
     }
 
     fn resident_bytes(&self) -> u64 {
@@ -298,6 +304,37 @@ impl Lost {
         };
         Problem::new(&object.url, kind, message)
     }
+}
+
+/// Reads the summaries of the object at `url`, and how often something was left out. A worker may be in the
+/// hands of what it has read: it speaks of nothing else, and not without end.
+fn answer(
+    from: impl io::Read,
+    url: &str,
+    count_max: u64,
+    found: &mut Vec<Summary>,
+) -> io::Result<Vec<(LeftOut, u64)>> {
+    let is_of =
+        |it: &str| it.strip_prefix(url).is_some_and(|it| it.is_empty() || it.starts_with('#'));
+    let mut from = from.take(ANSWER_BYTES_MAX + GIVEN_BYTES_MAX);
+    for _ in 0..=count_max {
+        let left = from.limit();
+        let read = wire::read(&mut from, left);
+        if from.limit() == 0 {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        let (told, body): (Told, Vec<u8>) = read?;
+        let (problems, given) = match told {
+            Told::Summary { problems, given } => (problems, given),
+            Told::End { left_out } => return Ok(left_out),
+        };
+        let summary = wire::summary(problems, given, body).ok_or(io::ErrorKind::InvalidData)?;
+        if !is_of(&summary.record.url) || !summary.problems.iter().all(|it| is_of(&it.object)) {
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, "another object's record"));
+        }
+        found.push(summary);
+    }
+    Err(io::ErrorKind::InvalidData.into())
 }
 
 /// A socket that is waited for until the worker has had its time, or has grown too large.
@@ -435,7 +472,73 @@ mod tests {
         assert_eq!(found[0].problems, []);
         let found = extract(&pool, 1, bounds(60));
         assert_eq!(found[0].record.text("Title").as_deref(), Some("a.zip"));
+        assert_eq!(found[0].problems[0].kind, ProblemKind::Start);
         assert!(found[0].problems[0].message.starts_with("no worker can be started to read it"));
+    }
+
+    /// Is a process whose stack is full; ends at once in a usual run.
+    #[test]
+    fn a_stack_that_is_full() {
+        fn deeper(depth: u64) -> u64 {
+            let place = std::hint::black_box([depth; 1_000]);
+            if depth == u64::MAX { 0 } else { deeper(depth + 1) + place[7] }
+        }
+        let input = std::fs::read_link("/proc/self/fd/0").unwrap_or_default();
+        if input.to_string_lossy().starts_with("socket:") {
+            assert_eq!(deeper(0), 0);
+        }
+    }
+
+    #[test]
+    fn a_full_stack_is_told_from_too_much_memory() {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let (said, says) = UnixStream::pair().unwrap();
+        said.set_nonblocking(true).unwrap();
+        let child = Command::new(std::env::current_exe().unwrap())
+            .args(["worker::pool::tests::a_stack_that_is_full", "--exact", "--nocapture"])
+            .stdin(Stdio::from(OwnedFd::from(theirs)))
+            .stdout(Stdio::null())
+            .stderr(Stdio::from(OwnedFd::from(says)))
+            .spawn()
+            .unwrap();
+        let mut worker = Worker { child, socket: ours, said, settings: 0 };
+        let until = clock::monotonic() + Duration::from_secs(60);
+        let lost = worker.why(io::ErrorKind::UnexpectedEof.into(), until, &|| false);
+        assert!(
+            matches!(&lost, Lost::Crashed(why) if why.contains("nested too deeply")),
+            "{lost:?}"
+        );
+    }
+
+    #[test]
+    fn a_worker_speaks_of_its_object_and_not_without_end() {
+        let url = "http://h.example/a.zip";
+        let told = |record: &str, problem: &str| {
+            let record = soif::Record::new("FILE", record);
+            let problems = vec![Problem::new(problem, ProblemKind::Broken, "x")];
+            let mut wire = Vec::new();
+            wire::write_summary(&mut wire, Summary { record, problems, given: None }).unwrap();
+            wire
+        };
+        let mut end = Vec::new();
+        wire::write(&mut end, &Told::End { left_out: Vec::new() }, &[]).unwrap();
+        let member = format!("{url}#m");
+        let read = |front: &[Vec<u8>]| {
+            let bytes = [&front.concat()[..], &end].concat();
+            let outcome = answer(&bytes[..], url, 3, &mut Vec::new());
+            outcome.map(drop).map_err(|it| it.kind())
+        };
+        let own = told(url, &member);
+        assert_eq!(read(&[own.clone(), told(&member, url), told(&member, url)]), Ok(()));
+        assert_eq!(
+            read(&[own.clone(), own.clone(), own.clone(), own.clone()]),
+            Err(io::ErrorKind::InvalidData)
+        );
+        for (record, problem) in [("http://h.example/b", url), (url, "http://h.example/a.zipper#x")]
+        {
+            let refused = read(&[own.clone(), told(record, problem)]);
+            assert_eq!(refused, Err(io::ErrorKind::PermissionDenied), "{record} {problem}");
+        }
     }
 
     #[test]

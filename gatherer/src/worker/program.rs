@@ -1,17 +1,18 @@
 //! Programs that the site has named: run behind fences, in a folder of their own, and ended when their
 //! time is up, with everything that they have started.
 
-use std::fs::{self, File};
+use std::fs::{self, DirBuilder, File, Permissions};
 use std::io::{self, Read, Seek, SeekFrom, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::thread;
-use std::time::Instant;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
 
 use net::clock;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::ioctl_fionbio;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
 use super::wire::{self, Order};
@@ -23,6 +24,14 @@ const MEMORY_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 const FILE_BYTES_MAX: u64 = 256 * 1024 * 1024;
 /// Most of what it writes that is read, in bytes.
 const OUTPUT_BYTES_MAX: u64 = 16 * 1024 * 1024;
+/// Most that all files of its folder take, in bytes, and how many they may be.
+const FILES_BYTES_MAX: u64 = 1024 * 1024 * 1024;
+const FILES_MAX: usize = 10_000;
+/// Most processes that it may consist of, and most memory that these take together, in bytes.
+const PROCESSES_MAX: usize = 256;
+const RESIDENT_BYTES_MAX: u64 = 2 * 1024 * 1024 * 1024;
+/// How often that is looked at.
+const SUM_TIME: Duration = Duration::from_millis(250);
 /// Most of what it complains that is told, in bytes.
 const COMPLAINT_BYTES_MAX: usize = 300;
 /// Why a program is ended that writes more than that.
@@ -30,8 +39,23 @@ const TOO_MUCH: &str = "writes too much; it was ended";
 /// How often it is looked at whether it has to be ended.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 /// What programs may read: what the system is made of.
-const SYSTEM: &[&str] =
-    &["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc", "/dev", "/proc/self", "/opt"];
+const SYSTEM: &[&str] = &[
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/etc",
+    "/opt",
+    "/proc/self",
+    // And no disk, terminal or memory that is shared.
+    "/dev/null",
+    "/dev/zero",
+    "/dev/full",
+    "/dev/random",
+    "/dev/urandom",
+];
 
 /// Runs the site's programs.
 #[derive(Debug)]
@@ -39,9 +63,66 @@ pub(crate) struct Programs {
     starter: Program,
     /// Where the folders are that programs work in.
     scratch: PathBuf,
-    /// What they may read beside what the system is made of.
-    read: Vec<PathBuf>,
+    /// When it began, in Unix milliseconds: what an earlier run has left has other names.
+    began: u64,
     count: AtomicU64,
+}
+
+/// Why a program has not done what it was run for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Failure {
+    pub(crate) why: String,
+    /// Whether it may be the system that was short of something, so that another time helps.
+    pub(crate) may_pass: bool,
+}
+
+impl From<String> for Failure {
+    fn from(why: String) -> Self {
+        Self { why, may_pass: false }
+    }
+}
+
+/// Most time that the programs for one file may take, in times of one.
+const TIMES_MAX: u32 = 60;
+/// Most programs for one file that are ended since they take too long.
+const LATE_MAX: u32 = 3;
+/// Most bytes that the programs for one file may write, beyond those of the one that reaches it.
+const WRITTEN_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// What the programs for one file have cost so far, of what they may.
+pub(crate) struct Spent {
+    /// How long one may take.
+    time_max: Duration,
+    /// When there is no more time.
+    end: Instant,
+    late: u32,
+    bytes: usize,
+}
+
+impl Spent {
+    /// Nothing yet, of programs that may take `time_max` each.
+    pub(crate) fn new(time_max: Duration) -> Self {
+        let end = clock::monotonic() + time_max * TIMES_MAX;
+        Self { time_max, end, late: 0, bytes: 0 }
+    }
+
+    /// Returns until when the next one may take; or what those before did, so that there is none.
+    pub(crate) fn next(&self) -> Result<Instant, &'static str> {
+        let now = clock::monotonic();
+        if self.end <= now || LATE_MAX <= self.late {
+            return Err("took too long");
+        }
+        if WRITTEN_BYTES_MAX <= self.bytes {
+            return Err("wrote too much");
+        }
+        Ok(self.end.min(now + self.time_max))
+    }
+
+    /// Counts what one has come to that had until `deadline`.
+    pub(crate) fn count(&mut self, outcome: &Result<Vec<u8>, Failure>, deadline: Instant) {
+        self.late += u32::from(outcome.is_err() && deadline <= clock::monotonic());
+        self.bytes += outcome.as_ref().map_or(0, Vec::len);
+    }
 }
 
 /// How long programs may take, and who may stop them.
@@ -69,10 +150,10 @@ pub(crate) struct Job<'a> {
 impl Programs {
     /// Returns what runs programs by `starter`, each in a folder of its own below `scratch`, which is
     /// emptied.
-    pub(crate) fn new(starter: Program, scratch: PathBuf, read: Vec<PathBuf>) -> Self {
+    pub(crate) fn new(starter: Program, scratch: PathBuf) -> Self {
         // What a run that was killed has left.
-        let _gone = fs::remove_dir_all(&scratch);
-        Self { starter, scratch, read, count: AtomicU64::new(0) }
+        remove(&scratch);
+        Self { starter, scratch, began: clock::now_ms(), count: AtomicU64::new(0) }
     }
 
     /// Runs a program, and returns what it writes. Blocks.
@@ -80,15 +161,18 @@ impl Programs {
     /// # Errors
     ///
     /// It cannot be started, fails, takes too long or writes too much: why, in words.
-    pub(crate) fn run(&self, job: &Job<'_>, until: Until<'_>) -> Result<Vec<u8>, String> {
+    pub(crate) fn run(&self, job: &Job<'_>, until: Until<'_>) -> Result<Vec<u8>, Failure> {
         let number = self.count.fetch_add(1, Relaxed);
-        let folder = self.scratch.join(number.to_string());
+        let folder = self.scratch.join(format!("{}-{number}", self.began));
         let outcome = self.run_in(&folder, job, until);
-        if let Err(error) = fs::remove_dir_all(&folder) {
-            tracing::warn!(folder = %folder.display(), "cannot be removed: {error}");
-        }
+        remove(&folder);
         let name = job.words.first().map(String::as_str).unwrap_or_default();
-        outcome.unwrap_or_else(|error| Err(format!("{name} cannot be started: {error}")))
+        match outcome {
+            Ok(outcome) => outcome.map_err(Failure::from),
+            Err(error) => {
+                Err(Failure { why: format!("{name} cannot be started: {error}"), may_pass: true })
+            }
+        }
     }
 
     fn run_in(
@@ -98,21 +182,26 @@ impl Programs {
         until: Until<'_>,
     ) -> io::Result<Result<Vec<u8>, String>> {
         let work = folder.join("work");
-        fs::create_dir_all(&work)?;
+        // Objects are in there that not everybody may read.
+        let mut private = DirBuilder::new();
+        private.mode(0o700);
+        DirBuilder::new().recursive(true).mode(0o700).create(&self.scratch)?;
+        private.create(folder)?;
+        private.create(&work)?;
         for (name, content) in job.files {
             fs::write(work.join(name), content)?;
         }
         let left = until.deadline.saturating_duration_since(clock::monotonic());
         let system = SYSTEM.iter().map(PathBuf::from);
         let fence = fence::Program {
-            read: system.chain(self.read.iter().chain(job.read).cloned()).collect(),
+            read: system.chain(job.read.iter().cloned()).collect(),
             write: vec![work.clone(), "/dev/null".into()],
             memory_bytes_max: MEMORY_BYTES_MAX,
             cpu_secs_max: left.as_secs() + 1,
             file_bytes_max: FILE_BYTES_MAX,
         };
         let (words, variables) = (job.words.to_vec(), job.variables.to_vec());
-        let order = Order::Become { fence, folder: work, words, variables };
+        let order = Order::Become { fence, folder: work.clone(), words, variables };
         let path = folder.join("input");
         let mut file = File::options().read(true).write(true).create_new(true).open(&path)?;
         wire::write(&mut file, &order, &[])?;
@@ -127,52 +216,134 @@ impl Programs {
             .process_group(0)
             .spawn()?;
         let name = job.words.first().map(String::as_str).unwrap_or_default();
-        watch(child, until).map(|it| it.map_err(|why| format!("{name} {why}")))
+        watch(child, &work, until).map(|it| it.map_err(|why| format!("{name} {why}")))
     }
 }
 
-/// Reads what the program writes until it ends, or has to be ended.
-fn watch(mut child: Child, until: Until<'_>) -> io::Result<Result<Vec<u8>, String>> {
-    let (output, complaint) = (child.stdout.take(), child.stderr.take());
-    let too_much = AtomicBool::new(false);
-    thread::scope(|scope| {
-        let output = scope.spawn(|| read_all(output, &too_much));
-        let complaint = scope.spawn(|| read_end(complaint));
-        let ended = wait(&child, until, &too_much);
-        // Whatever it has started, and has not ended: our pipes are open as long as theirs.
-        if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
-            let _gone = kill_process_group(group, Signal::KILL);
+/// Removes a folder, also where a program has left folders in it that nobody may enter.
+fn remove(folder: &Path) {
+    let again = |_error| {
+        usage(folder);
+        fs::remove_dir_all(folder)
+    };
+    match fs::remove_dir_all(folder).or_else(again) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            tracing::warn!(folder = %folder.display(), "cannot be removed: {error}");
         }
-        let status = child.wait()?;
-        let output = output.join().unwrap_or_default();
-        let complaint = complaint.join().unwrap_or_default();
-        // It may have ended of our closed pipe before that was looked at.
-        let ended = ended.or_else(|| too_much.load(Relaxed).then_some(TOO_MUCH));
-        Ok(match ended {
-            Some(why) => Err(why.to_owned()),
-            None if status.success() => Ok(output),
-            None => Err(failed(status, &complaint)),
-        })
+        _ => {}
+    }
+}
+
+/// Returns how many bytes of disk the files below a folder take, and how many they are; where there are too
+/// many, some of them. What cannot be entered is made so.
+fn usage(folder: &Path) -> (u64, usize) {
+    let (mut bytes, mut count) = (0_u64, 0);
+    let mut folders = vec![folder.to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        let entries = fs::read_dir(&folder).or_else(|_closed| {
+            fs::set_permissions(&folder, Permissions::from_mode(0o700))?;
+            fs::read_dir(&folder)
+        });
+        // A folder of which only the names can be read can be entered no more than others.
+        let _entered = fs::set_permissions(&folder, Permissions::from_mode(0o700));
+        for entry in entries.into_iter().flatten().flatten() {
+            // What a link leads to is not in here.
+            let Ok(metadata) = entry.metadata() else { continue };
+            if metadata.is_dir() {
+                folders.push(entry.path());
+            }
+            bytes = bytes.saturating_add(metadata.blocks().saturating_mul(512));
+            count += 1;
+            if FILES_MAX < count {
+                return (bytes, count);
+            }
+        }
+    }
+    (bytes, count)
+}
+
+/// Returns how many processes a group has, and how much memory these take, in bytes.
+fn processes(group: u32) -> (usize, u64) {
+    let (mut count, mut pages) = (0, 0_u64);
+    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let is_process =
+            entry.file_name().as_encoded_bytes().first().is_some_and(u8::is_ascii_digit);
+        // It may have ended meanwhile.
+        let stat = is_process.then(|| fs::read_to_string(entry.path().join("stat")).ok()).flatten();
+        // Its name may be any.
+        let Some(fields) = stat.as_deref().and_then(|it| it.rsplit_once(')')) else { continue };
+        let fields: Vec<&str> = fields.1.split_ascii_whitespace().collect();
+        let number = |at: usize| fields.get(at).and_then(|it| it.parse::<u64>().ok());
+        // The third, and so on: proc_pid_stat(5).
+        let (of, resident) = (number(2), number(21));
+        if of == Some(u64::from(group)) {
+            count += 1;
+            pages = pages.saturating_add(resident.unwrap_or(0));
+        }
+    }
+    (count, pages.saturating_mul(rustix::param::page_size() as u64))
+}
+
+/// Says of a program what it takes too much of, if anything.
+fn excess(child: &Child, work: &Path) -> Option<&'static str> {
+    let ((count, resident), (bytes, files)) = (processes(child.id()), usage(work));
+    if PROCESSES_MAX < count {
+        return Some("starts too many processes; it was ended");
+    }
+    if RESIDENT_BYTES_MAX < resident {
+        return Some("takes too much memory; it was ended");
+    }
+    (FILES_BYTES_MAX < bytes || FILES_MAX < files).then_some(TOO_MUCH)
+}
+
+/// Reads what the program writes until it ends, or has to be ended.
+fn watch(mut child: Child, work: &Path, until: Until<'_>) -> io::Result<Result<Vec<u8>, String>> {
+    let mut pipes = Pipes::of(&mut child)?;
+    let ended = wait(&child, work, until, &mut pipes);
+    // Whatever it has started, and has not ended.
+    if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+        let _gone = kill_process_group(group, Signal::KILL);
+    }
+    let status = child.wait()?;
+    // What is in the pipes is there by now. Their end is not waited for: whoever got away holds them open.
+    while pipes.read() && !pipes.is_too_much() {}
+    let ended = ended.or_else(|| pipes.is_too_much().then_some(TOO_MUCH));
+    Ok(match ended {
+        Some(why) => Err(why.to_owned()),
+        None if status.success() => Ok(pipes.output),
+        None => Err(failed(status, &pipes.complaint)),
     })
 }
 
 /// Waits until the program has ended; or returns why it has to be ended.
-fn wait(child: &Child, until: Until<'_>, too_much: &AtomicBool) -> Option<&'static str> {
+fn wait(child: &Child, work: &Path, until: Until<'_>, pipes: &mut Pipes) -> Option<&'static str> {
     let Ok(process) = pidfd_open(Pid::from_child(child), PidfdFlags::empty()) else {
         return Some("cannot be waited for");
     };
+    let mut looked = clock::monotonic();
     loop {
-        let mut waited = [PollFd::new(&process, PollFlags::IN)];
+        let mut waited = vec![PollFd::new(&process, PollFlags::IN)];
+        waited.extend(pipes.out.as_ref().map(|it| PollFd::new(it, PollFlags::IN)));
+        waited.extend(pipes.err.as_ref().map(|it| PollFd::new(it, PollFlags::IN)));
         // Interrupted, it is looked at again.
-        let has_ended = poll(&mut waited, Some(&LOOK)).is_ok_and(|it| it != 0);
-        if has_ended && !too_much.load(Relaxed) {
-            return None;
-        }
-        if too_much.load(Relaxed) {
+        let _count = poll(&mut waited, Some(&LOOK));
+        let has_ended = waited.first().is_some_and(|it| !it.revents().is_empty());
+        pipes.read();
+        if pipes.is_too_much() {
             return Some(TOO_MUCH);
         }
-        if until.deadline <= clock::monotonic() {
+        if has_ended {
+            return None;
+        }
+        let now = clock::monotonic();
+        if until.deadline <= now {
             return Some("takes too long; it was ended");
+        }
+        if looked + SUM_TIME <= now {
+            looked = now;
+            if let Some(why) = excess(child, work) {
+                return Some(why);
+            }
         }
         if (until.stopped)() {
             return Some("was ended with the run");
@@ -180,29 +351,56 @@ fn wait(child: &Child, until: Until<'_>, too_much: &AtomicBool) -> Option<&'stat
     }
 }
 
-fn read_all(output: Option<ChildStdout>, too_much: &AtomicBool) -> Vec<u8> {
-    let mut all = Vec::new();
-    if let Some(output) = output {
-        // What was read before it failed is what there is.
-        let _failed = output.take(OUTPUT_BYTES_MAX + 1).read_to_end(&mut all);
-    }
-    if OUTPUT_BYTES_MAX < all.len() as u64 {
-        too_much.store(true, Relaxed);
-    }
-    all
+/// What a program writes, read as it comes.
+struct Pipes {
+    out: Option<ChildStdout>,
+    err: Option<ChildStderr>,
+    output: Vec<u8>,
+    /// The end of what it complains.
+    complaint: Vec<u8>,
+    /// How much it has complained, in bytes.
+    complained: u64,
 }
 
-/// Reads everything, and returns the end of it.
-fn read_end(complaint: Option<ChildStderr>) -> Vec<u8> {
-    let mut end = Vec::new();
-    let Some(mut complaint) = complaint else { return end };
-    let mut piece = [0; 4096];
-    while let Ok(count @ 1..) = complaint.read(&mut piece) {
-        end.extend_from_slice(piece.get(..count).unwrap_or_default());
-        let surplus = end.len().saturating_sub(COMPLAINT_BYTES_MAX);
-        end.drain(..surplus);
+impl Pipes {
+    fn of(child: &mut Child) -> io::Result<Self> {
+        let (out, err) = (child.stdout.take(), child.stderr.take());
+        out.as_ref().map_or(Ok(()), |it| ioctl_fionbio(it, true))?;
+        err.as_ref().map_or(Ok(()), |it| ioctl_fionbio(it, true))?;
+        Ok(Self { out, err, output: Vec::new(), complaint: Vec::new(), complained: 0 })
     }
-    end
+
+    fn is_too_much(&self) -> bool {
+        OUTPUT_BYTES_MAX < (self.output.len() as u64).max(self.complained)
+    }
+
+    /// Reads a piece of what is there; returns whether anything was.
+    fn read(&mut self) -> bool {
+        let mut piece = [0; 65_536];
+        let output = read(&mut self.out, &mut piece);
+        self.output.extend_from_slice(output);
+        let is_any = !output.is_empty();
+        let complaint = read(&mut self.err, &mut piece);
+        self.complaint.extend_from_slice(complaint);
+        self.complained += complaint.len() as u64;
+        let surplus = self.complaint.len().saturating_sub(COMPLAINT_BYTES_MAX);
+        self.complaint.drain(..surplus);
+        is_any || !complaint.is_empty()
+    }
+}
+
+/// Reads what is there; a pipe that has ended is closed.
+fn read<'a>(from: &mut Option<impl Read>, piece: &'a mut [u8]) -> &'a [u8] {
+    let Some(pipe) = from else { return &[] };
+    match pipe.read(piece) {
+        Ok(count @ 1..) => piece.get(..count).unwrap_or_default(),
+        Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock) => &[],
+        // What was read before it failed is what there is.
+        Ok(0) | Err(_) => {
+            *from = None;
+            &[]
+        }
+    }
 }
 
 fn failed(status: ExitStatus, complaint: &[u8]) -> String {
@@ -218,8 +416,6 @@ mod tests {
     use landlock::{
         ABI, Access as _, AccessFs, CompatLevel, Compatible as _, Ruleset, RulesetAttr as _,
     };
-
-    use std::time::Duration;
 
     use super::*;
     use crate::worker::serve;
@@ -241,13 +437,13 @@ mod tests {
                 .map(str::to_owned)
                 .to_vec(),
         };
-        let programs = Programs::new(starter, folder.path().join("scratch"), Vec::new());
+        let programs = Programs::new(starter, folder.path().join("scratch"));
         let words = ["/bin/sh", "-c", command].map(str::to_owned);
         let deadline = clock::monotonic() + Duration::from_secs(secs);
         let until = Until { deadline, stopped: &|| false };
         let files: &[(&str, &[u8])] = &[("object", b"of bytes")];
         let job = Job { words: &words, input, files, read: &[], variables: &[] };
-        let outcome = programs.run(&job, until);
+        let outcome = programs.run(&job, until).map_err(|it| it.why);
         assert_eq!(fs::read_dir(folder.path().join("scratch")).unwrap().count(), 0);
         // What a test program says before it becomes another one.
         let text = outcome.map(|it| String::from_utf8_lossy(&it).into_owned());
@@ -278,8 +474,101 @@ mod tests {
         let ended = run("sleep 1000 & sleep 1000", b"", 1).unwrap_err();
         assert_eq!(ended, "/bin/sh takes too long; it was ended");
         assert_eq!(run("sleep 1000 & echo done", b"", 60).unwrap(), "done\n");
-        let ended = run("cat /dev/zero", b"", 60).unwrap_err();
-        assert_eq!(ended, "/bin/sh writes too much; it was ended");
+        // It would make a group of its own, or a session.
+        let ended = run("timeout 1000 sleep 1000", b"", 1).unwrap_err();
+        assert_eq!(ended, "/bin/sh takes too long; it was ended");
+        assert_eq!(run("setsid sleep 1000 & echo done", b"", 60).unwrap(), "done\n");
+        for flood in ["cat /dev/zero", "cat /dev/zero >&2"] {
+            let ended = run(flood, b"", 60).unwrap_err();
+            assert_eq!(ended, "/bin/sh writes too much; it was ended");
+        }
+    }
+
+    #[test]
+    fn nobody_is_waited_for_who_holds_the_pipes() {
+        // Away from its group, as where there is no filter of system calls.
+        let mut child = Command::new("/bin/sh")
+            .args(["-c", "setsid sleep 100 & echo $!"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .spawn()
+            .unwrap();
+        child.stdin.take();
+        let began = clock::monotonic();
+        let until = Until { deadline: began + Duration::from_secs(60), stopped: &|| false };
+        let said = watch(child, Path::new("/nowhere"), until).unwrap().unwrap();
+        assert!(clock::monotonic() - began < Duration::from_secs(50));
+        let pid = String::from_utf8(said).unwrap().trim().parse().unwrap();
+        // It may not have got away before its group was ended.
+        let _gone = rustix::process::kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL);
+    }
+
+    #[test]
+    fn programs_take_so_much_together() {
+        for (command, expected) in [
+            ("while :; do head -c 200M /dev/zero > $((i=i+1)); done", TOO_MUCH),
+            ("while :; do : > $((i=i+1)); done", TOO_MUCH),
+            (
+                "mkdir d; while :; do (sleep 1000 &); done",
+                "starts too many processes; it was ended",
+            ),
+        ] {
+            assert_eq!(run(command, b"", 100).unwrap_err(), format!("/bin/sh {expected}"));
+        }
+    }
+
+    #[test]
+    fn folders_are_removed_whatever_programs_made_of_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let below = folder.path().join("a/b");
+        fs::create_dir_all(&below).unwrap();
+        fs::write(below.join("c"), [1; 10_000]).unwrap();
+        let close = |mode: u32| {
+            fs::set_permissions(&below, Permissions::from_mode(mode)).unwrap();
+            fs::set_permissions(below.parent().unwrap(), Permissions::from_mode(mode)).unwrap();
+        };
+        close(0);
+        let (bytes, count) = usage(folder.path());
+        assert!(10_000 <= bytes && count == 3, "{bytes} {count}");
+        close(0o400);
+        usage(folder.path());
+        assert_eq!(fs::metadata(&below).unwrap().mode() & 0o777, 0o700);
+        remove(&folder.path().join("a"));
+        assert!(!folder.path().join("a").exists());
+    }
+
+    #[test]
+    fn one_file_s_programs_have_a_budget() {
+        let mut spent = Spent::new(Duration::from_secs(100));
+        let deadline = spent.next().unwrap();
+        spent.count(&Ok(vec![0; WRITTEN_BYTES_MAX]), deadline);
+        assert_eq!(spent.next(), Err("wrote too much"));
+        let mut spent = Spent::new(Duration::from_secs(100));
+        let late = Err(Failure::from("late".to_owned()));
+        for _ in 0..LATE_MAX {
+            spent.count(&late, deadline);
+            assert!(spent.next().is_ok(), "in time");
+        }
+        for _ in 0..LATE_MAX {
+            spent.count(&late, clock::monotonic());
+        }
+        assert_eq!(spent.next(), Err("took too long"));
+    }
+
+    #[test]
+    fn programs_change_no_other_process() {
+        for command in [
+            "prlimit --pid $PPID --cpu=1000:1000",
+            "renice -n 19 -p $PPID",
+            "taskset -p 1 $PPID",
+            "kill -0 $PPID",
+            "unshare --user true",
+        ] {
+            let refused = run(command, b"", 60).unwrap_err();
+            assert!(refused.contains("not permitted"), "{command}: {refused}");
+        }
+        assert_eq!(run("ulimit -n 100; nice -n 5 sh -c 'ulimit -n'", b"", 60).unwrap(), "100\n");
     }
 
     #[test]
@@ -292,5 +581,7 @@ mod tests {
         let needed = needed.handle_access(AccessFs::from_all(ABI::V1));
         let has_landlock = needed.and_then(Ruleset::create).is_ok();
         assert_eq!(file.exists(), !has_landlock);
+        assert_eq!(run("ls /dev/shm", b"", 60).is_ok(), !has_landlock);
+        assert_eq!(run("head -c 2 /dev/zero | wc -c", b"", 60).unwrap(), "2\n");
     }
 }
