@@ -87,6 +87,17 @@ pub(crate) const CASES: &[Case] = &[
         [&b"\\input texinfo\n"[..], &b"@menu\n@macro x\n@x{@x{\n@node a, b\n".repeat(MIB / 2)]
             .concat()
     }),
+    case("brackets.json", "", || {
+        format!("{{\"a\": \"x http://a{}\"}}", ")".repeat(8 * MIB)).into_bytes()
+    }),
+    case("authors.ipynb", "", || {
+        let authors = "\"a\",".repeat(6 * MIB);
+        format!("{{\"cells\":[],\"metadata\":{{\"authors\":[{authors}\"b\"]}},\"nbformat\":4}}")
+            .into_bytes()
+    }),
+    case("keys.json", "", || {
+        format!("{{\"{}\": [{}]}}", "k".repeat(MIB), "1,".repeat(300)).into_bytes()
+    }),
     case("doubling.bib", "", || {
         let string = |it: usize| format!("@string{{s{} = s{it} # s{it}}}\n", it + 1);
         format!(
