@@ -18,6 +18,7 @@ use std::borrow::Cow;
 
 use super::catalog::{ENTRY_BYTES_MAX, Reading};
 use super::marcxml::{self, XML_BYTES_MAX};
+use crate::object::ProblemKind;
 
 const RECORD_END: u8 = 0x1d;
 const FIELD_END: u8 = 0x1e;
@@ -43,7 +44,12 @@ pub(super) fn read(bytes: &[u8], reading: &mut Reading<'_>) {
         let length = memchr::memchr(RECORD_END, rest).map_or(rest.len(), |end| end + 1);
         let raw = rest.get(..length).unwrap_or_default();
         let ended = raw.last() == Some(&RECORD_END);
-        let xml = if ended { Record::read(raw).and_then(|it| it.xml()) } else { None };
+        let record = if ended { Record::read(raw) } else { None };
+        if record.as_ref().is_some_and(|it| it.is_cut) {
+            let message = format!("the record at byte {start} has more than {FIELDS_MAX} fields");
+            reading.problem(ProblemKind::Limit, format!("{message}; the others were left out"));
+        }
+        let xml = record.and_then(|it| it.xml());
         let goes_on = match xml {
             Some(xml) => marcxml::hand_out(&xml, raw, reading, || format!("at byte {start}")),
             None => reading.broken("", || format!("at byte {start}")),
@@ -61,6 +67,8 @@ struct Record<'b> {
     /// Tag and content, without the terminator.
     fields: Vec<(&'b [u8], &'b [u8])>,
     is_unicode: bool,
+    /// Whether it has more fields than are read.
+    is_cut: bool,
 }
 
 impl<'b> Record<'b> {
@@ -92,7 +100,7 @@ impl<'b> Record<'b> {
         }
         let says_so = leader.get(9) == Some(&b'a');
         let is_unicode = says_so || !data.is_ascii() && std::str::from_utf8(data).is_ok();
-        Some(Self { leader, fields, is_unicode })
+        Some(Self { leader, fields, is_unicode, is_cut: FIELDS_MAX < entries.len() })
     }
 
     fn text(&self, bytes: &'b [u8]) -> Cow<'b, str> {
@@ -258,7 +266,10 @@ mod tests {
         render("a.mrc", Type::Marc, &[RECORD_END; 300_000]);
         render("a.mrc", Type::Marc, &[b'0'; 300_000]);
         let many: Vec<(&str, &[u8])> = vec![("245", b"00$a$a$a$a"); 3_000];
-        render("a.mrc", Type::Marc, &written(true, &many));
+        let seen = render("a.mrc", Type::Marc, &written(true, &many));
+        let said =
+            "! limit: the record at byte 0 has more than 2000 fields; the others were left out";
+        assert!(seen.ends_with(said), "{seen}");
         let lies = [written(true, &[("245", b"x")]), b"99999".to_vec()].concat();
         render("a.mrc", Type::Marc, &lies);
         // A directory that names the same bytes again and again.
