@@ -153,9 +153,9 @@ pub(super) fn members(walk: &mut Walk<'_, '_>) -> Result<(), Fault> {
         // first PC (APPNOTE, D.1).
         let raw = entry.name_raw();
         let name = match std::str::from_utf8(raw) {
-            Err(_) => {
-                entry.name().map_or(raw.into(), |it| Cow::Owned(it.into_owned().into_bytes()))
-            }
+            Err(_) => entry
+                .name()
+                .map_or_else(|_| raw.into(), |it| Cow::Owned(it.into_owned().into_bytes())),
             Ok(_) => Cow::Borrowed(raw),
         };
         walk.take(&name)?;
