@@ -189,16 +189,16 @@ fn without_tags(text: &str) -> String {
     for (number, part) in text.split('<').enumerate() {
         let is_tag = part.starts_with(|it: char| it.is_ascii_alphabetic() || "/!?".contains(it));
         match part.split_once('>') {
-            Some((_, shown)) if 0 < number && is_tag => plain.push_str(shown),
-            _ if 0 < number => {
-                // Less than.
-                plain.push('<');
-                plain.push_str(part);
-                continue;
+            Some((_, shown)) if 0 < number && is_tag => {
+                plain.push(' ');
+                plain.push_str(shown);
             }
-            _ => plain.push_str(part),
+            _ => {
+                // Less than.
+                plain.push_str(if 0 < number { "<" } else { "" });
+                plain.push_str(part);
+            }
         }
-        plain.push(' ');
     }
     plain.trim().to_owned()
 }
