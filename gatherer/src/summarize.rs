@@ -90,6 +90,8 @@ use crate::typing::{self, HEAD_BYTES, Recognizer, Type};
 const TITLE_BYTES_MAX: usize = 300;
 /// Longest `Author`, in bytes.
 const AUTHOR_BYTES_MAX: usize = 4 * 1024;
+/// Most authors that are looked at.
+const AUTHORS_MAX: usize = 1_000;
 /// Most of those attributes.
 const OTHERS_MAX: usize = 64;
 /// Most problems named for one object.
@@ -347,7 +349,7 @@ pub(crate) fn finish(input: &Input<'_>, draft: Draft<'_>) -> Summary {
 
 fn authors(authors: &[String]) -> String {
     let mut seen = String::new();
-    for author in authors {
+    for author in authors.iter().take(AUTHORS_MAX) {
         let author = one_line(author, TITLE_BYTES_MAX);
         if AUTHOR_BYTES_MAX < seen.len() + author.len() {
             break;

@@ -27,24 +27,35 @@ pub(crate) fn decode<'a>(bytes: &'a [u8], declared: Option<&str>) -> Cow<'a, str
     if let Some(encoding) = declared.filter(|it| *it == encoding_rs::ISO_2022_JP) {
         return encoding.decode_without_bom_handling(bytes).0;
     }
-    match std::str::from_utf8(bytes) {
+    let good_bytes = match std::str::from_utf8(bytes) {
         Ok(text) => return Cow::Borrowed(text),
         Err(error) if error.error_len().is_none() => {
             let whole = bytes.get(..error.valid_up_to()).unwrap_or_default();
             return String::from_utf8_lossy(whole);
         }
-        Err(_) => {}
-    }
-    let front = bytes.get(..bytes.len().min(GUESS_BYTES_MAX)).unwrap_or_default();
-    if is_mostly_utf8(front) {
+        Err(error) => error.valid_up_to(),
+    };
+    let telling = around(bytes, good_bytes);
+    if is_mostly_utf8(telling) {
         return String::from_utf8_lossy(bytes);
     }
     let encoding = declared.filter(|it| it.is_ascii_compatible()).unwrap_or_else(|| {
         let mut detector = EncodingDetector::new(Iso2022JpDetection::Allow);
-        detector.feed(front, true);
+        detector.feed(telling, true);
         detector.guess(None, Utf8Detection::Deny)
     });
     encoding.decode_without_bom_handling(bytes).0
+}
+
+/// Returns what tells the charset: the text on both sides of the first byte that is not UTF-8, which is at
+/// `bad`. Before it may be a book in ASCII.
+fn around(bytes: &[u8], bad: usize) -> &[u8] {
+    let mut start = bad.saturating_sub(GUESS_BYTES_MAX / 2);
+    while bytes.get(start).is_some_and(|it| it & 0xc0 == 0x80) && start < bad {
+        start += 1;
+    }
+    let end = bytes.len().min(start + GUESS_BYTES_MAX);
+    bytes.get(start..end).unwrap_or_default()
 }
 
 /// Whether there are ten good characters for every bad byte.
@@ -224,7 +235,17 @@ mod tests {
         check(b"cut \xc3", None, "cut ");
         check(b"\x1b$B$\"\x1b(B", Some("iso-2022-jp"), "あ");
         check("\u{43f}\u{440}\u{438}".as_bytes(), Some("no-such-charset"), "при");
+        // What tells may come late.
+        let late = [&b"plain words ".repeat(9_000)[..], b"Gr\xfc\xdfe aus K\xf6ln"].concat();
+        for declared in [None, Some("iso-8859-1")] {
+            assert!(decode(&late, declared).ends_with("Grüße aus Köln"), "{declared:?}");
+        }
         // One bad byte does not make a UTF-8 text Latin-1.
+        check(
+            &["é".repeat(90_000).as_bytes(), b"\xff"].concat(),
+            None,
+            &("é".repeat(90_000) + "\u{fffd}"),
+        );
         check(&["äöüäöüäöüäöü".as_bytes(), b"\xff"].concat(), None, "äöüäöüäöüäöü\u{fffd}");
     }
 

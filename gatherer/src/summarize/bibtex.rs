@@ -4,22 +4,31 @@
 //!
 //! Entries are parsed one by one, so that a broken one costs itself only.
 //!
+//! # Differences from BibTeX
+//!
+//! * An abbreviation that is defined nowhere stands for its name; so the journals that styles define
+//!   can be found by them.
+//! * Nothing comes from the entries that `crossref` and `xdata` name.
+//!
 //! Sans-I/O.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use biblatex::{Bibliography, ChunksExt, Entry, Person, RawBibliography, RawChunk};
+use biblatex::{Bibliography, ChunksExt, Entry, Pair, Person, RawBibliography, RawChunk};
 use oai::crosswalk;
 
 use super::catalog::{Fields, Reading};
 
 /// Longest entry that is parsed, in bytes.
 const ENTRY_BYTES_MAX: usize = 64 * 1024;
-/// Longest sum of abbreviations that are given to every entry, in bytes.
-const STRINGS_BYTES_MAX: usize = 8 * 1024;
+/// Most abbreviations that are known.
+const STRINGS_MAX: usize = 10_000;
 /// Longest text that one of them may stand for, in bytes.
 const STRING_BYTES_MAX: usize = 1024;
+/// Abbreviations that everybody knows.
+const MONTHS: [&str; 12] =
+    ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 /// Deepest nesting of braces that is parsed.
 const BRACES_MAX: usize = 100;
 
@@ -38,13 +47,9 @@ pub(super) fn read(text: &str, reading: &mut Reading<'_>) {
             }
             _ => {}
         }
-        let parsed = raw.is_sound().then(|| {
-            Bibliography::parse(&format!("{}{}", strings.text, without_references(&raw.braced())))
-        });
-        let entry = match &parsed {
-            Some(Ok(parsed)) => parsed.iter().next(),
-            Some(Err(_)) | None => None,
-        };
+        let braced = raw.braced();
+        let parsed = if raw.is_sound() { parse(&braced, &strings) } else { None };
+        let entry = parsed.as_ref().and_then(|it| it.iter().next());
         let goes_on = match entry {
             Some(entry) => reading.entry(&entry.key, raw.text.as_bytes(), fields(entry)),
             None => reading.broken(raw.text, || format!("in line {}", raw.line)),
@@ -53,6 +58,29 @@ pub(super) fn read(text: &str, reading: &mut Reading<'_>) {
             return;
         }
     }
+}
+
+/// Parses one entry. The fields that name other entries are left out: those are not at hand, and the
+/// parser follows an entry that names itself until the stack is gone. So are names of its own that the
+/// entry has besides its key.
+fn parse(entry: &str, strings: &Strings) -> Option<Bibliography> {
+    let mut raw = RawBibliography::parse(entry).ok()?;
+    let mut room = ENTRY_BYTES_MAX;
+    for entry in &mut raw.entries {
+        let others = ["crossref", "xdata", "ids"];
+        entry.v.fields.retain(|it| !others.iter().any(|name| it.key.v.eq_ignore_ascii_case(name)));
+        for chunk in entry.v.fields.iter_mut().flat_map(|it| it.value.v.iter_mut()) {
+            if let RawChunk::Abbreviation(name) = chunk.v {
+                let text = strings.text(name).filter(|it| it.len() <= room);
+                room = room.saturating_sub(text.map_or(0, str::len));
+                match text {
+                    None if MONTHS.iter().any(|it| it.eq_ignore_ascii_case(name)) => {}
+                    text => chunk.v = RawChunk::Normal(text.unwrap_or(name)),
+                }
+            }
+        }
+    }
+    Bibliography::from_raw(raw).ok()
 }
 
 /// Fields of an entry, and the attributes that they become. Of those with a word for it the first
@@ -131,13 +159,13 @@ impl Raw<'_> {
     }
 }
 
-/// Splits a bibliography at the `@`s that begin a line, each up to its closing brace.
+/// Splits a bibliography at the `@`s that begin an entry, each up to its closing brace.
 fn entries(text: &str) -> impl Iterator<Item = Raw<'_>> {
     let mut rest = text;
     let mut line = 1;
     std::iter::from_fn(move || {
         // What stands between entries is a comment.
-        let at = if rest.starts_with('@') { 0 } else { rest.find("\n@")? + 1 };
+        let at = memchr::memchr_iter(b'@', rest.as_bytes()).find(|at| begins(rest, *at))?;
         let (before, from) = rest.split_at(at);
         line += before.matches('\n').count();
         let (end, depth, closed) = extent(from);
@@ -149,14 +177,22 @@ fn entries(text: &str) -> impl Iterator<Item = Raw<'_>> {
     })
 }
 
+/// Returns whether the `@` at `at` begins an entry: a word and an opening brace follow.
+fn begins(text: &str, at: usize) -> bool {
+    let after = text.get(at + 1..).unwrap_or_default();
+    let word = after.trim_start_matches(|it: char| it.is_ascii_alphabetic());
+    word.len() < after.len() && word.trim_start().starts_with(['{', '('])
+}
+
 /// Returns where the entry at the start of `text` ends, how deep its braces nest, and whether they
-/// close. An unclosed entry ends before the next one.
+/// close. An unclosed entry ends before the next one that begins a line.
 fn extent(text: &str) -> (usize, usize, bool) {
     let (mut depth, mut deepest) = (0_usize, 0);
     let bytes = text.as_bytes();
     // Which sign it is enclosed in shows at the first one.
     let (mut open, mut close) = (None, b'}');
     let mut last = b' ';
+    let mut begins_line = false;
     for (at, byte) in bytes.iter().enumerate() {
         if open.is_none() && matches!(byte, b'{' | b'(') {
             open = Some(*byte);
@@ -174,57 +210,55 @@ fn extent(text: &str) -> (usize, usize, bool) {
                     return (at + 1, deepest, true);
                 }
             }
-            b'@' if last == b'\n' && 0 < at => return (at, deepest, false),
+            b'@' if begins_line && begins(text, at) => return (at, deepest, false),
             _ => {}
         }
+        begins_line = *byte == b'\n' || begins_line && byte.is_ascii_whitespace();
         last = if last == b'\\' && *byte == b'\\' { b' ' } else { *byte };
     }
     (text.len(), deepest, false)
 }
 
-/// Abbreviations, as they are written.
+/// Abbreviations: the texts that they stand for, as they are written, by name in lower case.
 #[derive(Default)]
 struct Strings {
-    text: String,
-    /// What each of them costs: the bytes that it stands for, and one for each that it is made of.
-    costs: HashMap<String, usize>,
+    texts: HashMap<String, String>,
 }
 
 impl Strings {
-    /// Takes in a definition, unless the parser cannot be given it: it follows one that is made of itself
-    /// until the stack is gone, and one that doubles what doubles another until the time is up.
+    /// Takes in a definition. What it is made of is put in at once, so that none is made of itself.
     fn define(&mut self, raw: &Raw<'_>) {
-        if STRINGS_BYTES_MAX < self.text.len() + raw.text.len() || !raw.is_sound() {
-            return;
-        }
-        let Ok(parsed) = RawBibliography::parse(raw.text) else { return };
+        let braced = raw.braced();
+        let parsed = raw.is_sound().then(|| RawBibliography::parse(&braced));
+        let Some(Ok(parsed)) = parsed else { return };
         for it in &parsed.abbreviations {
-            let cost = it.value.v.iter().try_fold(1_usize, |cost, chunk| match &chunk.v {
-                RawChunk::Normal(text) => Some(cost + text.len()),
-                // One that is not yet there might come to be made of this one.
-                RawChunk::Abbreviation(name) => Some(cost + self.costs.get(*name)?),
-            });
-            let cost = cost.filter(|cost| *cost <= STRING_BYTES_MAX);
-            // Of a name that is there already, others may be made.
-            let Some(cost) = cost.filter(|_| !self.costs.contains_key(it.key.v)) else { return };
-            self.costs.insert(it.key.v.to_owned(), cost);
+            if self.texts.len() < STRINGS_MAX
+                && let Some(text) = self.joined(it)
+            {
+                self.texts.insert(it.key.v.to_ascii_lowercase(), text);
+            }
         }
-        self.text.push_str(raw.text);
-        self.text.push('\n');
     }
-}
 
-/// Renames the fields that name other entries: those are not at hand, and the parser follows an entry
-/// that names itself until the stack is gone.
-fn without_references(entry: &str) -> Cow<'_, str> {
-    let lower = entry.to_ascii_lowercase();
-    let mut renamed = Cow::Borrowed(entry);
-    for name in ["crossref", "xdata"] {
-        for (at, _) in lower.match_indices(name) {
-            renamed.to_mut().replace_range(at..at + name.len(), &"_".repeat(name.len()));
+    /// Returns the text that is defined, unless it is too long.
+    fn joined(&self, definition: &Pair<'_>) -> Option<String> {
+        let mut joined = String::new();
+        for chunk in &definition.value.v {
+            let part = match chunk.v {
+                RawChunk::Normal(text) => text,
+                RawChunk::Abbreviation(name) => self.text(name).unwrap_or(name),
+            };
+            if STRING_BYTES_MAX < joined.len() + part.len() {
+                return None;
+            }
+            joined.push_str(part);
         }
+        Some(joined)
     }
-    renamed
+
+    fn text(&self, name: &str) -> Option<&str> {
+        self.texts.get(&name.to_ascii_lowercase()).map(String::as_str)
+    }
 }
 
 /// Returns the word after `@`, lower-case.
@@ -280,8 +314,41 @@ mod tests {
             format!("@string{{s0 = {{}}}}\n{doubling}"),
         ] {
             let seen = render("r.bib", Type::BibTeX, format!("{strings}{entry}").as_bytes());
-            assert!(seen.contains("Titles: Good"), "{seen}");
+            let titles = seen.lines().find(|it| it.starts_with("Titles: "));
+            assert!(titles.is_some_and(|it| it.ends_with("Good")), "{seen}");
         }
+    }
+
+    #[test]
+    fn names_of_fields_and_journals_are_words_elsewhere() {
+        check(
+            "@article{a, title = {The Crossref API}, journal = IEEE_J, crossref = {b}, month = FEB,\n\
+             xdata={a}, url = {http://api.crossref.org/}, year = 2020}\n",
+            "Title: r.bib\nDescription: Bibliography with 1 entry of 2020\nEntries: 1\nYears: 2020\n\
+             Titles: The Crossref API\n\
+             Partial-Text: The Crossref API (2020). IEEE_J. http://api.crossref.org/",
+        );
+    }
+
+    #[test]
+    fn abbreviations_are_many_and_of_any_case() {
+        let define = |it: usize| format!("@string{{J{it} = {{Journal of many words {it}}}}}\n");
+        let strings: String = (0..1_000).map(define).collect();
+        let seen = render(
+            "r.bib",
+            Type::BibTeX,
+            format!("{strings}@string(k = j999 # {{, new}})\n@misc{{x, title = K}}\n").as_bytes(),
+        );
+        assert!(seen.contains("Titles: Journal of many words 999, new\n"), "{seen}");
+    }
+
+    #[test]
+    fn entries_begin_anywhere() {
+        let text = "mail a@b.example {\n  @misc{a, title={Indented}}\n@misc{b, title={A \"b\" @ c\n@home}}\n\
+                    @misc{c, title={C}}@misc{d, title={D}}";
+        let seen = render("r.bib", Type::BibTeX, text.as_bytes());
+        assert!(seen.contains("Titles: Indented | A \"b\" @ c @home | C | D\n"), "{seen}");
+        assert!(!seen.contains('!'), "{seen}");
     }
 
     #[test]

@@ -187,9 +187,18 @@ fn identifier((scheme, value): (&str, &str)) -> Option<String> {
 fn without_tags(text: &str) -> String {
     let mut plain = String::new();
     for (number, part) in text.split('<').enumerate() {
-        let shown = if number == 0 { Some(part) } else { part.split_once('>').map(|(_, it)| it) };
-        plain.push_str(shown.unwrap_or_default());
-        plain.push(' ');
+        let is_tag = part.starts_with(|it: char| it.is_ascii_alphabetic() || "/!?".contains(it));
+        match part.split_once('>') {
+            Some((_, shown)) if 0 < number && is_tag => {
+                plain.push(' ');
+                plain.push_str(shown);
+            }
+            _ => {
+                // Less than.
+                plain.push_str(if 0 < number { "<" } else { "" });
+                plain.push_str(part);
+            }
+        }
     }
     plain.trim().to_owned()
 }
@@ -281,6 +290,15 @@ mod tests {
     #[track_caller]
     fn check(parts: &[(&str, &[u8])], expected: &str) {
         assert_eq!(render("n.epub", Type::Epub, &zipped(parts)), expected);
+    }
+
+    #[test]
+    fn less_than_is_no_tag() {
+        for (text, plain) in
+            [("x < y, z<9 > 1", "x < y, z<9 > 1"), ("<p>a<br/>b</p>", "a b"), ("a <b", "a <b")]
+        {
+            assert_eq!(super::without_tags(text), plain, "{text}");
+        }
     }
 
     #[test]

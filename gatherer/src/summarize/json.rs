@@ -22,6 +22,8 @@ use tokens::{Token, Tokens};
 pub(super) const READ_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Tokens between two looks at the clock.
 pub(super) const POLL_TOKENS: usize = 4 * 1024;
+/// Longest name of a field that matters, in bytes.
+const KEY_BYTES_MAX: usize = 64;
 /// Longest field of the top level, in bytes.
 const FIELD_BYTES_MAX: usize = 4 * 1024;
 /// Most fields of the top level that are kept.
@@ -88,6 +90,7 @@ struct Fields {
 
 impl Fields {
     fn key(&mut self, key: &str) {
+        let key = crate::text::front(key, KEY_BYTES_MAX);
         if self.depth == 1 {
             self.key = key.to_ascii_lowercase();
         } else if self.depth == 2 && matches!(self.key.as_str(), "author" | "license") {
@@ -171,6 +174,15 @@ mod tests {
         );
         check("[1, 2]", "Title: n.json");
         check(&format!("{{\"a\": \"{}\"}}", "Q".repeat(300)), "Title: n.json\nPartial-Text: a");
+    }
+
+    #[test]
+    fn a_long_key_is_kept_once() {
+        let mut fields = super::Fields { depth: 1, ..Default::default() };
+        fields.key(&"k".repeat(1 << 20));
+        (0..300).for_each(|_| fields.value("x"));
+        assert_eq!(fields.found.len(), super::FIELDS_MAX);
+        assert!(fields.found.iter().all(|(key, _)| key.len() <= super::KEY_BYTES_MAX));
     }
 
     #[test]

@@ -12,7 +12,7 @@
 use std::borrow::Cow;
 
 use mail_parser::{
-    Address, HeaderValue, Message, MessageParser, MessagePart, MimeHeaders, PartType,
+    Address, HeaderForm, HeaderValue, Message, MessageParser, MessagePart, MimeHeaders, PartType,
 };
 use memchr::memmem;
 
@@ -74,13 +74,13 @@ pub(super) fn single<'m>(
     draft.other("Cc", addresses(message.cc()).join("\n"));
     let date = message.date().filter(|it| it.is_valid());
     draft.other("Date", date.map(mail_parser::DateTime::to_rfc3339).unwrap_or_default());
-    draft.other("List-Id", raw(&message, "List-Id"));
+    draft.other("List-Id", said(&message, "List-Id"));
     let id = message.message_id().map(field).unwrap_or_default();
     draft.other("Identifier", if id.is_empty() { String::new() } else { format!("mid:{id}") });
     draft.other("Message-Id", id);
     draft.other("In-Reply-To", identifiers(message.in_reply_to()));
     draft.other("References", identifiers(message.references()));
-    let language = raw(&message, "Content-Language");
+    let language = said(&message, "Content-Language");
     draft.other("Language", language.split(',').next().unwrap_or_default());
     let names = message.attachments().filter_map(MimeHeaders::attachment_name);
     let names: Vec<String> = names.take(ATTACHMENTS_MAX).map(field).collect();
@@ -94,9 +94,10 @@ pub(super) fn single<'m>(
     Some(message)
 }
 
-/// Returns a header field as it is written, on one line.
-pub(super) fn raw(message: &Message<'_>, name: &str) -> String {
-    message.header_raw(name).map(field).unwrap_or_default()
+/// Returns the text of a header field, decoded (RFC 2047), on one line.
+pub(super) fn said(message: &Message<'_>, name: &str) -> String {
+    let all = message.header_as(name, HeaderForm::Text);
+    all.first().and_then(HeaderValue::as_text).map(field).unwrap_or_default()
 }
 
 /// Returns the identifiers of messages that a header field names, one a line.
@@ -125,7 +126,7 @@ fn mailbox(input: &Input<'_>, bytes: &[u8], draft: &mut Draft<'_>) {
     let mut subject = String::new();
     let mut list = String::new();
     let mut count = 0;
-    let mut starts = memmem::find_iter(bytes, b"\nFrom ").map(|at| at + 1).chain([bytes.len()]);
+    let mut starts = starts(bytes).chain([bytes.len()]);
     let mut start = 0;
     while start < bytes.len() && count < MESSAGES_MAX {
         if (input.cancelled)() {
@@ -144,7 +145,7 @@ fn mailbox(input: &Input<'_>, bytes: &[u8], draft: &mut Draft<'_>) {
             subject = message.subject().map(field).unwrap_or_default();
         }
         if list.is_empty() {
-            list = message.header_raw("List-Id").map(field).unwrap_or_default();
+            list = said(&message, "List-Id");
         }
         if draft.authors.len() < AUTHORS_MAX {
             draft.authors.extend(addresses(message.from()));
@@ -167,6 +168,21 @@ fn mailbox(input: &Input<'_>, bytes: &[u8], draft: &mut Draft<'_>) {
     draft.other("Messages", count.to_string());
     draft.other("List-Id", list);
     draft.body = Cow::Owned(body.finish());
+}
+
+/// Returns where the messages of a mailbox start, but for the first.
+pub(crate) fn starts(bytes: &[u8]) -> impl Iterator<Item = usize> {
+    let starts = memmem::find_iter(bytes, b"\nFrom ").map(|at| at + 1);
+    starts.filter(|at| is_start(bytes, *at))
+}
+
+/// Whether a message starts with the `From ` at `at`: after an empty line, and before a field.
+fn is_start(bytes: &[u8], at: usize) -> bool {
+    let (before, from) = bytes.split_at_checked(at).unwrap_or_default();
+    let field = memchr::memchr(b'\n', from).and_then(|end| from.get(end + 1..)).unwrap_or_default();
+    let name = field.iter().position(|byte| !byte.is_ascii_alphanumeric() && *byte != b'-');
+    let is_field = name.is_some_and(|it| 0 < it && field.get(it) == Some(&b':'));
+    (before.ends_with(b"\n\n") || before.ends_with(b"\n\r\n")) && is_field
 }
 
 /// Parses one message, only its header when it nests too deep or when `header_only`.
@@ -385,13 +401,14 @@ mod tests {
     #[test]
     fn a_mailbox() {
         check(
-            "From a@a.example Mon Jan  1 00:00:00 2024\nFrom: a@a.example\nSubject: First\n\none\n\n\
+            "From a@a.example Mon Jan  1 00:00:00 2024\nFrom: a@a.example\nSubject: First\n\none\n\
+             From here on: things\nFrom there\n\n\
              From b@b.example Mon Jan  1 00:00:00 2024\nFrom: b@b.example\nSubject: Second\n\ntwo\n",
             "Title: m.eml\n\
              Author: a@a.example | b@b.example\n\
              Description: 2 messages, the first about: First\n\
              Messages: 2\n\
-             Partial-Text: First | one |  | Second | two",
+             Partial-Text: First | one | From here on: things | From there |  | Second | two",
         );
     }
 

@@ -4,10 +4,15 @@
 //!
 //! Sans-I/O.
 
+mod glyphs;
+mod strings;
+
 use std::borrow::Cow;
 
 use super::{Draft, Input};
+use crate::object::ProblemKind;
 use crate::text::Body;
+pub(super) use strings::Strings;
 
 /// Longest sum of section titles, in bytes.
 const HEADINGS_BYTES_MAX: usize = 4 * 1024;
@@ -15,6 +20,10 @@ const HEADINGS_BYTES_MAX: usize = 4 * 1024;
 const NAME_BYTES_MAX: usize = 1024;
 /// Most references to other pages.
 const REFERENCES_MAX: usize = 100;
+/// Lines between two looks at the clock.
+const POLL_LINES: usize = 1_000;
+/// What parts the name of a page from what it is about.
+const DASHES: [&str; 3] = [" - ", " \u{2013} ", " \u{2014} "];
 
 /// Macros whose arguments are text.
 const TEXT: &[&str] = &[
@@ -36,9 +45,14 @@ const CALLABLE: &[&str] = &[
 struct Page {
     body: Body,
     headings: Body,
-    /// The text of the `NAME` section.
+    /// The text of the `NAME` section, or of the first one: its title may be in any language.
     name: Body,
     in_name: bool,
+    /// Whether that section was called so.
+    is_named: bool,
+    /// What `.Nm` stands for.
+    command: String,
+    strings: Strings,
     /// Name and section, from `.TH` or `.Dt`.
     heading: String,
     references: Vec<String>,
@@ -53,13 +67,21 @@ pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         headings: Body::new(HEADINGS_BYTES_MAX),
         name: Body::new(NAME_BYTES_MAX),
         in_name: false,
+        is_named: false,
+        command: String::new(),
+        strings: Strings::default(),
         heading: String::new(),
         references: Vec::new(),
         line: String::new(),
     };
     // A macro being defined, or text that is not to be shown, up to this request.
     let mut until: Option<String> = None;
-    for line in text.lines() {
+    let mut late = false;
+    for (number, line) in text.lines().enumerate() {
+        if number.is_multiple_of(POLL_LINES) && (input.cancelled)() {
+            late = true;
+            break;
+        }
         let Some(end) = &until else {
             until = page.line(line);
             continue;
@@ -69,7 +91,11 @@ pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
             until = None;
         }
     }
-    page.draft()
+    let mut draft = page.draft();
+    if late {
+        draft.problem(ProblemKind::Time, "ran out of time on the page");
+    }
+    draft
 }
 
 impl Page {
@@ -93,6 +119,8 @@ impl Page {
             }
             "SH" | "SS" | "Sh" | "Ss" | "H" | "NH" => self.section(arguments),
             "TH" | "Dt" => self.heading(arguments),
+            "ds" | "ds1" => self.strings.define(arguments),
+            "Nm" => self.command(arguments),
             "so" => self.reference(arguments.trim()),
             "PP" | "P" | "LP" | "Pp" | "br" | "sp" | "RS" | "RE" | "Bl" | "El" | "Bd" | "Ed" => {
                 self.body.line();
@@ -135,14 +163,31 @@ impl Page {
     fn section(&mut self, arguments: &str) {
         let title: Vec<String> = words(arguments).collect();
         let title = title.join(" ");
-        self.in_name = title.trim().eq_ignore_ascii_case("name");
+        let is_named = title.trim().eq_ignore_ascii_case("name");
+        let is_first = self.headings.as_str().is_empty() && !self.heading.is_empty();
+        self.in_name = is_named || is_first;
+        if is_named && !self.is_named {
+            self.name = Body::new(NAME_BYTES_MAX);
+            self.is_named = true;
+        }
         self.body.line();
-        self.line.clear();
-        unescape(&title, &mut self.line);
+        self.plain(&title);
         self.body.push(&self.line);
         self.headings.push(&self.line);
         self.headings.line();
         self.body.line();
+    }
+
+    /// `.Nm name`; later without it.
+    fn command(&mut self, arguments: &str) {
+        if arguments.trim().is_empty() {
+            self.text(&self.command.clone());
+            return;
+        }
+        if self.command.is_empty() {
+            self.command = words(arguments).next().unwrap_or_default();
+        }
+        self.arguments("Nm", arguments);
     }
 
     fn heading(&mut self, arguments: &str) {
@@ -161,8 +206,7 @@ impl Page {
     }
 
     fn text(&mut self, text: &str) {
-        self.line.clear();
-        unescape(text, &mut self.line);
+        self.plain(text);
         self.body.space();
         self.body.push_squeezed(&self.line);
         if self.in_name {
@@ -171,13 +215,18 @@ impl Page {
         }
     }
 
+    /// Puts into `self.line` what a text prints.
+    fn plain(&mut self, text: &str) {
+        self.line.clear();
+        unescape(&self.strings.filled(text), &mut self.line);
+    }
+
     fn draft<'a>(self) -> Draft<'a> {
         let mut draft = Draft::default();
         let name = self.name.finish();
-        let name = name.trim();
-        // `name - what it does`, with any dash.
-        let told = name.split_once(" - ").or_else(|| name.split_once(" \u{2014} "));
-        draft.description = told.map_or("", |(_, what)| what).to_owned();
+        let told = DASHES.iter().find_map(|it| name.split_once(it));
+        let name = if self.is_named || told.is_some() { name.trim() } else { "" };
+        draft.description = told.map_or("", |(_, what)| what.trim()).to_owned();
         draft.title = if name.is_empty() { self.heading.clone() } else { name.to_owned() };
         draft.other("Headings", self.headings.finish().trim());
         draft.other("Manual-Page", self.heading);
@@ -196,7 +245,11 @@ pub(super) fn words(arguments: &str) -> impl Iterator<Item = String> {
             return None;
         }
         let (word, after) = match rest.strip_prefix('"') {
-            Some(quoted) => quoted.split_once('"').unwrap_or((quoted, "")),
+            Some(quoted) => {
+                let (word, after) = unquoted(quoted);
+                rest = after;
+                return Some(word);
+            }
             None => {
                 // A backslash before a space keeps it in the word.
                 let mut before = ' ';
@@ -211,6 +264,24 @@ pub(super) fn words(arguments: &str) -> impl Iterator<Item = String> {
         rest = after;
         Some(word.to_owned())
     })
+}
+
+/// Returns what stands up to the closing quote, in which two quotes are one, and what follows it.
+fn unquoted(quoted: &str) -> (String, &str) {
+    let mut word = String::new();
+    let mut rest = quoted;
+    while let Some((part, after)) = rest.split_once('"') {
+        word.push_str(part);
+        match after.strip_prefix('"') {
+            Some(more) => {
+                word.push('"');
+                rest = more;
+            }
+            None => return (word, after),
+        }
+    }
+    word.push_str(rest);
+    (word, "")
 }
 
 /// Replaces escapes by what they print.
@@ -230,17 +301,17 @@ pub(super) fn unescape(text: &str, plain: &mut String) {
             Some('s') => rest = skip_size(rest),
             Some('(') => {
                 let (name, after) = split_chars(rest, 2);
-                plain.push_str(glyph(name));
+                glyphs::push(name, plain);
                 rest = after;
             }
             Some('[') => {
                 let (name, after) = rest.split_once(']').unwrap_or((rest, ""));
-                plain.push_str(glyph(name));
+                glyphs::push(name, plain);
                 rest = after;
             }
             Some('*') => {
                 let (name, after) = skip_name(rest);
-                plain.push_str(glyph(name));
+                glyphs::push(name, plain);
                 rest = after;
             }
             Some('-') => plain.push('-'),
@@ -294,39 +365,6 @@ fn split_chars(text: &str, count: usize) -> (&str, &str) {
     text.split_at(end)
 }
 
-fn glyph(name: &str) -> &str {
-    match name {
-        "aq" | "cq" | "oq" => "'",
-        "dq" | "lq" | "rq" | "L\"" | "R\"" => "\"",
-        "em" | "en" | "hy" | "mi" | "-" => "-",
-        "bu" => "*",
-        "co" => "(C)",
-        "rg" => "(R)",
-        "tm" | "Tm" => "(TM)",
-        "ha" => "^",
-        "ti" => "~",
-        "ga" => "`",
-        "rs" => "\\",
-        "lB" => "[",
-        "rB" => "]",
-        "la" => "<",
-        "ra" => ">",
-        "at" => "@",
-        "sh" => "#",
-        "+-" => "+/-",
-        "->" => "->",
-        "<=" => "<=",
-        ">=" => ">=",
-        "mu" => "x",
-        ":a" => "ä",
-        ":o" => "ö",
-        ":u" => "ü",
-        "ss" => "ß",
-        "'e" => "é",
-        _ => "",
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::testing::render;
@@ -365,12 +403,42 @@ mod tests {
     fn an_mdoc_page() {
         check(
             ".Dd May 1, 2024\n.Dt CAT 1\n.Os\n.Sh NAME\n.Nm cat\n.Nd concatenate files\n\
-             .Sh SEE ALSO\n.Xr head 1 ,\n.Nm cat\n.Op Fl benstuv\n",
+             .Sh SEE ALSO\n.Xr head 1 ,\n.Nm\n.Op Fl benstuv\n",
             "Title: cat - concatenate files\n\
              Description: concatenate files\n\
              Headings: NAME | SEE ALSO\n\
              Manual-Page: cat(1)\n\
              Partial-Text: NAME | cat - concatenate files | SEE ALSO | head(1) cat benstuv",
+        );
+    }
+
+    #[test]
+    fn special_characters_and_strings() {
+        check(
+            ".TH GIT 1\n.ds C+ C\\s-2++\\s0\n.SH NAME\ngit \\- don\\*(Aqt\n.SH X\n\
+             Andr\\['a]s \\('Ecole \\(:Ara Malm\\(/o \\[u00F6]\\[u0065_0301] \\*(C+ \\*(-- \\(*a\\(*W\n\
+             .B \"a \"\"b\"\" c\" \"\" d\n",
+            "Title: git - don't\nDescription: don't\nHeadings: NAME | X\nManual-Page: git(1)\n\
+             Partial-Text: NAME | git - don't | X | András École Ära Malmø öé C++ - αΩ a \"b\" c d",
+        );
+    }
+
+    #[test]
+    fn the_name_is_the_first_section_in_any_language() {
+        check(
+            ".TH LS 1\n.SH NOM\nls \\- Afficher le contenu\n.SH SYNOPSIS\n.B ls\n",
+            "Title: ls - Afficher le contenu\nDescription: Afficher le contenu\n\
+             Headings: NOM | SYNOPSIS\nManual-Page: ls(1)\n\
+             Partial-Text: NOM | ls - Afficher le contenu | SYNOPSIS | ls",
+        );
+        check(
+            ".TH LS 1\n.SH SYNOPSIS\nls\n",
+            "Title: ls(1)\nHeadings: SYNOPSIS\nManual-Page: ls(1)\nPartial-Text: SYNOPSIS | ls",
+        );
+        check(
+            ".TH LS 1\n.SH USE\nls - x\n.SH NAME\nls\n",
+            "Title: ls\nHeadings: USE | NAME\nManual-Page: ls(1)\n\
+             Partial-Text: USE | ls - x | NAME | ls",
         );
     }
 

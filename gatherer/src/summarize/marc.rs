@@ -17,7 +17,8 @@ mod compose;
 use std::borrow::Cow;
 
 use super::catalog::{ENTRY_BYTES_MAX, Reading};
-use super::marcxml;
+use super::marcxml::{self, XML_BYTES_MAX};
+use crate::object::ProblemKind;
 
 const RECORD_END: u8 = 0x1d;
 const FIELD_END: u8 = 0x1e;
@@ -43,7 +44,12 @@ pub(super) fn read(bytes: &[u8], reading: &mut Reading<'_>) {
         let length = memchr::memchr(RECORD_END, rest).map_or(rest.len(), |end| end + 1);
         let raw = rest.get(..length).unwrap_or_default();
         let ended = raw.last() == Some(&RECORD_END);
-        let xml = if ended { Record::read(raw).map(|it| it.xml()) } else { None };
+        let record = if ended { Record::read(raw) } else { None };
+        if record.as_ref().is_some_and(|it| it.is_cut) {
+            let message = format!("the record at byte {start} has more than {FIELDS_MAX} fields");
+            reading.problem(ProblemKind::Limit, format!("{message}; the others were left out"));
+        }
+        let xml = record.and_then(|it| it.xml());
         let goes_on = match xml {
             Some(xml) => marcxml::hand_out(&xml, raw, reading, || format!("at byte {start}")),
             None => reading.broken("", || format!("at byte {start}")),
@@ -61,6 +67,8 @@ struct Record<'b> {
     /// Tag and content, without the terminator.
     fields: Vec<(&'b [u8], &'b [u8])>,
     is_unicode: bool,
+    /// Whether it has more fields than are read.
+    is_cut: bool,
 }
 
 impl<'b> Record<'b> {
@@ -80,15 +88,19 @@ impl<'b> Record<'b> {
             return None;
         }
         let mut fields = Vec::new();
+        // The directory may name the same bytes again and again.
+        let mut room = 2 * raw.len();
         let mut in_order = data.split(|it| matches!(*it, FIELD_END | RECORD_END));
         for entry in entries.iter().take(FIELDS_MAX) {
             let (tag, place) = entry.split_at_checked(3).filter(|(tag, _)| is_tag(tag))?;
             let next = in_order.next().unwrap_or_default();
-            fields.push((tag, said(place, data).unwrap_or(next)));
+            let content = said(place, data).unwrap_or(next);
+            room = room.checked_sub(content.len())?;
+            fields.push((tag, content));
         }
         let says_so = leader.get(9) == Some(&b'a');
         let is_unicode = says_so || !data.is_ascii() && std::str::from_utf8(data).is_ok();
-        Some(Self { leader, fields, is_unicode })
+        Some(Self { leader, fields, is_unicode, is_cut: FIELDS_MAX < entries.len() })
     }
 
     fn text(&self, bytes: &'b [u8]) -> Cow<'b, str> {
@@ -101,12 +113,15 @@ impl<'b> Record<'b> {
         }
     }
 
-    /// Returns it as MARCXML.
-    fn xml(&self) -> String {
+    /// Returns it as MARCXML, unless that is too long.
+    fn xml(&self) -> Option<String> {
         let mut xml = String::from("<record xmlns=\"http://www.loc.gov/MARC21/slim\"><leader>");
         escape(&self.text(self.leader), &mut xml);
         xml.push_str("</leader>");
         for (tag, content) in &self.fields {
+            if XML_BYTES_MAX < xml.len() {
+                return None;
+            }
             let tag = String::from_utf8_lossy(tag);
             if tag.starts_with("00") {
                 xml.push_str(&format!("<controlfield tag=\"{tag}\">"));
@@ -133,7 +148,7 @@ impl<'b> Record<'b> {
             xml.push_str("</datafield>");
         }
         xml.push_str("</record>");
-        xml
+        Some(xml)
     }
 }
 
@@ -251,9 +266,17 @@ mod tests {
         render("a.mrc", Type::Marc, &[RECORD_END; 300_000]);
         render("a.mrc", Type::Marc, &[b'0'; 300_000]);
         let many: Vec<(&str, &[u8])> = vec![("245", b"00$a$a$a$a"); 3_000];
-        render("a.mrc", Type::Marc, &written(true, &many));
+        let seen = render("a.mrc", Type::Marc, &written(true, &many));
+        let said =
+            "! limit: the record at byte 0 has more than 2000 fields; the others were left out";
+        assert!(seen.ends_with(said), "{seen}");
         let lies = [written(true, &[("245", b"x")]), b"99999".to_vec()].concat();
         render("a.mrc", Type::Marc, &lies);
+        // A directory that names the same bytes again and again.
+        let data = [vec![b'x'; 9_000], vec![FIELD_END, RECORD_END]].concat();
+        let directory = "245900100000".repeat(2_000) + "\u{1e}";
+        let leader = b"00000nam a2200000 a 4500";
+        check(&[&leader[..], directory.as_bytes(), &data].concat(), &["broken"]);
     }
 
     proptest! {

@@ -12,6 +12,11 @@ use quick_xml::reader::Reader;
 use super::catalog::{ENTRY_BYTES_MAX, Fields, Reading};
 use crate::object::ProblemKind;
 
+/// Longest record as XML, in bytes: escaped, one in MARC may be several times as long as it is.
+pub(super) const XML_BYTES_MAX: usize = 8 * ENTRY_BYTES_MAX;
+/// Deepest nesting; the parser remembers every open element. Records need four levels.
+const DEPTH_MAX: usize = 100;
+
 /// Hands out the records of a file.
 pub(super) fn read(text: &str, reading: &mut Reading<'_>) {
     let mut reader = Reader::from_str(text);
@@ -31,6 +36,9 @@ pub(super) fn read(text: &str, reading: &mut Reading<'_>) {
                     open = Some((depth, before));
                 }
                 depth += 1;
+                if DEPTH_MAX < depth {
+                    return flawed("its elements nest too deep", reading);
+                }
             }
             Event::End(_) => {
                 depth = depth.saturating_sub(1);
@@ -84,8 +92,7 @@ pub(super) fn hand_out(
 }
 
 fn fields(xml: &str) -> Option<Fields> {
-    // Escaped, a record may be several times as long as it is.
-    if 8 * ENTRY_BYTES_MAX < xml.len() {
+    if XML_BYTES_MAX < xml.len() {
         return None;
     }
     let (record, problems) = crosswalk::described(xml, "marcxml");
@@ -145,7 +152,8 @@ mod tests {
             bomb,
             &["! broken: is not well-formed after 0 records: it has a document type declaration"],
         );
-        render("a.xml", Type::MarcXml, "<record>".repeat(300_000).as_bytes());
+        let deep = "<a>".repeat(300_000);
+        check(&deep, &["! broken: is not well-formed after 0 records: its elements nest too deep"]);
         render(
             "a.xml",
             Type::MarcXml,

@@ -5,7 +5,7 @@
 //!
 //! Sans-I/O.
 
-use super::mail::{raw, single};
+use super::mail::{said, single};
 use super::{Draft, Input, faq, plain};
 use crate::object::ProblemKind;
 
@@ -36,15 +36,15 @@ pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let article = bytes.get(header..).unwrap_or_default();
     let Some(message) = single(input, article, &mut draft) else { return draft };
     for (name, attribute) in [("Newsgroups", "Newsgroups"), ("Keywords", "Subject")] {
-        let all = raw(&message, name);
+        let all = said(&message, name);
         let all: Vec<&str> = all.split(',').map(str::trim).filter(|it| !it.is_empty()).collect();
         draft.other(attribute, all.join("\n"));
     }
     for (name, attribute) in FIELDS {
-        draft.other(attribute, raw(&message, name));
+        draft.other(attribute, said(&message, name));
     }
     periodic(input, &mut draft);
-    let summary = raw(&message, "Summary");
+    let summary = said(&message, "Summary");
     if !summary.is_empty() {
         draft.description = summary;
     }
@@ -73,7 +73,7 @@ mod tests {
         let article = "Path: news.h.example!not-for-mail\nFrom: ann@a.example (Ann Smith)\n\
             Newsgroups: comp.infosystems,comp.answers\nFollowup-To: comp.infosystems\n\
             Subject: Harvest FAQ\nDate: 1 Mar 1995 10:00:00 GMT\nMessage-ID: <1@a.example>\n\
-            Organization: A\n place\nSummary: Questions and answers.\nKeywords: harvest, faq\n\n\
+            Organization: =?utf-8?q?=C3=84?=\n place\nSummary: Questions and answers.\nKeywords: harvest, faq\n\n\
             Article text.\n";
         let expected = "Title: Harvest FAQ\n\
              Author: Ann Smith <ann@a.example>\n\
@@ -85,7 +85,7 @@ mod tests {
              Newsgroups: comp.infosystems | comp.answers\n\
              Subject: harvest | faq\n\
              Followup-To: comp.infosystems\n\
-             Organization: A place\n\
+             Organization: Ä place\n\
              Partial-Text: Article text.";
         assert_eq!(render("1234", Type::News, article.as_bytes()), expected);
         let batched = format!("#! rnews {}\n{article}", article.len());

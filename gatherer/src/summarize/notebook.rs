@@ -28,6 +28,8 @@ const DEPTH_MAX: usize = 32;
 const KEY_BYTES_MAX: usize = 32;
 /// Longest field, in bytes.
 const FIELD_BYTES_MAX: usize = 1024;
+/// Most authors.
+const AUTHORS_MAX: usize = 100;
 
 /// What has been seen of a notebook.
 struct Notebook {
@@ -140,12 +142,18 @@ impl Notebook {
             ("text" | "text/plain", _) | (_, "text" | "text/plain") => self.results.push(value),
             ("", "cell_type") => self.kind = field(),
             ("metadata", "title") if self.depth == 2 => self.title = field(),
-            ("", "name") if self.is_at(&["metadata", "authors", ""]) => self.authors.push(field()),
-            ("authors", _) => self.authors.push(field()),
+            ("", "name") if self.is_at(&["metadata", "authors", ""]) => self.author(field()),
+            ("authors", _) => self.author(field()),
             ("kernelspec", "display_name") => self.kernel = field(),
             ("kernelspec", "language") | ("language_info", "name") => self.language = field(),
             ("language_info", "version") => self.version = field(),
             _ => {}
+        }
+    }
+
+    fn author(&mut self, name: String) {
+        if self.authors.len() < AUTHORS_MAX {
+            self.authors.push(name);
         }
     }
 
@@ -243,6 +251,17 @@ mod tests {
                 {"cell_type": "code", "input": ["x = 1"], "language": "python", "outputs": []}]}]}"#,
             "Title: Old\nHeadings: Old\nEntries: 2\nPartial-Text: Old | x = 1",
         );
+    }
+
+    #[test]
+    fn authors_are_bounded() {
+        let names: Vec<String> = (0..200).map(|it| format!("\"A{it}\"")).collect();
+        let seen = render(
+            "n.ipynb",
+            Type::Notebook,
+            format!("{{\"metadata\": {{\"authors\": [{}]}}}}", names.join(",")).as_bytes(),
+        );
+        assert!(seen.contains("A99\n") && !seen.contains("A100"), "{seen}");
     }
 
     #[test]

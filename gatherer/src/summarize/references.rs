@@ -94,18 +94,21 @@ fn ends_a_url(it: char) -> bool {
 
 /// Takes off what follows a URL in a sentence; a closing bracket stays if one is opened in the URL.
 fn without_end_of_sentence(url: &str) -> &str {
+    let opened = url.matches('(').count();
+    let mut closed = url.matches(')').count();
     let mut url = url;
     loop {
-        let shorter = url.trim_end_matches(['.', ',', ';', ':', '!', '?', '\'', '*', '\\']);
-        let count = |it: char| shorter.matches(it).count();
-        let shorter = match shorter.strip_suffix(')') {
-            Some(inner) if count('(') < count(')') => inner,
-            _ => shorter,
+        let shorter = match url.strip_suffix(')') {
+            Some(inner) if opened < closed => {
+                closed -= 1;
+                Some(inner)
+            }
+            _ => url.strip_suffix(['.', ',', ';', ':', '!', '?', '\'', '*', '\\']),
         };
-        if shorter.len() == url.len() {
-            return url;
+        match shorter {
+            Some(shorter) => url = shorter,
+            None => return url,
         }
-        url = shorter;
     }
 }
 
@@ -154,5 +157,8 @@ mod tests {
             found(|it| it.add_bare(text)),
             ["http://a.example/b(c)", "https://d.example/", "ftp://f.example/g"]
         );
+        // Counted anew for each of them, the brackets would take hours.
+        let brackets = format!("http://a.example/b(c){}", ").".repeat(2_000_000));
+        assert_eq!(found(|it| it.add_bare(&brackets)), ["http://a.example/b(c)"]);
     }
 }

@@ -88,6 +88,8 @@ pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     }
     if let Some(rows) = rows(input).filter(|_| first.is_some()) {
         draft.other("Rows", rows.saturating_sub(usize::from(has_header)).to_string());
+    } else if draft.problems.is_empty() && (input.cancelled)() {
+        draft.problem(ProblemKind::Time, "ran out of time counting the rows");
     }
     draft.references = references.finish();
     draft.body = Cow::Owned(body.finish());

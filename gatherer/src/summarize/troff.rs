@@ -11,10 +11,8 @@
 //! Sans-I/O.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 
-use super::man::{self, unescape, words};
-use super::tex_fonts::accented;
+use super::man::{self, Strings, unescape, words};
 use super::{Draft, Input};
 use crate::object::ProblemKind;
 use crate::text::{Body, one_line};
@@ -30,10 +28,6 @@ const ABSTRACT_BYTES_MAX: usize = 8 * 1024;
 const HEADINGS_BYTES_MAX: usize = 8 * 1024;
 /// Most authors, institutions and references.
 const NAMES_MAX: usize = 100;
-/// Most strings, and longest of them, that are put in their places.
-const STRINGS_MAX: usize = 200;
-const STRING_BYTES_MAX: usize = 200;
-
 /// Which macros a text is written with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Package {
@@ -93,7 +87,7 @@ struct Paper {
     headings: Body,
     body: Body,
     references: Vec<String>,
-    strings: HashMap<String, String>,
+    strings: Strings,
     /// The part of the front that is being read, from 0.
     block: usize,
     /// Whether the next line is underlined.
@@ -120,7 +114,7 @@ pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         headings: Body::new(HEADINGS_BYTES_MAX),
         body: Body::new(input.text_bytes_max()),
         references: Vec::new(),
-        strings: HashMap::new(),
+        strings: Strings::default(),
         block: 0,
         underlined: false,
         line: String::new(),
@@ -183,7 +177,7 @@ impl Paper {
             "de" | "am" | "de1" | "am1" => {
                 return Some(words(arguments).nth(1).unwrap_or_else(|| ".".to_owned()));
             }
-            "ds" | "ds1" => self.string(arguments.trim()),
+            "ds" | "ds1" => self.strings.define(arguments),
             "ul" | "cu" => self.underlined = true,
             "TS" => {
                 self.paragraph();
@@ -359,53 +353,9 @@ impl Paper {
 
     /// Puts into `self.line` what a text prints.
     fn plain(&mut self, text: &str) {
-        let text = self.filled(text);
+        let text = self.strings.filled(text);
         self.line.clear();
         unescape(&text, &mut self.line);
-    }
-
-    /// `.ds name text`.
-    fn string(&mut self, arguments: &str) {
-        let (name, text) = arguments.split_once(char::is_whitespace).unwrap_or((arguments, ""));
-        let text = text.trim_start();
-        let text = text.strip_prefix('"').unwrap_or(text);
-        if self.strings.len() < STRINGS_MAX && text.len() <= STRING_BYTES_MAX {
-            self.strings.insert(name.to_owned(), text.to_owned());
-        }
-    }
-
-    /// Puts the strings `\*x`, `\*(xx` and `\*[name]` in their places; those that ms has for accents, too.
-    fn filled<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        let mut filled = Body::new(text.len().saturating_mul(2).saturating_add(STRING_BYTES_MAX));
-        let mut rest = text;
-        while let Some((before, after)) = rest.split_once("\\*") {
-            filled.push(before);
-            let (name, after) = man::skip_name(after);
-            rest = after;
-            if let Some(text) = self.strings.get(name) {
-                filled.push(text);
-                continue;
-            }
-            let accent = ACCENTS.iter().find(|it| it.0 == name).map(|it| it.1);
-            let letter = after.chars().next();
-            match accent.zip(letter).and_then(|it| accented(it.0, it.1)) {
-                Some(made) => {
-                    filled.push(made.encode_utf8(&mut [0; 4]));
-                    rest = after.get(letter.map_or(0, char::len_utf8)..).unwrap_or_default();
-                }
-                // What all packages have: quotation marks and dashes.
-                None => filled.push(match name {
-                    "Q" | "U" | "lq" | "rq" => "\"",
-                    "-" | "EM" => "-",
-                    _ => "",
-                }),
-            }
-        }
-        if filled.as_str().is_empty() {
-            return Cow::Borrowed(rest);
-        }
-        filled.push(rest);
-        Cow::Owned(filled.finish())
     }
 
     fn draft<'a>(mut self) -> Draft<'a> {
@@ -424,17 +374,6 @@ impl Paper {
         draft
     }
 }
-
-/// Strings that ms has for accents, which come before the letter.
-const ACCENTS: &[(&str, char)] = &[
-    ("`", '\u{300}'),
-    ("'", '\u{301}'),
-    ("^", '\u{302}'),
-    ("~", '\u{303}'),
-    (":", '\u{308}'),
-    ("C", '\u{30c}'),
-    (",", '\u{327}'),
-];
 
 #[cfg(test)]
 mod tests {

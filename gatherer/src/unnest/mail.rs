@@ -15,7 +15,7 @@ use memchr::memmem;
 use super::budget::Fault;
 use super::{Decoded, Walk};
 use crate::object::ProblemKind;
-use crate::summarize::mail::{NESTED_MAX, nested};
+use crate::summarize::mail::{NESTED_MAX, nested, starts};
 
 /// How much of a message is read for its attachments, in bytes.
 const MESSAGE_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -77,8 +77,7 @@ fn content(part: &MessagePart<'_>) -> Vec<u8> {
 pub(super) fn mailbox(walk: &mut Walk<'_, '_>) -> Result<(), Fault> {
     let object = walk.object;
     let bytes: &[u8] = &object.bytes;
-    let starts = memmem::find_iter(bytes, b"\nFrom ").map(|at| at + 1);
-    let mut starts = starts.filter(|at| is_start(bytes, *at)).chain([bytes.len()]);
+    let mut starts = starts(bytes).chain([bytes.len()]);
     let (mut start, mut number) = (0, 0_usize);
     while start < bytes.len() {
         if number % MESSAGES == 0 && walk.budget.is_late() {
@@ -101,15 +100,6 @@ pub(super) fn mailbox(walk: &mut Walk<'_, '_>) -> Result<(), Fault> {
         walk.give(&key, name, Decoded { bytes: message, ..Decoded::default() })?;
     }
     Ok(())
-}
-
-/// Whether a message starts with the `From ` at `at`: after an empty line, and before a field.
-fn is_start(bytes: &[u8], at: usize) -> bool {
-    let (before, from) = bytes.split_at_checked(at).unwrap_or_default();
-    let field = memchr::memchr(b'\n', from).and_then(|end| from.get(end + 1..)).unwrap_or_default();
-    let name = field.iter().position(|byte| !byte.is_ascii_alphanumeric() && *byte != b'-');
-    let is_field = name.is_some_and(|it| 0 < it && field.get(it) == Some(&b':'));
-    (before.ends_with(b"\n\n") || before.ends_with(b"\n\r\n")) && is_field
 }
 
 /// Takes one `>` off every line that quotes a `From `, however often it is quoted.

@@ -12,7 +12,7 @@ use std::io::Read;
 use tar::{Archive, Entry, EntryType, PaxExtensions};
 
 use super::budget::{Fault, read_up_to};
-use super::{About, PATH_BYTES_MAX, Walk, clean_path};
+use super::{About, PATH_BYTES_MAX, Walk, clean_path, member};
 use crate::object::ProblemKind;
 
 /// Longest file that is looked for by name, in bytes.
@@ -31,6 +31,11 @@ struct Next {
 pub(super) fn members(walk: &mut Walk<'_, '_>, reader: &mut dyn Read) -> Result<(), Fault> {
     each(reader, &mut |path, modified, entry| {
         let modified = modified.or_else(|| entry.header().mtime().ok());
+        if let Some(header) = entry.header().as_gnu().filter(|_| is_sparse(entry)) {
+            let size = header.real_size().unwrap_or_else(|_| entry.size());
+            let about = About { path: clean_path(path).to_vec(), size, modified };
+            return walk.sparse(&about, header.is_extended()).map(|()| true);
+        }
         let about = About { path: clean_path(path).to_vec(), size: entry.size(), modified };
         let member = walk.read(&about, entry)?;
         walk.visit(member);
@@ -42,7 +47,7 @@ pub(super) fn members(walk: &mut Walk<'_, '_>, reader: &mut dyn Read) -> Result<
 pub(super) fn find(reader: &mut dyn Read, path: &[u8]) -> Result<Option<Vec<u8>>, Fault> {
     let mut found = None;
     each(reader, &mut |at, _, entry| {
-        if clean_path(at) == path {
+        if clean_path(at) == path && !is_sparse(entry) {
             let mut bytes = Vec::new();
             let _ = read_up_to(entry, FOUND_BYTES_MAX, &mut bytes);
             found = Some(bytes);
@@ -65,7 +70,7 @@ fn each(reader: &mut dyn Read, each: &mut Each<'_>) -> Result<(), Fault> {
         let mut entry = entry.map_err(breaks_off)?;
         match entry.header().entry_type() {
             EntryType::GNULongName | EntryType::XHeader => extend(&mut next, &mut entry),
-            EntryType::Regular | EntryType::Continuous => {
+            EntryType::Regular | EntryType::Continuous | EntryType::GNUSparse => {
                 let Next { path, modified } = std::mem::take(&mut next);
                 let path = path.unwrap_or_else(|| entry.path_bytes().into_owned());
                 if !each(&path, modified, &mut entry)? {
@@ -78,6 +83,27 @@ fn each(reader: &mut dyn Read, each: &mut Each<'_>) -> Result<(), Fault> {
         }
     }
     Ok(())
+}
+
+/// Whether an entry is only the pieces of a file that are not zeros, as old GNU tars keep it.
+fn is_sparse<R: Read>(entry: &Entry<'_, R>) -> bool {
+    entry.header().entry_type() == EntryType::GNUSparse
+}
+
+impl Walk<'_, '_> {
+    /// Hands on a sparse file by its name. Where its pieces are may be said in blocks that no size tells of.
+    fn sparse(&mut self, about: &About, is_extended: bool) -> Result<(), Fault> {
+        self.take(&about.path)?;
+        let mut member = member(self.object, about, Vec::new(), true);
+        member.add((ProblemKind::Limit, "is sparse; only its name was read".to_owned()));
+        self.last.clone_from(&member.path);
+        self.visit(member);
+        if is_extended {
+            let message = "has a sparse file in many pieces; what follows it was not read";
+            return Err((ProblemKind::Limit, message.to_owned()));
+        }
+        Ok(())
+    }
 }
 
 fn extend(next: &mut Next, entry: &mut Entry<'_, impl Read>) {

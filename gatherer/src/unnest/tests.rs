@@ -101,6 +101,29 @@ fn tar_members_in_order_with_any_name() {
 }
 
 #[test]
+fn sparse_files_of_tars_are_named() {
+    let mut header = ::tar::Header::new_gnu();
+    header.set_size(3);
+    header.set_entry_type(::tar::EntryType::GNUSparse);
+    header.as_mut_bytes()[..5].copy_from_slice(b"holes");
+    header.as_mut_bytes()[483..495].copy_from_slice(b"00000000012\0");
+    header.set_cksum();
+    let holes = [header.as_bytes().to_vec(), b"end".to_vec(), vec![0; 509]].concat();
+    let named = [
+        "http://h.example/a#holes 10 ",
+        "! limit: http://h.example/a#holes: is sparse; only its name was read",
+    ];
+    let next = "http://h.example/a#b 3 two";
+    let tar = [holes, tarball(&[("b", b"two")])].concat();
+    check(Format::Tar, &tar, &[named[0], named[1], next]);
+    header.as_mut_bytes()[482] = 1;
+    header.set_cksum();
+    let tar = [header.as_bytes(), &tar[512..]].concat();
+    let rest = "! limit: http://h.example/a: has a sparse file in many pieces; what follows it was not read (last member: holes)";
+    check(Format::Tar, &tar, &[named[0], named[1], rest]);
+}
+
+#[test]
 fn zip_members() {
     let zip = zipped(&[("d/a.txt", b"one"), ("b!.txt", b"two two two")]);
     check(
@@ -108,6 +131,11 @@ fn zip_members() {
         &zip,
         &["http://h.example/a#d/a.txt 3 one", "http://h.example/a#b%21.txt 11 two two two"],
     );
+    // A name in the character set of the first PC.
+    let mut zip = zipped(&[("M_nchen.txt", b"one")]);
+    let places: Vec<usize> = memchr::memmem::find_iter(&zip, b"M_nchen").collect();
+    places.iter().for_each(|at| zip[at + 1] = 0x81);
+    check(Format::Zip, &zip, &["http://h.example/a#M%C3%BCnchen.txt 3 one"]);
     check(
         Format::Zip,
         b"PK\x03\x04 not really",

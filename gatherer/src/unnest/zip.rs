@@ -149,9 +149,18 @@ pub(super) fn members(walk: &mut Walk<'_, '_>) -> Result<(), Fault> {
         if !entry.is_file() {
             continue;
         }
-        walk.take(entry.name_raw())?;
+        // Many a program writes UTF-8 without saying so; other names are in the character set of the
+        // first PC (APPNOTE, D.1).
+        let raw = entry.name_raw();
+        let name = match std::str::from_utf8(raw) {
+            Err(_) => entry
+                .name()
+                .map_or_else(|_| raw.into(), |it| Cow::Owned(it.into_owned().into_bytes())),
+            Ok(_) => Cow::Borrowed(raw),
+        };
+        walk.take(&name)?;
         let mut about = About {
-            path: clean_path(entry.name_raw()).to_vec(),
+            path: clean_path(&name).to_vec(),
             size: entry.size(),
             modified: entry.last_modified().and_then(seconds),
         };

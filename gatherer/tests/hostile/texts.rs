@@ -87,6 +87,17 @@ pub(crate) const CASES: &[Case] = &[
         [&b"\\input texinfo\n"[..], &b"@menu\n@macro x\n@x{@x{\n@node a, b\n".repeat(MIB / 2)]
             .concat()
     }),
+    case("brackets.json", "", || {
+        format!("{{\"a\": \"x http://a{}\"}}", ")".repeat(8 * MIB)).into_bytes()
+    }),
+    case("authors.ipynb", "", || {
+        let authors = "\"a\",".repeat(6 * MIB);
+        format!("{{\"cells\":[],\"metadata\":{{\"authors\":[{authors}\"b\"]}},\"nbformat\":4}}")
+            .into_bytes()
+    }),
+    case("keys.json", "", || {
+        format!("{{\"{}\": [{}]}}", "k".repeat(MIB), "1,".repeat(300)).into_bytes()
+    }),
     case("doubling.bib", "", || {
         let string = |it: usize| format!("@string{{s{} = s{it} # s{it}}}\n", it + 1);
         format!(
@@ -115,7 +126,7 @@ pub(crate) const CASES: &[Case] = &[
         [&b"TY  - GEN\n"[..], &b"AU  - A, B\nKW  - x\n".repeat(MIB)].concat()
     }),
     case("records.ris", "limit", || b"TY  - GEN\nTI  - A\nER  - \n".repeat(MIB)),
-    case("lengths.mrc", "broken", || b"99999nam a2299999 a 4500".repeat(MIB)),
+    case("lengths.mrc", "broken", || b"99999nam a2299998 a 4500".repeat(MIB)),
     case("directory.mrc", "broken|limit", || {
         let entries = "245999999999".repeat(8_000);
         format!("99999cam a2296025 a 4500{entries}\u{1e}\u{1d}").repeat(50).into_bytes()

@@ -16,6 +16,9 @@ use super::References;
 /// Longest marked-up stretch, in bytes: a sign that is not closed within it is text.
 const STRETCH_BYTES_MAX: usize = 2 * 1024;
 
+/// Longest text that is shown of one, in bytes: attributes may stand for much more than their names.
+const SHOWN_BYTES_MAX: usize = 256 * 1024;
+
 /// Returns `text` without markup, and adds what it links to.
 pub(super) fn plain(
     text: &str,
@@ -27,6 +30,10 @@ pub(super) fn plain(
     while let Some(at) = rest.find(['*', '_', '`', '+', '#', '<', '{', '[', '\\', '(']) {
         let (before, marked) = rest.split_at(at);
         shown.push_str(before);
+        if SHOWN_BYTES_MAX < shown.len() {
+            rest = "";
+            break;
+        }
         rest = stretch(marked, &mut shown, attributes, references).unwrap_or_else(|| {
             let mut characters = marked.chars();
             shown.extend(characters.next());

@@ -6,6 +6,8 @@
 
 /// How far the end of a group or option is looked for, in bytes.
 const GROUP_BYTES_MAX: usize = 4 * 1024;
+/// Longest `\verb`, in bytes.
+const VERBATIM_BYTES_MAX: usize = 1024;
 
 /// What parts text; a line's end only counts when the next line is empty.
 const SPECIAL: &[char] = &['\\', '%', '{', '}', '$', '~', '&', '\n'];
@@ -141,7 +143,8 @@ impl<'a> Reader<'a> {
         let mut characters = self.rest.chars();
         let Some(bar) = characters.next() else { return "" };
         let inside = characters.as_str();
-        let line = inside.lines().next().unwrap_or_default();
+        let near = inside.get(..inside.floor_char_boundary(VERBATIM_BYTES_MAX)).unwrap_or_default();
+        let line = near.lines().next().unwrap_or_default();
         let Some((text, _)) = line.split_once(bar) else { return "" };
         self.rest = inside.get(text.len() + bar.len_utf8()..).unwrap_or_default();
         text
@@ -199,5 +202,6 @@ mod tests {
         assert_eq!(reader.plain(), "x");
         assert_eq!(Reader::new("{unended").group(), None);
         assert_eq!(Reader::new("|a b| c").verbatim(), "a b");
+        assert_eq!(Reader::new(&format!("|{}|", "a".repeat(2_000))).verbatim(), "");
     }
 }
