@@ -200,14 +200,14 @@ async fn a_file_that_is_half_written_unpublishes_nothing() {
     }
     let said = desk.bench.handle.problems().remove(0).message;
     assert!(said.starts_with("line 1:1:") && said.contains("what it said before counts"), "{said}");
-    // What identifies an object is a mistake, and others go on.
-    annotate(tree, "a.soif", &soif(&desk.url("a.txt"), &[("Title", "x"), ("MD5", "00")]));
+    // One that has a mistake is refused as a whole, and others go on.
+    annotate(tree, "a.soif", &soif(&desk.url("a.txt"), &[("Title", "x"), ("Note+", "")]));
     annotate(tree, "b.soif", &soif(&desk.url("b.txt"), &[("Title", "Said anew")]));
     assert_eq!(desk.gather().await, 1);
     desk.check("a.txt", "Said", None).await;
     desk.check("b.txt", "Said anew", None).await;
     let said = desk.bench.handle.problems().remove(0).message;
-    assert!(said.starts_with("line 3:1: MD5 says which object"), "{said}");
+    assert!(said.starts_with("line 3:1: nothing is added to Note"), "{said}");
     annotate(tree, "a.soif", &whole);
     assert_eq!(desk.gather().await, 0);
     assert_eq!(desk.bench.problems(), [""; 0]);

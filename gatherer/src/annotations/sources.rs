@@ -253,7 +253,7 @@ fn told(mistakes: &[Mistake]) -> String {
     let mut said: Vec<String> =
         mistakes.iter().take(MISTAKES_MAX).map(ToString::to_string).collect();
     if MISTAKES_MAX < mistakes.len() {
-        said.push(format!("{} more", mistakes.len() - MISTAKES_MAX));
+        said.push("and more".to_owned());
     }
     format!("line {}", said.join("; line "))
 }
