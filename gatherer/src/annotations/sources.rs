@@ -51,6 +51,8 @@ impl Stamp {
 struct Source {
     /// What it was when it was last read.
     stamp: Option<Stamp>,
+    /// The device that it was on then.
+    device: Option<u64>,
     /// What it says, or said when it was last right, and how many bytes that took.
     said: Arc<[Annotation]>,
     bytes: u64,
@@ -95,7 +97,7 @@ impl Sources {
     pub fn look(&mut self, paths: &[PathBuf], now_ms: u64) -> Looked {
         let mut found = Found::default();
         for path in paths {
-            found.add(path, self.files.keys());
+            found.add(path, &self.files);
         }
         let mut before = std::mem::take(&mut self.files);
         let mut changed = before.keys().any(|path| !found.seen.contains(path));
@@ -139,10 +141,20 @@ struct Found {
 }
 
 impl Found {
-    fn add<'k>(&mut self, path: &Path, known: impl Iterator<Item = &'k PathBuf>) {
+    fn add(&mut self, path: &Path, known: &BTreeMap<PathBuf, Source>) {
+        let known = known.iter().filter(|(it, _)| it.starts_with(path));
         let mut files = Vec::new();
         let found = match fs::metadata(path) {
-            Ok(metadata) if metadata.is_dir() => list(path, 0, &mut files),
+            Ok(metadata) if metadata.is_dir() => list(path, 0, &mut files).and_then(|()| {
+                let devices: BTreeSet<_> = known.clone().map(|(_, it)| it.device).collect();
+                let is_here = |it: &Option<u64>| it.is_none_or(|it| it == metadata.dev());
+                if !files.is_empty() || devices.is_empty() || devices.iter().any(is_here) {
+                    return Ok(());
+                }
+                let unmounted = "it is empty and on another device, as what is not mounted is (to \
+                                 take away what it said, take it out of the settings)";
+                Err(io::Error::other(unmounted))
+            }),
             Ok(_) if Sort::of(path).is_none() => {
                 let message =
                     "is no file of annotations: name one that ends in .soif, .iafa or .toml";
@@ -157,7 +169,7 @@ impl Found {
         };
         if let Err(error) = found {
             // What lay there may be back soon.
-            files.extend(known.filter(|it| it.starts_with(path)).cloned());
+            files.extend(known.map(|(it, _)| it.clone()));
             files.sort();
             files.dedup();
             let message = format!("cannot be read: {error}; what it said before counts until then");
@@ -236,7 +248,8 @@ fn source(path: &Path, old: Option<Source>, now_ms: Option<u64>) -> Read {
         }
         Ok(said) => {
             let said = said.into();
-            Read::Anew(Source { stamp: Some(stamp), said, bytes: bytes.len() as u64, wrong: None })
+            let (stamp, bytes) = (Some(stamp), bytes.len() as u64);
+            Read::Anew(Source { stamp, device: Some(metadata.dev()), said, bytes, wrong: None })
         }
         Err(mistakes) => Read::Anew(source.kept(&told(&mistakes))),
     }

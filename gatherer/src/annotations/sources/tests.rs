@@ -115,6 +115,27 @@ fn a_folder_that_cannot_be_read_takes_nothing_away() {
 }
 
 #[test]
+fn a_folder_that_is_not_mounted_takes_nothing_away() {
+    let mut bench = Bench::new();
+    let folder = bench.folder.path().to_path_buf();
+    bench.write("a.soif", &soif("A"));
+    bench.check(Some(&["A"]), &[]);
+    // As if what was read lay on what was mounted here.
+    bench.sources.files.values_mut().for_each(|it| it.device = it.device.map(|it| it + 1));
+    fs::remove_file(folder.join("a.soif")).unwrap();
+    for _ in 0..2 {
+        let looked = bench.look();
+        assert!(looked.annotations.is_none());
+        assert!(looked.wrong.iter().any(|it| it.path == folder && it.message.contains("mounted")));
+    }
+    bench.write("a.soif", &soif("B"));
+    bench.check(Some(&["B"]), &[]);
+    // What is deleted goes.
+    fs::remove_file(folder.join("a.soif")).unwrap();
+    bench.check(Some(&[]), &[]);
+}
+
+#[test]
 fn a_file_that_may_go_on_changing_is_left_for_later() {
     let mut bench = Bench::new();
     let file = bench.folder.path().join("a.soif");
