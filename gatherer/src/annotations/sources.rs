@@ -73,6 +73,8 @@ pub struct Wrong {
 #[derive(Debug, Default)]
 pub struct Sources {
     files: BTreeMap<PathBuf, Source>,
+    /// Their order.
+    order: Vec<PathBuf>,
     /// Whether they have been read once.
     begun: bool,
 }
@@ -100,7 +102,7 @@ impl Sources {
             found.add(path, &self.files);
         }
         let mut before = std::mem::take(&mut self.files);
-        let mut changed = before.keys().any(|path| !found.seen.contains(path));
+        let mut changed = self.order != found.files;
         let (mut looked, mut budget) = (Vec::new(), Budget::default());
         let mut again = false;
         for path in &found.files {
@@ -121,6 +123,7 @@ impl Sources {
             looked.push((Arc::from(path.as_path()), source.said.clone()));
             self.files.insert(path.clone(), source);
         }
+        self.order = found.files;
         let is_first = !std::mem::replace(&mut self.begun, true);
         found.wrong.sort_by(|a, b| a.path.cmp(&b.path));
         Looked {

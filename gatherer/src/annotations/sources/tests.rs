@@ -79,6 +79,21 @@ fn files_are_read_when_they_change_and_count_in_order() {
 }
 
 #[test]
+fn another_order_of_the_settings_is_a_change() {
+    let mut bench = Bench::new();
+    bench.write("a.soif", &soif("A"));
+    bench.write("b.soif", &soif("B"));
+    let [a, b] = ["a.soif", "b.soif"].map(|it| bench.folder.path().join(it));
+    let mut last = |paths: &[PathBuf]| {
+        let said = bench.sources.look(paths, bench.now_ms).annotations?;
+        Some(String::from_utf8_lossy(&said.entries()[1].statements()[0].value).into_owned())
+    };
+    assert_eq!(last(&[a.clone(), b.clone()]).as_deref(), Some("B"));
+    assert_eq!(last(&[a.clone(), b.clone()]), None);
+    assert_eq!(last(&[b, a]).as_deref(), Some("A"));
+}
+
+#[test]
 fn what_is_wrong_counts_as_it_was() {
     let mut bench = Bench::new();
     bench.write("a.soif", &soif("Good"));
