@@ -16,7 +16,8 @@
 use soif::{Event, Limits, Mode, NO_URL, Reader, RecordRef, Section};
 use web::settings::Mistake;
 
-use super::{Annotation, Statement, VALUE_BYTES_MAX, is_protected, mistake_at};
+use super::{ANNOTATIONS_MAX, Annotation, Statement, VALUE_BYTES_MAX, is_protected, mistake_at};
+use crate::text::decode;
 
 /// Most attributes that are told to be wrong.
 const MISTAKES_MAX: usize = 100;
@@ -35,11 +36,12 @@ pub(super) fn read(bytes: &[u8]) -> Result<Vec<Annotation>, Vec<Mistake>> {
     let mut lines = Lines { bytes, at: 0, line: 1 };
     let mut outside = None;
     let read = Reader::over(bytes, Mode::Strict, LIMITS, |event| match event {
-        Event::Record(record) => {
+        // One too many says that there are too many.
+        Event::Record(record) if annotations.len() <= ANNOTATIONS_MAX => {
             annotations.extend(annotation(&record, &mut lines, &mut mistakes));
         }
         Event::Open(section) if section != Section::Update => outside = outside.or(Some(section)),
-        Event::Open(_) | Event::Close(_) => {}
+        Event::Record(_) | Event::Open(_) | Event::Close(_) => {}
     });
     if let Err(error) = read {
         let at = usize::try_from(error.offset).unwrap_or(bytes.len());
@@ -73,7 +75,7 @@ fn annotation(
         if is_protected(name.trim_end_matches(['+', '='])) {
             continue;
         }
-        match Statement::new(name, value) {
+        match Statement::new(name, text(value)) {
             Ok(statement) => statements.push(statement),
             Err(message) => {
                 // Names are borrowed from the bytes of the file.
@@ -84,6 +86,17 @@ fn annotation(
     }
     let about = record.url().to_owned();
     Some(Annotation { line, about, is_pattern: false, statements: statements.into() })
+}
+
+/// Returns a value in UTF-8.
+fn text(value: &[u8]) -> Vec<u8> {
+    if std::str::from_utf8(value).is_ok() {
+        return value.to_vec();
+    }
+    // Without an end of the line its last letter would count as one that is cut.
+    let ended = [value, b"\n"].concat();
+    let text = decode(&ended, None);
+    text.strip_suffix('\n').unwrap_or(&text).as_bytes().to_vec()
 }
 
 /// Counts lines from one place to the next: a file of many records is gone through once.

@@ -228,6 +228,10 @@ fn source(path: &Path, old: Option<Source>, now_ms: Option<u64>) -> Read {
         Ok(metadata) => metadata,
         Err(error) => return Read::Anew(source.unread(&error)),
     };
+    if !metadata.is_file() {
+        // A pipe would be waited for.
+        return Read::Anew(source.unread(&io::Error::other("it is no regular file")));
+    }
     let stamp = Stamp::of(&metadata);
     if source.stamp == Some(stamp) {
         return Read::Same(source);

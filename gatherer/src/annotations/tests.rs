@@ -223,6 +223,22 @@ fn a_record_as_a_gatherer_prints_it_is_an_annotation() {
 }
 
 #[test]
+fn no_more_is_kept_of_a_file_than_is_taken_of_all() {
+    let texts = [("a.soif", "@FILE { u:/\n}\n"), ("a.iafa", "Template-Type: A\nURI: u:/\n\n")];
+    for (name, one) in texts {
+        let read = read(Path::new(name), one.repeat(ANNOTATIONS_MAX + 9).as_bytes()).unwrap();
+        assert_eq!(read.len(), ANNOTATIONS_MAX + 1, "{name}");
+    }
+}
+
+#[test]
+fn what_is_not_utf_8_is_made_so() {
+    let text = b"@FILE { http://h/a\nTitle{4}:\tCaf\xe9\n}\n";
+    let said = read(Path::new("a.soif"), text).unwrap();
+    assert_eq!(said[0].statements[0].value, "Caf\u{e9}".as_bytes());
+}
+
+#[test]
 fn many_mistakes_take_no_more_time_than_few() {
     let wrong = soif_of("http://h/b", &[("Note", "x"), ("B+", "")]);
     let text = wrong.repeat(200_000);

@@ -191,6 +191,27 @@ fn there_is_a_bound_for_all_together() {
 }
 
 #[test]
+fn what_would_be_waited_for_is_not_read() {
+    let bench = Bench::new();
+    let path = bench.folder.path().join("x.soif");
+    std::os::unix::net::UnixListener::bind(&path).unwrap();
+    let (said, heard) = std::sync::mpsc::channel();
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        path.with_file_name("y.soif"),
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::RWXU,
+        0,
+    )
+    .unwrap();
+    let folder = bench.folder.path().to_path_buf();
+    std::thread::spawn(move || said.send(Sources::default().look(&[folder], 0)));
+    let looked = heard.recv_timeout(Duration::from_secs(30)).unwrap();
+    assert_eq!(looked.wrong.len(), 2);
+    assert!(looked.wrong.iter().all(|it| it.message.contains("no regular file")));
+}
+
+#[test]
 fn what_is_no_file_of_annotations_is_told() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("notes.txt");
