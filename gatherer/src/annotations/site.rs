@@ -53,22 +53,24 @@ impl Annotating {
 }
 
 impl Site {
-    /// Reads what has changed of the annotations at `paths`. Blocks.
-    pub(crate) fn read_annotations(&self, paths: &[PathBuf]) {
+    /// Reads what has changed of the annotations at `paths`, and returns whether they say something else than
+    /// before. Blocks.
+    pub(crate) fn read_annotations(&self, paths: &[PathBuf]) -> bool {
         let own = &self.annotating;
         let looked = lock(&own.sources).look(paths, clock::now_ms());
         own.again.store(looked.again, Relaxed);
+        let is_new = looked.annotations.is_some();
         if let Some(annotations) = looked.annotations {
             *lock(&own.current) = Arc::new(annotations);
         }
         let current = own.current();
-        current.forget_met();
         let mut counts = lock(&own.counts);
         (counts.files, counts.wrong) = (looked.files, looked.wrong.len());
         counts.annotations = current.len();
         drop(counts);
         let wrong = looked.wrong.into_iter().map(|it| (spec::file_url(&it.path), it.message));
         self.tell(WRONG, wrong.collect());
+        is_new
     }
 
     /// Says which annotations are about nothing, after a pass over all roots. Blocks.
