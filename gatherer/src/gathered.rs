@@ -44,9 +44,7 @@ impl Gathered {
             filter::LeftOut::NotIncluded => "not-included",
             filter::LeftOut::TooLarge => LeftOut::TooLarge.name(),
         });
-        by_root.or_else(|| {
-            leaves_out(&self.select, (top, filter), path, size).map(LeftOut::name)
-        })
+        by_root.or_else(|| leaves_out(&self.select, (top, filter), path, size).map(LeftOut::name))
     }
 }
 

@@ -16,8 +16,8 @@ use std::thread;
 
 use crate::annotations::Annotations;
 use crate::commit::{Committer, Prepared};
-use crate::gathered;
 use crate::frontier::{Prints, Stat, Top, Walk};
+use crate::gathered;
 use crate::note;
 use crate::prepare;
 use crate::progress::Phase;

@@ -25,7 +25,7 @@ use crate::pass::{Asked, look, pass};
 use crate::progress::{Phase, Watching};
 use crate::server::Shared;
 use crate::site::lock;
-use crate::watch::{Inbox, Places, Vigil, Watcher, in_words};
+use crate::watch::{Inbox, Places, Vigil, Watcher};
 
 /// How often a part of the collection is checked for damage.
 const TIDY_EVERY: Duration = Duration::from_secs(60);
