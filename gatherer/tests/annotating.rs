@@ -224,9 +224,23 @@ async fn an_annotation_about_nothing_is_named_until_there_is_something() {
     let problems = desk.bench.handle.problems();
     assert_eq!((problems.len(), problems[0].kind.as_str()), (1, "annotation-unmatched"));
     let place =
-        format!("{}:2: no object has the URL {later}", notes(tree).join("x.soif").display());
+        format!("{}:2: no object has the URL {later} ", notes(tree).join("x.soif").display());
     assert!(problems[0].message.starts_with(&place), "{problems:?}");
     assert_eq!(desk.bench.handle.status().annotations.unmatched, 1);
+    // Two about one URL are named both; and a pattern that no member has, though it is about an archive.
+    annotate(tree, "y.soif", &soif(&later, &[("Title", "Said")]));
+    let members = desk.url("box.tar#out/*.txt");
+    annotate(tree, "z.toml", &format!("[[term]]\nlabel = 'L'\nobjects = ['{members}']\n"));
+    assert_eq!(desk.gather().await, 0);
+    let problems = desk.bench.handle.problems();
+    let places = ["x.soif:2, ", "y.soif:1: no object", "z.toml:1: no object"];
+    for it in places {
+        assert!(problems.iter().any(|problem| problem.message.contains(it)), "{it}: {problems:?}");
+    }
+    assert_eq!((problems.len(), desk.bench.handle.status().annotations.unmatched), (2, 3));
+    for name in ["y.soif", "z.toml"] {
+        std::fs::remove_file(notes(tree).join(name)).unwrap();
+    }
     tree.write("later.txt", "Late\n");
     assert_eq!(desk.gather().await, 1);
     desk.check("later.txt", "Said", None).await;

@@ -166,6 +166,19 @@ fn what_is_about_nothing_is_told() {
 }
 
 #[test]
+fn a_pattern_of_members_is_about_nothing_until_one_is_found() {
+    let text = "[[term]]\nlabel = 'L'\nobjects = ['http://h/*.tar#src/*.c']\n";
+    let all = annotations(&[("a.toml", text)]);
+    let unmatched = || all.unmatched(|_| Ok::<_, ()>(true)).unwrap().len();
+    assert_eq!((all.sought(), unmatched()), (0, 1));
+    all.print_of_file("http://h/x.tar");
+    assert_eq!((all.sought(), unmatched()), (1, 1));
+    assert_eq!(["http://h/x.tar", "http://h/x.tar#src/a.h"].map(|it| all.find(it)), [0, 0]);
+    assert_eq!(["http://h/x.tar#src/a.c"; 2].map(|it| all.find(it)), [1, 0]);
+    assert_eq!((all.sought(), unmatched()), (0, 0));
+}
+
+#[test]
 fn every_mistake_is_told_with_its_line() {
     let check = |name: &str, text: &str, expected: &[&str]| {
         let found = read(Path::new(name), text.as_bytes()).unwrap_err();
