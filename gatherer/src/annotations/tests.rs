@@ -255,7 +255,7 @@ fn what_is_not_utf_8_is_made_so() {
 fn many_mistakes_take_no_more_time_than_few() {
     let wrong = soif_of("http://h/b", &[("Note", "x"), ("B+", "")]);
     let text = wrong.repeat(200_000);
-    let began = std::time::Instant::now();
+    let began = net::clock::monotonic();
     let found = read(Path::new("a.soif"), text.as_bytes()).unwrap_err();
     // Counting lines from the start for each would take hours.
     assert!(began.elapsed() < std::time::Duration::from_secs(30));

@@ -205,7 +205,7 @@ fn what_would_be_waited_for_is_not_read() {
     )
     .unwrap();
     let folder = bench.folder.path().to_path_buf();
-    std::thread::spawn(move || said.send(Sources::default().look(&[folder], 0)));
+    std::thread::spawn(move || said.send(Sources::default().look(&[folder], 0)).unwrap());
     let looked = heard.recv_timeout(Duration::from_secs(30)).unwrap();
     assert_eq!(looked.wrong.len(), 2);
     assert!(looked.wrong.iter().all(|it| it.message.contains("no regular file")));
