@@ -260,6 +260,8 @@ pub struct Entry {
     print: u64,
     /// Whether a file that a pattern is about was met since [`Annotations::forget_met`].
     met: AtomicBool,
+    /// Of a pattern of members, whether such a one was found since.
+    found: AtomicBool,
 }
 
 impl Entry {
@@ -331,8 +333,9 @@ impl Annotations {
                     all.by_url.entry(annotation.about.clone()).or_default().push(place);
                 }
                 let print = print(&annotation);
-                let (file, met) = (file.clone(), AtomicBool::default());
-                all.entries.push(Entry { file, annotation, members, print, met });
+                let file = file.clone();
+                let (met, found) = <(AtomicBool, AtomicBool)>::default();
+                all.entries.push(Entry { file, annotation, members, print, met, found });
             }
         }
         all.patterns = builder.build().unwrap_or_default();
@@ -400,13 +403,32 @@ impl Annotations {
         about.iter().fold(0, |sum, it| joined(sum, it.print))
     }
 
-    /// Forgets which patterns have met a file.
+    /// Forgets which patterns have met a file, and which were found to be about a member.
     pub fn forget_met(&self) {
-        self.entries.iter().for_each(|it| it.met.store(false, Relaxed));
+        for it in &self.entries {
+            it.met.store(false, Relaxed);
+            it.found.store(false, Relaxed);
+        }
+    }
+
+    /// Returns how many patterns of members have met a container, and were not found to be about a member.
+    pub fn sought(&self) -> usize {
+        let is_sought =
+            |it: &&Entry| it.members.is_some() && it.met.load(Relaxed) && !it.found.load(Relaxed);
+        self.entries.iter().filter(is_sought).count()
+    }
+
+    /// Takes note of an object at `url`, and returns how many patterns of members were found by that.
+    pub fn find(&self, url: &str) -> usize {
+        if !url.contains('#') {
+            return 0;
+        }
+        let of_members = self.about(url).filter(|it| it.members.is_some());
+        of_members.filter(|it| !it.found.swap(true, Relaxed)).count()
     }
 
     /// Returns those that are about nothing: no object has their URL, as `is_there` says, or no file was met
-    /// that their pattern is about.
+    /// that their pattern is about, or no member found.
     ///
     /// # Errors
     ///
@@ -417,8 +439,12 @@ impl Annotations {
     ) -> Result<Vec<&Entry>, E> {
         let mut unmatched = Vec::new();
         for it in &self.entries {
-            let is_matched =
-                if it.annotation.is_pattern { it.met.load(Relaxed) } else { is_there(it.about())? };
+            let is_found = it.members.is_none() || it.found.load(Relaxed);
+            let is_matched = if it.annotation.is_pattern {
+                it.met.load(Relaxed) && is_found
+            } else {
+                is_there(it.about())?
+            };
             if !is_matched {
                 unmatched.push(it);
             }

@@ -64,6 +64,7 @@ pub use essence::{Essence, Files, ListFolder, ReadFile, SitePrograms, list_folde
 use crate::filter;
 use crate::repository::Repository;
 use crate::spec::{self, Map, Root, Symlinks};
+use crate::typing::{Recognizer, Type};
 use crate::worker;
 
 /// Where a gatherer serves its feed unless told otherwise.
@@ -204,9 +205,10 @@ impl Config {
             Some("off") => Watch::Off,
             Some(_) | None => Watch::Notify,
         };
-        config.full_text = full_text(&root);
         let mut elsewhere = Vec::new();
         config.essence = Essence::read(&root.table("essence"), files, &mut elsewhere);
+        let types = elsewhere.is_empty().then_some(&*config.essence.typing);
+        config.full_text = full_text(&root, types);
         config.read_bytes_max = root.bytes("read_max").unwrap_or(READ_BYTES_MAX);
         if let Some(workers) = root.integer("workers", 1..=WORKERS_MAX) {
             config.workers = usize::try_from(workers).unwrap_or(1);
@@ -304,15 +306,15 @@ impl Config {
     }
 }
 
-fn full_text(table: &Table<'_>) -> FullText {
-    let types: BTreeSet<String> = table.strings("full_text").into_iter().collect();
-    if types.is_empty() {
-        FullText::None
-    } else if types.contains("all") {
-        FullText::All
-    } else {
-        FullText::Types(types)
+/// `full_text = ["HTML"]`: types, as `known` has them, or all.
+fn full_text(table: &Table<'_>, known: Option<&Recognizer>) -> FullText {
+    if table.strings("full_text").iter().any(|it| it.eq_ignore_ascii_case("all")) {
+        return FullText::All;
     }
+    let types = essence::read_types(table, "full_text", known);
+    let name = |it: Type| known.map(|known| known.name(it).to_owned());
+    let types: BTreeSet<String> = types.into_iter().filter_map(name).collect();
+    if types.is_empty() { FullText::None } else { FullText::Types(types) }
 }
 
 fn read_root(table: &Table<'_>) -> Option<Root> {

@@ -14,6 +14,7 @@ pub mod explode;
 pub mod fetch;
 pub mod filter;
 pub mod frontier;
+pub mod gathered;
 mod harvests;
 mod heal;
 pub mod metrics;

@@ -37,6 +37,7 @@ pub(crate) fn pass(
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Result<(), collection::Error> {
     site.read_annotations(&asked.annotations);
+    site.annotating.current().forget_met();
     for plan in plans {
         if stop() {
             return Ok(());

@@ -8,8 +8,6 @@
 //! known and lies within the order, but was not seen, has vanished.
 
 use std::collections::BTreeSet;
-use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -19,6 +17,7 @@ use std::thread;
 use crate::annotations::Annotations;
 use crate::commit::{Committer, Prepared};
 use crate::frontier::{Prints, Stat, Top, Walk};
+use crate::gathered;
 use crate::note;
 use crate::prepare;
 use crate::progress::Phase;
@@ -205,24 +204,8 @@ impl Run<'_> {
 
     /// Says why a file is none to summarize, as far as that can be told before it is read.
     fn leaves_out(&self, path: &Path, size: u64) -> Option<LeftOut> {
-        let select = &self.plan.essence.select;
-        let below = path.strip_prefix(&self.plan.root.directory).unwrap_or(path);
-        let by_name = select.by_name(below, size);
-        by_name.or_else(|| {
-            let name = path.file_name()?;
-            let mut sources =
-                select.sources_of(name.as_bytes()).into_iter().map(OsString::from_vec);
-            sources.any(|source| self.is_gathered(below, &source)).then_some(LeftOut::HasSource)
-        })
-    }
-
-    /// Whether the file called `name` beside the one at `below` is there, and not excluded: what is
-    /// made of it may only go where it stays.
-    fn is_gathered(&self, below: &Path, name: &OsStr) -> bool {
-        let below = below.with_file_name(name);
-        let found = std::fs::symlink_metadata(self.plan.root.directory.join(&below));
-        found
-            .is_ok_and(|it| it.is_file() && self.plan.filter.leaves_out(&below, it.len()).is_none())
+        let (plan, top) = (self.plan, &self.plan.root.directory);
+        gathered::leaves_out(&plan.essence.select, (top, &plan.filter), path, size)
     }
 
     /// Returns a fingerprint of all that a file's records depend on beside its content.

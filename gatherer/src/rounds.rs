@@ -3,7 +3,9 @@
 //! Two things may be under way at once, one of each kind: a pass, and a look at touched paths, so that
 //! a file saved during a long pass is published within a second or two all the same.
 
+mod reading;
 mod retry;
+mod watching;
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
@@ -15,7 +17,6 @@ use net::shutdown::Shutdown;
 use tokio::task::{self, JoinError, JoinSet};
 
 use self::retry::retry_wait;
-use crate::annotations::sources::QUIET as ANNOTATIONS_QUIET;
 use crate::config::{POLL, Watch};
 use crate::debounce::Touched;
 use crate::error::Error;
@@ -24,7 +25,7 @@ use crate::pass::{Asked, look, pass};
 use crate::progress::{Phase, Watching};
 use crate::server::Shared;
 use crate::site::lock;
-use crate::watch::{Inbox, Places, Vigil, Watcher, in_words};
+use crate::watch::{Inbox, Places, Vigil, Watcher};
 
 /// How often a part of the collection is checked for damage.
 const TIDY_EVERY: Duration = Duration::from_secs(60);
@@ -59,6 +60,8 @@ pub(crate) struct Requests {
 enum Done {
     Pass(Result<(), collection::Error>),
     Look(Result<(), collection::Error>),
+    /// Annotations were read; whether they say something new.
+    Read(bool),
     /// A new watcher, or why there is none; with the number of the settings it is for.
     Placed(Result<Watcher, notify::Error>, u64),
     /// The watcher after a check, and whether a root has gone, come back or been replaced.
@@ -70,6 +73,7 @@ enum Done {
 enum Job {
     Pass,
     Look,
+    Read,
     Place,
     Check,
 }
@@ -90,6 +94,10 @@ struct Rounds {
     tidy_due: Instant,
     passing: bool,
     looking: bool,
+    /// Annotations are being read: no pass begins before, or it would take those that are no more.
+    reading: bool,
+    /// When annotations are to be read by themselves.
+    read_due: Option<Instant>,
     /// Watches are being placed: no pass begins before, or it would miss what happens meanwhile.
     placing: bool,
     checking: bool,
@@ -148,6 +156,8 @@ impl Rounds {
             tidy_due: now + TIDY_EVERY,
             passing: false,
             looking: false,
+            reading: false,
+            read_due: None,
             placing: false,
             checking: false,
             placed: None,
@@ -191,13 +201,14 @@ impl Rounds {
     fn next_wake(&self) -> Instant {
         let now = clock::monotonic();
         let mut wake = self.check_due.min(self.tidy_due).max(now);
-        if !self.passing && !self.placing && !self.outdated {
+        if !self.passing && !self.placing && !self.outdated && !self.reading {
             wake = wake.min(self.pass_due);
         }
         if let Some(touched) = self.inbox.poll_timeout().filter(|_| !self.looking) {
             wake = wake.min(touched);
         }
-        wake = wake.min(self.inbox.annotated().unwrap_or(wake));
+        let annotated = [self.inbox.annotated(), self.reading_due()];
+        wake = annotated.into_iter().flatten().fold(wake, Instant::min);
         if self.passing || self.looking {
             wake = wake.min(now + PUBLISH);
         }
@@ -212,7 +223,7 @@ impl Rounds {
             self.outdated = self.looking;
             self.start_watching();
         }
-        if !self.passing && !self.placing && !self.outdated {
+        if !self.passing && !self.placing && !self.outdated && !self.reading {
             let mut requests = lock(&self.shared.requests);
             let asked = std::mem::take(&mut requests.gather) || !requests.confirm.is_empty();
             if asked || self.pass_due <= now {
@@ -230,9 +241,7 @@ impl Rounds {
                 Touched::Paths(paths) => self.start_look(paths),
             }
         }
-        if self.inbox.poll_annotated(now) {
-            self.pass_due = now;
-        }
+        self.start_reading(now);
         if self.tidy_due <= now {
             self.tidy_due = now + TIDY_EVERY;
             self.start_tidying();
@@ -268,54 +277,6 @@ impl Rounds {
         *lock(&self.shared.watching) = watching;
     }
 
-    /// From here on a pass may find anything in a root's place.
-    fn forget_watch(&mut self) {
-        (self.placed, self.vigil, self.steady) = (None, None, false);
-    }
-
-    /// Takes a watcher that was placed or checked.
-    fn handle_watcher(&mut self, placed: Result<Watcher, notify::Error>, settings: u64) {
-        if settings != self.settings {
-            return;
-        }
-        let watching = match placed {
-            Ok(watcher) => {
-                self.placed = Some(watcher.places().clone());
-                self.watcher = Some(watcher);
-                if *lock(&self.shared.watching) != Watching::Starting {
-                    return;
-                }
-                Watching::Notify
-            }
-            Err(error) => {
-                self.forget_watch();
-                self.fall_back(&in_words(&error))
-            }
-        };
-        *lock(&self.shared.watching) = watching;
-    }
-
-    /// Takes a watcher's word that it cannot watch everything any more.
-    fn handle_failure(&mut self) {
-        if let Some(error) = self.inbox.failure()
-            && *lock(&self.shared.watching) == Watching::Notify
-        {
-            *lock(&self.shared.watching) = self.fall_back(&error);
-            self.pass_due = self.pass_due.min(clock::monotonic());
-        }
-    }
-
-    fn fall_back(&self, error: &str) -> Watching {
-        let message = format!(
-            "changes cannot be watched ({error}); every root is walked every {} s instead; raise \
-             fs.inotify.max_user_watches, or set watch = \"poll\"",
-            POLL.as_secs()
-        );
-        tracing::warn!("{message}");
-        self.shared.site.problem("-".to_owned(), "unwatched", message);
-        Watching::Poll(POLL)
-    }
-
     /// Returns how long after a pass the next one is due.
     fn interval(&self) -> Duration {
         let config = self.shared.config();
@@ -331,7 +292,7 @@ impl Rounds {
     }
 
     fn start_pass(&mut self, confirmed: BTreeSet<String>) {
-        self.passing = true;
+        (self.passing, self.read_due) = (true, None);
         self.releases.extend(confirmed);
         // Whatever asks for a pass from here on is not served by this one.
         self.pass_due = clock::monotonic() + self.interval() + UNASKED;
@@ -405,9 +366,7 @@ impl Rounds {
                     }
                     (Err(_), vigil) => vigil.iter().for_each(Vigil::give_up),
                 }
-                if self.shared.site.annotating.is_unquiet() {
-                    self.pass_due = self.pass_due.min(now + ANNOTATIONS_QUIET);
-                }
+                self.wait_for_quiet(now);
                 let is_refused = outcome.is_err();
                 self.handle_outcome(outcome)?;
                 self.refusals = if is_refused { self.refusals.saturating_add(1) } else { 0 };
@@ -424,6 +383,7 @@ impl Rounds {
                     self.pass_due = self.pass_due.min(now + retry_wait(self.refusals));
                 }
             }
+            Done::Read(is_new) => self.handle_read(is_new, now),
             Done::Placed(placed, settings) => {
                 self.placing &= settings != self.settings;
                 self.handle_watcher(placed, settings);
@@ -463,6 +423,7 @@ impl Rounds {
                 (self.looking, self.outdated) = (false, false);
                 self.inbox.note_lost();
             }
+            Some(Job::Read) => self.reading = false,
             Some(Job::Place) => self.placing = false,
             Some(Job::Check) => {
                 self.checking = false;
@@ -640,6 +601,38 @@ mod tests {
         rounds.start_what_is_due();
         assert!(rounds.passing, "one pass at a time");
         assert_eq!(due_after(&mut rounds), Duration::ZERO);
+    }
+
+    #[tokio::test]
+    async fn annotations_that_say_nothing_new_have_nothing_walked() {
+        let folder = tempfile::tempdir().unwrap();
+        let notes = folder.path().join("notes.soif");
+        let root = folder.path().join("root");
+        std::fs::create_dir(&root).unwrap();
+        let mut config = Config::for_paths(&[root], &folder.path().join("data"));
+        config.essence.annotations = vec![notes.clone()];
+        let server = Server::bind(config).await.unwrap();
+        let mut rounds = Rounds::new(server.handle().shared, Shutdown::new(), clock::monotonic());
+        let write = |text: &str| {
+            std::fs::write(&notes, text).unwrap();
+            let file = std::fs::File::options().write(true).open(&notes).unwrap();
+            file.set_modified(std::time::UNIX_EPOCH + Duration::from_secs(1)).unwrap();
+        };
+        for (text, is_walked) in [
+            ("@FILE { http://h/a\nTitle{1}:\tT\n}\n", true),
+            ("@FILE { http://h/a\nTitle{1}:\tT\n}\n", false),
+            ("@FILE { http://h/a", false),
+            ("@FILE { http://h/a\nTitle{2}:\tTU\n}\n", true),
+        ] {
+            write(text);
+            let now = clock::monotonic();
+            rounds.pass_due = now + UNASKED;
+            rounds.read_due = Some(now);
+            rounds.start_what_is_due();
+            assert!(rounds.reading && !rounds.passing);
+            run_until(&mut rounds, |it| !it.reading).await;
+            assert_eq!(rounds.pass_due <= clock::monotonic(), is_walked, "{text}");
+        }
     }
 
     #[tokio::test]

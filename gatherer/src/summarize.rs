@@ -332,7 +332,9 @@ pub(crate) fn finish(input: &Input<'_>, draft: Draft<'_>) -> Summary {
         put("Last-Modification-Time", modified.to_string());
     }
     for (name, value) in &draft.others {
-        put(name, front(value.trim(), detail.other_bytes_max).to_owned());
+        let is_kept = detail::is_kept(name) || input.settings.declared.has(input.r#type, name);
+        let most = if is_kept { Detail::RICH } else { detail }.other_bytes_max;
+        put(name, detail::whole_lines(value.trim(), most).to_owned());
     }
     put("Keywords", keywords);
     put("URL-References", references(input.settings, &draft.references));
@@ -495,6 +497,26 @@ mod tests {
         let one = Detail { keywords_max: Some(1), description_bytes_max: 5, ..Detail::TERSE };
         assert_eq!(said(one), ["How", "", "reaper reaper re", "", ""]);
         assert_eq!(said(Detail::NAMES), [""; 5]);
+    }
+
+    #[test]
+    fn what_identifies_and_what_is_declared_is_in_every_record() {
+        let declared = "[[summarizer]]\ntype = 'Mail'\nbeside = true\n\
+                        [[summarizer.attribute]]\nname = 'Invoice'\nmatch = 'invoice (\\d+)'\n";
+        let declared = quick::Declared::read(&[("q".into(), declared.to_owned())], None).unwrap();
+        let id = format!("{}@h.example", "x".repeat(120));
+        let mail = format!(
+            "From: Ann <a@h.example>\nTo: {}@h.example\nMessage-ID: <{id}>\nSubject: S\n\ninvoice 17\n",
+            "b".repeat(120)
+        );
+        for detail in [Detail::NAMES, Detail::TERSE, Detail::BRIEF] {
+            let settings = Settings { detail, declared: declared.clone(), ..Settings::default() };
+            let object = Object::whole("http://h.example/a.eml", mail.as_bytes().to_vec());
+            let record = summarize(&object, Type::Mail, &settings, &|| false).record;
+            assert_eq!(record.text("Message-Id").as_deref(), Some(&*id), "{detail:?}");
+            assert_eq!(record.text("Invoice").as_deref(), Some("17"), "{detail:?}");
+            assert_eq!(record.get("To"), None, "{detail:?}");
+        }
     }
 
     #[test]

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use net::clock;
-use notify::event::{AccessKind, AccessMode, EventKind};
+use notify::event::{AccessKind, AccessMode, CreateKind, EventKind, ModifyKind, RemoveKind};
 use notify::{RecommendedWatcher, RecursiveMode, Watcher as _};
 use tokio::sync::Notify;
 
@@ -253,11 +253,8 @@ impl Watcher {
             }
             Ok(event) if is_change(event.kind) => {
                 for path in &event.paths {
-                    // Whatever else changes there, the gatherer's own folder perhaps, is no annotation.
-                    let concerns = |it: &PathBuf| {
-                        path == it || path.starts_with(it) && Sort::of(path).is_some()
-                    };
-                    if annotated.iter().any(concerns) {
+                    let is_own = watched.iter().any(|it| path.starts_with(&it.data));
+                    if !is_own && concerns_annotations(&annotated, event.kind, path) {
                         inbox.touch_annotations();
                     }
                     let place = watched.iter().find_map(|root| root.place(path));
@@ -329,6 +326,22 @@ impl Watcher {
             anchor(directory).map(|it| it.identity) != self.placed.get(directory).copied()
         })
     }
+}
+
+/// Whether what has happened at `path` may concern annotations: it happened to a file of them, or to a folder
+/// below theirs, of whose files nothing need be heard when it is moved, or made with some in it.
+fn concerns_annotations(annotated: &[PathBuf], kind: EventKind, path: &Path) -> bool {
+    let of_folder = match kind {
+        EventKind::Create(CreateKind::Folder) | EventKind::Remove(RemoveKind::Folder) => true,
+        // Nobody says what was moved. What begins with a dot is an editor's, or left out.
+        EventKind::Modify(ModifyKind::Name(_)) => {
+            let name = path.file_name().unwrap_or_default();
+            !name.as_bytes().starts_with(b".") && !path.is_file()
+        }
+        _ => false,
+    };
+    let below = of_folder || Sort::of(path).is_some();
+    annotated.iter().any(|it| path == it || below && path.starts_with(it))
 }
 
 /// What to watch for a root.
@@ -422,8 +435,35 @@ mod tests {
     }
 
     #[test]
+    fn folders_that_come_and_go_concern_annotations() {
+        use notify::event::{DataChange, RenameMode};
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        std::fs::create_dir_all(at("notes/sub")).unwrap();
+        std::fs::write(at("notes/x.txt"), "x").unwrap();
+        let renamed = EventKind::Modify(ModifyKind::Name(RenameMode::To));
+        let gone = EventKind::Modify(ModifyKind::Name(RenameMode::From));
+        let written = EventKind::Modify(ModifyKind::Data(DataChange::Any));
+        for (kind, name, expected) in [
+            (written, "notes/a.soif", true),
+            (written, "notes/a.txt", false),
+            (written, "notes", true),
+            (renamed, "notes/sub", true),
+            (gone, "notes/moved", true),
+            (renamed, "notes/x.txt", false),
+            (gone, "notes/.x.swp", false),
+            (renamed, "elsewhere", false),
+            (EventKind::Create(CreateKind::Folder), "notes/new", true),
+            (EventKind::Create(CreateKind::File), "notes/new", false),
+            (EventKind::Remove(RemoveKind::Folder), "notes/old", true),
+        ] {
+            let concerns = concerns_annotations(&[at("notes")], kind, &at(name));
+            assert_eq!(concerns, expected, "{kind:?} {name}");
+        }
+    }
+
+    #[test]
     fn reading_is_no_change() {
-        use notify::event::{CreateKind, ModifyKind};
         assert!(!is_change(EventKind::Access(AccessKind::Open(AccessMode::Any))));
         assert!(is_change(EventKind::Access(AccessKind::Close(AccessMode::Write))));
         assert!(is_change(EventKind::Create(CreateKind::Folder)));

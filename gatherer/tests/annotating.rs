@@ -200,14 +200,14 @@ async fn a_file_that_is_half_written_unpublishes_nothing() {
     }
     let said = desk.bench.handle.problems().remove(0).message;
     assert!(said.starts_with("line 1:1:") && said.contains("what it said before counts"), "{said}");
-    // What identifies an object is a mistake, and others go on.
-    annotate(tree, "a.soif", &soif(&desk.url("a.txt"), &[("Title", "x"), ("MD5", "00")]));
+    // One that has a mistake is refused as a whole, and others go on.
+    annotate(tree, "a.soif", &soif(&desk.url("a.txt"), &[("Title", "x"), ("Note+", "")]));
     annotate(tree, "b.soif", &soif(&desk.url("b.txt"), &[("Title", "Said anew")]));
     assert_eq!(desk.gather().await, 1);
     desk.check("a.txt", "Said", None).await;
     desk.check("b.txt", "Said anew", None).await;
     let said = desk.bench.handle.problems().remove(0).message;
-    assert!(said.starts_with("line 3:1: MD5 says which object"), "{said}");
+    assert!(said.starts_with("line 3:1: nothing is added to Note"), "{said}");
     annotate(tree, "a.soif", &whole);
     assert_eq!(desk.gather().await, 0);
     assert_eq!(desk.bench.problems(), [""; 0]);
@@ -224,9 +224,23 @@ async fn an_annotation_about_nothing_is_named_until_there_is_something() {
     let problems = desk.bench.handle.problems();
     assert_eq!((problems.len(), problems[0].kind.as_str()), (1, "annotation-unmatched"));
     let place =
-        format!("{}:2: no object has the URL {later}", notes(tree).join("x.soif").display());
+        format!("{}:2: no object has the URL {later} ", notes(tree).join("x.soif").display());
     assert!(problems[0].message.starts_with(&place), "{problems:?}");
     assert_eq!(desk.bench.handle.status().annotations.unmatched, 1);
+    // Two about one URL are named both; and a pattern that no member has, though it is about an archive.
+    annotate(tree, "y.soif", &soif(&later, &[("Title", "Said")]));
+    let members = desk.url("box.tar#out/*.txt");
+    annotate(tree, "z.toml", &format!("[[term]]\nlabel = 'L'\nobjects = ['{members}']\n"));
+    assert_eq!(desk.gather().await, 0);
+    let problems = desk.bench.handle.problems();
+    let places = ["x.soif:2, ", "y.soif:1: no object", "z.toml:1: no object"];
+    for it in places {
+        assert!(problems.iter().any(|problem| problem.message.contains(it)), "{it}: {problems:?}");
+    }
+    assert_eq!((problems.len(), desk.bench.handle.status().annotations.unmatched), (2, 3));
+    for name in ["y.soif", "z.toml"] {
+        std::fs::remove_file(notes(tree).join(name)).unwrap();
+    }
     tree.write("later.txt", "Late\n");
     assert_eq!(desk.gather().await, 1);
     desk.check("later.txt", "Said", None).await;

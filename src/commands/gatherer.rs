@@ -7,9 +7,11 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use clap::Subcommand;
 use collection::Takedowns;
+use gatherer::annotations::sources::Sources;
 use gatherer::config::{Files, list_folder};
 use gatherer::{Config, Handle, Server};
 use indicatif::HumanCount;
+use net::clock;
 use net::shutdown::Shutdown;
 use serde::Deserialize;
 use serde_json::Value;
@@ -40,7 +42,8 @@ use crate::{daemon, output};
 pub(crate) enum Command {
     /// Run the gatherer until SIGTERM or Ctrl-C; SIGHUP reads the settings again.
     Run(File),
-    /// Name every mistake of the settings as FILE:LINE:COL; exit with 1 if there are any.
+    /// Name every mistake of the settings as FILE:LINE:COL, and of the annotations that they name; exit with 1
+    /// if there are any.
     Check(File),
     /// Show what a running gatherer says of itself.
     Status {
@@ -82,7 +85,7 @@ impl Command {
 pub(crate) async fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Run(File { config }) => serve(&config).await,
-        Command::Check(file) => file.check(load),
+        Command::Check(file) => check(&file),
         Command::Status { file, json } => {
             let admin = admin(&file)?;
             admin.tell(&admin.get("status").await?, json, render)
@@ -133,6 +136,16 @@ pub(crate) fn load(path: &Path) -> anyhow::Result<Config> {
 fn admin(file: &File) -> anyhow::Result<Admin> {
     let config = load(&file.config)?;
     Admin::new("gatherer", config.admin_listen, &config.data)
+}
+
+/// Says what is wrong with the settings, and with files of annotations.
+fn check(file: &File) -> anyhow::Result<ExitCode> {
+    let config = load(&file.config)?;
+    let looked = Sources::default().look(&config.essence.annotations, clock::now_ms());
+    for it in &looked.wrong {
+        output::note(&format!("harvest: {}: {}", it.path.display(), it.message));
+    }
+    if looked.wrong.is_empty() { file.check(|_| Ok(())) } else { Ok(ExitCode::FAILURE) }
 }
 
 async fn serve(path: &Path) -> anyhow::Result<ExitCode> {

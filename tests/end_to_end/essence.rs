@@ -48,7 +48,7 @@ fn mistakes_of_rules_are_named_with_their_file() {
     assert!(err.contains(&format!("{rules}:3:1: unknown key \"by_nam\"")), "{err}");
 
     let settings = "name = \"a\"\ndata = \"data\"\n[essence]\ntypes = [\"types.toml\"]\n\
-                    [[root]]\nurl = \"file:///tmp\"\n";
+                    [[root]]\nurl = \"file:///srv\"\n";
     let settings = write(folder.path(), "gatherer.toml", settings);
     let output = run(["gatherer", "check", "-c", settings.to_str().unwrap()]);
     let (_, err) = texts(&output);
@@ -87,7 +87,7 @@ fn what_would_be_published_is_printed() {
 fn summarizers_of_the_site_are_run() {
     let folder = tempfile::tempdir().unwrap();
     let settings = "name = \"a\"\ndata = \"data\"\n[essence]\ntypes = [\"types.toml\"]\n\
-                    summarizers = [\"quick.toml\"]\nprograms = \"lib\"\n[[root]]\nurl = \"file:///tmp\"\n";
+                    summarizers = [\"quick.toml\"]\nprograms = \"lib\"\n[[root]]\nurl = \"file:///srv\"\n";
     let settings = write(folder.path(), "gatherer.toml", settings);
     write(folder.path(), "types.toml", RULES);
     let quick = "[[summarizer]]\ntype = \"Recipe\"\n[[summarizer.attribute]]\nname = \"Serves\"\n\
@@ -116,7 +116,7 @@ fn rules_of_the_site_are_explained() {
                  \tType | exit 3\nURL ~ /secret/\n    delete()\n";
     write(folder.path(), "rules", rules);
     let settings = "name = \"a\"\ndata = \"data\"\n[essence]\nrules = \"rules\"\n\
-                    [[root]]\nurl = \"file:///tmp\"\n";
+                    [[root]]\nurl = \"file:///srv\"\n";
     let settings = write(folder.path(), "gatherer.toml", settings);
     let cake = write(folder.path(), "cake.txt", "Apple cake\n");
     let secret = write(folder.path(), "secret.txt", "Apple cake\n");
@@ -137,4 +137,45 @@ fn rules_of_the_site_are_explained() {
     let records = soif::reader::parse(out.as_bytes()).unwrap();
     assert_eq!(records.len(), 1);
     assert_eq!(records[0].text("Title").as_deref(), Some("APPLE TART"));
+}
+
+#[test]
+fn what_is_shown_is_what_a_gatherer_with_these_settings_takes() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("root");
+    let settings = format!(
+        "name = \"a\"\ndata = \"data\"\nread_max = \"10 B\"\n\
+         [essence]\ntypes = [\"types.toml\"]\nannotations = [\"said.soif\"]\n\
+         [essence.select]\nstop_names = [\"*.bak\"]\n\
+         [[root]]\nurl = \"file://{0}\"\nexclude = [\"drafts/\"]\n\
+         [[map]]\nurl_prefix = \"https://docs.example.org/minutes/\"\ndirectory = \"{0}\"\n",
+        root.display()
+    );
+    let settings = write(folder.path(), "gatherer.toml", settings);
+    let by_url = "[[type]]\nname = \"Minutes\"\nby_url = '^https://docs.example.org/minutes/'\n";
+    write(folder.path(), "types.toml", by_url);
+    let said = write(folder.path(), "said.soif", "@FILE { https://docs.example.org/minutes/a\n");
+    let may = write(&root, "may.txt", "Minutes of May\n");
+    let copy = write(&root, "may.bak", "Minutes of May\n");
+    let draft = write(&root, "drafts/june.txt", "Minutes of June\n");
+    let paths = [&settings, &said, &may, &copy, &draft];
+    let [settings, said, may, copy, draft] = paths.map(|it| it.to_str().unwrap());
+
+    let output = run(["gatherer", "check", "-c", settings]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(texts(&output).1.contains(&format!("{said}: line 1:1: ")), "{output:?}");
+    std::fs::write(said, "@FILE { https://docs.example.org/minutes/a\n}\n").unwrap();
+    run_ok(["gatherer", "check", "-c", settings]);
+
+    let out = run_ok(["essence", "type", "-c", settings, may]);
+    assert!(out.contains("  Minutes  "), "{out}");
+    let output = run(["essence", "summarize", "-c", settings, may, copy, draft]);
+    let (out, err) = texts(&output);
+    let records = soif::reader::parse(out.as_bytes()).unwrap();
+    assert_eq!(records.len(), 1, "{out}{err}");
+    assert_eq!(records[0].text("Partial-Text").as_deref(), Some("Minutes of"));
+    assert!(err.contains(&format!("{copy} is left out: stopped-name")), "{err}");
+    assert!(err.contains(&format!("{draft} is left out: excluded")), "{err}");
+    let out = run_ok(["essence", "explain", "-c", settings, copy]);
+    assert_eq!(out, format!("{copy}\n  it is left out: stopped-name\n"));
 }

@@ -7,7 +7,7 @@
 
 use web::settings::Mistake;
 
-use super::{Annotation, Statement, mistake_at};
+use super::{ANNOTATIONS_MAX, Annotation, Statement, mistake_at};
 use crate::summarize::iafa::templates;
 
 /// Reads annotations; see [`super::read`].
@@ -15,6 +15,9 @@ pub(super) fn read(text: &str) -> Result<Vec<Annotation>, Vec<Mistake>> {
     let (mut annotations, mut mistakes) = (Vec::new(), Vec::new());
     let mut any = false;
     for template in templates(text).flatten() {
+        if ANNOTATIONS_MAX < annotations.len() {
+            break;
+        }
         any = true;
         let line = template.line();
         let mut wrong = |message: String| {

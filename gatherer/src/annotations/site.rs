@@ -1,6 +1,6 @@
 //! A gatherer's annotations: read before each pass, and compared with what there is after it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
@@ -10,6 +10,7 @@ use net::clock;
 
 use super::Annotations;
 use super::sources::Sources;
+use crate::note::{self, FileNote};
 use crate::progress::Annotated;
 use crate::site::{Site, lock};
 use crate::spec;
@@ -53,22 +54,24 @@ impl Annotating {
 }
 
 impl Site {
-    /// Reads what has changed of the annotations at `paths`. Blocks.
-    pub(crate) fn read_annotations(&self, paths: &[PathBuf]) {
+    /// Reads what has changed of the annotations at `paths`, and returns whether they say something else than
+    /// before. Blocks.
+    pub(crate) fn read_annotations(&self, paths: &[PathBuf]) -> bool {
         let own = &self.annotating;
         let looked = lock(&own.sources).look(paths, clock::now_ms());
         own.again.store(looked.again, Relaxed);
+        let is_new = looked.annotations.is_some();
         if let Some(annotations) = looked.annotations {
             *lock(&own.current) = Arc::new(annotations);
         }
         let current = own.current();
-        current.forget_met();
         let mut counts = lock(&own.counts);
         (counts.files, counts.wrong) = (looked.files, looked.wrong.len());
         counts.annotations = current.len();
         drop(counts);
         let wrong = looked.wrong.into_iter().map(|it| (spec::file_url(&it.path), it.message));
         self.tell(WRONG, wrong.collect());
+        is_new
     }
 
     /// Says which annotations are about nothing, after a pass over all roots. Blocks.
@@ -78,17 +81,46 @@ impl Site {
     /// The collection cannot be read.
     pub(crate) fn match_annotations(&self) -> Result<(), collection::Error> {
         let current = self.annotating.current();
+        self.seek_members(&current)?;
         let unmatched = current.unmatched(|url| {
             let oid = Oid::new(&self.id, url);
             self.collection.serial(&oid).map(|serial| serial.is_some())
         })?;
         lock(&self.annotating.counts).unmatched = unmatched.len();
-        let named = unmatched.iter().take(UNMATCHED_MAX);
-        let said = |it: &&super::Entry| {
-            let url = it.about();
-            (url.to_owned(), format!("{it}: no object has the URL {url}: correct it, or delete it"))
+        let mut places = BTreeMap::<&str, Vec<String>>::new();
+        for it in unmatched.into_iter().take(UNMATCHED_MAX) {
+            places.entry(it.about()).or_default().push(it.to_string());
+        }
+        let said = |(url, places): (&str, Vec<String>)| {
+            let message = format!(
+                "{}: no object has the URL {url} that is gathered from files and published: correct \
+                 it, or delete it",
+                places.join(", ")
+            );
+            (url.to_owned(), message)
         };
-        self.tell(UNMATCHED, named.map(said).collect());
+        self.tell(UNMATCHED, places.into_iter().map(said).collect());
+        Ok(())
+    }
+
+    /// Looks for members that patterns are about among all that are published.
+    fn seek_members(&self, annotations: &Annotations) -> Result<(), collection::Error> {
+        let mut sought = annotations.sought();
+        if sought == 0 {
+            return Ok(());
+        }
+        for root in self.known_roots()? {
+            for entry in self.collection.notes(&note::files_prefix(&root)) {
+                let file = note::from_bytes::<FileNote>(&entry?.1);
+                let records = file.map(|it| it.records).unwrap_or_default();
+                for record in records {
+                    sought -= annotations.find(&record.url).min(sought);
+                }
+                if sought == 0 {
+                    return Ok(());
+                }
+            }
+        }
         Ok(())
     }
 

@@ -8,14 +8,19 @@
 //! }
 //! ```
 //!
-//! A tab stands behind the colon.
+//! A tab stands behind the colon. Attributes that say which object this is, or who has it, say nothing here:
+//! a record as a gatherer prints it is read as it is.
 //!
 //! Sans-I/O.
 
 use soif::{Event, Limits, Mode, NO_URL, Reader, RecordRef, Section};
 use web::settings::Mistake;
 
-use super::{Annotation, Statement, VALUE_BYTES_MAX, mistake_at};
+use super::{ANNOTATIONS_MAX, Annotation, Statement, VALUE_BYTES_MAX, is_protected, mistake_at};
+use crate::text::decode;
+
+/// Most attributes that are told to be wrong.
+const MISTAKES_MAX: usize = 100;
 
 const LIMITS: Limits = Limits {
     name_bytes_max: 256,
@@ -31,11 +36,12 @@ pub(super) fn read(bytes: &[u8]) -> Result<Vec<Annotation>, Vec<Mistake>> {
     let mut lines = Lines { bytes, at: 0, line: 1 };
     let mut outside = None;
     let read = Reader::over(bytes, Mode::Strict, LIMITS, |event| match event {
-        Event::Record(record) => {
-            annotations.extend(annotation(bytes, &record, &mut lines, &mut mistakes));
+        // One too many says that there are too many.
+        Event::Record(record) if annotations.len() <= ANNOTATIONS_MAX => {
+            annotations.extend(annotation(&record, &mut lines, &mut mistakes));
         }
         Event::Open(section) if section != Section::Update => outside = outside.or(Some(section)),
-        Event::Open(_) | Event::Close(_) => {}
+        Event::Record(_) | Event::Open(_) | Event::Close(_) => {}
     });
     if let Err(error) = read {
         let at = usize::try_from(error.offset).unwrap_or(bytes.len());
@@ -49,29 +55,48 @@ pub(super) fn read(bytes: &[u8]) -> Result<Vec<Annotation>, Vec<Mistake>> {
 }
 
 fn annotation(
-    bytes: &[u8],
     record: &RecordRef<'_>,
     lines: &mut Lines<'_>,
     mistakes: &mut Vec<Mistake>,
 ) -> Option<Annotation> {
-    let start = usize::try_from(record.offset()).unwrap_or(bytes.len());
+    let start = usize::try_from(record.offset()).unwrap_or(lines.bytes.len());
+    let line = lines.line_of(start);
+    let mut wrong = |mistake| {
+        if mistakes.len() < MISTAKES_MAX {
+            mistakes.push(mistake);
+        }
+    };
     if record.url() == NO_URL {
-        mistakes.push(mistake_at(bytes, start, "the record has no URL", "@FILE { URL"));
+        wrong(lines.mistake_at(start, "the record has no URL", "@FILE { URL"));
         return None;
     }
     let mut statements = Vec::new();
     for (name, value) in record.attributes() {
-        match Statement::new(name, value) {
+        if is_protected(name.trim_end_matches(['+', '='])) {
+            continue;
+        }
+        match Statement::new(name, text(value)) {
             Ok(statement) => statements.push(statement),
             Err(message) => {
                 // Names are borrowed from the bytes of the file.
-                let at = name.as_ptr().addr().saturating_sub(bytes.as_ptr().addr());
-                mistakes.push(mistake_at(bytes, at, &message, ""));
+                let at = name.as_ptr().addr().saturating_sub(lines.bytes.as_ptr().addr());
+                wrong(lines.mistake_at(at, &message, ""));
             }
         }
     }
-    let (line, about) = (lines.line_of(start), record.url().to_owned());
+    let about = record.url().to_owned();
     Some(Annotation { line, about, is_pattern: false, statements: statements.into() })
+}
+
+/// Returns a value in UTF-8.
+fn text(value: &[u8]) -> Vec<u8> {
+    if std::str::from_utf8(value).is_ok() {
+        return value.to_vec();
+    }
+    // Without an end of the line its last letter would count as one that is cut.
+    let ended = [value, b"\n"].concat();
+    let text = decode(&ended, None);
+    text.strip_suffix('\n').unwrap_or(&text).as_bytes().to_vec()
 }
 
 /// Counts lines from one place to the next: a file of many records is gone through once.
@@ -88,5 +113,14 @@ impl Lines<'_> {
         self.line += memchr::memchr_iter(b'\n', between).count();
         self.at = at;
         self.line
+    }
+
+    /// Returns the mistake at a place that is not before the one asked for last.
+    fn mistake_at(&mut self, at: usize, message: &str, expected: &str) -> Mistake {
+        let line = self.line_of(at);
+        let before = self.bytes.get(..at).unwrap_or(self.bytes);
+        let start = before.iter().rposition(|it| *it == b'\n').map_or(0, |it| it + 1);
+        let of_line = before.get(start..).unwrap_or_default();
+        Mistake { line, ..mistake_at(of_line, of_line.len(), message, expected) }
     }
 }

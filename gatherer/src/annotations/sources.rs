@@ -51,6 +51,8 @@ impl Stamp {
 struct Source {
     /// What it was when it was last read.
     stamp: Option<Stamp>,
+    /// The device that it was on then.
+    device: Option<u64>,
     /// What it says, or said when it was last right, and how many bytes that took.
     said: Arc<[Annotation]>,
     bytes: u64,
@@ -71,6 +73,8 @@ pub struct Wrong {
 #[derive(Debug, Default)]
 pub struct Sources {
     files: BTreeMap<PathBuf, Source>,
+    /// Their order.
+    order: Vec<PathBuf>,
     /// Whether they have been read once.
     begun: bool,
 }
@@ -95,10 +99,10 @@ impl Sources {
     pub fn look(&mut self, paths: &[PathBuf], now_ms: u64) -> Looked {
         let mut found = Found::default();
         for path in paths {
-            found.add(path, self.files.keys());
+            found.add(path, &self.files);
         }
         let mut before = std::mem::take(&mut self.files);
-        let mut changed = before.keys().any(|path| !found.seen.contains(path));
+        let mut changed = self.order != found.files;
         let (mut looked, mut budget) = (Vec::new(), Budget::default());
         let mut again = false;
         for path in &found.files {
@@ -119,6 +123,7 @@ impl Sources {
             looked.push((Arc::from(path.as_path()), source.said.clone()));
             self.files.insert(path.clone(), source);
         }
+        self.order = found.files;
         let is_first = !std::mem::replace(&mut self.begun, true);
         found.wrong.sort_by(|a, b| a.path.cmp(&b.path));
         Looked {
@@ -139,10 +144,20 @@ struct Found {
 }
 
 impl Found {
-    fn add<'k>(&mut self, path: &Path, known: impl Iterator<Item = &'k PathBuf>) {
+    fn add(&mut self, path: &Path, known: &BTreeMap<PathBuf, Source>) {
+        let known = known.iter().filter(|(it, _)| it.starts_with(path));
         let mut files = Vec::new();
         let found = match fs::metadata(path) {
-            Ok(metadata) if metadata.is_dir() => list(path, 0, &mut files),
+            Ok(metadata) if metadata.is_dir() => list(path, 0, &mut files).and_then(|()| {
+                let devices: BTreeSet<_> = known.clone().map(|(_, it)| it.device).collect();
+                let is_here = |it: &Option<u64>| it.is_none_or(|it| it == metadata.dev());
+                if !files.is_empty() || devices.is_empty() || devices.iter().any(is_here) {
+                    return Ok(());
+                }
+                let unmounted = "it is empty and on another device, as what is not mounted is (to \
+                                 take away what it said, take it out of the settings)";
+                Err(io::Error::other(unmounted))
+            }),
             Ok(_) if Sort::of(path).is_none() => {
                 let message =
                     "is no file of annotations: name one that ends in .soif, .iafa or .toml";
@@ -157,7 +172,7 @@ impl Found {
         };
         if let Err(error) = found {
             // What lay there may be back soon.
-            files.extend(known.filter(|it| it.starts_with(path)).cloned());
+            files.extend(known.map(|(it, _)| it.clone()));
             files.sort();
             files.dedup();
             let message = format!("cannot be read: {error}; what it said before counts until then");
@@ -213,6 +228,10 @@ fn source(path: &Path, old: Option<Source>, now_ms: Option<u64>) -> Read {
         Ok(metadata) => metadata,
         Err(error) => return Read::Anew(source.unread(&error)),
     };
+    if !metadata.is_file() {
+        // A pipe would be waited for.
+        return Read::Anew(source.unread(&io::Error::other("it is no regular file")));
+    }
     let stamp = Stamp::of(&metadata);
     if source.stamp == Some(stamp) {
         return Read::Same(source);
@@ -236,7 +255,8 @@ fn source(path: &Path, old: Option<Source>, now_ms: Option<u64>) -> Read {
         }
         Ok(said) => {
             let said = said.into();
-            Read::Anew(Source { stamp: Some(stamp), said, bytes: bytes.len() as u64, wrong: None })
+            let (stamp, bytes) = (Some(stamp), bytes.len() as u64);
+            Read::Anew(Source { stamp, device: Some(metadata.dev()), said, bytes, wrong: None })
         }
         Err(mistakes) => Read::Anew(source.kept(&told(&mistakes))),
     }
@@ -253,7 +273,7 @@ fn told(mistakes: &[Mistake]) -> String {
     let mut said: Vec<String> =
         mistakes.iter().take(MISTAKES_MAX).map(ToString::to_string).collect();
     if MISTAKES_MAX < mistakes.len() {
-        said.push(format!("{} more", mistakes.len() - MISTAKES_MAX));
+        said.push("and more".to_owned());
     }
     format!("line {}", said.join("; line "))
 }

@@ -166,6 +166,19 @@ fn what_is_about_nothing_is_told() {
 }
 
 #[test]
+fn a_pattern_of_members_is_about_nothing_until_one_is_found() {
+    let text = "[[term]]\nlabel = 'L'\nobjects = ['http://h/*.tar#src/*.c']\n";
+    let all = annotations(&[("a.toml", text)]);
+    let unmatched = || all.unmatched(|_| Ok::<_, ()>(true)).unwrap().len();
+    assert_eq!((all.sought(), unmatched()), (0, 1));
+    all.print_of_file("http://h/x.tar");
+    assert_eq!((all.sought(), unmatched()), (1, 1));
+    assert_eq!(["http://h/x.tar", "http://h/x.tar#src/a.h"].map(|it| all.find(it)), [0, 0]);
+    assert_eq!(["http://h/x.tar#src/a.c"; 2].map(|it| all.find(it)), [1, 0]);
+    assert_eq!((all.sought(), unmatched()), (0, 0));
+}
+
+#[test]
 fn every_mistake_is_told_with_its_line() {
     let check = |name: &str, text: &str, expected: &[&str]| {
         let found = read(Path::new(name), text.as_bytes()).unwrap_err();
@@ -184,8 +197,8 @@ fn every_mistake_is_told_with_its_line() {
     );
     check(
         "a.soif",
-        &format!("{good}{}", soif_of("http://h/b", &[("A", "x\ny"), ("MD5", "x")])),
-        &["7:1: MD5 says which object"],
+        &format!("{good}{}", soif_of("http://h/b", &[("A", "x\ny"), ("MD5", "x"), ("B+", "")])),
+        &["8:1: nothing is added to B"],
     );
     check("a.soif", &format!("{good}@FILE {{ http://h/b\nTitle{{9}}:\tx\n}}\n"), &["4:1: "]);
     check("a.soif", &good[..good.len() - 3], &["1:1: "]);
@@ -204,6 +217,50 @@ fn every_mistake_is_told_with_its_line() {
     check("a.toml", "[[term]\n", &["1: "]);
     check("a.txt", "", &["1:1: no sort of annotations"]);
     assert_eq!(read(Path::new("a.iafa"), b"Template-Type: \xff").unwrap_err()[0].column, 16);
+}
+
+#[test]
+fn a_record_as_a_gatherer_prints_it_is_an_annotation() {
+    let mut object = crate::object::Object::whole("http://h/a.txt", &b"A note\n\nOf wells.\n"[..]);
+    object.modified = Some(1);
+    let settings = crate::summarize::Settings::default();
+    let summary =
+        crate::summarize::summarize(&object, crate::typing::Type::Text, &settings, &|| false);
+    assert!(summary.record.get("MD5").is_some() && summary.record.get("File-Size").is_some());
+    let mut printed = Vec::new();
+    ::soif::write_record(&mut printed, &summary.record);
+    let said = read(Path::new("a.soif"), &printed).unwrap();
+    let names: Vec<&str> = said[0].statements.iter().map(|it| it.attribute.as_str()).collect();
+    assert!(names.contains(&"Title") && names.contains(&"Type"), "{names:?}");
+    assert!(!names.iter().any(|it| OURS.contains(it)), "{names:?}");
+}
+
+#[test]
+fn no_more_is_kept_of_a_file_than_is_taken_of_all() {
+    let texts = [("a.soif", "@FILE { u:/\n}\n"), ("a.iafa", "Template-Type: A\nURI: u:/\n\n")];
+    for (name, one) in texts {
+        let read = read(Path::new(name), one.repeat(ANNOTATIONS_MAX + 9).as_bytes()).unwrap();
+        assert_eq!(read.len(), ANNOTATIONS_MAX + 1, "{name}");
+    }
+}
+
+#[test]
+fn what_is_not_utf_8_is_made_so() {
+    let text = b"@FILE { http://h/a\nTitle{4}:\tCaf\xe9\n}\n";
+    let said = read(Path::new("a.soif"), text).unwrap();
+    assert_eq!(said[0].statements[0].value, "Caf\u{e9}".as_bytes());
+}
+
+#[test]
+fn many_mistakes_take_no_more_time_than_few() {
+    let wrong = soif_of("http://h/b", &[("Note", "x"), ("B+", "")]);
+    let text = wrong.repeat(200_000);
+    let began = net::clock::monotonic();
+    let found = read(Path::new("a.soif"), text.as_bytes()).unwrap_err();
+    // Counting lines from the start for each would take hours.
+    assert!(began.elapsed() < std::time::Duration::from_secs(30));
+    assert_eq!(found.len(), 100);
+    assert_eq!((found[1].line, found[1].column), (7, 1));
 }
 
 fn names() -> impl Strategy<Value = String> {

@@ -296,7 +296,12 @@ fn choice(table: &Table<'_>, types: Option<&Recognizer>) -> Choice {
     }
 }
 
-fn read_types(table: &Table<'_>, key: &str, known: Option<&Recognizer>) -> BTreeSet<Type> {
+/// Returns the types that the setting `key` names; none without `known`, whose own files are wrong then.
+pub(super) fn read_types(
+    table: &Table<'_>,
+    key: &str,
+    known: Option<&Recognizer>,
+) -> BTreeSet<Type> {
     let mut types = BTreeSet::new();
     for (i, name) in table.strings(key).iter().enumerate() {
         let Some(known) = known else { continue };
@@ -348,7 +353,7 @@ fn source_for(tables: &[Table<'_>]) -> Vec<SourceFor> {
 
 #[cfg(test)]
 mod tests {
-    use crate::config::Config;
+    use crate::config::{Config, FullText};
 
     use super::*;
 
@@ -434,6 +439,27 @@ mod tests {
         assert_eq!(programs.time_max, Duration::from_secs(10));
         assert_eq!(essence.typing.recognize("file:///x", "x", b""), Type::Site(0));
         assert_eq!(read("").unwrap().essence, Essence::default());
+    }
+
+    #[test]
+    fn full_text_is_of_types_that_there_are() {
+        let full_text = |text: &str| {
+            let text = format!("full_text = {text}\n{SMALL}[essence]\ntypes = ['types.toml']\n");
+            let files = |path: &Path| match path.to_str() {
+                Some("types.toml") => Ok("[[type]]\nname = 'Recipe'\nby_name = 'x'\n".to_owned()),
+                _ => Err(io::Error::from(io::ErrorKind::NotFound)),
+            };
+            let list = |_: &Path| Err(io::Error::from(io::ErrorKind::NotADirectory));
+            let outcome = Config::parse_with(&text, Files { read: &files, list: &list });
+            outcome.map(|it| it.full_text).map_err(|found| found[0].to_string())
+        };
+        let types =
+            |names: &[&str]| Ok(FullText::Types(names.iter().map(ToString::to_string).collect()));
+        assert_eq!(full_text("['html', 'recipe']"), types(&["HTML", "Recipe"]));
+        assert_eq!(full_text("['All']"), Ok(FullText::All));
+        assert_eq!(full_text("[]"), Ok(FullText::None));
+        let said = full_text("['HTML', 'Markdwn']").unwrap_err();
+        assert!(said.starts_with("1:22:") && said.contains("\"Markdown\""), "{said}");
     }
 
     #[test]

@@ -12,7 +12,8 @@
 use serde::{Deserialize, Serialize};
 
 /// How much a record says beside what every record has: address, title, author, type, size, sum and dates.
-/// A type that is published with its full text has that in any case.
+/// A type that is published with its full text has that in any case; and so has every record what tells
+/// where it is from and what is missing, identifiers, and what the site has declared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Detail {
     /// Longest `Partial-Text`, in bytes.
@@ -23,7 +24,7 @@ pub struct Detail {
     pub description_bytes_max: usize,
     /// Longest `Abstract`, in bytes.
     pub abstract_bytes_max: usize,
-    /// Longest value of each attribute that only some types have, in bytes.
+    /// Longest value of each attribute that only some types have, in bytes: lines that do not fit are left out.
     pub other_bytes_max: usize,
     /// Most `URL-References`.
     pub references_max: usize,
@@ -62,9 +63,51 @@ impl Detail {
     ];
 }
 
+/// Attributes that are in every record that has them, however little it says: where the object is from, what
+/// is missing in it, and by what it is known elsewhere.
+const KEPT: &[&str] =
+    &["Nested-Filename", "Members", "Truncated", "Link-Target", "Identifier", "Message-Id"];
+
+/// Whether an attribute is kept however little a record says.
+pub(super) fn is_kept(attribute: &str) -> bool {
+    KEPT.contains(&attribute)
+}
+
+/// Returns the first lines of a value that have room in `bytes_max`: what is cut within a line may say
+/// something else.
+pub(super) fn whole_lines(value: &str, bytes_max: usize) -> &str {
+    if value.len() <= bytes_max {
+        return value;
+    }
+    let front = value.as_bytes().get(..=bytes_max).unwrap_or_default();
+    let end = memchr::memrchr(b'\n', front).unwrap_or(0);
+    value.get(..end).unwrap_or_default().trim_end()
+}
+
 impl Default for Detail {
     /// [`RICH`](Self::RICH).
     fn default() -> Self {
         Self::RICH
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_no_room_is_left_out_by_lines() {
+        for (value, bytes_max, expected) in [
+            ("one", 3, "one"),
+            ("one", 2, ""),
+            ("one\ntwo", 7, "one\ntwo"),
+            ("one\ntwo", 6, "one"),
+            ("one\ntwo", 3, "one"),
+            ("one\ntwo", 2, ""),
+            ("\u{e9}\u{e9}", 3, ""),
+            ("one", 0, ""),
+        ] {
+            assert_eq!(whole_lines(value, bytes_max), expected, "{value:?} {bytes_max}");
+        }
     }
 }

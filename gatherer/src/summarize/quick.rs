@@ -133,6 +133,12 @@ impl Declared {
         read::read(files, typing).map(Self::from)
     }
 
+    /// Whether the site has declared this attribute for objects of the type.
+    pub(super) fn has(&self, r#type: Type, attribute: &str) -> bool {
+        let of_type = self.0.iter().filter(|it| it.r#type == r#type);
+        of_type.flat_map(|it| &it.attributes).any(|it| it.name == attribute)
+    }
+
     /// Says what there is to say of an object, with what `built_in` says of it.
     pub(super) fn draft<'a>(
         &self,

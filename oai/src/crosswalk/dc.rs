@@ -9,7 +9,7 @@
 //! |---|---|---|
 //! | title | `Title`, the others `Alternative-Title` | both |
 //! | creator | `Author` | `Author` |
-//! | subject | `Keywords` | `Declared-Keywords`, or else `Keywords` if they are few |
+//! | subject | `Keywords` | `Subject`, `Declared-Keywords`, or else `Keywords` if they are few |
 //! | description | `Description` | `Description`, `Abstract` |
 //! | publisher | `Publisher` | `Publisher` |
 //! | contributor | `Contributor` | `Contributor` |
@@ -180,7 +180,8 @@ impl Written<'_> {
     }
 
     fn subjects(&mut self) {
-        if self.lines("subject", "Declared-Keywords") {
+        let is_classed = self.lines("subject", "Subject");
+        if self.lines("subject", "Declared-Keywords") || is_classed {
             return;
         }
         let few = |words: &str| words.lines().nth(SUBJECTS_MAX).is_none();

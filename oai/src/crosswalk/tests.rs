@@ -309,6 +309,12 @@ fn a_gathered_file_becomes_dublin_core() {
          <dc:subject>x, y</dc:subject><dc:date>1995-02-28</dc:date><dc:type>PDF</dc:type>\
          <dc:identifier>file:///srv/a.pdf</dc:identifier></oai_dc:dc>"
     );
+    // What a catalog or a person says it is about comes first.
+    record.push("Subject", "Wells\nWater");
+    let xml = Dissemination::OaiDc.write(&record, "http://h/oai").0;
+    let subjects = "<dc:subject>Wells</dc:subject><dc:subject>Water</dc:subject>\
+                    <dc:subject>x, y</dc:subject><dc:date>";
+    assert!(xml.contains(subjects), "{xml}");
     // The words of a text are not its subjects.
     let mut record = Record::new("FILE", "http://a.org/");
     let words: Vec<String> = (0..500).map(|n| format!("word{n}")).collect();

@@ -1,6 +1,7 @@
 //! `harvest essence summarize` and `harvest essence explain`: what a gatherer would publish of files, and
 //! which rules of the site have made it so.
 
+use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::DirBuilderExt as _;
@@ -12,9 +13,10 @@ use anyhow::Context as _;
 use clap::ValueEnum;
 use gatherer::Config;
 use gatherer::chain::Chain;
-use gatherer::config::READ_BYTES_MAX;
+use gatherer::gathered::Gathered;
 use gatherer::object::{Object, Summary};
 use gatherer::rules::Verdict;
+use gatherer::select::LeftOut;
 use gatherer::spec::{self, Map};
 use net::clock;
 use soif::json;
@@ -69,9 +71,17 @@ pub(super) fn summarize(args: &Summarize) -> anyhow::Result<ExitCode> {
         }
     }
     for path in found {
-        let Some(summaries) = at_work.read(&path) else {
-            code = ExitCode::FAILURE;
-            continue;
+        let summaries = match at_work.read(&path) {
+            Ok(Met::Taken(summaries)) => summaries,
+            Ok(Met::LeftOut(why)) => {
+                output::note(&format!("harvest: {} is left out: {why}", path.display()));
+                continue;
+            }
+            Err(error) => {
+                unreadable(&path, &error);
+                code = ExitCode::FAILURE;
+                continue;
+            }
         };
         for mut summary in summaries {
             told(&summary);
@@ -99,9 +109,18 @@ pub(super) fn explain(args: &Explain) -> anyhow::Result<ExitCode> {
     let at_work = AtWork::new(Some(&args.config))?;
     let mut code = ExitCode::SUCCESS;
     for path in &args.files {
-        let Some(summaries) = at_work.read(path) else {
-            code = ExitCode::FAILURE;
-            continue;
+        let summaries = match at_work.read(path) {
+            Ok(Met::Taken(summaries)) => summaries,
+            Ok(Met::LeftOut(why)) => {
+                output::line(&path.display().to_string())?;
+                output::line(&format!("  it is left out: {why}"))?;
+                continue;
+            }
+            Err(error) => {
+                unreadable(path, &error);
+                code = ExitCode::FAILURE;
+                continue;
+            }
         };
         for mut summary in summaries {
             told(&summary);
@@ -134,10 +153,20 @@ pub(super) fn explain(args: &Explain) -> anyhow::Result<ExitCode> {
     Ok(code)
 }
 
+/// What came of a file.
+enum Met {
+    /// What is said of it, and of what is in it.
+    Taken(Vec<Summary>),
+    /// It is none that the gatherer takes, for this reason.
+    LeftOut(&'static str),
+}
+
 /// A chain, and a folder of its own, in which its programs work.
 struct AtWork {
     chain: Chain,
+    gathered: Gathered,
     maps: Vec<Map>,
+    read_bytes_max: u64,
     folder: PathBuf,
 }
 
@@ -159,24 +188,31 @@ impl AtWork {
         };
         let chain = Chain::new(&config, folder.join("scratch"));
         let chain = chain.context("the settings cannot be used")?;
+        let gathered = Gathered::new(&config).context("the settings cannot be used")?;
         // Others write to the same place: whatever is there already is not ours.
         let made = DirBuilder::new().mode(0o700).create(&folder);
         made.with_context(|| format!("cannot make {}", folder.display()))?;
         for it in chain.wrong_annotations() {
             output::note(&format!("harvest: {}: {}", it.path.display(), it.message));
         }
-        Ok(Self { chain, maps: config.maps, folder })
+        let read_bytes_max = config.read_bytes_max;
+        Ok(Self { chain, gathered, maps: config.maps, read_bytes_max, folder })
     }
 
-    /// Returns the summaries of a file; `None` if it cannot be read, which was said.
-    fn read(&self, path: &Path) -> Option<Vec<Summary>> {
-        match object(path, &self.maps) {
-            Ok(object) => Some(self.chain.extract(object, &mut |_why, _count| ())),
-            Err(error) => {
-                unreadable(path, &error);
-                None
-            }
+    /// Returns the summaries of a file. What is left out of these by its type, or in an archive, is noted.
+    fn read(&self, path: &Path) -> io::Result<Met> {
+        let path = std::path::absolute(path)?;
+        if let Some(why) = self.gathered.leaves_out(&path, fs::metadata(&path)?.len()) {
+            return Ok(Met::LeftOut(why));
         }
+        let object = object(&path, &self.maps, self.read_bytes_max)?;
+        let mut left_out = BTreeMap::<&str, u64>::new();
+        let mut count = |why: LeftOut, objects| *left_out.entry(why.name()).or_default() += objects;
+        let summaries = self.chain.extract(object, &mut count);
+        for (why, objects) in left_out {
+            output::note(&format!("harvest: {}: {objects} left out: {why}", path.display()));
+        }
+        Ok(Met::Taken(summaries))
     }
 }
 
@@ -204,12 +240,11 @@ fn collect(path: &Path, found: &mut Vec<PathBuf>) -> io::Result<()> {
 }
 
 /// Reads a file as a gatherer does: of a long one, the front.
-fn object(path: &Path, maps: &[Map]) -> io::Result<Object> {
-    let path = std::path::absolute(path)?;
-    let file = File::open(&path)?;
+fn object(path: &Path, maps: &[Map], bytes_max: u64) -> io::Result<Object> {
+    let file = File::open(path)?;
     let metadata = file.metadata()?;
     let mut bytes = Vec::new();
-    file.take(READ_BYTES_MAX).read_to_end(&mut bytes)?;
+    file.take(bytes_max).read_to_end(&mut bytes)?;
     let modified = metadata.modified().ok().and_then(|it| it.duration_since(UNIX_EPOCH).ok());
     let truncated = (bytes.len() as u64) < metadata.len();
     let size = metadata.len().max(bytes.len() as u64);
@@ -220,7 +255,7 @@ fn object(path: &Path, maps: &[Map]) -> io::Result<Object> {
         modified,
         size,
         truncated,
-        ..Object::whole(spec::public_url(maps, &path), bytes)
+        ..Object::whole(spec::public_url(maps, path), bytes)
     })
 }
 

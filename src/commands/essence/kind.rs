@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use gatherer::spec;
+use gatherer::spec::{self, Map};
 use gatherer::typing::{By, HEAD_BYTES, Recognizer};
 use serde::Serialize;
 
@@ -43,10 +43,10 @@ struct Line<'a> {
 
 /// Prints a line for each file; the code is 1 if one of them cannot be read.
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let recognizer = recognizer(args)?;
+    let (recognizer, maps) = recognizer(args)?;
     let (mut lines, mut code) = (Vec::new(), ExitCode::SUCCESS);
     for path in &args.files {
-        match line(&recognizer, path) {
+        match line(&recognizer, &maps, path) {
             Ok(line) if args.json => output::line(&serde_json::to_string(&line)?)?,
             Ok(line) => lines.push(line),
             Err(error) => {
@@ -64,9 +64,11 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(code)
 }
 
-fn recognizer(args: &Args) -> anyhow::Result<Recognizer> {
+/// Returns the rules, and what URLs the files are published under.
+fn recognizer(args: &Args) -> anyhow::Result<(Recognizer, Vec<Map>)> {
     if let Some(path) = &args.config {
-        return Ok(Recognizer::clone(&daemon::load(path)?.essence.typing));
+        let config = daemon::load(path)?;
+        return Ok((Recognizer::clone(&config.essence.typing), config.maps));
     }
     let mut files = Vec::new();
     for path in &args.rules {
@@ -75,14 +77,14 @@ fn recognizer(args: &Args) -> anyhow::Result<Recognizer> {
         files.push((path.clone(), text));
     }
     let first = args.rules.first().map_or_else(|| Path::new(""), PathBuf::as_path);
-    settings::accepted(first, Recognizer::read(&files))
+    Ok((settings::accepted(first, Recognizer::read(&files))?, Vec::new()))
 }
 
-fn line<'r>(recognizer: &'r Recognizer, path: &Path) -> io::Result<Line<'r>> {
+fn line<'r>(recognizer: &'r Recognizer, maps: &[Map], path: &Path) -> io::Result<Line<'r>> {
     let most = u64::try_from(HEAD_BYTES).unwrap_or(u64::MAX);
     let mut head = Vec::new();
     File::open(path)?.take(most).read_to_end(&mut head)?;
-    let url = spec::file_url(&std::path::absolute(path)?);
+    let url = spec::public_url(maps, &std::path::absolute(path)?);
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let decision = recognizer.explain(&url, &name, &head);
     Ok(Line {

@@ -18,7 +18,7 @@ pub(crate) enum Command {
     /// Say what type files have, and which rule decided.
     ///
     /// A rule of a file is named with its line; of what is built in the reason is told. The URL that
-    /// rules see is that of the file on this machine.
+    /// rules see is that of the file on this machine, or with -c the one that it is published under.
     #[command(after_help = "Examples:
   harvest essence type paper.txt ChangeLog.gz
   harvest essence type --rules types.toml minutes/2024-05.txt
@@ -32,8 +32,8 @@ A file of rules:
     /// Print what a gatherer would publish of files.
     ///
     /// Everything happens as in a gatherer: types, selection, opening what is packed, summaries, rules,
-    /// annotations; what belongs to one gatherer (its name, times to live) is left out. Problems go to
-    /// standard error.
+    /// annotations; what belongs to one gatherer (its name, times to live) is left out. Problems, and what is
+    /// left out by the settings, go to standard error. What .gitignore files leave out is printed.
     #[command(after_help = "Examples:
   harvest essence summarize paper.pdf
   harvest essence summarize --to json ~/Documents | jq -r .url

@@ -79,6 +79,21 @@ fn files_are_read_when_they_change_and_count_in_order() {
 }
 
 #[test]
+fn another_order_of_the_settings_is_a_change() {
+    let mut bench = Bench::new();
+    bench.write("a.soif", &soif("A"));
+    bench.write("b.soif", &soif("B"));
+    let [a, b] = ["a.soif", "b.soif"].map(|it| bench.folder.path().join(it));
+    let mut last = |paths: &[PathBuf]| {
+        let said = bench.sources.look(paths, bench.now_ms).annotations?;
+        Some(String::from_utf8_lossy(&said.entries()[1].statements()[0].value).into_owned())
+    };
+    assert_eq!(last(&[a.clone(), b.clone()]).as_deref(), Some("B"));
+    assert_eq!(last(&[a.clone(), b.clone()]), None);
+    assert_eq!(last(&[b, a]).as_deref(), Some("A"));
+}
+
+#[test]
 fn what_is_wrong_counts_as_it_was() {
     let mut bench = Bench::new();
     bench.write("a.soif", &soif("Good"));
@@ -112,6 +127,27 @@ fn a_folder_that_cannot_be_read_takes_nothing_away() {
     assert_eq!((looked.wrong, looked.files), (vec![], 1));
     // Taken out of the settings, it goes.
     assert!(bench.sources.look(&[], bench.now_ms).annotations.unwrap().is_empty());
+}
+
+#[test]
+fn a_folder_that_is_not_mounted_takes_nothing_away() {
+    let mut bench = Bench::new();
+    let folder = bench.folder.path().to_path_buf();
+    bench.write("a.soif", &soif("A"));
+    bench.check(Some(&["A"]), &[]);
+    // As if what was read lay on what was mounted here.
+    bench.sources.files.values_mut().for_each(|it| it.device = it.device.map(|it| it + 1));
+    fs::remove_file(folder.join("a.soif")).unwrap();
+    for _ in 0..2 {
+        let looked = bench.look();
+        assert!(looked.annotations.is_none());
+        assert!(looked.wrong.iter().any(|it| it.path == folder && it.message.contains("mounted")));
+    }
+    bench.write("a.soif", &soif("B"));
+    bench.check(Some(&["B"]), &[]);
+    // What is deleted goes.
+    fs::remove_file(folder.join("a.soif")).unwrap();
+    bench.check(Some(&[]), &[]);
 }
 
 #[test]
@@ -152,6 +188,27 @@ fn there_is_a_bound_for_all_together() {
     bench.write("a.toml", &term("A", PATTERNS_MAX - 1));
     let looked = bench.look();
     assert_eq!((looked.annotations.unwrap().len(), looked.wrong), (PATTERNS_MAX, vec![]));
+}
+
+#[test]
+fn what_would_be_waited_for_is_not_read() {
+    let bench = Bench::new();
+    let path = bench.folder.path().join("x.soif");
+    std::os::unix::net::UnixListener::bind(&path).unwrap();
+    let (said, heard) = std::sync::mpsc::channel();
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        path.with_file_name("y.soif"),
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::RWXU,
+        0,
+    )
+    .unwrap();
+    let folder = bench.folder.path().to_path_buf();
+    std::thread::spawn(move || said.send(Sources::default().look(&[folder], 0)).unwrap());
+    let looked = heard.recv_timeout(Duration::from_secs(30)).unwrap();
+    assert_eq!(looked.wrong.len(), 2);
+    assert!(looked.wrong.iter().all(|it| it.message.contains("no regular file")));
 }
 
 #[test]

@@ -1,0 +1,111 @@
+//! Which files are gathered, as far as that can be told before they are read.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::{Path, PathBuf};
+
+use crate::config::Config;
+use crate::error::Error;
+use crate::filter::{self, Filter};
+use crate::select::{LeftOut, Selection};
+
+/// Which files a gatherer takes, to be asked for one at a time. What `.gitignore` files say is not asked.
+#[derive(Debug)]
+pub struct Gathered {
+    select: Selection,
+    /// The tops of roots, with what is taken of each.
+    roots: Vec<(PathBuf, Filter)>,
+}
+
+impl Gathered {
+    /// Returns what a gatherer with these settings takes.
+    ///
+    /// # Errors
+    ///
+    /// A pattern is not a glob.
+    pub fn new(config: &Config) -> Result<Self, Error> {
+        let root = |it: &crate::spec::Root| Ok((it.directory.clone(), Filter::new(it)?));
+        let roots = config.roots.iter().map(root).collect::<Result<_, Error>>()?;
+        Ok(Self { select: Selection::new(&config.essence.select)?, roots })
+    }
+
+    /// Says why the file at `path` (absolute) with `size` bytes is left out, if it is, in kebab case. One
+    /// that lies in no root is looked at by its name. Blocks.
+    pub fn leaves_out(&self, path: &Path, size: u64) -> Option<&'static str> {
+        let around = self.roots.iter().filter(|(top, _)| path.starts_with(top));
+        let Some((top, filter)) = around.max_by_key(|(top, _)| top.as_os_str().len()) else {
+            let name = Path::new(path.file_name()?);
+            return self.select.by_name(name, size).map(LeftOut::name);
+        };
+        let below = path.strip_prefix(top).ok().filter(|it| !it.as_os_str().is_empty());
+        let by_root = below.and_then(|below| filter.leaves_out(below, size)).map(|it| match it {
+            filter::LeftOut::Hidden => "hidden",
+            filter::LeftOut::Excluded => "excluded",
+            filter::LeftOut::NotIncluded => "not-included",
+            filter::LeftOut::TooLarge => LeftOut::TooLarge.name(),
+        });
+        by_root.or_else(|| leaves_out(&self.select, (top, filter), path, size).map(LeftOut::name))
+    }
+}
+
+/// Says why a file of the root with this top and filter is none to summarize, if it is none. Blocks.
+pub(crate) fn leaves_out(
+    select: &Selection,
+    root: (&Path, &Filter),
+    path: &Path,
+    size: u64,
+) -> Option<LeftOut> {
+    let below = path.strip_prefix(root.0).unwrap_or(path);
+    select.by_name(below, size).or_else(|| {
+        let name = path.file_name()?;
+        let mut sources = select.sources_of(name.as_bytes()).into_iter().map(OsString::from_vec);
+        sources.any(|source| is_gathered(root, below, &source)).then_some(LeftOut::HasSource)
+    })
+}
+
+/// Whether the file called `name` beside the one at `below` is there, and not excluded: what is made of it
+/// may only go where it stays.
+fn is_gathered((top, filter): (&Path, &Filter), below: &Path, name: &OsStr) -> bool {
+    let below = below.with_file_name(name);
+    let found = std::fs::symlink_metadata(top.join(&below));
+    found.is_ok_and(|it| it.is_file() && filter.leaves_out(&below, it.len()).is_none())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::select::SourceFor;
+    use crate::spec::Root;
+
+    #[test]
+    fn a_file_is_left_out_by_its_root_and_by_the_selection() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        std::fs::create_dir_all(at("root/d")).unwrap();
+        for name in ["root/d/a.c", "root/d/a.o", "root/d/b.o", "a.c", "a.o"] {
+            std::fs::write(at(name), "x").unwrap();
+        }
+        let root = Root { exclude: vec!["*.log".to_owned()], ..Root::new(at("root")) };
+        let mut config = Config { roots: vec![root], ..Config::new("data") };
+        config.essence.select.stop_names = vec!["/d/*.bak".to_owned(), "*.tmp".to_owned()];
+        config.essence.select.size_max = Some(9);
+        let pair = SourceFor { made: "*.o".to_owned(), from: vec!["*.c".to_owned()] };
+        config.essence.select.source_for = vec![pair];
+        let gathered = Gathered::new(&config).unwrap();
+        for (name, size, expected) in [
+            ("root/d/a.c", 1, None),
+            ("root/d/a.o", 1, Some("has-source")),
+            ("root/d/b.o", 1, None),
+            ("root/d/a.log", 1, Some("excluded")),
+            ("root/.d/a", 1, Some("hidden")),
+            ("root/d/a.bak", 1, Some("stopped-name")),
+            ("root/a.bak", 1, None),
+            ("root/a", 10, Some("too-large")),
+            ("elsewhere/a.log", 1, None),
+            ("elsewhere/a.tmp", 1, Some("stopped-name")),
+            ("a.o", 1, None),
+        ] {
+            assert_eq!(gathered.leaves_out(&at(name), size), expected, "{name}");
+        }
+    }
+}

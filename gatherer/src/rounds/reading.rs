@@ -1,0 +1,44 @@
+//! Reading annotations by themselves: a file of them that goes on changing has nothing walked before it says
+//! something new.
+
+use std::time::Instant;
+
+use super::{Done, Job, Rounds};
+use crate::annotations::sources::QUIET;
+
+impl Rounds {
+    /// Returns when annotations are to be read, if nothing keeps them from being read.
+    pub(super) fn reading_due(&self) -> Option<Instant> {
+        self.read_due.filter(|_| !self.passing && !self.reading)
+    }
+
+    /// Reads annotations if their time has come. A pass reads them itself.
+    pub(super) fn start_reading(&mut self, now: Instant) {
+        if self.inbox.poll_annotated(now) {
+            self.read_due = Some(now);
+        }
+        if self.reading_due().is_some_and(|due| due <= now) {
+            (self.reading, self.read_due) = (true, None);
+            let site = self.shared.site.clone();
+            let annotations = self.shared.config().essence.annotations.clone();
+            self.spawn(Job::Read, move || Done::Read(site.read_annotations(&annotations)));
+        }
+    }
+
+    /// Takes what came of reading annotations: whether they say something new.
+    pub(super) fn handle_read(&mut self, is_new: bool, now: Instant) {
+        self.reading = false;
+        if is_new {
+            self.pass_due = now;
+        } else {
+            self.wait_for_quiet(now);
+        }
+    }
+
+    /// Has files of annotations that have just changed read once they are quiet.
+    pub(super) fn wait_for_quiet(&mut self, now: Instant) {
+        if self.shared.site.annotating.is_unquiet() {
+            self.read_due = Some(now + QUIET);
+        }
+    }
+}

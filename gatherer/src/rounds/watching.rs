@@ -1,0 +1,59 @@
+//! What a watcher's word changes: what is watched, and how often everything is walked.
+
+use net::clock;
+
+use super::Rounds;
+use crate::config::POLL;
+use crate::progress::Watching;
+use crate::site::lock;
+use crate::watch::{Watcher, in_words};
+
+impl Rounds {
+    /// From here on a pass may find anything in a root's place.
+    pub(super) fn forget_watch(&mut self) {
+        (self.placed, self.vigil, self.steady) = (None, None, false);
+    }
+
+    /// Takes a watcher that was placed or checked.
+    pub(super) fn handle_watcher(&mut self, placed: Result<Watcher, notify::Error>, settings: u64) {
+        if settings != self.settings {
+            return;
+        }
+        let watching = match placed {
+            Ok(watcher) => {
+                self.placed = Some(watcher.places().clone());
+                self.watcher = Some(watcher);
+                if *lock(&self.shared.watching) != Watching::Starting {
+                    return;
+                }
+                Watching::Notify
+            }
+            Err(error) => {
+                self.forget_watch();
+                self.fall_back(&in_words(&error))
+            }
+        };
+        *lock(&self.shared.watching) = watching;
+    }
+
+    /// Takes a watcher's word that it cannot watch everything any more.
+    pub(super) fn handle_failure(&mut self) {
+        if let Some(error) = self.inbox.failure()
+            && *lock(&self.shared.watching) == Watching::Notify
+        {
+            *lock(&self.shared.watching) = self.fall_back(&error);
+            self.pass_due = self.pass_due.min(clock::monotonic());
+        }
+    }
+
+    fn fall_back(&self, error: &str) -> Watching {
+        let message = format!(
+            "changes cannot be watched ({error}); every root is walked every {} s instead; raise \
+             fs.inotify.max_user_watches, or set watch = \"poll\"",
+            POLL.as_secs()
+        );
+        tracing::warn!("{message}");
+        self.shared.site.problem("-".to_owned(), "unwatched", message);
+        Watching::Poll(POLL)
+    }
+}
