@@ -22,7 +22,7 @@ fn frame<T: DeserializeOwned + Serialize>(bytes: &[u8]) {
     let Ok((head, body)) = wire::read::<T>(&mut &*bytes, BODY_BYTES_MAX) else { return };
     assert!(body.len() as u64 <= BODY_BYTES_MAX, "the body has {} bytes", body.len());
     let mut written = Vec::new();
-    if wire::write(&mut written, &head, &body).is_err() {
+    if wire::write(&mut written, &head, &[&body]).is_err() {
         return;
     }
     let again = wire::read::<T>(&mut &*written, BODY_BYTES_MAX).ok();

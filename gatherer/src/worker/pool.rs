@@ -262,7 +262,7 @@ impl Worker {
             _ => match self.child.wait() {
                 // Who calls itself too often, or asks for memory in vain, ends by this.
                 Ok(status) if status.signal() == Some(libc::SIGABRT) && self.has_overflowed() => {
-                    Lost::Crashed("its stack is full: the object is nested too deeply".to_owned())
+                    Lost::Grown("more than its stack: the object is nested too deeply".to_owned())
                 }
                 Ok(status) if status.signal() == Some(libc::SIGABRT) => {
                     Lost::Grown(format!("more than {} MiB of memory", MEMORY_BYTES_MAX >> 20))
