@@ -13,7 +13,7 @@ use gatherer::{Config, spec};
 
 use crate::peak::Watch;
 use crate::support::{Bench, Tree};
-use crate::{Case, OWN_BYTES_MAX, WORKER_BYTES_MAX, all, alone, worker};
+use crate::{Case, OWN_BYTES_MAX, WORKER_BYTES_MAX, all, alone, apart, worker};
 
 /// Files that nothing is wrong with.
 const GOOD: usize = 200;
@@ -73,18 +73,22 @@ fn change(kind: &str, path: &Path, round: usize, words: &[u8]) -> io::Result<()>
     }
 }
 
-/// Writes the tree; returns which hostile files are there, and the good ones.
-fn grow(tree: &Tree) -> (Vec<Case>, Vec<String>) {
-    fs::create_dir(tree.path("hostile")).unwrap();
-    fs::create_dir(tree.path("restless")).unwrap();
-    let mut cases = Vec::new();
+/// Writes the hostile files that are part of the run.
+pub(crate) fn make(folder: &Path) {
     for case in all() {
         let bytes = (case.make)();
         if bytes.len() <= CASE_BYTES_MAX || LONG.contains(&case.name) {
-            fs::write(tree.path("hostile").join(case.name), bytes).unwrap();
-            cases.push(case);
+            fs::write(folder.join(case.name), bytes).unwrap();
         }
     }
+}
+
+/// Writes the tree; returns which hostile files are there, and the good ones.
+fn grow(tree: &Tree) -> (Vec<Case>, Vec<String>) {
+    let hostile = tree.path("hostile");
+    fs::create_dir(&hostile).unwrap();
+    fs::create_dir(tree.path("restless")).unwrap();
+    apart("a_maker", &hostile, "").unwrap();
     for number in 0..RESTLESS {
         for kind in CHANGES {
             tree.write(&format!("restless/{kind}{number}.txt"), "some words\n");
@@ -94,7 +98,7 @@ fn grow(tree: &Tree) -> (Vec<Case>, Vec<String>) {
     for name in &good {
         tree.write(name, &format!("A good file\n\nIts name is {name}.\n"));
     }
-    (cases, good)
+    (all().filter(|it| hostile.join(it.name).exists()).collect(), good)
 }
 
 #[test]

@@ -95,7 +95,7 @@ pub(crate) const CASES: &[Case] = &[
         format!("{{\"cells\":[],\"metadata\":{{\"authors\":[{authors}\"b\"]}},\"nbformat\":4}}")
             .into_bytes()
     }),
-    case("keys.json", "", || {
+    case("long-keys.json", "", || {
         format!("{{\"{}\": [{}]}}", "k".repeat(MIB), "1,".repeat(300)).into_bytes()
     }),
     case("doubling.bib", "", || {
