@@ -1,8 +1,8 @@
 //! Measures the gatherer alone: no broker, no index. `benches/gatherer` runs it; see there.
 //!
 //! * `measure gather ROOT DATA [EXCLUDE…]`: a whole pass over ROOT in a new process, then a second
-//!   one in the same: files, bytes, CPU-seconds of each (user and system, all threads), seconds by
-//!   the clock, and the most memory that was resident.
+//!   one in the same: files, bytes, CPU-seconds of each (user and system, all threads, and those of the
+//!   workers), seconds by the clock, and the most memory that was resident in it and in one worker.
 //! * `measure types ROOT`: types, unnests and summarizes every file of ROOT on one thread: files,
 //!   bytes and CPU-seconds of each type.
 //! * `measure walk ROOT`: looks at the metadata of everything below ROOT on one thread.
@@ -17,11 +17,14 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
 use std::time::{Duration, UNIX_EPOCH};
 
 use gatherer::config::Watch;
 use gatherer::essence::{EssenceSettings, extract};
 use gatherer::object::Object;
+use gatherer::worker::{Program, serve};
 use gatherer::{Config, Handle, Phase, Server};
 use net::clock;
 use net::shutdown::Shutdown;
@@ -33,6 +36,9 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// Clock ticks a second in `/proc`.
 const TICKS: f64 = 100.0;
 
+/// How often workers are looked at: one that is ended can no longer say how much it took.
+const LOOK: Duration = Duration::from_millis(20);
+
 /// Files in one directory of those made.
 const FILES_IN_DIRECTORY: usize = 100;
 
@@ -41,6 +47,7 @@ fn main() {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments.as_slice() {
         ["gather", root, data, exclude @ ..] => gather(root, data, exclude),
+        ["worker"] => serve::serve().unwrap(),
         ["types", root] => types(Path::new(root)),
         ["walk", root] => walk(Path::new(root)),
         ["files", directory, count] => files(Path::new(directory), count.parse().unwrap()),
@@ -50,8 +57,23 @@ fn main() {
 }
 
 fn gather(root: &str, data: &str, exclude: &[&str]) {
-    let mut config =
-        Config { watch: Watch::Off, ..Config::for_paths(&[root.into()], data.as_ref()) };
+    let worker = Program {
+        path: fs::read_link("/proc/self/exe").unwrap(),
+        arguments: vec!["worker".to_owned()],
+    };
+    let mut config = Config {
+        watch: Watch::Off,
+        worker: Some(worker),
+        ..Config::for_paths(&[root.into()], data.as_ref())
+    };
+    let (stop, stopped) = mpsc::channel::<()>();
+    let workers = thread::spawn(move || {
+        let mut most = 0;
+        while stopped.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
+            most = workers().iter().filter_map(|it| peak_kb(it)).fold(most, u64::max);
+        }
+        most
+    });
     for root in &mut config.roots {
         root.exclude = exclude.iter().map(ToString::to_string).collect();
         // Every file is to count.
@@ -79,7 +101,9 @@ fn gather(root: &str, data: &str, exclude: &[&str]) {
         task.await.unwrap().unwrap();
         println!("problems {}", second.problems);
     });
-    println!("resident {}", peak_kb());
+    drop(stop);
+    println!("resident {}", peak_kb("self").unwrap());
+    println!("worker {}", workers.join().unwrap());
 }
 
 /// Waits until this many passes are over.
@@ -186,23 +210,38 @@ fn tree(root: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Returns the CPU time of this process so far, user and system, all threads.
+/// Returns the CPU time so far of this process, of its workers and of those that have ended, user and
+/// system, all threads.
 fn cpu_s() -> f64 {
-    let stat = fs::read_to_string("/proc/self/stat").unwrap();
-    let after = stat.rsplit(')').next().unwrap();
-    let ticks = after.split_whitespace().skip(11).take(2).map(|it| it.parse::<f64>().unwrap());
-    ticks.sum::<f64>() / TICKS
+    let ticks = |process: &str| -> Option<f64> {
+        let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+        let after = stat.rsplit(')').next()?;
+        Some(after.split_whitespace().skip(11).take(4).map(|it| it.parse::<f64>().unwrap()).sum())
+    };
+    let own = ticks("self").unwrap();
+    (own + workers().iter().filter_map(|it| ticks(it)).sum::<f64>()) / TICKS
+}
+
+/// The processes that this one has started, from any of its threads.
+fn workers() -> Vec<String> {
+    let mut all = Vec::new();
+    for thread in fs::read_dir("/proc/self/task").unwrap() {
+        let list = thread.map(|it| fs::read_to_string(it.path().join("children")));
+        let list = list.and_then(|it| it).unwrap_or_default();
+        all.extend(list.split_whitespace().map(str::to_owned));
+    }
+    all
 }
 
 /// Returns the CPU time of this thread so far.
 fn thread_s() -> f64 {
-    let stat = fs::read_to_string("/proc/thread-self/schedstat").unwrap();
-    stat.split(' ').next().unwrap().parse::<f64>().unwrap() / 1e9
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
-/// Returns the most memory that was resident so far, in KiB.
-fn peak_kb() -> u64 {
-    let status = fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
-    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+/// Returns the most memory that was resident in a process so far, in KiB; none where it has ended.
+fn peak_kb(process: &str) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.split_whitespace().next()?.parse().ok()
 }
