@@ -6,6 +6,8 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::sync::atomic::{AtomicU16, Ordering};
 
+use net::clock;
+
 use crate::harness::{
     PATIENCE, Running, ask, harvest, run, run_ok, small_tree, texts, total, wait_for_total, write,
 };
@@ -16,7 +18,8 @@ pub(crate) struct Site {
     pub(crate) gatherer_url: String,
 }
 
-/// A gatherer over the small tree, on a free port.
+/// A gatherer over the small tree, on a free port, whose first pass is over: a broker that does not follow
+/// it finds everything with its first pull.
 pub(crate) fn gatherer_site() -> Site {
     let folder = tempfile::tempdir().unwrap();
     small_tree(&folder.path().join("tree"));
@@ -24,6 +27,11 @@ pub(crate) fn gatherer_site() -> Site {
     let file = write(folder.path(), "gatherer.toml", settings);
     let mut gatherer = Running::start(harvest(["gatherer", "run", "-c", file.to_str().unwrap()]));
     let gatherer_url = url_in(&gatherer.line_with("http://"));
+    let first = format!("{gatherer_url}object?oid=http://www.example.org/docs/site/index.html");
+    let began = clock::monotonic();
+    while ask("GET", &first, &[]).0 != 200 {
+        assert!(began.elapsed() < PATIENCE, "{first} is not there");
+    }
     Site { folder, gatherer, gatherer_url }
 }
 
