@@ -504,10 +504,7 @@ mod tests {
         let mut worker = Worker { child, socket: ours, said, settings: 0 };
         let until = clock::monotonic() + Duration::from_secs(60);
         let lost = worker.why(io::ErrorKind::UnexpectedEof.into(), until, &|| false);
-        assert!(
-            matches!(&lost, Lost::Crashed(why) if why.contains("nested too deeply")),
-            "{lost:?}"
-        );
+        assert!(matches!(&lost, Lost::Grown(why) if why.contains("nested too deeply")), "{lost:?}");
     }
 
     #[test]
