@@ -71,6 +71,30 @@ async fn a_stop_while_a_rule_s_command_runs_publishes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn missing_fences_are_told_where_only_commands_run() {
+    // Is a worker without any object, that says what is missing: 17 bytes of JSON.
+    let says = r#"printf '\021\0\0\0\0\0\0\0\0\0\0\0{"missing":["x"]}' >&0; cat >/dev/null"#;
+    let arguments = ["-c", says].map(str::to_owned).to_vec();
+    for (rules, expected) in [
+        ("Type == 'Text'\n\tTitle = 'a'\n", &[][..]),
+        ("Type == 'Text'\n\tTitle | cat\n", &["x".to_owned()]),
+        ("Type == 'Text'\n\tTitle,Type ! cat\n", &["x".to_owned()]),
+    ] {
+        let tree = Tree::new();
+        let worker = Program { path: "/bin/sh".into(), arguments: arguments.clone() };
+        let config = Config { worker: Some(worker), ..ruled(&tree, rules) };
+        let plain = Config { worker: config.worker.clone(), ..tree.config() };
+        let server = Server::bind(config.clone()).await.unwrap();
+        assert_eq!(server.handle().status().fences_missing, expected, "{rules}");
+        drop(server);
+        let server = Server::bind(plain).await.unwrap();
+        assert_eq!(server.handle().status().fences_missing, [""; 0]);
+        server.handle().reload(config).unwrap();
+        assert_eq!(server.handle().status().fences_missing, expected, "{rules}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_commands_may_read_changes_while_it_runs() {
     let tree = Tree::new();
     tree.write("a.txt", "A name\n\nof somebody\n");

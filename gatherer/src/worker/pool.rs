@@ -153,6 +153,15 @@ impl Pool {
         }
     }
 
+    /// Starts a worker for objects to come, so that it is known which fences are missing. Blocks.
+    pub(crate) fn probe(&self, settings: &EssenceSettings, print: u64) {
+        let Some(program) = &self.program else { return };
+        match self.worker(program, settings, print) {
+            Ok(worker) => self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(worker),
+            Err(error) => tracing::warn!("it is not known which fences there are: {error}"),
+        }
+    }
+
     /// Ends the workers that have nothing to do.
     pub(crate) fn rest(&self) {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
