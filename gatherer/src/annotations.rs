@@ -24,7 +24,8 @@ mod soif;
 pub mod sources;
 mod taxonomy;
 
-use std::collections::HashMap;
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -102,24 +103,36 @@ impl Statement {
         }
         Ok(Self { attribute, how, value })
     }
+}
 
-    /// Returns what the attribute is after this, if it was `before`.
-    fn after(&self, before: Option<Vec<u8>>) -> Option<Vec<u8>> {
-        if self.how == How::Replace {
-            return (!self.value.is_empty()).then(|| self.value.clone());
+/// What an attribute is while statements are laid over it.
+#[derive(Debug, Default)]
+struct Value<'s> {
+    all: Option<Vec<u8>>,
+    /// Its lines, once some are added.
+    lines: Option<HashSet<Cow<'s, [u8]>>>,
+}
+
+impl<'s> Value<'s> {
+    fn change(&mut self, it: &'s Statement) {
+        if it.how == How::Replace {
+            let all = (!it.value.is_empty()).then(|| it.value.clone());
+            *self = Self { all, lines: None };
+            return;
         }
-        let mut all = before;
-        for line in lines(&self.value).filter(|it| !it.is_empty()) {
-            let lines_now = all.get_or_insert_default();
-            let is_new = !lines(lines_now).any(|it| it == line);
-            if is_new && lines_now.len() + line.len() < VALUE_BYTES_MAX {
-                if !lines_now.is_empty() {
-                    lines_now.push(b'\n');
+        let own = self.all.as_deref().unwrap_or_default();
+        let known = self
+            .lines
+            .get_or_insert_with(|| lines(own).map(|line| Cow::Owned(line.to_vec())).collect());
+        for line in lines(&it.value).filter(|it| !it.is_empty()) {
+            let all = self.all.get_or_insert_default();
+            if all.len() + line.len() < VALUE_BYTES_MAX && known.insert(Cow::Borrowed(line)) {
+                if !all.is_empty() {
+                    all.push(b'\n');
                 }
-                lines_now.extend(line);
+                all.extend(line);
             }
         }
-        all
     }
 }
 
@@ -130,7 +143,7 @@ fn lines(value: &[u8]) -> impl Iterator<Item = &[u8]> {
 /// Changes a record as statements say, one after the other. Attributes stay where they are; new ones come
 /// last, in the order in which they are said.
 fn lay_over<'s>(statements: impl Iterator<Item = &'s Statement>, record: &mut Record) {
-    let mut values: Vec<(String, Option<Vec<u8>>)> = Vec::new();
+    let mut values: Vec<(String, Value<'s>)> = Vec::new();
     for it in statements {
         let known = values.iter().position(|(name, _)| name.eq_ignore_ascii_case(&it.attribute));
         let at = known.unwrap_or_else(|| {
@@ -138,16 +151,16 @@ fn lay_over<'s>(statements: impl Iterator<Item = &'s Statement>, record: &mut Re
             let own = own.map(|it| &it.name).find(|name| name.eq_ignore_ascii_case(&it.attribute));
             let name = own.unwrap_or(&it.attribute).clone();
             let before = record.get_all(&name).collect::<Vec<_>>();
-            let before = (!before.is_empty()).then(|| before.join(&b'\n'));
-            values.push((name, before));
+            let all = (!before.is_empty()).then(|| before.join(&b'\n'));
+            values.push((name, Value { all, lines: None }));
             values.len() - 1
         });
         if let Some((_, value)) = values.get_mut(at) {
-            *value = it.after(value.take());
+            value.change(it);
         }
     }
     for (name, value) in values {
-        match value {
+        match value.all {
             Some(value) => record.set(name, value),
             None => {
                 record.remove(&name);
