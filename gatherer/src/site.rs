@@ -79,6 +79,9 @@ impl Plan {
             return Err(Error::Spec(conflict));
         }
         let (essence, library) = EssenceSettings::of(config)?;
+        for (path, why) in library.unused() {
+            tracing::warn!(program = %path.display(), "is not used: {why}");
+        }
         let library = Arc::new(library);
         let settings = note::settings_print(&[
             RECORD_FORM,
