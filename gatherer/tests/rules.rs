@@ -114,7 +114,7 @@ async fn what_commands_may_read_changes_while_it_runs() {
 
 /// A frame of what a worker answers.
 fn frame(head: &str, body: &str) -> Vec<u8> {
-    let lengths = (head.len() as u32).to_le_bytes().into_iter();
+    let lengths = u32::try_from(head.len()).unwrap().to_le_bytes().into_iter();
     let lengths = lengths.chain((body.len() as u64).to_le_bytes()).collect();
     [lengths, head.as_bytes().to_vec(), body.as_bytes().to_vec()].concat()
 }
