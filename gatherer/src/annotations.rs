@@ -19,6 +19,7 @@
 //! Sans-I/O.
 
 mod iafa;
+mod lay;
 mod site;
 mod soif;
 pub mod sources;
@@ -37,6 +38,7 @@ use web::settings::Mistake;
 use crate::note;
 use crate::rules;
 
+use lay::lay_over;
 pub(crate) use site::{Annotating, read_once};
 
 /// Most annotations of all files together, each object of each counted.
@@ -101,58 +103,6 @@ impl Statement {
             return Err(format!("nothing is added to {attribute}"));
         }
         Ok(Self { attribute, how, value })
-    }
-
-    /// Returns what the attribute is after this, if it was `before`.
-    fn after(&self, before: Option<Vec<u8>>) -> Option<Vec<u8>> {
-        if self.how == How::Replace {
-            return (!self.value.is_empty()).then(|| self.value.clone());
-        }
-        let mut all = before;
-        for line in lines(&self.value).filter(|it| !it.is_empty()) {
-            let lines_now = all.get_or_insert_default();
-            let is_new = !lines(lines_now).any(|it| it == line);
-            if is_new && lines_now.len() + line.len() < VALUE_BYTES_MAX {
-                if !lines_now.is_empty() {
-                    lines_now.push(b'\n');
-                }
-                lines_now.extend(line);
-            }
-        }
-        all
-    }
-}
-
-fn lines(value: &[u8]) -> impl Iterator<Item = &[u8]> {
-    value.split(|it| *it == b'\n')
-}
-
-/// Changes a record as statements say, one after the other. Attributes stay where they are; new ones come
-/// last, in the order in which they are said.
-fn lay_over<'s>(statements: impl Iterator<Item = &'s Statement>, record: &mut Record) {
-    let mut values: Vec<(String, Option<Vec<u8>>)> = Vec::new();
-    for it in statements {
-        let known = values.iter().position(|(name, _)| name.eq_ignore_ascii_case(&it.attribute));
-        let at = known.unwrap_or_else(|| {
-            let own = record.attributes().iter();
-            let own = own.map(|it| &it.name).find(|name| name.eq_ignore_ascii_case(&it.attribute));
-            let name = own.unwrap_or(&it.attribute).clone();
-            let before = record.get_all(&name).collect::<Vec<_>>();
-            let before = (!before.is_empty()).then(|| before.join(&b'\n'));
-            values.push((name, before));
-            values.len() - 1
-        });
-        if let Some((_, value)) = values.get_mut(at) {
-            *value = it.after(value.take());
-        }
-    }
-    for (name, value) in values {
-        match value {
-            Some(value) => record.set(name, value),
-            None => {
-                record.remove(&name);
-            }
-        }
     }
 }
 

@@ -81,6 +81,16 @@ fn library(config: &Config) -> Result<Library, Error> {
     Ok(library)
 }
 
+/// Returns what lies among the programs of a gatherer with these settings, is called as one and not used,
+/// each with the reason. Blocks.
+///
+/// # Errors
+///
+/// The folder of programs cannot be read, or what they may read is not there.
+pub fn unused_programs(config: &Config) -> Result<Vec<(PathBuf, String)>, Error> {
+    Ok(library(config)?.unused().to_vec())
+}
+
 impl Chain {
     /// Returns the chain of a gatherer with these settings, whose programs work in folders below `scratch`,
     /// which is emptied.

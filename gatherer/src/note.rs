@@ -63,6 +63,9 @@ pub struct FileNote {
     /// MD5 of the bytes read, in hex.
     #[serde(rename = "d")]
     pub md5: String,
+    /// Whether there was not enough time for all of it.
+    #[serde(rename = "l", default, skip_serializing_if = "std::ops::Not::not")]
+    pub late: bool,
     /// The records it gave, in order: its own first, then those of its members.
     #[serde(rename = "r")]
     pub records: Vec<Published>,
@@ -370,6 +373,7 @@ mod tests {
             settings,
             annotations: 0,
             md5: Md5::of(b"x").to_string(),
+            late: false,
             records: compare(None, basis(settings), records).records,
         }
     }

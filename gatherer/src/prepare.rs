@@ -46,19 +46,17 @@ pub(crate) fn prepare(run: &Run<'_>, candidate: Candidate) -> Option<Prepared> {
                 && old.records.first().is_some_and(|record| record.url == url)
         });
     let same = same_content && old.as_ref().is_some_and(|old| old.annotations == annotations);
-    let mut may_pass = false;
-    let difference = if same {
+    let was_late = old.as_ref().is_some_and(|old| old.late);
+    let Outcome { difference, late, again } = if same {
         site.counts.unchanged.fetch_add(1, Relaxed);
-        let records = old.as_ref().map(|old| old.records.clone()).unwrap_or_default();
-        Difference { updated: Vec::new(), deleted: Vec::new(), records }
+        Outcome { difference: as_before(old.as_ref()), late: was_late, again: false }
     } else {
         site.metrics.fetch.leave(1);
         site.resolve(plan, &candidate.path);
         let made = summarize(run, &candidate, &content, url, old.is_some())?;
-        may_pass = made.may_pass;
         let is_of_now = |old: &FileNote| old.modified == content.stat.modified;
         let same_content = same_content && old.as_ref().is_some_and(is_of_now);
-        compare(run, old.as_ref(), same_content, made.records)
+        judge(run, old.as_ref(), same_content, made)
     };
     let stat = content.stat;
     let note = FileNote {
@@ -67,10 +65,11 @@ pub(crate) fn prepare(run: &Run<'_>, candidate: Candidate) -> Option<Prepared> {
         modified_nanos: stat.modified_nanos,
         inode: stat.inode,
         unsure: !content.sure,
-        // No settings are these: what was lacking may be there at the next pass.
-        settings: if may_pass { !plan.settings } else { plan.settings },
+        // No settings are these: what was lacking may be there at the next pass, and be it time.
+        settings: if again { !plan.settings } else { plan.settings },
         annotations,
         md5: content.md5.to_string(),
+        late,
         records: difference.records,
     };
     if same && old.as_ref() == Some(&note) {
@@ -90,6 +89,36 @@ pub(crate) fn prepare(run: &Run<'_>, candidate: Candidate) -> Option<Prepared> {
         updated: difference.updated,
         deleted: difference.deleted,
     })
+}
+
+/// What becomes of a file's records.
+struct Outcome {
+    difference: Difference,
+    /// Whether there was not enough time for all of them.
+    late: bool,
+    /// Whether the next pass is to try again.
+    again: bool,
+}
+
+/// Says what becomes of a file's records: those that there are stay when the new ones are late for the first
+/// time.
+fn judge(run: &Run<'_>, old: Option<&FileNote>, same_content: bool, made: Made) -> Outcome {
+    let Made { records, may_pass, late } = made;
+    // What was late before has had its second try, also where its content is another by now: else a file
+    // that changes all the time would never be published.
+    let first_late = late && !old.is_some_and(|old| old.late);
+    let difference = if first_late && old.is_some() && !run.regather {
+        as_before(old)
+    } else {
+        compare(run, old, same_content, records)
+    };
+    Outcome { difference, late, again: may_pass || first_late }
+}
+
+/// Leaves a file's records as they are.
+fn as_before(old: Option<&FileNote>) -> Difference {
+    let records = old.map(|old| old.records.clone()).unwrap_or_default();
+    Difference { updated: Vec::new(), deleted: Vec::new(), records }
 }
 
 /// Lays over a file's new records what people say of their objects, and compares them with the old.
@@ -156,6 +185,8 @@ struct Made {
     records: Vec<Record>,
     /// Whether they are less than they might be, for a reason that may pass.
     may_pass: bool,
+    /// Whether there was not enough time for all of them.
+    late: bool,
 }
 
 /// Stage 3: makes the file's records, its own first. `None` when the run was stopped meanwhile, or when
@@ -209,12 +240,13 @@ fn summarize(
 
 /// Makes a file's summaries the records of this gatherer; `None` if the run was stopped meanwhile.
 fn dress_all(run: &Run<'_>, summaries: Vec<Summary>) -> Option<Made> {
-    let mut made = Made { records: Vec::new(), may_pass: false };
+    let mut made = Made { records: Vec::new(), may_pass: false, late: false };
     let now = (clock::now_ms() / 1_000).to_string();
     let mut spent = chain::rules_spent();
     for summary in summaries {
-        let is_start = |it: &ProblemKind| *it == ProblemKind::Start;
-        made.may_pass |= summary.problems.iter().any(|it| is_start(&it.kind));
+        let has = |kind| summary.problems.iter().any(|it| it.kind == kind);
+        made.may_pass |= has(ProblemKind::Start);
+        made.late |= has(ProblemKind::Time);
         let record = dress(run, summary, &now);
         made.records.extend(tune(run, record, &mut spent, &mut made.may_pass));
         // A command that was ended by the stop has failed for no reason of its own.

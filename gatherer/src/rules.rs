@@ -164,6 +164,12 @@ impl Rules {
         self.rules.is_empty()
     }
 
+    /// Whether any of them has a command run.
+    pub fn run_commands(&self) -> bool {
+        let is_run = |it: &Action| matches!(it, Action::Filter { .. } | Action::Rewrite { .. });
+        self.rules.iter().any(|rule| rule.actions.iter().any(is_run))
+    }
+
     /// Changes a record by every rule that holds for it. Returns those, in order, up to one that leaves
     /// the object out.
     pub fn apply(&self, record: &mut Record, run: &mut Run<'_>) -> (Verdict, Vec<Applied>) {

@@ -338,6 +338,7 @@ impl Handle {
             return Err(Error::NeedsRestart { settings });
         }
         let plans = Plan::of(&config, &shared.site.id, &shared.host, shared.port)?;
+        shared.site.probe_fences(&plans);
         let daemon = serve::repository::daemon(&config, &shared.site.id, shared.started);
         shared.repository.set(config.oai.clone(), daemon);
         *lock(&shared.plans) = Arc::new(plans);
@@ -379,6 +380,7 @@ fn open(config: Config, port: u16) -> Result<(Shared, AdminToken, Pages), Error>
         .map_err(|error| Error::Spec(error.to_string()))?;
     let programs = config.worker.clone().map(|starter| Programs::new(starter, data.join(SCRATCH)));
     let site = Site::new(id, collection, (config.worker.clone(), programs));
+    site.probe_fences(&plans);
     for cut in &recovery.cut {
         let object = crate::spec::file_url(&cut.file);
         let message = format!("{} bytes at {} were given up: {}", cut.bytes, cut.offset, cut.why);

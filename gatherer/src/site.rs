@@ -79,6 +79,9 @@ impl Plan {
             return Err(Error::Spec(conflict));
         }
         let (essence, library) = EssenceSettings::of(config)?;
+        for (path, why) in library.unused() {
+            tracing::warn!(program = %path.display(), "is not used: {why}");
+        }
         let library = Arc::new(library);
         let settings = note::settings_print(&[
             RECORD_FORM,
@@ -126,6 +129,11 @@ impl Plan {
             })
         };
         config.roots.iter().map(plan).collect()
+    }
+
+    /// Whether programs of the site are run, be it for rules.
+    fn runs_programs(&self) -> bool {
+        self.rules.run_commands() || !self.library.types().is_empty()
     }
 }
 
@@ -211,6 +219,14 @@ impl Site {
             walks: AtomicU32::new(0),
             distrusted: Mutex::default(),
             tracts: Mutex::default(),
+        }
+    }
+
+    /// Sees which fences there are where programs of the site are run: workers may never be needed.
+    /// Blocks.
+    pub(crate) fn probe_fences(&self, plans: &[Plan]) {
+        if let Some(plan) = plans.iter().find(|it| it.runs_programs()) {
+            self.workers.probe(&plan.essence, plan.settings);
         }
     }
 

@@ -5,6 +5,7 @@
 mod keywords;
 
 use std::borrow::Cow;
+use std::str::Utf8Error;
 
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::Encoding;
@@ -29,7 +30,7 @@ pub(crate) fn decode<'a>(bytes: &'a [u8], declared: Option<&str>) -> Cow<'a, str
     }
     let good_bytes = match std::str::from_utf8(bytes) {
         Ok(text) => return Cow::Borrowed(text),
-        Err(error) if error.error_len().is_none() => {
+        Err(error) if error.error_len().is_none() && !ends_in_letter(bytes, error, declared) => {
             let whole = bytes.get(..error.valid_up_to()).unwrap_or_default();
             return String::from_utf8_lossy(whole);
         }
@@ -45,6 +46,16 @@ pub(crate) fn decode<'a>(bytes: &'a [u8], declared: Option<&str>) -> Cow<'a, str
         detector.guess(None, Utf8Detection::Deny)
     });
     encoding.decode_without_bom_handling(bytes).0
+}
+
+/// Whether what looks like the beginning of a character of UTF-8 at the end of `bytes` is a letter of another
+/// charset: all before it is ASCII, and it is declared so, or a single byte that is a lower-case letter in
+/// Latin-1. Few texts are ASCII up to a cut within a character that is neither European nor punctuation.
+fn ends_in_letter(bytes: &[u8], error: Utf8Error, declared: Option<&Encoding>) -> bool {
+    let (before, end) = bytes.split_at_checked(error.valid_up_to()).unwrap_or_default();
+    let is_letter = matches!(end, [0xdf..=0xe1 | 0xe3..=0xef]);
+    let is_declared = declared.is_some_and(|it| it != encoding_rs::UTF_8);
+    before.is_ascii() && (is_declared || declared.is_none() && is_letter)
 }
 
 /// Returns what tells the charset: the text on both sides of the first byte that is not UTF-8, which is at
@@ -233,6 +244,14 @@ mod tests {
         check(b"\xef\xbb\xbfmark", None, "mark");
         check(b"\xff\xfeh\0i\0", None, "hi");
         check(b"cut \xc3", None, "cut ");
+        check(b"cut \xe2", None, "cut ");
+        check(b"cut \xe3\x81", None, "cut ");
+        check(b"cut \xe9", Some("utf-8"), "cut ");
+        check("schön \u{e9}".as_bytes().split_last().unwrap().1, None, "schön ");
+        // The last letter of a file.
+        check(b"un caf\xe9", None, "un café");
+        check(b"viel Spa\xdf", None, "viel Spaß");
+        check(b"VIS-\xc0", Some("iso-8859-1"), "VIS-À");
         check(b"\x1b$B$\"\x1b(B", Some("iso-2022-jp"), "あ");
         check("\u{43f}\u{440}\u{438}".as_bytes(), Some("no-such-charset"), "при");
         // What tells may come late.

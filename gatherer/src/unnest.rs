@@ -235,11 +235,20 @@ impl Member {
 fn member(container: &Object, about: &About, bytes: Vec<u8>, truncated: bool) -> Member {
     let About { path, size, modified } = about;
     let url = member_url(&container.url, path);
+    let is_cut = PATH_BYTES_MAX <= path.len();
     let path = String::from_utf8_lossy(path).into_owned();
     let name = path.trim_end_matches('/').rsplit(['/', '\\']).next().unwrap_or_default().to_owned();
     let (bytes, size) = (bytes.into(), *size);
     let object = Object { url, name, bytes, modified: *modified, size, truncated, md5: None };
-    Member { object, path, problems: Vec::new() }
+    let mut member = Member { object, path, problems: Vec::new() };
+    if is_cut {
+        let message = format!(
+            "has a path of {PATH_BYTES_MAX} bytes or more; of those with the same front only the last is \
+             read"
+        );
+        member.add((ProblemKind::Limit, message));
+    }
+    member
 }
 
 /// Returns the URL of the member at `path` in the container at `container`.

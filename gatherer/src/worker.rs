@@ -1,5 +1,5 @@
 //! The worker: summarizing in a process of its own, behind fences, for types whose parsers are not
-//! safe in time and memory by construction.
+//! safe in time and memory by construction, and for what is large and read as a whole.
 //!
 //! Source: TR §4 (Essence ran a program for each object); `landlock(7)`, `seccomp(2)`, `setrlimit(2)`.
 //!
@@ -12,8 +12,13 @@
 //! # Differences from the paper
 //!
 //! * A process serves thousands of objects rather than one.
-//! * Text, pages and source that are no archives are summarized within the gatherer: what is read there
-//!   takes time and memory by the length of what it reads, which is bounded.
+//! * Text, pages, source and catalogs are summarized within the gatherer, in time and memory that grow
+//!   with the length of what is read, and no faster. Most of it is done by parsers of our own, which look
+//!   at the clock. Some libraries are trusted besides (pulldown-cmark, biblatex, serde_json, quick-xml,
+//!   csv, toml, regex): they are in Rust that is safe but for a few places, take what they are given in
+//!   one pass, and are given little at a time. Should one of them panic, the object has a record by name.
+//! * Catalogs and other text that is read from its beginning to its end go to a worker where they are long,
+//!   or packed, since then nobody knows how long they are.
 
 pub mod fence;
 #[cfg(fuzzing)]
@@ -27,9 +32,13 @@ mod wire;
 use std::path::PathBuf;
 
 use crate::essence::EssenceSettings;
+use crate::explode;
 use crate::object::Object;
 use crate::typing::Type;
 use crate::unnest::{self, Format};
+
+/// Longest object whose text is read as a whole within the gatherer, in bytes.
+const WITHIN_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// How a worker is started.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,9 +89,15 @@ pub fn is_for_worker(r#type: Type) -> bool {
     )
 }
 
-/// Whether the object goes to a worker: any that is opened does, as what it holds may be of any type. What
-/// gzip holds is judged as it will be when it is opened, by its name and how it begins: where that is no
-/// text, or not to be seen yet, it may be anything.
+/// Whether all of an object of this type is read as text, however long it is, rather than its beginning.
+fn is_read_whole(r#type: Type) -> bool {
+    explode::is_list(r#type)
+        || matches!(r#type, Type::Json | Type::Notebook | Type::Rcs | Type::Sccs)
+}
+
+/// Whether the object goes to a worker: any that is opened does, as what it holds may be of any type, and
+/// what is long and read as a whole. What gzip holds is judged as it will be when it is opened, by its name
+/// and how it begins: where that is no text, or not to be seen yet, it may be anything.
 pub(crate) fn wants_worker(object: &Object, settings: &EssenceSettings) -> bool {
     match settings.type_of(object) {
         Type::Gzip => {
@@ -90,8 +105,9 @@ pub(crate) fn wants_worker(object: &Object, settings: &EssenceSettings) -> bool 
             let Some((name, head)) = unnest::peek(object) else { return true };
             let inner = typing.recognize(&object.url, &name, &head);
             let is_opened = Format::of_head(&head, inner).is_some();
-            is_for_worker(inner) || is_opened || !inner.is_text()
+            is_for_worker(inner) || is_opened || is_read_whole(inner) || !inner.is_text()
         }
+        found if is_read_whole(found) && WITHIN_BYTES_MAX < object.bytes.len() => true,
         found => is_for_worker(found) || Format::of(object, found).is_some(),
     }
 }
@@ -125,7 +141,16 @@ mod tests {
         let shar = b"#!/bin/sh\n# This is a shell archive.\nsed 's/^X//' >a.pdf <<'E'\nX%PDF-\nE\n";
         // Blocks that hold nothing.
         let nothing = [&packed(b"")[..10], &b"\0\0\0\xff\xff".repeat(20_000)].concat();
+        let entry = b"@book{a, title = {A}}\n";
+        let long = |text: &[u8]| text.repeat(WITHIN_BYTES_MAX / text.len() + 1);
         for (name, bytes, expected) in [
+            ("a.bib", &entry[..], false),
+            ("a.bib", &long(entry), true),
+            ("a.bib.gz", &packed(entry), true),
+            ("a.json", b"[1]", false),
+            ("a.json", &[&b"["[..], &long(b"1, "), b"1]"].concat(), true),
+            ("a.json.gz", &packed(b"[1]"), true),
+            ("a.txt", &long(b"words "), false),
             ("a.pdf", &b"%PDF-1.4\n"[..], true),
             ("a.txt", b"words", false),
             ("a.html", b"<html>", false),

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use gatherer::rules::Rules;
 use gatherer::worker::{Program, serve};
-use gatherer::{Config, Server};
+use gatherer::{Config, Server, spec};
 use net::shutdown::Shutdown;
 use support::{Bench, Tree};
 
@@ -71,6 +71,30 @@ async fn a_stop_while_a_rule_s_command_runs_publishes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn missing_fences_are_told_where_only_commands_run() {
+    // Is a worker without any object, that says what is missing: 17 bytes of JSON.
+    let says = r#"printf '\021\0\0\0\0\0\0\0\0\0\0\0{"missing":["x"]}' >&0; cat >/dev/null"#;
+    let arguments = ["-c", says].map(str::to_owned).to_vec();
+    for (rules, expected) in [
+        ("Type == 'Text'\n\tTitle = 'a'\n", &[][..]),
+        ("Type == 'Text'\n\tTitle | cat\n", &["x".to_owned()]),
+        ("Type == 'Text'\n\tTitle,Type ! cat\n", &["x".to_owned()]),
+    ] {
+        let tree = Tree::new();
+        let worker = Program { path: "/bin/sh".into(), arguments: arguments.clone() };
+        let config = Config { worker: Some(worker), ..ruled(&tree, rules) };
+        let plain = Config { worker: config.worker.clone(), ..tree.config() };
+        let server = Server::bind(config.clone()).await.unwrap();
+        assert_eq!(server.handle().status().fences_missing, expected, "{rules}");
+        drop(server);
+        let server = Server::bind(plain).await.unwrap();
+        assert_eq!(server.handle().status().fences_missing, [""; 0]);
+        server.handle().reload(config).unwrap();
+        assert_eq!(server.handle().status().fences_missing, expected, "{rules}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_commands_may_read_changes_while_it_runs() {
     let tree = Tree::new();
     tree.write("a.txt", "A name\n\nof somebody\n");
@@ -85,6 +109,80 @@ async fn what_commands_may_read_changes_while_it_runs() {
     config.essence.programs_read = vec!["/nowhere".into()];
     let refused = bench.handle.reload(config).unwrap_err().to_string();
     assert!(refused.contains("programs_read: /nowhere: "), "{refused}");
+    bench.stop().await;
+}
+
+/// A frame of what a worker answers.
+fn frame(head: &str, body: &str) -> Vec<u8> {
+    let lengths = u32::try_from(head.len()).unwrap().to_le_bytes().into_iter();
+    let lengths = lengths.chain((body.len() as u64).to_le_bytes()).collect();
+    [lengths, head.as_bytes().to_vec(), body.as_bytes().to_vec()].concat()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_took_too_long_is_tried_once_more_and_takes_nothing_away_until_then() {
+    let tree = Tree::new();
+    let shar = |word: &str| {
+        format!("#!/bin/sh\n# This is a shell archive.\nsed 's/^X//' >b.txt <<'E'\nX{word}\nE\n")
+    };
+    tree.write("a.shar", &shar("first"));
+    tree.date("a.shar", 1);
+    // A worker that has no time while its answer is there: that of one that it had.
+    let said = tree.folder.path().join("late");
+    let url = spec::file_url(&tree.path("a.shar"));
+    let problem = format!(r#"{{"object":"{url}","kind":"Time","message":"late"}}"#);
+    let summary = format!(r#"{{"Summary":{{"problems":[{problem}],"given":null}}}}"#);
+    let answer = [
+        frame(r#"{"missing":[]}"#, ""),
+        frame(&summary, &format!("@FILE {{ {url}\nTitle{{4}}:\tLate\n}}\n")),
+        frame(r#"{"End":{"left_out":[]}}"#, ""),
+    ];
+    let usual = worker();
+    let script = format!(
+        "if [ -e {said} ]; then cat {said} >&0; cat >/dev/null; else exec {} {}; fi",
+        usual.path.display(),
+        usual.arguments.join(" "),
+        said = said.display(),
+    );
+    let late = |is_late| {
+        if is_late { std::fs::write(&said, answer.concat()) } else { std::fs::remove_file(&said) }
+            .unwrap();
+    };
+    let worker = Program { path: "/bin/sh".into(), arguments: vec!["-c".into(), script] };
+    let config = Config { worker: Some(worker), ..tree.config() };
+    let bench = Bench::start_with(tree, config).await;
+    let titles = async || {
+        let title = async |url: &str| {
+            let record = bench.object(url).await;
+            record.map(|it| it.text("Title").unwrap_or_default().into_owned())
+        };
+        (title(&url).await.unwrap_or_default(), title(&format!("{url}#b.txt")).await)
+    };
+    let is = |file: &str, member: &str| (file.to_owned(), Some(member.to_owned()));
+    assert_eq!(titles().await, is("a.shar", "first"));
+    let change = |word: &str, seconds| {
+        bench.tree.write("a.shar", &shar(word));
+        bench.tree.date("a.shar", seconds);
+    };
+    change("second", 2);
+    late(true);
+    bench.gather().await;
+    assert_eq!(titles().await, is("a.shar", "first"), "better than none");
+    late(false);
+    bench.gather().await;
+    assert_eq!(titles().await, is("a.shar", "second"));
+    change("third", 3);
+    late(true);
+    bench.gather().await;
+    assert_eq!(titles().await, is("a.shar", "second"));
+    bench.gather().await;
+    assert_eq!(titles().await, ("Late".to_owned(), None), "twice");
+    late(false);
+    bench.gather().await;
+    assert_eq!(titles().await.0, "Late", "not a third time");
+    change("fourth", 4);
+    bench.gather().await;
+    assert_eq!(titles().await, is("a.shar", "fourth"));
     bench.stop().await;
 }
 

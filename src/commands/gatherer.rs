@@ -8,6 +8,7 @@ use anyhow::Context as _;
 use clap::Subcommand;
 use collection::Takedowns;
 use gatherer::annotations::sources::Sources;
+use gatherer::chain::unused_programs;
 use gatherer::config::{Files, list_folder};
 use gatherer::{Config, Handle, Server};
 use indicatif::HumanCount;
@@ -43,7 +44,7 @@ pub(crate) enum Command {
     /// Run the gatherer until SIGTERM or Ctrl-C; SIGHUP reads the settings again.
     Run(File),
     /// Name every mistake of the settings as FILE:LINE:COL, and of the annotations that they name; exit with 1
-    /// if there are any.
+    /// if there are any. Programs that are not used are named as well.
     Check(File),
     /// Show what a running gatherer says of itself.
     Status {
@@ -144,6 +145,9 @@ fn check(file: &File) -> anyhow::Result<ExitCode> {
     let looked = Sources::default().look(&config.essence.annotations, clock::now_ms());
     for it in &looked.wrong {
         output::note(&format!("harvest: {}: {}", it.path.display(), it.message));
+    }
+    for (path, why) in unused_programs(&config).context("the settings cannot be used")? {
+        output::note(&format!("harvest: {} is not used: {why}", path.display()));
     }
     if looked.wrong.is_empty() { file.check(|_| Ok(())) } else { Ok(ExitCode::FAILURE) }
 }

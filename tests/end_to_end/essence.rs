@@ -101,6 +101,9 @@ fn summarizers_of_the_site_are_run() {
     let program = "#!/bin/sh\nprintf 'Title{4}:\\t%s\\n' `wc -l <\"$1\"`-$1\n";
     let program = write(folder.path(), "lib/Recipe.sum", program);
     std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    write(folder.path(), "lib/Recip.sum", "#!/bin/sh\n");
+    let (_, err) = texts(&run(["gatherer", "check", "-c", settings]));
+    assert!(err.contains("lib/Recip.sum is not used: no type is called \"Recip\""), "{err}");
     run_ok(["gatherer", "check", "-c", settings]);
     let soif = run_ok(["essence", "summarize", "-c", settings, cake]);
     let records = soif::reader::parse(soif.as_bytes()).unwrap();

@@ -1,3 +1,7 @@
+use std::collections::HashSet;
+use std::time::Duration;
+
+use net::clock;
 use proptest::prelude::*;
 
 use super::*;
@@ -51,6 +55,22 @@ fn a_statement_replaces_adds_or_takes_away() {
     check("Keywords", "", &["Title=Old", "Note=one", "Note=two"]);
     check("Note+", "two\nthree", &["Title=Old", "Keywords=a|b", "Note=one|two|three"]);
     check("New+", "x", &["Title=Old", "Keywords=a|b", "Note=one", "Note=two", "New=x"]);
+}
+
+#[test]
+fn many_lines_are_added_in_time_by_their_number() {
+    let many = (0..130_000).map(|it| format!("{it:x}\n")).collect::<String>();
+    let several = (0..20_000).map(|it| said("Keywords+", &format!("-{it}")));
+    let statements: Vec<Statement> =
+        [said("Keywords+", &many)].into_iter().chain(several).collect();
+    let mut record = record("file:///a", &[("Keywords", "0\n1")]);
+    let begun = clock::monotonic();
+    lay_over(statements.iter(), &mut record);
+    // A comparison of each with each takes minutes.
+    assert!(clock::monotonic() - begun < Duration::from_secs(10));
+    let keywords = record.text("Keywords").unwrap();
+    assert_eq!(keywords.lines().count(), 150_000);
+    assert!(keywords.starts_with("0\n1\n2\n") && keywords.ends_with("\n-19999"));
 }
 
 #[test]
@@ -137,7 +157,7 @@ fn a_fingerprint_is_of_what_is_said_and_not_of_where() {
         print(&format!("{one}{one}")),
         print(""),
     ];
-    let different: std::collections::HashSet<u64> = all.into();
+    let different: HashSet<u64> = all.into();
     assert_eq!(different.len(), all.len());
     assert_eq!(print(""), 0);
 }
@@ -255,10 +275,10 @@ fn what_is_not_utf_8_is_made_so() {
 fn many_mistakes_take_no_more_time_than_few() {
     let wrong = soif_of("http://h/b", &[("Note", "x"), ("B+", "")]);
     let text = wrong.repeat(200_000);
-    let began = net::clock::monotonic();
+    let began = clock::monotonic();
     let found = read(Path::new("a.soif"), text.as_bytes()).unwrap_err();
     // Counting lines from the start for each would take hours.
-    assert!(began.elapsed() < std::time::Duration::from_secs(30));
+    assert!(began.elapsed() < Duration::from_secs(30));
     assert_eq!(found.len(), 100);
     assert_eq!((found[1].line, found[1].column), (7, 1));
 }

@@ -50,6 +50,8 @@ use crate::typing::{self, HEAD_BYTES, Recognizer, Type};
 
 /// Most memory of a compiled expression, in bytes.
 const EXPRESSION_BYTES_MAX: usize = 1024 * 1024;
+/// What smaller ones are counted as that fit into that.
+const EXPRESSION_BYTES: &[usize] = &[16 * 1024, 64 * 1024, 256 * 1024];
 /// Most matches that one attribute is made of.
 const MATCHES_MAX: usize = 1_000;
 /// Most bytes of matches that one attribute other than the text is made of.
@@ -93,9 +95,21 @@ impl TryFrom<String> for Expression {
     type Error = regex::Error;
 
     fn try_from(written: String) -> Result<Self, regex::Error> {
-        let mut builder = RegexBuilder::new(&written);
-        builder.multi_line(true).crlf(true).size_limit(EXPRESSION_BYTES_MAX);
+        Self::compile(&written, EXPRESSION_BYTES_MAX)
+    }
+}
+
+impl Expression {
+    fn compile(written: &str, bytes_max: usize) -> Result<Self, regex::Error> {
+        let mut builder = RegexBuilder::new(written);
+        builder.multi_line(true).crlf(true).size_limit(bytes_max);
         builder.build().map(Self)
+    }
+
+    /// Returns about how much memory it takes at most, in bytes.
+    fn bytes(&self) -> usize {
+        let fits = |bytes: &usize| Self::compile(self.0.as_str(), *bytes).is_ok();
+        EXPRESSION_BYTES.iter().copied().find(fits).unwrap_or(EXPRESSION_BYTES_MAX)
     }
 }
 
@@ -190,6 +204,10 @@ impl Attribute {
         let bytes_max = if self.is_text() { input.text_bytes_max() } else { VALUE_BYTES_MAX };
         let (mut found, mut left) = (Vec::new(), bytes_max);
         for Expression(expression) in &self.expressions {
+            // One that never matches goes through all of the text.
+            if (input.cancelled)() {
+                return found;
+            }
             for captures in expression.captures_iter(text) {
                 let matched = captures.get(1).or_else(|| captures.get(0));
                 let value = matched.map_or("", |it| it.as_str().trim());
@@ -349,6 +367,24 @@ mod tests {
     }
 
     #[test]
+    fn a_deadline_counts_between_expressions_that_never_match() {
+        let expressions = vec!["'nowhere'"; 20].join(", ");
+        let quick = format!(
+            "[[summarizer]]\ntype = 'Refer'\n[[summarizer.attribute]]\nname = 'A'\nmatch = [{expressions}]\n"
+        );
+        let settings = Settings { declared: read(&quick).unwrap(), ..Settings::default() };
+        let object = Object::whole("http://h.example/a", &b"%A A. S. Tanenbaum\n"[..]);
+        let asked = std::cell::Cell::new(0);
+        let cancelled = || {
+            asked.set(asked.get() + 1);
+            10 < asked.get()
+        };
+        let late = summarize(&object, Type::Site(0), &settings, &cancelled);
+        assert_eq!(late.problems[0].kind, ProblemKind::Time);
+        assert!(asked.get() < 20);
+    }
+
+    #[test]
     fn every_mistake_is_named_with_file_and_line() {
         let check = |text: &str, expected: &[&str]| {
             let mistakes = read(text).err().unwrap_or_default();
@@ -386,6 +422,11 @@ mod tests {
         }
         let many = vec!["'x'"; 1_001].join(", ");
         check(&one(&format!("name = 'Title'\nmatch = [{many}]")), &["5:5010 more than 1000"]);
+        let large = |count| vec!["'\\w{20}'"; count].join(", ");
+        check(
+            &one(&format!("name = 'Title'\nmatch = [{}]", large(65))),
+            &["5:650 take more than 67108864 bytes"],
+        );
         check("[[summarizer]\n", &["1 "]);
         // Types of a file that is wrong itself are not missed.
         let files = [("quick.toml".into(), format!("{}{title}", of("type = 'Refer'")))];

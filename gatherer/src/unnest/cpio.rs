@@ -5,6 +5,7 @@
 //!
 //! Sans-I/O.
 
+use std::collections::BTreeMap;
 use std::io::{self, Read};
 
 use super::budget::{Fault, read_up_to, skip};
@@ -20,8 +21,13 @@ const KIND_FILE: u64 = 0o100_000;
 /// Bytes of the longest header after its magic number.
 const HEADER_BYTES_MAX: usize = 104;
 
+/// Most files of several names that are remembered.
+const LINKED_MAX: usize = 1_000;
+
 /// What a header says.
 struct Header {
+    /// Device and number of the file, the same for all its names.
+    file: (u64, u64),
     mode: u64,
     links: u64,
     modified: u64,
@@ -37,6 +43,8 @@ struct Header {
 
 /// See [`super::members`].
 pub(super) fn members(walk: &mut Walk<'_, '_>, reader: &mut dyn Read) -> Result<(), Fault> {
+    // Files of several names, each with the last of these unless one has content.
+    let mut linked: BTreeMap<(u64, u64), Option<About>> = BTreeMap::new();
     loop {
         let header = Header::read(reader).map_err(|error| breaks_off(&error))?;
         let mut name = Vec::new();
@@ -48,17 +56,26 @@ pub(super) fn members(walk: &mut Walk<'_, '_>, reader: &mut dyn Read) -> Result<
         skip(reader, name_bytes - seen + padding).map_err(|error| breaks_off(&error))?;
         name.truncate(memchr::memchr(0, &name).unwrap_or(name.len()));
         if name == TRAILER {
+            // What has no content anywhere is empty.
+            for about in linked.values().flatten() {
+                let member = walk.read(about, &mut io::empty())?;
+                walk.visit(member);
+            }
             return Ok(());
         }
         let padding = pad(header.size, header.align);
+        let about = About {
+            path: clean_path(&name).to_vec(),
+            size: header.size,
+            modified: Some(header.modified),
+        };
         // Of a file with several names, only the last has the content.
         let is_file = header.mode & KIND_MASK == KIND_FILE;
+        let has_room = linked.len() < LINKED_MAX || linked.contains_key(&header.file);
         if is_file && (header.links <= 1 || 0 < header.size) {
-            let about = About {
-                path: clean_path(&name).to_vec(),
-                size: header.size,
-                modified: Some(header.modified),
-            };
+            if 1 < header.links && has_room {
+                linked.insert(header.file, None);
+            }
             let mut sum = Summed { inner: &mut *reader, sum: 0 };
             let mut member = walk.read(&about, &mut sum)?;
             let seen = member.object.bytes.len() as u64;
@@ -70,6 +87,9 @@ pub(super) fn members(walk: &mut Walk<'_, '_>, reader: &mut dyn Read) -> Result<
             walk.visit(member);
             skip(reader, header.size - seen + padding).map_err(|error| breaks_off(&error))?;
         } else {
+            if is_file && has_room && !matches!(linked.get(&header.file), Some(None)) {
+                linked.insert(header.file, Some(about));
+            }
             skip(reader, header.size.saturating_add(padding)).map_err(|it| breaks_off(&it))?;
         }
     }
@@ -123,6 +143,7 @@ impl Header {
     fn new(text: &[u8], has_sum: bool) -> Option<Self> {
         let field = |number: usize| number_at(text, number * 8, 8, 16);
         Some(Self {
+            file: (field(7)? << 32 | field(8)?, field(0)?),
             mode: field(1)?,
             links: field(4)?,
             modified: field(5)?,
@@ -137,6 +158,7 @@ impl Header {
     /// Octal numbers of six or eleven digits.
     fn old(text: &[u8]) -> Option<Self> {
         Some(Self {
+            file: (number_at(text, 0, 6, 8)?, number_at(text, 6, 6, 8)?),
             mode: number_at(text, 12, 6, 8)?,
             links: number_at(text, 30, 6, 8)?,
             modified: number_at(text, 42, 11, 8)?,
@@ -154,6 +176,7 @@ impl Header {
         let half = |at: usize| all.get(at * 2..)?.first_chunk::<2>().map(|it| u64::from(word(*it)));
         let both = |at: usize| Some(half(at)? << 16 | half(at + 1)?);
         Some(Self {
+            file: (half(1)?, half(2)?),
             mode: half(3)?,
             links: half(6)?,
             modified: both(8)?,

@@ -42,6 +42,8 @@ pub(crate) struct Library {
     /// By what the `Type` attribute says.
     programs: BTreeMap<String, PathBuf>,
     types: BTreeSet<Type>,
+    /// What is called as a program and not used, with the reason.
+    unused: Vec<(PathBuf, String)>,
     /// What changes with any file of the folder.
     print: String,
     /// What programs may read beside the system.
@@ -53,8 +55,7 @@ pub(crate) struct Library {
 }
 
 impl Library {
-    /// Reads the folder of a site's programs, each of which may take `time_max`. What is called as a
-    /// program and is none is told in the log. Blocks.
+    /// Reads the folder of a site's programs, each of which may take `time_max`. Blocks.
     ///
     /// # Errors
     ///
@@ -89,7 +90,7 @@ impl Library {
                     }
                     library.types.insert(r#type);
                 }
-                Err(why) => tracing::warn!(program = %path.display(), "is not used: {why}"),
+                Err(why) => library.unused.push((path, why)),
             }
         }
         Ok(library)
@@ -98,6 +99,11 @@ impl Library {
     /// Returns the types that there are programs for.
     pub(crate) fn types(&self) -> &BTreeSet<Type> {
         &self.types
+    }
+
+    /// Returns what is called as a program and not used, each with the reason.
+    pub(crate) fn unused(&self) -> &[(PathBuf, String)] {
+        &self.unused
     }
 
     /// Returns what records depend on: another one as soon as any file of the folder is another.
@@ -274,6 +280,20 @@ mod tests {
             .map(|(r#type, path)| (r#type.as_str(), path.file_name().unwrap().to_str().unwrap()))
             .collect();
         assert_eq!(programs, [("PDF", "Pdf.sum"), ("Recipe", "Recipe.sum"), ("Text", "Text.sum")]);
+        let unused: Vec<(&str, &str)> = library
+            .unused()
+            .iter()
+            .map(|(path, why)| (path.file_name().unwrap().to_str().unwrap(), why.as_str()))
+            .collect();
+        let expected = [
+            ("Mail.sum", "it is not executable; make it so with chmod +x"),
+            (
+                "Nothing.sum",
+                "no type is called \"Nothing\"; a file of `types` in [essence] can make one",
+            ),
+            ("Tar.sum", "Tar is opened, and what it holds summarized"),
+        ];
+        assert_eq!(unused, expected);
         let print = library.print().to_owned();
         assert_eq!(print, read(folder).print());
         write(folder, ".soif.pl.swp", 0o644);

@@ -153,6 +153,15 @@ impl Pool {
         }
     }
 
+    /// Starts a worker for objects to come, so that it is known which fences are missing. Blocks.
+    pub(crate) fn probe(&self, settings: &EssenceSettings, print: u64) {
+        let Some(program) = &self.program else { return };
+        match self.worker(program, settings, print) {
+            Ok(worker) => self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(worker),
+            Err(error) => tracing::warn!("it is not known which fences there are: {error}"),
+        }
+    }
+
     /// Ends the workers that have nothing to do.
     pub(crate) fn rest(&self) {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
@@ -504,10 +513,7 @@ mod tests {
         let mut worker = Worker { child, socket: ours, said, settings: 0 };
         let until = clock::monotonic() + Duration::from_secs(60);
         let lost = worker.why(io::ErrorKind::UnexpectedEof.into(), until, &|| false);
-        assert!(
-            matches!(&lost, Lost::Crashed(why) if why.contains("nested too deeply")),
-            "{lost:?}"
-        );
+        assert!(matches!(&lost, Lost::Grown(why) if why.contains("nested too deeply")), "{lost:?}");
     }
 
     #[test]

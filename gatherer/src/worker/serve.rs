@@ -95,7 +95,7 @@ fn becomes(
         .env("TMPDIR", folder)
         .env("LC_ALL", "C.UTF-8")
         .envs(variables);
-    // What the system lacks was said when the first worker was started.
+    // What the system lacks was said when the first worker was started, at the gatherer's start at the latest.
     let _missing = fence::enclose_program(fence);
     command.exec()
 }

@@ -167,36 +167,52 @@ struct AtWork {
     gathered: Gathered,
     maps: Vec<Map>,
     read_bytes_max: u64,
-    folder: PathBuf,
+    /// Removed last.
+    _folder: Folder,
 }
 
-impl Drop for AtWork {
+/// A folder that was made by this process. Dropped, it is removed.
+struct Folder(PathBuf);
+
+impl Drop for Folder {
     fn drop(&mut self) {
-        if let Err(error) = fs::remove_dir_all(&self.folder) {
-            output::note(&format!("harvest: cannot remove {}: {error}", self.folder.display()));
+        if let Err(error) = fs::remove_dir_all(&self.0) {
+            output::note(&format!("harvest: cannot remove {}: {error}", self.0.display()));
         }
+    }
+}
+
+impl Folder {
+    /// Makes a folder for nobody else. Others write to the same place: whatever is there already is not
+    /// ours, and nothing is looked at or removed in it.
+    fn new(path: PathBuf) -> anyhow::Result<Self> {
+        let made = DirBuilder::new().mode(0o700).create(&path);
+        made.with_context(|| format!("cannot make {}", path.display()))?;
+        Ok(Self(path))
     }
 }
 
 impl AtWork {
     fn new(config: Option<&Path>) -> anyhow::Result<Self> {
         let name = format!("harvest-{}-{}", std::process::id(), clock::now_ms());
-        let folder = std::env::temp_dir().join(name);
+        Self::new_in(std::env::temp_dir().join(name), config)
+    }
+
+    /// The same, in this folder, which is to be made.
+    fn new_in(folder: PathBuf, config: Option<&Path>) -> anyhow::Result<Self> {
         let config = match config {
             Some(path) => daemon::load(path)?,
             None => Config { worker: Some(worker::program()), ..Config::new(&folder) },
         };
-        let chain = Chain::new(&config, folder.join("scratch"));
-        let chain = chain.context("the settings cannot be used")?;
+        let folder = Folder::new(folder)?;
         let gathered = Gathered::new(&config).context("the settings cannot be used")?;
-        // Others write to the same place: whatever is there already is not ours.
-        let made = DirBuilder::new().mode(0o700).create(&folder);
-        made.with_context(|| format!("cannot make {}", folder.display()))?;
+        let chain = Chain::new(&config, folder.0.join("scratch"));
+        let chain = chain.context("the settings cannot be used")?;
         for it in chain.wrong_annotations() {
             output::note(&format!("harvest: {}: {}", it.path.display(), it.message));
         }
         let read_bytes_max = config.read_bytes_max;
-        Ok(Self { chain, gathered, maps: config.maps, read_bytes_max, folder })
+        Ok(Self { chain, gathered, maps: config.maps, read_bytes_max, _folder: folder })
     }
 
     /// Returns the summaries of a file. What is left out of these by its type, or in an archive, is noted.
@@ -267,4 +283,28 @@ fn told(summary: &Summary) {
 
 fn unreadable(path: &Path, error: &io::Error) {
     output::note(&format!("harvest: cannot read {}: {error}", path.display()));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_folder_to_work_in_is_new_and_goes() {
+        let outer = tempfile::tempdir().unwrap();
+        let [theirs, ours] = ["theirs", "ours"].map(|it| outer.path().join(it));
+        fs::create_dir_all(theirs.join("scratch")).unwrap();
+        fs::write(theirs.join("scratch/kept"), "").unwrap();
+        std::os::unix::fs::symlink(&theirs, &ours).unwrap();
+        assert!(AtWork::new_in(ours.clone(), None).is_err());
+        assert!(theirs.join("scratch/kept").exists());
+        fs::remove_file(&ours).unwrap();
+        drop(AtWork::new_in(ours.clone(), None).unwrap());
+        let settings = outer.path().join("gatherer.toml");
+        fs::write(&settings, "name = 'a'\ndata = 'd'\n[[root]]\nurl = 'file:///srv'\n[essence]\nprograms_read = ['/nowhere']\n")
+            .unwrap();
+        let refused = AtWork::new_in(ours.clone(), Some(&settings)).map(drop).unwrap_err();
+        assert!(format!("{refused:#}").contains("/nowhere"), "{refused:#}");
+        assert!(!ours.exists());
+    }
 }

@@ -13,6 +13,8 @@ use crate::unnest::is_opened;
 
 /// Most expressions in all files together.
 const EXPRESSIONS_MAX: usize = 1_000;
+/// Most memory of all of them compiled, in bytes: a worker holds them, and may take some times as much.
+const EXPRESSIONS_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Most attributes of one summarizer.
 const ATTRIBUTES_MAX: usize = 64;
 /// Longest name of an attribute, in bytes.
@@ -36,6 +38,8 @@ struct Reading<'t> {
     typing: Option<&'t Recognizer>,
     all: Vec<Summarizer>,
     expressions: usize,
+    /// How much memory they take.
+    bytes: usize,
 }
 
 /// See [`super::Declared::read`].
@@ -43,7 +47,7 @@ pub(super) fn read(
     files: &[(PathBuf, String)],
     typing: Option<&Recognizer>,
 ) -> Result<Vec<Summarizer>, Vec<Mistake>> {
-    let mut reading = Reading { typing, all: Vec::new(), expressions: 0 };
+    let mut reading = Reading { typing, all: Vec::new(), expressions: 0, bytes: 0 };
     let mut mistakes = Vec::new();
     for (path, text) in files {
         if let Err(found) = reading.read_file(text) {
@@ -145,7 +149,20 @@ impl Reading<'_> {
                 break;
             }
             match Expression::try_from(written.clone()) {
-                Ok(expression) => expressions.push(expression),
+                Ok(expression) => {
+                    let before = self.bytes;
+                    self.bytes = before.saturating_add(expression.bytes());
+                    if self.bytes <= EXPRESSIONS_BYTES_MAX {
+                        expressions.push(expression);
+                    } else if before <= EXPRESSIONS_BYTES_MAX {
+                        let message = format!(
+                            "the expressions take more than {EXPRESSIONS_BYTES_MAX} bytes of memory"
+                        );
+                        let expected =
+                            "fewer, or with fewer repetitions, such as {50}, of \\w and its like";
+                        table.mistake_in("match", i, message, expected);
+                    }
+                }
                 Err(error) => {
                     let message = format!("{written:?}: {}", expression_mistake(&error));
                     table.mistake_in("match", i, message, "a regular expression");

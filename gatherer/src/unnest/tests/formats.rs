@@ -226,6 +226,23 @@ fn cpio_in_all_its_formats() {
 }
 
 #[test]
+fn files_of_several_names_in_cpio() {
+    // Each with the number of its file.
+    let names: &[(&str, &[u8], u8)] =
+        &[("a", b"", 1), ("b", b"", 1), ("x", b"", 2), ("y", b"one", 2), ("z", b"", 2)];
+    let mut bytes = Vec::new();
+    for (name, content, file) in names {
+        let mut one = cpio('n', &[(name, content)]);
+        let end = memchr::memmem::rfind(&one, b"070701").unwrap();
+        one[13] = b'0' + file;
+        one[45] = b'2';
+        bytes.extend(&one[..end]);
+    }
+    bytes.extend(cpio('n', &[]));
+    check(Format::Cpio, &bytes, &["http://h.example/a#y 3 one", "http://h.example/a#b 0 "]);
+}
+
+#[test]
 fn ar_with_the_long_names_of_both() {
     let bytes = ar(&[
         ("/", b"\0\0\0\0"),

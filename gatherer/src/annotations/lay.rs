@@ -1,0 +1,74 @@
+//! Lays statements over a record.
+//!
+//! Sans-I/O.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+use ::soif::Record;
+
+use super::{How, Statement, VALUE_BYTES_MAX};
+
+/// What an attribute is while statements are laid over it.
+#[derive(Debug, Default)]
+struct Value<'s> {
+    all: Option<Vec<u8>>,
+    /// Its lines, once some are added.
+    lines: Option<HashSet<Cow<'s, [u8]>>>,
+}
+
+impl<'s> Value<'s> {
+    fn change(&mut self, it: &'s Statement) {
+        if it.how == How::Replace {
+            let all = (!it.value.is_empty()).then(|| it.value.clone());
+            *self = Self { all, lines: None };
+            return;
+        }
+        let own = self.all.as_deref().unwrap_or_default();
+        let known = self
+            .lines
+            .get_or_insert_with(|| lines(own).map(|line| Cow::Owned(line.to_vec())).collect());
+        for line in lines(&it.value).filter(|it| !it.is_empty()) {
+            let all = self.all.get_or_insert_default();
+            if all.len() + line.len() < VALUE_BYTES_MAX && known.insert(Cow::Borrowed(line)) {
+                if !all.is_empty() {
+                    all.push(b'\n');
+                }
+                all.extend(line);
+            }
+        }
+    }
+}
+
+fn lines(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+    value.split(|it| *it == b'\n')
+}
+
+/// Changes a record as statements say, one after the other. Attributes stay where they are; new ones come
+/// last, in the order in which they are said.
+pub(super) fn lay_over<'s>(statements: impl Iterator<Item = &'s Statement>, record: &mut Record) {
+    let mut values: Vec<(String, Value<'s>)> = Vec::new();
+    for it in statements {
+        let known = values.iter().position(|(name, _)| name.eq_ignore_ascii_case(&it.attribute));
+        let at = known.unwrap_or_else(|| {
+            let own = record.attributes().iter();
+            let own = own.map(|it| &it.name).find(|name| name.eq_ignore_ascii_case(&it.attribute));
+            let name = own.unwrap_or(&it.attribute).clone();
+            let before = record.get_all(&name).collect::<Vec<_>>();
+            let all = (!before.is_empty()).then(|| before.join(&b'\n'));
+            values.push((name, Value { all, lines: None }));
+            values.len() - 1
+        });
+        if let Some((_, value)) = values.get_mut(at) {
+            value.change(it);
+        }
+    }
+    for (name, value) in values {
+        match value.all {
+            Some(value) => record.set(name, value),
+            None => {
+                record.remove(&name);
+            }
+        }
+    }
+}
