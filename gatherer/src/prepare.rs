@@ -229,7 +229,8 @@ fn summarize(
         stage.drop_one("stopped");
         return None;
     };
-    if made.may_pass && has_old {
+    // Where all is published again, the collection has lost what there was.
+    if made.may_pass && has_old && !run.regather {
         stage.drop_one("cannot-start");
         return None;
     }
