@@ -4,7 +4,7 @@
 //! `hayro_interpret` into a device that keeps characters and their places only.
 //!
 //! A PDF can be made to open to gigabytes or to draw for hours, and the interpreter has no limits of
-//! its own. So the compressed streams are measured before it sees them ([`measure`]), and the device
+//! its own. So the compressed streams are measured before it sees them (`measure`), and the device
 //! stops a page, by unwinding, when the text is enough or the time is up. What was read until then
 //! stays. That is the one place besides `essence` that catches a panic: a page that trips the
 //! interpreter costs that page.
