@@ -7,7 +7,16 @@ use gatherer::typing::{Type, recognize};
 use libfuzzer_sys::fuzz_target;
 
 /// How text begins that a magic number makes text whatever follows.
-const TEXT: &[&[u8]] = &[b"#!", b"%!PS", b"\x04%!PS", b"{\\rtf", b"\xc5\xd0\xd3\xc6", b"\xff\xfe", b"\xfe\xff", b"!<symlink>"];
+const TEXT: &[&[u8]] = &[
+    b"#!",
+    b"%!PS",
+    b"\x04%!PS",
+    b"{\\rtf",
+    b"\xc5\xd0\xd3\xc6",
+    b"\xff\xfe",
+    b"\xfe\xff",
+    b"!<symlink>",
+];
 
 fuzz_target!(|bytes: &[u8]| {
     let split = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
