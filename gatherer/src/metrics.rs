@@ -16,7 +16,10 @@ impl Reasons {
     /// Counts `count` for `reason`.
     pub fn add(&self, reason: &'static str, count: u64) {
         if count != 0 {
-            *self.lock().entry(reason).or_default() += count;
+            let mut counts = self.lock();
+            let sum = counts.entry(reason).or_default();
+            // Some of the counts come from workers.
+            *sum = sum.saturating_add(count);
         }
     }
 

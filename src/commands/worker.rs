@@ -2,8 +2,6 @@
 
 use std::process::ExitCode;
 
-use anyhow::Context as _;
-
 /// Returns how a gatherer starts its workers: as the program that it is itself, even if another has
 /// been put in its place since.
 pub(crate) fn program() -> gatherer::worker::Program {
@@ -15,6 +13,6 @@ pub(crate) fn program() -> gatherer::worker::Program {
 
 /// Reads objects from standard input, a socket, and answers there.
 pub(crate) fn run() -> anyhow::Result<ExitCode> {
-    gatherer::worker::serve::serve().context("this is started by `harvest gatherer run`")?;
+    gatherer::worker::serve::serve()?;
     Ok(ExitCode::SUCCESS)
 }

@@ -214,7 +214,7 @@ impl Attribute {
                 if !value.is_empty() {
                     let value = front(value, left);
                     left = left.saturating_sub(value.len() + 1);
-                    found.push(value.to_owned());
+                    found.push(value.replace("\r\n", "\n"));
                 }
                 let is_enough = !self.all && !found.is_empty();
                 if is_enough || left == 0 || found.len() == MATCHES_MAX || (input.cancelled)() {
@@ -301,7 +301,7 @@ mod tests {
         assert_eq!(
             record(REFER, "a.referbib", book),
             "Title: Computer Networks\nAuthor: A. S. Tanenbaum | D. J. Wetherall\n\
-             Abstract: One\r | two.\nType: Refer\nCity: %C Englewood Cliffs, NJ\n\
+             Abstract: One | two.\nType: Refer\nCity: %C Englewood Cliffs, NJ\n\
              Keywords: computer | networks | one | two"
         );
         // Nothing found is nothing said.

@@ -16,9 +16,6 @@ pub(super) fn by_name(name: &str) -> Option<Type> {
     if name.ends_with(",v") {
         return Some(Type::Rcs);
     }
-    if name.starts_with("s.") && 2 < name.len() {
-        return Some(Type::Sccs);
-    }
     if let Some(found) = look_up(SPECIAL, &name) {
         return Some(found);
     }

@@ -21,8 +21,8 @@ const KIND_FILE: u64 = 0o100_000;
 /// Bytes of the longest header after its magic number.
 const HEADER_BYTES_MAX: usize = 104;
 
-/// Most files of several names that are remembered.
-const LINKED_MAX: usize = 1_000;
+/// Most files of several names that are remembered: as many as an archive may have members by default.
+const LINKED_MAX: usize = 10_000;
 
 /// What a header says.
 struct Header {

@@ -158,14 +158,18 @@ fn outward(has_signals: bool) -> Result<Calls, BackendError> {
     // The first says what the second is the number of: 0 is a process.
     let others = [argument(0, SeccompCmpOp::Ne, 0)?, argument(1, SeccompCmpOp::Ne, 0)?];
     calls.insert(libc::SYS_setpriority, others.into());
-    let spaces = NEW_SPACES.iter().map(|it| it.unsigned_abs());
-    let spaces = spaces.map(|it| argument(0, SeccompCmpOp::MaskedEq(it.into()), it));
-    calls.insert(libc::SYS_clone, spaces.collect::<Result<_, _>>()?);
+    let others = OTHER_CHILDREN.iter().map(|it| it.unsigned_abs());
+    let others = others.map(|it| argument(0, SeccompCmpOp::MaskedEq(it.into()), it));
+    calls.insert(libc::SYS_clone, others.collect::<Result<_, _>>()?);
     if !has_signals {
         for call in SIGNALS {
             calls.insert(*call, vec![argument(0, SeccompCmpOp::Ne, 0)?]);
         }
         calls.extend(all_of(&[libc::SYS_pidfd_send_signal]));
+        for (call, requests) in [(libc::SYS_fcntl, OWNERS), (libc::SYS_ioctl, OWNERS_OF_OLD)] {
+            let requests = requests.iter().map(|it| argument(1, SeccompCmpOp::Eq, *it));
+            calls.insert(call, requests.collect::<Result<_, _>>()?);
+        }
     }
     Ok(calls)
 }
@@ -273,6 +277,13 @@ const OUTWARD: &[i64] = &[
     libc::SYS_keyctl,
     libc::SYS_add_key,
     libc::SYS_request_key,
+    // Memory that no process has, so that it counts for none, and stays when all have ended.
+    libc::SYS_shmget,
+    libc::SYS_msgget,
+    libc::SYS_semget,
+    libc::SYS_mq_open,
+    libc::SYS_memfd_create,
+    libc::SYS_memfd_secret,
     libc::SYS_io_uring_setup,
     libc::SYS_userfaultfd,
     libc::SYS_kexec_load,
@@ -305,8 +316,15 @@ const SIGNALS: &[i64] = &[
     libc::SYS_rt_tgsigqueueinfo,
 ];
 
-/// What has a new process see a system of its own, in which it may be root.
-const NEW_SPACES: &[i32] = &[
+/// Requests that say who is sent a signal, and which, when there is something to read (`fcntl(2)`): F_SETOWN,
+/// F_SETSIG and F_SETOWN_EX; and by `ioctl(2)`, FIOSETOWN and SIOCSPGRP.
+const OWNERS: &[u32] = &[8, 10, 15];
+const OWNERS_OF_OLD: &[u32] = &[0x8901, 0x8902];
+
+/// What has a new process see a system of its own, in which it may be root, or makes it a child of the
+/// gatherer, which waits for none but the program.
+const OTHER_CHILDREN: &[i32] = &[
+    libc::CLONE_PARENT,
     libc::CLONE_NEWNS,
     libc::CLONE_NEWCGROUP,
     libc::CLONE_NEWUTS,

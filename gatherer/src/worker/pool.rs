@@ -4,12 +4,14 @@ use std::io::{self, Read as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt as _;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use net::clock;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::wire::{self, Ask, Order, Ready, Told};
 use super::{Program, wants_worker};
@@ -25,12 +27,16 @@ const RESIDENT_BYTES_MAX: u64 = 256 * 1024 * 1024;
 const KEPT_BYTES_MAX: u64 = 128 * 1024 * 1024;
 /// Most bytes of all records of one object.
 const ANSWER_BYTES_MAX: u64 = 128 * 1024 * 1024;
+/// Most problems of one record: more are of use to nobody.
+const PROBLEMS_MAX: usize = 1_000;
 /// How long a worker is waited for beyond the time that an object may take.
 const GRACE: Duration = Duration::from_secs(2);
 /// How long a worker may take to be ready.
 const READY_TIME_MAX: Duration = Duration::from_secs(10);
 /// Most of what one says on standard error that is looked at, in bytes.
 const SAID_BYTES_MAX: u64 = 1024 * 1024;
+/// How long one that has broken off may take to end.
+const END_TIME_MAX: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 /// How often one is looked at while it is waited for.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -268,18 +274,27 @@ impl Worker {
             }
             // It goes on, and nothing that it says can be relied on.
             io::ErrorKind::PermissionDenied => Lost::Crashed(error.to_string()),
-            _ => match self.child.wait() {
+            _ => match self.end() {
+                Ok(None) => Lost::Crashed("without a word".to_owned()),
                 // Who calls itself too often, or asks for memory in vain, ends by this.
-                Ok(status) if status.signal() == Some(libc::SIGABRT) && self.has_overflowed() => {
+                Ok(Some(it)) if it.signal() == Some(libc::SIGABRT) && self.has_overflowed() => {
                     Lost::Grown("more than its stack: the object is nested too deeply".to_owned())
                 }
-                Ok(status) if status.signal() == Some(libc::SIGABRT) => {
+                Ok(Some(it)) if it.signal() == Some(libc::SIGABRT) => {
                     Lost::Grown(format!("more than {} MiB of memory", MEMORY_BYTES_MAX >> 20))
                 }
-                Ok(status) => Lost::Crashed(status.to_string()),
+                Ok(Some(it)) => Lost::Crashed(it.to_string()),
                 Err(error) => Lost::Crashed(error.to_string()),
             },
         }
+    }
+
+    /// Returns how it has ended. One that has only let go of its socket, or speaks in a way that nobody
+    /// understands, may go on for ever: none, and it is ended as it is dropped.
+    fn end(&mut self) -> io::Result<Option<ExitStatus>> {
+        let process = pidfd_open(Pid::from_child(&self.child), PidfdFlags::empty())?;
+        poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&END_TIME_MAX))?;
+        self.child.try_wait()
     }
 
     /// Whether it has said that its stack is full.
@@ -334,7 +349,10 @@ fn answer(
         }
         let (told, body): (Told, Vec<u8>) = read?;
         let (problems, given) = match told {
-            Told::Summary { problems, given } => (problems, given),
+            Told::Summary { mut problems, given } => {
+                problems.truncate(PROBLEMS_MAX);
+                (problems, given)
+            }
             Told::End { left_out } => return Ok(left_out),
         };
         let summary = wire::summary(problems, given, body).ok_or(io::ErrorKind::InvalidData)?;
@@ -358,13 +376,14 @@ impl Patient<'_> {
     /// Goes on after a wait in vain, or says why not.
     fn wait<T>(&self, mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
         loop {
+            // Asked first: one that sends a byte now and then never has it wait.
+            if (self.stopped)() || self.until <= clock::monotonic() {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
             match attempt() {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 outcome => return outcome,
-            }
-            if (self.stopped)() || self.until <= clock::monotonic() {
-                return Err(io::ErrorKind::TimedOut.into());
             }
             if RESIDENT_BYTES_MAX < resident_bytes(self.pid) {
                 return Err(io::ErrorKind::OutOfMemory.into());
@@ -398,7 +417,7 @@ fn resident_bytes(pid: u32) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use rustix::process::{Pid, Signal, kill_process};
+    use rustix::process::{Signal, kill_process};
 
     use super::*;
     use crate::unnest::tests::zipped;
@@ -470,6 +489,40 @@ mod tests {
         assert_eq!(pool.ended(), 0);
         pool.rest();
         assert!(pool.idle.lock().unwrap().is_empty());
+    }
+
+    /// A worker of which a shell plays the part: it is ready, has the object, and then does as `command` says.
+    fn played(command: &str) -> Pool {
+        let mut ready = Vec::new();
+        wire::write(&mut ready, &Ready { missing: Vec::new() }, &[]).unwrap();
+        let ready: String = ready.iter().map(|it| format!("\\{it:03o}")).collect();
+        let script = format!("printf '{ready}' >&0; {command}");
+        let arguments = vec!["-c".to_owned(), script];
+        Pool::new(Some(Program { path: "/bin/sh".into(), arguments }))
+    }
+
+    #[test]
+    fn a_worker_that_breaks_off_and_goes_on_is_not_waited_for() {
+        // It lets go of its socket; and says what is no frame, waiting for an answer.
+        let cut = "printf '\\001\\000\\000\\000\\000\\000\\000\\000\\000\\000\\000\\000{' >&0";
+        for command in ["exec <&-; exec sleep 1000", &format!("{cut}; exec sleep 1000")] {
+            let pool = played(command);
+            let began = clock::monotonic();
+            let found = extract(&pool, 1, bounds(100));
+            assert!(clock::monotonic() - began < Duration::from_secs(50));
+            assert_eq!(found[0].problems[0].kind, ProblemKind::Fault, "{found:?}");
+            assert_eq!((found.len(), pool.ended()), (1, 1));
+        }
+    }
+
+    #[test]
+    fn a_worker_that_says_a_byte_now_and_then_has_no_more_time_than_others() {
+        let head = "printf '\\377\\377\\000\\000\\000\\000\\000\\000\\000\\000\\000\\000' >&0";
+        let pool = played(&format!("{head}; while :; do printf x >&0; sleep 0.01; done"));
+        let began = clock::monotonic();
+        let found = extract(&pool, 1, bounds(1));
+        assert!(clock::monotonic() - began < Duration::from_secs(5 * 3));
+        assert_eq!(found[0].problems[0].kind, ProblemKind::Time, "{found:?}");
     }
 
     #[test]

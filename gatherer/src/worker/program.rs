@@ -1,8 +1,10 @@
 //! Programs that the site has named: run behind fences, in a folder of their own, and ended when their
 //! time is up, with everything that they have started.
 
+use std::ffi::CStr;
 use std::fs::{self, DirBuilder, File, Permissions};
 use std::io::{self, Read, Seek, SeekFrom, Write as _};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -12,7 +14,12 @@ use std::time::{Duration, Instant};
 
 use net::clock;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{
+    AtFlags, CWD, Dir, Mode, OFlags, RenameFlags, chmodat, openat, renameat_with, unlinkat,
+};
+use rustix::io::Errno;
 use rustix::io::ioctl_fionbio;
+use rustix::path::Arg;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
 use super::wire::{self, Order};
@@ -27,6 +34,8 @@ const OUTPUT_BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// Most that all files of its folder take, in bytes, and how many they may be.
 const FILES_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 const FILES_MAX: usize = 10_000;
+/// Most folders in each other.
+const DEPTH_MAX: usize = 128;
 /// Most processes that it may consist of, and most memory that these take together, in bytes.
 const PROCESSES_MAX: usize = 256;
 const RESIDENT_BYTES_MAX: u64 = 2 * 1024 * 1024 * 1024;
@@ -34,6 +43,7 @@ const RESIDENT_BYTES_MAX: u64 = 2 * 1024 * 1024 * 1024;
 const SUM_TIME: Duration = Duration::from_millis(250);
 /// Most of what it complains that is told, in bytes.
 const COMPLAINT_BYTES_MAX: usize = 300;
+const COMPLAINT_LINES_MAX: usize = 3;
 /// Why a program is ended that writes more than that.
 const TOO_MUCH: &str = "writes too much; it was ended";
 /// How often it is looked at whether it has to be ended.
@@ -220,13 +230,9 @@ impl Programs {
     }
 }
 
-/// Removes a folder, also where a program has left folders in it that nobody may enter.
+/// Removes a folder with all that is in it.
 fn remove(folder: &Path) {
-    let again = |_error| {
-        usage(folder);
-        fs::remove_dir_all(folder)
-    };
-    match fs::remove_dir_all(folder).or_else(again) {
+    match empty(folder).and_then(|()| fs::remove_dir(folder)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
             tracing::warn!(folder = %folder.display(), "cannot be removed: {error}");
         }
@@ -234,12 +240,76 @@ fn remove(folder: &Path) {
     }
 }
 
+/// Empties a folder, however deep programs have nested others in it: what lies in a folder of it is moved up
+/// before that is removed, so that neither the stack nor open files grow with the depth.
+fn empty(folder: &Path) -> io::Result<()> {
+    let top = enter(CWD, folder)?;
+    let mut moved = 0_u64;
+    loop {
+        let mut is_empty = true;
+        for entry in Dir::read_from(&top)? {
+            let entry = entry?;
+            let name = entry.file_name();
+            if name == c"." || name == c".." {
+                continue;
+            }
+            is_empty = false;
+            if unlink(&top, name)? {
+                continue;
+            }
+            let below = enter(&top, name)?;
+            for entry in Dir::read_from(&below)? {
+                let entry = entry?;
+                let inner = entry.file_name();
+                if inner == c"." || inner == c".." || unlink(&below, inner)? {
+                    continue;
+                }
+                // Nobody may move a folder that is closed to them.
+                let _closed = chmodat(&below, inner, Mode::RWXU, AtFlags::empty());
+                loop {
+                    moved += 1;
+                    let place = format!(".{moved}");
+                    match renameat_with(&below, inner, &top, &place, RenameFlags::NOREPLACE) {
+                        Err(Errno::EXIST) => {}
+                        outcome => break outcome?,
+                    }
+                }
+            }
+            // What was moved while it was read may have hidden some: then it is emptied in the next round.
+            let _outcome = unlink(&top, name)?;
+        }
+        if is_empty {
+            return Ok(());
+        }
+    }
+}
+
+/// Opens a folder, also one that a program has closed.
+fn enter(from: impl AsFd, name: impl Arg + Copy) -> io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let _open = chmodat(&from, name, Mode::RWXU, AtFlags::empty());
+    Ok(openat(&from, name, flags, Mode::empty())?)
+}
+
+/// Removes what has the name in a folder; returns whether it is gone, as a folder that is not empty is not.
+fn unlink(folder: &OwnedFd, name: &CStr) -> io::Result<bool> {
+    match unlinkat(folder, name, AtFlags::empty()) {
+        Err(Errno::ISDIR) => {}
+        outcome => return Ok(outcome.map(|()| true)?),
+    }
+    match unlinkat(folder, name, AtFlags::REMOVEDIR) {
+        Err(Errno::NOTEMPTY | Errno::ACCESS) => Ok(false),
+        outcome => Ok(outcome.map(|()| true)?),
+    }
+}
+
 /// Returns how many bytes of disk the files below a folder take, and how many they are; where there are too
-/// many, some of them. What cannot be entered is made so.
+/// many, or folders nest too deep, some of them, and more than there may be. What cannot be entered is
+/// made so.
 fn usage(folder: &Path) -> (u64, usize) {
     let (mut bytes, mut count) = (0_u64, 0);
-    let mut folders = vec![folder.to_path_buf()];
-    while let Some(folder) = folders.pop() {
+    let mut folders = vec![(folder.to_path_buf(), 0)];
+    while let Some((folder, depth)) = folders.pop() {
         let entries = fs::read_dir(&folder).or_else(|_closed| {
             fs::set_permissions(&folder, Permissions::from_mode(0o700))?;
             fs::read_dir(&folder)
@@ -250,12 +320,13 @@ fn usage(folder: &Path) -> (u64, usize) {
             // What a link leads to is not in here.
             let Ok(metadata) = entry.metadata() else { continue };
             if metadata.is_dir() {
-                folders.push(entry.path());
+                folders.push((entry.path(), depth + 1));
             }
             bytes = bytes.saturating_add(metadata.blocks().saturating_mul(512));
             count += 1;
-            if FILES_MAX < count {
-                return (bytes, count);
+            // Beyond some thousand levels no path leads there.
+            if FILES_MAX < count || DEPTH_MAX < depth {
+                return (bytes, FILES_MAX + 1);
             }
         }
     }
@@ -405,9 +476,11 @@ fn read<'a>(from: &mut Option<impl Read>, piece: &'a mut [u8]) -> &'a [u8] {
 
 fn failed(status: ExitStatus, complaint: &[u8]) -> String {
     let complaint = String::from_utf8_lossy(complaint);
-    match complaint.trim().lines().next_back() {
-        Some(line) => format!("fails ({status}): {line}"),
-        None => format!("fails ({status})"),
+    // Of some, what is wrong stands before the last line.
+    let lines: Vec<&str> = complaint.lines().map(str::trim).filter(|it| !it.is_empty()).collect();
+    match &lines[lines.len().saturating_sub(COMPLAINT_LINES_MAX)..] {
+        [] => format!("fails ({status})"),
+        last => format!("fails ({status}): {}", last.join("; ")),
     }
 }
 
@@ -464,7 +537,9 @@ mod tests {
     #[test]
     fn programs_that_fail_say_why() {
         let failed = run("echo one >&2; echo two >&2; exit 3", b"", 60).unwrap_err();
-        assert_eq!(failed, "/bin/sh fails (exit status: 3): two");
+        assert_eq!(failed, "/bin/sh fails (exit status: 3): one; two");
+        let failed = run("printf '#!/nowhere\\n' > a; chmod +x a; exec ./a", b"", 60).unwrap_err();
+        assert!(failed.contains("not found"), "{failed}");
         let failed = run("kill -9 $$", b"", 60).unwrap_err();
         assert_eq!(failed, "/bin/sh fails (signal: 9 (SIGKILL))");
     }
@@ -509,6 +584,7 @@ mod tests {
         for (command, expected) in [
             ("while :; do head -c 200M /dev/zero > $((i=i+1)); done", TOO_MUCH),
             ("while :; do : > $((i=i+1)); done", TOO_MUCH),
+            ("for i in $(seq 200); do mkdir d; cd d; done; sleep 1000", TOO_MUCH),
             (
                 "mkdir d; while :; do (sleep 1000 &); done",
                 "starts too many processes; it was ended",
@@ -539,6 +615,39 @@ mod tests {
     }
 
     #[test]
+    fn folders_are_removed_however_deep_they_are() {
+        let scratch = tempfile::tempdir().unwrap();
+        let scratch = scratch.path().join("scratch");
+        let made = "for i in $(seq 2000); do mkdir d; cd -P d; done";
+        fs::create_dir_all(scratch.join("1/work")).unwrap();
+        // Chains that are each as long as a path may be, one at the end of another.
+        let mut ends = scratch.join("1/work");
+        for chain in 0..8 {
+            let made = format!("mkdir {chain}; cd {chain}; {made}");
+            let status = Command::new("/bin/sh").args(["-c", &made]).current_dir(&ends).status();
+            assert!(status.unwrap().success());
+            let moved =
+                format!("cd -P {chain} && for i in $(seq 2000); do cd -P d; done && mv \"$0\" d");
+            let before = chain - i32::from(0 < chain);
+            let last = ends.join(format!("{before}"));
+            if 0 < chain {
+                let status = Command::new("/bin/sh")
+                    .args(["-c", &moved])
+                    .arg(&last)
+                    .current_dir(&ends)
+                    .status();
+                assert!(status.unwrap().success());
+            }
+        }
+        fs::write(ends.join("7/file"), "words").unwrap();
+        ends.push("7");
+        let starter = Program { path: "/nowhere".into(), arguments: Vec::new() };
+        let small = std::thread::Builder::new().stack_size(256 << 10);
+        let programs = small.spawn(|| Programs::new(starter, scratch)).unwrap().join().unwrap();
+        assert!(!programs.scratch.exists());
+    }
+
+    #[test]
     fn one_file_s_programs_have_a_budget() {
         let mut spent = Spent::new(Duration::from_secs(100));
         let deadline = spent.next().unwrap();
@@ -564,10 +673,20 @@ mod tests {
             "taskset -p 1 $PPID",
             "kill -0 $PPID",
             "unshare --user true",
+            "ipcmk -M 1000",
+            "python3 -c 'import os; os.memfd_create(\"a\")'",
         ] {
             let refused = run(command, b"", 60).unwrap_err();
             assert!(refused.contains("not permitted"), "{command}: {refused}");
         }
+        // CLONE_PARENT, with the signal of a child.
+        let clone = format!(
+            "python3 -c 'import ctypes, os; c = ctypes.CDLL(None, use_errno=True); \
+             c.syscall({}, 0x8011, 0, 0, 0, 0) == -1 and exit(os.strerror(ctypes.get_errno()))'",
+            libc::SYS_clone
+        );
+        let refused = run(&clone, b"", 60).unwrap_err();
+        assert!(refused.contains("not permitted"), "{refused}");
         assert_eq!(run("ulimit -n 100; nice -n 5 sh -c 'ulimit -n'", b"", 60).unwrap(), "100\n");
     }
 

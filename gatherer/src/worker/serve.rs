@@ -31,7 +31,10 @@ pub(super) const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 pub fn serve() -> io::Result<()> {
     // Unbuffered: what comes behind the order is for others to read.
     let mut input = File::from(io::stdin().as_fd().try_clone_to_owned()?);
-    match wire::read(&mut input, 0)?.0 {
+    let order = wire::read(&mut input, 0).map_err(|error| {
+        io::Error::new(error.kind(), format!("this is started by `harvest gatherer run`: {error}"))
+    })?;
+    match order.0 {
         Order::Serve { settings, memory_bytes_max } => {
             answer_all(input, &settings, memory_bytes_max)
         }
@@ -97,5 +100,7 @@ fn becomes(
         .envs(variables);
     // What the system lacks was said when the first worker was started, at the gatherer's start at the latest.
     let _missing = fence::enclose_program(fence);
-    command.exec()
+    let error = command.exec();
+    let hint = "if it begins with #!, is what follows there, with no carriage return behind it?";
+    io::Error::new(error.kind(), format!("{program} cannot be run: {error}; {hint}"))
 }
