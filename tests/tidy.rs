@@ -20,6 +20,7 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
     ("exchange", &["soif", "oai", "collection", "net", "web"]),
     ("gatherer", &["soif", "oai", "freshness", "collection", "exchange", "net", "web"]),
     ("broker", &["soif", "oai", "freshness", "collection", "exchange", "net", "web"]),
+    ("replicator", &["soif", "collection", "net", "web"]),
 ];
 
 /// Outside crates that only some of ours may name, so that each can be replaced in one place.

@@ -1,0 +1,199 @@
+//! What a member tells the others of its links, 14 bytes for each.
+//!
+//! Sans-I/O.
+
+use std::time::Duration;
+
+use super::Estimate;
+
+/// Most entries of a row: the members of a group are no more.
+pub const ROW_ENTRIES_MAX: usize = 4_096;
+const ENTRY_BYTES: usize = 14;
+const HEAD_BYTES: usize = 8 + 8 + 2;
+/// Bits of a code after its exponent.
+const MANTISSA_BITS: u32 = 11;
+/// The code of what is not known.
+const UNKNOWN: u16 = u16::MAX;
+
+/// What a member says of its links to others, at once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// Who says it: the first eight bytes of its id.
+    pub from: u64,
+    /// Newer rows of a member have a greater number.
+    pub sequence: u64,
+    /// One for each other member of which something is known.
+    pub entries: Vec<Entry>,
+}
+
+/// What a member says of its link to another: numbers of four significant digits, within 0.05 %.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// To whom: the first eight bytes of its id.
+    pub to: u64,
+    round_trip: u16,
+    bandwidth: u16,
+    /// In minutes.
+    age: u16,
+}
+
+/// Bytes that are no row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ParseError {
+    /// How many bytes there are.
+    pub bytes: usize,
+}
+
+impl std::fmt::Display for ParseError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} bytes are no row of estimates: another length was announced", self.bytes)
+    }
+}
+
+impl std::error::Error for ParseError {}
+
+impl Entry {
+    /// What is known of the link to `to` now.
+    pub fn new(to: u64, estimate: &Estimate, now: Duration) -> Self {
+        let micros = |it: Duration| u64::try_from(it.as_micros()).unwrap_or(u64::MAX);
+        let minutes = estimate.age(now).map_or(u64::MAX, |it| it.as_secs() / 60);
+        Self {
+            to,
+            round_trip: estimate.round_trip().map_or(UNKNOWN, |it| encode(micros(it))),
+            bandwidth: estimate.bandwidth().map_or(UNKNOWN, encode),
+            age: u16::try_from(minutes).unwrap_or(u16::MAX),
+        }
+    }
+
+    /// The round trip; none where nobody has called.
+    pub fn round_trip(self) -> Option<Duration> {
+        (self.round_trip != UNKNOWN).then(|| Duration::from_micros(decode(self.round_trip)))
+    }
+
+    /// In bytes a second; none where nobody has measured it.
+    pub fn bandwidth(self) -> Option<u64> {
+        (self.bandwidth != UNKNOWN).then(|| decode(self.bandwidth))
+    }
+
+    /// How old it was when it was told, in whole minutes.
+    pub fn age(self) -> Duration {
+        Duration::from_mins(u64::from(self.age))
+    }
+}
+
+/// The greatest number that has a code other than [`UNKNOWN`].
+const VALUE_MAX: u64 = ((1 << (MANTISSA_BITS + 1)) - 2) << 30;
+
+/// Returns the floating-point code of a number: five bits of exponent, eleven of mantissa.
+fn encode(value: u64) -> u16 {
+    let value = value.min(VALUE_MAX);
+    let shift = (u64::BITS - value.leading_zeros()).saturating_sub(MANTISSA_BITS + 1);
+    let rounded = if shift == 0 { value } else { (value + (1 << (shift - 1))) >> shift };
+    // Rounding may carry into the next power of two.
+    let (shift, mantissa) = if rounded >> (MANTISSA_BITS + 1) == 0 {
+        (shift, rounded)
+    } else {
+        (shift + 1, rounded >> 1)
+    };
+    let is_normal = mantissa >> MANTISSA_BITS == 1;
+    let exponent = if is_normal { u64::from(shift) + 1 } else { 0 };
+    let code = (exponent << MANTISSA_BITS) | (mantissa & ((1 << MANTISSA_BITS) - 1));
+    u16::try_from(code).unwrap_or(UNKNOWN)
+}
+
+fn decode(code: u16) -> u64 {
+    let (exponent, mantissa) =
+        (code >> MANTISSA_BITS, u64::from(code) & ((1 << MANTISSA_BITS) - 1));
+    if exponent == 0 { mantissa } else { ((1 << MANTISSA_BITS) | mantissa) << (exponent - 1) }
+}
+
+impl Row {
+    /// Writes it: who, number and count, then the entries, all numbers with the least byte first. Entries beyond
+    /// [`ROW_ENTRIES_MAX`] are left out.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let entries = self.entries.get(..ROW_ENTRIES_MAX).unwrap_or(&self.entries);
+        let mut bytes = Vec::with_capacity(HEAD_BYTES + entries.len() * ENTRY_BYTES);
+        bytes.extend(self.from.to_le_bytes());
+        bytes.extend(self.sequence.to_le_bytes());
+        bytes.extend(u16::try_from(entries.len()).unwrap_or(u16::MAX).to_le_bytes());
+        for entry in entries {
+            bytes.extend(entry.to.to_le_bytes());
+            for it in [entry.round_trip, entry.bandwidth, entry.age] {
+                bytes.extend(it.to_le_bytes());
+            }
+        }
+        bytes
+    }
+
+    /// Reads what [`Row::to_bytes`] has written.
+    ///
+    /// # Errors
+    ///
+    /// There are more or fewer bytes than the count says, or the count is above [`ROW_ENTRIES_MAX`]:
+    /// drop it.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, ParseError> {
+        let error = ParseError { bytes: bytes.len() };
+        let (from, rest) = bytes.split_first_chunk().ok_or(error)?;
+        let (sequence, rest) = rest.split_first_chunk().ok_or(error)?;
+        let (count, rest) = rest.split_first_chunk().ok_or(error)?;
+        let (entries, left) = rest.as_chunks::<ENTRY_BYTES>();
+        let count = usize::from(u16::from_le_bytes(*count));
+        if count != entries.len() || !left.is_empty() || ROW_ENTRIES_MAX < count {
+            return Err(error);
+        }
+        let (from, sequence) = (u64::from_le_bytes(*from), u64::from_le_bytes(*sequence));
+        let entries = entries.iter().map(|it| {
+            let [a, b, c, d, e, f, g, h, code @ ..] = *it;
+            let [r0, r1, b0, b1, a0, a1] = code;
+            Entry {
+                to: u64::from_le_bytes([a, b, c, d, e, f, g, h]),
+                round_trip: u16::from_le_bytes([r0, r1]),
+                bandwidth: u16::from_le_bytes([b0, b1]),
+                age: u16::from_le_bytes([a0, a1]),
+            }
+        });
+        Ok(Self { from, sequence, entries: entries.collect() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn codes_are_exact_when_small_and_near_when_large() {
+        for value in
+            (0..4_096).chain([5_000, 1 << 20, 123_456_789, VALUE_MAX - 1, VALUE_MAX, u64::MAX])
+        {
+            let found = decode(encode(value));
+            let value = value.min(VALUE_MAX);
+            assert!(found.abs_diff(value) <= value >> (MANTISSA_BITS + 1), "{value} is {found}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn codes_keep_the_order(a: u64, b: u64, shift in 0..64_u32) {
+            let (a, b) = (a >> shift, b >> shift);
+            prop_assert_eq!(encode(a.min(b)).min(encode(a.max(b))), encode(a.min(b)));
+        }
+
+        #[test]
+        fn any_bytes_are_a_row_or_none(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
+            if let Ok(row) = Row::from_bytes(&bytes) {
+                prop_assert_eq!(row.to_bytes(), bytes);
+            }
+        }
+
+        #[test]
+        fn rows_are_read_as_they_were_written(
+            from: u64, sequence: u64, codes in prop::collection::vec(any::<(u64, u16, u16, u16)>(), 0..40),
+        ) {
+            let entries = codes.iter().map(|it| Entry { to: it.0, round_trip: it.1, bandwidth: it.2, age: it.3 });
+            let row = Row { from, sequence, entries: entries.collect() };
+            prop_assert_eq!(Row::from_bytes(&row.to_bytes()), Ok(row));
+        }
+    }
+}
