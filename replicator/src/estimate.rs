@@ -20,11 +20,12 @@ mod row;
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashMap;
 use std::time::Duration;
 
-pub use row::{Entry, ParseError, ROW_ENTRIES_MAX, Row};
+pub use row::{Entry, ParseError, Row};
 
-use crate::topology::{Costs, cost};
+use crate::topology::{Costs, UNREACHABLE, cost};
 
 /// How long an estimate counts that nobody makes anew.
 pub const LIFE: Duration = Duration::from_hours(24);
@@ -73,7 +74,7 @@ impl Estimate {
         self.bandwidth = match self.bandwidth {
             0 => found,
             known if known <= found => found,
-            known => (known * (100 - SLOWER_PERCENT) + found * SLOWER_PERCENT) / 100,
+            known => known - (known - found) / 100 * SLOWER_PERCENT,
         };
         self.measured = Some(now);
     }
@@ -190,11 +191,10 @@ pub fn measure(estimates: &[Estimate], last: Option<Duration>, now: Duration) ->
 /// others, and entries older than [`LIFE`] are ignored.
 pub fn costs(members: &[u64], rows: &[Row], bytes: u64) -> Costs {
     let mut costs = Costs::new(members.len());
-    let place = |id: u64| members.iter().position(|it| *it == id);
-    let places: std::collections::HashMap<u64, usize> =
+    let places: HashMap<u64, usize> =
         members.iter().enumerate().map(|(at, id)| (*id, at)).collect();
     for row in rows {
-        let Some(from) = place(row.from) else { continue };
+        let Some(&from) = places.get(&row.from) else { continue };
         for entry in row.entries.iter().filter(|it| it.age() < LIFE) {
             let Some(&to) = places.get(&entry.to) else { continue };
             let (Some(round_trip), Some(bandwidth)) = (entry.round_trip(), entry.bandwidth())
@@ -203,8 +203,7 @@ pub fn costs(members: &[u64], rows: &[Row], bytes: u64) -> Costs {
             };
             let this = cost(round_trip, bandwidth, bytes);
             let known = costs.get(from, to);
-            let is_known = known != crate::topology::UNREACHABLE;
-            costs.set(from, to, if is_known { this.max(known) } else { this });
+            costs.set(from, to, if known == UNREACHABLE { this } else { this.max(known) });
         }
     }
     costs

@@ -30,8 +30,6 @@ mod tests;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-
 use blocks::Blocks;
 
 /// A link that nobody has measured, or that is down.
@@ -99,13 +97,14 @@ impl Costs {
 }
 
 /// A link between two members; the one with the smaller number first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Link(u16, u16);
 
 impl Link {
-    #[allow(clippy::cast_possible_truncation, reason = "members are at most MEMBERS_MAX")]
     fn new(a: usize, b: usize) -> Self {
-        Self(a.min(b) as u16, a.max(b) as u16)
+        // Members are at most MEMBERS_MAX.
+        let number = |it: usize| u16::try_from(it).unwrap_or(u16::MAX);
+        Self(number(a.min(b)), number(a.max(b)))
     }
 
     /// The member with the smaller number.
@@ -120,8 +119,7 @@ impl Link {
 }
 
 /// How many members can be lost without the others losing each other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Connectivity {
     /// None: the tree alone.
     Tree,
@@ -148,7 +146,7 @@ impl Bounds {
 }
 
 /// The links over which a group's members are neighbors.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Topology {
     members: usize,
     tree: Vec<Link>,
@@ -160,6 +158,13 @@ impl Topology {
     pub fn new(costs: &Costs, connectivity: Connectivity, bounds: Bounds) -> Self {
         let tree = tree::spanning(costs, bounds);
         let mut all = Self { members: costs.members(), tree, beside: Vec::new() };
+        all.connect(costs, connectivity, bounds);
+        all.beside.sort_unstable();
+        all
+    }
+
+    /// Adds the links that it lacks to be as connected as is asked for.
+    fn connect(&mut self, costs: &Costs, connectivity: Connectivity, bounds: Bounds) {
         let wanted = match connectivity {
             Connectivity::Tree => 0,
             Connectivity::Two => 1,
@@ -172,11 +177,9 @@ impl Topology {
             let gone: Vec<Option<usize>> =
                 if lost == 0 { vec![None] } else { (0..costs.members()).map(Some).collect() };
             for gone in gone {
-                all.thicken(costs, gone, degree_max, &near);
+                self.thicken(costs, gone, degree_max, &near);
             }
         }
-        all.beside.sort_unstable();
-        all
     }
 
     /// Adds the cheapest links that are needed so that without `gone` no single member cuts off others.
@@ -281,7 +284,7 @@ impl Topology {
 }
 
 /// Returns the topology that comes after `current`, which is of the same members: `current` itself, unless
-/// another costs clearly less, or a link of it is down.
+/// another costs clearly less, a link of it is down, or it is less connected than is asked for.
 pub fn next(
     current: &Topology,
     costs: &Costs,
@@ -291,9 +294,12 @@ pub fn next(
     let new = Topology::new(costs, connectivity, bounds);
     let (old_cost, new_cost) = (current.cost(costs), new.cost(costs));
     let is_worth_it = (new_cost as f64) < old_cost as f64 * WORTH_CHANGING;
-    let was_as_thick = new.beside.len() <= current.beside.len() || new_cost == 0;
-    let stays = current.reaches_as(&new) && old_cost != u64::MAX && !is_worth_it && was_as_thick;
-    if stays { current.clone() } else { new }
+    if !current.reaches_as(&new) || old_cost == u64::MAX || is_worth_it {
+        return new;
+    }
+    let mut connected = current.clone();
+    connected.connect(costs, connectivity, bounds);
+    if connected == *current { connected } else { new }
 }
 
 /// The neighbors of each member over these links.

@@ -5,9 +5,8 @@
 use std::time::Duration;
 
 use super::Estimate;
+use crate::topology::MEMBERS_MAX;
 
-/// Most entries of a row: the members of a group are no more.
-pub const ROW_ENTRIES_MAX: usize = 4_096;
 const ENTRY_BYTES: usize = 14;
 const HEAD_BYTES: usize = 8 + 8 + 2;
 /// Bits of a code after its exponent.
@@ -109,9 +108,9 @@ fn decode(code: u16) -> u64 {
 
 impl Row {
     /// Writes it: who, number and count, then the entries, all numbers with the least byte first. Entries beyond
-    /// [`ROW_ENTRIES_MAX`] are left out.
+    /// [`MEMBERS_MAX`] are left out.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let entries = self.entries.get(..ROW_ENTRIES_MAX).unwrap_or(&self.entries);
+        let entries = self.entries.get(..MEMBERS_MAX).unwrap_or(&self.entries);
         let mut bytes = Vec::with_capacity(HEAD_BYTES + entries.len() * ENTRY_BYTES);
         bytes.extend(self.from.to_le_bytes());
         bytes.extend(self.sequence.to_le_bytes());
@@ -129,7 +128,7 @@ impl Row {
     ///
     /// # Errors
     ///
-    /// There are more or fewer bytes than the count says, or the count is above [`ROW_ENTRIES_MAX`]:
+    /// There are more or fewer bytes than the count says, or the count is above [`MEMBERS_MAX`]:
     /// drop it.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, ParseError> {
         let error = ParseError { bytes: bytes.len() };
@@ -138,7 +137,7 @@ impl Row {
         let (count, rest) = rest.split_first_chunk().ok_or(error)?;
         let (entries, left) = rest.as_chunks::<ENTRY_BYTES>();
         let count = usize::from(u16::from_le_bytes(*count));
-        if count != entries.len() || !left.is_empty() || ROW_ENTRIES_MAX < count {
+        if count != entries.len() || !left.is_empty() || MEMBERS_MAX < count {
             return Err(error);
         }
         let (from, sequence) = (u64::from_le_bytes(*from), u64::from_le_bytes(*sequence));

@@ -14,8 +14,7 @@ use super::{Topology, lists};
 
 /// The blocks of a graph without one of its members.
 pub(super) struct Blocks {
-    /// Of each member the one above it in the tree, itself at the top.
-    above: Vec<usize>,
+    /// Of each member, how many links it is below the top of the walk.
     depths: Vec<usize>,
     /// Of each member the top of the part that it is in.
     roots: Vec<usize>,
@@ -32,7 +31,6 @@ impl Blocks {
         let members = graph.members();
         let lists = lists(members, graph.links());
         let mut it = Self {
-            above: (0..members).collect(),
             depths: vec![0; members],
             roots: vec![usize::MAX; members],
             sets: (0..members).collect(),
@@ -62,7 +60,6 @@ impl Blocks {
                     continue;
                 }
                 self.roots[next] = root;
-                self.above[next] = at;
                 self.tops[next] = at;
                 self.depths[next] = self.depths[at] + 1;
                 order.push(next);

@@ -149,6 +149,9 @@ fn what_is_nearly_as_good_stays() {
         let new = next(&current, &after, Connectivity::Two, bounds);
         assert!(!new.links().any(|it| it == link));
     }
+    // One of other members is none to go on from.
+    let fewer = of(&costs(World::Square, 30, 5));
+    assert_eq!(next(&fewer, &before, Connectivity::Two, bounds), current);
     // And so is a topology that holds less together than is asked for.
     let thin = Topology::new(&before, Connectivity::Tree, bounds);
     assert_eq!(next(&thin, &before, Connectivity::Two, bounds), current);

@@ -27,10 +27,9 @@ pub(super) fn spanning(costs: &Costs, bounds: Bounds) -> Vec<Link> {
     if !is_free {
         let roots: Vec<usize> = middles.iter().map(|(center, _)| *center).collect();
         let any_depth = Bounds { depth_max: usize::MAX, ..bounds };
-        let sloped = SLOPES.iter().map(|it| Growth::new(costs, any_depth, *it).grow(&roots));
+        let mut sloped = SLOPES.iter().map(|it| Growth::new(costs, any_depth, *it).grow(&roots));
         let shallow = |it: &Vec<Link>| centers(&of(it)).iter().all(|it| is_shallow(it.1));
         links = sloped
-            .into_iter()
             .find(shallow)
             .unwrap_or_else(|| Growth::new(costs, bounds, SLOPES[SLOPES.len() - 1]).grow(&roots));
     }
