@@ -13,21 +13,24 @@
 #![allow(clippy::print_stdout, reason = "it is there to print")]
 #![allow(clippy::unwrap_used, reason = "a measurement that fails may panic")]
 
+#[path = "../tests/hostile/peak.rs"]
+mod peak;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{self, RecvTimeoutError};
-use std::thread;
 use std::time::{Duration, UNIX_EPOCH};
 
-use gatherer::config::Watch;
+use gatherer::config::Watch as Watching;
 use gatherer::essence::{EssenceSettings, extract};
 use gatherer::object::Object;
 use gatherer::worker::{Program, serve};
 use gatherer::{Config, Handle, Phase, Server};
 use net::clock;
 use net::shutdown::Shutdown;
+
+use peak::{Watch, workers};
 
 /// As in `harvest`: it decides over time and memory.
 #[global_allocator]
@@ -36,7 +39,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// Clock ticks a second in `/proc`.
 const TICKS: f64 = 100.0;
 
-/// How often workers are looked at: one that is ended can no longer say how much it took.
+/// How often workers are looked at: seldom, as that takes time too.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// Files in one directory of those made.
@@ -62,18 +65,11 @@ fn gather(root: &str, data: &str, exclude: &[&str]) {
         arguments: vec!["worker".to_owned()],
     };
     let mut config = Config {
-        watch: Watch::Off,
+        watch: Watching::Off,
         worker: Some(worker),
         ..Config::for_paths(&[root.into()], data.as_ref())
     };
-    let (stop, stopped) = mpsc::channel::<()>();
-    let workers = thread::spawn(move || {
-        let mut most = 0;
-        while stopped.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
-            most = workers().iter().filter_map(|it| peak_kb(it)).fold(most, u64::max);
-        }
-        most
-    });
+    let watch = Watch::start(LOOK);
     for root in &mut config.roots {
         root.exclude = exclude.iter().map(ToString::to_string).collect();
         // Every file is to count.
@@ -101,9 +97,9 @@ fn gather(root: &str, data: &str, exclude: &[&str]) {
         task.await.unwrap().unwrap();
         println!("problems {}", second.problems);
     });
-    drop(stop);
-    println!("resident {}", peak_kb("self").unwrap());
-    println!("worker {}", workers.join().unwrap());
+    let peak = watch.stop();
+    println!("resident {}", peak.own >> 10);
+    println!("worker {}", peak.workers >> 10);
 }
 
 /// Waits until this many passes are over.
@@ -222,26 +218,8 @@ fn cpu_s() -> f64 {
     (own + workers().iter().filter_map(|it| ticks(it)).sum::<f64>()) / TICKS
 }
 
-/// The processes that this one has started, from any of its threads.
-fn workers() -> Vec<String> {
-    let mut all = Vec::new();
-    for thread in fs::read_dir("/proc/self/task").unwrap() {
-        let list = thread.map(|it| fs::read_to_string(it.path().join("children")));
-        let list = list.and_then(|it| it).unwrap_or_default();
-        all.extend(list.split_whitespace().map(str::to_owned));
-    }
-    all
-}
-
 /// Returns the CPU time of this thread so far.
 fn thread_s() -> f64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
-}
-
-/// Returns the most memory that was resident in a process so far, in KiB; none where it has ended.
-fn peak_kb(process: &str) -> Option<u64> {
-    let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    line.split_whitespace().next()?.parse().ok()
 }

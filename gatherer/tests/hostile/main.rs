@@ -51,6 +51,8 @@ const OWN_BYTES_MAX: u64 = 250 << 20;
 /// Most resident memory of a worker, in bytes, and what it may take beyond it between two looks of the
 /// gatherer's.
 const WORKER_BYTES_MAX: u64 = (256 + 64) << 20;
+/// How often workers are looked at.
+pub(crate) const LOOK: Duration = Duration::from_millis(2);
 /// Longest record, in bytes: no attribute is longer than the keywords, nor are there many.
 const RECORD_BYTES_MAX: usize = 1 << 20;
 const VALUE_BYTES_MAX: usize = 128 << 10;
@@ -234,7 +236,7 @@ fn read(case: &Case, root: &Path) -> String {
     let chain = Chain::new(&config, root.join("scratch")).unwrap();
     let object = fetched(root, &root.join(case.name));
     let (url, size) = (object.url.clone(), object.size);
-    let (began, watch) = (clock::monotonic(), Watch::start());
+    let (began, watch) = (clock::monotonic(), Watch::start(LOOK));
     let found = chain.extract(object, &mut |_, _| ());
     let (took, peak) = (clock::monotonic() - began, watch.stop());
     let mut faults = faults_of(case, &url, &found);

@@ -4,9 +4,6 @@ use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// How often workers are looked at: one that is ended can no longer say how much it took.
-const LOOK: Duration = Duration::from_millis(2);
-
 /// Most resident memory, in bytes.
 #[derive(Clone, Copy)]
 pub(crate) struct Peak {
@@ -28,13 +25,14 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    pub(crate) fn start() -> Self {
+    /// Looks as often as this: a worker that is ended can no longer say how much it took.
+    pub(crate) fn start(every: Duration) -> Self {
         // Has the kernel forget the peak so far.
         std::fs::write("/proc/self/clear_refs", "5").unwrap();
         let (stop, stopped) = mpsc::channel();
         let thread = thread::spawn(move || {
             let mut most = 0;
-            while stopped.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
+            while stopped.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
                 most = workers().into_iter().filter_map(|it| peak_of(&it)).fold(most, u64::max);
             }
             most
@@ -50,7 +48,7 @@ impl Watch {
 }
 
 /// The processes that this one has started, from any of its threads.
-fn workers() -> Vec<String> {
+pub(crate) fn workers() -> Vec<String> {
     let mut all = Vec::new();
     for thread in std::fs::read_dir("/proc/self/task").unwrap() {
         let list = thread.map(|it| std::fs::read_to_string(it.path().join("children")));

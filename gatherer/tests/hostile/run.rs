@@ -13,7 +13,7 @@ use gatherer::{Config, spec};
 
 use crate::peak::Watch;
 use crate::support::{Bench, Tree};
-use crate::{Case, OWN_BYTES_MAX, WORKER_BYTES_MAX, all, alone, apart, worker};
+use crate::{Case, LOOK, OWN_BYTES_MAX, WORKER_BYTES_MAX, all, alone, apart, worker};
 
 /// Files that nothing is wrong with.
 const GOOD: usize = 200;
@@ -114,7 +114,7 @@ async fn run() {
     let (go_on, over) = mpsc::channel();
     let root: PathBuf = tree.root();
     let disturber = thread::spawn(move || disturb(&root, &over));
-    let watch = Watch::start();
+    let watch = Watch::start(LOOK);
     // Nobody watches: the run is the one pass.
     let config = Config { worker: Some(worker()), watch: Watching::Off, ..tree.config() };
     let bench = Bench::start_within(tree, config, PATIENCE).await;
