@@ -6,4 +6,6 @@
 //! beside it (`topology`), flood announcements over all of these, and pull what is announced along the tree.
 
 pub mod estimate;
+pub mod id;
 pub mod topology;
+pub mod version;
