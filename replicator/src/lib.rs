@@ -7,5 +7,6 @@
 
 pub mod estimate;
 pub mod id;
+pub mod message;
 pub mod topology;
 pub mod version;
