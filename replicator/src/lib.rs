@@ -6,7 +6,10 @@
 //! beside it (`topology`), flood announcements over all of these, and pull what is announced along the tree.
 
 pub mod estimate;
+pub mod fetch;
+pub mod flood;
 pub mod id;
 pub mod message;
+pub mod replica;
 pub mod topology;
 pub mod version;

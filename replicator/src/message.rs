@@ -108,6 +108,8 @@ pub struct Known {
     pub namespace: Namespace,
     /// The newest version that it has heard of.
     pub number: Number,
+    /// The first half of that version's root, by which different versions of one number are found.
+    pub root: [u8; 16],
     /// The number that two versions have, if there are any.
     pub contradicted: Option<Number>,
 }

@@ -17,6 +17,7 @@
 mod tests;
 
 use std::fmt;
+use std::sync::Arc;
 
 use net::identity::{Identity, verify_raw};
 
@@ -46,6 +47,12 @@ impl Hash {
     pub fn of(bytes: &[u8]) -> Self {
         Self(*blake3::hash(bytes).as_bytes())
     }
+
+    /// The first half of it.
+    #[must_use]
+    pub fn half(&self) -> [u8; 16] {
+        self.0.first_chunk().copied().unwrap_or_default()
+    }
 }
 
 impl fmt::Display for Hash {
@@ -63,7 +70,7 @@ impl fmt::Debug for Hash {
 /// The name of a tree, of a group or of a site: 1 to 40 of a–z, 0–9, `-`, `_` and `.`, the first a letter or a
 /// digit. It may stand in a path as it is.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Name(Box<str>);
+pub struct Name(Arc<str>);
 
 /// Text that is no [`Name`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -26,7 +26,8 @@ fn message() -> impl Strategy<Value = Message> {
     let bytes = |most| vec(any::<u8>(), 0..=most);
     let route = (any::<u8>(), any::<u64>())
         .prop_map(|(distance, entry)| Route { distance, entry: MemberId(entry) });
-    let known = btree_map(namespace(), (number(), prop::option::of(number())), 0..9);
+    let known =
+        btree_map(namespace(), (number(), any::<[u8; 16]>(), prop::option::of(number())), 0..9);
     prop_oneof![
         (group.clone(), bytes(99)).prop_map(|(group, bytes)| Message::Group { group, bytes }),
         (group.clone(), route, bytes(VERSION)).prop_map(|(group, route, version)| {
@@ -39,16 +40,16 @@ fn message() -> impl Strategy<Value = Message> {
         (group, any::<bool>(), known).prop_map(|(group, asks, known)| {
             let known = known
                 .into_iter()
-                .map(|(namespace, (number, contradicted))| Known {
+                .map(|(namespace, (number, root, contradicted))| Known {
                     namespace,
                     number,
+                    root,
                     contradicted,
                 })
                 .collect();
             Message::Versions { group, asks, known }
         }),
-        (namespace(), number())
-            .prop_map(|(namespace, number)| Message::Held { namespace, number }),
+        (namespace(), number()).prop_map(|(namespace, number)| Message::Held { namespace, number }),
         (namespace(), number(), any::<u8>(), hashes()).prop_map(
             |(namespace, number, priority, chunks)| {
                 Message::Request(Request { namespace, number, priority, chunks })
@@ -84,8 +85,7 @@ fn an_announcement_takes_at_most_200_bytes() {
     let identity = Identity::of(&[1; 32]).unwrap();
     let name = Name::new(&"n".repeat(40)).unwrap();
     let number = Number { epoch: u64::MAX, sequence: u64::MAX };
-    let version =
-        Version::sign(&identity, name, Kind::Tree, number, u64::MAX, Hash([255; 32]));
+    let version = Version::sign(&identity, name, Kind::Tree, number, u64::MAX, Hash([255; 32]));
     let route = Route { distance: 255, entry: MemberId(u64::MAX) };
     let message = Message::Announce(Announcement::new(GroupId(u64::MAX), route, &version));
     let framed = 4 + message.to_bytes().len();
@@ -116,6 +116,7 @@ fn namespaces_come_in_order_and_once() {
     let known = |name: &str| Known {
         namespace: Namespace { origin: MemberId(1), name: Name::new(name).unwrap() },
         number: Number::default(),
+        root: [0; 16],
         contradicted: None,
     };
     for (names, is_read) in [(["a", "b"], true), (["b", "a"], false), (["a", "a"], false)] {

@@ -110,6 +110,7 @@ fn write_namespace(to: &mut Vec<u8>, namespace: &Namespace) {
 fn write_known(to: &mut Vec<u8>, known: &Known) {
     write_namespace(to, &known.namespace);
     write_number(to, known.number);
+    to.extend(known.root);
     to.push(u8::from(known.contradicted.is_some()));
     if let Some(number) = known.contradicted {
         write_number(to, number);
@@ -223,9 +224,9 @@ fn read_namespace(rest: &mut &[u8]) -> Option<Namespace> {
 }
 
 fn read_known(rest: &mut &[u8]) -> Option<Known> {
-    let (namespace, number) = (read_namespace(rest)?, read_number(rest)?);
+    let (namespace, number, root) = (read_namespace(rest)?, read_number(rest)?, array(rest)?);
     let contradicted = if flag(rest)? { Some(read_number(rest)?) } else { None };
-    Some(Known { namespace, number, contradicted })
+    Some(Known { namespace, number, root, contradicted })
 }
 
 /// Hashes up to the end, at least one.
