@@ -144,12 +144,9 @@ impl Fetch {
         }
         job.sources = sources;
         for hash in self.wants.of(namespace) {
-            let asked = self.wants.assigned(&hash);
-            let is_asked =
-                asked.and_then(|it| self.peers.get(&it)).is_some_and(|it| it.is_asked(&hash));
-            if !is_asked {
-                self.unassign(&hash);
-                self.assign(hash, now);
+            let peer = self.wants.assigned(&hash).and_then(|it| self.peers.get_mut(&it));
+            if !peer.is_some_and(|it| it.is_asked(&hash)) {
+                self.reassign(hash, now);
             }
         }
         self.ask(now);
@@ -231,7 +228,7 @@ impl Fetch {
             for source in sources.filter(|it| !want.refused.contains(it)) {
                 is_refused = false;
                 let Some(peer) = self.peers.get_mut(source) else { continue };
-                if peer.rests(now) {
+                if peer.rests(now) || want.last == Some(*source) {
                     resting.get_or_insert(*source);
                     continue;
                 }
@@ -250,12 +247,15 @@ impl Fetch {
         }
     }
 
-    fn unassign(&mut self, hash: &Hash) {
-        if let Some(member) = self.wants.unassign(hash)
+    /// Asks another for a chunk, if there is a better one to ask.
+    fn reassign(&mut self, hash: Hash, now: Duration) {
+        if let Some(member) = self.wants.unassign(&hash)
             && let Some(peer) = self.peers.get_mut(&member)
+            && peer.take_back(&hash)
         {
-            peer.take_back(hash);
+            self.cancel(member, &[hash]);
         }
+        self.assign(hash, now);
     }
 
     /// Asks each neighbor for as much as its window lets it.
@@ -324,9 +324,16 @@ impl Fetch {
         priority: u8,
         of: (&Namespace, Number),
         is_expected: bool,
+        now: Duration,
     ) -> bool {
         let (namespace, number) = (of.0.clone(), of.1);
         let is_coming = is_expected || self.wants.get(&hash).is_some();
+        if self.wants.assigned(&hash) == Some(who) {
+            // Both would wait for the other: while news spread, each may have taken the other's way.
+            self.wants.put_last(&hash, who);
+            self.reassign(hash, now);
+            self.ask(now);
+        }
         let Some(peer) = self.peers.get_mut(&who).filter(|_| is_coming) else { return false };
         let all = self.waiting.entry(hash).or_default();
         if all.iter().any(|it| it.who == who) {

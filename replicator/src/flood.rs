@@ -288,8 +288,9 @@ impl Flood {
         let space = self.spaces.entry(namespace.clone()).or_default();
         match &space.newest {
             Some(known) if known.contradicts(version) => {
+                // Whoever sent it knows one of them alone.
                 let both = (known.clone(), version.clone());
-                return self.take_contradiction(both, from);
+                return self.take_contradiction(both, None);
             }
             Some(known) if version.number < known.number => {
                 if let (Some(from), Some((group, _))) = (from, route) {
@@ -300,9 +301,16 @@ impl Flood {
             Some(known) if version.number == known.number => {}
             Some(_) | None => {
                 space.newest = Some(version.clone());
-                space.routes.clear();
+                space.routes = self
+                    .groups
+                    .iter()
+                    .filter(|(_, it)| it.writers.contains_key(namespace))
+                    .filter(|(_, it)| it.place(namespace.origin).is_some())
+                    .map(|(group, _)| (*group, Route { distance: 0, entry: namespace.origin }))
+                    .collect();
                 if let Some((group, route)) = route {
-                    space.routes.insert(group, route);
+                    // In an origin's own groups there is no better way than from it.
+                    space.routes.entry(group).or_insert(route);
                 }
                 self.pass_on(namespace, from);
                 return Heard::News(namespace.clone());
@@ -315,7 +323,7 @@ impl Flood {
         }
         space.routes.insert(group, route);
         self.announce(group, namespace, from);
-        self.carry(namespace, from);
+        self.carry(namespace);
         Heard::Nearer(namespace.clone())
     }
 
@@ -325,11 +333,12 @@ impl Flood {
         for group in known.into_keys() {
             self.announce(group, namespace, from);
         }
-        self.carry(namespace, from);
+        self.carry(namespace);
     }
 
-    /// Carries the newest version across, into the groups where one is its best entry.
-    fn carry(&mut self, namespace: &Namespace, from: Option<MemberId>) {
+    /// Carries the newest version across, into the groups where one is its best entry. There everybody hears of
+    /// it, also those who said so in another group: they have to agree on the way.
+    fn carry(&mut self, namespace: &Namespace) {
         let groups: Vec<GroupId> = self.sharing(namespace).collect();
         for group in groups {
             let Some(space) = self.spaces.get_mut(namespace) else { return };
@@ -340,7 +349,7 @@ impl Flood {
             let route = Route { distance: nearest + 1, entry: self.me };
             if space.routes.get(&group).is_none_or(|it| route < *it) {
                 space.routes.insert(group, route);
-                self.announce(group, namespace, from);
+                self.announce(group, namespace, None);
             }
         }
     }

@@ -316,18 +316,26 @@ impl Replica {
     }
 
     /// These chunks, which a neighbor asks for, are not here: it waits for them or is told so.
-    pub fn handle_not_here(&mut self, to: MemberId, request: &Request, chunks: &[Hash]) {
+    pub fn handle_not_here(
+        &mut self,
+        to: MemberId,
+        request: &Request,
+        chunks: &[Hash],
+        now: Duration,
+    ) {
         let Request { namespace, number, priority, .. } = request;
         let is_expected = self.expects(namespace, *number);
         let mut gone = Vec::new();
         for hash in chunks {
-            if !self.fetch.wait(to, *hash, *priority, (namespace, *number), is_expected) {
+            let of = (namespace, *number);
+            if !self.fetch.wait(to, *hash, *priority, of, is_expected, now) {
                 gone.push(*hash);
             }
         }
         if !gone.is_empty() {
             self.out.push_back(Action::Send { to, message: Message::Gone(gone) });
         }
+        self.finish(now);
     }
 
     /// Whether that version will be fetched from here on.
@@ -361,8 +369,10 @@ impl Replica {
 
     /// All chunks of a version are here.
     pub fn handle_whole(&mut self, of: &Namespace, number: Number, now: Duration) {
-        let progress = self.spaces.get(of).and_then(|it| it.fetching.as_ref());
-        if let Some(progress) = progress.filter(|it| it.version.number == number) {
+        let progress = self.spaces.get_mut(of).and_then(|it| it.fetching.as_mut());
+        let is_news = |it: &&mut Progress| it.version.number == number && !it.is_whole;
+        if let Some(progress) = progress.filter(is_news) {
+            progress.is_whole = true;
             self.out.push_back(Action::Switch(progress.version.clone()));
         }
         self.finish(now);

@@ -20,6 +20,8 @@ pub(super) struct Want {
     assigned: Option<MemberId>,
     /// Who said that it has none.
     pub refused: Vec<MemberId>,
+    /// Who waits for it here: it is asked only if there is nobody else.
+    pub last: Option<MemberId>,
 }
 
 /// All of them.
@@ -75,6 +77,7 @@ impl Wants {
                 namespaces: Vec::new(),
                 assigned: None,
                 refused: Vec::new(),
+                last: None,
             }
         });
         if !want.namespaces.contains(namespace) {
@@ -129,6 +132,12 @@ impl Wants {
     /// Returns to whom it was assigned.
     pub(super) fn unassign(&mut self, hash: &Hash) -> Option<MemberId> {
         self.all.get_mut(hash)?.assigned.take()
+    }
+
+    pub(super) fn put_last(&mut self, hash: &Hash, source: MemberId) {
+        if let Some(want) = self.all.get_mut(hash) {
+            want.last = Some(source);
+        }
     }
 
     /// Somebody has none; returns whether it is to be asked of another now.

@@ -29,6 +29,8 @@ pub struct Progress {
     pub missing: u64,
     /// When a chunk of it came last, or it was begun.
     pub last: Duration,
+    /// Whether all of it is here, and readers are about to see it.
+    pub is_whole: bool,
     /// Whether there is a newer one to go on with if no more comes of this.
     pub is_outdated: bool,
 }
@@ -83,7 +85,7 @@ impl Space {
     }
 
     pub(super) fn timeout(&self) -> Option<Duration> {
-        let outdated = self.fetching.as_ref().filter(|it| it.is_outdated);
+        let outdated = self.fetching.as_ref().filter(|it| it.is_outdated && !it.is_whole);
         outdated.map(|it| it.last + GIVE_UP).into_iter().chain(self.retry_at).min()
     }
 
@@ -106,6 +108,9 @@ impl Space {
     /// What follows from what is known now; what is begun counts as begun.
     pub(super) fn next(&mut self, is_mine: bool, target: Option<&Version>, now: Duration) -> Next {
         if let Some(progress) = &mut self.fetching {
+            if progress.is_whole {
+                return Next::Stay;
+            }
             let number = progress.version.number;
             progress.is_outdated = target.is_some_and(|it| number < it.number);
             // What its origin has contradicted, or no group has any more.
@@ -135,6 +140,7 @@ impl Space {
             came: 0,
             missing: 0,
             last: now,
+            is_whole: false,
             is_outdated: false,
         };
         self.fetching = Some(progress);

@@ -6,6 +6,7 @@
 #![allow(clippy::expect_used, reason = "a test may panic")]
 #![allow(clippy::cast_possible_truncation, reason = "numbers of a simulation are small")]
 
+mod cases;
 mod node;
 mod world;
 
@@ -72,6 +73,8 @@ fn assert_converged(world: &World) {
 fn without_faults_each_chunk_comes_once() {
     each("without faults", |seed| {
         let mut world = World::new(seed, Conduct::Honest);
+        // What its origin has removed is asked for in vain.
+        world.nodes.iter_mut().for_each(|it| it.kept = usize::MAX);
         world.plan(END, 0);
         world.run(END + Duration::from_mins(1));
         assert_converged(&world);
@@ -107,6 +110,25 @@ fn who_lies_is_not_believed() {
     each("a liar", |seed| {
         let mut world = World::new(seed, Conduct::Liar);
         world.plan(END, 4);
+        world.run(END + PATIENCE);
+        assert_converged(&world);
+    });
+}
+
+#[test]
+fn an_origin_that_contradicts_itself_is_found_out_by_all() {
+    each("an origin that contradicts itself", |seed| {
+        let mut world = World::new(seed, Conduct::Honest);
+        world.plan(END, 0);
+        world.run(END);
+        world.equivocate(0);
+        world.run(END + Duration::from_mins(5));
+        let namespace = world.spaces[0].namespace.clone();
+        let reached = reached(&world, 0);
+        for member in &reached {
+            assert!(world.nodes[*member].contradictions.contains(&namespace), "member {member}");
+        }
+        world.publish_anew(0);
         world.run(END + PATIENCE);
         assert_converged(&world);
     });

@@ -13,7 +13,7 @@ use replicator::version::{Hash, Kind, Name, Namespace, Number, Version};
 
 /// Bytes of a chunk's line in the root: hash and length.
 const LINE_BYTES: usize = 36;
-/// Versions whose chunks an origin keeps, and everybody else of what was held.
+/// Versions whose chunks a member keeps, if nobody says otherwise.
 const KEPT: usize = 2;
 
 /// What survives a crash.
@@ -43,6 +43,10 @@ pub(crate) struct Node {
     pub came: BTreeMap<Hash, usize>,
     pub contradictions: BTreeSet<Namespace>,
     pub is_up: bool,
+    /// Versions whose chunks it keeps.
+    pub kept: usize,
+    /// Whether nothing can be kept.
+    pub is_full: bool,
 }
 
 impl Node {
@@ -64,6 +68,8 @@ impl Node {
             came: BTreeMap::new(),
             contradictions: BTreeSet::new(),
             is_up: true,
+            kept: KEPT,
+            is_full: false,
         }
     }
 
@@ -75,6 +81,14 @@ impl Node {
 
     pub(crate) fn neighbors(&self) -> BTreeSet<MemberId> {
         self.groups.values().flat_map(|it| it.neighbors(self.id)).collect()
+    }
+
+    pub(crate) fn tree_neighbors(&self) -> usize {
+        let ends = |it: &Neighborhood| {
+            let me = it.members.binary_search(&self.id).unwrap();
+            it.topology.tree().iter().filter(|it| it.a() == me || it.b() == me).count()
+        };
+        self.groups.values().map(ends).sum()
     }
 
     pub(crate) fn held(&self, namespace: &Namespace) -> Option<&Version> {
@@ -140,7 +154,7 @@ impl Node {
         self.disk.held.insert(namespace.clone(), version.clone());
         let kept = self.disk.kept.entry(namespace.clone()).or_default();
         kept.push(version.clone());
-        if KEPT < kept.len() {
+        if self.kept < kept.len() {
             kept.remove(0);
             let roots: Vec<Hash> = self.disk.kept.values().flatten().map(|it| it.root).collect();
             let mut stay: BTreeSet<Hash> = roots.iter().copied().collect();
@@ -199,11 +213,15 @@ impl Node {
         while let Some(action) = self.replica.poll_action() {
             match action {
                 Action::Send { to, message } => self.sent.push((to, message)),
-                Action::Lookup { to, request } => self.look_up(to, &request),
+                Action::Lookup { to, request } => self.look_up(to, &request, now),
                 Action::Unsend { .. } | Action::Close { .. } => {}
                 Action::Keep { hash, bytes, namespaces, waiting } => {
                     for (to, _) in waiting {
                         self.sent.push((to, Message::Chunk(bytes.clone())));
+                    }
+                    if self.is_full {
+                        self.fail(&namespaces, now);
+                        continue;
                     }
                     self.disk.chunks.insert(hash, bytes);
                     self.disk.unsynced.insert(hash);
@@ -232,7 +250,15 @@ impl Node {
         }
     }
 
-    fn look_up(&mut self, to: MemberId, request: &Request) {
+    fn fail(&mut self, namespaces: &[Namespace], now: Duration) {
+        for namespace in namespaces {
+            if let Some(version) = self.walking.remove(namespace) {
+                self.replica.handle_failed(namespace, version.number, Failure::Disk, now);
+            }
+        }
+    }
+
+    fn look_up(&mut self, to: MemberId, request: &Request, now: Duration) {
         let mut others = Vec::new();
         for hash in &request.chunks {
             match self.disk.chunks.get(hash) {
@@ -241,7 +267,7 @@ impl Node {
             }
         }
         if !others.is_empty() {
-            self.replica.handle_not_here(to, request, &others);
+            self.replica.handle_not_here(to, request, &others, now);
         }
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use fastrand::Rng;
 use replicator::flood::Neighborhood;
 use replicator::id::{GroupId, MemberId};
-use replicator::message::Message;
+use replicator::message::{Announcement, Message, Route};
 use replicator::topology::{Bounds, Connectivity, Costs, Topology};
 use replicator::version::{Name, Namespace, Number, Version};
 
@@ -32,6 +32,7 @@ enum Event {
     Restart { member: usize },
     Switched { member: usize, version: Version, life: u32 },
     Publish { space: usize },
+    Rearrange,
     Wake { member: usize },
 }
 
@@ -73,8 +74,12 @@ pub(crate) struct World {
     wakes: Vec<Duration>,
     /// Of each member: an announcement that it may send again.
     old: Vec<Option<Vec<u8>>>,
+    /// How fast each member's clock runs, in hundredths.
+    rates: Vec<u32>,
     pub members_of: BTreeMap<MemberId, usize>,
     pub messages: usize,
+    /// Chunks that each member has sent.
+    pub chunks_sent: Vec<usize>,
 }
 
 impl World {
@@ -86,9 +91,40 @@ impl World {
         let mut conduct = vec![Conduct::Honest; members];
         conduct[dice.usize(..members)] = faulty;
         let groups = groups(&mut dice, members);
-        let members_of = nodes.iter().enumerate().map(|(at, it)| (it.id, at)).collect();
         let spaces = spaces(&mut dice, &nodes, &groups, &conduct);
+        Self::with(dice, nodes, groups, spaces, conduct)
+    }
+
+    /// Makes a world of one group, whose first member is the origin of one namespace.
+    pub(crate) fn of(members: usize) -> Self {
+        let nodes: Vec<Node> = (0..members as u64).map(Node::new).collect();
+        let name = Name::new("tree").unwrap();
+        let namespace = Namespace { origin: nodes[0].id, name: name.clone() };
+        let space = Published {
+            origin: 0,
+            name,
+            namespace,
+            groups: vec![0],
+            last: None,
+            chunks: Vec::new(),
+            to_come: 0,
+        };
+        let (groups, conduct) = (vec![(0..members).collect()], vec![Conduct::Honest; members]);
+        Self::with(Rng::with_seed(1), nodes, groups, vec![space], conduct)
+    }
+
+    fn with(
+        mut dice: Rng,
+        nodes: Vec<Node>,
+        groups: Vec<BTreeSet<usize>>,
+        spaces: Vec<Published>,
+        conduct: Vec<Conduct>,
+    ) -> Self {
+        let members = nodes.len();
+        let members_of = nodes.iter().enumerate().map(|(at, it)| (it.id, at)).collect();
+        let rates = (0..members).map(|_| dice.u32(50..200)).collect();
         let mut world = Self {
+            rates,
             dice,
             now: Duration::ZERO,
             conduct,
@@ -104,6 +140,7 @@ impl World {
             nodes,
             members_of,
             messages: 0,
+            chunks_sent: vec![0; members],
         };
         world.form_groups();
         world.form_links();
@@ -128,7 +165,7 @@ impl World {
                 .collect();
             let place = Neighborhood { members, topology, writers };
             for member in group {
-                let now = self.now;
+                let now = self.clock(member);
                 self.nodes[member].set_group(GroupId(at as u64), place.clone(), now);
                 self.drain(member);
             }
@@ -183,6 +220,10 @@ impl World {
                 self.schedule(at, Event::Publish { space });
             }
         }
+        if 0 < faults {
+            let at = before(&mut self.dice);
+            self.schedule(at, Event::Rearrange);
+        }
         // Whatever was begun late is over by then.
         for member in 0..self.nodes.len() {
             self.schedule(end, Event::Restart { member });
@@ -214,13 +255,18 @@ impl World {
         self.now = until;
     }
 
+    /// What a member's own clock says.
+    pub(crate) fn clock(&self, member: usize) -> Duration {
+        self.now * self.rates[member] / 100
+    }
+
     fn handle(&mut self, event: Event) {
-        let now = self.now;
         match event {
             Event::Deliver { link, life, from, bytes } => {
                 let Link { ends, life: alive, is_up, .. } = self.links[link];
                 let to = ends[usize::from(ends[0] == from)];
                 if is_up && alive == life {
+                    let now = self.clock(to);
                     self.messages += 1;
                     let id = self.nodes[from].id;
                     // What cannot be read closes the link.
@@ -236,44 +282,62 @@ impl World {
             }
             Event::Down { .. } => {}
             Event::Up { link } => self.raise(link),
-            Event::Crash { member } => {
-                if self.nodes[member].is_up {
-                    for link in 0..self.links.len() {
-                        if self.links[link].ends.contains(&member) {
-                            self.cut(link);
-                        }
-                    }
-                    self.lives[member] += 1;
-                    self.wakes[member] = Duration::MAX;
-                    self.nodes[member].crash(&mut self.dice);
-                }
-            }
-            Event::Restart { member } => {
-                if !self.nodes[member].is_up {
-                    self.nodes[member].restart(now);
-                    self.drain(member);
-                    for link in 0..self.links.len() {
-                        if self.links[link].ends.contains(&member) {
-                            self.raise(link);
-                        }
-                    }
-                }
-            }
+            Event::Crash { member } => self.crash(member),
+            Event::Restart { member } => self.restart(member),
             Event::Switched { member, version, life } => {
                 if life == self.lives[member] {
+                    let now = self.clock(member);
                     self.nodes[member].finish_switch(&version, now);
                     self.drain(member);
                 }
             }
             Event::Publish { space } => self.publish(space),
+            Event::Rearrange => {
+                self.form_groups();
+                self.form_links();
+            }
             Event::Wake { member } => {
-                if self.wakes[member] <= now && self.nodes[member].is_up {
+                if self.wakes[member] <= self.now && self.nodes[member].is_up {
+                    let now = self.clock(member);
                     self.wakes[member] = Duration::MAX;
                     self.nodes[member].handle_timeout(now);
                     self.drain(member);
                 }
             }
         }
+    }
+
+    pub(crate) fn crash(&mut self, member: usize) {
+        if !self.nodes[member].is_up {
+            return;
+        }
+        for link in 0..self.links.len() {
+            if self.links[link].ends.contains(&member) {
+                self.cut(link);
+            }
+        }
+        self.lives[member] += 1;
+        self.wakes[member] = Duration::MAX;
+        self.nodes[member].crash(&mut self.dice);
+    }
+
+    pub(crate) fn restart(&mut self, member: usize) {
+        if self.nodes[member].is_up {
+            return;
+        }
+        let now = self.clock(member);
+        self.nodes[member].restart(now);
+        self.drain(member);
+        for link in 0..self.links.len() {
+            if self.links[link].ends.contains(&member) {
+                self.raise(link);
+            }
+        }
+    }
+
+    /// How many neighbors a member has in the trees of its groups.
+    pub(crate) fn tree_neighbors(&self, member: usize) -> usize {
+        self.nodes[member].tree_neighbors()
     }
 
     fn reset(&mut self, link: usize) {
@@ -290,7 +354,8 @@ impl World {
         for (from, to) in [(a, b), (b, a)] {
             let id = self.nodes[to].id;
             if self.nodes[from].is_up {
-                self.nodes[from].handle_down(id, self.now);
+                let now = self.clock(from);
+                self.nodes[from].handle_down(id, now);
                 self.drain(from);
             }
         }
@@ -307,12 +372,19 @@ impl World {
         self.links[link].free = [self.now; 2];
         for (from, to) in [(a, b), (b, a)] {
             let id = self.nodes[to].id;
-            self.nodes[from].handle_up(id, self.now);
+            let now = self.clock(from);
+            self.nodes[from].handle_up(id, now);
             self.drain(from);
         }
     }
 
-    fn publish(&mut self, space: usize) {
+    pub(crate) fn publish(&mut self, space: usize) {
+        let before = self.spaces[space].last.as_ref().map(|it| it.number).unwrap_or_default();
+        let number = Number { epoch: before.epoch, sequence: before.sequence + 1 };
+        self.publish_as(space, number);
+    }
+
+    fn publish_as(&mut self, space: usize, number: Number) {
         let Published { origin, .. } = self.spaces[space];
         if !self.nodes[origin].is_up {
             return;
@@ -324,12 +396,38 @@ impl World {
             let length = self.dice.usize(1..60);
             chunks.push((0..length).map(|_| self.dice.u8(..)).collect());
         }
-        let before = last.as_ref().map(|it| it.number).unwrap_or_default();
-        let number = Number { epoch: before.epoch, sequence: before.sequence + 1 };
         let version = self.nodes[origin].make(name, number, chunks);
         *last = Some(version.clone());
-        self.nodes[origin].publish(&version, self.now);
+        let now = self.clock(origin);
+        self.nodes[origin].publish(&version, now);
         self.drain(origin);
+    }
+
+    /// Has an origin say two things of its next version: one to some neighbors, the other to all.
+    pub(crate) fn equivocate(&mut self, space: usize) {
+        let Published { origin, ref name, ref last, ref groups, .. } = self.spaces[space];
+        let before = last.as_ref().map(|it| it.number).unwrap_or_default();
+        let number = Number { epoch: before.epoch, sequence: before.sequence + 1 };
+        let (name, group, here) =
+            (name.clone(), GroupId(groups[0] as u64), self.groups[groups[0]].clone());
+        let other = self.nodes[origin].make(&name, number, &[vec![1, 2, 3]]);
+        let route = Route { distance: 0, entry: self.nodes[origin].id };
+        let message = Message::Announce(Announcement::new(group, route, &other)).to_bytes();
+        let mut neighbors = self.nodes[origin].neighbors();
+        neighbors.retain(|it| here.contains(&self.members_of[it]));
+        let told = self.dice.usize(1..=neighbors.len());
+        for to in neighbors.iter().take(told) {
+            self.send(origin, self.members_of[to], message.clone());
+        }
+        self.publish(space);
+    }
+
+    /// Has an origin go on in the next epoch.
+    pub(crate) fn publish_anew(&mut self, space: usize) {
+        if let Some(last) = &self.spaces[space].last {
+            let epoch = last.number.epoch + 1;
+            self.publish_as(space, Number { epoch, sequence: 0 });
+        }
     }
 
     /// Sends what a member has to send, and plans when it wakes.
@@ -344,9 +442,12 @@ impl World {
         }
         for (to, message) in std::mem::take(&mut self.nodes[member].sent) {
             let Some(message) = self.spoil(member, message) else { continue };
+            self.chunks_sent[member] += usize::from(matches!(message, Message::Chunk(_)));
             self.send(member, self.members_of[&to], message.to_bytes());
         }
-        let at = self.nodes[member].replica.poll_timeout().max(self.now);
+        // Rounded up, so that it is due by its own clock then.
+        let at = self.nodes[member].replica.poll_timeout();
+        let at = (at * 100 / self.rates[member] + Duration::from_nanos(99)).max(self.now);
         if at < self.wakes[member] {
             self.wakes[member] = at;
             self.schedule(at - self.now, Event::Wake { member });
