@@ -32,7 +32,7 @@ use crate::version::{Hash, Namespace, Number};
 
 /// A neighbor that sends nothing for so long, of all that it was asked for, is passed over.
 pub const STALL: Duration = Duration::from_secs(10);
-/// For so long it is passed over the first time, and twice as long each time after, up to sixteen times.
+/// For so long it is passed over the first time, and twice as long each time after, up to four times.
 pub const REST: Duration = Duration::from_secs(30);
 /// Most chunks that are wanted at once, of all namespaces.
 pub const WANTED_MAX: usize = 8_192;

@@ -13,7 +13,7 @@ use crate::version::{Hash, Namespace};
 /// Priorities are below this; the smaller ones go first.
 pub const PRIORITIES: u8 = 16;
 /// A rest is doubled so often at most.
-const DOUBLINGS_MAX: u32 = 4;
+const DOUBLINGS_MAX: u32 = 2;
 /// It is asked for more once as much of the window is free, so that one message asks for several.
 const FREE_SHARE: u64 = 8;
 
