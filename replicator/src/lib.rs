@@ -6,6 +6,7 @@
 //! beside it (`topology`), flood announcements over all of these, and pull what is announced along the tree.
 
 pub mod estimate;
+pub mod group;
 pub mod id;
 pub mod topology;
 pub mod version;
