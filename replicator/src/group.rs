@@ -28,6 +28,7 @@ pub mod access;
 mod action;
 mod admit;
 pub mod charter;
+mod follow;
 pub mod join;
 mod lead;
 pub mod links;
@@ -35,8 +36,12 @@ pub mod mandate;
 pub mod rows;
 mod say;
 pub mod state;
+mod status;
 pub mod succession;
 mod wire;
+
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -55,7 +60,6 @@ use join::{Invitation, Wish};
 use lead::Lead;
 use rows::{Own, Rows};
 use state::State;
-use succession::Refusal;
 
 /// A member says so often that it is there.
 pub const BEAT: Duration = Duration::from_secs(15);
@@ -284,153 +288,6 @@ impl Group {
         }
     }
 
-    /// Makes a charter the one to go by, and passes it on.
-    fn adopt(&mut self, charter: Charter, from: Option<MemberId>, now: Duration) {
-        let charter = Arc::new(charter);
-        let old = self.charter.replace(Arc::clone(&charter));
-        let body = charter.body();
-        self.counts.charters_new += 1;
-        self.peers.retain(|it, _| body.member(*it).is_some());
-        for member in body.members.iter().filter(|it| it.id() != self.me) {
-            let before = self.lead.silences.remove(&member.id()).unwrap_or_default();
-            let new = || Peer { since: now, before, estimate: Estimate::default(), failures: 0 };
-            self.peers.entry(member.id()).or_insert_with(new);
-        }
-        self.rows.keep(|it| body.member(it).is_some());
-        self.lead.handle_charter(&charter);
-        self.persist(now);
-        self.queue.push_back(Action::NewCharter);
-        if let Some(old) = &old {
-            self.note_leader(old, &charter);
-        }
-        self.note_self(old.as_deref(), &charter, now);
-        if let Some(from) = from.and_then(|it| self.linked.get_mut(&it)) {
-            from.told = Some(charter.hash());
-        }
-        let linked: Vec<MemberId> = self.linked.keys().copied().collect();
-        for member in linked {
-            self.tell(member);
-            // Who is new knows nothing yet.
-            if old.as_ref().is_none_or(|it| it.body().member(member).is_none()) {
-                self.compare(member, false);
-            }
-        }
-        self.due.review = now;
-    }
-
-    fn note_leader(&mut self, old: &Charter, new: &Charter) {
-        let (by, epoch) = (new.leader(), new.epoch());
-        if old.leader() == self.me && by != self.me {
-            self.queue.push_back(Action::Alarm(Alarm::Deposed { by, epoch }));
-        }
-        if old.leader() != self.me && by == self.me {
-            self.queue.push_back(Action::Alarm(Alarm::TookOver(epoch)));
-        }
-    }
-
-    /// Looks what a new charter says of oneself.
-    fn note_self(&mut self, old: Option<&Charter>, new: &Charter, now: Duration) {
-        let was_in = old.is_some_and(|it| it.body().member(self.me).is_some());
-        match new.body().member(self.me) {
-            Some(member) => {
-                if !was_in {
-                    self.queue.push_back(Action::Admitted);
-                    self.due.say = now;
-                }
-                let known = member.silent.unwrap_or_default().max(member.request);
-                if self.sequence() < known {
-                    self.queue.push_back(Action::Alarm(Alarm::Forgotten));
-                }
-                self.jump(known, now);
-                let own = self.own.as_ref().map(|it| it.row.sequence);
-                if member.silent.is_some_and(|it| own.is_some_and(|own| own <= it)) {
-                    // Only a newer row says that one is alive.
-                    self.own = None;
-                    self.due.say = now;
-                }
-            }
-            None if was_in => self.queue.push_back(Action::Alarm(Alarm::Missing)),
-            None => {}
-        }
-        self.admission.reset();
-        self.due.ask = now;
-    }
-
-    /// Sends the charter to a member that may not have it.
-    fn tell(&mut self, member: MemberId) {
-        let Some(charter) = self.charter.clone() else { return };
-        if charter.body().member(member).is_some() {
-            self.show(&charter, member);
-        }
-    }
-
-    fn show(&mut self, charter: &Charter, to: MemberId) {
-        let hash = Some(charter.hash());
-        if let Some(linked) = self.linked.get_mut(&to).filter(|it| it.told != hash) {
-            linked.told = hash;
-            self.send(to, Message::Charter(charter.to_bytes()));
-        }
-    }
-
-    fn send(&mut self, to: MemberId, message: Message) {
-        self.queue.push_back(Action::Send { to: vec![to], message });
-    }
-
-    fn lied(&mut self, from: MemberId) {
-        self.counts.lies += 1;
-        self.queue.push_back(Action::Alarm(Alarm::Lied(from)));
-    }
-
-    /// Takes in a charter that came over the link to `from`.
-    pub fn handle_charter(&mut self, from: MemberId, bytes: &[u8], now: Duration) {
-        let known = self.charter.clone();
-        if known.as_ref().is_some_and(|it| *it.to_bytes() == *bytes) {
-            let hash = known.map(|it| it.hash());
-            self.linked.entry(from).and_modify(|it| it.told = hash);
-            return;
-        }
-        let charter = match Charter::from_bytes(bytes, self.group, known.as_deref()) {
-            Ok(charter) => charter,
-            // Somebody may be in two groups.
-            Err(charter::ParseError::Foreign(_)) => return,
-            Err(_) => return self.lied(from),
-        };
-        let Some(known) = known else {
-            if charter.body().member(self.me).is_some() {
-                self.adopt(charter, Some(from), now);
-            }
-            return;
-        };
-        match charter.succeeds(&known) {
-            Ok(()) => self.adopt(charter, Some(from), now),
-            Err(refusal) => {
-                self.counts.charters_refused += 1;
-                self.handle_refusal(from, &refusal, &charter, now);
-            }
-        }
-    }
-
-    fn handle_refusal(
-        &mut self,
-        from: MemberId,
-        refusal: &Refusal,
-        charter: &Charter,
-        now: Duration,
-    ) {
-        let Some(known) = self.charter.clone() else { return };
-        match refusal {
-            // Whoever was a member by the word of another leader has to learn who leads.
-            Refusal::Stale { .. } => {
-                let is_denied = |it: &Member| known.body().access.denies(&lead::caller(it));
-                if charter.body().member(from).is_some_and(|it| !is_denied(it)) {
-                    self.show(&known, from);
-                }
-            }
-            Refusal::Revoked(by) => self.handle_revoked(*by, charter, now),
-            Refusal::Parse(_) | Refusal::Foreign(_) | Refusal::Epoch(_) => {}
-        }
-    }
-
     /// Says that a link is up: to a neighbor, to one that was to be connected to, or from whoever has called.
     pub fn handle_link_up(&mut self, member: MemberId, now: Duration) {
         if LINKED_MAX <= self.linked.len() {
@@ -542,96 +399,5 @@ impl Group {
     /// What is to be done next.
     pub fn poll_action(&mut self) -> Option<Action> {
         self.queue.pop_front()
-    }
-
-    /// For how long nothing was heard of a member, as far as this one was there.
-    fn unheard(&self, member: MemberId, now: Duration) -> Duration {
-        let since = self.peers.get(&member).map_or(now, |it| it.since);
-        let heard = self.rows.advanced(member).unwrap_or_default();
-        now.saturating_sub(since.max(heard))
-    }
-
-    /// For how long a member has been silent, earlier runs and watches included; none for oneself.
-    #[must_use]
-    pub fn silence(&self, member: MemberId, now: Duration) -> Duration {
-        let Some(peer) = self.peers.get(&member) else { return Duration::ZERO };
-        let is_heard = self.rows.advanced(member).is_some_and(|it| peer.since <= it);
-        let before = if is_heard { Duration::ZERO } else { peer.before };
-        before + self.unheard(member, now)
-    }
-
-    /// One's own id.
-    #[must_use]
-    pub fn me(&self) -> MemberId {
-        self.me
-    }
-
-    /// The group.
-    #[must_use]
-    pub fn id(&self) -> GroupId {
-        self.group
-    }
-
-    /// The charter to go by; none before one has been admitted.
-    #[must_use]
-    pub fn charter(&self) -> Option<&Arc<Charter>> {
-        self.charter.as_ref()
-    }
-
-    /// Whether one leads the group.
-    #[must_use]
-    pub fn is_leader(&self) -> bool {
-        self.charter.as_ref().is_some_and(|it| it.leader() == self.me)
-    }
-
-    /// Whether one is in the group.
-    #[must_use]
-    pub fn is_member(&self) -> bool {
-        self.charter.as_ref().is_some_and(|it| it.body().member(self.me).is_some())
-    }
-
-    /// To whom the shell keeps links up, those of the tree first.
-    pub fn neighbors(&self) -> impl Iterator<Item = &Member> {
-        self.charter.iter().flat_map(|it| it.neighbors(self.me))
-    }
-
-    /// What is known of the link to a member.
-    #[must_use]
-    pub fn estimate(&self, member: MemberId) -> Option<&Estimate> {
-        self.peers.get(&member).map(|it| &it.estimate)
-    }
-
-    /// The topology that this member would choose, from what it has heard. Where it differs from the charter's, the
-    /// leader has heard something else, or waits.
-    #[must_use]
-    pub fn computed(&self) -> Option<Topology> {
-        let charter = self.charter.as_ref()?;
-        Some(links::next(charter.body(), &self.all_rows()))
-    }
-
-    /// What was done with what came.
-    #[must_use]
-    pub fn counts(&self) -> Counts {
-        self.counts
-    }
-
-    /// The invitation to print, for who is to join: with the secret of a key that is on the access list, or none for
-    /// who is on that list itself.
-    #[must_use]
-    pub fn invitation(&self, secret: Option<[u8; 32]>) -> Option<Invitation> {
-        let charter = self.charter.as_ref()?;
-        let leader = charter.body().member(charter.leader())?;
-        Some(Invitation {
-            name: charter.body().name.clone(),
-            founder: charter.founder(),
-            address: leader.address.clone(),
-            key: *leader.key(),
-            secret,
-        })
-    }
-
-    /// The trees of the group, with their writers.
-    pub fn trees(&self) -> impl Iterator<Item = &Tree> {
-        self.charter.iter().flat_map(|it| &it.body().trees)
     }
 }
