@@ -25,7 +25,7 @@ impl Group {
             self.peers.entry(member.id()).or_insert_with(new);
         }
         self.rows.keep(|it| body.member(it).is_some());
-        self.lead.handle_charter(&charter);
+        self.lead.handle_charter(&charter, now);
         self.persist(now);
         self.queue.push_back(Action::NewCharter);
         if let Some(old) = &old {

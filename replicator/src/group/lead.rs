@@ -33,6 +33,8 @@ const DEPUTIES: usize = 2;
 pub(super) struct Lead {
     /// How long members had been silent before the start.
     pub(super) silences: BTreeMap<MemberId, Duration>,
+    /// The epoch of the charter, and since when it is known here: before, its leader had nothing to say.
+    epoch: (u64, Duration),
     /// Requests that were granted.
     requests: BTreeMap<MemberId, Request>,
     /// The greatest epoch in which one that is no deputy any more claims to lead.
@@ -53,6 +55,7 @@ impl Lead {
     pub(super) fn new(silences: BTreeMap<MemberId, Duration>) -> Self {
         Self {
             silences,
+            epoch: (0, Duration::ZERO),
             requests: BTreeMap::new(),
             usurped: 0,
             answered: None,
@@ -69,7 +72,10 @@ impl Lead {
     }
 
     /// Lets go of what a new charter has settled.
-    pub(super) fn handle_charter(&mut self, charter: &Charter) {
+    pub(super) fn handle_charter(&mut self, charter: &Charter, now: Duration) {
+        if self.epoch.0 != charter.epoch() {
+            self.epoch = (charter.epoch(), now);
+        }
         self.requests.retain(|id, it| {
             charter.body().member(*id).is_none_or(|member| member.request < it.sequence)
         });
@@ -186,8 +192,9 @@ impl Group {
         let rank = rank.and_then(|it| u32::try_from(it).ok());
         // Who hears of nobody has nobody to lead.
         let has_link = self.linked.keys().any(|it| self.peers.contains_key(it));
-        has_link
-            && rank.is_some_and(|it| TAKEOVER * (it + 1) <= self.unheard(charter.leader(), now))
+        let silence =
+            self.unheard(charter.leader(), now).min(now.saturating_sub(self.lead.epoch.1));
+        has_link && rank.is_some_and(|it| TAKEOVER * (it + 1) <= silence)
     }
 
     /// Signs what comes after a charter, if it is another one.

@@ -13,6 +13,8 @@ struct World {
     kept: BTreeMap<MemberId, Vec<u8>>,
     links: Vec<(MemberId, MemberId)>,
     alarms: Vec<Alarm>,
+    /// Who is cut off from all others, but not from each other.
+    cut: Vec<MemberId>,
 }
 
 fn identity(seed: u8) -> Arc<Identity> {
@@ -50,7 +52,7 @@ impl World {
             groups.insert(id(seed), group.unwrap());
         }
         let (kept, links, alarms) = (BTreeMap::new(), Vec::new(), Vec::new());
-        Self { now: Duration::ZERO, groups, kept, links, alarms }
+        Self { now: Duration::ZERO, groups, kept, links, alarms, cut: Vec::new() }
     }
 
     fn run(&mut self, time: Duration) {
@@ -83,7 +85,7 @@ impl World {
     fn link(&mut self, a: MemberId, b: MemberId) {
         let ends = (a.min(b), a.max(b));
         let now = self.now;
-        if !self.groups.contains_key(&b) {
+        if !self.groups.contains_key(&b) || self.is_cut(a, b) {
             self.groups.get_mut(&a).unwrap().handle_link_down(b, now);
         } else if a != b && !self.links.contains(&ends) {
             self.links.push(ends);
@@ -112,7 +114,7 @@ impl World {
                         queue.push_back(to);
                     }
                     Action::Measure { member: to, .. } => {
-                        let is_there = self.groups.contains_key(&to);
+                        let is_there = self.groups.contains_key(&to) && !self.is_cut(member, to);
                         let group = self.groups.get_mut(&member).unwrap();
                         if is_there {
                             group.handle_round_trip(to, Duration::from_millis(10), now);
@@ -140,20 +142,33 @@ impl World {
         }
     }
 
+    fn is_cut(&self, a: MemberId, b: MemberId) -> bool {
+        self.cut.contains(&a) != self.cut.contains(&b)
+    }
+
     fn kill(&mut self, member: MemberId) {
         self.groups.remove(&member);
-        let gone = self.links.extract_if(.., |it| it.0 == member || it.1 == member);
-        let ends: Vec<_> = gone.collect();
-        for (a, b) in ends {
-            let other = if a == member { b } else { a };
-            self.groups.get_mut(&other).unwrap().handle_link_down(member, self.now);
+        self.break_links(|_, a, b| a == member || b == member);
+    }
+
+    fn break_links(&mut self, is_broken: impl Fn(&Self, MemberId, MemberId) -> bool) {
+        let (gone, kept) = self.links.iter().partition(|it| is_broken(self, it.0, it.1));
+        self.links = kept;
+        let gone: Vec<(MemberId, MemberId)> = gone;
+        for (a, b) in gone {
+            for (from, to) in [(a, b), (b, a)] {
+                if let Some(group) = self.groups.get_mut(&from) {
+                    group.handle_link_down(to, self.now);
+                }
+            }
         }
     }
 
-    /// The charter that all have.
+    /// The charter that all members have.
     #[track_caller]
     fn charter(&self) -> Arc<Charter> {
-        let mut all = self.groups.values().map(|it| it.charter().unwrap());
+        let members = self.groups.values().filter(|it| it.is_member());
+        let mut all = members.map(|it| it.charter().unwrap());
         let first = all.next().unwrap();
         for it in all {
             assert_eq!((it.epoch(), it.revision()), (first.epoch(), first.revision()));
@@ -221,4 +236,49 @@ fn incarnations_rise_when_all_restart_at_once() {
     let heard = |seed: u8| world.groups[&id(1)].heard(id(seed)).unwrap();
     assert!((2..=5).all(|it| 2 << 32 <= heard(it).0));
     assert!(!world.alarms.iter().any(|it| matches!(it, Alarm::Lied(_))));
+}
+
+#[test]
+fn parts_that_were_both_led_merge_again() {
+    let mut world = World::new(7);
+    world.run(3 * MINUTE);
+    let before = world.charter();
+    // Both deputies and a third lose the others, the leader among them; and one more joins the leader's part.
+    let deputies: Vec<MemberId> = before.deputies().iter().map(MemberId::of).collect();
+    let third = (2..=7).map(id).find(|it| !deputies.contains(it)).unwrap();
+    world.cut = [deputies, vec![third]].concat();
+    world.break_links(World::is_cut);
+    let mut opened = settings(1, before.body().access.clone().into());
+    opened.access.as_mut().unwrap().allow.push(Rule::Member(id(8)));
+    let now = world.now;
+    let founder = world.groups.get_mut(&id(1)).unwrap();
+    founder.handle_settings(opened, now);
+    let invitation = founder.invitation(None);
+    let new = Group::open(identity(8), settings(8, None), None, invitation, now).unwrap();
+    world.groups.insert(id(8), new);
+    world.run(10 * MINUTE);
+    let leader = |it: &World, member: MemberId| it.groups[&member].charter().unwrap().leader();
+    assert_eq!(leader(&world, id(1)), id(1));
+    assert!(world.groups[&id(8)].is_member());
+    assert_ne!(leader(&world, third), id(1));
+    world.cut.clear();
+    world.run(4 * MINUTE);
+    let charter = world.charter();
+    assert_eq!(
+        (charter.leader(), charter.epoch()),
+        (MemberId::of(&before.deputies()[0]), before.epoch() + 1)
+    );
+    let silent = charter.body().members.iter().filter(|it| it.silent.is_some()).count();
+    assert_eq!(
+        (silent, charter.body().topology.tree().len()),
+        (0, charter.body().members.len() - 1)
+    );
+    // What the one that stepped down had settled is to be settled again: then the last is in, too.
+    assert!(!world.groups[&id(8)].is_member());
+    let now = world.now;
+    let founder = world.groups.get_mut(&id(1)).unwrap();
+    founder.lead(now).unwrap();
+    world.run(6 * MINUTE);
+    assert_eq!(world.charter().leader(), id(1));
+    assert!(world.groups[&id(8)].is_member());
 }
