@@ -8,6 +8,7 @@
 pub mod estimate;
 pub mod fetch;
 pub mod flood;
+pub mod group;
 pub mod id;
 pub mod message;
 pub mod replica;
