@@ -7,5 +7,7 @@
 
 pub mod estimate;
 pub mod id;
+pub mod limit;
+pub mod link;
 pub mod topology;
 pub mod version;
