@@ -1,5 +1,6 @@
-#![no_main]
 //! What a link brings: however it is cut, the same frames or the same error, and nothing that is too long.
+
+#![no_main]
 
 use bytes::BytesMut;
 use libfuzzer_sys::fuzz_target;

@@ -256,10 +256,17 @@ impl Decoder {
         Frame::parse(kind, body).map(|frame| Some((frame, pressed)))
     }
 
-    /// Bytes that are there and not yet a whole frame.
+    /// Bytes of the frame that has been begun, as far as that is known; `None` between two frames.
     #[must_use]
-    pub fn pending(&self) -> usize {
-        self.buffer.len()
+    pub fn begun(&self) -> Option<usize> {
+        if self.buffer.is_empty() {
+            return None;
+        }
+        let length = match self.buffer.first_chunk::<HEADER_BYTES>() {
+            Some([a, b, c, _]) => usize::from(*a) | usize::from(*b) << 8 | usize::from(*c) << 16,
+            None => 0,
+        };
+        Some(HEADER_BYTES + length)
     }
 }
 
@@ -276,7 +283,7 @@ mod tests {
             while let Some(frame) = decoder.next_frame()? {
                 found.push(frame);
             }
-            assert!(decoder.pending() < HEADER_BYTES + MESSAGE_BYTES_MAX);
+            assert!(decoder.begun().unwrap_or(0) <= HEADER_BYTES + MESSAGE_BYTES_MAX);
         }
         Ok(found)
     }
@@ -292,6 +299,12 @@ mod tests {
         assert_eq!(&out[..], b"\x05\0\0\0hello");
         Frame::Bye(Reason::Unknown).encode(true, &mut out);
         assert_eq!(&out[9..], [1, 0, 0, 0x86, 1]);
+        let mut decoder = Decoder::new();
+        assert_eq!(decoder.begun(), None);
+        decoder.feed(&out[..3]);
+        assert_eq!(decoder.begun(), Some(HEADER_BYTES));
+        decoder.feed(&out[3..6]);
+        assert_eq!(decoder.begun(), Some(9));
     }
 
     #[test]

@@ -152,6 +152,16 @@ impl Queue {
         self.messages.is_empty() && !self.has_chunks()
     }
 
+    /// Whether half of what may wait does not: in none of the classes, nor in all of them.
+    #[must_use]
+    pub fn has_room(&self) -> bool {
+        let bytes: usize = self.classes.iter().map(|it| it.bytes).sum();
+        bytes <= CHUNK_BYTES_MAX / 2
+            && self.classes.iter().all(|it| it.chunks.len() <= CHUNKS_MAX / 2)
+            && self.message_bytes <= MESSAGE_BYTES_MAX / 2
+            && self.messages.len() <= MESSAGES_MAX / 2
+    }
+
     /// Bytes that wait.
     #[must_use]
     pub fn bytes(&self) -> usize {
@@ -259,6 +269,15 @@ mod tests {
             small += 1;
         }
         assert_eq!(small, CHUNKS_MAX);
+        assert!(!queue.has_room());
+        while CHUNK_BYTES_MAX / 2 < queue.bytes() {
+            assert!(!queue.has_room());
+            queue.next();
+        }
+        while CHUNKS_MAX / 2 < queue.classes[1].chunks.len() {
+            queue.next();
+        }
+        assert!(queue.has_room());
     }
 
     proptest! {
