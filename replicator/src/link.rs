@@ -5,6 +5,7 @@
 //! gets [`Event`]s.
 
 pub mod call;
+mod caller;
 pub mod dial;
 pub mod frame;
 pub mod goodput;
@@ -23,6 +24,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use tokio::sync::Notify;
 
+pub use caller::Caller;
 pub use hub::{Command, EVENTS_MAX, Hub, Known, LINKS_MAX, Neighbor};
 
 use crate::id::MemberId;
@@ -50,6 +52,8 @@ pub enum Event {
     Goodput(Link, Sample),
     /// A probe is over: bytes a second, or nothing that could be said.
     Probed(Link, Option<u64>),
+    /// A null call and its answer took so long.
+    RoundTrip(MemberId, Duration),
     /// There is room again on a link that was full.
     Room(Link),
     /// A link is down: this one, whatever other there may be to the same member.

@@ -14,9 +14,9 @@ use net::shutdown::Shutdown;
 use replicator::id::MemberId;
 use replicator::limit::Bucket;
 use replicator::link::frame::{MESSAGE_BYTES_MAX, Reason};
-use replicator::link::{Command, EVENTS_MAX, End, Event, Hub, Link, Neighbor, SendError};
+use replicator::link::{Caller, Command, EVENTS_MAX, End, Event, Hub, Link, Neighbor, SendError};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, UdpSocket};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -282,4 +282,37 @@ async fn a_link_is_measured_while_it_is_busy_and_by_a_probe() {
     }
     assert!(at_b.unwrap().bytes >= 256 << 10);
     assert!(at_a.unwrap().took > Duration::ZERO);
+}
+
+#[tokio::test]
+async fn members_that_had_a_link_can_call_each_other() {
+    let (_a, to_b, _b, to_a) = two().await;
+    let socket = || UdpSocket::bind("127.0.0.1:0");
+    let (at_a, at_b) = (socket().await.unwrap(), socket().await.unwrap());
+    let (place_a, place_b) = (at_a.local_addr().unwrap(), at_b.local_addr().unwrap());
+    let (a, b) = (Caller::new(at_a, monotonic()), Caller::new(at_b, monotonic()));
+    assert!(!a.call(to_b.member(), place_b).await.unwrap(), "without a link there is no key");
+    a.handle_up(&to_b);
+    b.handle_up(&to_a);
+    let (events, mut heard) = mpsc::channel(EVENTS_MAX);
+    let talk = async {
+        // What a stranger says does no harm.
+        let stranger = socket().await.unwrap();
+        for said in [&b""[..], &[0; 64], &[7; 65], &[9; 1_400]] {
+            stranger.send_to(said, place_a).await.unwrap();
+        }
+        for (caller, member, place) in [(&a, to_b.member(), place_b), (&b, to_a.member(), place_a)]
+        {
+            assert!(caller.call(member, place).await.unwrap());
+            let event = heard.recv().await.unwrap();
+            let Event::RoundTrip(from, took) = event else { panic!("{event:?}") };
+            assert!(from == member && took < PATIENCE);
+        }
+        assert!(stranger.try_recv(&mut [0; 64]).is_err(), "strangers are not answered");
+    };
+    tokio::select! {
+        () = a.run(&events) => unreachable!(),
+        () = b.run(&events) => unreachable!(),
+        said = timeout(PATIENCE, talk) => said.expect("an answer"),
+    }
 }
