@@ -316,3 +316,21 @@ async fn members_that_had_a_link_can_call_each_other() {
         said = timeout(PATIENCE, talk) => said.expect("an answer"),
     }
 }
+
+#[tokio::test]
+async fn who_is_wanted_once_is_not_tried_again() {
+    let (mut a, mut b) = (Member::start(1, &[2]).await, Member::start(2, &[1]).await);
+    let anybody = Neighbor { address: b.address.clone(), key: None };
+    a.commands.send(Command::Once(anybody)).await.unwrap();
+    let (to_b, to_a) = (a.up().await, b.up().await);
+    assert_eq!((to_b.member(), to_a.member()), (b.id(), a.id()));
+    to_a.close(Reason::Unwanted);
+    a.down().await;
+    let nobody = Neighbor { address: "127.0.0.1:1".to_owned(), key: None };
+    a.commands.send(Command::Once(nobody)).await.unwrap();
+    let again = a.until(|it| match it {
+        Event::Unreachable { again, .. } => Some(again.is_none()),
+        _ => None,
+    });
+    assert!(again.await);
+}

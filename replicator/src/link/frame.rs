@@ -222,7 +222,7 @@ impl Decoder {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// Where what comes can be appended without a copy; with room for [`SPACE_BYTES`].
+    /// Where what comes can be appended without a copy; with room for 16 KiB at least.
     pub fn space(&mut self) -> &mut BytesMut {
         if self.buffer.capacity() - self.buffer.len() < SPACE_BYTES / 4 {
             self.buffer.reserve(SPACE_BYTES);

@@ -48,7 +48,7 @@ pub struct Neighbor {
 pub enum Command {
     /// Keep a link to each of these, and try to connect with no others. Links that are up stay up.
     Want(Vec<Neighbor>),
-    /// Connect once.
+    /// Connect once, if there is no link.
     Once(Neighbor),
 }
 
@@ -173,7 +173,16 @@ impl Hub {
                     self.wanted.insert(neighbor, wanted);
                 }
             }
-            Command::Once(neighbor) => self.dial(neighbor),
+            Command::Once(neighbor) => {
+                let member = neighbor.key.map(|it| MemberId::of(&it));
+                if member.is_some_and(|it| self.links.contains_key(&it)) {
+                    return;
+                }
+                match self.wanted.get_mut(&neighbor) {
+                    Some(wanted) => wanted.due = wanted.due.map(|_| now),
+                    None => self.dial(neighbor),
+                }
+            }
         }
     }
 
