@@ -10,6 +10,8 @@ pub mod fetch;
 pub mod flood;
 pub mod group;
 pub mod id;
+pub mod limit;
+pub mod link;
 pub mod message;
 pub mod replica;
 pub mod topology;
