@@ -8,4 +8,5 @@
 pub mod estimate;
 pub mod id;
 pub mod topology;
+pub mod tree;
 pub mod version;
