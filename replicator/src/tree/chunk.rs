@@ -84,7 +84,7 @@ impl Chunker {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::collections::HashSet;
 
     use proptest::prelude::*;

@@ -2,7 +2,13 @@
 //! of bytes that has one form alone.
 //!
 //! Both ends hold one entry without its chunks, and the names that [`Order`] remembers, whatever the tree:
-//! the chunks of a file come one by one behind its entry. `docs/replication.md` has the bytes.
+//! the chunks of a file come one by one behind its entry.
+//!
+//! The bytes, numbers with the least byte first and texts behind their length in two bytes: the format, 1; for
+//! each entry 1 (file), 2 (executable file), 3 (empty directory) or 4 (symbolic link) and its path, then of
+//! a file its length and its time in eight bytes each, of a link its target; behind a file, for each chunk, its
+//! length in four bytes and its hash; at the end 0, the number of entries and the sum of the files' lengths, in
+//! eight bytes each.
 //!
 //! Sans-I/O.
 
