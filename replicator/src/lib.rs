@@ -15,4 +15,5 @@ pub mod link;
 pub mod message;
 pub mod replica;
 pub mod topology;
+pub mod tree;
 pub mod version;
