@@ -16,9 +16,6 @@
 mod peer;
 mod wants;
 
-#[cfg(test)]
-mod tests;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 

@@ -18,9 +18,6 @@
 
 mod reconcile;
 
-#[cfg(test)]
-mod tests;
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::id::{GroupId, MemberId};

@@ -3,6 +3,7 @@
 //! `HARVEST_REPLICATION_SEEDS` says how many worlds, `HARVEST_REPLICATION_SEED` which one alone.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
+#![allow(clippy::print_stderr, reason = "it says which seed failed")]
 #![allow(clippy::expect_used, reason = "a test may panic")]
 #![allow(clippy::cast_possible_truncation, reason = "numbers of a simulation are small")]
 
