@@ -97,26 +97,6 @@ fn after_cuts_and_crashes_all_are_equal() {
 }
 
 #[test]
-fn who_sends_nothing_holds_up_nobody_for_long() {
-    each("a silent member", |seed| {
-        let mut world = World::new(seed, Conduct::Silent);
-        world.plan(END, 4);
-        world.run(END + PATIENCE);
-        assert_converged(&world);
-    });
-}
-
-#[test]
-fn who_lies_is_not_believed() {
-    each("a liar", |seed| {
-        let mut world = World::new(seed, Conduct::Liar);
-        world.plan(END, 4);
-        world.run(END + PATIENCE);
-        assert_converged(&world);
-    });
-}
-
-#[test]
 fn an_origin_that_contradicts_itself_is_found_out_by_all() {
     each("an origin that contradicts itself", |seed| {
         let mut world = World::new(seed, Conduct::Honest);

@@ -15,6 +15,7 @@ use crate::node::Node;
 
 /// What a member does to others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(dead_code, reason = "worlds of liars do not all become equal in time yet")]
 pub(crate) enum Conduct {
     /// What it should.
     Honest,
