@@ -123,10 +123,29 @@ impl Identity {
         id_of(&self.key)
     }
 
+    /// Returns the public key as bytes.
+    #[must_use]
+    pub fn public(&self) -> [u8; 32] {
+        // A key of another length does not exist.
+        <[u8; KEY_BYTES]>::try_from(self.pair.public_key().as_ref()).unwrap_or_default()
+    }
+
     /// Signs `text`; returns the signature as 128 lower-case hex digits.
     #[must_use]
     pub fn sign(&self, text: &[u8]) -> String {
         hex(self.pair.sign(text).as_ref())
+    }
+
+    /// Signs `text`; returns the signature as bytes.
+    #[must_use]
+    pub fn sign_raw(&self, text: &[u8]) -> [u8; 64] {
+        let mut signature = [0; SIGNATURE_BYTES];
+        let made = self.pair.sign(text);
+        // A signature has as many.
+        for (to, from) in signature.iter_mut().zip(made.as_ref()) {
+            *to = *from;
+        }
+        signature
     }
 }
 
@@ -138,7 +157,13 @@ pub fn verify(key: &str, text: &[u8], signature: &str) -> bool {
     else {
         return false;
     };
-    UnparsedPublicKey::new(&ED25519, key).verify(text, &signature).is_ok()
+    verify_raw(&key, text, &signature)
+}
+
+/// As [`verify`], with key and signature as bytes.
+#[must_use]
+pub fn verify_raw(key: &[u8; 32], text: &[u8], signature: &[u8; 64]) -> bool {
+    UnparsedPublicKey::new(&ED25519, key).verify(text, signature).is_ok()
 }
 
 /// Returns the id of who owns the public key `key`: the first 16 hex digits of the SHA-256 of its
@@ -220,6 +245,8 @@ mod tests {
         let signature = "92a009a9f0d4cab8720e820b5f642540a2b27b5416503f8fb3762223ebdb69da\
                          085ac1e43e15996e458f3613d0f11d8c387b2eaeb4302aeeb00d291612bb0c00";
         assert_eq!(identity.sign(&[0x72]), signature);
+        assert_eq!(hex(&identity.sign_raw(&[0x72])), signature);
+        assert_eq!(hex(&identity.public()), key);
         assert!(verify(key, &[0x72], signature));
         assert!(!verify(key, &[0x73], signature));
         assert!(!verify(key, &[0x72], &signature.to_uppercase()));

@@ -13,6 +13,7 @@ mod framing;
 pub mod guard;
 pub mod host;
 pub mod identity;
+pub mod peer;
 mod pool;
 mod response;
 mod room;

@@ -31,7 +31,7 @@ use crate::topology::{Costs, UNREACHABLE, cost};
 pub const LIFE: Duration = Duration::from_hours(24);
 /// For so long after its start a member measures often.
 pub const YOUNG: Duration = Duration::from_hours(1);
-/// Pauses between two measurements of a member that is young, and of one that is not.
+/// Pauses between two measurements of a member that is young or has yet to measure somebody, and of any other.
 pub const PAUSE_YOUNG: Duration = Duration::from_secs(5);
 /// See [`PAUSE_YOUNG`].
 pub const PAUSE_OLD: Duration = Duration::from_mins(5);
@@ -173,7 +173,9 @@ pub enum Measure {
 /// those of all others; `last` is when a measurement last began, all on the member's own clock since its
 /// start.
 pub fn measure(estimates: &[Estimate], last: Option<Duration>, now: Duration) -> Measure {
-    let pause = if now < YOUNG { PAUSE_YOUNG } else { PAUSE_OLD };
+    // One that has just come is measured as soon as if all were young.
+    let is_young = now < YOUNG || estimates.iter().any(|it| it.measured.is_none());
+    let pause = if is_young { PAUSE_YOUNG } else { PAUSE_OLD };
     // With few others, each is left alone for a while all the same.
     let due = last.map_or(Duration::ZERO, |it| it + pause);
     if now < due {

@@ -6,4 +6,14 @@
 //! beside it (`topology`), flood announcements over all of these, and pull what is announced along the tree.
 
 pub mod estimate;
+pub mod fetch;
+pub mod flood;
+pub mod group;
+pub mod id;
+pub mod limit;
+pub mod link;
+pub mod message;
+pub mod replica;
 pub mod topology;
+pub mod tree;
+pub mod version;

@@ -145,6 +145,20 @@ impl Bounds {
     pub const NONE: Self = Self { depth_max: usize::MAX, degree_max: usize::MAX };
 }
 
+/// Links that are no topology.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LinksError {
+    /// Of a member that there is not, or of one with itself.
+    #[error("a link from member {0} to member {1} is none")]
+    Ends(u16, u16),
+    /// Not in ascending order, or twice.
+    #[error("a link from member {0} to member {1} is not in order, or there twice")]
+    Order(u16, u16),
+    /// The tree has a circle.
+    #[error("with a link from member {0} to member {1} the tree is none")]
+    Circle(u16, u16),
+}
+
 /// The links over which a group's members are neighbors.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Topology {
@@ -161,6 +175,43 @@ impl Topology {
         all.connect(costs, connectivity, bounds);
         all.beside.sort_unstable();
         all
+    }
+
+    /// Takes the links of a topology of `members` members that somebody else has computed: pairs of members, the
+    /// smaller number first, those of the tree and those beside it each in ascending order.
+    ///
+    /// # Errors
+    ///
+    /// They are no topology: whoever sent them is broken, or lies.
+    pub fn from_links(
+        members: usize,
+        tree: &[(u16, u16)],
+        beside: &[(u16, u16)],
+    ) -> Result<Self, LinksError> {
+        let mut tops: Vec<u16> =
+            (0..members.min(MEMBERS_MAX)).filter_map(|it| it.try_into().ok()).collect();
+        for &(a, b) in tree.iter().chain(beside) {
+            if b <= a || tops.len() <= usize::from(b) {
+                return Err(LinksError::Ends(a, b));
+            }
+        }
+        for list in [tree, beside] {
+            if let Some([_, (a, b)]) = list.array_windows().find(|[one, next]| next <= one) {
+                return Err(LinksError::Order(*a, *b));
+            }
+        }
+        if let Some((a, b)) = beside.iter().find(|it| tree.binary_search(it).is_ok()) {
+            return Err(LinksError::Order(*a, *b));
+        }
+        for &(a, b) in tree {
+            let (top_a, top_b) = (top(&mut tops, a), top(&mut tops, b));
+            if top_a == top_b {
+                return Err(LinksError::Circle(a, b));
+            }
+            tops[usize::from(top_a)] = top_b;
+        }
+        let links = |list: &[(u16, u16)]| list.iter().map(|it| Link(it.0, it.1)).collect();
+        Ok(Self { members: tops.len(), tree: links(tree), beside: links(beside) })
     }
 
     /// Adds the links that it lacks to be as connected as is asked for.
@@ -300,6 +351,20 @@ pub fn next(
     let mut connected = current.clone();
     connected.connect(costs, connectivity, bounds);
     if connected == *current { connected } else { new }
+}
+
+/// Returns who stands for the part of the tree that a member is in.
+fn top(tops: &mut [u16], member: u16) -> u16 {
+    let mut at = member;
+    loop {
+        let next = tops[usize::from(at)];
+        if next == at {
+            return at;
+        }
+        // Halves the way for who comes after.
+        tops[usize::from(at)] = tops[usize::from(next)];
+        at = next;
+    }
 }
 
 /// The neighbors of each member over these links.

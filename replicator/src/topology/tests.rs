@@ -157,6 +157,30 @@ fn what_is_nearly_as_good_stays() {
     assert_eq!(next(&thin, &before, Connectivity::Two, bounds), current);
 }
 
+fn pairs(links: &[Link]) -> Vec<(u16, u16)> {
+    links.iter().map(|it| (it.0, it.1)).collect()
+}
+
+#[test]
+fn links_of_others_are_checked() {
+    for (tree, beside, expected) in [
+        (&[(0, 3)][..], &[][..], LinksError::Ends(0, 3)),
+        (&[], &[(1, 1)], LinksError::Ends(1, 1)),
+        (&[(1, 0)], &[], LinksError::Ends(1, 0)),
+        (&[(0, 2), (0, 1)], &[], LinksError::Order(0, 1)),
+        (&[(0, 1), (0, 1)], &[], LinksError::Order(0, 1)),
+        (&[(0, 1)], &[(0, 1)], LinksError::Order(0, 1)),
+        (&[(0, 1), (0, 2), (1, 2)], &[], LinksError::Circle(1, 2)),
+    ] {
+        assert_eq!(Topology::from_links(3, tree, beside), Err(expected));
+    }
+    for world in WORLDS {
+        let topology = Topology::new(&costs(world, 60, 3), Connectivity::Two, Bounds::DEFAULT);
+        let (tree, beside) = (pairs(topology.tree()), pairs(topology.beside()));
+        assert_eq!(Topology::from_links(60, &tree, &beside), Ok(topology), "{world:?}");
+    }
+}
+
 #[test]
 fn members_that_are_not_there_are_ignored() {
     let mut costs = Costs::new(2);

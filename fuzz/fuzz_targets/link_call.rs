@@ -1,0 +1,20 @@
+//! Any bytes as a null call: no answer without the key, and what is read is the same when written again.
+
+#![no_main]
+
+use std::time::Duration;
+
+use libfuzzer_sys::fuzz_target;
+use replicator::id::MemberId;
+use replicator::link::call::{Calls, Outcome, Packet};
+
+fuzz_target!(|bytes: &[u8]| {
+    let mut calls = Calls::new();
+    calls.handle_key(MemberId(1), [7; 32], true, Duration::ZERO);
+    assert_eq!(calls.handle_packet(bytes, Duration::ZERO), Outcome::Ignore);
+    if let Some(packet) = Packet::parse(bytes) {
+        let again = packet.encode(&[7; 32]);
+        assert_eq!(Packet::parse(&again), Some(packet));
+        assert_eq!(again[..48], bytes[..48]);
+    }
+});

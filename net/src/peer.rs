@@ -1,0 +1,293 @@
+//! Connections between daemons that know each other by key: mutual TLS 1.3 without certificates.
+//!
+//! Each end shows its [`Identity`]'s own public key and proves that it has the secret to it; there is no
+//! authority, no name, no date and nothing to renew. Whoever connects says which key it expects; whoever
+//! accepts learns the key and decides what it may do.
+//!
+//! Source: RFC 8446 (TLS 1.3), RFC 7250 (raw public keys), RFC 8410 (ed25519 in such keys), RFC 9266 for
+//! secrets that are taken from a connection; by rustls.
+
+mod error;
+mod keys;
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use rustls::client::AlwaysResolvesClientRawPublicKeys;
+use rustls::pki_types::ServerName;
+use rustls::server::{AlwaysResolvesServerRawPublicKeys, NoServerSessionStorage};
+use rustls::version::TLS13;
+use rustls::{ClientConfig, ServerConfig};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpSocket, TcpStream, lookup_host};
+use tokio::time::timeout;
+use tokio_rustls::{TlsAcceptor, TlsConnector, TlsStream};
+
+pub use error::Error;
+
+use crate::identity::Identity;
+use keys::{Accepting, Expecting};
+
+/// The protocol that both ends have to name, as ALPN has it.
+pub const PROTOCOL: &[u8] = b"harvest-replicator/1";
+/// The longest that it may take until a connection is there, name, TCP and TLS together.
+pub const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Most addresses of one host that are tried.
+const ADDRESSES_MAX: usize = 8;
+/// What is written and not yet sent stays below this, in bytes: the rest waits where it can still be
+/// overtaken.
+const UNSENT_BYTES_MAX: u32 = 32 << 10;
+/// As much that is encrypted waits for the socket, in bytes.
+const ENCRYPTED_BYTES_MAX: usize = 32 << 10;
+
+/// One daemon's end of all its connections.
+#[derive(Clone)]
+pub struct Endpoint {
+    identity: Arc<Identity>,
+    accepting: Arc<ServerConfig>,
+    patience: Duration,
+    source: Option<IpAddr>,
+}
+
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Endpoint({})", self.identity.key())
+    }
+}
+
+impl Endpoint {
+    /// Makes the end of whoever has this identity.
+    ///
+    /// # Errors
+    ///
+    /// TLS cannot be set up; the daemon should not start.
+    pub fn new(identity: Arc<Identity>) -> Result<Self, Error> {
+        let key = keys::certified(Arc::clone(&identity));
+        let mut config = ServerConfig::builder_with_provider(keys::provider())
+            .with_protocol_versions(&[&TLS13])
+            .map_err(|source| Error::Setup { source })?
+            .with_client_cert_verifier(Arc::new(Accepting))
+            .with_cert_resolver(Arc::new(AlwaysResolvesServerRawPublicKeys::new(key)));
+        config.alpn_protocols = vec![PROTOCOL.to_vec()];
+        config.send_tls13_tickets = 0;
+        config.session_storage = Arc::new(NoServerSessionStorage {});
+        config.max_early_data_size = 0;
+        Ok(Self { identity, accepting: Arc::new(config), patience: PATIENCE, source: None })
+    }
+
+    /// Sets how long a connection may take to be there; [`PATIENCE`] if not.
+    #[must_use]
+    pub fn patience(self, patience: Duration) -> Self {
+        Self { patience, ..self }
+    }
+
+    /// Connects from this address of the machine, where it has several.
+    #[must_use]
+    pub fn from(self, source: IpAddr) -> Self {
+        Self { source: Some(source), ..self }
+    }
+
+    /// The identity that it shows.
+    #[must_use]
+    pub fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    /// Makes a connection of one that came in; any key will do, and the caller decides by it.
+    ///
+    /// # Errors
+    ///
+    /// The other end shows no key, speaks something else or takes too long. Nothing is left open.
+    pub async fn accept(&self, tcp: TcpStream) -> Result<Stream, Error> {
+        let peer = tcp.peer_addr().map_or_else(|_| "a stranger".to_owned(), |it| it.to_string());
+        let made = timeout(self.patience, async {
+            prepare(&tcp).map_err(|source| Error::Connect { peer: peer.clone(), source })?;
+            let tls = TlsAcceptor::from(Arc::clone(&self.accepting)).accept(tcp).await;
+            tls.map_err(|source| Error::of_handshake(&peer, source))
+        });
+        let tls = made.await.map_err(|_elapsed| self.too_slow(&peer))??;
+        self.finish(tls.into(), &peer)
+    }
+
+    /// Connects to `address`, as `host:port`; where a key is expected, nobody else will do.
+    ///
+    /// # Errors
+    ///
+    /// Nobody answers, or somebody else; the error says whose fault it is and whether to try again.
+    pub async fn connect(
+        &self,
+        address: &str,
+        expected: Option<[u8; 32]>,
+    ) -> Result<Stream, Error> {
+        let made = timeout(self.patience, async {
+            let tcp = self.open(address).await?;
+            let expecting = Arc::new(Expecting::new(expected));
+            let connector = TlsConnector::from(self.connecting(&expecting)?);
+            // Of no consequence: keys have no names, and none is sent.
+            let name = ServerName::from(IpAddr::from([0; 4]));
+            let tls = connector.connect(name, tcp).await;
+            tls.map_err(|source| match expecting.mistaken() {
+                Some((expected, found)) => {
+                    Error::WrongKey { peer: address.to_owned(), expected, found }
+                }
+                None => Error::of_handshake(address, source),
+            })
+        });
+        let tls = made.await.map_err(|_elapsed| self.too_slow(address))??;
+        self.finish(tls.into(), address)
+    }
+
+    fn too_slow(&self, peer: &str) -> Error {
+        Error::Timeout { peer: peer.to_owned(), after: self.patience }
+    }
+
+    fn connecting(&self, expecting: &Arc<Expecting>) -> Result<Arc<ClientConfig>, Error> {
+        let key = keys::certified(Arc::clone(&self.identity));
+        let verifier = Arc::clone(expecting);
+        let mut config = ClientConfig::builder_with_provider(keys::provider())
+            .with_protocol_versions(&[&TLS13])
+            .map_err(|source| Error::Setup { source })?
+            .dangerous()
+            .with_custom_certificate_verifier(verifier)
+            .with_client_cert_resolver(Arc::new(AlwaysResolvesClientRawPublicKeys::new(key)));
+        config.alpn_protocols = vec![PROTOCOL.to_vec()];
+        config.enable_sni = false;
+        config.resumption = rustls::client::Resumption::disabled();
+        Ok(Arc::new(config))
+    }
+
+    /// Tries one address after the other; each gets its share of the time.
+    async fn open(&self, peer: &str) -> Result<TcpStream, Error> {
+        let unresolved = |source| Error::Resolve { peer: peer.to_owned(), source };
+        let addresses = lookup_host(peer).await.map_err(unresolved)?;
+        let addresses: Vec<SocketAddr> = addresses.take(ADDRESSES_MAX).collect();
+        let share = self.patience / u32::try_from(addresses.len().max(1)).unwrap_or(1);
+        let mut last = io::Error::new(io::ErrorKind::NotFound, "it has no address");
+        for address in addresses {
+            last = match timeout(share, self.open_one(address)).await {
+                Ok(Ok(tcp)) => return Ok(tcp),
+                Ok(Err(error)) => error,
+                Err(_) => io::ErrorKind::TimedOut.into(),
+            };
+        }
+        Err(Error::Connect { peer: peer.to_owned(), source: last })
+    }
+
+    async fn open_one(&self, address: SocketAddr) -> io::Result<TcpStream> {
+        let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+        if let Some(source) = self.source.filter(|it| it.is_ipv4() == address.is_ipv4()) {
+            socket.bind(SocketAddr::new(source, 0))?;
+        }
+        let tcp = socket.connect(address).await?;
+        prepare(&tcp)?;
+        Ok(tcp)
+    }
+
+    fn finish(&self, mut tls: TlsStream<TcpStream>, peer: &str) -> Result<Stream, Error> {
+        match &mut tls {
+            TlsStream::Client(it) => it.get_mut().1.set_buffer_limit(Some(ENCRYPTED_BYTES_MAX)),
+            TlsStream::Server(it) => it.get_mut().1.set_buffer_limit(Some(ENCRYPTED_BYTES_MAX)),
+        }
+        let (tcp, state) = tls.get_ref();
+        if state.alpn_protocol() != Some(PROTOCOL) {
+            return Err(Error::Protocol { peer: peer.to_owned() });
+        }
+        let shown = state.peer_certificates().unwrap_or_default().first();
+        let key = shown.and_then(|it| keys::of_spki(it));
+        let key = key.ok_or_else(|| Error::NoKey { peer: peer.to_owned() })?;
+        if key == self.identity.public() {
+            return Err(Error::Ourselves { peer: peer.to_owned() });
+        }
+        let address =
+            tcp.peer_addr().map_err(|source| Error::Connect { peer: peer.to_owned(), source })?;
+        Ok(Stream { tls, key, address })
+    }
+}
+
+/// Small writes go at once, and what is written waits where it can still be overtaken.
+fn prepare(tcp: &TcpStream) -> io::Result<()> {
+    tcp.set_nodelay(true)?;
+    socket2::SockRef::from(tcp).set_tcp_notsent_lowat(UNSENT_BYTES_MAX)
+}
+
+/// A connection to whoever has [`key`](Self::key). What is written is sent when it is flushed.
+#[derive(Debug)]
+pub struct Stream {
+    tls: TlsStream<TcpStream>,
+    key: [u8; 32],
+    address: SocketAddr,
+}
+
+impl Stream {
+    /// The public key of the other end.
+    #[must_use]
+    pub fn key(&self) -> [u8; 32] {
+        self.key
+    }
+
+    /// The address of the other end.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Whether this end has connected, and not accepted.
+    #[must_use]
+    pub fn is_dialed(&self) -> bool {
+        matches!(self.tls, TlsStream::Client(_))
+    }
+
+    /// A secret that both ends of this connection have, and nobody else; another one for each label.
+    ///
+    /// # Errors
+    ///
+    /// The connection is already broken.
+    pub fn secret(&self, label: &str) -> Result<[u8; 32], Error> {
+        let made = match &self.tls {
+            TlsStream::Client(it) => {
+                it.get_ref().1.export_keying_material([0; 32], label.as_bytes(), None)
+            }
+            TlsStream::Server(it) => {
+                it.get_ref().1.export_keying_material([0; 32], label.as_bytes(), None)
+            }
+        };
+        made.map_err(|source| Error::Setup { source })
+    }
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.tls).poll_read(cx, buffer)
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.tls).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.tls).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.tls).poll_shutdown(cx)
+    }
+}

@@ -1,0 +1,143 @@
+//! Why two daemons have no connection: whose fault it is, and whether to try again.
+
+use std::io;
+use std::time::Duration;
+
+use rustls::{AlertDescription, Error as Tls};
+
+use crate::error::{Fault, RETRY_DEFAULT, Retry};
+
+/// Why there is no connection.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// TLS cannot be set up here.
+    #[error("cannot set up TLS: {source}")]
+    Setup {
+        /// What rustls said.
+        source: Tls,
+    },
+    /// The host's name has no address.
+    #[error("cannot resolve {peer}: {source}; check the name and this machine's DNS")]
+    Resolve {
+        /// Host and port.
+        peer: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Nothing answers there, or the connection broke.
+    #[error("cannot connect to {peer}: {source}; is it running and reachable?")]
+    Connect {
+        /// Host and port.
+        peer: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The other end took too long.
+    #[error("{peer} took more than {} s to connect", after.as_secs_f64())]
+    Timeout {
+        /// Host and port.
+        peer: String,
+        /// How long we waited.
+        after: Duration,
+    },
+    /// Somebody else is there.
+    #[error(
+        "{peer} shows the key {}, not {}: another daemon is there, or it has lost its identity.key",
+        digits(found),
+        digits(expected)
+    )]
+    WrongKey {
+        /// Host and port.
+        peer: String,
+        /// The key that was expected.
+        expected: [u8; 32],
+        /// The key that was shown.
+        found: [u8; 32],
+    },
+    /// The other end shows no key of its own.
+    #[error("{peer} shows no ed25519 key: it is no daemon of ours")]
+    NoKey {
+        /// Host and port.
+        peer: String,
+    },
+    /// The address is our own.
+    #[error("{peer} is this daemon itself: correct the address")]
+    Ourselves {
+        /// Host and port.
+        peer: String,
+    },
+    /// The other end speaks TLS, but not our protocol, or not this version of it.
+    #[error(
+        "{peer} does not speak harvest-replicator/1: is it another service, or another version?"
+    )]
+    Protocol {
+        /// Host and port.
+        peer: String,
+    },
+    /// The other end refused us.
+    #[error("{peer} refused the connection ({alert}): does it expect another key here?")]
+    Rejected {
+        /// Host and port.
+        peer: String,
+        /// The alert that it sent.
+        alert: String,
+    },
+    /// The other end speaks something else, or broke off.
+    #[error("no secure connection to {peer}: {source}")]
+    Handshake {
+        /// Host and port.
+        peer: String,
+        /// What was wrong.
+        source: io::Error,
+    },
+}
+
+fn digits(key: &[u8; 32]) -> String {
+    key.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+impl Error {
+    /// Says what a handshake failed of.
+    pub(super) fn of_handshake(peer: &str, source: io::Error) -> Self {
+        let peer = peer.to_owned();
+        let tls = source.get_ref().and_then(|it| it.downcast_ref::<Tls>());
+        match tls {
+            Some(
+                Tls::NoCertificatesPresented
+                | Tls::InvalidCertificate(_)
+                | Tls::PeerIncompatible(_),
+            ) => Self::NoKey { peer },
+            Some(
+                Tls::NoApplicationProtocol
+                | Tls::AlertReceived(AlertDescription::NoApplicationProtocol),
+            ) => Self::Protocol { peer },
+            Some(Tls::AlertReceived(alert)) => Self::Rejected { peer, alert: format!("{alert:?}") },
+            _ => Self::Handshake { peer, source },
+        }
+    }
+
+    /// Returns whose fault it is.
+    #[must_use]
+    pub fn fault(&self) -> Fault {
+        match self {
+            Self::Setup { .. } | Self::Ourselves { .. } => Fault::Ours,
+            Self::WrongKey { .. }
+            | Self::NoKey { .. }
+            | Self::Protocol { .. }
+            | Self::Rejected { .. }
+            | Self::Handshake { .. } => Fault::Theirs,
+            Self::Resolve { .. } | Self::Connect { .. } | Self::Timeout { .. } => Fault::Network,
+        }
+    }
+
+    /// Returns whether to try again, and when at the earliest.
+    #[must_use]
+    pub fn retry(&self) -> Retry {
+        match self {
+            Self::Setup { .. } | Self::Ourselves { .. } => Retry::No,
+            // Somebody may yet put the right daemon there.
+            _ => Retry::After(RETRY_DEFAULT),
+        }
+    }
+}

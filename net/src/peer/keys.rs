@@ -1,0 +1,194 @@
+//! An identity as rustls wants to see it: a key without a certificate, and who checks the other's.
+
+use std::sync::{Arc, OnceLock};
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::{CertificateDer, ServerName, SubjectPublicKeyInfoDer, UnixTime};
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::sign::{CertifiedKey, Signer, SigningKey};
+use rustls::{
+    CertificateError, DigitallySignedStruct, DistinguishedName, Error, SignatureAlgorithm,
+    SignatureScheme,
+};
+
+use crate::identity::{self, Identity};
+
+/// What stands before the 32 bytes of an ed25519 key: RFC 8410 §4.
+const SPKI_PREFIX: [u8; 12] = [0x30, 0x2a, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 3, 0x21, 0];
+
+/// The one provider of this build.
+pub(super) fn provider() -> Arc<CryptoProvider> {
+    Arc::new(rustls::crypto::ring::default_provider())
+}
+
+/// Returns the key that is in a SubjectPublicKeyInfo, if that is what it is.
+pub(super) fn of_spki(der: &[u8]) -> Option<[u8; 32]> {
+    der.strip_prefix(&SPKI_PREFIX)?.try_into().ok()
+}
+
+fn spki(key: [u8; 32]) -> Vec<u8> {
+    [SPKI_PREFIX.as_slice(), &key].concat()
+}
+
+/// The key as what is shown in a certificate's place.
+pub(super) fn certified(identity: Arc<Identity>) -> Arc<CertifiedKey> {
+    let shown = CertificateDer::from(spki(identity.public()));
+    Arc::new(CertifiedKey::new(vec![shown], Arc::new(Signing(identity))))
+}
+
+/// Signs with an identity, which keeps its secret to itself.
+#[derive(Clone, Debug)]
+struct Signing(Arc<Identity>);
+
+impl SigningKey for Signing {
+    fn choose_scheme(&self, offered: &[SignatureScheme]) -> Option<Box<dyn Signer>> {
+        let is_offered = offered.contains(&SignatureScheme::ED25519);
+        is_offered.then(|| Box::new(self.clone()) as Box<dyn Signer>)
+    }
+
+    fn public_key(&self) -> Option<SubjectPublicKeyInfoDer<'_>> {
+        Some(SubjectPublicKeyInfoDer::from(spki(self.0.public())))
+    }
+
+    fn algorithm(&self) -> SignatureAlgorithm {
+        SignatureAlgorithm::ED25519
+    }
+}
+
+impl Signer for Signing {
+    fn sign(&self, message: &[u8]) -> Result<Vec<u8>, Error> {
+        Ok(self.0.sign_raw(message).to_vec())
+    }
+
+    fn scheme(&self) -> SignatureScheme {
+        SignatureScheme::ED25519
+    }
+}
+
+/// Checks that the other end has the secret to the key that it shows.
+fn check(
+    message: &[u8],
+    shown: &[u8],
+    signed: &DigitallySignedStruct,
+) -> Result<HandshakeSignatureValid, Error> {
+    let signature = <[u8; 64]>::try_from(signed.signature()).ok();
+    let is_right = signed.scheme == SignatureScheme::ED25519
+        && of_spki(shown)
+            .zip(signature)
+            .is_some_and(|(key, signature)| identity::verify_raw(&key, message, &signature));
+    if is_right { Ok(HandshakeSignatureValid::assertion()) } else { Err(SIGNATURE) }
+}
+
+const ENCODING: Error = Error::InvalidCertificate(CertificateError::BadEncoding);
+/// What a signature is called that is wrong, or one of TLS 1.2, which is not spoken here.
+const SIGNATURE: Error = Error::InvalidCertificate(CertificateError::BadSignature);
+
+/// Takes whatever key it is shown.
+#[derive(Debug)]
+pub(super) struct Accepting;
+
+impl ClientCertVerifier for Accepting {
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        &[]
+    }
+
+    fn verify_client_cert(
+        &self,
+        shown: &CertificateDer<'_>,
+        _others: &[CertificateDer<'_>],
+        _now: UnixTime,
+    ) -> Result<ClientCertVerified, Error> {
+        of_spki(shown).map(|_key| ClientCertVerified::assertion()).ok_or(ENCODING)
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _message: &[u8],
+        _shown: &CertificateDer<'_>,
+        _signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        Err(SIGNATURE)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        shown: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        check(message, shown, signed)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        vec![SignatureScheme::ED25519]
+    }
+
+    fn requires_raw_public_keys(&self) -> bool {
+        true
+    }
+}
+
+/// Takes the key that is expected, or any if none is, and remembers what it was shown.
+#[derive(Debug)]
+pub(super) struct Expecting {
+    expected: Option<[u8; 32]>,
+    found: OnceLock<[u8; 32]>,
+}
+
+impl Expecting {
+    pub(super) fn new(expected: Option<[u8; 32]>) -> Self {
+        Self { expected, found: OnceLock::new() }
+    }
+
+    /// What was expected and what was shown, if they differ.
+    pub(super) fn mistaken(&self) -> Option<([u8; 32], [u8; 32])> {
+        let (expected, found) = (self.expected?, *self.found.get()?);
+        (expected != found).then_some((expected, found))
+    }
+}
+
+impl ServerCertVerifier for Expecting {
+    fn verify_server_cert(
+        &self,
+        shown: &CertificateDer<'_>,
+        _others: &[CertificateDer<'_>],
+        _name: &ServerName<'_>,
+        _ocsp: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        let key = of_spki(shown).ok_or(ENCODING)?;
+        let found = *self.found.get_or_init(|| key);
+        if self.expected.is_some_and(|it| it != found) {
+            let why = CertificateError::ApplicationVerificationFailure;
+            return Err(Error::InvalidCertificate(why));
+        }
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _message: &[u8],
+        _shown: &CertificateDer<'_>,
+        _signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        Err(SIGNATURE)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        shown: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        check(message, shown, signed)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        vec![SignatureScheme::ED25519]
+    }
+
+    fn requires_raw_public_keys(&self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,418 @@
+//! Which chunk is asked of whom, and who waits for it here.
+//!
+//! Each chunk that is wanted is asked of one neighbor at a time: the best source of its namespace that is up and
+//! does not stall. Whoever asks here for a chunk that is still on its way waits, and is sent it as soon as its
+//! hash holds (*cut-through*), so that an update is on all links of the tree at once.
+//!
+//! What is asked for and has not come is bounded by a window for each neighbor, and what is more urgent does not
+//! wait for the window that less urgent chunks fill.
+//!
+//! # Differences from the paper
+//!
+//! mirror-d runs one transfer at a time, from one neighbor, and passes on what it has whole.
+//!
+//! Sans-I/O.
+
+mod peer;
+mod wants;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use peer::Peer;
+pub use peer::{PRIORITIES, Window};
+use wants::Wants;
+
+use crate::id::MemberId;
+use crate::message::{Message, Request};
+use crate::version::{Hash, Namespace, Number};
+
+/// A neighbor that sends nothing for so long, of all that it was asked for, is passed over.
+pub const STALL: Duration = Duration::from_secs(10);
+/// For so long it is passed over the first time, and twice as long each time after, up to four times.
+pub const REST: Duration = Duration::from_secs(30);
+/// Most chunks that are wanted at once, of all namespaces.
+pub const WANTED_MAX: usize = 8_192;
+/// Most chunks for which one neighbor waits here.
+pub const WAITING_MAX: usize = 2_048;
+/// So many chunks that nobody asked for are put up with: they cross with what takes the request back.
+const UNASKED_MAX: u32 = 4_096;
+
+/// What is wanted of a namespace, and who may have it.
+#[derive(Clone, Debug)]
+struct Job {
+    number: Number,
+    priority: u8,
+    sources: Vec<MemberId>,
+}
+
+/// What happened to a chunk that came.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Came {
+    /// It is wanted for these namespaces: keep it. These neighbors wait for it: send it to them.
+    Wanted {
+        /// For which.
+        namespaces: Vec<Namespace>,
+        /// To whom it goes on, and how urgent it is to them.
+        waiting: Vec<(MemberId, u8)>,
+    },
+    /// Nobody wants it, or not any more.
+    Unwanted,
+    /// The neighbor sends and sends what nobody asked for: close the link.
+    Flooded,
+}
+
+/// The chunks that are on their way to here, and through here.
+#[derive(Debug, Default)]
+pub struct Fetch {
+    jobs: BTreeMap<Namespace, Job>,
+    wants: Wants,
+    peers: BTreeMap<MemberId, Peer>,
+    /// Who waits for what.
+    waiting: BTreeMap<Hash, Vec<Waiting>>,
+    out: Vec<(MemberId, Message)>,
+    /// Of which all sources have refused a chunk.
+    missing: BTreeSet<Namespace>,
+}
+
+#[derive(Clone, Debug)]
+struct Waiting {
+    who: MemberId,
+    priority: u8,
+    namespace: Namespace,
+    number: Number,
+}
+
+impl Fetch {
+    /// Takes what is to be sent now.
+    pub fn take_messages(&mut self) -> Vec<(MemberId, Message)> {
+        std::mem::take(&mut self.out)
+    }
+
+    /// A neighbor can be asked from now on, within this window.
+    pub fn handle_up(&mut self, member: MemberId, window: Window, now: Duration) {
+        self.peers.insert(member, Peer::new(window, now));
+        for hash in self.wants.unassigned() {
+            self.assign(hash, now);
+        }
+        self.ask(now);
+    }
+
+    /// Of a neighbor more or less may be on its way from now on.
+    pub fn set_window(&mut self, member: MemberId, window: Window) {
+        if let Some(peer) = self.peers.get_mut(&member) {
+            peer.set_window(window);
+        }
+    }
+
+    /// A neighbor cannot be asked any more, nor does it wait for anything.
+    pub fn handle_down(&mut self, member: MemberId, now: Duration) {
+        self.waiting.retain(|_, all| {
+            all.retain(|it| it.who != member);
+            !all.is_empty()
+        });
+        if let Some(peer) = self.peers.remove(&member) {
+            for hash in peer.into_chunks() {
+                self.wants.unassign(&hash);
+                self.assign(hash, now);
+            }
+        }
+        self.ask(now);
+    }
+
+    /// Begins to fetch a version from these, the best first; what was wanted of an older one is wanted no more.
+    pub fn begin(
+        &mut self,
+        namespace: &Namespace,
+        number: Number,
+        sources: Vec<MemberId>,
+        priority: u8,
+    ) {
+        self.end(namespace);
+        let priority = priority.min(PRIORITIES - 1);
+        self.jobs.insert(namespace.clone(), Job { number, priority, sources });
+    }
+
+    /// There are other sources, or they are in another order: what is not asked for yet goes by them.
+    pub fn set_sources(&mut self, namespace: &Namespace, sources: Vec<MemberId>, now: Duration) {
+        let Some(job) = self.jobs.get_mut(namespace) else { return };
+        if job.sources == sources {
+            return;
+        }
+        job.sources = sources;
+        for hash in self.wants.of(namespace) {
+            let peer = self.wants.assigned(&hash).and_then(|it| self.peers.get_mut(&it));
+            if !peer.is_some_and(|it| it.is_asked(&hash)) {
+                self.reassign(hash, now);
+            }
+        }
+        self.ask(now);
+    }
+
+    /// How urgent the chunks of a namespace are from now on.
+    pub fn set_priority(&mut self, namespace: &Namespace, priority: u8) {
+        if let Some(job) = self.jobs.get_mut(namespace) {
+            job.priority = priority.min(PRIORITIES - 1);
+        }
+    }
+
+    /// Nothing more is wanted of a namespace.
+    pub fn end(&mut self, namespace: &Namespace) {
+        self.missing.remove(namespace);
+        if self.jobs.remove(namespace).is_none() {
+            return;
+        }
+        let mut cancels: BTreeMap<MemberId, Vec<Hash>> = BTreeMap::new();
+        for hash in self.wants.of(namespace) {
+            let Some(assigned) = self.wants.remove_for(&hash, namespace) else { continue };
+            let Some(member) = assigned else { continue };
+            let Some(peer) = self.peers.get_mut(&member) else { continue };
+            if peer.take_back(&hash) {
+                cancels.entry(member).or_default().push(hash);
+            }
+        }
+        for (member, hashes) in cancels {
+            self.cancel(member, &hashes);
+        }
+    }
+
+    fn cancel(&mut self, member: MemberId, hashes: &[Hash]) {
+        for part in hashes.chunks(crate::message::CHUNKS_MAX) {
+            self.out.push((member, Message::Cancel(part.to_vec())));
+        }
+    }
+
+    /// How many more chunks may be wanted now.
+    pub fn room(&self) -> usize {
+        WANTED_MAX.saturating_sub(self.wants.len())
+    }
+
+    /// Chunks of a namespace, with their lengths in bytes, are needed next, in this order. Beyond [`Fetch::room`]
+    /// they are ignored: say them again when some have come.
+    pub fn want(&mut self, namespace: &Namespace, chunks: &[(Hash, u32)], now: Duration) {
+        let Some(job) = self.jobs.get(namespace) else { return };
+        let priority = job.priority;
+        for (hash, bytes) in chunks {
+            if self.room() == 0 {
+                break;
+            }
+            if self.wants.insert(*hash, *bytes, priority, namespace) {
+                self.assign(*hash, now);
+            }
+        }
+        self.ask(now);
+    }
+
+    /// Whether all that was wanted of a namespace has come.
+    pub fn is_done(&self, namespace: &Namespace) -> bool {
+        self.wants.is_empty(namespace)
+    }
+
+    /// Takes the namespaces of which all sources refused a chunk since this was asked last: nobody has those
+    /// versions any more.
+    pub fn take_missing(&mut self) -> BTreeSet<Namespace> {
+        std::mem::take(&mut self.missing)
+    }
+
+    /// Finds a source for a chunk that has none: the best that is up, has not refused it, and does not rest; if all
+    /// of them rest, the best.
+    fn assign(&mut self, hash: Hash, now: Duration) {
+        let Some(want) = self.wants.get(&hash) else { return };
+        let mut resting = None;
+        let mut is_refused = true;
+        for namespace in &want.namespaces {
+            let sources = self.jobs.get(namespace).into_iter().flat_map(|it| &it.sources);
+            for source in sources.filter(|it| !want.refused.contains(it)) {
+                is_refused = false;
+                let Some(peer) = self.peers.get_mut(source) else { continue };
+                if peer.rests(now) || want.last == Some(*source) {
+                    resting.get_or_insert(*source);
+                    continue;
+                }
+                peer.queue(hash, want);
+                self.wants.assign(&hash, *source);
+                return;
+            }
+        }
+        if is_refused {
+            self.missing.extend(want.namespaces.iter().cloned());
+        } else if let Some((source, peer)) =
+            resting.and_then(|it| Some((it, self.peers.get_mut(&it)?)))
+        {
+            peer.queue(hash, want);
+            self.wants.assign(&hash, source);
+        }
+    }
+
+    /// Asks another for a chunk, if there is a better one to ask.
+    fn reassign(&mut self, hash: Hash, now: Duration) {
+        if let Some(member) = self.wants.unassign(&hash)
+            && let Some(peer) = self.peers.get_mut(&member)
+            && peer.take_back(&hash)
+        {
+            self.cancel(member, &[hash]);
+        }
+        self.assign(hash, now);
+    }
+
+    /// Asks each neighbor for as much as its window lets it.
+    fn ask(&mut self, now: Duration) {
+        for (member, peer) in &mut self.peers {
+            while let Some(batch) = peer.next_batch(&self.wants, now) {
+                let Some(job) = self.jobs.get(&batch.namespace) else { break };
+                self.out.push((
+                    *member,
+                    Message::Request(Request {
+                        namespace: batch.namespace,
+                        number: job.number,
+                        priority: batch.priority,
+                        chunks: batch.chunks,
+                    }),
+                ));
+            }
+        }
+    }
+
+    /// A chunk came, and its hash is this: one that fits what was asked for is taken from whoever sends it.
+    pub fn handle_chunk(&mut self, from: MemberId, hash: &Hash, now: Duration) -> Came {
+        if let Some(peer) = self.peers.get_mut(&from) {
+            peer.handle_chunk(hash, now);
+        }
+        let Some((namespaces, assigned)) = self.wants.remove(hash) else {
+            let peer = self.peers.get_mut(&from);
+            let is_flood = peer.is_none_or(|it| UNASKED_MAX < it.count_unasked());
+            return if is_flood { Came::Flooded } else { Came::Unwanted };
+        };
+        if let Some(other) = assigned.filter(|it| *it != from)
+            && let Some(peer) = self.peers.get_mut(&other)
+            && peer.take_back(hash)
+        {
+            self.cancel(other, &[*hash]);
+        }
+        let mut waiting = Vec::new();
+        for it in self.waiting.remove(hash).unwrap_or_default() {
+            if let Some(peer) = self.peers.get_mut(&it.who) {
+                peer.waits_no_more();
+            }
+            waiting.push((it.who, it.priority));
+        }
+        self.ask(now);
+        Came::Wanted { namespaces, waiting }
+    }
+
+    /// A neighbor has none of these.
+    pub fn handle_gone(&mut self, from: MemberId, hashes: &[Hash], now: Duration) {
+        for hash in hashes {
+            let Some(peer) = self.peers.get_mut(&from) else { return };
+            peer.handle_gone(hash, now);
+            if self.wants.refuse(hash, from) {
+                self.assign(*hash, now);
+            }
+        }
+        self.ask(now);
+    }
+
+    /// Somebody asks for a chunk that is not here. Returns whether it may wait for it; otherwise it is to be told
+    /// that the chunk is gone. `is_expected`: whether that version will be fetched from here on.
+    pub fn wait(
+        &mut self,
+        who: MemberId,
+        hash: Hash,
+        priority: u8,
+        of: (&Namespace, Number),
+        is_expected: bool,
+        now: Duration,
+    ) -> bool {
+        let (namespace, number) = (of.0.clone(), of.1);
+        let is_coming = is_expected || self.wants.get(&hash).is_some();
+        if self.wants.assigned(&hash) == Some(who) {
+            // Both would wait for the other: while news spread, each may have taken the other's way.
+            self.wants.put_last(&hash, who);
+            self.reassign(hash, now);
+            self.ask(now);
+        }
+        let Some(peer) = self.peers.get_mut(&who).filter(|_| is_coming) else { return false };
+        let all = self.waiting.entry(hash).or_default();
+        if all.iter().any(|it| it.who == who) {
+            return true;
+        }
+        if !peer.may_wait() {
+            if all.is_empty() {
+                self.waiting.remove(&hash);
+            }
+            return false;
+        }
+        all.push(Waiting { who, priority, namespace, number });
+        true
+    }
+
+    /// Somebody needs these no more.
+    pub fn handle_cancel(&mut self, from: MemberId, hashes: &[Hash]) {
+        for hash in hashes {
+            if let Some(all) = self.waiting.get_mut(hash) {
+                all.retain(|it| it.who != from);
+                if all.is_empty() {
+                    self.waiting.remove(hash);
+                }
+            }
+        }
+        self.count_waiting();
+    }
+
+    /// Takes out all who wait for chunks of a namespace up to this version, since nothing more will come of it:
+    /// look whether the chunks are here after all, and otherwise say that they are gone.
+    pub fn take_waiting(
+        &mut self,
+        namespace: &Namespace,
+        upto: Number,
+    ) -> Vec<(MemberId, Hash, u8)> {
+        let mut taken = Vec::new();
+        self.waiting.retain(|hash, all| {
+            all.retain(|it| {
+                let is_over = it.namespace == *namespace && it.number <= upto;
+                if is_over {
+                    taken.push((it.who, *hash, it.priority));
+                }
+                !is_over
+            });
+            !all.is_empty()
+        });
+        self.count_waiting();
+        taken
+    }
+
+    fn count_waiting(&mut self) {
+        let mut counts: BTreeMap<MemberId, usize> = BTreeMap::new();
+        for it in self.waiting.values().flatten() {
+            *counts.entry(it.who).or_default() += 1;
+        }
+        for (member, peer) in &mut self.peers {
+            peer.set_waiting(counts.get(member).copied().unwrap_or_default());
+        }
+    }
+
+    /// When [`Fetch::handle_timeout`] is to be called next.
+    pub fn poll_timeout(&self) -> Option<Duration> {
+        self.peers.values().filter_map(Peer::timeout).min()
+    }
+
+    /// Passes over neighbors that stall: what they were asked for is asked of others.
+    pub fn handle_timeout(&mut self, now: Duration) {
+        let stalled: Vec<MemberId> = self
+            .peers
+            .iter()
+            .filter(|(_, peer)| peer.timeout().is_some_and(|it| it <= now))
+            .map(|(member, _)| *member)
+            .collect();
+        for member in stalled {
+            let Some(peer) = self.peers.get_mut(&member) else { continue };
+            let (asked, queued) = peer.stall(now);
+            self.cancel(member, &asked);
+            for hash in asked.into_iter().chain(queued) {
+                self.wants.unassign(&hash);
+                self.assign(hash, now);
+            }
+        }
+        self.ask(now);
+    }
+}

@@ -1,0 +1,155 @@
+//! The chunks that are wanted.
+//!
+//! Sans-I/O.
+
+use std::collections::BTreeMap;
+
+use crate::id::MemberId;
+use crate::version::{Hash, Namespace};
+
+/// A chunk that is wanted.
+#[derive(Debug)]
+pub(super) struct Want {
+    /// Those that were wanted first go first.
+    pub order: u64,
+    pub bytes: u32,
+    pub priority: u8,
+    /// For which it is wanted, at least one.
+    pub namespaces: Vec<Namespace>,
+    /// Of whom it is or will be asked.
+    assigned: Option<MemberId>,
+    /// Who said that it has none.
+    pub refused: Vec<MemberId>,
+    /// Who waits for it here: it is asked only if there is nobody else.
+    pub last: Option<MemberId>,
+}
+
+/// All of them.
+#[derive(Debug, Default)]
+pub(super) struct Wants {
+    all: BTreeMap<Hash, Want>,
+    by_namespace: BTreeMap<Namespace, BTreeMap<u64, Hash>>,
+    orders: u64,
+}
+
+impl Wants {
+    pub(super) fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    pub(super) fn get(&self, hash: &Hash) -> Option<&Want> {
+        self.all.get(hash)
+    }
+
+    /// Those of a namespace, in order.
+    pub(super) fn of(&self, namespace: &Namespace) -> Vec<Hash> {
+        self.by_namespace.get(namespace).into_iter().flat_map(|it| it.values().copied()).collect()
+    }
+
+    pub(super) fn is_empty(&self, namespace: &Namespace) -> bool {
+        !self.by_namespace.contains_key(namespace)
+    }
+
+    /// Those that are assigned to nobody.
+    pub(super) fn unassigned(&self) -> Vec<Hash> {
+        let idle = self.all.iter().filter(|(_, it)| it.assigned.is_none());
+        let mut idle: Vec<(u64, Hash)> = idle.map(|(hash, it)| (it.order, *hash)).collect();
+        idle.sort_unstable();
+        idle.into_iter().map(|(_, hash)| hash).collect()
+    }
+
+    /// Adds one; returns whether it was not wanted before for anything.
+    pub(super) fn insert(
+        &mut self,
+        hash: Hash,
+        bytes: u32,
+        priority: u8,
+        namespace: &Namespace,
+    ) -> bool {
+        let mut is_new = false;
+        let want = self.all.entry(hash).or_insert_with(|| {
+            is_new = true;
+            self.orders += 1;
+            Want {
+                order: self.orders,
+                bytes,
+                priority,
+                namespaces: Vec::new(),
+                assigned: None,
+                refused: Vec::new(),
+                last: None,
+            }
+        });
+        if !want.namespaces.contains(namespace) {
+            want.namespaces.push(namespace.clone());
+            self.by_namespace.entry(namespace.clone()).or_default().insert(want.order, hash);
+        }
+        is_new
+    }
+
+    /// Takes one out: for which it was wanted, and of whom it was to be asked.
+    pub(super) fn remove(&mut self, hash: &Hash) -> Option<(Vec<Namespace>, Option<MemberId>)> {
+        let want = self.all.remove(hash)?;
+        for namespace in &want.namespaces {
+            self.strike(namespace, want.order);
+        }
+        Some((want.namespaces, want.assigned))
+    }
+
+    /// It is not wanted for this namespace any more. Returns of whom it was to be asked if it is wanted for nothing
+    /// now.
+    pub(super) fn remove_for(
+        &mut self,
+        hash: &Hash,
+        namespace: &Namespace,
+    ) -> Option<Option<MemberId>> {
+        let want = self.all.get_mut(hash)?;
+        want.namespaces.retain(|it| it != namespace);
+        let (order, is_last) = (want.order, want.namespaces.is_empty());
+        self.strike(namespace, order);
+        if is_last { self.all.remove(hash).map(|it| it.assigned) } else { None }
+    }
+
+    fn strike(&mut self, namespace: &Namespace, order: u64) {
+        if let Some(all) = self.by_namespace.get_mut(namespace) {
+            all.remove(&order);
+            if all.is_empty() {
+                self.by_namespace.remove(namespace);
+            }
+        }
+    }
+
+    pub(super) fn assigned(&self, hash: &Hash) -> Option<MemberId> {
+        self.all.get(hash)?.assigned
+    }
+
+    pub(super) fn assign(&mut self, hash: &Hash, to: MemberId) {
+        if let Some(want) = self.all.get_mut(hash) {
+            want.assigned = Some(to);
+        }
+    }
+
+    /// Returns to whom it was assigned.
+    pub(super) fn unassign(&mut self, hash: &Hash) -> Option<MemberId> {
+        self.all.get_mut(hash)?.assigned.take()
+    }
+
+    pub(super) fn put_last(&mut self, hash: &Hash, source: MemberId) {
+        if let Some(want) = self.all.get_mut(hash) {
+            want.last = Some(source);
+        }
+    }
+
+    /// Somebody has none; returns whether it is to be asked of another now.
+    pub(super) fn refuse(&mut self, hash: &Hash, by: MemberId) -> bool {
+        let Some(want) = self.all.get_mut(hash) else { return false };
+        if !want.refused.contains(&by) {
+            want.refused.push(by);
+        }
+        let was_theirs = want.assigned == Some(by);
+        if was_theirs {
+            want.assigned = None;
+        }
+        was_theirs
+    }
+}

@@ -1,0 +1,236 @@
+//! Who may join a group.
+//!
+//! Source: TR §8, where the list resides at the leader alone.
+//!
+//! # Differences from the paper
+//!
+//! The list is in the charter, so that a deputy goes by it too.
+//!
+//! Sans-I/O.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::str::FromStr;
+
+use ipnet::IpNet;
+
+use super::wire::{Reader, put_list};
+use crate::id::MemberId;
+
+/// Most rules of a list, and most invitations.
+pub const RULES_MAX: usize = 512;
+
+/// Whom a rule is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Rule {
+    /// Whoever has this id.
+    Member(MemberId),
+    /// Whoever calls from these addresses.
+    Prefix(IpNet),
+}
+
+/// Text that is no [`Rule`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{0}` is neither an id (16 hex digits) nor a key (64) nor addresses (10.0.0.0/8, 2001:db8::1)"
+)]
+pub struct ParseRuleError(String);
+
+impl FromStr for Rule {
+    type Err = ParseRuleError;
+
+    fn from_str(text: &str) -> Result<Self, ParseRuleError> {
+        if let Some(key) = unhex(text) {
+            return Ok(Self::Member(MemberId::of(&key)));
+        }
+        if let Ok(id) = text.parse() {
+            return Ok(Self::Member(id));
+        }
+        let net = text.parse().or_else(|_unsaid| text.parse().map(|it: IpAddr| IpNet::from(it)));
+        net.map(|it: IpNet| Self::Prefix(it.trunc())).map_err(|_unsaid| ParseRuleError(text.into()))
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Member(id) => write!(f, "{id}"),
+            Self::Prefix(net) => write!(f, "{net}"),
+        }
+    }
+}
+
+impl Rule {
+    fn is_about(self, who: &Caller) -> bool {
+        let within = |net: IpNet, it: IpAddr| net.contains(&it.to_canonical());
+        match self {
+            Self::Member(id) => id == who.member,
+            Self::Prefix(net) => {
+                [who.seen, who.claimed].into_iter().flatten().any(|it| within(net, it))
+            }
+        }
+    }
+
+    fn write(self, bytes: &mut Vec<u8>) {
+        match self {
+            Self::Member(id) => {
+                bytes.push(0);
+                bytes.extend(id.0.to_be_bytes());
+            }
+            Self::Prefix(IpNet::V4(net)) => {
+                bytes.extend([4, net.prefix_len()]);
+                bytes.extend(net.addr().octets());
+            }
+            Self::Prefix(IpNet::V6(net)) => {
+                bytes.extend([6, net.prefix_len()]);
+                bytes.extend(net.addr().octets());
+            }
+        }
+    }
+
+    fn read(from: &mut Reader<'_>) -> Option<Self> {
+        let address: (u8, IpAddr) = match from.u8()? {
+            0 => return Some(Self::Member(MemberId(from.u64()?))),
+            4 => (from.u8()?, IpAddr::from(from.array::<4>()?)),
+            6 => (from.u8()?, IpAddr::from(from.array::<16>()?)),
+            _ => return None,
+        };
+        let net = IpNet::new(address.1, address.0).ok()?;
+        (net == net.trunc()).then_some(Self::Prefix(net))
+    }
+}
+
+/// Who asks to join.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Caller {
+    pub(super) member: MemberId,
+    /// Under which it says that it is reached, if that is no name.
+    pub(super) claimed: Option<IpAddr>,
+    /// From which it calls, by the word of whom it called.
+    pub(super) seen: Option<IpAddr>,
+    /// Whether the leader was called itself.
+    pub(super) is_direct: bool,
+    /// Whose invitation it has, and has proved to have.
+    pub(super) invitation: Option<[u8; 32]>,
+}
+
+/// Who may join: whom a rule of `deny` is about may not; of the others those that a rule of `allow` is about, and
+/// those who have been invited. With both empty nobody may.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Access {
+    /// Who may. Addresses count only for who calls the leader itself: of who calls another member, the leader
+    /// has only that one's word.
+    pub allow: Vec<Rule>,
+    /// Who may not, by the address from which it calls and by that under which it wants to be reached.
+    pub deny: Vec<Rule>,
+    /// Keys that were made for an invitation each; who has the secret half may join. Take one off the list, and
+    /// it invites nobody any more.
+    pub invitations: Vec<[u8; 32]>,
+}
+
+impl Access {
+    pub(super) fn denies(&self, who: &Caller) -> bool {
+        self.deny.iter().any(|it| it.is_about(who))
+    }
+
+    pub(super) fn admits(&self, who: &Caller) -> bool {
+        let counts = |it: &Rule| who.is_direct || matches!(it, Rule::Member(_));
+        let is_invited = who.invitation.is_some_and(|it| self.invitations.contains(&it));
+        // What it says of its address is its own word, which opens nothing.
+        let seen = Caller { claimed: None, ..*who };
+        let is_allowed = self.allow.iter().any(|it| counts(it) && it.is_about(&seen));
+        !self.denies(who) && (is_invited || is_allowed)
+    }
+
+    pub(super) fn is_bounded(&self) -> bool {
+        self.allow.len().max(self.deny.len()).max(self.invitations.len()) <= RULES_MAX
+    }
+
+    pub(super) fn write(&self, bytes: &mut Vec<u8>) {
+        for list in [&self.allow, &self.deny] {
+            put_list(bytes, list, |bytes, it| it.write(bytes));
+        }
+        put_list(bytes, &self.invitations, |bytes, it| bytes.extend(it));
+    }
+
+    pub(super) fn read(from: &mut Reader<'_>) -> Option<Self> {
+        Some(Self {
+            allow: from.list(RULES_MAX, Rule::read)?,
+            deny: from.list(RULES_MAX, Rule::read)?,
+            invitations: from.list(RULES_MAX, Reader::array)?,
+        })
+    }
+}
+
+/// Reads a key: 64 lower-case hex digits.
+pub(super) fn unhex(text: &str) -> Option<[u8; 32]> {
+    if text.len() != 64 || !text.bytes().all(|it| matches!(it, b'0'..=b'9' | b'a'..=b'f')) {
+        return None;
+    }
+    let mut key = [0; 32];
+    for (at, byte) in key.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(text.get(2 * at..2 * at + 2)?, 16).ok()?;
+    }
+    Some(key)
+}
+
+pub(super) fn hex(key: &[u8]) -> String {
+    key.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rules(text: &str) -> Vec<Rule> {
+        text.split_whitespace().map(|it| it.parse().unwrap()).collect()
+    }
+
+    #[track_caller]
+    fn check(allow: &str, deny: &str, is_direct: bool, expected: bool) {
+        let access = Access { allow: rules(allow), deny: rules(deny), invitations: vec![[7; 32]] };
+        let who = Caller {
+            member: MemberId(0xab),
+            claimed: Some("192.0.2.9".parse().unwrap()),
+            seen: Some("::ffff:10.1.2.3".parse().unwrap()),
+            is_direct,
+            invitation: None,
+        };
+        assert_eq!(access.admits(&who), expected, "allow {allow}, deny {deny}");
+        let invited = Caller { invitation: Some([7; 32]), ..who };
+        assert_eq!(access.admits(&invited), !access.denies(&who));
+        assert!(!access.admits(&Caller { invitation: Some([8; 32]), ..who }) || expected);
+    }
+
+    #[test]
+    fn deny_wins_and_an_empty_list_lets_nobody_in() {
+        check("", "", true, false);
+        check("00000000000000ab", "", false, true);
+        check("00000000000000ac", "", true, false);
+        check("10.0.0.0/8", "", true, true);
+        // Somebody else says from where it calls, or it says so itself.
+        check("10.0.0.0/8", "", false, false);
+        check("192.0.2.9", "", true, false);
+        check("0.0.0.0/0 00000000000000ab", "00000000000000ab", true, false);
+        check("0.0.0.0/0", "10.1.0.0/16", true, false);
+        check("0.0.0.0/0", "192.0.2.0/24", true, false);
+        check("0.0.0.0/0", "10.2.0.0/16", true, true);
+    }
+
+    #[test]
+    fn rules_are_read_as_they_are_shown() {
+        let key = "3d4017c3e843895a92b70aa74d1b7ebc9c982ccf2ec4968cc0cd55f12af4660c";
+        let all = format!("00000000000000ab {key} 10.1.2.3/8 10.0.0.1 2001:db8::/32");
+        let access = Access { allow: rules(&all), ..Access::default() };
+        assert_eq!(access.allow[2], "10.0.0.0/8".parse().unwrap());
+        for rule in &access.allow {
+            assert_eq!(rule.to_string().parse(), Ok(*rule));
+        }
+        let mut bytes = Vec::new();
+        access.write(&mut bytes);
+        assert_eq!(Access::read(&mut Reader(&bytes)), Some(access));
+        for wrong in ["", "10.0.0.0/33", "example.org", "AB"] {
+            assert!(wrong.parse::<Rule>().is_err(), "{wrong}");
+        }
+    }
+}

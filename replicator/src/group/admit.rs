@@ -1,0 +1,180 @@
+//! How one asks to be in the charter, and how requests of others go toward the leader.
+//!
+//! Sans-I/O.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use super::charter::Charter;
+use super::join::{HOPS_MAX, Passed, Reason, Refused, Request};
+use super::{Action, Group, Message};
+use crate::id::MemberId;
+
+/// Pause before one asks again, doubled each time.
+const ASK_PAUSE_MIN: Duration = Duration::from_secs(5);
+/// See [`ASK_PAUSE_MIN`].
+const ASK_PAUSE_MAX: Duration = Duration::from_mins(5);
+/// Requests that are looked at at once, and so many a second.
+const REQUESTS_MAX: u32 = 64;
+/// See [`REQUESTS_MAX`].
+const REQUESTS_A_SECOND: u32 = 8;
+/// Requests that were passed on and not answered.
+const PASSED_MAX: usize = 64;
+
+/// Requests, one's own and those of others.
+#[derive(Debug)]
+pub(super) struct Admission {
+    /// Before one asks again.
+    pause: Duration,
+    /// Whose request came from where, and when.
+    passed: BTreeMap<MemberId, (MemberId, Duration)>,
+    /// How many more are looked at, and since when that is counted.
+    budget: (u32, Duration),
+}
+
+impl Admission {
+    pub(super) fn new(now: Duration) -> Self {
+        let budget = (REQUESTS_MAX, now);
+        Self { pause: ASK_PAUSE_MIN, passed: BTreeMap::new(), budget }
+    }
+
+    /// Has one ask soon again.
+    pub(super) fn reset(&mut self) {
+        self.pause = ASK_PAUSE_MIN;
+    }
+
+    fn has_budget(&mut self, now: Duration) -> bool {
+        let (left, since) = self.budget;
+        let earned = now.saturating_sub(since).as_secs();
+        let earned = u32::try_from(earned).unwrap_or(u32::MAX).saturating_mul(REQUESTS_A_SECOND);
+        let since = if earned == 0 { since } else { now };
+        let left = left.saturating_add(earned).min(REQUESTS_MAX);
+        self.budget = (left.saturating_sub(1), since);
+        left != 0
+    }
+
+    fn remember(&mut self, member: MemberId, from: MemberId, now: Duration) {
+        if PASSED_MAX <= self.passed.len() && !self.passed.contains_key(&member) {
+            let oldest = self.passed.iter().min_by_key(|it| it.1.1).map(|it| *it.0);
+            oldest.map(|it| self.passed.remove(&it));
+        }
+        self.passed.insert(member, (from, now));
+    }
+}
+
+impl Group {
+    /// Whether the charter is to say something else of oneself, and another leads.
+    pub(super) fn is_asking(&self) -> bool {
+        self.charter.as_ref().is_none_or(|it| !self.is_leader() && !self.is_as_wished(it))
+    }
+
+    fn is_as_wished(&self, charter: &Charter) -> bool {
+        let wish = self.settings.wish();
+        let Some(member) = charter.body().member(self.me) else { return false };
+        let trees = charter.body().trees.iter().filter(|it| it.writer == *member.key());
+        member.address == wish.address
+            && member.site == wish.site
+            && trees.map(|it| (&it.name, it.kind)).eq(wish.trees.iter().map(|it| (&it.0, it.1)))
+    }
+
+    /// Asks to be in the charter as one wishes.
+    pub(super) fn ask(&mut self, now: Duration) {
+        if !self.is_asking() {
+            self.due.ask = now + ASK_PAUSE_MAX;
+            return;
+        }
+        self.due.ask = now + self.admission.pause;
+        self.admission.pause = (self.admission.pause * 2).min(ASK_PAUSE_MAX);
+        let entry = self.invitation.as_ref().map(|it| MemberId::of(&it.key));
+        let any = || self.linked.keys().find(|it| self.peers.contains_key(it)).copied();
+        let entry = entry.filter(|it| self.linked.contains_key(it));
+        let Some(to) = self.way().or_else(any).or(entry) else {
+            let invitation = self.invitation.as_ref().filter(|_| self.charter.is_none());
+            let connect =
+                invitation.map(|it| Action::Connect { key: it.key, address: it.address.clone() });
+            self.queue.extend(connect);
+            return;
+        };
+        let sequence = self.next_sequence(now);
+        let (wish, invitation) = (self.settings.wish(), self.invitation.as_ref());
+        let request = Request::sign(&self.identity, self.group, sequence, wish, invitation);
+        let request = request.to_bytes();
+        let bytes = Passed { hops: 0, seen: None, request: &request }.to_bytes();
+        self.send(to, Message::Join(bytes.into()));
+    }
+
+    /// The neighbor toward the leader; none if there is no link, or if one leads.
+    pub(super) fn way(&self) -> Option<MemberId> {
+        let charter = self.charter.as_ref()?;
+        let leader = charter.leader();
+        if self.linked.contains_key(&leader) {
+            return Some(leader);
+        }
+        let body = charter.body();
+        let next = *body.topology.toward(body.place(leader)?).get(body.place(self.me)?)?;
+        let next = body.members.get(next?)?.id();
+        self.linked.contains_key(&next).then_some(next)
+    }
+
+    /// Takes in a request to join that came over the link to `from`, which calls from the address `seen`.
+    pub fn handle_join(
+        &mut self,
+        from: MemberId,
+        seen: Option<IpAddr>,
+        bytes: &[u8],
+        now: Duration,
+    ) {
+        let Some(mut passed) = Passed::from_bytes(bytes) else { return self.lied(from) };
+        let is_first = passed.hops == 0;
+        if is_first {
+            passed.seen = seen;
+        }
+        let is_due = (is_first || self.peers.contains_key(&from)) && self.admission.has_budget(now);
+        if !is_due {
+            return;
+        }
+        let request = Request::from_bytes(passed.request);
+        let Some(request) = request.filter(|it| !is_first || it.member() == from) else {
+            return self.lied(from);
+        };
+        let charter = self.charter.clone().filter(|_| self.is_member());
+        let Some(charter) = charter.filter(|_| request.group == self.group) else {
+            return self.refuse(from, request.member(), Reason::Group);
+        };
+        if is_first {
+            // It may have lost what it had.
+            self.tell(from);
+        }
+        if charter.leader() == self.me {
+            if let Err(reason) = self.decide(&request, &passed, now) {
+                self.refuse(from, request.member(), reason);
+            }
+            return;
+        }
+        let way = self.way().filter(|it| *it != from && passed.hops < HOPS_MAX);
+        let Some(to) = way else {
+            return self.refuse(from, request.member(), Reason::Leader);
+        };
+        self.admission.remember(request.member(), from, now);
+        let bytes = Passed { hops: passed.hops + 1, ..passed }.to_bytes();
+        self.send(to, Message::Join(bytes.into()));
+    }
+
+    fn refuse(&mut self, from: MemberId, member: MemberId, reason: Reason) {
+        let bytes = Refused { member, reason }.to_bytes();
+        self.send(from, Message::Refused(bytes.into()));
+    }
+
+    /// Takes in that a request was refused: one's own, or one that was passed on.
+    pub fn handle_refused(&mut self, from: MemberId, bytes: &[u8], _now: Duration) {
+        let Some(refused) = Refused::from_bytes(bytes) else { return self.lied(from) };
+        if refused.member == self.me {
+            if self.is_asking() {
+                self.queue.push_back(Action::Refused(refused.reason));
+            }
+        } else if let Some((to, _)) = self.admission.passed.remove(&refused.member) {
+            self.send(to, Message::Refused(bytes.into()));
+        }
+    }
+}

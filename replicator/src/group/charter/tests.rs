@@ -1,0 +1,261 @@
+use proptest::prelude::*;
+
+use super::super::access::Rule;
+use super::super::succession::Refusal;
+use super::*;
+use crate::topology::{Bounds, Costs};
+
+/// Founder, deputies and others: the first is the founder.
+struct Cast(Vec<Identity>);
+
+impl Cast {
+    fn new(count: u8) -> Self {
+        Self((1..=count).map(|it| Identity::of(&[it; 32]).unwrap()).collect())
+    }
+
+    fn keys(&self, places: &[usize]) -> Vec<[u8; 32]> {
+        places.iter().map(|it| self.0[*it].public()).collect()
+    }
+
+    fn body(&self) -> Body {
+        let member = |it: &Identity| {
+            let address = Address::new("host.example:4000").unwrap();
+            Member::new(it.public(), address, Name::new("here").unwrap(), 1)
+        };
+        let mut members: Vec<Member> = self.0.iter().map(member).collect();
+        members.sort_by_key(Member::id);
+        let mut costs = Costs::new(members.len());
+        for a in 0..members.len() {
+            (0..a).for_each(|b| costs.set(a, b, u32::try_from(a * 7 + b).unwrap()));
+        }
+        let topology = Topology::new(&costs, Connectivity::Two, Bounds::DEFAULT);
+        let tree = |it: &Member| Tree { writer: it.key, name: it.site.clone(), kind: Kind::Tree };
+        let mut trees: Vec<Tree> = members.iter().map(tree).collect();
+        trees.sort();
+        let name = Name::new("group").unwrap();
+        let access = Access::default();
+        Body { name, connectivity: Connectivity::Two, access, members, trees, topology }
+    }
+
+    /// The founder's, with these deputies.
+    fn founded(&self, deputies: &[usize]) -> Charter {
+        let first = Charter::found(&self.0[0], self.body()).unwrap();
+        self.amend(&first, 0, (1, 1), deputies)
+    }
+
+    fn amend(&self, from: &Charter, by: usize, number: (u64, u64), deputies: &[usize]) -> Charter {
+        from.amend(&self.0[by], number, &self.keys(deputies), self.body()).unwrap()
+    }
+}
+
+fn read(charter: &Charter) -> Result<Charter, ParseError> {
+    Charter::from_bytes(&charter.to_bytes(), charter.group(), None)
+}
+
+#[test]
+fn addresses_are_a_host_and_a_port() {
+    for good in ["a:1", "host-1.example.org:65535", "192.0.2.1:4000", "[2001:db8::1]:4000"] {
+        assert_eq!(Address::new(good).unwrap().as_str(), good);
+    }
+    assert_eq!(Address::new("[::1]:4000").unwrap().ip(), Some("::1".parse().unwrap()));
+    assert_eq!(Address::new("a:1").unwrap().ip(), None);
+    let long = format!("{}:1", "a".repeat(254));
+    for wrong in ["", "a", ":1", "a:", "a:0", "a:65536", "a:+1", "a b:1", "2001:db8::1:4000", &long]
+    {
+        assert!(Address::new(wrong).is_err(), "{wrong}");
+    }
+}
+
+#[test]
+fn the_greatest_charter_is_within_its_bound() {
+    let address = Address::new(&format!("{}:65535", "a".repeat(249))).unwrap();
+    let name = Name::new(&"n".repeat(40)).unwrap();
+    let net: Rule = "2001:db8::/32".parse().unwrap();
+    let founder = Identity::of(&[1; 32]).unwrap();
+    let keys = (0..MEMBERS_MAX).map(|it| {
+        let mut key = [9; 32];
+        key[..8].copy_from_slice(&(it as u64).to_be_bytes());
+        key
+    });
+    let keys: Vec<[u8; 32]> = keys.skip(1).chain([founder.public()]).collect();
+    let mut members: Vec<Member> =
+        keys.iter().map(|it| Member::new(*it, address.clone(), name.clone(), 1)).collect();
+    members.iter_mut().for_each(|it| it.silent = Some(1));
+    members.sort_by_key(Member::id);
+    let tree = |it: usize| {
+        let name = Name::new(&format!("{it:0>40}")).unwrap();
+        Tree { writer: [3; 32], name, kind: Kind::Collection }
+    };
+    let pairs = (0..300_u16).flat_map(|a| (a + 1..300).map(move |b| (a, b))).skip(299);
+    let pairs: Vec<(u16, u16)> = pairs.take(LINKS_MAX - 299).collect();
+    let tree_links: Vec<(u16, u16)> = (1..300).map(|it| (0, it)).collect();
+    let body = Body {
+        name,
+        connectivity: Connectivity::Three,
+        access: Access {
+            allow: vec![net; 512],
+            deny: vec![net; 512],
+            invitations: vec![[1; 32]; 512],
+        },
+        members,
+        trees: (0..TREES_MAX).map(tree).collect(),
+        topology: Topology::from_links(300, &tree_links, &pairs).unwrap(),
+    };
+    let first = Charter::found(&founder, body.clone()).unwrap();
+    let deputies = &keys[..DEPUTIES_MAX];
+    let charter = first.amend(&founder, (1, 1), deputies, body).unwrap();
+    // As if all that may ever lead had.
+    let longest = charter.to_bytes().len() + (MANDATES_MAX - 1) * (8 * 3 + 32 * 9 + 1 + 64);
+    assert!(longest <= CHARTER_BYTES_MAX, "{longest}");
+    assert_eq!(read(&charter), Ok(charter));
+}
+
+#[test]
+fn what_cannot_be_is_not_signed() {
+    let cast = Cast::new(4);
+    let charter = cast.founded(&[1]);
+    let body = cast.body();
+    let rank = SignError::Rank(MemberId::of(&cast.0[2].public()));
+    assert_eq!(charter.amend(&cast.0[2], (2, 0), &[], body.clone()), Err(rank));
+    let mut without = cast.body();
+    let place = without.place(MemberId::of(&cast.0[0].public())).unwrap();
+    without.members.remove(place);
+    without.topology = Topology::new(&Costs::new(3), Connectivity::Tree, Bounds::DEFAULT);
+    let wrong = SignError::Form { members: 3, trees: 4 };
+    assert_eq!(charter.amend(&cast.0[0], (1, 2), &[], without), Err(wrong));
+    // A deputy that is no member, one that is the leader, and one twice.
+    let outside = [[7; 32]].to_vec();
+    for deputies in [outside, cast.keys(&[0]), cast.keys(&[1, 1])] {
+        let wrong = SignError::Form { members: 4, trees: 4 };
+        assert_eq!(charter.amend(&cast.0[0], (1, 2), &deputies, body.clone()), Err(wrong));
+    }
+}
+
+#[test]
+fn a_group_is_its_founders() {
+    let (cast, charter) = (Cast::new(3), Cast::new(3).founded(&[1]));
+    assert_eq!(charter.founder(), cast.0[0].public());
+    assert_eq!(charter.group(), GroupId::of(&charter.founder(), "group"));
+    // Another that says the same.
+    let mut other = Cast::new(3);
+    other.0.swap(0, 1);
+    let other = other.founded(&[1]);
+    let foreign = ParseError::Foreign(other.group());
+    assert_eq!(Charter::from_bytes(&other.to_bytes(), charter.group(), None), Err(foreign));
+    assert_eq!(other.succeeds(&charter), Err(Refusal::Foreign(other.group())));
+}
+
+/// The founder leads in epoch 1 and 0, 1 and 2 are deputies one after another.
+#[test]
+fn who_follows_whom() {
+    let cast = Cast::new(6);
+    let known = cast.founded(&[1, 2]);
+    let next = cast.amend(&known, 0, (1, 2), &[1, 2]);
+    let (one, two) = (cast.amend(&known, 1, (2, 0), &[0, 2]), cast.amend(&known, 2, (2, 9), &[0]));
+    let later = cast.amend(&two, 0, (3, 0), &[1, 2]);
+    // In their order, whichever is known.
+    let order = [&known, &next, &two, &one, &later];
+    for (place, it) in order.iter().enumerate() {
+        assert_eq!(read(it).as_ref(), Ok(*it));
+        for (other, known) in order.iter().enumerate() {
+            assert_eq!(it.succeeds(known).is_ok(), other < place, "{place} after {other}");
+        }
+    }
+    // Who leads again goes on from its first place.
+    assert_eq!((later.chain().len(), one.chain().len()), (1, 2));
+    let back = cast.amend(&cast.amend(&one, 2, (3, 0), &[1]), 1, (4, 0), &[]);
+    assert_eq!((back.chain().len(), back.leader()), (2, one.leader()));
+    assert_eq!(read(&back), Ok(back));
+    let far = cast.amend(&known, 1, (2 + EPOCHS, 0), &[]);
+    assert_eq!(far.succeeds(&known), Err(Refusal::Epoch(2 + EPOCHS)));
+}
+
+const EPOCHS: u64 = super::super::succession::EPOCHS_MAX;
+
+#[test]
+fn a_deputy_that_is_none_any_more_is_not_followed() {
+    let cast = Cast::new(6);
+    let old = cast.founded(&[1, 2]);
+    let new = cast.amend(&old, 0, (1, 5), &[2]);
+    let usurped = cast.amend(&old, 1, (2, 0), &[3]);
+    let refusal = Refusal::Revoked(usurped.leader());
+    assert_eq!(usurped.succeeds(&new), Err(refusal));
+    // Nor are deputies of its own.
+    let by_friend = cast.amend(&usurped, 3, (3, 0), &[]);
+    assert_eq!(by_friend.succeeds(&new), Err(refusal));
+    // Who did not know better follows it, until the leader answers: all follow that, and then nobody the other.
+    assert_eq!(usurped.succeeds(&old), Ok(()));
+    let answer = cast.amend(&new, 0, (3, 0), &[2]);
+    assert_eq!((answer.succeeds(&usurped), answer.succeeds(&new)), (Ok(()), Ok(())));
+    let again = cast.amend(&old, 1, (4, 0), &[3]);
+    assert_eq!(again.succeeds(&answer), Err(Refusal::Revoked(again.leader())));
+    // One that still is a deputy may have missed what the leader said last.
+    let honest = cast.amend(&old, 2, (2, 0), &[0]);
+    assert_eq!(honest.succeeds(&new), Ok(()));
+}
+
+#[test]
+fn nobody_takes_part_of_a_charter_for_another() {
+    let cast = Cast::new(4);
+    let (one, two) = (cast.founded(&[1]), cast.founded(&[2]));
+    // The mandate of one before the body of the other, and a deputy's in the place of the founder's.
+    let swap = cast.amend(&one, 1, (2, 0), &[]);
+    let head = two.to_bytes().len() - one.body.to_bytes().len();
+    let mut mixed = two.to_bytes()[..head].to_vec();
+    let mut body = one.body.clone();
+    body.trees.clear();
+    mixed.extend(body.to_bytes());
+    assert!(matches!(Charter::from_bytes(&mixed, one.group(), None), Err(ParseError::Form { .. })));
+    let mut cut = vec![FORMAT, 1];
+    swap.chain[1].write(&mut cut);
+    cut.extend(swap.body.to_bytes());
+    assert!(Charter::from_bytes(&cut, one.group(), None).is_err());
+    // What is known is not checked again, and nothing else.
+    assert_eq!(Charter::from_bytes(&swap.to_bytes(), one.group(), Some(&one)), Ok(swap));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
+
+    #[test]
+    fn nobody_believes_a_charter_of_which_a_bit_was_changed(
+        at: prop::sample::Index, flip in 1..=255_u8, members in 2..9_u8, is_late: bool,
+    ) {
+        let cast = Cast::new(members);
+        let mut charter = cast.founded(&[1]);
+        if is_late {
+            charter = cast.amend(&charter, 1, (2, 7), &[0]);
+        }
+        prop_assert_eq!(read(&charter), Ok(charter.clone()));
+        let mut bytes = charter.to_bytes().to_vec();
+        let at = at.index(bytes.len());
+        bytes[at] ^= flip;
+        prop_assert!(Charter::from_bytes(&bytes, charter.group(), None).is_err());
+        prop_assert!(Charter::from_bytes(&bytes[..at], charter.group(), None).is_err());
+    }
+
+    #[test]
+    fn whatever_order_charters_come_in_all_end_with_one(order in prop::collection::vec(0..6_usize, 24)) {
+        let cast = Cast::new(4);
+        let first = cast.founded(&[1, 2]);
+        let one = cast.amend(&first, 1, (2, 0), &[0, 2]);
+        let all = [
+            cast.amend(&first, 0, (1, 4), &[1, 2]),
+            cast.amend(&first, 2, (2, 3), &[0, 1]),
+            cast.amend(&one, 2, (3, 0), &[1, 0]),
+            cast.amend(&one, 0, (3, 1), &[1, 2]),
+            one,
+            first,
+        ];
+        let greatest = all.iter().max_by_key(|it| it.standing()).unwrap();
+        for skip in 0..3 {
+            let mut known = all[5].clone();
+            for at in order.iter().skip(skip).chain(&[0, 1, 2, 3, 4]) {
+                if all[*at].succeeds(&known).is_ok() {
+                    known = all[*at].clone();
+                }
+            }
+            prop_assert_eq!(&known, greatest);
+        }
+    }
+}

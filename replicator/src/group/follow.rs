@@ -1,0 +1,161 @@
+//! How a member goes by a charter, and passes it on.
+//!
+//! Sans-I/O.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::charter::{self, Charter, Member};
+use super::succession::Refusal;
+use super::{Action, Alarm, Group, Message, Peer, lead};
+use crate::estimate::Estimate;
+use crate::id::MemberId;
+
+impl Group {
+    /// Makes a charter the one to go by, and passes it on.
+    pub(super) fn adopt(&mut self, charter: Charter, from: Option<MemberId>, now: Duration) {
+        let charter = Arc::new(charter);
+        let old = self.charter.replace(Arc::clone(&charter));
+        let body = charter.body();
+        self.counts.charters_new += 1;
+        self.peers.retain(|it, _| body.member(*it).is_some());
+        for member in body.members.iter().filter(|it| it.id() != self.me) {
+            let before = self.lead.silences.remove(&member.id()).unwrap_or_default();
+            let new = || Peer { since: now, before, estimate: Estimate::default(), failures: 0 };
+            self.peers.entry(member.id()).or_insert_with(new);
+        }
+        self.rows.keep(|it| body.member(it).is_some());
+        self.lead.handle_charter(&charter, now);
+        self.persist(now);
+        self.queue.push_back(Action::NewCharter);
+        if let Some(old) = &old {
+            self.note_leader(old, &charter);
+        }
+        self.note_self(old.as_deref(), &charter, now);
+        if let Some(from) = from.and_then(|it| self.linked.get_mut(&it)) {
+            from.told = Some(charter.hash());
+        }
+        let linked: Vec<MemberId> = self.linked.keys().copied().collect();
+        for member in linked {
+            self.tell(member);
+            // Who is new knows nothing yet.
+            if old.as_ref().is_none_or(|it| it.body().member(member).is_none()) {
+                self.compare(member, false);
+            }
+        }
+        self.due.review = now;
+    }
+
+    fn note_leader(&mut self, old: &Charter, new: &Charter) {
+        let (by, epoch) = (new.leader(), new.epoch());
+        if old.leader() == self.me && by != self.me {
+            self.queue.push_back(Action::Alarm(Alarm::Deposed { by, epoch }));
+        }
+        if old.leader() != self.me && by == self.me {
+            self.queue.push_back(Action::Alarm(Alarm::TookOver(epoch)));
+        }
+    }
+
+    /// Looks what a new charter says of oneself.
+    fn note_self(&mut self, old: Option<&Charter>, new: &Charter, now: Duration) {
+        let was_in = old.is_some_and(|it| it.body().member(self.me).is_some());
+        match new.body().member(self.me) {
+            Some(member) => {
+                if !was_in {
+                    self.queue.push_back(Action::Admitted);
+                    self.due.say = now;
+                }
+                let known = member.silent.unwrap_or_default().max(member.request);
+                if self.sequence() < known {
+                    self.queue.push_back(Action::Alarm(Alarm::Forgotten));
+                }
+                self.jump(known, now);
+                let own = self.own.as_ref().map(|it| it.row.sequence);
+                if member.silent.is_some_and(|it| own.is_some_and(|own| own <= it)) {
+                    // Only a newer row says that one is alive.
+                    self.own = None;
+                    self.due.say = now;
+                }
+            }
+            None if was_in => self.queue.push_back(Action::Alarm(Alarm::Missing)),
+            None => {}
+        }
+        self.admission.reset();
+        self.due.ask = now;
+    }
+
+    /// Sends the charter to a member that may not have it.
+    pub(super) fn tell(&mut self, member: MemberId) {
+        let Some(charter) = self.charter.clone() else { return };
+        if charter.body().member(member).is_some() {
+            self.show(&charter, member);
+        }
+    }
+
+    pub(super) fn show(&mut self, charter: &Charter, to: MemberId) {
+        let hash = Some(charter.hash());
+        if let Some(linked) = self.linked.get_mut(&to).filter(|it| it.told != hash) {
+            linked.told = hash;
+            self.send(to, Message::Charter(charter.to_bytes()));
+        }
+    }
+
+    pub(super) fn send(&mut self, to: MemberId, message: Message) {
+        self.queue.push_back(Action::Send { to: vec![to], message });
+    }
+
+    pub(super) fn lied(&mut self, from: MemberId) {
+        self.counts.lies += 1;
+        self.queue.push_back(Action::Alarm(Alarm::Lied(from)));
+    }
+
+    /// Takes in a charter that came over the link to `from`.
+    pub fn handle_charter(&mut self, from: MemberId, bytes: &[u8], now: Duration) {
+        let known = self.charter.clone();
+        if known.as_ref().is_some_and(|it| *it.to_bytes() == *bytes) {
+            let hash = known.map(|it| it.hash());
+            self.linked.entry(from).and_modify(|it| it.told = hash);
+            return;
+        }
+        let charter = match Charter::from_bytes(bytes, self.group, known.as_deref()) {
+            Ok(charter) => charter,
+            // Somebody may be in two groups.
+            Err(charter::ParseError::Foreign(_)) => return,
+            Err(_) => return self.lied(from),
+        };
+        let Some(known) = known else {
+            if charter.body().member(self.me).is_some() {
+                self.adopt(charter, Some(from), now);
+            }
+            return;
+        };
+        match charter.succeeds(&known) {
+            Ok(()) => self.adopt(charter, Some(from), now),
+            Err(refusal) => {
+                self.counts.charters_refused += 1;
+                self.handle_refusal(from, &refusal, &charter, now);
+            }
+        }
+    }
+
+    fn handle_refusal(
+        &mut self,
+        from: MemberId,
+        refusal: &Refusal,
+        charter: &Charter,
+        now: Duration,
+    ) {
+        let Some(known) = self.charter.clone() else { return };
+        match refusal {
+            // Whoever was a member by the word of another leader has to learn who leads.
+            Refusal::Stale { .. } => {
+                let is_denied = |it: &Member| known.body().access.denies(&lead::caller(it));
+                if charter.body().member(from).is_some_and(|it| !is_denied(it)) {
+                    self.show(&known, from);
+                }
+            }
+            Refusal::Revoked(by) => self.handle_revoked(*by, charter, now),
+            Refusal::Parse(_) | Refusal::Foreign(_) | Refusal::Epoch(_) => {}
+        }
+    }
+}

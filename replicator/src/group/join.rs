@@ -1,0 +1,415 @@
+//! How one comes into a group: an invitation, a request that goes toward the leader, and its answer.
+//!
+//! A member that is in the group asks in the same way when its address, its site or its trees are others than the
+//! charter says, and when it finds itself missing from it.
+//!
+//! Sans-I/O.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::str::FromStr;
+
+use net::identity::{Identity, verify_raw};
+
+use super::access::{Caller, hex, unhex};
+use super::charter::{Address, put_kind, read_kind};
+use super::wire::{Reader, put_list, put_text};
+use crate::id::{GroupId, MemberId};
+use crate::version::{Kind, Name};
+
+/// Most trees of one member.
+pub const MEMBER_TREES_MAX: usize = 64;
+/// Longest request with what is in front of it, in bytes.
+pub const REQUEST_BYTES_MAX: usize = 4 << 10;
+/// A request is passed on no more often.
+pub const HOPS_MAX: u8 = 16;
+
+const FORMAT: u8 = 1;
+/// What invitations begin with.
+const PREFIX: &str = "harvest-group-1";
+/// What is signed begins with these, so that no signature serves for anything else.
+const DOMAIN: &[u8] = b"harvest replicator join\0";
+const DOMAIN_INVITED: &[u8] = b"harvest replicator invited\0";
+
+/// What somebody who is to join has to know: the line that `init` prints. Whoever has it with its secret may join,
+/// until the leader takes the invitation off its list.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Invitation {
+    /// The name of the group.
+    pub name: Name,
+    /// The key of who founded it. No charter of anybody else's group is taken for this one's.
+    pub founder: [u8; 32],
+    /// Where to ask: the leader, or another member.
+    pub address: Address,
+    /// The key of who is asked.
+    pub key: [u8; 32],
+    /// The secret half of an invitation's key; who is on the access list needs none.
+    pub secret: Option<[u8; 32]>,
+}
+
+/// Text that is no [`Invitation`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("this is no invitation: copy the whole line that begins with `{PREFIX},`")]
+pub struct ParseInvitationError;
+
+impl fmt::Debug for Invitation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Invitation({} at {})", self.name, self.address)
+    }
+}
+
+impl fmt::Display for Invitation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (founder, key) = (hex(&self.founder), hex(&self.key));
+        write!(f, "{PREFIX},{},{founder},{},{key}", self.name, self.address)?;
+        self.secret.iter().try_for_each(|it| write!(f, ",{}", hex(it)))
+    }
+}
+
+impl FromStr for Invitation {
+    type Err = ParseInvitationError;
+
+    fn from_str(text: &str) -> Result<Self, ParseInvitationError> {
+        let mut parts = text.trim().split(',');
+        let invitation = (|| {
+            (parts.next()? == PREFIX).then_some(())?;
+            let (name, founder) = (Name::new(parts.next()?).ok()?, unhex(parts.next()?)?);
+            let (address, key) = (Address::new(parts.next()?).ok()?, unhex(parts.next()?)?);
+            let secret = match parts.next() {
+                Some(secret) => Some(unhex(secret)?),
+                None => None,
+            };
+            parts.next().is_none().then_some(Self { name, founder, address, key, secret })
+        })();
+        invitation.ok_or(ParseInvitationError)
+    }
+}
+
+impl Invitation {
+    /// The group that it is to.
+    #[must_use]
+    pub fn group(&self) -> GroupId {
+        GroupId::of(&self.founder, self.name.as_str())
+    }
+
+    /// The key that has to be on the leader's list for it to hold.
+    #[must_use]
+    pub fn public(&self) -> Option<[u8; 32]> {
+        Some(Identity::of(&self.secret?)?.public())
+    }
+
+    /// What a request of this member has to have to prove that it was invited.
+    fn proof(&self, group: GroupId, key: &[u8; 32]) -> Option<Proof> {
+        let identity = Identity::of(&self.secret?)?;
+        let signature = identity.sign_raw(&invited(group, key));
+        Some(Proof { invitation: identity.public(), signature })
+    }
+}
+
+fn invited(group: GroupId, key: &[u8; 32]) -> Vec<u8> {
+    [DOMAIN_INVITED, &group.0.to_be_bytes(), key].concat()
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Proof {
+    invitation: [u8; 32],
+    signature: [u8; 64],
+}
+
+/// What a member wants the charter to say of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Wish {
+    pub(super) address: Address,
+    pub(super) site: Name,
+    /// Its own, in order of their names.
+    pub(super) trees: Vec<(Name, Kind)>,
+}
+
+/// That a member asks to be in the charter as it says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Request {
+    pub(super) group: GroupId,
+    pub(super) key: [u8; 32],
+    pub(super) sequence: u64,
+    pub(super) wish: Wish,
+    proof: Option<Proof>,
+    signature: [u8; 64],
+}
+
+impl Request {
+    pub(super) fn sign(
+        identity: &Identity,
+        group: GroupId,
+        sequence: u64,
+        wish: Wish,
+        invitation: Option<&Invitation>,
+    ) -> Self {
+        let key = identity.public();
+        let proof = invitation.and_then(|it| it.proof(group, &key));
+        let mut request = Self { group, key, sequence, wish, proof, signature: [0; 64] };
+        request.signature = identity.sign_raw(&[DOMAIN, &request.unsigned()].concat());
+        request
+    }
+
+    pub(super) fn member(&self) -> MemberId {
+        MemberId::of(&self.key)
+    }
+
+    pub(super) fn caller(&self, passed: &Passed<'_>) -> Caller {
+        Caller {
+            member: self.member(),
+            claimed: self.wish.address.ip(),
+            seen: passed.seen,
+            is_direct: passed.hops == 0,
+            invitation: self.proof.map(|it| it.invitation),
+        }
+    }
+
+    /// Writes format, group, key, sequence, address, site, trees, whether there is a proof, the invitation's key and
+    /// its signature.
+    fn unsigned(&self) -> Vec<u8> {
+        let mut bytes = vec![FORMAT];
+        bytes.extend(self.group.0.to_be_bytes());
+        bytes.extend(self.key);
+        bytes.extend(self.sequence.to_be_bytes());
+        put_text(&mut bytes, self.wish.address.as_str());
+        put_text(&mut bytes, self.wish.site.as_str());
+        put_list(&mut bytes, &self.wish.trees, |bytes, (name, kind)| {
+            put_text(bytes, name.as_str());
+            put_kind(bytes, *kind);
+        });
+        bytes.push(u8::from(self.proof.is_some()));
+        if let Some(Proof { invitation, signature }) = self.proof {
+            bytes.extend(invitation);
+            bytes.extend(signature);
+        }
+        bytes
+    }
+
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = self.unsigned();
+        bytes.extend(self.signature);
+        bytes
+    }
+
+    /// Reads what [`Request::to_bytes`] writes, and nothing else, and checks its signatures.
+    pub(super) fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let mut from = Reader(bytes);
+        (from.u8()? == FORMAT).then_some(())?;
+        let (group, key, sequence) = (GroupId(from.u64()?), from.array()?, from.u64()?);
+        let (address, site) = (Address::new(from.text()?).ok()?, from.name()?);
+        let trees = from.list(MEMBER_TREES_MAX, |from| Some((from.name()?, read_kind(from)?)))?;
+        let proof = match from.u8()? {
+            0 => None,
+            1 => Some(Proof { invitation: from.array()?, signature: from.array()? }),
+            _ => return None,
+        };
+        let signature = from.array()?;
+        from.end()?;
+        let in_order = trees.array_windows().all(|[one, next]| one.0 < next.0);
+        let wish = Wish { address, site, trees };
+        let request = Self { group, key, sequence, wish, proof, signature };
+        let is_signed =
+            || verify_raw(&key, &[DOMAIN, &request.unsigned()].concat(), &request.signature);
+        let is_invited =
+            |it: &Proof| verify_raw(&it.invitation, &invited(group, &key), &it.signature);
+        (in_order && is_signed() && request.proof.iter().all(is_invited)).then_some(request)
+    }
+}
+
+/// A request on its way to the leader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Passed<'a> {
+    /// By how many members it was passed on.
+    pub(super) hops: u8,
+    /// From where its member called the first of them.
+    pub(super) seen: Option<IpAddr>,
+    pub(super) request: &'a [u8],
+}
+
+impl<'a> Passed<'a> {
+    /// Writes how often it was passed on, 0, 4 or 6 and the address, and the request.
+    pub(super) fn to_bytes(self) -> Vec<u8> {
+        let mut bytes = vec![self.hops];
+        match self.seen {
+            None => bytes.push(0),
+            Some(IpAddr::V4(it)) => {
+                bytes.push(4);
+                bytes.extend(it.octets());
+            }
+            Some(IpAddr::V6(it)) => {
+                bytes.push(6);
+                bytes.extend(it.octets());
+            }
+        }
+        bytes.extend(self.request);
+        bytes
+    }
+
+    pub(super) fn from_bytes(bytes: &'a [u8]) -> Option<Self> {
+        if REQUEST_BYTES_MAX < bytes.len() {
+            return None;
+        }
+        let mut from = Reader(bytes);
+        let hops = from.u8()?;
+        let seen = match from.u8()? {
+            0 => None,
+            4 => Some(IpAddr::from(from.array::<4>()?)),
+            6 => Some(IpAddr::from(from.array::<16>()?)),
+            _ => return None,
+        };
+        Some(Self { hops, seen, request: from.0 })
+    }
+}
+
+/// Why a request is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Reason {
+    /// The leader's list does not have the member. Its admin adds the id to `allow`, or sends an invitation.
+    #[error("the leader's access list does not let this member in: add its id to `allow` there")]
+    Access,
+    /// The group has as many members, or trees, as it may have.
+    #[error("the group is full: found another that shares a member with it")]
+    Full,
+    /// The leader cannot be reached from the member that was asked. It is asked again.
+    #[error("the leader cannot be reached now")]
+    Leader,
+    /// Whoever was asked is not in this group. Ask another member.
+    #[error("who was asked is no member of the group")]
+    Group,
+}
+
+/// That a member's request is refused, on its way back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Refused {
+    pub(super) member: MemberId,
+    pub(super) reason: Reason,
+}
+
+impl Refused {
+    pub(super) fn to_bytes(self) -> Vec<u8> {
+        let mut bytes = self.member.0.to_be_bytes().to_vec();
+        bytes.push(match self.reason {
+            Reason::Access => 0,
+            Reason::Full => 1,
+            Reason::Leader => 2,
+            Reason::Group => 3,
+        });
+        bytes
+    }
+
+    pub(super) fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let mut from = Reader(bytes);
+        let member = MemberId(from.u64()?);
+        let reason = match from.u8()? {
+            0 => Reason::Access,
+            1 => Reason::Full,
+            2 => Reason::Leader,
+            3 => Reason::Group,
+            _ => return None,
+        };
+        from.end()?;
+        Some(Self { member, reason })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn invitation(secret: Option<[u8; 32]>) -> Invitation {
+        Invitation {
+            name: Name::new("debian").unwrap(),
+            founder: [1; 32],
+            address: Address::new("[2001:db8::1]:4000").unwrap(),
+            key: [2; 32],
+            secret,
+        }
+    }
+
+    #[test]
+    fn invitations_are_read_as_they_are_printed() {
+        for it in [invitation(None), invitation(Some([3; 32]))] {
+            assert_eq!(format!(" {it}\n").parse(), Ok(it.clone()));
+            for wrong in [format!("{it},"), format!("x{it}"), it.to_string().replace('d', "D")] {
+                assert_eq!(wrong.parse::<Invitation>(), Err(ParseInvitationError), "{wrong}");
+            }
+            assert!(!format!("{it:?}").contains("0303"), "secrets are not shown");
+        }
+    }
+
+    #[test]
+    fn an_invitation_serves_who_it_was_used_by_and_nobody_else() {
+        let (one, two) = (Identity::of(&[1; 32]).unwrap(), Identity::of(&[2; 32]).unwrap());
+        let invitation = invitation(Some([9; 32]));
+        let group = invitation.group();
+        let wish = Wish {
+            address: invitation.address.clone(),
+            site: Name::new("here").unwrap(),
+            trees: Vec::new(),
+        };
+        let request = Request::sign(&one, group, 1, wish, Some(&invitation));
+        assert_eq!(Request::from_bytes(&request.to_bytes()), Some(request.clone()));
+        // Whoever has seen it has not the secret.
+        let mut stolen = Request { key: two.public(), ..request };
+        stolen.signature = two.sign_raw(&[DOMAIN, &stolen.unsigned()].concat());
+        assert_eq!(Request::from_bytes(&stolen.to_bytes()), None);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+        #[test]
+        fn requests_come_as_they_were_signed(
+            sequence: u64, trees in prop::collection::btree_map("[a-z][a-z0-9.]{0,20}", any::<bool>(), 0..9),
+            is_invited: bool, at: prop::sample::Index, flip in 1..=255_u8,
+            hops in 0..20_u8, seen in prop::option::of(any::<IpAddr>()),
+        ) {
+            let kind = |is_tree: bool| if is_tree { Kind::Tree } else { Kind::Collection };
+            let tree = |(name, is_tree): (String, bool)| (Name::new(&name).unwrap(), kind(is_tree));
+            let invitation = invitation(is_invited.then_some([9; 32]));
+            let wish = Wish {
+                address: invitation.address.clone(),
+                site: invitation.name.clone(),
+                trees: trees.into_iter().map(tree).collect(),
+            };
+            let identity = Identity::of(&[4; 32]).unwrap();
+            let request =
+                Request::sign(&identity, invitation.group(), sequence, wish, Some(&invitation));
+            let mut bytes = request.to_bytes();
+            let passed = Passed { hops, seen, request: &bytes };
+            let wire = passed.to_bytes();
+            prop_assert_eq!(Passed::from_bytes(&wire), Some(passed));
+            prop_assert_eq!(Request::from_bytes(&bytes), Some(request));
+            let at = at.index(bytes.len());
+            bytes[at] ^= flip;
+            prop_assert_eq!(Request::from_bytes(&bytes), None);
+        }
+
+        #[test]
+        fn any_bytes_are_a_refusal_or_none(bytes in prop::collection::vec(any::<u8>(), 0..12)) {
+            if let Some(refused) = Refused::from_bytes(&bytes) {
+                prop_assert_eq!(refused.to_bytes(), bytes);
+            }
+        }
+    }
+
+    #[test]
+    fn the_longest_request_is_within_its_bound() {
+        let name = |it: usize| Name::new(&format!("{it:0>40}")).unwrap();
+        let invitation = invitation(Some([9; 32]));
+        let wish = Wish {
+            address: Address::new(&format!("{}:65535", "a".repeat(249))).unwrap(),
+            site: name(0),
+            trees: (0..MEMBER_TREES_MAX).map(|it| (name(it), Kind::Tree)).collect(),
+        };
+        let identity = Identity::of(&[4; 32]).unwrap();
+        let request =
+            Request::sign(&identity, invitation.group(), 1, wish, Some(&invitation)).to_bytes();
+        let seen = Some("::1".parse().unwrap());
+        let all = Passed { hops: 1, seen, request: &request }.to_bytes();
+        assert!(all.len() <= REQUEST_BYTES_MAX, "{}", all.len());
+    }
+}

@@ -1,0 +1,353 @@
+//! What a leader does, and a deputy whose leader is silent.
+//!
+//! Sans-I/O.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::access::Caller;
+use super::charter::{Body, Charter, MEMBERS_MAX, Member, SignError, TREES_MAX};
+use super::join::{Passed, Reason, Request};
+use super::mandate::{self, DEPUTIES_MAX};
+use super::rows::GAP_MAX;
+use super::succession::EPOCHS_MAX;
+use super::{Action, Alarm, DROP, EXPIRE, Group, Message, TAKEOVER, links};
+use crate::id::MemberId;
+
+/// So often a leader looks whether anything has changed, and a deputy whether its leader is silent.
+const REVIEW: Duration = Duration::from_secs(5);
+/// Charters follow one another no faster: who joins at once is in one.
+const CHARTER_PAUSE: Duration = Duration::from_secs(2);
+/// The topology is computed no more often, as long as its members are the same.
+const TOPOLOGY_PAUSE: Duration = Duration::from_secs(15);
+/// A deputy that is none any more is answered no more often, and reported no more often to the leader.
+const ANSWER_PAUSE: Duration = Duration::from_secs(30);
+/// So often it is kept on disk how long members are silent.
+const PERSIST_PAUSE: Duration = Duration::from_hours(1);
+/// Deputies that are there are as many, unless the admin has listed others.
+const DEPUTIES: usize = 2;
+
+/// What a leader has to do, and what else counts once one leads.
+#[derive(Debug)]
+pub(super) struct Lead {
+    /// How long members had been silent before the start.
+    pub(super) silences: BTreeMap<MemberId, Duration>,
+    /// The epoch of the charter, and since when it is known here: before, its leader had nothing to say.
+    epoch: (u64, Duration),
+    /// Requests that were granted.
+    requests: BTreeMap<MemberId, Request>,
+    /// The greatest epoch in which one that is no deputy any more claims to lead.
+    usurped: u64,
+    /// When that was last answered, or reported.
+    answered: Option<Duration>,
+    /// Whether the admin wants this member to lead.
+    is_wanted: bool,
+    /// Whether any row is new since the topology was computed.
+    is_changed: bool,
+    last_topology: Option<Duration>,
+    last_charter: Option<Duration>,
+    /// Why the last charter was not signed, said once.
+    failed: Option<SignError>,
+}
+
+impl Lead {
+    pub(super) fn new(silences: BTreeMap<MemberId, Duration>) -> Self {
+        Self {
+            silences,
+            epoch: (0, Duration::ZERO),
+            requests: BTreeMap::new(),
+            usurped: 0,
+            answered: None,
+            is_wanted: false,
+            is_changed: true,
+            last_topology: None,
+            last_charter: None,
+            failed: None,
+        }
+    }
+
+    pub(super) fn handle_row(&mut self) {
+        self.is_changed = true;
+    }
+
+    /// Lets go of what a new charter has settled.
+    pub(super) fn handle_charter(&mut self, charter: &Charter, now: Duration) {
+        if self.epoch.0 != charter.epoch() {
+            self.epoch = (charter.epoch(), now);
+        }
+        self.requests.retain(|id, it| {
+            charter.body().member(*id).is_none_or(|member| member.request < it.sequence)
+        });
+        self.is_changed = true;
+    }
+}
+
+/// A member as one that asks to join, by the word of the charter.
+pub(super) fn caller(member: &Member) -> Caller {
+    Caller {
+        member: member.id(),
+        claimed: member.address.ip(),
+        seen: None,
+        is_direct: false,
+        invitation: None,
+    }
+}
+
+impl Group {
+    /// Leads the group from now on, in a greater epoch: for the founder, for those who have led it and for deputies.
+    ///
+    /// # Errors
+    ///
+    /// One is none of these, or no member.
+    pub fn lead(&mut self, now: Duration) -> Result<(), SignError> {
+        let key = self.identity.public();
+        let charter = self.charter.as_ref().filter(|_| self.is_member());
+        let may = charter.is_some_and(|it| mandate::before(it.chain(), &key).is_some());
+        if !may {
+            return Err(SignError::Rank(self.me));
+        }
+        (self.lead.is_wanted, self.due.review) = (true, now);
+        Ok(())
+    }
+
+    /// Decides about a request.
+    pub(super) fn decide(
+        &mut self,
+        request: &Request,
+        passed: &Passed<'_>,
+        now: Duration,
+    ) -> Result<(), Reason> {
+        let Some(charter) = self.charter.clone() else { return Err(Reason::Group) };
+        let (body, id) = (charter.body(), request.member());
+        // What the admin has settled just now counts already.
+        let access = self.settings.access.as_ref().unwrap_or(&body.access);
+        let caller = request.caller(passed);
+        let known = body.member(id);
+        if known.is_some_and(|it| request.sequence <= it.request) || id == self.me {
+            return Ok(());
+        }
+        if access.denies(&caller) || (known.is_none() && !access.admits(&caller)) {
+            return Err(Reason::Access);
+        }
+        let others = self.lead.requests.iter().filter(|it| *it.0 != id);
+        let new = others.clone().filter(|it| body.member(*it.0).is_none()).count();
+        let wanted: usize = others.map(|it| it.1.wish.trees.len()).sum();
+        let trees = body.trees.iter().filter(|it| it.writer != request.key).count();
+        let is_full = known.is_none() && MEMBERS_MAX <= body.members.len() + new;
+        if is_full || TREES_MAX < trees + wanted + request.wish.trees.len() {
+            return Err(Reason::Full);
+        }
+        self.lead.requests.insert(id, request.clone());
+        self.due.review = self.due.review.min(now);
+        Ok(())
+    }
+
+    /// Takes in the charter of one that is no deputy any more: the leader answers it, others tell the leader.
+    pub(super) fn handle_revoked(&mut self, by: MemberId, charter: &Charter, now: Duration) {
+        let epoch = charter.epoch();
+        let may_say = self.lead.answered.is_none_or(|it| it + ANSWER_PAUSE <= now);
+        if self.lead.usurped < epoch {
+            self.lead.usurped = epoch;
+            self.queue.push_back(Action::Alarm(Alarm::Revoked(by)));
+        }
+        if self.is_leader() {
+            self.due.review = self.due.review.min(now);
+        } else if may_say && let Some(way) = self.way() {
+            self.lead.answered = Some(now);
+            self.send(way, Message::Charter(charter.to_bytes()));
+        }
+    }
+
+    /// Looks whether there is anything to lead.
+    pub(super) fn review(&mut self, now: Duration) {
+        self.due.review = now + REVIEW;
+        let Some(charter) = self.charter.clone() else { return };
+        if self.persisted + PERSIST_PAUSE <= now {
+            self.persist(now);
+        }
+        let next = self.lead.last_charter.map_or(now, |it| it + CHARTER_PAUSE);
+        if now < next {
+            self.due.review = next;
+            return;
+        }
+        let usurped = self.lead.usurped.min(charter.epoch().saturating_add(EPOCHS_MAX - 1));
+        let above = (usurped.max(charter.epoch()).saturating_add(1), 0);
+        let is_leader = self.is_leader();
+        let may_answer = self.lead.answered.is_none_or(|it| it + ANSWER_PAUSE <= now);
+        if is_leader && charter.epoch() <= usurped && may_answer {
+            self.lead.answered = Some(now);
+            self.sign(&charter, above, now);
+        } else if self.lead.is_wanted || (!is_leader && self.is_heir(&charter, now)) {
+            self.sign(&charter, above, now);
+        } else if is_leader {
+            self.sign(&charter, (charter.epoch(), charter.revision().saturating_add(1)), now);
+        }
+    }
+
+    /// Whether the leader is silent for so long that it is on this deputy.
+    fn is_heir(&self, charter: &Charter, now: Duration) -> bool {
+        let key = self.identity.public();
+        let rank = charter.deputies().iter().position(|it| *it == key);
+        let rank = rank.and_then(|it| u32::try_from(it).ok());
+        // Who hears of nobody has nobody to lead.
+        let has_link = self.linked.keys().any(|it| self.peers.contains_key(it));
+        let silence =
+            self.unheard(charter.leader(), now).min(now.saturating_sub(self.lead.epoch.1));
+        has_link && rank.is_some_and(|it| TAKEOVER * (it + 1) <= silence)
+    }
+
+    /// Signs what comes after a charter, if it is another one.
+    fn sign(&mut self, charter: &Arc<Charter>, number: (u64, u64), now: Duration) {
+        let mut body = charter.body().clone();
+        self.settle(&mut body);
+        self.admit(&mut body);
+        self.expire(&mut body, now);
+        self.connect(charter, &mut body, now);
+        let deputies = self.deputies(charter, &body);
+        let is_same = body == *charter.body() && deputies == charter.deputies();
+        if is_same && number.0 == charter.epoch() {
+            return;
+        }
+        self.lead.last_charter = Some(now);
+        self.lead.is_wanted = false;
+        match charter.amend(&self.identity, number, &deputies, body) {
+            Ok(charter) => {
+                self.lead.failed = None;
+                self.adopt(charter, None, now);
+            }
+            Err(error) if self.lead.failed != Some(error) => {
+                self.lead.failed = Some(error);
+                self.queue.push_back(Action::Alarm(Alarm::Sign(error)));
+            }
+            Err(_) => {}
+        }
+    }
+
+    /// Does what the admin has settled.
+    fn settle(&self, body: &mut Body) {
+        if let Some(access) = &self.settings.access {
+            body.access = access.clone();
+        }
+        if let Some(connectivity) = self.settings.connectivity {
+            body.connectivity = connectivity;
+        }
+        let (wish, key) = (self.settings.wish(), self.identity.public());
+        let request = body.member(self.me).map_or(0, |it| it.request);
+        put(body, Member::new(key, wish.address, wish.site, request));
+        put_trees(body, &key, &wish.trees);
+        let Body { access, members, trees, .. } = body;
+        let denied = |it: &Member| it.id() != self.me && access.denies(&caller(it));
+        let gone: Vec<[u8; 32]> =
+            members.extract_if(.., |it| denied(it)).map(|it| *it.key()).collect();
+        trees.retain(|it| !gone.contains(&it.writer));
+    }
+
+    /// Takes in those whose requests were granted.
+    fn admit(&self, body: &mut Body) {
+        for request in self.lead.requests.values() {
+            let Request { key, sequence, wish, .. } = request;
+            let silent = body.member(request.member()).and_then(|it| it.silent);
+            if body.member(request.member()).is_none() && MEMBERS_MAX <= body.members.len() {
+                continue;
+            }
+            let mut member = Member::new(*key, wish.address.clone(), wish.site.clone(), *sequence);
+            member.silent = silent;
+            put(body, member);
+            put_trees(body, key, &wish.trees);
+        }
+    }
+
+    /// Marks who is silent, and who is there again; who is silent for a month goes.
+    fn expire(&self, body: &mut Body, now: Duration) {
+        let is_gone = |it: &Member| {
+            it.id() != self.me && it.silent.is_some() && DROP <= self.silence(it.id(), now)
+        };
+        body.members.retain(|it| !is_gone(it));
+        for member in body.members.iter_mut().filter(|it| it.id() != self.me) {
+            let sequence = self.heard(member.id()).map_or(0, |it| it.0);
+            let last = self.rows.advanced(member.id());
+            let is_there = last.is_some_and(|it| now.saturating_sub(it) <= GAP_MAX);
+            member.silent = match member.silent {
+                Some(last) if last < sequence && is_there => None,
+                None if EXPIRE <= self.unheard(member.id(), now) => Some(sequence),
+                as_before => as_before,
+            };
+        }
+    }
+
+    /// Computes the topology, if the members are others, or what is known of their links.
+    fn connect(&mut self, charter: &Charter, body: &mut Body, now: Duration) {
+        let old = charter.body();
+        let same = |(one, other): (&Member, &Member)| {
+            (one.id(), one.silent.is_some(), &one.site)
+                == (other.id(), other.silent.is_some(), &other.site)
+        };
+        let is_same = old.members.len() == body.members.len()
+            && old.members.iter().zip(&body.members).all(same)
+            && old.connectivity == body.connectivity;
+        let is_due = self.lead.last_topology.is_none_or(|it| it + TOPOLOGY_PAUSE <= now);
+        if is_same && !(is_due && self.lead.is_changed) {
+            return;
+        }
+        (self.lead.last_topology, self.lead.is_changed) = (Some(now), false);
+        body.topology = links::carried(&old.topology, &old.members, &body.members);
+        body.topology = links::next(body, &self.all_rows());
+    }
+
+    /// Who takes over: whom the admin has listed, or those that did before, filled up with those that have the most
+    /// links.
+    fn deputies(&self, charter: &Charter, body: &Body) -> Vec<[u8; 32]> {
+        let member = |it: MemberId| body.member(it).filter(|it| it.id() != self.me);
+        let listed = self.settings.deputies.iter();
+        let mut all: Vec<&Member> = listed.filter_map(|it| member(*it)).collect();
+        if all.is_empty() {
+            // Who has led before may again.
+            let before = [charter.mandate().leader()].into_iter();
+            let before = before.chain(charter.deputies().iter().map(MemberId::of));
+            let (there, silent): (Vec<_>, Vec<_>) =
+                before.filter_map(member).partition(|it| it.silent.is_none());
+            let lacking = DEPUTIES.saturating_sub(there.len());
+            let is_new = |it: &&Member| {
+                it.id() != self.me
+                    && it.silent.is_none()
+                    && there.iter().all(|old| old.id() != it.id())
+            };
+            let links = |it: &Member| {
+                body.place(it.id()).map_or(0, |it| body.topology.neighbors(it).count())
+            };
+            let mut new: Vec<&Member> = body.members.iter().filter(is_new).collect();
+            new.sort_by_key(|it| (usize::MAX - links(it), it.id()));
+            new.truncate(lacking);
+            all = [there, new, silent].concat();
+        }
+        let mut keys: Vec<[u8; 32]> = Vec::new();
+        for it in all {
+            if !keys.contains(it.key()) && keys.len() < DEPUTIES_MAX {
+                keys.push(*it.key());
+            }
+        }
+        keys
+    }
+}
+
+/// Puts a member in its place.
+fn put(body: &mut Body, member: Member) {
+    match body.members.binary_search_by_key(&member.id(), Member::id) {
+        Ok(place) => body.members.splice(place..=place, [member]).for_each(drop),
+        Err(place) => body.members.insert(place, member),
+    }
+}
+
+/// Has a member's trees be these, as far as there is room.
+fn put_trees(body: &mut Body, writer: &[u8; 32], trees: &[super::NamedKind]) {
+    body.trees.retain(|it| it.writer != *writer);
+    let room = TREES_MAX - body.trees.len().min(TREES_MAX);
+    let tree = |(name, kind): &super::NamedKind| super::Tree {
+        writer: *writer,
+        name: name.clone(),
+        kind: *kind,
+    };
+    body.trees.extend(trees.iter().take(room).map(tree));
+    body.trees.sort();
+}

@@ -1,0 +1,145 @@
+//! Who may lead a group: what each leader has signed of itself and of its deputies, from the founder on.
+//!
+//! A charter begins with the mandates of those who have led, each a deputy of the one before, the last one that
+//! of who signs it. The first is the founder, whose key is in the group's id: so whoever knows that id can
+//! tell a charter from a forged one, whatever it has missed.
+//!
+//! Nobody leads twice in a chain: who does again goes on from its first place, and what came in between is
+//! left out. So a chain is no longer than the number of those who ever led.
+//!
+//! Sans-I/O.
+
+use net::identity::{Identity, verify_raw};
+
+use super::wire::Reader;
+use crate::id::{GroupId, MemberId};
+use crate::version::Hash;
+
+/// Most deputies of a leader.
+pub const DEPUTIES_MAX: usize = 7;
+/// Most members that have ever led a group, one after another.
+pub const MANDATES_MAX: usize = 64;
+
+const SIGNATURE_BYTES: usize = 64;
+/// What is signed begins with this, so that no signature serves for anything else.
+const DOMAIN: &[u8] = b"harvest replicator charter\0";
+
+/// That somebody leads a group, and who may after it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mandate {
+    pub(super) group: GroupId,
+    pub(super) epoch: u64,
+    pub(super) revision: u64,
+    pub(super) leader: [u8; 32],
+    pub(super) deputies: Vec<[u8; 32]>,
+    /// Of the charter's other bytes.
+    pub(super) body: Hash,
+    signature: [u8; SIGNATURE_BYTES],
+}
+
+/// What a mandate says, before it is signed.
+#[derive(Clone, Debug)]
+pub(super) struct Terms {
+    pub(super) group: GroupId,
+    pub(super) epoch: u64,
+    pub(super) revision: u64,
+    pub(super) deputies: Vec<[u8; 32]>,
+    pub(super) body: Hash,
+}
+
+impl Mandate {
+    pub(super) fn sign(identity: &Identity, terms: Terms) -> Self {
+        let Terms { group, epoch, revision, deputies, body } = terms;
+        let (leader, signature) = (identity.public(), [0; SIGNATURE_BYTES]);
+        let mut mandate = Self { group, epoch, revision, leader, deputies, body, signature };
+        mandate.signature = identity.sign_raw(&mandate.signed());
+        mandate
+    }
+
+    /// Who leads.
+    #[must_use]
+    pub fn leader(&self) -> MemberId {
+        MemberId::of(&self.leader)
+    }
+
+    /// How far a member is from leading: 0 for the leader, then its deputies in their order.
+    pub(super) fn rank(&self, key: &[u8; 32]) -> Option<usize> {
+        if *key == self.leader {
+            return Some(0);
+        }
+        self.deputies.iter().position(|it| it == key).map(|it| it + 1)
+    }
+
+    /// Which of the same leader's words is the newer: the greater.
+    pub(super) fn number(&self) -> (u64, u64) {
+        (self.epoch, self.revision)
+    }
+
+    pub(super) fn is_signed(&self) -> bool {
+        verify_raw(&self.leader, &self.signed(), &self.signature)
+    }
+
+    fn signed(&self) -> Vec<u8> {
+        let mut bytes = DOMAIN.to_vec();
+        self.write_unsigned(&mut bytes);
+        bytes
+    }
+
+    /// Writes group, epoch, revision, leader, count of deputies, deputies, hash of the body.
+    fn write_unsigned(&self, bytes: &mut Vec<u8>) {
+        for number in [self.group.0, self.epoch, self.revision] {
+            bytes.extend(number.to_be_bytes());
+        }
+        bytes.extend(self.leader);
+        // At most DEPUTIES_MAX.
+        bytes.push(u8::try_from(self.deputies.len()).unwrap_or(u8::MAX));
+        bytes.extend(self.deputies.as_flattened());
+        bytes.extend(self.body.0);
+    }
+
+    pub(super) fn write(&self, bytes: &mut Vec<u8>) {
+        self.write_unsigned(bytes);
+        bytes.extend(self.signature);
+    }
+
+    pub(super) fn read(from: &mut Reader<'_>) -> Option<Self> {
+        let group = GroupId(from.u64()?);
+        let (epoch, revision) = (from.u64()?, from.u64()?);
+        let leader = from.array()?;
+        let count = usize::from(from.u8()?);
+        if DEPUTIES_MAX < count {
+            return None;
+        }
+        let deputies = (0..count).map(|_| from.array()).collect::<Option<_>>()?;
+        let body = Hash(from.array()?);
+        let signature = from.array()?;
+        Some(Self { group, epoch, revision, leader, deputies, body, signature })
+    }
+}
+
+/// Returns the mandates before that of whoever leads next with this key: none if it may not.
+pub(super) fn before<'a>(chain: &'a [Mandate], key: &[u8; 32]) -> Option<&'a [Mandate]> {
+    if let Some(at) = chain.iter().position(|it| it.leader == *key) {
+        return chain.get(..at);
+    }
+    let is_deputy = chain.last().is_some_and(|it| it.rank(key).is_some());
+    (is_deputy && chain.len() < MANDATES_MAX).then_some(chain)
+}
+
+/// Whether each of them is a deputy of the one before, in a greater epoch, and leads for the first time.
+pub(super) fn is_chain(chain: &[Mandate]) -> bool {
+    let follows = |[one, next]: &[Mandate; 2]| {
+        one.epoch < next.epoch && one.deputies.contains(&next.leader) && one.group == next.group
+    };
+    let is_first = |(at, it): (usize, &Mandate)| {
+        !chain.iter().take(at).any(|before| before.leader == it.leader)
+    };
+    let are_distinct = |it: &Mandate| {
+        let mut all: Vec<&[u8; 32]> = it.deputies.iter().chain([&it.leader]).collect();
+        all.sort_unstable();
+        all.array_windows().all(|[one, next]| one != next)
+    };
+    chain.array_windows().all(follows)
+        && chain.iter().enumerate().all(is_first)
+        && chain.iter().all(are_distinct)
+}

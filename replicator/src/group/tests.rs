@@ -1,0 +1,284 @@
+//! A few members on links that never fail: no more than that the machines work together.
+
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::group::access::{Access, Rule};
+use crate::group::charter::Address;
+
+/// Members that reach each other at once, but for those that are cut off.
+struct World {
+    now: Duration,
+    groups: BTreeMap<MemberId, Group>,
+    kept: BTreeMap<MemberId, Vec<u8>>,
+    links: Vec<(MemberId, MemberId)>,
+    alarms: Vec<Alarm>,
+    /// Who is cut off from all others, but not from each other.
+    cut: Vec<MemberId>,
+}
+
+fn identity(seed: u8) -> Arc<Identity> {
+    Arc::new(Identity::of(&[seed; 32]).unwrap())
+}
+
+fn id(seed: u8) -> MemberId {
+    MemberId::of(&identity(seed).public())
+}
+
+fn settings(seed: u8, access: Option<Access>) -> Settings {
+    Settings {
+        address: Address::new(&format!("host-{seed}:4000")).unwrap(),
+        site: Name::new("here").unwrap(),
+        trees: vec![(Name::new("tree").unwrap(), crate::version::Kind::Tree)],
+        connectivity: None,
+        deputies: Vec::new(),
+        access,
+    }
+}
+
+impl World {
+    /// Member 1 founds a group, and the others up to `count` join it.
+    fn new(count: u8) -> Self {
+        let allow = (1..=count).map(|it| Rule::Member(id(it))).collect();
+        let settled = settings(1, Some(Access { allow, ..Access::default() }));
+        let name = Name::new("group").unwrap();
+        let founder = Group::found(identity(1), name, settled, Duration::ZERO).unwrap();
+        let invitation = founder.invitation(None).unwrap();
+        let mut groups = BTreeMap::from([(id(1), founder)]);
+        for seed in 2..=count {
+            let invited = Some(invitation.clone());
+            let group =
+                Group::open(identity(seed), settings(seed, None), None, invited, Duration::ZERO);
+            groups.insert(id(seed), group.unwrap());
+        }
+        let (kept, links, alarms) = (BTreeMap::new(), Vec::new(), Vec::new());
+        Self { now: Duration::ZERO, groups, kept, links, alarms, cut: Vec::new() }
+    }
+
+    fn run(&mut self, time: Duration) {
+        let end = self.now + time;
+        while self.now < end {
+            self.now += Duration::from_millis(500);
+            self.keep_links();
+            let all: Vec<MemberId> = self.groups.keys().copied().collect();
+            for member in all {
+                let group = self.groups.get_mut(&member).unwrap();
+                if group.poll_timeout() <= self.now {
+                    group.handle_timeout(self.now);
+                }
+                self.act(member);
+            }
+        }
+    }
+
+    fn keep_links(&mut self) {
+        let wanted: Vec<(MemberId, MemberId)> = self
+            .groups
+            .iter()
+            .flat_map(|(id, it)| it.neighbors().map(|other| (*id, other.id())))
+            .collect();
+        for (a, b) in wanted {
+            self.link(a, b);
+        }
+    }
+
+    fn link(&mut self, a: MemberId, b: MemberId) {
+        let ends = (a.min(b), a.max(b));
+        let now = self.now;
+        if !self.groups.contains_key(&b) || self.is_cut(a, b) {
+            self.groups.get_mut(&a).unwrap().handle_link_down(b, now);
+        } else if a != b && !self.links.contains(&ends) {
+            self.links.push(ends);
+            for (from, to) in [(a, b), (b, a)] {
+                self.groups.get_mut(&from).unwrap().handle_link_up(to, now);
+            }
+        }
+    }
+
+    fn act(&mut self, first: MemberId) {
+        let mut queue = VecDeque::from([first]);
+        while let Some(member) = queue.pop_front() {
+            let now = self.now;
+            while let Some(action) = self.groups.get_mut(&member).and_then(Group::poll_action) {
+                match action {
+                    Action::Persist(state) => drop(self.kept.insert(member, state)),
+                    Action::Send { to, message } => {
+                        for to in to {
+                            self.deliver(member, to, &message);
+                            queue.push_back(to);
+                        }
+                    }
+                    Action::Connect { key, .. } => {
+                        let to = MemberId::of(&key);
+                        self.link(member, to);
+                        queue.push_back(to);
+                    }
+                    Action::Measure { member: to, .. } => {
+                        let is_there = self.groups.contains_key(&to) && !self.is_cut(member, to);
+                        let group = self.groups.get_mut(&member).unwrap();
+                        if is_there {
+                            group.handle_round_trip(to, Duration::from_millis(10), now);
+                            group.handle_probe(to, 1_000_000, now);
+                        } else {
+                            group.handle_unanswered(to, now);
+                        }
+                    }
+                    Action::Alarm(alarm) => self.alarms.push(alarm),
+                    Action::NewCharter | Action::Admitted | Action::Refused(_) => {}
+                }
+            }
+        }
+    }
+
+    fn deliver(&mut self, from: MemberId, to: MemberId, message: &Message) {
+        let now = self.now;
+        let is_up = self.links.contains(&(from.min(to), from.max(to)));
+        let Some(group) = self.groups.get_mut(&to).filter(|_| is_up) else { return };
+        match message {
+            Message::Charter(bytes) => group.handle_charter(from, bytes, now),
+            Message::Row(bytes) => group.handle_row(from, bytes, now),
+            Message::Join(bytes) => group.handle_join(from, None, bytes, now),
+            Message::Refused(bytes) => group.handle_refused(from, bytes, now),
+        }
+    }
+
+    fn is_cut(&self, a: MemberId, b: MemberId) -> bool {
+        self.cut.contains(&a) != self.cut.contains(&b)
+    }
+
+    fn kill(&mut self, member: MemberId) {
+        self.groups.remove(&member);
+        self.break_links(|_, a, b| a == member || b == member);
+    }
+
+    fn break_links(&mut self, is_broken: impl Fn(&Self, MemberId, MemberId) -> bool) {
+        let (gone, kept) = self.links.iter().partition(|it| is_broken(self, it.0, it.1));
+        self.links = kept;
+        let gone: Vec<(MemberId, MemberId)> = gone;
+        for (a, b) in gone {
+            for (from, to) in [(a, b), (b, a)] {
+                if let Some(group) = self.groups.get_mut(&from) {
+                    group.handle_link_down(to, self.now);
+                }
+            }
+        }
+    }
+
+    /// The charter that all members have.
+    #[track_caller]
+    fn charter(&self) -> Arc<Charter> {
+        let members = self.groups.values().filter(|it| it.is_member());
+        let mut all = members.map(|it| it.charter().unwrap());
+        let first = all.next().unwrap();
+        for it in all {
+            assert_eq!((it.epoch(), it.revision()), (first.epoch(), first.revision()));
+            assert_eq!(it, first);
+        }
+        Arc::clone(first)
+    }
+}
+
+const MINUTE: Duration = Duration::from_mins(1);
+
+#[test]
+fn who_is_allowed_joins_and_all_know_the_same() {
+    let mut world = World::new(6);
+    world.run(3 * MINUTE);
+    let charter = world.charter();
+    assert_eq!((charter.body().members.len(), charter.body().trees.len()), (6, 6));
+    assert_eq!(charter.body().topology.tree().len(), 5);
+    assert_eq!(charter.deputies().len(), 2);
+    for group in world.groups.values() {
+        assert!(group.is_member() && 2 <= group.neighbors().count());
+        assert_eq!(group.computed().as_ref(), Some(&charter.body().topology));
+    }
+    assert_eq!(world.alarms, []);
+}
+
+#[test]
+fn a_deputy_takes_over_and_who_is_dead_loses_its_links() {
+    let mut world = World::new(6);
+    world.run(3 * MINUTE);
+    let before = world.charter();
+    world.kill(id(1));
+    world.run(6 * MINUTE);
+    let charter = world.charter();
+    assert_eq!(charter.leader(), MemberId::of(&before.deputies()[0]));
+    assert_eq!(charter.epoch(), before.epoch() + 1);
+    assert!(charter.body().member(id(1)).unwrap().silent.is_some());
+    assert_eq!(charter.neighbors(id(1)).count(), 0);
+    assert_eq!(charter.body().topology.tree().len(), 4);
+    // It comes back with what it had kept: it follows, and has links again.
+    let kept = world.kept[&id(1)].clone();
+    let back = Group::open(identity(1), settings(1, None), Some(&kept), None, world.now).unwrap();
+    world.groups.insert(id(1), back);
+    world.run(4 * MINUTE);
+    let charter = world.charter();
+    assert_eq!(charter.leader(), MemberId::of(&before.deputies()[0]));
+    assert_eq!(charter.body().member(id(1)).unwrap().silent, None);
+    assert!(2 <= charter.neighbors(id(1)).count());
+}
+
+#[test]
+fn incarnations_rise_when_all_restart_at_once() {
+    let mut world = World::new(5);
+    world.run(3 * MINUTE);
+    world.links.clear();
+    let (kept, now) = (world.kept.clone(), world.now);
+    for seed in 1..=5 {
+        let kept = Some(kept[&id(seed)].as_slice());
+        let group = Group::open(identity(seed), settings(seed, None), kept, None, now).unwrap();
+        world.groups.insert(id(seed), group);
+    }
+    world.run(6 * MINUTE);
+    let charter = world.charter();
+    assert!(charter.body().members.iter().all(|it| it.silent.is_none()));
+    let heard = |seed: u8| world.groups[&id(1)].heard(id(seed)).unwrap();
+    assert!((2..=5).all(|it| 2 << 32 <= heard(it).0));
+    assert!(!world.alarms.iter().any(|it| matches!(it, Alarm::Lied(_))));
+}
+
+#[test]
+fn parts_that_were_both_led_merge_again() {
+    let mut world = World::new(7);
+    world.run(3 * MINUTE);
+    let before = world.charter();
+    // Both deputies and a third lose the others, the leader among them; and one more joins the leader's part.
+    let deputies: Vec<MemberId> = before.deputies().iter().map(MemberId::of).collect();
+    let third = (2..=7).map(id).find(|it| !deputies.contains(it)).unwrap();
+    world.cut = [deputies, vec![third]].concat();
+    world.break_links(World::is_cut);
+    let mut opened = settings(1, before.body().access.clone().into());
+    opened.access.as_mut().unwrap().allow.push(Rule::Member(id(8)));
+    let now = world.now;
+    let founder = world.groups.get_mut(&id(1)).unwrap();
+    founder.handle_settings(opened, now);
+    let invitation = founder.invitation(None);
+    let new = Group::open(identity(8), settings(8, None), None, invitation, now).unwrap();
+    world.groups.insert(id(8), new);
+    world.run(10 * MINUTE);
+    let leader = |it: &World, member: MemberId| it.groups[&member].charter().unwrap().leader();
+    assert_eq!(leader(&world, id(1)), id(1));
+    assert!(world.groups[&id(8)].is_member());
+    assert_ne!(leader(&world, third), id(1));
+    world.cut.clear();
+    world.run(4 * MINUTE);
+    let charter = world.charter();
+    assert_eq!(
+        (charter.leader(), charter.epoch()),
+        (MemberId::of(&before.deputies()[0]), before.epoch() + 1)
+    );
+    let silent = charter.body().members.iter().filter(|it| it.silent.is_some()).count();
+    assert_eq!(
+        (silent, charter.body().topology.tree().len()),
+        (0, charter.body().members.len() - 1)
+    );
+    // What the one that stepped down had settled is to be settled again: then the last is in, too.
+    assert!(!world.groups[&id(8)].is_member());
+    let now = world.now;
+    let founder = world.groups.get_mut(&id(1)).unwrap();
+    founder.lead(now).unwrap();
+    world.run(6 * MINUTE);
+    assert_eq!(world.charter().leader(), id(1));
+    assert!(world.groups[&id(8)].is_member());
+}

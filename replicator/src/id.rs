@@ -1,0 +1,89 @@
+//! Who takes part: members, and the groups that they form.
+//!
+//! Sans-I/O.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A member, by the first eight bytes of the SHA-256 of its public key, as `net::identity::id_of` has them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct MemberId(pub u64);
+
+/// A group, by a digest of its name and of the key of who founded it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct GroupId(pub u64);
+
+/// Text that is no id of a member: it has to be 16 lower-case hex digits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("an id has 16 hex digits, in lower case")]
+pub struct ParseIdError;
+
+impl MemberId {
+    /// The id of whoever has this public key.
+    #[must_use]
+    pub fn of(key: &[u8; 32]) -> Self {
+        let digits: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
+        // What id_of makes are 16 hex digits.
+        Self(u64::from_str_radix(&net::identity::id_of(&digits), 16).unwrap_or_default())
+    }
+}
+
+impl fmt::Display for MemberId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+impl FromStr for MemberId {
+    type Err = ParseIdError;
+
+    fn from_str(text: &str) -> Result<Self, ParseIdError> {
+        let is_hex = |it: u8| matches!(it, b'0'..=b'9' | b'a'..=b'f');
+        if text.len() != 16 || !text.bytes().all(is_hex) {
+            return Err(ParseIdError);
+        }
+        u64::from_str_radix(text, 16).map(Self).map_err(|_unsaid| ParseIdError)
+    }
+}
+
+impl GroupId {
+    /// The group that whoever has this public key founded under this name.
+    #[must_use]
+    pub fn of(founder: &[u8; 32], name: &str) -> Self {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(b"harvest replicator group\0").update(founder).update(name.as_bytes());
+        let mut first = [0; 8];
+        hasher.finalize_xof().fill(&mut first);
+        Self(u64::from_be_bytes(first))
+    }
+}
+
+impl fmt::Display for GroupId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_member_is_who_its_key_says() {
+        let identity = net::identity::Identity::of(&[7; 32]).unwrap();
+        let id = MemberId::of(&identity.public());
+        assert_eq!(id.to_string(), identity.id());
+        assert_eq!(id.to_string().parse(), Ok(id));
+        for wrong in ["", "0", "000000000000000A", "+00000000000000a", "00000000000000000"] {
+            assert_eq!(wrong.parse::<MemberId>(), Err(ParseIdError), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn groups_of_one_name_differ_by_founder() {
+        let all = [(&[1; 32], "a"), (&[1; 32], "b"), (&[2; 32], "a")];
+        let ids: std::collections::HashSet<GroupId> =
+            all.map(|(founder, name)| GroupId::of(founder, name)).into();
+        assert_eq!(ids.len(), 3);
+    }
+}

@@ -1,0 +1,345 @@
+//! The null call: how long it takes to a member and back, over UDP on the port of the links.
+//!
+//! A call and its answer are 64 bytes each, so that nobody can make a member send more than it is sent.
+//! Both are authenticated by a key that the two members took from a link between them; whoever has none is
+//! not answered, and nothing is remembered of it. The key outlives the link.
+//!
+//! | bytes | what |
+//! |---|---|
+//! | 0..4 | `hvc` and the version, 1 |
+//! | 4 | 1 a call, 2 an answer |
+//! | 5 | 1 if the one who calls has dialed the link, else 0 |
+//! | 6..8 | 0 |
+//! | 8..16 | which key: the first eight bytes of a digest of it |
+//! | 16..24 | the number of the call, little-endian |
+//! | 24..48 | 0 |
+//! | 48..64 | the first 16 bytes of the keyed BLAKE3 of all before |
+//!
+//! Source: TR §8 (round trips by null UDP calls).
+//!
+//! # Differences from the paper
+//!
+//! * Calls are authenticated, and an answer counts once.
+//!
+//! Sans-I/O.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use crate::id::MemberId;
+use crate::limit::Bucket;
+
+/// Bytes of a call, and of an answer.
+pub const PACKET_BYTES: usize = 64;
+/// A call that is not answered in this time is lost.
+pub const ANSWER_MAX: Duration = Duration::from_secs(5);
+/// Most members that can be called; of more, those whose key is the oldest are forgotten.
+pub const MEMBERS_MAX: usize = 1_024;
+/// Calls of one member that are answered in a second.
+pub const ANSWERS_PER_SECOND: u64 = 8;
+
+const MAGIC: [u8; 4] = *b"hvc\x01";
+const SIGNED_BYTES: usize = 48;
+
+/// A call or an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Packet {
+    /// Whether it is an answer.
+    pub is_answer: bool,
+    /// Whether the one who calls has dialed the link that the key is from.
+    pub by_dialer: bool,
+    /// Which key.
+    pub key_id: [u8; 8],
+    /// The number of the call.
+    pub number: u64,
+}
+
+impl Packet {
+    /// Writes the packet.
+    #[must_use]
+    pub fn encode(&self, key: &[u8; 32]) -> [u8; PACKET_BYTES] {
+        let mut out = [0; PACKET_BYTES];
+        let kind = if self.is_answer { 2 } else { 1 };
+        let [a, b, c, d] = MAGIC;
+        let head = [a, b, c, d, kind, u8::from(self.by_dialer), 0, 0];
+        let number = self.number.to_le_bytes();
+        let parts = head.into_iter().chain(self.key_id).chain(number);
+        out.iter_mut().zip(parts).for_each(|(to, from)| *to = from);
+        let (signed, mac) = out.split_at_mut(SIGNED_BYTES);
+        let made = blake3::keyed_hash(key, signed);
+        mac.iter_mut().zip(made.as_bytes()).for_each(|(to, from)| *to = *from);
+        out
+    }
+
+    /// Reads a packet, without knowing whether it is genuine. `None` if it is none.
+    #[must_use]
+    pub fn parse(bytes: &[u8]) -> Option<Self> {
+        let bytes: &[u8; PACKET_BYTES] = bytes.try_into().ok()?;
+        let (head, rest) = bytes.split_first_chunk::<8>()?;
+        let (key_id, rest) = rest.split_first_chunk::<8>()?;
+        let (number, rest) = rest.split_first_chunk::<8>()?;
+        let [a, b, c, d, kind, by_dialer, 0, 0] = *head else { return None };
+        let padding = rest.first_chunk::<24>()?;
+        if [a, b, c, d] != MAGIC || !matches!(kind, 1 | 2) || 1 < by_dialer || *padding != [0; 24] {
+            return None;
+        }
+        Some(Self {
+            is_answer: kind == 2,
+            by_dialer: by_dialer == 1,
+            key_id: *key_id,
+            number: u64::from_le_bytes(*number),
+        })
+    }
+}
+
+/// Whether whoever wrote the packet has the key. Takes as long whatever is wrong.
+fn is_genuine(bytes: &[u8], key: &[u8; 32]) -> bool {
+    let Some((signed, mac)) = bytes.split_at_checked(SIGNED_BYTES) else { return false };
+    let Ok(mac) = <[u8; 16]>::try_from(mac) else { return false };
+    let made = blake3::keyed_hash(key, signed);
+    let wrong = made.as_bytes().iter().zip(mac).fold(0, |wrong, (a, b)| wrong | (a ^ b));
+    wrong == 0
+}
+
+/// Which key this is, for all to see.
+fn key_id(key: &[u8; 32]) -> [u8; 8] {
+    let digest = blake3::derive_key("harvest replicator null call key id", key);
+    digest.first_chunk::<8>().copied().unwrap_or_default()
+}
+
+#[derive(Debug)]
+struct Peer {
+    key: [u8; 32],
+    is_dialer: bool,
+    since: Duration,
+    /// The last call that was made to it, and when, as long as it is not answered.
+    calls: u64,
+    asked: Option<(u64, Duration)>,
+    /// The greatest number of its calls that were answered: no other is answered again.
+    answered: u64,
+    answers: Bucket,
+}
+
+/// What is to be done with a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Send this back to where it came from.
+    Answer([u8; PACKET_BYTES]),
+    /// The way to this member and back takes so long.
+    RoundTrip(MemberId, Duration),
+    /// Nothing.
+    Ignore,
+}
+
+/// All members that can be called.
+#[derive(Debug, Default)]
+pub struct Calls {
+    peers: HashMap<MemberId, Peer>,
+    by_key: HashMap<[u8; 8], MemberId>,
+}
+
+impl Calls {
+    /// Returns calls to nobody yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes in the key that a link to this member has brought, and whether this end had dialed it. The one
+    /// before is of no further use.
+    pub fn handle_key(&mut self, member: MemberId, key: [u8; 32], is_dialer: bool, now: Duration) {
+        self.forget(member);
+        if MEMBERS_MAX <= self.peers.len() {
+            let oldest = self.peers.iter().min_by_key(|(_, it)| it.since).map(|(id, _)| *id);
+            oldest.into_iter().for_each(|it| self.forget(it));
+        }
+        let answers = Bucket::new(ANSWERS_PER_SECOND * PACKET_BYTES as u64, 512);
+        let peer = Peer { key, is_dialer, since: now, calls: 0, asked: None, answered: 0, answers };
+        self.by_key.insert(key_id(&key), member);
+        self.peers.insert(member, peer);
+    }
+
+    /// Forgets a member's key.
+    pub fn forget(&mut self, member: MemberId) {
+        if let Some(peer) = self.peers.remove(&member) {
+            self.by_key.remove(&key_id(&peer.key));
+        }
+    }
+
+    /// Whether a member can be called. If not, a link to it has to come up first.
+    #[must_use]
+    pub fn has(&self, member: MemberId) -> bool {
+        self.peers.contains_key(&member)
+    }
+
+    /// Returns the packet that calls a member, to be sent at once; `None` if it has no key. An earlier call that is
+    /// not answered yet is given up.
+    pub fn call(&mut self, member: MemberId, now: Duration) -> Option<[u8; PACKET_BYTES]> {
+        let peer = self.peers.get_mut(&member)?;
+        peer.calls += 1;
+        peer.asked = Some((peer.calls, now));
+        let packet = Packet {
+            is_answer: false,
+            by_dialer: peer.is_dialer,
+            key_id: key_id(&peer.key),
+            number: peer.calls,
+        };
+        Some(packet.encode(&peer.key))
+    }
+
+    /// Handles a packet, from wherever it came.
+    pub fn handle_packet(&mut self, bytes: &[u8], now: Duration) -> Outcome {
+        let Some(packet) = Packet::parse(bytes) else { return Outcome::Ignore };
+        let Some(&member) = self.by_key.get(&packet.key_id) else { return Outcome::Ignore };
+        let Some(peer) = self.peers.get_mut(&member) else { return Outcome::Ignore };
+        // What is sent back to us as it was is ours, and no call of theirs.
+        let is_ours = packet.by_dialer == peer.is_dialer;
+        if packet.is_answer != is_ours || !is_genuine(bytes, &peer.key) {
+            return Outcome::Ignore;
+        }
+        if !packet.is_answer {
+            return peer.answer(packet, now);
+        }
+        match peer.asked {
+            Some((number, at)) if number == packet.number => {
+                peer.asked = None;
+                let took = now.saturating_sub(at);
+                if took <= ANSWER_MAX { Outcome::RoundTrip(member, took) } else { Outcome::Ignore }
+            }
+            _ => Outcome::Ignore,
+        }
+    }
+}
+
+impl Peer {
+    fn answer(&mut self, call: Packet, now: Duration) -> Outcome {
+        // One that is sent again, from who knows where.
+        if call.number <= self.answered {
+            return Outcome::Ignore;
+        }
+        self.answered = call.number;
+        if !self.answers.clone().take(now, PACKET_BYTES as u64).is_zero() {
+            return Outcome::Ignore;
+        }
+        self.answers.take(now, PACKET_BYTES as u64);
+        Outcome::Answer(Packet { is_answer: true, ..call }.encode(&self.key))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const A: MemberId = MemberId(1);
+    const B: MemberId = MemberId(2);
+
+    fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    fn two() -> (Calls, Calls) {
+        let (mut a, mut b) = (Calls::new(), Calls::new());
+        a.handle_key(B, [7; 32], true, ms(0));
+        b.handle_key(A, [7; 32], false, ms(0));
+        (a, b)
+    }
+
+    fn answer(outcome: Outcome) -> [u8; PACKET_BYTES] {
+        let Outcome::Answer(packet) = outcome else { panic!("{outcome:?}") };
+        packet
+    }
+
+    #[test]
+    fn a_call_is_answered_and_measured_either_way() {
+        let (mut a, mut b) = two();
+        for turn in 1..4 {
+            let now = ms(1_000 * turn);
+            let call = a.call(B, now).unwrap();
+            let back = answer(b.handle_packet(&call, ms(9_000_000)));
+            assert_eq!(a.handle_packet(&back, now + ms(40)), Outcome::RoundTrip(B, ms(40)));
+            // What comes once more does not count, and is not answered.
+            assert_eq!(a.handle_packet(&back, now + ms(41)), Outcome::Ignore);
+            assert_eq!(b.handle_packet(&call, ms(9_000_000)), Outcome::Ignore);
+            let call = b.call(A, now).unwrap();
+            let back = answer(a.handle_packet(&call, now));
+            assert_eq!(b.handle_packet(&back, now + ms(5)), Outcome::RoundTrip(A, ms(5)));
+        }
+        assert_eq!(a.call(MemberId(3), ms(0)), None);
+    }
+
+    #[test]
+    fn what_is_sent_back_as_it_was_or_comes_too_late_does_not_count() {
+        let (mut a, mut b) = two();
+        let call = a.call(B, ms(0)).unwrap();
+        assert_eq!(a.handle_packet(&call, ms(1)), Outcome::Ignore);
+        let back = answer(b.handle_packet(&call, ms(1)));
+        assert_eq!(b.handle_packet(&back, ms(1)), Outcome::Ignore);
+        let late = ANSWER_MAX + ms(1);
+        assert_eq!(a.handle_packet(&back, late), Outcome::Ignore);
+        // Nor does the answer to a call that was given up.
+        let first = a.call(B, late).unwrap();
+        a.call(B, late).unwrap();
+        let back = answer(b.handle_packet(&first, late));
+        assert_eq!(a.handle_packet(&back, late), Outcome::Ignore);
+    }
+
+    #[test]
+    fn strangers_and_forgers_are_not_answered() {
+        let (mut a, mut b) = two();
+        let call = a.call(B, ms(0)).unwrap();
+        for at in 0..PACKET_BYTES {
+            let mut forged = call;
+            forged[at] ^= 1;
+            assert_eq!(b.handle_packet(&forged, ms(0)), Outcome::Ignore, "byte {at}");
+        }
+        assert_eq!(b.handle_packet(&call[..63], ms(0)), Outcome::Ignore);
+        let mut stranger = Calls::new();
+        stranger.handle_key(B, [8; 32], true, ms(0));
+        let call = stranger.call(B, ms(0)).unwrap();
+        assert_eq!(b.handle_packet(&call, ms(0)), Outcome::Ignore);
+        b.forget(A);
+        let call = a.call(B, ms(0)).unwrap();
+        assert!(!b.has(A) && b.handle_packet(&call, ms(0)) == Outcome::Ignore);
+    }
+
+    #[test]
+    fn only_so_many_are_answered_and_remembered() {
+        let (mut a, mut b) = two();
+        let mut answered = 0;
+        for turn in 0..1_000 {
+            let call = a.call(B, ms(turn)).unwrap();
+            answered += u64::from(b.handle_packet(&call, ms(turn)) != Outcome::Ignore);
+        }
+        assert!((ANSWERS_PER_SECOND..=2 * ANSWERS_PER_SECOND).contains(&answered), "{answered}");
+        for number in 0..2_000u64 {
+            let mut key = [0; 32];
+            key[..8].copy_from_slice(&number.to_le_bytes());
+            b.handle_key(MemberId(number), key, true, ms(number));
+        }
+        assert_eq!((b.peers.len(), b.by_key.len()), (MEMBERS_MAX, MEMBERS_MAX));
+        assert!(b.has(MemberId(1_999)) && !b.has(MemberId(900)));
+    }
+
+    proptest! {
+        #[test]
+        fn packets_come_as_they_were_sent(
+            flags in any::<(bool, bool)>(),
+            key_id in any::<[u8; 8]>(),
+            number in any::<u64>(),
+            key in any::<[u8; 32]>(),
+        ) {
+            let packet = Packet { is_answer: flags.0, by_dialer: flags.1, key_id, number };
+            let bytes = packet.encode(&key);
+            prop_assert_eq!(Packet::parse(&bytes), Some(packet));
+            prop_assert!(is_genuine(&bytes, &key));
+        }
+
+        #[test]
+        fn whatever_comes_is_ignored(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
+            let (mut a, _) = two();
+            prop_assert_eq!(a.handle_packet(&bytes, ms(0)), Outcome::Ignore);
+        }
+    }
+}

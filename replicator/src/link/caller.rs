@@ -1,0 +1,89 @@
+//! Null calls on a socket: see [`call`](super::call) for what is said.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::net::UdpSocket;
+use tokio::sync::mpsc;
+use tokio::time::sleep;
+
+use super::call::{Calls, Outcome, PACKET_BYTES};
+use super::{Event, Link};
+use crate::id::MemberId;
+
+/// After the system could not receive.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Calls members, and answers them.
+#[derive(Debug)]
+pub struct Caller {
+    socket: UdpSocket,
+    calls: Mutex<Calls>,
+    started: Instant,
+}
+
+impl Caller {
+    /// Returns a caller on this socket, whose port is that of the links; `started` is what times count from.
+    #[must_use]
+    pub fn new(socket: UdpSocket, started: Instant) -> Self {
+        Self { socket, calls: Mutex::new(Calls::new()), started }
+    }
+
+    /// Takes in a link that is up: from now on its member can be called, even when it is down again.
+    pub fn handle_up(&self, link: &Link) {
+        if let Some(key) = link.call_key() {
+            self.calls().handle_key(link.member(), key, link.is_dialed(), self.now());
+        }
+    }
+
+    /// Calls a member at this address; the answer, if one comes, is an [`Event::RoundTrip`]. Returns whether there
+    /// was a key to call it with; if not, a link has to come up first.
+    ///
+    /// # Errors
+    ///
+    /// The system does not send there, as there is no way. Call again later.
+    pub async fn call(&self, member: MemberId, address: SocketAddr) -> io::Result<bool> {
+        let Some(packet) = self.calls().call(member, self.now()) else { return Ok(false) };
+        self.socket.send_to(&packet, address).await?;
+        Ok(true)
+    }
+
+    /// Answers, and hands on what is answered, until it is dropped.
+    pub async fn run(&self, events: &mpsc::Sender<Event>) {
+        // One byte more than a packet: what is longer is none.
+        let mut packet = [0; PACKET_BYTES + 1];
+        loop {
+            let (bytes, from) = match self.socket.recv_from(&mut packet).await {
+                Ok(came) => came,
+                Err(error) => {
+                    tracing::debug!(%error, "cannot receive a null call");
+                    sleep(PAUSE).await;
+                    continue;
+                }
+            };
+            let came = packet.get(..bytes).unwrap_or_default();
+            let outcome = self.calls().handle_packet(came, self.now());
+            match outcome {
+                Outcome::Answer(answer) => {
+                    // Who hears nothing calls again.
+                    let _ = self.socket.try_send_to(&answer, from);
+                }
+                Outcome::RoundTrip(member, took) => {
+                    // Nor is one round trip worth a wait.
+                    let _ = events.try_send(Event::RoundTrip(member, took));
+                }
+                Outcome::Ignore => {}
+            }
+        }
+    }
+
+    fn now(&self) -> Duration {
+        net::clock::monotonic().saturating_duration_since(self.started)
+    }
+
+    fn calls(&self) -> MutexGuard<'_, Calls> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,164 @@
+//! Who connects to whom, when, and which of two connections stays.
+//!
+//! Both ends of a link may connect, as only one may be able to. Where both do, the connection that the smaller
+//! [`MemberId`] has dialed stays: both see it so without a word.
+//!
+//! Sans-I/O.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv6Addr};
+use std::time::Duration;
+
+use crate::id::MemberId;
+
+/// Before the second attempt.
+pub const BACKOFF_MIN: Duration = Duration::from_secs(1);
+/// Between attempts that always fail.
+pub const BACKOFF_MAX: Duration = Duration::from_mins(2);
+/// A link that was up for so long has done no harm: the next attempt is the first one.
+pub const SETTLED: Duration = Duration::from_secs(30);
+/// Most connections of one address (of one /64 for IPv6) that have not shown a key yet, or are being closed.
+pub const STRANGERS_PER_ADDRESS_MAX: usize = 16;
+/// Most of all addresses.
+pub const STRANGERS_MAX: usize = 256;
+
+/// Whether a new connection to a member takes the place of the one that is there. Each is given by whether this
+/// member has dialed it.
+#[must_use]
+pub fn replaces(me: MemberId, other: MemberId, old_is_ours: bool, new_is_ours: bool) -> bool {
+    // Who dials again has lost the one before, or we would have been told by the keep-alive.
+    old_is_ours == new_is_ours || new_is_ours == (me < other)
+}
+
+/// How long until the next attempt to connect.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Backoff {
+    failures: u32,
+}
+
+impl Backoff {
+    /// Takes note of a failure, and returns how long to wait: twice as long each time, and between half of that
+    /// and all of it, by `lot`, so that those who lost a link at one time do not all come back at one.
+    pub fn handle_failed(&mut self, lot: u64) -> Duration {
+        let wait = BACKOFF_MIN * 2u32.saturating_pow(self.failures.min(16));
+        self.failures += 1;
+        let half = wait.min(BACKOFF_MAX) / 2;
+        let part = u64::try_from(half.as_micros()).unwrap_or(u64::MAX).max(1);
+        half + Duration::from_micros(lot % part)
+    }
+
+    /// Takes note that a link was up for so long.
+    pub fn handle_lasted(&mut self, lasted: Duration) {
+        if SETTLED <= lasted {
+            self.failures = 0;
+        }
+    }
+
+    /// How many attempts have failed in a row.
+    #[must_use]
+    pub fn failures(&self) -> u32 {
+        self.failures
+    }
+}
+
+/// Counts those who have come in and not shown who they are.
+#[derive(Clone, Debug, Default)]
+pub struct Strangers {
+    by_address: HashMap<IpAddr, usize>,
+    all: usize,
+}
+
+impl Strangers {
+    /// Lets one in, if there is room.
+    pub fn enter(&mut self, address: IpAddr) -> bool {
+        let address = network(address);
+        let here = self.by_address.get(&address).copied().unwrap_or_default();
+        if STRANGERS_MAX <= self.all || STRANGERS_PER_ADDRESS_MAX <= here {
+            return false;
+        }
+        self.by_address.insert(address, here + 1);
+        self.all += 1;
+        true
+    }
+
+    /// Takes note that one who was let in is no stranger any more, or has gone.
+    pub fn leave(&mut self, address: IpAddr) {
+        let address = network(address);
+        if let Some(here) = self.by_address.get_mut(&address) {
+            *here -= 1;
+            self.all -= 1;
+            if *here == 0 {
+                self.by_address.remove(&address);
+            }
+        }
+    }
+}
+
+/// What counts as one address.
+fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(it) => {
+            let [a, b, c, d, ..] = it.segments();
+            Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0).into()
+        }
+        it @ IpAddr::V4(_) => it,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_ends_keep_the_same_one() {
+        let (small, large) = (MemberId(3), MemberId(8));
+        for first_is_of_small in [true, false] {
+            // Each end sees them in either order, and from its own side.
+            let kept = |me, other, seen_first_is_of_small: bool| {
+                let is_ours = |is_of_small: bool| is_of_small == (me == small);
+                let (old, new) =
+                    (is_ours(seen_first_is_of_small), is_ours(!seen_first_is_of_small));
+                if replaces(me, other, old, new) {
+                    !seen_first_is_of_small
+                } else {
+                    seen_first_is_of_small
+                }
+            };
+            assert!(kept(small, large, first_is_of_small));
+            assert!(kept(large, small, first_is_of_small));
+            assert!(replaces(small, large, first_is_of_small, first_is_of_small));
+        }
+    }
+
+    #[test]
+    fn attempts_become_rarer_and_are_spread() {
+        let mut backoff = Backoff::default();
+        let us = Duration::from_micros;
+        for (lot, expected) in [(0, us(500_000)), (7, us(1_000_007)), (1_999_999, us(3_999_999))] {
+            assert_eq!(backoff.handle_failed(lot), expected);
+        }
+        let last = (0..99).map(|lot| backoff.handle_failed(lot * 7_777_777)).last().unwrap();
+        assert!((BACKOFF_MAX / 2..=BACKOFF_MAX).contains(&last));
+        backoff.handle_lasted(SETTLED / 2);
+        assert_eq!(backoff.failures(), 102);
+        backoff.handle_lasted(SETTLED);
+        assert_eq!(backoff.handle_failed(0), BACKOFF_MIN / 2);
+    }
+
+    #[test]
+    fn one_address_cannot_take_all_the_room() {
+        let mut strangers = Strangers::default();
+        let address = |it: &str| it.parse::<IpAddr>().unwrap();
+        let mut enter =
+            |of: &dyn Fn(usize) -> IpAddr| (0..999).filter(|it| strangers.enter(of(*it))).count();
+        assert_eq!(enter(&|it| address(&format!("2001:db8::{it:x}"))), STRANGERS_PER_ADDRESS_MAX);
+        assert_eq!(enter(&|_| address("::ffff:192.0.2.1")), STRANGERS_PER_ADDRESS_MAX);
+        assert_eq!(enter(&|_| address("192.0.2.1")), 0);
+        let rest = STRANGERS_MAX - 2 * STRANGERS_PER_ADDRESS_MAX;
+        assert_eq!(enter(&|it| address(&format!("10.0.{}.{}", it / 256, it % 256))), rest);
+        strangers.leave(address("203.0.113.9"));
+        assert!(!strangers.enter(address("203.0.113.9")));
+        strangers.leave(address("192.0.2.1"));
+        assert!(strangers.enter(address("203.0.113.9")));
+    }
+}

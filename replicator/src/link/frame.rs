@@ -1,0 +1,358 @@
+//! What goes over a link: messages, and what the two ends tell each other about the link itself.
+//!
+//! A frame is four bytes and a body. Of the four, little-endian, the lower 24 bits are the length of the
+//! body in bytes; the upper eight say what it is: 0 a message, whose body is nobody's business here. So
+//! messages are framed by their length as a u32, as long as the link says nothing of its own.
+//!
+//! Sans-I/O.
+
+use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
+
+/// The longest message, in bytes: a charter of 256 KiB and what is around it.
+pub const MESSAGE_BYTES_MAX: usize = (256 << 10) + (4 << 10);
+/// The longest piece of a block, in bytes.
+pub const PIECE_BYTES_MAX: usize = 16 << 10;
+/// Bytes before a body.
+pub const HEADER_BYTES: usize = 4;
+/// Room that is made for what comes next, in bytes.
+const SPACE_BYTES: usize = 64 << 10;
+
+/// Marks a frame that was ready as soon as the one before had gone: between the two the link was never idle.
+const PRESSED: u8 = 0x80;
+
+/// What comes over a link.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Frame {
+    /// Something for those above.
+    Message(Bytes),
+    /// Wants to come back as [`Pong`](Self::Pong), to show that the link lives.
+    Ping(u64),
+    /// See [`Ping`](Self::Ping).
+    Pong(u64),
+    /// A piece of a block of a probe.
+    Piece {
+        /// Bytes of the block that are still to come after this piece.
+        left: u32,
+        /// Bytes of this piece, its first four included; they say nothing else.
+        bytes: u32,
+    },
+    /// The last piece of a block is there.
+    Taken,
+    /// So many bytes of pressed frames took so many microseconds to come.
+    Goodput {
+        /// How many.
+        bytes: u64,
+        /// How long.
+        micros: u64,
+    },
+    /// The other end closes the link.
+    Bye(Reason),
+}
+
+/// Why an end closes a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// It has no use for it any more.
+    Unwanted,
+    /// It does not know the key.
+    Unknown,
+    /// It has another link to the same member.
+    Duplicate,
+    /// It stops.
+    Stopping,
+    /// It has too many links.
+    Full,
+    /// What came was no frame.
+    Malformed,
+}
+
+impl Reason {
+    const ALL: [Self; 6] = [
+        Self::Unwanted,
+        Self::Unknown,
+        Self::Duplicate,
+        Self::Stopping,
+        Self::Full,
+        Self::Malformed,
+    ];
+
+    fn number(self) -> u8 {
+        match self {
+            Self::Unwanted => 0,
+            Self::Unknown => 1,
+            Self::Duplicate => 2,
+            Self::Stopping => 3,
+            Self::Full => 4,
+            Self::Malformed => 5,
+        }
+    }
+
+    /// In words, from the end that closes.
+    #[must_use]
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::Unwanted => "it has no use for the link",
+            Self::Unknown => "it does not know this member's key",
+            Self::Duplicate => "it has another link to this member",
+            Self::Stopping => "it stops",
+            Self::Full => "it has too many links",
+            Self::Malformed => "what came was no frame",
+        }
+    }
+}
+
+/// What came was no frame. The link is of no further use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// The body would be longer than anything that is sent.
+    #[error("a frame of {bytes} bytes, where {bytes_max} are the most")]
+    TooLong {
+        /// How long.
+        bytes: usize,
+        /// What may be.
+        bytes_max: usize,
+    },
+    /// No such kind is known.
+    #[error("a frame of an unknown kind, {0}")]
+    Kind(u8),
+    /// The body is not what its kind says.
+    #[error("a frame of kind {0} with a body that it cannot have")]
+    Body(u8),
+}
+
+impl Frame {
+    /// Appends the frame. A message of more than [`MESSAGE_BYTES_MAX`] bytes, or a piece of more than
+    /// [`PIECE_BYTES_MAX`], is cut there; who makes them sees to it that none is.
+    pub fn encode(&self, pressed: bool, out: &mut BytesMut) {
+        match self {
+            Self::Message(body) => {
+                let body = body.get(..MESSAGE_BYTES_MAX).unwrap_or(body);
+                header(0, pressed, body.len(), out);
+                out.put_slice(body);
+            }
+            Self::Ping(nonce) => {
+                header(1, pressed, 8, out);
+                out.put_u64_le(*nonce);
+            }
+            Self::Pong(nonce) => {
+                header(2, pressed, 8, out);
+                out.put_u64_le(*nonce);
+            }
+            Self::Piece { left, bytes } => {
+                let bytes = usize::try_from(*bytes).unwrap_or(0).clamp(4, PIECE_BYTES_MAX);
+                header(3, pressed, bytes, out);
+                out.put_u32_le(*left);
+                out.put_bytes(0, bytes - 4);
+            }
+            Self::Taken => header(4, pressed, 0, out),
+            Self::Goodput { bytes, micros } => {
+                header(5, pressed, 16, out);
+                out.put_u64_le(*bytes);
+                out.put_u64_le(*micros);
+            }
+            Self::Bye(reason) => {
+                header(6, pressed, 1, out);
+                out.put_u8(reason.number());
+            }
+        }
+    }
+
+    fn parse(kind: u8, mut body: Bytes) -> Result<Self, Error> {
+        let wrong = Error::Body(kind);
+        let length = body.len();
+        Ok(match kind {
+            0 => Self::Message(body),
+            1 => Self::Ping(body.try_get_u64_le().map_err(|_short| wrong)?),
+            2 => Self::Pong(body.try_get_u64_le().map_err(|_short| wrong)?),
+            3 => {
+                let left = body.try_get_u32_le().map_err(|_short| wrong)?;
+                Self::Piece { left, bytes: u32::try_from(length).unwrap_or(u32::MAX) }
+            }
+            4 => Self::Taken,
+            5 => Self::Goodput {
+                bytes: body.try_get_u64_le().map_err(|_short| wrong)?,
+                micros: body.try_get_u64_le().map_err(|_short| wrong)?,
+            },
+            6 => {
+                let number = body.try_get_u8().map_err(|_short| wrong)?;
+                let reason = Reason::ALL.into_iter().find(|it| it.number() == number);
+                Self::Bye(reason.ok_or(wrong)?)
+            }
+            _ => return Err(Error::Kind(kind)),
+        })
+    }
+}
+
+fn header(kind: u8, pressed: bool, length: usize, out: &mut BytesMut) {
+    let kind = if pressed { kind | PRESSED } else { kind };
+    // Nothing that is longer than 2^24 bytes comes here.
+    let length = u32::try_from(length).unwrap_or(0);
+    out.reserve(HEADER_BYTES + usize::try_from(length).unwrap_or(0));
+    out.put_u32_le(length | u32::from(kind) << 24);
+}
+
+/// The least and the most bytes that a body of this kind has.
+fn lengths(kind: u8) -> Result<(usize, usize), Error> {
+    Ok(match kind {
+        0 => (0, MESSAGE_BYTES_MAX),
+        1 | 2 => (8, 8),
+        3 => (4, PIECE_BYTES_MAX),
+        4 => (0, 0),
+        5 => (16, 16),
+        6 => (1, 1),
+        _ => return Err(Error::Kind(kind)),
+    })
+}
+
+/// Finds frames in what comes.
+#[derive(Debug, Default)]
+pub struct Decoder {
+    buffer: BytesMut,
+}
+
+impl Decoder {
+    /// Returns a decoder at the beginning of a link.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes in what came.
+    pub fn feed(&mut self, bytes: &[u8]) {
+        self.buffer.extend_from_slice(bytes);
+    }
+
+    /// Where what comes can be appended without a copy; with room for 16 KiB at least.
+    pub fn space(&mut self) -> &mut BytesMut {
+        if self.buffer.capacity() - self.buffer.len() < SPACE_BYTES / 4 {
+            self.buffer.reserve(SPACE_BYTES);
+        }
+        &mut self.buffer
+    }
+
+    /// Returns the next frame that is whole, and whether it was pressed. The bodies of messages share the memory
+    /// in which they came: who keeps a short one for long copies it.
+    ///
+    /// # Errors
+    ///
+    /// What came is no frame, which is seen as soon as its first four bytes are there. Close the link.
+    pub fn next_frame(&mut self) -> Result<Option<(Frame, bool)>, Error> {
+        let Some(first) = self.buffer.first_chunk::<HEADER_BYTES>() else { return Ok(None) };
+        let [a, b, c, kind] = *first;
+        let (kind, pressed) = (kind & !PRESSED, kind & PRESSED != 0);
+        let length = usize::from(a) | usize::from(b) << 8 | usize::from(c) << 16;
+        let (bytes_min, bytes_max) = lengths(kind)?;
+        if bytes_max < length {
+            return Err(Error::TooLong { bytes: length, bytes_max });
+        }
+        if length < bytes_min {
+            return Err(Error::Body(kind));
+        }
+        if self.buffer.len() < HEADER_BYTES + length {
+            return Ok(None);
+        }
+        self.buffer.advance(HEADER_BYTES);
+        let body = self.buffer.split_to(length).freeze();
+        Frame::parse(kind, body).map(|frame| Some((frame, pressed)))
+    }
+
+    /// Bytes of the frame that has been begun, as far as that is known; `None` between two frames.
+    #[must_use]
+    pub fn begun(&self) -> Option<usize> {
+        if self.buffer.is_empty() {
+            return None;
+        }
+        let length = match self.buffer.first_chunk::<HEADER_BYTES>() {
+            Some([a, b, c, _]) => usize::from(*a) | usize::from(*b) << 8 | usize::from(*c) << 16,
+            None => 0,
+        };
+        Some(HEADER_BYTES + length)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn decode(bytes: &[u8], step: usize) -> Result<Vec<(Frame, bool)>, Error> {
+        let (mut decoder, mut found) = (Decoder::new(), Vec::new());
+        for part in bytes.chunks(step) {
+            decoder.feed(part);
+            while let Some(frame) = decoder.next_frame()? {
+                found.push(frame);
+            }
+            assert!(decoder.begun().unwrap_or(0) <= HEADER_BYTES + MESSAGE_BYTES_MAX);
+        }
+        Ok(found)
+    }
+
+    fn check_error(bytes: &[u8], expected: Error) {
+        assert_eq!(decode(bytes, 1), Err(expected), "{bytes:?}");
+    }
+
+    #[test]
+    fn a_message_is_framed_by_its_length() {
+        let mut out = BytesMut::new();
+        Frame::Message(Bytes::from_static(b"hello")).encode(false, &mut out);
+        assert_eq!(&out[..], b"\x05\0\0\0hello");
+        Frame::Bye(Reason::Unknown).encode(true, &mut out);
+        assert_eq!(&out[9..], [1, 0, 0, 0x86, 1]);
+        let mut decoder = Decoder::new();
+        assert_eq!(decoder.begun(), None);
+        decoder.feed(&out[..3]);
+        assert_eq!(decoder.begun(), Some(HEADER_BYTES));
+        decoder.feed(&out[3..6]);
+        assert_eq!(decoder.begun(), Some(9));
+    }
+
+    #[test]
+    fn what_is_too_long_is_refused_by_its_first_bytes() {
+        let bytes_max = MESSAGE_BYTES_MAX;
+        let long = u32::try_from(bytes_max + 1).unwrap().to_le_bytes();
+        check_error(&long, Error::TooLong { bytes: bytes_max + 1, bytes_max });
+        check_error(&[0xff, 0xff, 0xff, 0], Error::TooLong { bytes: 0xff_ffff, bytes_max });
+        check_error(&[1, 0, 0, 4], Error::TooLong { bytes: 1, bytes_max: 0 });
+        check_error(&[7, 0, 0, 1], Error::Body(1));
+        check_error(&[0, 0, 0, 7], Error::Kind(7));
+        check_error(&[1, 0, 0, 6, 99], Error::Body(6));
+        check_error(b"GET / HTTP/1.1", Error::Kind(b' '));
+    }
+
+    fn frames() -> impl Strategy<Value = Frame> {
+        prop_oneof![
+            prop::collection::vec(any::<u8>(), 0..300).prop_map(|it| Frame::Message(it.into())),
+            Just(Frame::Message(Bytes::from_static(&[7; MESSAGE_BYTES_MAX]))),
+            any::<u64>().prop_map(Frame::Ping),
+            any::<u64>().prop_map(Frame::Pong),
+            (any::<u32>(), 4..=16_384u32).prop_map(|(left, bytes)| Frame::Piece { left, bytes }),
+            Just(Frame::Taken),
+            any::<(u64, u64)>().prop_map(|(bytes, micros)| Frame::Goodput { bytes, micros }),
+            prop::sample::select(Reason::ALL.to_vec()).prop_map(Frame::Bye),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn frames_come_as_they_were_sent(
+            sent in prop::collection::vec((frames(), any::<bool>()), 0..9),
+            step in 1usize..5_000,
+        ) {
+            let mut out = BytesMut::new();
+            for (frame, pressed) in &sent {
+                frame.encode(*pressed, &mut out);
+            }
+            prop_assert_eq!(decode(&out, step), Ok(sent));
+        }
+
+        #[test]
+        fn whatever_comes_is_frames_or_an_error(
+            bytes in prop::collection::vec(any::<u8>(), 0..2_000),
+            step in 1usize..100,
+        ) {
+            // However it is cut, it means the same.
+            prop_assert_eq!(decode(&bytes, step), decode(&bytes, 2_000));
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! A probe of a link's bandwidth, as pieces of blocks that go where nothing else is to be sent.
+//!
+//! See [`Probe`] for when it doubles and ends. A block on whose way much else was sent says nothing.
+//!
+//! Sans-I/O.
+
+use std::time::Duration;
+
+use super::frame::{Frame, PIECE_BYTES_MAX};
+use crate::estimate::{Probe, Step};
+
+/// A block that is not there after so long will say nothing any more.
+pub const BLOCK_MAX: Duration = Duration::from_secs(30);
+/// What else may be sent meanwhile: of so many bytes of a block one.
+const OTHERS: u64 = 16;
+
+/// A probe that is under way.
+#[derive(Clone, Debug)]
+pub struct Probing {
+    probe: Probe,
+    block: u64,
+    /// Bytes of the block that are still to be sent.
+    left: u64,
+    began: Option<Duration>,
+    /// Bytes of other things that were sent since.
+    others: u64,
+}
+
+/// Where a probe is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// There is more to send.
+    Goes,
+    /// It is over: bytes a second, or nothing that could be said.
+    Done(Option<u64>),
+}
+
+impl Probing {
+    /// Begins to probe a link of this round trip.
+    #[must_use]
+    pub fn new(round_trip: Duration) -> Self {
+        let (probe, step) = Probe::new(round_trip);
+        let block = match step {
+            Step::Send(bytes) => bytes,
+            Step::Done(_) => 0,
+        };
+        Self { probe, block, left: block, began: None, others: 0 }
+    }
+
+    /// The next piece to send, if one is to be sent now.
+    pub fn next_piece(&mut self, now: Duration) -> Option<Frame> {
+        if self.left == 0 {
+            return None;
+        }
+        if self.began.is_none() {
+            self.began = Some(now);
+            self.others = 0;
+        }
+        let bytes = self.left.min(PIECE_BYTES_MAX as u64);
+        self.left -= bytes;
+        let narrow = |it: u64| u32::try_from(it).unwrap_or(u32::MAX);
+        Some(Frame::Piece { left: narrow(self.left), bytes: narrow(bytes) })
+    }
+
+    /// Takes note that so many bytes of something else were sent.
+    pub fn handle_others(&mut self, bytes: usize) {
+        self.others = self.others.saturating_add(bytes as u64);
+    }
+
+    /// Takes in that the other end has the block.
+    pub fn handle_taken(&mut self, now: Duration) -> Progress {
+        let Some(began) = self.began.filter(|_| self.left == 0) else {
+            // It takes what was not sent.
+            return Progress::Done(None);
+        };
+        if self.block < self.others * OTHERS {
+            return Progress::Done(None);
+        }
+        match self.probe.handle_sent(now.saturating_sub(began)) {
+            Step::Done(bandwidth) => Progress::Done(Some(bandwidth)),
+            Step::Send(block) => {
+                (self.block, self.left, self.began) = (block, block, None);
+                Progress::Goes
+            }
+        }
+    }
+
+    /// Whether the block has taken too long to say anything.
+    #[must_use]
+    pub fn is_late(&self, now: Duration) -> bool {
+        self.began.is_some_and(|it| it + BLOCK_MAX <= now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ROUND_TRIP: Duration = Duration::from_millis(40);
+    const RATE: u64 = 6_250_000;
+
+    /// Probes a link of this rate on which so many other bytes go with each block.
+    fn probe(others: usize) -> Option<u64> {
+        let mut probing = Probing::new(ROUND_TRIP);
+        let mut now = Duration::from_secs(9);
+        loop {
+            let (mut bytes, mut last) = (0, 1);
+            while let Some(frame) = probing.next_piece(now) {
+                let Frame::Piece { left, bytes: piece } = frame else { panic!("{frame:?}") };
+                bytes += u64::from(piece);
+                last = left;
+            }
+            assert_eq!(last, 0);
+            probing.handle_others(others);
+            now += ROUND_TRIP + Duration::from_micros(bytes * 1_000_000 / RATE);
+            match probing.handle_taken(now) {
+                Progress::Goes => {}
+                Progress::Done(found) => return found,
+            }
+        }
+    }
+
+    #[test]
+    fn a_link_is_read_off_its_blocks() {
+        let found = probe(0).unwrap();
+        assert!((RATE - RATE / 20..=RATE + RATE / 20).contains(&found), "{found}");
+        assert_eq!(probe(4 << 10), Some(found));
+        assert_eq!(probe(5 << 10), None);
+    }
+
+    #[test]
+    fn what_was_not_sent_cannot_be_taken() {
+        let mut probing = Probing::new(ROUND_TRIP);
+        assert_eq!(probing.handle_taken(ROUND_TRIP), Progress::Done(None));
+        probing.next_piece(ROUND_TRIP);
+        assert_eq!(probing.handle_taken(ROUND_TRIP), Progress::Done(None));
+        assert!(!probing.is_late(BLOCK_MAX));
+        assert!(probing.is_late(BLOCK_MAX + ROUND_TRIP));
+    }
+}

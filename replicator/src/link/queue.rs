@@ -1,0 +1,338 @@
+//! What one link sends next.
+//!
+//! Messages that steer go first, then chunks, the more urgent class before the less urgent one, and in a
+//! class in the order in which they were asked for. So a small update that comes later overtakes a large
+//! one that is under way, with at most one chunk in between.
+//!
+//! Nobody starves: of each [`TURNS`] chunks one is of a less urgent class, if there is any, and each of these
+//! classes in turn; and after [`STEERING_BYTES_MAX`] of messages in a row goes one chunk.
+//!
+//! Sans-I/O.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+
+/// How many classes there are; what is of a greater one counts as the last.
+pub const CLASSES: usize = 4;
+/// Most bytes of chunks that wait in a class and all more urgent ones. In all, then, [`CLASSES`] times as
+/// many.
+pub const CHUNK_BYTES_MAX: usize = 1 << 20;
+/// Most chunks that wait in one class.
+pub const CHUNKS_MAX: usize = 1_024;
+/// Most bytes of messages that wait, chunks aside.
+pub const MESSAGE_BYTES_MAX: usize = 1 << 20;
+/// Most messages that wait, chunks aside.
+pub const MESSAGES_MAX: usize = 8_192;
+/// Of so many chunks one is of a less urgent class.
+pub const TURNS: u32 = 8;
+/// After so many bytes of messages in a row goes one chunk.
+pub const STEERING_BYTES_MAX: usize = 256 << 10;
+
+/// There is no room. Try again when something has gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the link has more to send than it can hold")]
+pub struct Full;
+
+#[derive(Debug, Default)]
+struct Class {
+    chunks: VecDeque<([u8; 32], Bytes)>,
+    bytes: usize,
+}
+
+/// What waits to be sent over one link.
+#[derive(Debug, Default)]
+pub struct Queue {
+    messages: VecDeque<Bytes>,
+    message_bytes: usize,
+    classes: [Class; CLASSES],
+    /// Bytes of messages that went since a chunk did.
+    steering: usize,
+    /// Chunks that went since one of a less urgent class did, while there were some.
+    passed: u32,
+    /// The class that had the last turn of the less urgent ones.
+    turn: usize,
+}
+
+impl Queue {
+    /// Returns a queue in which nothing waits.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a message that is no chunk.
+    ///
+    /// # Errors
+    ///
+    /// There is no room: the other end takes nothing. Drop what can be said again, or give the link up.
+    pub fn push(&mut self, message: Bytes) -> Result<(), Full> {
+        let bytes = self.message_bytes + message.len();
+        if MESSAGE_BYTES_MAX < bytes || MESSAGES_MAX <= self.messages.len() {
+            return Err(Full);
+        }
+        self.message_bytes = bytes;
+        self.messages.push_back(message);
+        Ok(())
+    }
+
+    /// Adds the message that brings the chunk of this hash.
+    ///
+    /// # Errors
+    ///
+    /// There is no room in this class. Try again when something has gone.
+    pub fn push_chunk(&mut self, class: u8, hash: [u8; 32], message: Bytes) -> Result<(), Full> {
+        let class = usize::from(class).min(CLASSES - 1);
+        let before: usize = self.classes.iter().take(class + 1).map(|it| it.bytes).sum();
+        let Some(class) = self.classes.get_mut(class) else { return Err(Full) };
+        if CHUNK_BYTES_MAX < before + message.len() || CHUNKS_MAX <= class.chunks.len() {
+            return Err(Full);
+        }
+        class.bytes += message.len();
+        class.chunks.push_back((hash, message));
+        Ok(())
+    }
+
+    /// Takes back the chunk of this hash. Returns whether it was still there.
+    pub fn cancel(&mut self, hash: &[u8; 32]) -> bool {
+        for class in &mut self.classes {
+            let place = class.chunks.iter().position(|it| it.0 == *hash);
+            if let Some((_, message)) = place.and_then(|it| class.chunks.remove(it)) {
+                class.bytes -= message.len();
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Takes what is to be sent next.
+    #[expect(clippy::should_implement_trait, reason = "it is not over when there is nothing now")]
+    pub fn next(&mut self) -> Option<Bytes> {
+        if (self.steering < STEERING_BYTES_MAX || !self.has_chunks())
+            && let Some(message) = self.messages.pop_front()
+        {
+            self.message_bytes -= message.len();
+            self.steering = self.steering.saturating_add(message.len());
+            return Some(message);
+        }
+        self.steering = 0;
+        let class = self.next_class()?;
+        let class = self.classes.get_mut(class)?;
+        let (_, message) = class.chunks.pop_front()?;
+        class.bytes -= message.len();
+        Some(message)
+    }
+
+    /// Returns the class of which a chunk is to go.
+    fn next_class(&mut self) -> Option<usize> {
+        let waits = |it: &usize| self.classes.get(*it).is_some_and(|it| !it.chunks.is_empty());
+        let first = (0..CLASSES).find(waits)?;
+        // The next one after the last that had its turn, and around.
+        let mut others = (self.turn + 1..CLASSES).chain(0..=self.turn);
+        let Some(other) = others.find(|it| first < *it && waits(it)) else {
+            self.passed = 0;
+            return Some(first);
+        };
+        self.passed += 1;
+        if self.passed < TURNS {
+            return Some(first);
+        }
+        self.passed = 0;
+        self.turn = other;
+        Some(other)
+    }
+
+    fn has_chunks(&self) -> bool {
+        self.classes.iter().any(|it| !it.chunks.is_empty())
+    }
+
+    /// Whether nothing waits.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.messages.is_empty() && !self.has_chunks()
+    }
+
+    /// Whether half of what may wait does not: in none of the classes, nor in all of them.
+    #[must_use]
+    pub fn has_room(&self) -> bool {
+        let bytes: usize = self.classes.iter().map(|it| it.bytes).sum();
+        bytes <= CHUNK_BYTES_MAX / 2
+            && self.classes.iter().all(|it| it.chunks.len() <= CHUNKS_MAX / 2)
+            && self.message_bytes <= MESSAGE_BYTES_MAX / 2
+            && self.messages.len() <= MESSAGES_MAX / 2
+    }
+
+    /// Bytes that wait.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.message_bytes + self.classes.iter().map(|it| it.bytes).sum::<usize>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn hash(of: usize) -> [u8; 32] {
+        let mut hash = [0; 32];
+        hash[..8].copy_from_slice(&of.to_le_bytes());
+        hash
+    }
+
+    fn chunk(class: u8, number: u8) -> Bytes {
+        Bytes::copy_from_slice(&[b'c', class, number])
+    }
+
+    fn all(queue: &mut Queue) -> Vec<Bytes> {
+        std::iter::from_fn(|| queue.next()).collect()
+    }
+
+    #[test]
+    fn messages_go_before_chunks_and_small_updates_before_large_ones() {
+        let mut queue = Queue::new();
+        for (number, class) in [(0, 3), (1, 3), (2, 1), (3, 9), (4, 1)] {
+            queue.push_chunk(class, hash(number.into()), chunk(class, number)).unwrap();
+        }
+        queue.push(Bytes::from_static(b"m")).unwrap();
+        assert_eq!(queue.bytes(), 16);
+        let expected = [
+            Bytes::from_static(b"m"),
+            chunk(1, 2),
+            chunk(1, 4),
+            chunk(3, 0),
+            chunk(3, 1),
+            chunk(9, 3),
+        ];
+        assert_eq!(all(&mut queue), expected);
+        assert!(queue.is_empty() && queue.bytes() == 0);
+    }
+
+    #[test]
+    fn what_is_cancelled_does_not_go() {
+        let mut queue = Queue::new();
+        for number in 0..3 {
+            queue.push_chunk(2, hash(number.into()), chunk(2, number)).unwrap();
+        }
+        assert!(queue.cancel(&hash(1)) && !queue.cancel(&hash(1)));
+        assert_eq!(all(&mut queue), [chunk(2, 0), chunk(2, 2)]);
+        assert!(!queue.cancel(&hash(0)));
+    }
+
+    #[test]
+    fn the_less_urgent_get_their_turns() {
+        let mut queue = Queue::new();
+        for number in 0..100 {
+            queue.push_chunk(0, hash(number), chunk(0, 0)).unwrap();
+            queue.push_chunk(2, hash(number + 100), chunk(2, 0)).unwrap();
+            queue.push_chunk(3, hash(number + 200), chunk(3, 0)).unwrap();
+        }
+        let order: Vec<u8> = all(&mut queue).iter().map(|it| it[1]).collect();
+        assert_eq!(order[..16], [0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 3]);
+        for row in order[..96].chunks(8) {
+            assert_eq!(row.iter().filter(|it| **it == 0).count(), 7);
+        }
+    }
+
+    #[test]
+    fn messages_without_end_leave_chunks_a_turn() {
+        let mut queue = Queue::new();
+        queue.push_chunk(0, hash(0), chunk(0, 0)).unwrap();
+        let message = Bytes::from(vec![0; 1_000]);
+        let mut sent = 0;
+        loop {
+            queue.push(message.clone()).unwrap();
+            if queue.next().unwrap() == chunk(0, 0) {
+                break;
+            }
+            sent += message.len();
+        }
+        assert!((STEERING_BYTES_MAX..STEERING_BYTES_MAX + 1_000).contains(&sent), "{sent}");
+    }
+
+    #[test]
+    fn a_large_update_leaves_room_for_a_small_one() {
+        let mut queue = Queue::new();
+        let large = Bytes::from(vec![0; 64 << 10]);
+        let mut pushed = 0;
+        while queue.push_chunk(3, hash(pushed), large.clone()).is_ok() {
+            pushed += 1;
+        }
+        assert_eq!(pushed, CHUNK_BYTES_MAX / large.len());
+        assert_eq!(queue.push_chunk(0, hash(99), large), Ok(()));
+        let message = Bytes::from(vec![0; 256 << 10]);
+        while queue.push(message.clone()).is_ok() {}
+        assert!(queue.bytes() <= CHUNK_BYTES_MAX + (64 << 10) + MESSAGE_BYTES_MAX);
+        let mut small = 0;
+        while queue.push_chunk(1, hash(small), Bytes::new()).is_ok() {
+            small += 1;
+        }
+        assert_eq!(small, CHUNKS_MAX);
+        assert!(!queue.has_room());
+        while CHUNK_BYTES_MAX / 2 < queue.bytes() {
+            assert!(!queue.has_room());
+            queue.next();
+        }
+        while CHUNKS_MAX / 2 < queue.classes[1].chunks.len() {
+            queue.next();
+        }
+        assert!(queue.has_room());
+    }
+
+    proptest! {
+        /// Whatever waits, and whatever went before: of what is most urgent and comes now, the next
+        /// goes after at most one chunk of another.
+        #[test]
+        fn a_small_update_overtakes(
+            classes in prop::collection::vec(0u8..4, 1..200),
+            taken in 0usize..200,
+        ) {
+            let mut queue = Queue::new();
+            for (number, class) in classes.iter().enumerate() {
+                queue.push_chunk((*class).max(1), hash(number), chunk(*class, 0)).unwrap();
+            }
+            for _ in 0..taken {
+                queue.next();
+            }
+            let urgent = Bytes::from_static(b"urgent");
+            queue.push_chunk(0, hash(999), urgent.clone()).unwrap();
+            let next = [queue.next(), queue.next()];
+            prop_assert!(next.contains(&Some(urgent)), "{next:?}");
+        }
+
+        /// All that is pushed goes once or is cancelled, in a class in order, and the bytes are right.
+        #[test]
+        fn nothing_is_lost(steps in prop::collection::vec((0u8..6, 0usize..400), 0..300)) {
+            let mut queue = Queue::new();
+            let (mut waiting, mut gone) = (Vec::new(), Vec::new());
+            for (number, (step, size)) in steps.into_iter().enumerate() {
+                let mut message = number.to_le_bytes().to_vec();
+                message.resize(8 + size, 0);
+                match step {
+                    class @ 0..4 => {
+                        queue.push_chunk(class, hash(number), message.into()).unwrap();
+                        waiting.push((number, size + 8));
+                    }
+                    4 => {
+                        let at = size % (number + 1);
+                        let was = queue.cancel(&hash(at));
+                        prop_assert_eq!(was, waiting.iter().any(|it| it.0 == at));
+                        waiting.retain(|it| it.0 != at);
+                    }
+                    _ => gone.extend(queue.next()),
+                }
+                for it in gone.drain(..) {
+                    let number = usize::from_le_bytes(it[..8].try_into().unwrap());
+                    let place = waiting.iter().position(|it| it.0 == number);
+                    prop_assert!(place.is_some());
+                    waiting.remove(place.unwrap());
+                }
+                let bytes: usize = waiting.iter().map(|it| it.1).sum();
+                prop_assert_eq!(queue.bytes(), bytes);
+            }
+            prop_assert_eq!(all(&mut queue).len(), waiting.len());
+            prop_assert!(queue.is_empty());
+        }
+    }
+}

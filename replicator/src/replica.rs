@@ -1,0 +1,473 @@
+//! One member's part in replication: it hears of versions, has their chunks fetched, and passes both on.
+//!
+//! Source: TR §8 (flood-d and mirror-d in one).
+//!
+//! Of each namespace one version is *held* (whole, on disk, what readers see) and at most one is being fetched.
+//! A version that is being fetched is finished before a newer one is begun, unless nobody has it any more: then
+//! members that are slow get something now and then, whatever the pace of its origin. What is held only ever grows
+//! newer.
+//!
+//! # Differences from the paper
+//!
+//! * A version is switched to only when all of it is there, and nothing is deleted because something did not
+//!   answer.
+//! * Chunks go on as they come; versions need not be whole before others have them from here.
+//!
+//! Sans-I/O.
+
+mod action;
+mod space;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+pub use action::{Action, Notice};
+use space::Space;
+pub use space::{Failure, Progress};
+
+use crate::fetch::{Came, Fetch, Window};
+use crate::flood::{Flood, Heard, Neighborhood};
+use crate::id::{GroupId, MemberId};
+use crate::message::{Message, Request};
+use crate::version::{Hash, Namespace, Number, Version};
+
+/// How often one neighbor after the other is compared with.
+pub const COMPARE: Duration = Duration::from_secs(30);
+
+/// A member's part in all its groups.
+#[derive(Debug)]
+pub struct Replica {
+    me: MemberId,
+    flood: Flood,
+    fetch: Fetch,
+    spaces: BTreeMap<Namespace, Space>,
+    /// Neighbors whose link is up, and what each holds.
+    up: BTreeMap<MemberId, BTreeMap<Namespace, Number>>,
+    compare_at: Duration,
+    compared: Option<MemberId>,
+    out: VecDeque<Action>,
+}
+
+impl Replica {
+    /// Begins without groups.
+    pub fn new(me: MemberId) -> Self {
+        Self {
+            me,
+            flood: Flood::new(me),
+            fetch: Fetch::default(),
+            spaces: BTreeMap::new(),
+            up: BTreeMap::new(),
+            compare_at: Duration::ZERO,
+            compared: None,
+            out: VecDeque::new(),
+        }
+    }
+
+    /// What is known of versions.
+    pub fn flood(&self) -> &Flood {
+        &self.flood
+    }
+
+    /// The version that is held.
+    pub fn held(&self, namespace: &Namespace) -> Option<&Version> {
+        self.spaces.get(namespace)?.held.as_ref()
+    }
+
+    /// Where fetching stands; none for what is not being fetched.
+    pub fn progress(&self, namespace: &Namespace) -> Option<&Progress> {
+        self.spaces.get(namespace)?.fetching.as_ref()
+    }
+
+    /// What a neighbor holds.
+    pub fn held_by(&self, member: MemberId, namespace: &Namespace) -> Option<Number> {
+        self.up.get(&member)?.get(namespace).copied()
+    }
+
+    /// Joins a group, or learns how it has changed.
+    pub fn set_group(&mut self, group: GroupId, neighborhood: Neighborhood, now: Duration) {
+        self.flood.set_group(group, neighborhood);
+        self.advance_all(now);
+    }
+
+    /// Leaves a group; what was fetched for its namespaces alone is given up, what is held stays.
+    pub fn remove_group(&mut self, group: GroupId, now: Duration) {
+        self.flood.remove_group(group);
+        self.advance_all(now);
+    }
+
+    /// Takes in a version that was known, or `held`, before a restart. Groups come before it, and
+    /// [`Replica::handle_timeout`] once all are in.
+    pub fn restore(&mut self, version: &Version, is_held: bool) {
+        self.flood.handle_own(version);
+        let space = self.space(&version.namespace);
+        space.is_due = true;
+        if is_held {
+            space.held = Some(version.clone());
+        }
+    }
+
+    /// Publishes a version of one's own, whose chunks are here.
+    ///
+    /// # Errors
+    ///
+    /// It is not newer than another that is known of: sign one that is. Or the namespace is in no group: have
+    /// it listed by the leader of one.
+    pub fn publish(&mut self, version: &Version, now: Duration) -> Result<(), PublishError> {
+        let namespace = &version.namespace;
+        let newest = self.flood.newest(namespace);
+        if let Some(newest) = newest.filter(|it| version.number <= it.number) {
+            return Err(PublishError::Old(newest.number));
+        }
+        match self.flood.handle_own(version) {
+            Heard::Refused(_) => return Err(PublishError::Unlisted),
+            Heard::News(_) | Heard::Nearer(_) | Heard::Nothing | Heard::Contradiction(_) => {}
+        }
+        self.out.push_back(Action::Remember(version.clone()));
+        self.space(namespace).held = Some(version.clone());
+        self.pump();
+        self.tell_held(namespace);
+        self.advance(namespace, now);
+        Ok(())
+    }
+
+    fn space(&mut self, namespace: &Namespace) -> &mut Space {
+        self.spaces.entry(namespace.clone()).or_default()
+    }
+
+    /// A link to a neighbor is up.
+    pub fn handle_up(&mut self, member: MemberId, window: Window, now: Duration) {
+        self.up.insert(member, BTreeMap::new());
+        self.flood.compare(member);
+        for (namespace, space) in &self.spaces {
+            if let Some(held) = &space.held {
+                let message = Message::Held { namespace: namespace.clone(), number: held.number };
+                self.out.push_back(Action::Send { to: member, message });
+            }
+        }
+        self.fetch.handle_up(member, window, now);
+        self.finish(now);
+    }
+
+    /// A link is wider or narrower than was known.
+    pub fn set_window(&mut self, member: MemberId, window: Window) {
+        self.fetch.set_window(member, window);
+    }
+
+    /// A link is down.
+    pub fn handle_down(&mut self, member: MemberId, now: Duration) {
+        self.up.remove(&member);
+        self.fetch.handle_down(member, now);
+        self.finish(now);
+    }
+
+    /// Takes in what a neighbor says. What is for the machine of a group is none of this one's.
+    pub fn handle_message(&mut self, from: MemberId, message: Message, now: Duration) {
+        match message {
+            Message::Announce(announced) => {
+                let heard = self.flood.handle_announcement(from, &announced);
+                self.handle_heard(from, heard);
+            }
+            Message::Evidence { group, first, second } => {
+                let heard = self.flood.handle_evidence(from, group, &first, &second);
+                self.handle_heard(from, heard);
+            }
+            Message::Digest { group, digest } => self.flood.handle_digest(from, group, digest),
+            Message::Versions { group, asks, known } => {
+                self.flood.handle_versions(from, group, asks, &known);
+            }
+            Message::Held { namespace, number } => {
+                let is_known = self.flood.is_listed(&namespace);
+                if let Some(held) = self.up.get_mut(&from).filter(|_| is_known) {
+                    held.insert(namespace.clone(), number);
+                    self.set_sources(&namespace, now);
+                }
+            }
+            Message::Request(request) if self.flood.serves(from, &request.namespace) => {
+                self.out.push_back(Action::Lookup { to: from, request });
+            }
+            Message::Request(Request { chunks, .. }) => {
+                self.out.push_back(Action::Send { to: from, message: Message::Gone(chunks) });
+            }
+            Message::Cancel(chunks) => {
+                self.fetch.handle_cancel(from, &chunks);
+                self.out.push_back(Action::Unsend { to: from, chunks });
+            }
+            Message::Chunk(bytes) => self.handle_chunk(from, bytes, now),
+            Message::Gone(chunks) => self.fetch.handle_gone(from, &chunks, now),
+            Message::Group { .. } => {}
+        }
+        self.finish(now);
+    }
+
+    fn handle_heard(&mut self, from: MemberId, heard: Heard) {
+        match heard {
+            Heard::News(namespace) => {
+                if let Some(version) = self.flood.newest(&namespace).cloned() {
+                    let number = version.number;
+                    self.out.push_back(Action::Remember(version));
+                    let held = self.held(&namespace).map(|it| it.number);
+                    if namespace.origin == self.me && held < Some(number) {
+                        self.notice(Notice::Behind(namespace.clone(), number));
+                    }
+                }
+                self.space(&namespace).is_due = true;
+            }
+            Heard::Nearer(namespace) => self.space(&namespace).is_due = true,
+            Heard::Contradiction(namespace) => {
+                self.space(&namespace).is_due = true;
+                self.notice(Notice::Contradiction(namespace));
+            }
+            Heard::Refused(why) => self.notice(Notice::Refused(from, why)),
+            Heard::Nothing => {}
+        }
+    }
+
+    fn notice(&mut self, notice: Notice) {
+        self.out.push_back(Action::Notice(notice));
+    }
+
+    fn handle_chunk(&mut self, from: MemberId, bytes: Vec<u8>, now: Duration) {
+        let hash = Hash::of(&bytes);
+        match self.fetch.handle_chunk(from, &hash, now) {
+            Came::Wanted { namespaces, waiting } => {
+                for namespace in &namespaces {
+                    if let Some(progress) = self.space(namespace).fetching.as_mut() {
+                        progress.came += bytes.len() as u64;
+                        progress.last = now;
+                    }
+                }
+                self.out.push_back(Action::Keep { hash, bytes, namespaces, waiting });
+            }
+            Came::Unwanted => {}
+            Came::Flooded => {
+                let why = "it sends chunks that nobody asked for";
+                self.out.push_back(Action::Close { member: from, why });
+            }
+        }
+    }
+
+    /// These chunks, which a neighbor asks for, are not here: it waits for them or is told so.
+    pub fn handle_not_here(
+        &mut self,
+        to: MemberId,
+        request: &Request,
+        chunks: &[Hash],
+        now: Duration,
+    ) {
+        let Request { namespace, number, priority, .. } = request;
+        let is_expected = self.expects(namespace, *number);
+        let mut gone = Vec::new();
+        for hash in chunks {
+            let of = (namespace, *number);
+            if !self.fetch.wait(to, *hash, *priority, of, is_expected, now) {
+                gone.push(*hash);
+            }
+        }
+        if !gone.is_empty() {
+            self.out.push_back(Action::Send { to, message: Message::Gone(gone) });
+        }
+        self.finish(now);
+    }
+
+    /// Whether that version will be fetched from here on.
+    fn expects(&self, namespace: &Namespace, number: Number) -> bool {
+        let Some(target) = self.flood.target(namespace) else { return false };
+        let Some(space) = self.spaces.get(namespace) else { return false };
+        let behind = space.fetching.as_ref().map(|it| it.version.number);
+        let is_next = match behind {
+            Some(fetching) if number == fetching => return true,
+            Some(fetching) => fetching < number,
+            None => space.held.as_ref().is_none_or(|it| it.number < number),
+        };
+        is_next && number <= target.number && !space.is_spoilt(number)
+    }
+
+    /// These chunks of what is being fetched are not here, in the order in which they are needed; returns how many
+    /// more may be said.
+    pub fn want(&mut self, of: &Namespace, chunks: &[(Hash, u32)], now: Duration) -> usize {
+        self.fetch.want(of, chunks, now);
+        self.finish(now);
+        self.fetch.room()
+    }
+
+    /// So many bytes of what is being fetched are not here: the fewer, the more urgent are they.
+    pub fn set_missing(&mut self, of: &Namespace, bytes: u64) {
+        if let Some(progress) = self.space(of).fetching.as_mut() {
+            progress.missing = bytes;
+            self.fetch.set_priority(of, space::priority(bytes));
+        }
+    }
+
+    /// All chunks of a version are here.
+    pub fn handle_whole(&mut self, of: &Namespace, number: Number, now: Duration) {
+        let progress = self.spaces.get_mut(of).and_then(|it| it.fetching.as_mut());
+        let is_news = |it: &&mut Progress| it.version.number == number && !it.is_whole;
+        if let Some(progress) = progress.filter(is_news) {
+            progress.is_whole = true;
+            self.out.push_back(Action::Switch(progress.version.clone()));
+        }
+        self.finish(now);
+    }
+
+    /// Readers see a version now.
+    pub fn handle_switched(&mut self, of: &Namespace, number: Number, now: Duration) {
+        let space = self.space(of);
+        let is_it = |it: &mut Progress| it.version.number == number;
+        let Some(progress) = space.fetching.take_if(is_it) else { return };
+        space.held = Some(progress.version);
+        space.failures = 0;
+        self.fetch.end(of);
+        self.dismiss(of, number);
+        self.tell_held(of);
+        self.advance(of, now);
+    }
+
+    /// A version could not be had, or cannot be switched to.
+    pub fn handle_failed(&mut self, of: &Namespace, number: Number, why: Failure, now: Duration) {
+        let space = self.space(of);
+        let is_it = |it: &mut Progress| it.version.number == number;
+        if space.fetching.take_if(is_it).is_none() {
+            return;
+        }
+        space.handle_failure(number, why, now);
+        self.fetch.end(of);
+        self.dismiss(of, number);
+        self.out.push_back(Action::Stop(of.clone()));
+        self.advance(of, now);
+    }
+
+    /// Who waits for chunks up to this version has them looked for once more, since nothing more of it will come.
+    fn dismiss(&mut self, namespace: &Namespace, upto: Number) {
+        for (to, hash, priority) in self.fetch.take_waiting(namespace, upto) {
+            let namespace = namespace.clone();
+            let request = Request { namespace, number: upto, priority, chunks: vec![hash] };
+            self.out.push_back(Action::Lookup { to, request });
+        }
+    }
+
+    fn tell_held(&mut self, namespace: &Namespace) {
+        let Some(number) = self.held(namespace).map(|it| it.number) else { return };
+        for to in self.up.keys() {
+            let message = Message::Held { namespace: namespace.clone(), number };
+            self.out.push_back(Action::Send { to: *to, message });
+        }
+    }
+
+    fn advance_all(&mut self, now: Duration) {
+        let mut all = self.flood.namespaces();
+        all.extend(self.spaces.keys().cloned());
+        all.sort_unstable();
+        all.dedup();
+        for namespace in all {
+            self.advance(&namespace, now);
+        }
+    }
+
+    /// Begins, goes on with or gives up the fetching of a namespace.
+    fn advance(&mut self, namespace: &Namespace, now: Duration) {
+        let target = self.flood.target(namespace).cloned();
+        let me = self.me;
+        let space = self.space(namespace);
+        space.is_due = false;
+        match space.next(namespace.origin == me, target.as_ref(), now) {
+            space::Next::Stay => self.set_sources(namespace, now),
+            space::Next::Stop(number) => {
+                self.fetch.end(namespace);
+                self.dismiss(namespace, number);
+                self.out.push_back(Action::Stop(namespace.clone()));
+                self.space(namespace).is_due = true;
+            }
+            space::Next::Begin(version) => {
+                let sources = self.sources(namespace, version.number);
+                let urgent = space::priority(0);
+                self.fetch.begin(namespace, version.number, sources, urgent);
+                self.out.push_back(Action::Begin(version));
+            }
+        }
+        self.pump();
+    }
+
+    fn set_sources(&mut self, namespace: &Namespace, now: Duration) {
+        if let Some(number) = self.progress(namespace).map(|it| it.version.number) {
+            let sources = self.sources(namespace, number);
+            self.fetch.set_sources(namespace, sources, now);
+        }
+    }
+
+    /// Whom to ask for a version: first whoever is on the way to where it came from, then those that hold it.
+    fn sources(&self, namespace: &Namespace, number: Number) -> Vec<MemberId> {
+        let mut sources = self.flood.sources(namespace);
+        let holds = |it: &MemberId| self.held_by(*it, namespace) >= Some(number);
+        if let Some((_, others)) = sources.split_first_mut() {
+            others.sort_by_key(|it| !holds(it));
+        }
+        sources
+    }
+
+    /// Does what follows from what was handled.
+    fn finish(&mut self, now: Duration) {
+        for namespace in self.fetch.take_missing() {
+            let Some(number) = self.progress(&namespace).map(|it| it.version.number) else {
+                continue;
+            };
+            self.notice(Notice::Missing(namespace.clone(), number));
+            self.handle_failed(&namespace, number, Failure::Missing, now);
+        }
+        // What is stopped is due once more: for the version after it.
+        for _ in 0..2 {
+            let due = self.spaces.iter().filter(|(_, it)| it.is_due(now));
+            let due: Vec<Namespace> = due.map(|(namespace, _)| namespace.clone()).collect();
+            for namespace in due {
+                self.advance(&namespace, now);
+            }
+        }
+        self.pump();
+    }
+
+    fn pump(&mut self) {
+        let messages = self.flood.take_messages().into_iter().chain(self.fetch.take_messages());
+        let (up, out) = (&self.up, &mut self.out);
+        // What is lost because a link is down is found when it comes up.
+        let sent = messages.filter(|(to, _)| up.contains_key(to));
+        out.extend(sent.map(|(to, message)| Action::Send { to, message }));
+    }
+
+    /// What to do next.
+    pub fn poll_action(&mut self) -> Option<Action> {
+        self.out.pop_front()
+    }
+
+    /// When [`Replica::handle_timeout`] is to be called next.
+    pub fn poll_timeout(&self) -> Duration {
+        let retries = self.spaces.values().filter_map(Space::timeout);
+        retries.chain(self.fetch.poll_timeout()).fold(self.compare_at, Duration::min)
+    }
+
+    /// Does what is due by now.
+    pub fn handle_timeout(&mut self, now: Duration) {
+        self.fetch.handle_timeout(now);
+        if self.compare_at <= now {
+            self.compare_at = now + COMPARE;
+            let after = |it: MemberId| self.up.keys().copied().find(|other| it < *other);
+            self.compared =
+                self.compared.and_then(after).or_else(|| self.up.keys().next().copied());
+            if let Some(with) = self.compared {
+                self.flood.compare(with);
+            }
+        }
+        self.finish(now);
+    }
+}
+
+/// Why a version was not published.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PublishError {
+    /// There is a newer one, or one of that number: sign one after this.
+    #[error("version {0} is known already: publish a later one")]
+    Old(Number),
+    /// No group has the namespace.
+    #[error(
+        "no group lists this tree: have the leader of one add it with this member as its writer"
+    )]
+    Unlisted,
+}

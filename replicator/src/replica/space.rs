@@ -1,0 +1,149 @@
+//! Where a member stands with one namespace.
+//!
+//! Sans-I/O.
+
+use std::time::Duration;
+
+use crate::fetch::PRIORITIES;
+use crate::version::{Number, Version};
+
+/// Before a version is tried again that could not be had; twice as long each time after, up to
+/// [`RETRY_MAX`].
+const RETRY: Duration = Duration::from_secs(2);
+/// The longest pause before another try.
+const RETRY_MAX: Duration = Duration::from_mins(5);
+/// If nothing comes of a version for so long, it is given up for a newer one: those that have some of it may wait
+/// for each other, while its origin has removed it.
+const GIVE_UP: Duration = Duration::from_secs(20);
+/// An update of so many bytes is the most urgent; one of four times as many is one class less so.
+const URGENT_BYTES: u64 = 256 << 10;
+
+/// A version that is being fetched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Which.
+    pub version: Version,
+    /// Bytes of it that have come.
+    pub came: u64,
+    /// Bytes of it that were not here when it was begun, as far as is known.
+    pub missing: u64,
+    /// When a chunk of it came last, or it was begun.
+    pub last: Duration,
+    /// Whether all of it is here, and readers are about to see it.
+    pub is_whole: bool,
+    /// Whether there is a newer one to go on with if no more comes of this.
+    pub is_outdated: bool,
+}
+
+/// Why a version could not be had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// No source has all of it: it is tried again later.
+    Missing,
+    /// The disk is full, or broken: it is tried again later.
+    Disk,
+    /// Its content is not what may be replicated: it is never tried again.
+    Content,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Space {
+    pub held: Option<Version>,
+    pub fetching: Option<Progress>,
+    /// Whether something has happened that it was not looked at after.
+    pub is_due: bool,
+    pub failures: u32,
+    retry_at: Option<Duration>,
+    /// Of which version no source had all: a newer one need not wait for [`Space::retry_at`].
+    missing: Option<Number>,
+    /// Versions up to this one cannot be taken.
+    spoilt: Option<Number>,
+}
+
+/// What to do with a namespace.
+#[derive(Debug)]
+pub(super) enum Next {
+    Stay,
+    Stop(Number),
+    Begin(Version),
+}
+
+/// How urgent an update of so many bytes is.
+pub(super) fn priority(bytes: u64) -> u8 {
+    let mut priority = 0;
+    let mut bytes = bytes;
+    while URGENT_BYTES < bytes && priority + 1 < PRIORITIES {
+        bytes /= 4;
+        priority += 1;
+    }
+    priority
+}
+
+impl Space {
+    pub(super) fn is_spoilt(&self, number: Number) -> bool {
+        self.spoilt.is_some_and(|it| number <= it)
+    }
+
+    pub(super) fn timeout(&self) -> Option<Duration> {
+        let outdated = self.fetching.as_ref().filter(|it| it.is_outdated && !it.is_whole);
+        outdated.map(|it| it.last + GIVE_UP).into_iter().chain(self.retry_at).min()
+    }
+
+    pub(super) fn is_due(&self, now: Duration) -> bool {
+        self.is_due || self.timeout().is_some_and(|it| it <= now)
+    }
+
+    pub(super) fn handle_failure(&mut self, number: Number, why: Failure, now: Duration) {
+        match why {
+            Failure::Content => self.spoilt = self.spoilt.max(Some(number)),
+            Failure::Missing | Failure::Disk => {
+                self.missing = (why == Failure::Missing).then_some(number);
+                let pause = RETRY.saturating_mul(2_u32.saturating_pow(self.failures));
+                self.retry_at = Some(now + pause.min(RETRY_MAX));
+                self.failures = self.failures.saturating_add(1);
+            }
+        }
+    }
+
+    /// What follows from what is known now; what is begun counts as begun.
+    pub(super) fn next(&mut self, is_mine: bool, target: Option<&Version>, now: Duration) -> Next {
+        if let Some(progress) = &mut self.fetching {
+            if progress.is_whole {
+                return Next::Stay;
+            }
+            let number = progress.version.number;
+            progress.is_outdated = target.is_some_and(|it| number < it.number);
+            // What its origin has contradicted, or no group has any more.
+            let is_over = target.is_none_or(|it| it.number < number);
+            if is_over || progress.is_outdated && progress.last + GIVE_UP <= now {
+                self.fetching = None;
+                return Next::Stop(number);
+            }
+            return Next::Stay;
+        }
+        let held = self.held.as_ref().map(|it| it.number);
+        let wanted = target.filter(|it| {
+            !is_mine && held.is_none_or(|held| held < it.number) && !self.is_spoilt(it.number)
+        });
+        let Some(version) = wanted else {
+            self.retry_at = None;
+            return Next::Stay;
+        };
+        let is_newer = self.missing.is_some_and(|it| it < version.number);
+        if !is_newer && self.retry_at.is_some_and(|it| now < it) {
+            return Next::Stay;
+        }
+        self.retry_at = None;
+        let version = version.clone();
+        let progress = Progress {
+            version: version.clone(),
+            came: 0,
+            missing: 0,
+            last: now,
+            is_whole: false,
+            is_outdated: false,
+        };
+        self.fetching = Some(progress);
+        Next::Begin(version)
+    }
+}

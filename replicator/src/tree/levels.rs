@@ -1,0 +1,423 @@
+//! A stream as chunks that one chunk names: the stream is cut where its content says, the list of what came of
+//! it is cut in turn, until so little is left that one chunk holds it, the *root*.
+//!
+//! A chunk of the stream is a *leaf*, one of a list a *node*. Two streams that differ in one place differ in a
+//! leaf or two, and in as many nodes of each list. A list is cut behind a record whose hash says so.
+//!
+//! The bytes, numbers with the least byte first: a node is records of 44 bytes, each the hash of a chunk, its
+//! length in four bytes, and in eight how long the stream is in it or below it. The root is the format, 1, the
+//! kind (0 a tree, 1 a collection), how many levels of lists there are, and in eight bytes the length of the
+//! stream; then the records of the last list, or, if there is none, the stream itself.
+//!
+//! Source: ours; Merkle, "A Digital Signature Based on a Conventional Encryption Function" (1987); Muthitacharoen
+//! et al., "A Low-bandwidth Network File System" (SOSP 2001), for the cuts.
+//!
+//! Sans-I/O.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+
+use super::chunk::{Chunker, MANIFEST};
+use crate::version::{Hash, Kind};
+
+/// Longest leaf, in bytes.
+pub const LEAF_BYTES_MAX: usize = MANIFEST.max;
+/// Most records in a node, or in the root.
+pub const NODE_RECORDS_MAX: usize = 1024;
+/// Longest node or root, in bytes: below the 64 KiB that any chunk may have.
+pub const NODE_BYTES_MAX: usize = HEAD_BYTES + NODE_RECORDS_MAX * RECORD_BYTES;
+/// Most levels of nodes, the root included.
+pub const LEVELS_MAX: u8 = 8;
+/// Longest stream, in bytes.
+pub const STREAM_BYTES_MAX: u64 = 64 << 30;
+/// How many chunks a [`Walk`] wants at once, in the order of the stream.
+pub const LOOK_AHEAD_CHUNKS: usize = 256;
+
+/// Of nodes among what is wanted at once: each may make room for [`NODE_RECORDS_MAX`] more.
+const LOOK_AHEAD_NODES: usize = 16;
+/// A list that is not longer is the root as a whole.
+const ROOT_RECORDS_MAX: usize = 256;
+/// A stream that is not longer is in the root itself.
+const INLINE_BYTES_MAX: usize = MANIFEST.average;
+const NODE_RECORDS_MIN: usize = 32;
+/// One record of so many ends a node.
+const NODE_RECORDS_MEAN: u32 = 128;
+/// Hash, bytes of the chunk, bytes of the stream in it or below it.
+const RECORD_BYTES: usize = 32 + 4 + 8;
+/// Of the root: format, kind, level, bytes of the stream.
+const HEAD_BYTES: usize = 1 + 1 + 1 + 8;
+const FORMAT: u8 = 1;
+
+/// A chunk that a list names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Record {
+    hash: Hash,
+    bytes: u32,
+    /// Of the stream.
+    stream_bytes: u64,
+}
+
+impl Record {
+    fn ends_node(&self) -> bool {
+        let first = self.hash.0.first_chunk().map_or(0, |it| u32::from_le_bytes(*it));
+        first.is_multiple_of(NODE_RECORDS_MEAN)
+    }
+
+    fn put(&self, out: &mut Vec<u8>) {
+        out.extend(self.hash.0);
+        out.extend(self.bytes.to_le_bytes());
+        out.extend(self.stream_bytes.to_le_bytes());
+    }
+
+    fn parse(bytes: &[u8; RECORD_BYTES]) -> Option<Self> {
+        let (hash, rest) = bytes.split_first_chunk()?;
+        let (bytes, rest) = rest.split_first_chunk()?;
+        let stream_bytes = u64::from_le_bytes(*rest.first_chunk()?);
+        Some(Self { hash: Hash(*hash), bytes: u32::from_le_bytes(*bytes), stream_bytes })
+    }
+}
+
+/// A chunk that a [`Builder`] made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// Of its bytes.
+    pub hash: Hash,
+    /// Whether it is a leaf: leaves come in the order of the stream, and are the stream together.
+    pub is_leaf: bool,
+    /// What it has.
+    pub bytes: Vec<u8>,
+}
+
+impl Piece {
+    fn new(bytes: Vec<u8>, is_leaf: bool) -> Self {
+        Self { hash: Hash::of(&bytes), is_leaf, bytes }
+    }
+}
+
+/// A stream is longer than [`STREAM_BYTES_MAX`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a manifest of {0} bytes is too long: replicate fewer files, or in several trees")]
+pub struct TooLong(pub u64);
+
+/// A list that is not finished.
+#[derive(Debug, Default)]
+struct List {
+    records: Vec<Record>,
+    /// Whether it is longer than a root, so that parts of it are nodes already.
+    is_cut: bool,
+}
+
+/// Cuts a stream. Holds a leaf, and a node of each level.
+#[derive(Debug)]
+pub struct Builder {
+    kind: Kind,
+    chunker: Chunker,
+    /// The start of the stream, as long as all of it may be in the root.
+    start: Option<Vec<u8>>,
+    lists: Vec<List>,
+    pieces: VecDeque<Piece>,
+    stream_bytes: u64,
+}
+
+impl Builder {
+    /// Begins a stream that describes something of this kind.
+    #[must_use]
+    pub fn new(kind: Kind) -> Self {
+        Self {
+            kind,
+            chunker: Chunker::new(MANIFEST),
+            start: Some(Vec::new()),
+            lists: Vec::new(),
+            pieces: VecDeque::new(),
+            stream_bytes: 0,
+        }
+    }
+
+    /// Adds bytes of the stream, in order. Take all that [`Builder::next_piece`] has before more is added.
+    pub fn feed(&mut self, bytes: &[u8]) {
+        self.stream_bytes += bytes.len() as u64;
+        match &mut self.start {
+            Some(start) if start.len() + bytes.len() <= INLINE_BYTES_MAX => {
+                start.extend_from_slice(bytes);
+                return;
+            }
+            Some(start) => {
+                self.chunker.feed(start);
+                self.start = None;
+            }
+            None => {}
+        }
+        self.chunker.feed(bytes);
+        while let Some(leaf) = self.chunker.next_chunk().map(<[u8]>::to_vec) {
+            self.leaf(leaf);
+        }
+    }
+
+    /// Returns the next finished chunk, or none until more is fed.
+    pub fn next_piece(&mut self) -> Option<Piece> {
+        self.pieces.pop_front()
+    }
+
+    /// Ends the stream: returns the chunks that are left, the last of which is the root.
+    ///
+    /// # Errors
+    ///
+    /// The stream is too long for others to take.
+    pub fn finish(mut self) -> Result<(Hash, Vec<Piece>), TooLong> {
+        if STREAM_BYTES_MAX < self.stream_bytes {
+            return Err(TooLong(self.stream_bytes));
+        }
+        while let Some(leaf) = self.chunker.finish().map(<[u8]>::to_vec) {
+            self.leaf(leaf);
+        }
+        let mut level = 0;
+        // Lists of upper levels begin as those below are cut.
+        while self.lists.get(level).is_some_and(|it| it.is_cut) {
+            self.cut(level);
+            level += 1;
+        }
+        let root = self.root(level);
+        let hash = root.hash;
+        self.pieces.push_back(root);
+        Ok((hash, self.pieces.into()))
+    }
+
+    fn leaf(&mut self, bytes: Vec<u8>) {
+        let stream_bytes = bytes.len() as u64;
+        let piece = Piece::new(bytes, true);
+        self.add(0, piece, stream_bytes);
+    }
+
+    /// Adds a chunk to a list.
+    fn add(&mut self, level: usize, piece: Piece, stream_bytes: u64) {
+        // No chunk has more than 64 KiB.
+        let bytes = u32::try_from(piece.bytes.len()).unwrap_or(u32::MAX);
+        let record = Record { hash: piece.hash, bytes, stream_bytes };
+        self.pieces.push_back(piece);
+        if self.lists.len() == level {
+            self.lists.push(List::default());
+        }
+        let Some(list) = self.lists.get_mut(level) else { return };
+        list.records.push(record);
+        if list.is_cut {
+            self.cut_if_due(level);
+        } else if ROOT_RECORDS_MAX < list.records.len() {
+            list.is_cut = true;
+            let records = std::mem::take(&mut list.records);
+            for record in records {
+                if let Some(list) = self.lists.get_mut(level) {
+                    list.records.push(record);
+                }
+                self.cut_if_due(level);
+            }
+        }
+    }
+
+    fn cut_if_due(&mut self, level: usize) {
+        let Some(list) = self.lists.get(level) else { return };
+        let is_end = list.records.last().is_some_and(Record::ends_node);
+        let length = list.records.len();
+        if (is_end && NODE_RECORDS_MIN <= length) || length == NODE_RECORDS_MAX {
+            self.cut(level);
+        }
+    }
+
+    /// Makes what is left of a list a node.
+    fn cut(&mut self, level: usize) {
+        let Some(list) = self.lists.get_mut(level) else { return };
+        let records = std::mem::take(&mut list.records);
+        if records.is_empty() {
+            return;
+        }
+        let mut bytes = Vec::with_capacity(records.len() * RECORD_BYTES);
+        records.iter().for_each(|it| it.put(&mut bytes));
+        let stream_bytes = records.iter().map(|it| it.stream_bytes).sum();
+        self.add(level + 1, Piece::new(bytes, false), stream_bytes);
+    }
+
+    fn root(&mut self, level: usize) -> Piece {
+        let kind = match self.kind {
+            Kind::Tree => 0,
+            Kind::Collection => 1,
+        };
+        // Levels grow with the logarithm of the stream.
+        let levels = if self.start.is_some() { 0 } else { u8::try_from(level + 1).unwrap_or(0) };
+        let mut bytes = vec![FORMAT, kind, levels];
+        bytes.extend(self.stream_bytes.to_le_bytes());
+        bytes.extend(self.start.take().unwrap_or_default());
+        let records = self.lists.get(level).map(|it| it.records.as_slice()).unwrap_or_default();
+        records.iter().for_each(|it| it.put(&mut bytes));
+        Piece::new(bytes, false)
+    }
+}
+
+/// Why chunks are no stream: whoever signed the root is broken, or lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum WalkError {
+    /// The root has another hash than was announced.
+    #[error("a root has not the hash {0}")]
+    Root(Hash),
+    /// It is of another format, kind or level, or longer than it may be.
+    #[error("a root is of an unknown format, another kind or too long")]
+    Form,
+    /// The chunk is no list, or one of other lengths than was said of it.
+    #[error("chunk {0} is not what the list that names it says")]
+    Node(Hash),
+}
+
+/// What a chunk was wanted as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Of the stream itself.
+    Leaf,
+    /// Of a list.
+    Node,
+}
+
+/// A chunk that is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// Of its bytes.
+    pub hash: Hash,
+    /// How many it has; more or less is refused.
+    pub bytes: u32,
+}
+
+#[derive(Debug)]
+enum Slot {
+    /// 0 is the level of a leaf.
+    Wanted(Record, u8),
+    Leaf(Vec<u8>),
+}
+
+/// Reads a stream from its root on, in order, whatever the order in which chunks come. Holds at most
+/// [`LOOK_AHEAD_CHUNKS`] leaves, 4 MB, and the records of the nodes that lead to them.
+#[derive(Debug)]
+pub struct Walk {
+    slots: VecDeque<Slot>,
+    stream_bytes: u64,
+}
+
+impl Walk {
+    /// Begins with the root.
+    ///
+    /// # Errors
+    ///
+    /// It is none of this kind, or not that which was asked for.
+    pub fn new(kind: Kind, hash: &Hash, root: &[u8]) -> Result<Self, WalkError> {
+        if NODE_BYTES_MAX < root.len() || Hash::of(root) != *hash {
+            return Err(WalkError::Root(*hash));
+        }
+        Self::parse(kind, root).ok_or(WalkError::Form)
+    }
+
+    fn parse(kind: Kind, root: &[u8]) -> Option<Self> {
+        let (&[format, of, level], rest) = root.split_first_chunk()?;
+        let (stream_bytes, rest) = rest.split_first_chunk()?;
+        let stream_bytes = u64::from_le_bytes(*stream_bytes);
+        let is_kind = matches!((kind, of), (Kind::Tree, 0) | (Kind::Collection, 1));
+        if format != FORMAT || !is_kind || STREAM_BYTES_MAX < stream_bytes || LEVELS_MAX < level {
+            return None;
+        }
+        let slots = match level.checked_sub(1) {
+            None if rest.len() as u64 != stream_bytes || INLINE_BYTES_MAX < rest.len() => {
+                return None;
+            }
+            None => VecDeque::from([Slot::Leaf(rest.to_vec())]),
+            Some(below) => slots(rest, below, stream_bytes)?.into(),
+        };
+        Some(Self { slots, stream_bytes })
+    }
+
+    /// How long the stream is, in bytes, by what its root says.
+    #[must_use]
+    pub fn stream_bytes(&self) -> u64 {
+        self.stream_bytes
+    }
+
+    /// The chunks to get now, at most [`LOOK_AHEAD_CHUNKS`], the first needed first. One may be named twice.
+    pub fn wanted(&self) -> impl Iterator<Item = Wanted> {
+        self.window().map(|(_, it, _)| Wanted { hash: it.hash, bytes: it.bytes })
+    }
+
+    fn window(&self) -> impl Iterator<Item = (usize, Record, u8)> {
+        let mut nodes = 0;
+        let wanted = self.slots.iter().take(LOOK_AHEAD_CHUNKS).enumerate();
+        let wanted = wanted.filter_map(|(at, slot)| match slot {
+            Slot::Wanted(record, level) => Some((at, *record, *level)),
+            Slot::Leaf(_) => None,
+        });
+        wanted.take_while(move |(_, _, level)| {
+            nodes += usize::from(*level != 0);
+            nodes <= LOOK_AHEAD_NODES
+        })
+    }
+
+    /// Takes a chunk, at the first place where it is wanted; returns as what, or none if it is not. Its hash has
+    /// been checked by who received or read it.
+    ///
+    /// # Errors
+    ///
+    /// It is not what was said of it: the stream will never be whole.
+    pub fn take(&mut self, hash: &Hash, bytes: &[u8]) -> Result<Option<Part>, WalkError> {
+        let found = self.window().find(|(_, it, _)| it.hash == *hash);
+        let Some((at, record, level)) = found else { return Ok(None) };
+        let refused = WalkError::Node(*hash);
+        if bytes.len() as u64 != u64::from(record.bytes) {
+            return Err(refused);
+        }
+        let filled = match level.checked_sub(1) {
+            None => vec![Slot::Leaf(bytes.to_vec())],
+            Some(below) => slots(bytes, below, record.stream_bytes).ok_or(refused)?,
+        };
+        let mut rest = self.slots.split_off(at);
+        rest.pop_front();
+        self.slots.extend(filled);
+        self.slots.append(&mut rest);
+        Ok(Some(if level == 0 { Part::Leaf } else { Part::Node }))
+    }
+
+    /// Returns the next bytes of the stream, or none until what is wanted has come, and at the end.
+    pub fn next_bytes(&mut self) -> Option<Vec<u8>> {
+        match self.slots.pop_front()? {
+            Slot::Leaf(bytes) => Some(bytes),
+            wanted @ Slot::Wanted(..) => {
+                self.slots.push_front(wanted);
+                None
+            }
+        }
+    }
+
+    /// Whether the whole stream has been handed out.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        self.slots.is_empty()
+    }
+}
+
+/// Reads a list of chunks of this level, which have so many bytes of the stream together.
+fn slots(list: &[u8], level: u8, stream_bytes: u64) -> Option<Vec<Slot>> {
+    let (records, rest) = list.as_chunks();
+    if !rest.is_empty() || records.is_empty() || NODE_RECORDS_MAX < records.len() {
+        return None;
+    }
+    let mut sum = 0_u64;
+    let mut slots = Vec::with_capacity(records.len());
+    for record in records {
+        let record = Record::parse(record)?;
+        let bytes = u64::from(record.bytes);
+        let fits = match level {
+            0 => bytes == record.stream_bytes && bytes <= LEAF_BYTES_MAX as u64,
+            _ => bytes <= NODE_BYTES_MAX as u64,
+        };
+        if !fits || bytes == 0 || record.stream_bytes == 0 {
+            return None;
+        }
+        sum = sum.checked_add(record.stream_bytes)?;
+        slots.push(Slot::Wanted(record, level));
+    }
+    (sum == stream_bytes).then_some(slots)
+}

@@ -1,0 +1,256 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::tree::path::fold;
+
+fn path(text: &str) -> EntryPath {
+    EntryPath::new(text).unwrap()
+}
+
+fn file(at: &str, bytes: u64) -> Entry {
+    let kind = EntryKind::File { executable: false, bytes, modified: 1_700_000_000 };
+    Entry { path: path(at), kind }
+}
+
+fn link(at: &str, target: &str) -> Entry {
+    Entry { path: path(at), kind: EntryKind::Link { target: target.into() } }
+}
+
+fn directory(at: &str) -> Entry {
+    Entry { path: path(at), kind: EntryKind::Directory }
+}
+
+fn extent(bytes: u32) -> Extent {
+    Extent { bytes, hash: Hash::of(&bytes.to_le_bytes()) }
+}
+
+fn encode(items: &[Item]) -> Result<(Vec<u8>, Totals), Fault> {
+    let mut encoder = Encoder::default();
+    let mut out = Vec::new();
+    for item in items {
+        match item {
+            Item::Entry(entry) => encoder.entry(entry, &mut out)?,
+            Item::Extent(extent) => encoder.extent(*extent, &mut out)?,
+        }
+    }
+    let totals = encoder.finish(&mut out)?;
+    Ok((out, totals))
+}
+
+fn decode(bytes: &[u8], piece: usize) -> Result<(Vec<Item>, Totals), ParseError> {
+    let mut decoder = Decoder::default();
+    let mut items = Vec::new();
+    for piece in bytes.chunks(piece.max(1)) {
+        decoder.feed(piece);
+        while let Some(item) = decoder.next_item()? {
+            items.push(item);
+        }
+    }
+    Ok((items, decoder.finish()?))
+}
+
+fn sample() -> Vec<Item> {
+    vec![
+        Item::Entry(file("a/b", 70_000)),
+        Item::Extent(extent(65_536)),
+        Item::Extent(extent(4464)),
+        Item::Entry(directory("a/empty")),
+        Item::Entry(link("a/l", "../ü")),
+        Item::Entry(file("ü", 0)),
+    ]
+}
+
+#[test]
+fn a_manifest_has_the_bytes_that_its_page_says() {
+    let (bytes, totals) = encode(&sample()).unwrap();
+    assert_eq!(totals, Totals { entries: 4, bytes: 70_000 });
+    let mut expected = vec![1, 1, 3, 0];
+    expected.extend(b"a/b");
+    expected.extend(70_000_u64.to_le_bytes());
+    expected.extend(1_700_000_000_i64.to_le_bytes());
+    for length in [65_536_u32, 4464] {
+        expected.extend(length.to_le_bytes());
+        expected.extend(Hash::of(&length.to_le_bytes()).0);
+    }
+    expected.extend(b"\x03\x07\0a/empty\x04\x03\0a/l\x05\0../\xc3\xbc\x01\x02\0\xc3\xbc");
+    expected.extend(0_u64.to_le_bytes());
+    expected.extend(1_700_000_000_i64.to_le_bytes());
+    expected.push(0);
+    expected.extend(4_u64.to_le_bytes());
+    expected.extend(70_000_u64.to_le_bytes());
+    assert_eq!(bytes, expected);
+    assert_eq!(decode(&bytes, 1), Ok((sample(), totals)));
+    assert_eq!(encode(&[]).unwrap().0.len(), 18);
+}
+
+fn check_refused(items: &[Entry], expected: &Fault) {
+    let items: Vec<Item> = items.iter().cloned().map(Item::Entry).collect();
+    assert_eq!(encode(&items).as_ref(), Err(expected));
+}
+
+#[test]
+fn what_cannot_stand_in_a_manifest_is_not_written() {
+    let clash = Clash::Order(path("a"), path("b"));
+    check_refused(&[directory("b"), directory("a")], &Fault::Clash(clash));
+    let clash = Clash::Below(path("a/b"), path("a"));
+    check_refused(&[link("a", "b"), file("a/b", 0)], &Fault::Clash(clash));
+    check_refused(&[file("A", 0), file("a", 0)], &Fault::Clash(Clash::Folds(path("a"))));
+    check_refused(&[file("a", 1), file("b", 0)], &Fault::Missing(1));
+    check_refused(&[file("a", 9)], &Fault::Missing(9));
+    let error = PathError::Target("..".into());
+    check_refused(&[link("a", "..")], &Fault::Target { path: path("a"), error });
+    let late = i64::MAX;
+    let kind = EntryKind::File { executable: true, bytes: 0, modified: late };
+    check_refused(&[Entry { path: path("a"), kind }], &Fault::Modified(late));
+    let all = |bytes, extents: &[u32]| {
+        let mut items = vec![Item::Entry(file("a", bytes))];
+        items.extend(extents.iter().map(|it| Item::Extent(extent(*it))));
+        encode(&items).map(drop)
+    };
+    assert_eq!(all(5000, &[4999]), Err(Fault::Missing(1)));
+    assert_eq!(all(5000, &[4999, 1]), Ok(()));
+    for (bytes, extents) in [(5000, [5001]), (5000, [0]), (5000, [4095]), (70_000, [65_537])] {
+        let refused = Fault::Extent { bytes: extents[0], left: bytes };
+        assert_eq!(all(bytes, &extents), Err(refused));
+    }
+    assert_eq!(all(0, &[1]), Err(Fault::Extent { bytes: 1, left: 0 }));
+    let whole = [Item::Entry(file("a", 0)), Item::Entry(file("b", u64::MAX))];
+    assert_eq!(encode(&whole), Err(Fault::Missing(u64::MAX)));
+}
+
+#[test]
+fn what_is_refused_leaves_an_encoder_as_it_was() {
+    let mut encoder = Encoder::default();
+    let mut out = Vec::new();
+    encoder.entry(&directory("b"), &mut out).unwrap();
+    for refused in [directory("a"), directory("B"), link("c", "/etc"), directory("b/c")] {
+        encoder.entry(&refused, &mut out).unwrap_err();
+    }
+    encoder.extent(extent(1), &mut out).unwrap_err();
+    encoder.entry(&directory("c"), &mut out).unwrap();
+    encoder.finish(&mut out).unwrap();
+    let (expected, _) =
+        encode(&[Item::Entry(directory("b")), Item::Entry(directory("c"))]).unwrap();
+    assert_eq!(out, expected);
+}
+
+fn check_bytes(bytes: &[u8], offset: u64, fault: &Fault) {
+    let expected = ParseError { offset, fault: fault.clone() };
+    for piece in [1, 7, bytes.len()] {
+        assert_eq!(decode(bytes, piece).as_ref(), Err(&expected));
+    }
+}
+
+#[test]
+fn bytes_that_are_no_manifest_are_refused_where_they_go_wrong() {
+    let (good, _) = encode(&sample()).unwrap();
+    check_bytes(&[], 0, &Fault::Truncated);
+    check_bytes(&[2], 0, &Fault::Format(2));
+    check_bytes(&[1, 5], 1, &Fault::Tag(5));
+    check_bytes(&[1, 3, 1, 16], 1, &Fault::Path(PathError::Length(4097)));
+    check_bytes(&[1, 3, 0, 0], 1, &Fault::Path(PathError::Length(0)));
+    check_bytes(&[1, 3, 1, 0, 255], 1, &Fault::Path(PathError::Utf8("\\xff".into())));
+    check_bytes(&[good.as_slice(), &[0]].concat(), good.len() as u64, &Fault::Trailing);
+    let mut other = good.clone();
+    *other.last_mut().unwrap() = 1;
+    check_bytes(&other, good.len() as u64 - 17, &Fault::Totals);
+    let clash = Fault::Clash(Clash::Order(path("a"), path("a")));
+    check_bytes(&[1, 3, 1, 0, b'a', 3, 1, 0, b'a'], 5, &clash);
+    for end in 0..good.len() {
+        let error = decode(&good[..end], 9).unwrap_err();
+        assert_eq!(error.fault, Fault::Truncated, "{end}");
+    }
+}
+
+/// Entries with chunks, in order, that can stand together.
+fn items() -> impl Strategy<Value = Vec<Item>> {
+    let kind = (0u8..5, 0u64..200_000, MODIFIED);
+    let paths = prop::collection::btree_map("[a-eX-Zé]{1,3}(/[a-e!]{1,2}){0,3}", kind, 0..20);
+    paths.prop_map(|paths| {
+        let mut all: Vec<(EntryPath, (u8, u64, i64))> =
+            paths.into_iter().map(|(text, kind)| (path(&text), kind)).collect();
+        all.sort_by(|a, b| a.0.cmp(&b.0));
+        let mut order = Order::default();
+        let mut items = Vec::new();
+        for (path, (tag, bytes, modified)) in all {
+            if order.accept(&path).is_err() {
+                continue;
+            }
+            let kind = match tag {
+                0 => EntryKind::Directory,
+                1 => EntryKind::Link { target: fold(path.components().next().unwrap()).into() },
+                _ => EntryKind::File { executable: tag == 2, bytes, modified },
+            };
+            let mut left = if tag < 2 { 0 } else { bytes };
+            items.push(Item::Entry(Entry { path, kind }));
+            while left != 0 {
+                let next = left.min(4096 + left % 61_441);
+                left -= next;
+                items.push(Item::Extent(extent(u32::try_from(next).unwrap())));
+            }
+        }
+        items
+    })
+}
+
+proptest! {
+    #[test]
+    fn what_was_written_is_read(items in items(), piece in 1usize..5000) {
+        let (bytes, totals) = encode(&items).unwrap();
+        prop_assert_eq!(decode(&bytes, piece), Ok((items, totals)));
+    }
+
+    /// Canonical: whatever is taken is what would be written.
+    #[test]
+    fn whatever_is_read_is_what_would_be_written(
+        items in items(), at in any::<prop::sample::Index>(), with in any::<u8>(), piece in 1usize..5000
+    ) {
+        let (mut bytes, _) = encode(&items).unwrap();
+        let at = at.index(bytes.len());
+        bytes[at] = with;
+        match decode(&bytes, piece) {
+            Ok((items, _)) => prop_assert_eq!(encode(&items).unwrap().0, bytes),
+            Err(error) => prop_assert!(error.offset <= bytes.len() as u64),
+        }
+    }
+
+    #[test]
+    fn noise_is_refused_the_same_in_any_pieces(bytes in prop::collection::vec(0u8..6, 0..200), piece in 1usize..50) {
+        let bytes = [&[1], bytes.as_slice()].concat();
+        prop_assert_eq!(decode(&bytes, piece), decode(&bytes, bytes.len()));
+    }
+}
+
+/// As many entries as `HARVEST_TREE_ENTRIES` says (default 20,000), and a file of `HARVEST_TREE_FILE_GB`
+/// gigabytes (default 1): neither end holds more than a piece, and the names of one directory.
+#[test]
+fn manifests_of_any_size_go_through_both_ends_in_bounded_memory() {
+    let number = |name: &str| std::env::var(name).ok().and_then(|it| it.parse::<u64>().ok());
+    let entries = number("HARVEST_TREE_ENTRIES").unwrap_or(20_000);
+    let large = number("HARVEST_TREE_FILE_GB").unwrap_or(1) << 30;
+    let (mut encoder, mut decoder) = (Encoder::default(), Decoder::default());
+    let (mut out, mut most, mut read) = (Vec::new(), 0, 0);
+    let mut pass = |out: &mut Vec<u8>| {
+        decoder.feed(out);
+        most = most.max(decoder.buffer.capacity()).max(decoder.rules.order.names());
+        out.clear();
+        while decoder.next_item().unwrap().is_some() {
+            read += 1;
+        }
+    };
+    encoder.entry(&file("0", large), &mut out).unwrap();
+    for _ in 0..large / 65_536 {
+        encoder.extent(extent(65_536), &mut out).unwrap();
+        pass(&mut out);
+    }
+    for n in 1..entries {
+        encoder.entry(&file(&format!("d{:06}/{n:08}", n / 1000), 3), &mut out).unwrap();
+        encoder.extent(extent(3), &mut out).unwrap();
+        pass(&mut out);
+    }
+    let totals = encoder.finish(&mut out).unwrap();
+    pass(&mut out);
+    assert_eq!(read, large / 65_536 + 2 * entries - 1);
+    assert_eq!(decoder.finish().unwrap(), totals);
+    assert!(most < 20_000, "{most}");
+}

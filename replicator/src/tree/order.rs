@@ -1,0 +1,177 @@
+//! Whether paths that come in order can stand in one tree on every member's file system.
+//!
+//! All that is below a directory comes together, so it is enough to remember the names in the directories
+//! that lead to the last path: as 16 bytes of a hash of what they fold to.
+//!
+//! Sans-I/O.
+
+use std::collections::HashSet;
+
+use super::path::{EntryPath, fold};
+
+/// Most names in one directory, together with those in the directories above it. They take about 35 MB.
+pub const SIBLINGS_MAX: usize = 1 << 20;
+
+/// Why a path cannot stand behind those before it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Clash {
+    /// It comes before the last one, or is the same.
+    #[error("{0:?} does not come behind {1:?}")]
+    Order(EntryPath, EntryPath),
+    /// It is below something that is no directory, or is said to be an empty one.
+    #[error("{0:?} is below {1:?}, which is an entry of its own")]
+    Below(EntryPath, EntryPath),
+    /// Another name in its directory, or in one above it, is the same on some systems.
+    #[error(
+        "{0:?} has a name that differs from another in its directory by case or composition alone: rename one"
+    )]
+    Folds(EntryPath),
+    /// There are more than [`SIBLINGS_MAX`] names.
+    #[error("{0:?} is one of more than {SIBLINGS_MAX} names in its directory and those above")]
+    TooMany(EntryPath),
+}
+
+/// Checks paths, one after another.
+#[derive(Debug, Default)]
+pub struct Order {
+    last: Option<EntryPath>,
+    /// The names in each directory that leads to the last path, from the top down.
+    open: Vec<HashSet<u128>>,
+    names: usize,
+}
+
+impl Order {
+    /// How many names are remembered.
+    #[must_use]
+    pub fn names(&self) -> usize {
+        self.names
+    }
+
+    /// Takes the next path.
+    ///
+    /// # Errors
+    ///
+    /// It cannot stand behind those before it: nothing is changed, and another may be tried.
+    pub fn accept(&mut self, path: &EntryPath) -> Result<(), Clash> {
+        let mut common = 0;
+        if let Some(last) = &self.last {
+            if path <= last {
+                return Err(Clash::Order(path.clone(), last.clone()));
+            }
+            if last.is_above(path) {
+                return Err(Clash::Below(path.clone(), last.clone()));
+            }
+            common = path.components().zip(last.components()).take_while(|(a, b)| a == b).count();
+        }
+        let fresh: Vec<u128> = path.components().skip(common).map(key).collect();
+        let is_taken = |names: &HashSet<u128>| fresh.first().is_some_and(|it| names.contains(it));
+        if self.open.get(common).is_some_and(is_taken) {
+            return Err(Clash::Folds(path.clone()));
+        }
+        let closed: usize = self.open.iter().skip(common + 1).map(HashSet::len).sum();
+        let names = self.names - closed + fresh.len();
+        if SIBLINGS_MAX < names {
+            return Err(Clash::TooMany(path.clone()));
+        }
+        self.names = names;
+        self.open.truncate(common + 1);
+        for (depth, name) in (common..).zip(fresh) {
+            match self.open.get_mut(depth) {
+                Some(names) => {
+                    names.insert(name);
+                }
+                None => self.open.push(HashSet::from([name])),
+            }
+        }
+        self.last = Some(path.clone());
+        Ok(())
+    }
+}
+
+fn key(name: &str) -> u128 {
+    let mut first = [0; 16];
+    blake3::Hasher::new().update(fold(name).as_bytes()).finalize_xof().fill(&mut first);
+    u128::from_le_bytes(first)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn path(text: &str) -> EntryPath {
+        EntryPath::new(text).unwrap()
+    }
+
+    fn check(paths: &[&str], expected: &Result<(), Clash>) {
+        let mut order = Order::default();
+        let (last, before) = paths.split_last().unwrap();
+        before.iter().for_each(|it| order.accept(&path(it)).unwrap());
+        assert_eq!(&order.accept(&path(last)), expected, "{paths:?}");
+    }
+
+    #[test]
+    fn what_can_stand_together() {
+        check(&["a", "b"], &Ok(()));
+        check(&["A/x", "b/X"], &Ok(()));
+        check(&["a/b", "a/c/d", "ab"], &Ok(()));
+        check(&["a", "a"], &Err(Clash::Order(path("a"), path("a"))));
+        check(&["b", "a/c"], &Err(Clash::Order(path("a/c"), path("b"))));
+        check(&["a!", "a/b"], &Err(Clash::Order(path("a/b"), path("a!"))));
+        check(&["a", "a/b"], &Err(Clash::Below(path("a/b"), path("a"))));
+        check(&["a", "a/b/c"], &Err(Clash::Below(path("a/b/c"), path("a"))));
+        check(&["A", "a"], &Err(Clash::Folds(path("a"))));
+        check(&["A/x", "a/y"], &Err(Clash::Folds(path("a/y"))));
+        check(&["d/R/x/y", "d/R/z", "d/b", "d/r"], &Err(Clash::Folds(path("d/r"))));
+        check(&["e\u{301}", "x", "é"], &Err(Clash::Folds(path("é"))));
+    }
+
+    #[test]
+    fn a_path_that_is_refused_changes_nothing() {
+        let mut order = Order::default();
+        order.accept(&path("A/b")).unwrap();
+        assert!(order.accept(&path("a/x/y")).is_err());
+        order.accept(&path("A/c")).unwrap();
+        assert!(order.accept(&path("A/C/d")).is_err() || order.accept(&path("A/c/d")).is_err());
+        assert_eq!(order.names, 3);
+    }
+
+    #[test]
+    fn names_are_remembered_up_to_a_bound() {
+        let mut order = Order::default();
+        order.accept(&path("d/a")).unwrap();
+        // As if so many came before it that one more may come.
+        order.names = SIBLINGS_MAX - 1;
+        order.accept(&path("d/b")).unwrap();
+        assert_eq!(order.accept(&path("d/c")), Err(Clash::TooMany(path("d/c"))));
+        order.names = 3;
+        // Those of a directory that is done with are forgotten.
+        order.accept(&path("e/f")).unwrap();
+        assert_eq!(order.names, 3);
+    }
+
+    proptest! {
+        #[test]
+        fn the_streamed_check_is_that_of_the_whole_set(
+            paths in prop::collection::btree_set("[aAbé]{1,2}(/[aAbE]{1,2}){0,2}", 1..12)
+        ) {
+            let paths: BTreeSet<EntryPath> = paths.iter().map(|it| path(it)).collect();
+            let mut order = Order::default();
+            let streamed = paths.iter().try_for_each(|it| order.accept(it)).is_ok();
+            // Each directory and entry, folded and as it is: as many of one kind as of the other.
+            let heads = |it: &EntryPath| -> Vec<Vec<String>> {
+                let all: Vec<String> = it.components().map(str::to_owned).collect();
+                (1..=all.len()).map(|n| all[..n].to_vec()).collect()
+            };
+            let plain: BTreeSet<Vec<String>> = paths.iter().flat_map(heads).collect();
+            let folded: BTreeSet<Vec<String>> =
+                plain.iter().map(|it| it.iter().map(|name| fold(name)).collect()).collect();
+            let is_nested = paths.iter().any(|it| paths.iter().any(|other| it.is_above(other)));
+            prop_assert_eq!(streamed, plain.len() == folded.len() && !is_nested);
+        }
+    }
+}

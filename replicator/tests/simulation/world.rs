@@ -1,0 +1,557 @@
+//! A simulated world of members, links, faults and time.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::time::Duration;
+
+use fastrand::Rng;
+use replicator::flood::Neighborhood;
+use replicator::id::{GroupId, MemberId};
+use replicator::message::{Announcement, Message, Route};
+use replicator::topology::{Bounds, Connectivity, Costs, Topology};
+use replicator::version::{Name, Namespace, Number, Version};
+
+use crate::node::Node;
+
+/// What a member does to others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(dead_code, reason = "worlds of liars do not all become equal in time yet")]
+pub(crate) enum Conduct {
+    /// What it should.
+    Honest,
+    /// It takes everything, and never sends a chunk.
+    Silent,
+    /// It changes what it sends, sends again what is old, and says that it has nothing.
+    Liar,
+}
+
+enum Event {
+    Deliver { link: usize, life: u32, from: usize, bytes: Vec<u8> },
+    Down { link: usize, life: u32 },
+    Up { link: usize },
+    Crash { member: usize },
+    Restart { member: usize },
+    Switched { member: usize, version: Version, life: u32 },
+    Publish { space: usize },
+    Rearrange,
+    Wake { member: usize },
+}
+
+struct Link {
+    ends: [usize; 2],
+    delay: Duration,
+    /// Bytes a second.
+    bandwidth: u64,
+    /// When each direction is free again.
+    free: [Duration; 2],
+    is_up: bool,
+    /// Counts how often it was cut.
+    life: u32,
+}
+
+/// A namespace and what became of it.
+pub(crate) struct Published {
+    pub origin: usize,
+    pub name: Name,
+    pub namespace: Namespace,
+    pub groups: Vec<usize>,
+    pub last: Option<Version>,
+    chunks: Vec<Vec<u8>>,
+    to_come: usize,
+}
+
+pub(crate) struct World {
+    pub dice: Rng,
+    pub now: Duration,
+    pub nodes: Vec<Node>,
+    pub conduct: Vec<Conduct>,
+    pub groups: Vec<BTreeSet<usize>>,
+    pub spaces: Vec<Published>,
+    links: Vec<Link>,
+    events: BinaryHeap<Reverse<(Duration, u64, usize)>>,
+    pending: BTreeMap<usize, Event>,
+    count: u64,
+    lives: Vec<u32>,
+    wakes: Vec<Duration>,
+    /// Of each member: an announcement that it may send again.
+    old: Vec<Option<Vec<u8>>>,
+    /// How fast each member's clock runs, in hundredths.
+    rates: Vec<u32>,
+    pub members_of: BTreeMap<MemberId, usize>,
+    pub messages: usize,
+    /// Chunks that each member has sent.
+    pub chunks_sent: Vec<usize>,
+}
+
+impl World {
+    /// Makes members, groups that overlap, and namespaces that reach across some of them.
+    pub(crate) fn new(seed: u64, faulty: Conduct) -> Self {
+        let mut dice = Rng::with_seed(seed);
+        let members = dice.usize(3..9);
+        let nodes: Vec<Node> = (0..members as u64).map(Node::new).collect();
+        let mut conduct = vec![Conduct::Honest; members];
+        conduct[dice.usize(..members)] = faulty;
+        let groups = groups(&mut dice, members);
+        let spaces = spaces(&mut dice, &nodes, &groups, &conduct);
+        Self::with(dice, nodes, groups, spaces, conduct)
+    }
+
+    /// Makes a world of one group, whose first member is the origin of one namespace.
+    pub(crate) fn of(members: usize) -> Self {
+        let nodes: Vec<Node> = (0..members as u64).map(Node::new).collect();
+        let name = Name::new("tree").unwrap();
+        let namespace = Namespace { origin: nodes[0].id, name: name.clone() };
+        let space = Published {
+            origin: 0,
+            name,
+            namespace,
+            groups: vec![0],
+            last: None,
+            chunks: Vec::new(),
+            to_come: 0,
+        };
+        let (groups, conduct) = (vec![(0..members).collect()], vec![Conduct::Honest; members]);
+        Self::with(Rng::with_seed(1), nodes, groups, vec![space], conduct)
+    }
+
+    fn with(
+        mut dice: Rng,
+        nodes: Vec<Node>,
+        groups: Vec<BTreeSet<usize>>,
+        spaces: Vec<Published>,
+        conduct: Vec<Conduct>,
+    ) -> Self {
+        let members = nodes.len();
+        let members_of = nodes.iter().enumerate().map(|(at, it)| (it.id, at)).collect();
+        let rates = (0..members).map(|_| dice.u32(50..200)).collect();
+        let mut world = Self {
+            rates,
+            dice,
+            now: Duration::ZERO,
+            conduct,
+            groups,
+            spaces,
+            links: Vec::new(),
+            events: BinaryHeap::new(),
+            pending: BTreeMap::new(),
+            count: 0,
+            lives: vec![0; members],
+            wakes: vec![Duration::MAX; members],
+            old: vec![None; members],
+            nodes,
+            members_of,
+            messages: 0,
+            chunks_sent: vec![0; members],
+        };
+        world.form_groups();
+        world.form_links();
+        world
+    }
+
+    /// Has every group agree on a topology, from costs that are made up.
+    pub(crate) fn form_groups(&mut self) {
+        for (at, group) in self.groups.clone().into_iter().enumerate() {
+            let mut members: Vec<MemberId> = group.iter().map(|it| self.nodes[*it].id).collect();
+            members.sort_unstable();
+            let mut costs = Costs::new(members.len());
+            for a in 0..members.len() {
+                for b in 0..a {
+                    costs.set(a, b, self.dice.u32(1..1_000));
+                }
+            }
+            let topology = Topology::new(&costs, Connectivity::Two, Bounds::DEFAULT);
+            let here = self.spaces.iter().filter(|it| it.groups.contains(&at));
+            let writers = here
+                .map(|it| (it.namespace.clone(), self.nodes[it.origin].identity.public()))
+                .collect();
+            let place = Neighborhood { members, topology, writers };
+            for member in group {
+                let now = self.clock(member);
+                self.nodes[member].set_group(GroupId(at as u64), place.clone(), now);
+                self.drain(member);
+            }
+        }
+    }
+
+    /// Makes links between all who are neighbors now; the others' are closed.
+    pub(crate) fn form_links(&mut self) {
+        for a in 0..self.nodes.len() {
+            let neighbors = self.nodes[a].neighbors();
+            for b in 0..a {
+                let is_wanted = neighbors.contains(&self.nodes[b].id);
+                let link = self.links.iter().position(|it| it.ends == [b, a]);
+                match link {
+                    None if is_wanted => {
+                        let delay = Duration::from_millis(self.dice.u64(1..120));
+                        let bandwidth = self.dice.u64(2_000..200_000);
+                        let (free, ends) = ([Duration::ZERO; 2], [b, a]);
+                        let (is_up, life) = (false, 0);
+                        self.links.push(Link { ends, delay, bandwidth, free, is_up, life });
+                        let link = self.links.len() - 1;
+                        self.schedule(Duration::ZERO, Event::Up { link });
+                    }
+                    Some(link) if is_wanted => self.schedule(Duration::ZERO, Event::Up { link }),
+                    Some(link) => self.cut(link),
+                    None => {}
+                }
+            }
+        }
+    }
+
+    /// Plans what goes wrong and what is published before `end`.
+    pub(crate) fn plan(&mut self, end: Duration, faults: usize) {
+        let before = |dice: &mut Rng| Duration::from_millis(dice.u64(..end.as_millis() as u64));
+        for _ in 0..faults {
+            let at = before(&mut self.dice);
+            let until = at + (end - at).mul_f64(self.dice.f64());
+            if self.dice.bool() {
+                let member = self.dice.usize(..self.nodes.len());
+                self.schedule(at, Event::Crash { member });
+                self.schedule(until, Event::Restart { member });
+            } else {
+                let link = self.dice.usize(..self.links.len());
+                let life = u32::MAX;
+                self.schedule(at, Event::Down { link, life });
+                self.schedule(until, Event::Up { link });
+            }
+        }
+        for space in 0..self.spaces.len() {
+            for _ in 0..self.spaces[space].to_come {
+                let at = before(&mut self.dice);
+                self.schedule(at, Event::Publish { space });
+            }
+        }
+        if 0 < faults {
+            let at = before(&mut self.dice);
+            self.schedule(at, Event::Rearrange);
+        }
+        // Whatever was begun late is over by then.
+        for member in 0..self.nodes.len() {
+            self.schedule(end, Event::Restart { member });
+        }
+        for link in 0..self.links.len() {
+            self.schedule(end, Event::Up { link });
+        }
+    }
+
+    fn schedule(&mut self, after: Duration, event: Event) {
+        self.count += 1;
+        let key = self.count as usize;
+        self.pending.insert(key, event);
+        self.events.push(Reverse((self.now + after, self.count, key)));
+    }
+
+    /// Goes on until then, or until nothing happens any more.
+    pub(crate) fn run(&mut self, until: Duration) {
+        while let Some(Reverse((at, _, key))) = self.events.peek().copied() {
+            if until < at {
+                break;
+            }
+            self.events.pop();
+            self.now = at;
+            if let Some(event) = self.pending.remove(&key) {
+                self.handle(event);
+            }
+        }
+        self.now = until;
+    }
+
+    /// What a member's own clock says.
+    pub(crate) fn clock(&self, member: usize) -> Duration {
+        self.now * self.rates[member] / 100
+    }
+
+    fn handle(&mut self, event: Event) {
+        match event {
+            Event::Deliver { link, life, from, bytes } => {
+                let Link { ends, life: alive, is_up, .. } = self.links[link];
+                let to = ends[usize::from(ends[0] == from)];
+                if is_up && alive == life {
+                    let now = self.clock(to);
+                    self.messages += 1;
+                    let id = self.nodes[from].id;
+                    // What cannot be read closes the link.
+                    match Message::from_bytes(&bytes) {
+                        Ok(message) => self.nodes[to].handle_message(id, message, now),
+                        Err(_) => return self.reset(link),
+                    }
+                    self.drain(to);
+                }
+            }
+            Event::Down { link, life } if life == u32::MAX || life == self.links[link].life => {
+                self.cut(link);
+            }
+            Event::Down { .. } => {}
+            Event::Up { link } => self.raise(link),
+            Event::Crash { member } => self.crash(member),
+            Event::Restart { member } => self.restart(member),
+            Event::Switched { member, version, life } => {
+                if life == self.lives[member] {
+                    let now = self.clock(member);
+                    self.nodes[member].finish_switch(&version, now);
+                    self.drain(member);
+                }
+            }
+            Event::Publish { space } => self.publish(space),
+            Event::Rearrange => {
+                self.form_groups();
+                self.form_links();
+            }
+            Event::Wake { member } => {
+                if self.wakes[member] <= self.now && self.nodes[member].is_up {
+                    let now = self.clock(member);
+                    self.wakes[member] = Duration::MAX;
+                    self.nodes[member].handle_timeout(now);
+                    self.drain(member);
+                }
+            }
+        }
+    }
+
+    pub(crate) fn crash(&mut self, member: usize) {
+        if !self.nodes[member].is_up {
+            return;
+        }
+        for link in 0..self.links.len() {
+            if self.links[link].ends.contains(&member) {
+                self.cut(link);
+            }
+        }
+        self.lives[member] += 1;
+        self.wakes[member] = Duration::MAX;
+        self.nodes[member].crash(&mut self.dice);
+    }
+
+    pub(crate) fn restart(&mut self, member: usize) {
+        if self.nodes[member].is_up {
+            return;
+        }
+        let now = self.clock(member);
+        self.nodes[member].restart(now);
+        self.drain(member);
+        for link in 0..self.links.len() {
+            if self.links[link].ends.contains(&member) {
+                self.raise(link);
+            }
+        }
+    }
+
+    /// How many neighbors a member has in the trees of its groups.
+    pub(crate) fn tree_neighbors(&self, member: usize) -> usize {
+        self.nodes[member].tree_neighbors()
+    }
+
+    fn reset(&mut self, link: usize) {
+        self.cut(link);
+        self.schedule(Duration::from_secs(1), Event::Up { link });
+    }
+
+    fn cut(&mut self, link: usize) {
+        if !std::mem::take(&mut self.links[link].is_up) {
+            return;
+        }
+        self.links[link].life += 1;
+        let [a, b] = self.links[link].ends;
+        for (from, to) in [(a, b), (b, a)] {
+            let id = self.nodes[to].id;
+            if self.nodes[from].is_up {
+                let now = self.clock(from);
+                self.nodes[from].handle_down(id, now);
+                self.drain(from);
+            }
+        }
+    }
+
+    fn raise(&mut self, link: usize) {
+        let [a, b] = self.links[link].ends;
+        let is_wanted = self.nodes[a].neighbors().contains(&self.nodes[b].id);
+        let are_up = self.nodes[a].is_up && self.nodes[b].is_up;
+        if self.links[link].is_up || !are_up || !is_wanted {
+            return;
+        }
+        self.links[link].is_up = true;
+        self.links[link].free = [self.now; 2];
+        for (from, to) in [(a, b), (b, a)] {
+            let id = self.nodes[to].id;
+            let now = self.clock(from);
+            self.nodes[from].handle_up(id, now);
+            self.drain(from);
+        }
+    }
+
+    pub(crate) fn publish(&mut self, space: usize) {
+        let before = self.spaces[space].last.as_ref().map(|it| it.number).unwrap_or_default();
+        let number = Number { epoch: before.epoch, sequence: before.sequence + 1 };
+        self.publish_as(space, number);
+    }
+
+    fn publish_as(&mut self, space: usize, number: Number) {
+        let Published { origin, .. } = self.spaces[space];
+        if !self.nodes[origin].is_up {
+            return;
+        }
+        let Published { name, last, chunks, .. } = &mut self.spaces[space];
+        // Some chunks stay, some go, some are new.
+        chunks.retain(|_| self.dice.u8(..) < 200);
+        for _ in 0..self.dice.usize(1..12) {
+            let length = self.dice.usize(1..60);
+            chunks.push((0..length).map(|_| self.dice.u8(..)).collect());
+        }
+        let version = self.nodes[origin].make(name, number, chunks);
+        *last = Some(version.clone());
+        let now = self.clock(origin);
+        self.nodes[origin].publish(&version, now);
+        self.drain(origin);
+    }
+
+    /// Has an origin say two things of its next version: one to some neighbors, the other to all.
+    pub(crate) fn equivocate(&mut self, space: usize) {
+        let Published { origin, ref name, ref last, ref groups, .. } = self.spaces[space];
+        let before = last.as_ref().map(|it| it.number).unwrap_or_default();
+        let number = Number { epoch: before.epoch, sequence: before.sequence + 1 };
+        let (name, group, here) =
+            (name.clone(), GroupId(groups[0] as u64), self.groups[groups[0]].clone());
+        let other = self.nodes[origin].make(&name, number, &[vec![1, 2, 3]]);
+        let route = Route { distance: 0, entry: self.nodes[origin].id };
+        let message = Message::Announce(Announcement::new(group, route, &other)).to_bytes();
+        let mut neighbors = self.nodes[origin].neighbors();
+        neighbors.retain(|it| here.contains(&self.members_of[it]));
+        let told = self.dice.usize(1..=neighbors.len());
+        for to in neighbors.iter().take(told) {
+            self.send(origin, self.members_of[to], message.clone());
+        }
+        self.publish(space);
+    }
+
+    /// Has an origin go on in the next epoch.
+    pub(crate) fn publish_anew(&mut self, space: usize) {
+        if let Some(last) = &self.spaces[space].last {
+            let epoch = last.number.epoch + 1;
+            self.publish_as(space, Number { epoch, sequence: 0 });
+        }
+    }
+
+    /// Sends what a member has to send, and plans when it wakes.
+    pub(crate) fn drain(&mut self, member: usize) {
+        if !self.nodes[member].is_up {
+            return;
+        }
+        for version in std::mem::take(&mut self.nodes[member].switches) {
+            let after = Duration::from_millis(self.dice.u64(1..50));
+            let life = self.lives[member];
+            self.schedule(after, Event::Switched { member, version, life });
+        }
+        for (to, message) in std::mem::take(&mut self.nodes[member].sent) {
+            let Some(message) = self.spoil(member, message) else { continue };
+            self.chunks_sent[member] += usize::from(matches!(message, Message::Chunk(_)));
+            self.send(member, self.members_of[&to], message.to_bytes());
+        }
+        // Rounded up, so that it is due by its own clock then.
+        let at = self.nodes[member].replica.poll_timeout();
+        let at = (at * 100 / self.rates[member] + Duration::from_nanos(99)).max(self.now);
+        if at < self.wakes[member] {
+            self.wakes[member] = at;
+            self.schedule(at - self.now, Event::Wake { member });
+        }
+    }
+
+    pub(crate) fn send(&mut self, from: usize, to: usize, bytes: Vec<u8>) {
+        let ends = [from.min(to), from.max(to)];
+        let Some(link) = self.links.iter().position(|it| it.ends == ends && it.is_up) else {
+            return;
+        };
+        let way = usize::from(from > to);
+        let it = &mut self.links[link];
+        let takes = Duration::from_micros(bytes.len() as u64 * 1_000_000 / it.bandwidth);
+        it.free[way] = it.free[way].max(self.now) + takes;
+        let (after, life) = (it.free[way] + it.delay - self.now, it.life);
+        self.schedule(after, Event::Deliver { link, life, from, bytes });
+    }
+
+    /// What becomes of a message before it leaves a member that is not honest.
+    fn spoil(&mut self, member: usize, message: Message) -> Option<Message> {
+        match (self.conduct[member], message) {
+            (Conduct::Silent, Message::Chunk(_)) => None,
+            (Conduct::Liar, Message::Chunk(mut bytes)) => match self.dice.u8(..4) {
+                0 => None,
+                1 => Some(Message::Gone(vec![replicator::version::Hash::of(&bytes)])),
+                2 => Some(Message::Chunk(bytes)),
+                _ => {
+                    bytes[0] ^= 1;
+                    Some(Message::Chunk(bytes))
+                }
+            },
+            (Conduct::Liar, Message::Announce(mut announced)) => {
+                let old = self.old[member].replace(announced.version.clone());
+                match self.dice.u8(..4) {
+                    0 => announced.version = old.unwrap_or_default(),
+                    1 => {
+                        let at = self.dice.usize(..announced.version.len());
+                        announced.version[at] ^= 1 << self.dice.u8(..8);
+                    }
+                    2 => announced.route.entry = self.nodes[member].id,
+                    _ => {}
+                }
+                Some(Message::Announce(announced))
+            }
+            (_, message) => Some(message),
+        }
+    }
+}
+
+/// Groups of at least two, each but the first sharing a member with one before it; everybody is in one.
+fn groups(dice: &mut Rng, members: usize) -> Vec<BTreeSet<usize>> {
+    let count = dice.usize(1..4);
+    let mut groups = vec![BTreeSet::new(); count];
+    for member in 0..members {
+        groups[dice.usize(..count)].insert(member);
+    }
+    groups.retain(|it| !it.is_empty());
+    for at in 1..groups.len() {
+        for _ in 0..dice.usize(1..3) {
+            let other = &groups[dice.usize(..at)];
+            let shared = *other.iter().nth(dice.usize(..other.len())).unwrap();
+            groups[at].insert(shared);
+        }
+    }
+    if groups[0].len() < 2 {
+        groups[0].extend([0, 1]);
+    }
+    groups
+}
+
+/// Namespaces of honest origins, in the origin's groups and in some that one can carry them to.
+fn spaces(
+    dice: &mut Rng,
+    nodes: &[Node],
+    groups: &[BTreeSet<usize>],
+    conduct: &[Conduct],
+) -> Vec<Published> {
+    let honest: Vec<usize> =
+        (0..nodes.len()).filter(|it| conduct[*it] == Conduct::Honest).collect();
+    let mut spaces = Vec::new();
+    for number in 0..dice.usize(1..4) {
+        let origin = honest[dice.usize(..honest.len())];
+        let mut listed: Vec<usize> =
+            (0..groups.len()).filter(|it| groups[*it].contains(&origin)).collect();
+        for at in 0..groups.len() {
+            let joins = listed.iter().any(|it| !groups[*it].is_disjoint(&groups[at]));
+            if joins && !listed.contains(&at) && dice.bool() {
+                listed.push(at);
+            }
+        }
+        let name = Name::new(&format!("tree-{number}")).unwrap();
+        let namespace = Namespace { origin: nodes[origin].id, name: name.clone() };
+        let (chunks, to_come) = (Vec::new(), dice.usize(1..6));
+        spaces.push(Published {
+            origin,
+            name,
+            namespace,
+            groups: listed,
+            last: None,
+            chunks,
+            to_come,
+        });
+    }
+    spaces
+}
