@@ -5,6 +5,7 @@
 //! Members of a group measure the links between them (`estimate`), agree on a tree of low cost and on links
 //! beside it (`topology`), flood announcements over all of these, and pull what is announced along the tree.
 
+pub mod config;
 pub mod estimate;
 pub mod fetch;
 pub mod flood;

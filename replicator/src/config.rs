@@ -1,0 +1,342 @@
+//! A replicator's settings: `replicator.toml` as written, checked, with every default.
+//!
+//! ```toml
+//! data = "/var/lib/harvest/replicator"
+//! address = "replica.example.org:4000"   where the other members reach this one
+//! # site = "main"                    members of one site have good links between them
+//! # listen = "0.0.0.0:4000"          links (TCP) and null calls (UDP)
+//! # admin_listen = "127.0.0.1:5000"  page, status, metrics, administration
+//! # link_rate = "10 MB"              most bytes a second to one member
+//! # site_rate = "40 MB"              most bytes a second to all members of another site together
+//!
+//! [[group]]
+//! name = "papers"                    this member founds the group, and leads it
+//! # join = "harvest-group-1,…"       or: it joins, with the line that the leader's `invite` prints
+//! # connectivity = 2                 so many members have to fail before it falls apart: 1 to 3
+//! # allow = ["10.0.0.0/8"]           who may join: ids, keys, addresses
+//! # deny = []                        who may not, in any case
+//! # deputies = []                    ids of who takes over; default: two are chosen
+//!
+//! [[tree]]
+//! name = "papers"
+//! directory = "/srv/papers"          what is published
+//! # watch = "10 s"                   look for changes so often, and publish them; default: by command alone
+//! # groups = ["papers"]              default: all of the above
+//! # skip_problems = false            publish without what cannot be replicated
+//!
+//! [[tree]]
+//! name = "papers"
+//! writer = "0f1e2d3c4b5a6978"        somebody else's: a link to its newest version is kept here
+//! directory = "/srv/replicas/papers"
+//! ```
+
+use std::collections::BTreeSet;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use web::settings::{Document, Mistake, Table};
+
+use crate::group::access::Rule;
+use crate::group::charter::Address;
+use crate::group::join::{Invitation, MEMBER_TREES_MAX};
+use crate::id::{GroupId, MemberId};
+use crate::limit::{RATE_MAX, RATE_MIN};
+use crate::topology::Connectivity;
+use crate::version::Name;
+
+/// Where links are accepted, and null calls answered.
+pub const LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::UNSPECIFIED), 4_000);
+/// Where the page, status and administration are.
+pub const ADMIN_LISTEN: SocketAddr =
+    SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 5_000);
+/// The site of a member that names none.
+pub const SITE: &str = "main";
+/// How often a tree may be looked at for changes.
+pub const WATCH: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_hours(24);
+/// Most groups of one member.
+pub const GROUPS_MAX: usize = 16;
+
+/// A replicator's settings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Where its keys, its state and its trees are.
+    pub data: PathBuf,
+    /// Links and null calls.
+    pub listen: SocketAddr,
+    /// Page, status, administration.
+    pub admin_listen: SocketAddr,
+    /// Where the other members reach it.
+    pub address: Address,
+    /// Its site.
+    pub site: Name,
+    /// Most bytes a second to one member.
+    pub link_rate: Option<u64>,
+    /// Most bytes a second to all members of one other site.
+    pub site_rate: Option<u64>,
+    /// Its groups.
+    pub groups: Vec<GroupConfig>,
+    /// The trees that it publishes.
+    pub trees: Vec<TreeConfig>,
+    /// Links that it keeps to trees of others.
+    pub replicas: Vec<ReplicaConfig>,
+}
+
+/// How a member comes into a group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Entry {
+    /// It founds it.
+    Found(Name),
+    /// It joins.
+    Join(Invitation),
+}
+
+impl Entry {
+    /// The group's name.
+    #[must_use]
+    pub fn name(&self) -> &Name {
+        match self {
+            Self::Found(name) => name,
+            Self::Join(invitation) => &invitation.name,
+        }
+    }
+
+    /// The group of a member with this key.
+    #[must_use]
+    pub fn group(&self, key: &[u8; 32]) -> GroupId {
+        match self {
+            Self::Found(name) => GroupId::of(key, name.as_str()),
+            Self::Join(invitation) => invitation.group(),
+        }
+    }
+}
+
+/// A group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupConfig {
+    /// Founded or joined.
+    pub entry: Entry,
+    /// How many members it may lose; none to leave it as it is.
+    pub connectivity: Option<Connectivity>,
+    /// Who may join; counts while this member leads.
+    pub allow: Vec<Rule>,
+    /// Who may not.
+    pub deny: Vec<Rule>,
+    /// Who takes over.
+    pub deputies: Vec<MemberId>,
+}
+
+/// A tree that is published.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TreeConfig {
+    /// Its name.
+    pub name: Name,
+    /// What is published.
+    pub directory: PathBuf,
+    /// How often it is looked at for changes; none: by command alone.
+    pub watch: Option<Duration>,
+    /// The groups that have it; empty: all.
+    pub groups: BTreeSet<Name>,
+    /// Whether it is published without what cannot be replicated.
+    pub skip_problems: bool,
+}
+
+/// Where a tree of somebody else is to be seen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReplicaConfig {
+    /// Its name.
+    pub name: Name,
+    /// Who writes to it.
+    pub writer: MemberId,
+    /// The symbolic link that is kept.
+    pub directory: PathBuf,
+}
+
+impl Config {
+    /// Reads a settings file's text.
+    ///
+    /// # Errors
+    ///
+    /// Every mistake of it, with its line and what was expected: show them all.
+    pub fn parse(text: &str) -> Result<Self, Vec<Mistake>> {
+        let document = Document::parse(text)?;
+        let root = document.root();
+        let data = if root.require("data", "\"/var/lib/harvest/replicator\"") {
+            root.path("data").unwrap_or_default()
+        } else {
+            PathBuf::new()
+        };
+        let address = read_address(&root);
+        let tables = root.tables("tree");
+        let is_foreign = |it: &Table<'_>| it.has("writer");
+        let (foreign, own): (Vec<_>, Vec<_>) = tables.into_iter().partition(is_foreign);
+        web::settings::refuse_repeats(&own, "name");
+        let groups = read_groups(&root);
+        let names: Vec<&Name> = groups.iter().map(|it| it.entry.name()).collect();
+        let trees: Vec<TreeConfig> = own.iter().filter_map(|it| read_tree(it, &names)).collect();
+        if MEMBER_TREES_MAX < own.len() {
+            let message = format!("{} trees are too many", own.len());
+            root.mistake("tree", message, format!("at most {MEMBER_TREES_MAX} of one member"));
+        }
+        let rate = |key| {
+            let rate = root.bytes(key)?;
+            if !(RATE_MIN..=RATE_MAX).contains(&rate) {
+                let message = format!("{key:?} is {rate} bytes a second");
+                root.mistake(key, message, format!("at least {RATE_MIN} bytes a second"));
+            }
+            Some(rate)
+        };
+        let site = match root.has("site") {
+            true => read_name(&root, "site"),
+            false => Name::new(SITE).ok(),
+        };
+        let replicas = foreign.iter().filter_map(read_replica).collect();
+        let (listen, admin_listen) =
+            (root.addr("listen", LISTEN), root.addr("admin_listen", ADMIN_LISTEN));
+        if listen.port() != 0 && listen.port() == admin_listen.port() {
+            root.mistake("admin_listen", "both listeners have one port", "another port");
+        }
+        let (link_rate, site_rate) = (rate("link_rate"), rate("site_rate"));
+        document.finish()?;
+        // What is none by now is among the mistakes.
+        let (Some(address), Some(site)) = (address, site) else { return Err(Vec::new()) };
+        Ok(Self {
+            data,
+            listen,
+            admin_listen,
+            address,
+            site,
+            link_rate,
+            site_rate,
+            groups,
+            trees,
+            replicas,
+        })
+    }
+}
+
+fn read_address(root: &Table<'_>) -> Option<Address> {
+    const EXPECTED: &str = "host:port, where the other members reach this one";
+    if !root.require("address", &format!("{EXPECTED}: \"replica.example.org:4000\"")) {
+        return None;
+    }
+    let text = root.string("address")?;
+    let address = Address::new(&text);
+    if let Err(error) = &address {
+        root.mistake("address", error.to_string(), EXPECTED);
+    }
+    address.ok()
+}
+
+fn read_name(table: &Table<'_>, key: &str) -> Option<Name> {
+    let text = table.string(key)?;
+    let name = Name::new(&text);
+    if let Err(error) = &name {
+        table.mistake(key, format!("{key:?} is {text:?}"), error.to_string());
+    }
+    name.ok()
+}
+
+fn read_groups(root: &Table<'_>) -> Vec<GroupConfig> {
+    let tables = root.tables("group");
+    if tables.is_empty() {
+        let expected = "[[group]] with name = \"…\" to found one, or join = \"…\"";
+        root.mistake("group", "there is no group", expected);
+    }
+    if GROUPS_MAX < tables.len() {
+        let message = format!("{} groups are too many", tables.len());
+        root.mistake("group", message, format!("at most {GROUPS_MAX}"));
+    }
+    let mut groups: Vec<GroupConfig> = Vec::new();
+    for table in &tables {
+        let Some(group) = read_group(table) else { continue };
+        // Trees say by their names in which groups they are.
+        if groups.iter().any(|it| it.entry.name() == group.entry.name()) {
+            let message = format!("there are two groups called {}", group.entry.name());
+            table.mistake("name", message, "groups of different names");
+        }
+        groups.push(group);
+    }
+    groups
+}
+
+fn read_group(table: &Table<'_>) -> Option<GroupConfig> {
+    let founds = read_name(table, "name").map(Entry::Found);
+    let joins = table.string("join").and_then(|text| {
+        let invitation: Result<Invitation, _> = text.parse();
+        if let Err(error) = &invitation {
+            table.mistake("join", error.to_string(), "the line that `invite` printed");
+        }
+        invitation.ok().map(Entry::Join)
+    });
+    if table.has("name") == table.has("join") {
+        let expected = "`name` to found a group, or `join` to join one";
+        table.mistake("name", "it has to be one of `name` and `join`", expected);
+    }
+    let connectivity = table.integer("connectivity", 1..=3).map(|it| match it {
+        1 => Connectivity::Tree,
+        2 => Connectivity::Two,
+        _ => Connectivity::Three,
+    });
+    let rules = |key| -> Vec<Rule> {
+        let read = table.strings(key).into_iter().filter_map(|text| {
+            let rule = text.parse::<Rule>();
+            if let Err(error) = &rule {
+                table.mistake(key, error.to_string(), "\"10.0.0.0/8\"");
+            }
+            rule.ok()
+        });
+        read.collect()
+    };
+    let (allow, deny) = (rules("allow"), rules("deny"));
+    let deputies = table.strings("deputies").into_iter().filter_map(|text| {
+        let id = text.parse::<MemberId>();
+        if let Err(error) = &id {
+            table.mistake("deputies", format!("{text:?} is no id"), error.to_string());
+        }
+        id.ok()
+    });
+    let deputies = deputies.collect();
+    Some(GroupConfig { entry: founds.or(joins)?, connectivity, allow, deny, deputies })
+}
+
+fn read_tree(table: &Table<'_>, groups: &[&Name]) -> Option<TreeConfig> {
+    let name = required_name(table);
+    let directory = required_directory(table);
+    let mut listed = BTreeSet::new();
+    for text in table.strings("groups") {
+        match groups.iter().find(|it| it.as_str() == text) {
+            Some(group) => drop(listed.insert((*group).clone())),
+            None => table.mistake("groups", format!("{text:?} is no group here"), "its name"),
+        }
+    }
+    let watch = table.duration_within("watch", WATCH);
+    let skip_problems = table.boolean("skip_problems", false);
+    let (name, directory) = (name?, directory?);
+    Some(TreeConfig { name, directory, watch, groups: listed, skip_problems })
+}
+
+fn read_replica(table: &Table<'_>) -> Option<ReplicaConfig> {
+    let name = required_name(table);
+    let directory = required_directory(table);
+    let text = table.string("writer")?;
+    let writer = text.parse();
+    if let Err(error) = &writer {
+        table.mistake("writer", format!("{text:?} is no id: {error}"), "as `status` shows it");
+    }
+    let (name, directory, writer) = (name?, directory?, writer.ok()?);
+    Some(ReplicaConfig { name, writer, directory })
+}
+
+fn required_name(table: &Table<'_>) -> Option<Name> {
+    if table.require("name", "a name such as \"papers\"") { read_name(table, "name") } else { None }
+}
+
+fn required_directory(table: &Table<'_>) -> Option<PathBuf> {
+    let is_there = table.require("directory", "a directory such as \"/srv/papers\"");
+    if is_there { table.path("directory") } else { None }
+}
+
+#[cfg(test)]
+mod tests;

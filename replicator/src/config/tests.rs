@@ -1,0 +1,77 @@
+use super::*;
+
+const LEAST: &str = "data = \"d\"\naddress = \"h:4000\"\n[[group]]\nname = \"a\"\n";
+
+fn mistakes(text: &str) -> String {
+    let found = Config::parse(text).unwrap_err();
+    found.iter().map(|it| format!("{it}\n")).collect()
+}
+
+#[test]
+fn what_is_not_said_has_a_default() {
+    let config = Config::parse(LEAST).unwrap();
+    assert_eq!((config.listen, config.admin_listen), (LISTEN, ADMIN_LISTEN));
+    assert_eq!(config.site.as_str(), SITE);
+    assert_eq!(config.groups.len(), 1);
+    let group = &config.groups[0];
+    assert_eq!(group.entry.name().as_str(), "a");
+    assert_eq!(group.entry.group(&[7; 32]), GroupId::of(&[7; 32], "a"));
+    assert!(group.connectivity.is_none() && group.allow.is_empty());
+    assert!(config.trees.is_empty() && config.replicas.is_empty());
+}
+
+#[test]
+fn all_that_can_be_said_is_read() {
+    let key = "3d4017c3e843895a92b70aa74d1b7ebc9c982ccf2ec4968cc0cd55f12af4660c";
+    let text = format!(
+        "data = \"d\"\naddress = \"h:4000\"\nsite = \"x\"\nlisten = \"127.0.0.1:1\"\n\
+         admin_listen = \"127.0.0.1:2\"\nlink_rate = \"1 MB\"\nsite_rate = \"2 MB\"\n\
+         [[group]]\nname = \"a\"\nconnectivity = 3\nallow = [\"10.0.0.0/8\"]\n\
+         deny = [\"10.1.0.0/16\"]\ndeputies = [\"00000000000000ab\"]\n\
+         [[group]]\njoin = \"harvest-group-1,b,{key},h:1,{key}\"\n\
+         [[tree]]\nname = \"t\"\ndirectory = \"s\"\nwatch = \"10 s\"\ngroups = [\"b\"]\n\
+         skip_problems = true\n\
+         [[tree]]\nname = \"t\"\nwriter = \"00000000000000ab\"\ndirectory = \"r\"\n"
+    );
+    let config = Config::parse(&text).unwrap();
+    assert_eq!((config.link_rate, config.site_rate), (Some(1_000_000), Some(2_000_000)));
+    let [a, b] = config.groups.as_slice() else { panic!("{config:?}") };
+    assert_eq!((a.allow.len(), a.deny.len(), a.deputies.len()), (1, 1, 1));
+    assert_eq!(a.connectivity, Some(Connectivity::Three));
+    assert!(matches!(&b.entry, Entry::Join(it) if it.name.as_str() == "b"));
+    let tree = &config.trees[0];
+    assert!(tree.skip_problems && tree.watch == Some(Duration::from_secs(10)));
+    assert_eq!(tree.groups.iter().map(Name::as_str).collect::<Vec<_>>(), ["b"]);
+    assert_eq!(config.replicas[0].writer, MemberId(0xab));
+}
+
+#[test]
+fn every_mistake_is_named_with_its_line() {
+    let found = mistakes(
+        "listen = \"127.0.0.1:5000\"\nlink_rate = \"1\"\nsite = \"Ä\"\n\
+         [[group]]\nname = \"a\"\njoin = \"x\"\nallow = [\"?\"]\ndeputies = [\"?\"]\n\
+         [[group]]\nname = \"a\"\n\
+         [[tree]]\nname = \"t\"\ngroups = [\"z\"]\nwatch = \"1 ms\"\n\
+         [[tree]]\nname = \"t\"\ndirectory = \"r\"\n\
+         [[tree]]\nname = \"t\"\nwriter = \"me\"\ndirectory = \"r\"\nwatsch = true\n",
+    );
+    for part in [
+        "\"data\"",
+        "\"address\"",
+        "2:",
+        "3:",
+        "both listeners have one port",
+        "one of `name` and `join`",
+        "this is no invitation",
+        "`?` is neither an id",
+        "\"?\" is no id",
+        "there are two groups called a",
+        "\"z\" is no group here",
+        "\"watch\"",
+        "\"me\" is no id",
+        "watsch",
+    ] {
+        assert!(found.contains(part), "{part} is not in\n{found}");
+    }
+    assert!(mistakes("data = \"d\"\naddress = \"h:1\"").contains("there is no group"));
+}
