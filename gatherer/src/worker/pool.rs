@@ -491,12 +491,16 @@ mod tests {
         assert!(pool.idle.lock().unwrap().is_empty());
     }
 
-    /// A worker of which a shell plays the part: it is ready, has the object, and then does as `command` says.
+    /// A worker of which a shell plays the part: it takes its order, is ready, and then does as `command` says.
     fn played(command: &str) -> Pool {
-        let mut ready = Vec::new();
+        let settings = Box::new(EssenceSettings::default());
+        let (mut order, mut ready) = (Vec::new(), Vec::new());
+        let serve = Order::Serve { settings, memory_bytes_max: MEMORY_BYTES_MAX };
+        wire::write(&mut order, &serve, &[]).unwrap();
         wire::write(&mut ready, &Ready { missing: Vec::new() }, &[]).unwrap();
         let ready: String = ready.iter().map(|it| format!("\\{it:03o}")).collect();
-        let script = format!("printf '{ready}' >&0; {command}");
+        let taken = format!("head -c {} <&0 >/dev/null", order.len());
+        let script = format!("{taken}; printf '{ready}' >&0; {command}");
         let arguments = vec!["-c".to_owned(), script];
         Pool::new(Some(Program { path: "/bin/sh".into(), arguments }))
     }
