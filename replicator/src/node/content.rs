@@ -1,0 +1,246 @@
+//! Does what the machine of the content wants done: on links and, by jobs, on disk.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::core::{Core, Done};
+use super::serving::{Batch, Ready};
+use super::space::{Outcome, Said, Space};
+use crate::id::MemberId;
+use crate::link::frame::Reason;
+use crate::link::queue::CLASSES;
+use crate::link::SendError;
+use crate::message::Message;
+use crate::replica::{Action, Failure, Notice};
+use crate::tree::store::Store;
+use crate::version::{Hash, Kind, Namespace, Version};
+
+impl Core {
+    pub(super) fn handle_action(&mut self, action: Action) {
+        let now = self.now();
+        match action {
+            Action::Send { to, message } => self.send_bytes(to, message.to_bytes().into()),
+            Action::Lookup { to, request } => {
+                let Some(linked) = self.links.get_mut(&to) else { return };
+                let over = linked.serving.ask(request);
+                if !over.is_empty() {
+                    self.send_bytes(to, Message::Gone(over).to_bytes().into());
+                }
+            }
+            Action::Unsend { to, chunks } => {
+                if let Some(linked) = self.links.get_mut(&to) {
+                    linked.serving.cancel(&chunks);
+                    chunks.iter().for_each(|it| drop(linked.link.cancel(&it.0)));
+                }
+            }
+            Action::Keep { hash, bytes, namespaces, waiting } => {
+                let bytes = Bytes::from(bytes);
+                self.links.values_mut().for_each(|it| it.serving.handle_came(&hash));
+                for (to, priority) in waiting {
+                    if let Some(linked) = self.links.get_mut(&to) {
+                        linked.serving.push(Ready { priority, hash, bytes: bytes.clone() });
+                    }
+                }
+                for namespace in &namespaces {
+                    if let Some(space) = self.spaces.get_mut(namespace) {
+                        space.keep(hash, bytes.clone());
+                    }
+                }
+            }
+            Action::Remember(version) => self.remember(&version, now),
+            Action::Begin(version) => self.begin_fetch(&version, now),
+            Action::Stop(namespace) => {
+                if let Some(space) = self.spaces.get_mut(&namespace) {
+                    space.stop();
+                }
+            }
+            Action::Switch(version) => {
+                if let Some(space) = self.spaces.get_mut(&version.namespace) {
+                    space.switch();
+                }
+            }
+            Action::Close { member, why } => {
+                self.notes.add(format!("the link to {member} is closed: {why}"), now);
+                if let Some(linked) = self.links.get(&member) {
+                    linked.link.close(Reason::Malformed);
+                }
+            }
+            Action::Notice(notice) => self.handle_notice(&notice, now),
+        }
+    }
+
+    fn handle_notice(&mut self, notice: &Notice, now: Duration) {
+        match notice {
+            Notice::Contradiction(of) => self.notes.add(
+                format!("{of}: its writer has signed two versions of one number; nothing more of that epoch is taken"),
+                now,
+            ),
+            Notice::Behind(of, number) => self.notes.add(
+                format!("{of}: others know version {number}, which is not here; the next one is of a later epoch"),
+                now,
+            ),
+            Notice::Refused(member, why) => {
+                self.notes.add(format!("what {member} said of a version was refused: {why}"), now);
+            }
+            Notice::Missing(of, number) => self.notes.add(
+                format!("{of}: nobody has all of version {number}; it is tried again"),
+                now,
+            ),
+        }
+    }
+
+    fn begin_fetch(&mut self, version: &Version, now: Duration) {
+        let namespace = &version.namespace;
+        if let Err(failed) = self.open_space(namespace, version.kind) {
+            self.notes.add(format!("{namespace}: {failed}"), now);
+            self.replica.handle_failed(namespace, version.number, Failure::Disk, now);
+            return;
+        }
+        if let Some(space) = self.spaces.get_mut(namespace) {
+            space.begin(version);
+        }
+    }
+
+    /// Opens the directory of a namespace, unless it is open.
+    pub(super) fn open_space(&mut self, namespace: &Namespace, kind: Kind) -> Result<(), String> {
+        if self.spaces.contains_key(namespace) {
+            return Ok(());
+        }
+        if kind != Kind::Tree {
+            return Err("collections are not replicated yet".to_owned());
+        }
+        let dir = super::trees_dir(&self.config.data).join(namespace.to_string());
+        let store = Store::open(&dir, Default::default()).map_err(|error| error.to_string())?;
+        self.spaces.insert(namespace.clone(), Space::new(store.into()));
+        Ok(())
+    }
+
+    pub(super) fn handle_outcome(&mut self, of: &Namespace, outcome: Outcome, now: Duration) {
+        let said = self.spaces.get_mut(of).and_then(|it| it.handle_outcome(outcome));
+        match said {
+            None => {}
+            Some(Said::Wanted { number, chunks, is_all }) => {
+                let progress = self.replica.progress(of).filter(|it| it.version.number == number);
+                let Some(progress) = progress else { return };
+                let known: u64 = chunks.iter().map(|it| u64::from(it.1)).sum();
+                // More than is listed at once may be all of it.
+                let missing = if is_all { known } else { progress.version.bytes.max(known) };
+                self.replica.set_missing(of, missing);
+                self.replica.want(of, &chunks, now);
+            }
+            Some(Said::Whole(number)) => {
+                let is_told = self.replica.progress(of).is_some_and(|it| it.is_whole);
+                self.replica.handle_whole(of, number, now);
+                if let Some(space) = self.spaces.get_mut(of).filter(|_| is_told) {
+                    space.switch();
+                }
+            }
+            Some(Said::Switched(number)) => {
+                self.replica.handle_switched(of, number, now);
+                self.remove_old(of);
+            }
+            Some(Said::Failed(number, error)) => {
+                self.notes.add(format!("{of} {number}: {error}"), now);
+                self.replica.handle_failed(of, number, error.failure(), now);
+            }
+        }
+    }
+
+    /// Removes generations that nobody needs any more, in the background.
+    fn remove_old(&mut self, of: &Namespace) {
+        let Some(space) = self.spaces.get_mut(of) else { return };
+        space.publish(Box::new(|store| {
+            if let Err(error) = store.remove_old() {
+                tracing::warn!(%error, "an old generation stays for now");
+            }
+        }));
+    }
+
+    pub(super) fn start_jobs(&mut self) {
+        for (namespace, space) in &mut self.spaces {
+            if let Some(job) = space.next_job() {
+                let namespace = namespace.clone();
+                self.jobs.spawn_blocking(move || Done::Space(namespace, job.run()));
+            }
+        }
+    }
+
+    /// Sends a message that is no chunk.
+    pub(super) fn send_bytes(&mut self, to: MemberId, bytes: Bytes) {
+        let Some(linked) = self.links.get(&to) else { return };
+        match linked.link.send(bytes) {
+            Ok(()) | Err(SendError::Down) => {}
+            // Whoever takes so little cannot be told anything; after a new link both begin anew.
+            Err(error @ (SendError::Full | SendError::TooLong(_))) => {
+                tracing::warn!(member = %to, %error, "the link is closed");
+                linked.link.close(Reason::Full);
+            }
+        }
+    }
+
+    /// Sends what neighbors wait for, as far as their links take it, and has more read.
+    pub(super) fn serve_all(&mut self) {
+        for (member, linked) in &mut self.links {
+            while let Some(ready) = linked.serving.pop() {
+                let class = usize::from(ready.priority).min(CLASSES - 1);
+                let message = Message::Chunk(ready.bytes.to_vec()).to_bytes();
+                let class = u8::try_from(class).unwrap_or(u8::MAX);
+                match linked.link.send_chunk(class, ready.hash.0, message.into()) {
+                    Ok(()) | Err(SendError::Down | SendError::TooLong(_)) => {}
+                    Err(SendError::Full) => {
+                        linked.serving.put_back(ready);
+                        break;
+                    }
+                }
+            }
+            let Some(batch) = linked.serving.next_batch() else { continue };
+            let member = *member;
+            let Some(space) = self.spaces.get(&batch.namespace) else {
+                self.jobs.spawn(async move { Done::Read(member, batch, Vec::new()) });
+                continue;
+            };
+            let fresh = |it: &Hash| space.fresh(it).cloned();
+            let found: Vec<(Hash, Option<Bytes>)> =
+                batch.chunks.iter().map(|it| (*it, fresh(it))).collect();
+            let store = space.store().clone();
+            self.jobs.spawn_blocking(move || {
+                let read = |hash: Hash| match store.read(&hash) {
+                    Ok(found) => found.map(Bytes::from),
+                    Err(error) => {
+                        tracing::warn!(%error, "a chunk cannot be read");
+                        None
+                    }
+                };
+                let chunks = found.into_iter().map(|(hash, it)| (hash, it.or_else(|| read(hash))));
+                let chunks = chunks.collect();
+                Done::Read(member, batch, chunks)
+            });
+        }
+    }
+
+    pub(super) fn handle_read(
+        &mut self,
+        member: MemberId,
+        batch: &Batch,
+        chunks: Vec<(Hash, Option<Bytes>)>,
+        now: Duration,
+    ) {
+        let Some(linked) = self.links.get_mut(&member) else { return };
+        let mut absent: Vec<Hash> =
+            if chunks.is_empty() { batch.chunks.clone() } else { Vec::new() };
+        for (hash, bytes) in chunks {
+            match bytes {
+                Some(bytes) => {
+                    linked.serving.push(Ready { priority: batch.priority, hash, bytes });
+                }
+                None => absent.push(hash),
+            }
+        }
+        let absent = linked.serving.handle_read(batch, absent);
+        if !absent.is_empty() {
+            let request = batch.request(&absent);
+            self.replica.handle_not_here(member, &request, &absent, now);
+        }
+    }
+}

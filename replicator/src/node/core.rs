@@ -1,0 +1,350 @@
+//! What decides: one loop, on a thread of its own, that has the machines of the groups and of the content.
+//!
+//! Signatures are checked and topologies computed here, and small files synced, so it may block for
+//! milliseconds; what takes longer (chunks, switching, publishing) is done by jobs.
+
+use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use net::identity::Identity;
+use net::shutdown::Shutdown;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+
+use super::ask::Ask;
+use super::kept::Kept;
+use super::measuring::Measuring;
+use super::notes::Notes;
+use super::serving::{Batch, Serving};
+use super::space::{Outcome, Space};
+use super::watching::Watching;
+use crate::config::Config;
+use crate::group::Group;
+use crate::id::{GroupId, MemberId};
+use crate::limit::Bucket;
+use crate::link::frame::Reason;
+use crate::link::{Caller, Command, Event, Limit, Link};
+use crate::message::Message;
+use crate::replica::Replica;
+use crate::version::{Hash, Name, Namespace, Version};
+
+/// Beyond so many bytes that came and are not on disk yet nothing more is read from links.
+const FRESH_BYTES_MAX: usize = 64 << 20;
+/// So often it is looked whether something is left to do.
+const LOOK: Duration = Duration::from_secs(1);
+/// A link to somebody who is no neighbor is kept so long.
+const SPARE: Duration = Duration::from_mins(2);
+/// At the end jobs get so long.
+const JOBS_END: Duration = Duration::from_secs(5);
+/// Most links of those who are no members.
+pub(super) const STRANGERS_MAX: usize = 32;
+
+/// Whose links are let in.
+pub(super) type Keys = Arc<RwLock<HashSet<[u8; 32]>>>;
+
+/// A link that is up, and what is to go over it.
+#[derive(Debug)]
+pub(super) struct Linked {
+    pub(super) link: Link,
+    pub(super) serving: Serving,
+    pub(super) since: Duration,
+    /// Whether it is to a member, so that the content goes over it.
+    pub(super) is_member: bool,
+}
+
+/// What a job has come to.
+pub(super) enum Done {
+    /// A space's.
+    Space(Namespace, Outcome),
+    /// Chunks for a neighbor.
+    Read(MemberId, Batch, Vec<(Hash, Option<Bytes>)>),
+    /// A call went out, or not.
+    Called(MemberId, bool),
+}
+
+/// A member that runs.
+pub(super) struct Core {
+    pub(super) identity: Arc<Identity>,
+    pub(super) me: MemberId,
+    pub(super) config: Arc<Config>,
+    pub(super) kept: Kept,
+    pub(super) started: Instant,
+    pub(super) started_ms: u64,
+    pub(super) keys: Keys,
+    pub(super) groups: BTreeMap<GroupId, Group>,
+    pub(super) replica: Replica,
+    /// Versions that were known before the start, until a group lists them.
+    pub(super) restored: BTreeMap<Namespace, Vec<u8>>,
+    pub(super) spaces: BTreeMap<Namespace, Space>,
+    pub(super) links: BTreeMap<MemberId, Linked>,
+    /// Of each other site, what all links to it share.
+    pub(super) site_limits: BTreeMap<Name, Limit>,
+    pub(super) measuring: Measuring,
+    pub(super) watching: Watching,
+    pub(super) notes: Notes,
+    pub(super) caller: Arc<Caller>,
+    pub(super) commands: mpsc::Sender<Command>,
+    /// For the hub, in order.
+    pub(super) to_hub: VecDeque<Command>,
+    pub(super) jobs: JoinSet<Done>,
+    pub(super) look_at: Duration,
+    pub(super) asks: (mpsc::Sender<Ask>, mpsc::Receiver<Ask>),
+}
+
+impl Core {
+    /// Runs until the shutdown starts, or the links are gone.
+    pub(super) async fn run(mut self, mut events: mpsc::Receiver<Event>, shutdown: Shutdown) {
+        self.begin();
+        loop {
+            self.settle().await;
+            let wait = self.poll_timeout().saturating_sub(self.now());
+            let has_room = self.has_room();
+            tokio::select! {
+                () = shutdown.started() => break,
+                Some(done) = self.jobs.join_next() => match done {
+                    Ok(done) => self.handle_done(done),
+                    Err(error) => tracing::error!(%error, "a job has failed"),
+                },
+                event = events.recv(), if has_room => match event {
+                    Some(event) => self.handle_event(event),
+                    None => break,
+                },
+                Some(ask) = self.asks.1.recv() => self.handle_ask(ask),
+                () = sleep(wait) => {}
+            }
+            // What waits is taken in before anything is done about it: it may be much that comes at once.
+            for _ in 0..crate::link::EVENTS_MAX {
+                let Some(event) = events.try_recv().ok().filter(|_| self.has_room()) else { break };
+                self.handle_event(event);
+            }
+            self.handle_timeout();
+        }
+        drop(events);
+        let ended = async { while self.jobs.join_next().await.is_some() {} };
+        if tokio::time::timeout(JOBS_END, ended).await.is_err() {
+            tracing::warn!("what is done on disk has not ended in time; it is done again");
+        }
+    }
+
+    pub(super) fn now(&self) -> Duration {
+        net::clock::monotonic().saturating_duration_since(self.started)
+    }
+
+    fn has_room(&self) -> bool {
+        self.spaces.values().map(Space::fresh_bytes).sum::<usize>() < FRESH_BYTES_MAX
+    }
+
+    /// Does all that the machines want done, until there is nothing more.
+    async fn settle(&mut self) {
+        loop {
+            let mut has_done = false;
+            let groups: Vec<GroupId> = self.groups.keys().copied().collect();
+            for group in groups {
+                while let Some(action) = self.groups.get_mut(&group).and_then(Group::poll_action) {
+                    self.handle_group_action(group, action);
+                    has_done = true;
+                }
+            }
+            while let Some(action) = self.replica.poll_action() {
+                self.handle_action(action);
+                has_done = true;
+            }
+            if !has_done {
+                break;
+            }
+        }
+        self.start_jobs();
+        self.serve_all();
+        while let Some(command) = self.to_hub.pop_front() {
+            // The hub ends only with this, or before it.
+            let _ = self.commands.send(command).await;
+        }
+    }
+
+    fn poll_timeout(&self) -> Duration {
+        let groups = self.groups.values().map(Group::poll_timeout);
+        let others = [self.look_at, self.replica.poll_timeout()];
+        let late = self.measuring.poll_timeout().into_iter().chain(self.watching.poll_timeout());
+        groups.chain(others).chain(late).min().unwrap_or_default()
+    }
+
+    fn handle_timeout(&mut self) {
+        let now = self.now();
+        for group in self.groups.values_mut().filter(|it| it.poll_timeout() <= now) {
+            group.handle_timeout(now);
+        }
+        if self.replica.poll_timeout() <= now {
+            self.replica.handle_timeout(now);
+        }
+        self.measure_late(now);
+        self.watch(now);
+        if self.look_at <= now {
+            self.look_at = now + LOOK;
+            self.spaces.values_mut().for_each(Space::look);
+            self.close_spare(now);
+        }
+    }
+
+    fn handle_event(&mut self, event: Event) {
+        let now = self.now();
+        match event {
+            Event::Up(link) => self.handle_up(link, now),
+            Event::Down(link, end) => {
+                tracing::info!(member = %link.member(), %end, "a link is down");
+                self.handle_down(&link, now);
+            }
+            Event::Message(link, bytes) => {
+                if self.links.get(&link.member()).is_some_and(|it| it.link == link) {
+                    self.handle_bytes(&link, &bytes, now);
+                }
+            }
+            Event::Goodput(link, sample) => {
+                self.groups.values_mut().for_each(|it| {
+                    it.handle_transfer(link.member(), sample.bytes, sample.took, now);
+                });
+                self.set_window(link.member());
+            }
+            Event::Probed(link, found) => {
+                if let Some(bandwidth) = found {
+                    self.groups.values_mut().for_each(|it| {
+                        it.handle_probe(link.member(), bandwidth, now);
+                    });
+                    self.set_window(link.member());
+                }
+            }
+            Event::RoundTrip(member, took) => self.handle_round_trip(member, took, now),
+            Event::Room(_) => {}
+            Event::Unreachable { neighbor, error, again } => {
+                let address = &neighbor.address;
+                tracing::debug!(%address, %error, ?again, "no link");
+                if let Some(key) = neighbor.key {
+                    self.handle_unreachable(MemberId::of(&key), now);
+                }
+            }
+            Event::Refused { address, key, reason } => {
+                let member = MemberId::of(&key);
+                let what = format!("{member} at {address} was not let in: {}", reason.text());
+                self.notes.add(what, self.now());
+            }
+        }
+    }
+
+    fn handle_up(&mut self, link: Link, now: Duration) {
+        let member = link.member();
+        tracing::info!(%member, address = %link.address(), "a link is up");
+        if self.links.contains_key(&member) {
+            self.replica.handle_down(member, now);
+        } else if !self.is_member(member) && STRANGERS_MAX <= self.strangers() {
+            link.close(Reason::Full);
+            return;
+        }
+        self.caller.handle_up(&link);
+        link.set_limits(self.limits(member));
+        let is_member = self.is_member(member);
+        let serving = Serving::default();
+        self.links.insert(member, Linked { link, serving, since: now, is_member });
+        self.groups.values_mut().for_each(|it| it.handle_link_up(member, now));
+        if is_member {
+            self.replica.handle_up(member, self.window(member), now);
+        }
+        self.measure_linked(member, now);
+    }
+
+    fn handle_down(&mut self, link: &Link, now: Duration) {
+        let member = link.member();
+        if self.links.get(&member).is_some_and(|it| it.link == *link) {
+            self.links.remove(&member);
+            self.groups.values_mut().for_each(|it| it.handle_link_down(member, now));
+            self.replica.handle_down(member, now);
+        }
+    }
+
+    fn handle_bytes(&mut self, link: &Link, bytes: &[u8], now: Duration) {
+        let member = link.member();
+        match Message::from_bytes(bytes) {
+            Ok(Message::Group { group, bytes }) => {
+                self.handle_group_message(link, group, &bytes, now);
+            }
+            Ok(message) if self.is_member(member) => {
+                self.replica.handle_message(member, message, now);
+            }
+            // Who asks to join has nothing else to say.
+            Ok(_) => {}
+            Err(error) => {
+                self.notes.add(format!("{member} sent what is no message: {error}"), now);
+                link.close(Reason::Malformed);
+            }
+        }
+    }
+
+    /// Whether somebody is in one of the groups.
+    pub(super) fn is_member(&self, member: MemberId) -> bool {
+        let is_in = |it: &Group| it.charter().is_some_and(|it| it.body().member(member).is_some());
+        self.groups.values().any(is_in)
+    }
+
+    fn strangers(&self) -> usize {
+        self.links.keys().filter(|it| !self.is_member(**it)).count()
+    }
+
+    /// What the links to a member are paid from.
+    fn limits(&mut self, member: MemberId) -> Vec<Limit> {
+        let bucket = |rate: u64| Arc::new(Mutex::new(Bucket::new(rate, (rate / 8).max(64 << 10))));
+        let mut limits: Vec<Limit> = self.config.link_rate.map(bucket).into_iter().collect();
+        let charters = self.groups.values().filter_map(|it| it.charter());
+        let site = charters.filter_map(|it| it.body().member(member)).map(|it| it.site.clone()).next();
+        let site = site.filter(|it| *it != self.config.site);
+        if let (Some(rate), Some(site)) = (self.config.site_rate, site) {
+            limits.push(self.site_limits.entry(site).or_insert_with(|| bucket(rate)).clone());
+        }
+        limits
+    }
+
+    /// Sets all limits anew.
+    pub(super) fn limit_all(&mut self) {
+        self.site_limits.clear();
+        let members: Vec<MemberId> = self.links.keys().copied().collect();
+        for member in members {
+            let limits = self.limits(member);
+            if let Some(linked) = self.links.get(&member) {
+                linked.link.set_limits(limits);
+            }
+        }
+    }
+
+    /// Closes links that nobody needs.
+    fn close_spare(&mut self, now: Duration) {
+        let mut needed: HashSet<MemberId> = HashSet::new();
+        for group in self.groups.values() {
+            needed.extend(group.neighbors().map(crate::group::charter::Member::id));
+        }
+        for (member, linked) in &self.links {
+            if !needed.contains(member) && linked.since + SPARE <= now {
+                linked.link.close(Reason::Unwanted);
+            }
+        }
+    }
+
+    fn handle_done(&mut self, done: Done) {
+        let now = self.now();
+        match done {
+            Done::Space(namespace, outcome) => self.handle_outcome(&namespace, outcome, now),
+            Done::Read(member, batch, chunks) => self.handle_read(member, &batch, chunks, now),
+            Done::Called(member, is_sent) => self.handle_called(member, is_sent, now),
+        }
+    }
+
+    /// Keeps a version in mind; if it cannot be kept, it is asked for again after a restart.
+    pub(super) fn remember(&mut self, version: &Version, now: Duration) {
+        if let Err(error) = self.kept.put_version(&version.namespace, &version.to_bytes()) {
+            self.notes.add(format!("a version is not kept: {error}"), now);
+        }
+    }
+
+    pub(super) fn known_keys(&self) -> std::sync::RwLockWriteGuard<'_, HashSet<[u8; 32]>> {
+        self.keys.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,204 @@
+//! Does what the machines of the groups want done.
+
+use std::collections::{BTreeMap, HashSet};
+use std::time::Duration;
+
+use super::core::{Core, STRANGERS_MAX};
+use crate::fetch::Window;
+use crate::flood::Neighborhood;
+use crate::group::access::Access;
+use crate::group::charter::Member;
+use crate::group::{self, Action, Alarm, Group};
+use crate::id::{GroupId, MemberId};
+use crate::link::frame::Reason;
+use crate::link::{Command, Link, Neighbor};
+use crate::message::Message;
+use crate::version::{Namespace, Version};
+
+/// What a message to the machine of a group begins with.
+const CHARTER: u8 = 0;
+const ROW: u8 = 1;
+const JOIN: u8 = 2;
+const REFUSED: u8 = 3;
+
+fn to_message(group: GroupId, message: &group::Message) -> Message {
+    let (tag, bytes) = match message {
+        group::Message::Charter(bytes) => (CHARTER, bytes),
+        group::Message::Row(bytes) => (ROW, bytes),
+        group::Message::Join(bytes) => (JOIN, bytes),
+        group::Message::Refused(bytes) => (REFUSED, bytes),
+    };
+    Message::Group { group, bytes: [&[tag], bytes.as_ref()].concat() }
+}
+
+impl Core {
+    pub(super) fn handle_group_action(&mut self, id: GroupId, action: Action) {
+        let now = self.now();
+        match action {
+            Action::Persist(bytes) => {
+                if let Err(error) = self.kept.put_group(id, &bytes) {
+                    self.notes.add(format!("what is known of a group is not kept: {error}"), now);
+                }
+            }
+            Action::Send { to, message } => {
+                let message = to_message(id, &message).to_bytes();
+                for member in to {
+                    self.send_bytes(member, message.clone().into());
+                }
+            }
+            Action::Connect { key, address } => {
+                let neighbor = Neighbor { address: address.to_string(), key: Some(key) };
+                self.to_hub.push_back(Command::Once(neighbor));
+            }
+            Action::Measure { member, probe } => self.measure(id, member, probe, now),
+            Action::NewCharter => self.handle_charter(id, now),
+            Action::Admitted => self.notes.add(format!("in group {}", self.group_name(id)), now),
+            Action::Refused(reason) => {
+                let name = self.group_name(id);
+                self.notes.add(format!("group {name} does not let this member in: {reason}"), now);
+            }
+            Action::Alarm(alarm) => {
+                self.notes.add(format!("group {}: {alarm}", self.group_name(id)), now);
+                if let Alarm::Lied(member) = alarm
+                    && let Some(linked) = self.links.get(&member)
+                {
+                    linked.link.close(Reason::Malformed);
+                }
+            }
+        }
+    }
+
+    fn group_name(&self, id: GroupId) -> String {
+        let key = self.identity.public();
+        let named = self.config.groups.iter().find(|it| it.entry.group(&key) == id);
+        named.map_or_else(|| id.to_string(), |it| it.entry.name().to_string())
+    }
+
+    pub(super) fn handle_group_message(
+        &mut self,
+        link: &Link,
+        id: GroupId,
+        bytes: &[u8],
+        now: Duration,
+    ) {
+        let from = link.member();
+        let Some(group) = self.groups.get_mut(&id) else { return };
+        match bytes.split_first() {
+            Some((&CHARTER, rest)) => group.handle_charter(from, rest, now),
+            Some((&ROW, rest)) => group.handle_row(from, rest, now),
+            Some((&JOIN, rest)) => {
+                let seen = link.address().ip().to_canonical();
+                group.handle_join(from, Some(seen), rest, now);
+            }
+            Some((&REFUSED, rest)) => group.handle_refused(from, rest, now),
+            Some(_) | None => link.close(Reason::Malformed),
+        }
+    }
+
+    /// Takes over what a charter says: who may come in, with whom to have links, and what is replicated.
+    fn handle_charter(&mut self, id: GroupId, now: Duration) {
+        let Some(group) = self.groups.get(&id) else { return };
+        if group.is_member() {
+            self.replica.set_group(id, neighborhood(group), now);
+        } else {
+            self.replica.remove_group(id, now);
+        }
+        let mut keys: HashSet<[u8; 32]> = HashSet::new();
+        let mut neighbors: Vec<Neighbor> = Vec::new();
+        for group in self.groups.values() {
+            let members = group.charter().into_iter().flat_map(|it| &it.body().members);
+            keys.extend(members.map(Member::key));
+            for member in group.neighbors() {
+                let address = member.address.to_string();
+                let neighbor = Neighbor { address, key: Some(*member.key()) };
+                if !neighbors.contains(&neighbor) {
+                    neighbors.push(neighbor);
+                }
+            }
+        }
+        *self.known_keys() = keys;
+        self.to_hub.push_back(Command::Want(neighbors));
+        self.meet(now);
+        self.restore(now);
+    }
+
+    /// Begins with those who are members now, and ends with those who are none any more.
+    fn meet(&mut self, now: Duration) {
+        let members: Vec<MemberId> = self.links.keys().copied().collect();
+        for member in members {
+            let is_member = self.is_member(member);
+            let Some(linked) = self.links.get_mut(&member) else { continue };
+            match (std::mem::replace(&mut linked.is_member, is_member), is_member) {
+                (false, true) => self.replica.handle_up(member, self.window(member), now),
+                (true, false) => self.replica.handle_down(member, now),
+                (false, false) | (true, true) => {}
+            }
+        }
+    }
+
+    /// Takes in what was known before the start of namespaces that a group lists now.
+    fn restore(&mut self, now: Duration) {
+        let writers: BTreeMap<Namespace, [u8; 32]> =
+            self.groups.values().flat_map(|it| neighborhood(it).writers).collect();
+        let (mut due, rest): (Vec<_>, Vec<_>) = std::mem::take(&mut self.restored)
+            .into_iter()
+            .partition(|(namespace, _)| writers.contains_key(namespace));
+        self.restored = rest.into_iter().collect();
+        // Of what is held no file has to tell.
+        for (namespace, space) in &self.spaces {
+            let is_new = self.replica.flood().newest(namespace).is_none();
+            let held = space.store().current().filter(|_| is_new && writers.contains_key(namespace));
+            due.extend(held.map(|it| (namespace.clone(), it.meta().version.clone())));
+        }
+        for (namespace, bytes) in due {
+            let Some(key) = writers.get(&namespace) else { continue };
+            match Version::from_bytes(&bytes, key) {
+                Ok(version) => {
+                    let held = self.spaces.get(&namespace).and_then(|it| it.store().current());
+                    let is_held = held.is_some_and(|it| it.meta().number == version.number);
+                    self.replica.restore(&version, is_held);
+                }
+                Err(error) => self.notes.add(format!("{namespace}: {error}"), now),
+            }
+        }
+        self.replica.handle_timeout(now);
+    }
+
+    /// How many chunks may be on their way from a member.
+    pub(super) fn window(&self, member: MemberId) -> Window {
+        let estimates = self.groups.values().filter_map(|it| it.estimate(member));
+        let known = estimates.filter_map(|it| Some(Window::of(it.round_trip()?, it.bandwidth()?)));
+        known.max_by_key(|it| it.bytes).unwrap_or(Window::DEFAULT)
+    }
+
+    pub(super) fn set_window(&mut self, member: MemberId) {
+        let window = self.window(member);
+        self.replica.set_window(member, window);
+    }
+
+    /// Takes over other settings.
+    pub(super) fn settle_groups(&mut self, now: Duration) {
+        let key = self.identity.public();
+        for group in self.config.groups.clone() {
+            let settings = super::settings(&self.config, &group, &self.invitations);
+            if let Some(machine) = self.groups.get_mut(&group.entry.group(&key)) {
+                machine.handle_settings(settings, now);
+            }
+        }
+    }
+}
+
+/// A member's place in a group, as its charter says.
+fn neighborhood(group: &Group) -> Neighborhood {
+    let Some(charter) = group.charter() else { return Neighborhood::default() };
+    let body = charter.body();
+    let writers = group.trees().map(|it| {
+        let namespace = Namespace { origin: MemberId::of(&it.writer), name: it.name.clone() };
+        (namespace, it.writer)
+    });
+    Neighborhood {
+        members: body.members.iter().map(Member::id).collect(),
+        topology: body.topology.clone(),
+        writers: writers.collect(),
+    }
+}

@@ -1,0 +1,166 @@
+//! What a member keeps of its groups and of versions, over restarts: small files, each replaced as a whole.
+//!
+//! ```text
+//! DATA/groups/GROUP      what the machine of a group wants to have back
+//! DATA/invitations       secrets of invitations, one a line
+//! DATA/versions/NAME@ORIGIN    the newest version that was heard of
+//! ```
+//!
+//! Everything blocks: call it where that is no harm.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use crate::error::Error;
+use crate::id::GroupId;
+use crate::version::Namespace;
+
+const GROUPS: &str = "groups";
+const VERSIONS: &str = "versions";
+/// Longest file that is read, in bytes: a group's state with its charter.
+const BYTES_MAX: u64 = 1 << 20;
+/// Others may not read what lets in whoever has it.
+const MODE: u32 = 0o600;
+
+/// The data directory of a member.
+#[derive(Clone, Debug)]
+pub(crate) struct Kept {
+    data: PathBuf,
+}
+
+impl Kept {
+    /// Opens the directory, and makes it.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be made.
+    pub(crate) fn open(data: &Path) -> Result<Self, Error> {
+        for dir in [GROUPS, VERSIONS] {
+            let dir = data.join(dir);
+            fs::create_dir_all(&dir).map_err(|source| Error::io(&dir, source))?;
+        }
+        Ok(Self { data: data.to_owned() })
+    }
+
+    /// What was kept of a group.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be read.
+    pub(crate) fn group(&self, group: GroupId) -> Result<Option<Vec<u8>>, Error> {
+        read(&self.group_path(group))
+    }
+
+    /// Keeps this of a group.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be written: what was kept before is as it was.
+    pub(crate) fn put_group(&self, group: GroupId, bytes: &[u8]) -> Result<(), Error> {
+        replace(&self.group_path(group), bytes)
+    }
+
+    fn group_path(&self, group: GroupId) -> PathBuf {
+        self.data.join(GROUPS).join(group.to_string())
+    }
+
+    /// All versions that were kept; whose signature holds is not looked at.
+    ///
+    /// # Errors
+    ///
+    /// They cannot be read.
+    pub(crate) fn versions(&self) -> Result<Vec<Vec<u8>>, Error> {
+        let dir = self.data.join(VERSIONS);
+        let failed = |source| Error::io(&dir, source);
+        let mut versions = Vec::new();
+        for entry in fs::read_dir(&dir).map_err(failed)? {
+            let path = entry.map_err(failed)?.path();
+            let is_unfinished = path.extension().is_some_and(|it| it == NEW);
+            if !is_unfinished {
+                versions.extend(read(&path)?);
+            }
+        }
+        Ok(versions)
+    }
+
+    /// Keeps the newest version of a namespace.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be written: what was kept before is as it was.
+    pub(crate) fn put_version(&self, of: &Namespace, bytes: &[u8]) -> Result<(), Error> {
+        replace(&self.data.join(VERSIONS).join(of.to_string()), bytes)
+    }
+}
+
+/// What files are called until they are whole.
+const NEW: &str = "new~";
+
+pub(super) fn read(path: &Path) -> Result<Option<Vec<u8>>, Error> {
+    let read = fs::metadata(path).and_then(|it| {
+        let is_ours = it.is_file() && it.len() <= BYTES_MAX;
+        if is_ours { fs::read(path) } else { Err(io::ErrorKind::InvalidData.into()) }
+    });
+    match read {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(Error::io(path, source)),
+    }
+}
+
+/// Puts these bytes in the place of a file; they are on disk when it returns.
+pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    let mut new = path.as_os_str().to_owned();
+    new.push(".");
+    new.push(NEW);
+    let new = PathBuf::from(new);
+    let write = || {
+        let options = OpenOptions::new().write(true).create(true).truncate(true).mode(MODE).open(&new);
+        let mut file = options?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        fs::rename(&new, path)?;
+        path.parent().map_or(Ok(()), |above| File::open(above)?.sync_all())
+    };
+    write().map_err(|source| {
+        // A disk that is full is not to be filled by halves.
+        let _ = fs::remove_file(&new);
+        Error::io(path, source)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::MemberId;
+    use crate::version::Name;
+
+    #[test]
+    fn what_is_kept_is_there_again_and_halves_are_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let kept = Kept::open(dir.path()).unwrap();
+        let namespace = Namespace { origin: MemberId(7), name: Name::new("a").unwrap() };
+        assert_eq!(kept.group(GroupId(1)).unwrap(), None);
+        kept.put_group(GroupId(1), b"one").unwrap();
+        kept.put_group(GroupId(1), b"two").unwrap();
+        kept.put_version(&namespace, b"three").unwrap();
+        fs::write(dir.path().join("versions/b@0.new~"), b"thr").unwrap();
+        let kept = Kept::open(dir.path()).unwrap();
+        assert_eq!(kept.group(GroupId(1)).unwrap(), Some(b"two".to_vec()));
+        assert_eq!(kept.versions().unwrap(), [b"three".to_vec()]);
+    }
+
+    #[test]
+    fn what_cannot_be_written_leaves_what_was() {
+        let dir = tempfile::tempdir().unwrap();
+        let kept = Kept::open(dir.path()).unwrap();
+        kept.put_group(GroupId(1), b"one").unwrap();
+        // In the way of the new one.
+        fs::create_dir(dir.path().join("groups/0000000000000001.new~")).unwrap();
+        let error = kept.put_group(GroupId(1), b"two").unwrap_err();
+        assert!(error.to_string().contains("groups/0000000000000001"), "{error}");
+        assert_eq!(kept.group(GroupId(1)).unwrap(), Some(b"one".to_vec()));
+    }
+}
