@@ -173,6 +173,17 @@ pub fn id_of(key: &str) -> String {
     hex(digest(&SHA256, key.as_bytes()).as_ref().get(..ID_BYTES).unwrap_or_default())
 }
 
+/// Returns 32 bytes that nobody can guess, for an [`Identity`] or as a secret of another kind.
+///
+/// # Errors
+///
+/// The system has no random numbers.
+pub fn random_secret() -> Result<[u8; KEY_BYTES], Error> {
+    let mut secret = [0; KEY_BYTES];
+    SystemRandom::new().fill(&mut secret).map_err(|_unsaid| Error::Random)?;
+    Ok(secret)
+}
+
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -193,9 +204,8 @@ fn unhex<const N: usize>(text: &str) -> Option<[u8; N]> {
 /// of two who start at once both end with the first one's.
 fn create(path: &Path) -> Result<(), Error> {
     let random = SystemRandom::new();
-    let mut seed = [0; KEY_BYTES];
+    let seed = random_secret()?;
     let mut name = [0; 4];
-    random.fill(&mut seed).map_err(|_unsaid| Error::Random)?;
     random.fill(&mut name).map_err(|_unsaid| Error::Random)?;
     let new = path.with_extension(format!("{}.new", hex(&name)));
     let failed = |source| Error::File { path: path.to_owned(), source };

@@ -53,6 +53,9 @@ pub enum Error {
     /// A tree of the system's.
     #[error(transparent)]
     Tree(#[from] crate::tree::error::Error),
+    /// It does not do what it was asked.
+    #[error("{0}")]
+    Refused(String),
     /// What it runs on has ended.
     #[error("the replicator has stopped")]
     Stopped,

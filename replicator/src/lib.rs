@@ -6,6 +6,8 @@
 //! beside it (`topology`), flood announcements over all of these, and pull what is announced along the tree.
 
 pub mod config;
+pub mod drawing;
+pub mod error;
 pub mod estimate;
 pub mod fetch;
 pub mod flood;
@@ -14,7 +16,14 @@ pub mod id;
 pub mod limit;
 pub mod link;
 pub mod message;
+mod metrics;
+pub mod node;
 pub mod replica;
+mod serve;
 pub mod topology;
 pub mod tree;
 pub mod version;
+
+pub use config::Config;
+pub use error::Error;
+pub use node::{Handle, Server, Status};

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::charter::{Charter, Member, Tree};
 use super::join::Invitation;
 use super::{Counts, Group, links};
-use crate::estimate::Estimate;
+use crate::estimate::{Estimate, Row};
 use crate::id::{GroupId, MemberId};
 use crate::topology::Topology;
 
@@ -76,6 +76,12 @@ impl Group {
     pub fn computed(&self) -> Option<Topology> {
         let charter = self.charter.as_ref()?;
         Some(links::next(charter.body(), &self.all_rows()))
+    }
+
+    /// What all members that are not silent have said of their links, one's own included.
+    #[must_use]
+    pub fn rows(&self) -> Vec<Row> {
+        self.all_rows()
     }
 
     /// What was done with what came.

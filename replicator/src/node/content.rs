@@ -8,9 +8,9 @@ use super::core::{Core, Done};
 use super::serving::{Batch, Ready};
 use super::space::{Outcome, Said, Space};
 use crate::id::MemberId;
+use crate::link::SendError;
 use crate::link::frame::Reason;
 use crate::link::queue::CLASSES;
-use crate::link::SendError;
 use crate::message::Message;
 use crate::replica::{Action, Failure, Notice};
 use crate::tree::store::Store;
@@ -31,7 +31,9 @@ impl Core {
             Action::Unsend { to, chunks } => {
                 if let Some(linked) = self.links.get_mut(&to) {
                     linked.serving.cancel(&chunks);
-                    chunks.iter().for_each(|it| drop(linked.link.cancel(&it.0)));
+                    for hash in &chunks {
+                        linked.link.cancel(&hash.0);
+                    }
                 }
             }
             Action::Keep { hash, bytes, namespaces, waiting } => {
@@ -117,44 +119,44 @@ impl Core {
     }
 
     pub(super) fn handle_outcome(&mut self, of: &Namespace, outcome: Outcome, now: Duration) {
-        let said = self.spaces.get_mut(of).and_then(|it| it.handle_outcome(outcome));
+        let Some(space) = self.spaces.get_mut(of) else { return };
+        let said = space.handle_outcome(outcome);
+        let missing = space.missing_bytes();
+        let Some((number, said)) = said else { return };
         match said {
-            None => {}
-            Some(Said::Wanted { number, chunks, is_all }) => {
-                let progress = self.replica.progress(of).filter(|it| it.version.number == number);
-                let Some(progress) = progress else { return };
-                let known: u64 = chunks.iter().map(|it| u64::from(it.1)).sum();
-                // More than is listed at once may be all of it.
-                let missing = if is_all { known } else { progress.version.bytes.max(known) };
-                self.replica.set_missing(of, missing);
+            Said::Wanted(chunks) => {
+                if let Some(missing) = missing {
+                    self.replica.set_missing(of, missing);
+                }
                 self.replica.want(of, &chunks, now);
             }
-            Some(Said::Whole(number)) => {
+            Said::Whole => {
                 let is_told = self.replica.progress(of).is_some_and(|it| it.is_whole);
                 self.replica.handle_whole(of, number, now);
                 if let Some(space) = self.spaces.get_mut(of).filter(|_| is_told) {
                     space.switch();
                 }
             }
-            Some(Said::Switched(number)) => {
+            Said::Switched => {
                 self.replica.handle_switched(of, number, now);
                 self.remove_old(of);
             }
-            Some(Said::Failed(number, error)) => {
+            Said::Failed(error) => {
                 self.notes.add(format!("{of} {number}: {error}"), now);
                 self.replica.handle_failed(of, number, error.failure(), now);
             }
         }
     }
 
-    /// Removes generations that nobody needs any more, in the background.
-    fn remove_old(&mut self, of: &Namespace) {
-        let Some(space) = self.spaces.get_mut(of) else { return };
-        space.publish(Box::new(|store| {
+    /// Removes generations that nobody needs any more.
+    pub(super) fn remove_old(&mut self, of: &Namespace) {
+        let Some(store) = self.spaces.get(of).map(|it| it.store().clone()) else { return };
+        self.jobs.spawn_blocking(move || {
             if let Err(error) = store.remove_old() {
                 tracing::warn!(%error, "an old generation stays for now");
             }
-        }));
+            Done::Removed
+        });
     }
 
     pub(super) fn start_jobs(&mut self) {

@@ -3,7 +3,8 @@
 //! Signatures are checked and topologies computed here, and small files synced, so it may block for
 //! milliseconds; what takes longer (chunks, switching, publishing) is done by jobs.
 
-use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
@@ -15,12 +16,13 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use super::ask::Ask;
+use super::invitations::Invitations;
 use super::kept::Kept;
 use super::measuring::Measuring;
 use super::notes::Notes;
+use super::publishing::{Committed, Drafted, Watching};
 use super::serving::{Batch, Serving};
 use super::space::{Outcome, Space};
-use super::watching::Watching;
 use crate::config::Config;
 use crate::group::Group;
 use crate::id::{GroupId, MemberId};
@@ -63,6 +65,12 @@ pub(super) enum Done {
     Read(MemberId, Batch, Vec<(Hash, Option<Bytes>)>),
     /// A call went out, or not.
     Called(MemberId, bool),
+    /// A tree has been looked at.
+    Drafted(Drafted),
+    /// A version is what readers see, or not.
+    Committed(Committed),
+    /// What was old is gone.
+    Removed,
 }
 
 /// A member that runs.
@@ -74,6 +82,8 @@ pub(super) struct Core {
     pub(super) started: Instant,
     pub(super) started_ms: u64,
     pub(super) keys: Keys,
+    /// How many links there are to those who are no members.
+    pub(super) strangers: Arc<AtomicUsize>,
     pub(super) groups: BTreeMap<GroupId, Group>,
     pub(super) replica: Replica,
     /// Versions that were known before the start, until a group lists them.
@@ -91,13 +101,22 @@ pub(super) struct Core {
     pub(super) to_hub: VecDeque<Command>,
     pub(super) jobs: JoinSet<Done>,
     pub(super) look_at: Duration,
-    pub(super) asks: (mpsc::Sender<Ask>, mpsc::Receiver<Ask>),
+    pub(super) asks: mpsc::Receiver<Ask>,
+    /// What is being published.
+    pub(super) publishing: BTreeSet<Namespace>,
+    /// The secrets of invitations, by group.
+    pub(super) invitations: Invitations,
+}
+
+impl std::fmt::Debug for Core {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Core({})", self.me)
+    }
 }
 
 impl Core {
     /// Runs until the shutdown starts, or the links are gone.
     pub(super) async fn run(mut self, mut events: mpsc::Receiver<Event>, shutdown: Shutdown) {
-        self.begin();
         loop {
             self.settle().await;
             let wait = self.poll_timeout().saturating_sub(self.now());
@@ -112,7 +131,7 @@ impl Core {
                     Some(event) => self.handle_event(event),
                     None => break,
                 },
-                Some(ask) = self.asks.1.recv() => self.handle_ask(ask),
+                Some(ask) = self.asks.recv() => self.handle_ask(ask),
                 () = sleep(wait) => {}
             }
             // What waits is taken in before anything is done about it: it may be much that comes at once.
@@ -237,9 +256,6 @@ impl Core {
         tracing::info!(%member, address = %link.address(), "a link is up");
         if self.links.contains_key(&member) {
             self.replica.handle_down(member, now);
-        } else if !self.is_member(member) && STRANGERS_MAX <= self.strangers() {
-            link.close(Reason::Full);
-            return;
         }
         self.caller.handle_up(&link);
         link.set_limits(self.limits(member));
@@ -251,6 +267,7 @@ impl Core {
             self.replica.handle_up(member, self.window(member), now);
         }
         self.measure_linked(member, now);
+        self.count_strangers();
     }
 
     fn handle_down(&mut self, link: &Link, now: Duration) {
@@ -259,6 +276,7 @@ impl Core {
             self.links.remove(&member);
             self.groups.values_mut().for_each(|it| it.handle_link_down(member, now));
             self.replica.handle_down(member, now);
+            self.count_strangers();
         }
     }
 
@@ -286,8 +304,10 @@ impl Core {
         self.groups.values().any(is_in)
     }
 
-    fn strangers(&self) -> usize {
-        self.links.keys().filter(|it| !self.is_member(**it)).count()
+    /// Counts those who may want to join.
+    pub(super) fn count_strangers(&self) {
+        let count = self.links.values().filter(|it| !it.is_member).count();
+        self.strangers.store(count, Ordering::Relaxed);
     }
 
     /// What the links to a member are paid from.
@@ -295,7 +315,8 @@ impl Core {
         let bucket = |rate: u64| Arc::new(Mutex::new(Bucket::new(rate, (rate / 8).max(64 << 10))));
         let mut limits: Vec<Limit> = self.config.link_rate.map(bucket).into_iter().collect();
         let charters = self.groups.values().filter_map(|it| it.charter());
-        let site = charters.filter_map(|it| it.body().member(member)).map(|it| it.site.clone()).next();
+        let site =
+            charters.filter_map(|it| it.body().member(member)).map(|it| it.site.clone()).next();
         let site = site.filter(|it| *it != self.config.site);
         if let (Some(rate), Some(site)) = (self.config.site_rate, site) {
             limits.push(self.site_limits.entry(site).or_insert_with(|| bucket(rate)).clone());
@@ -334,6 +355,9 @@ impl Core {
             Done::Space(namespace, outcome) => self.handle_outcome(&namespace, outcome, now),
             Done::Read(member, batch, chunks) => self.handle_read(member, &batch, chunks, now),
             Done::Called(member, is_sent) => self.handle_called(member, is_sent, now),
+            Done::Drafted(drafted) => self.handle_drafted(drafted, now),
+            Done::Committed(committed) => self.handle_committed(committed, now),
+            Done::Removed => {}
         }
     }
 

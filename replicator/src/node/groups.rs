@@ -3,10 +3,9 @@
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
-use super::core::{Core, STRANGERS_MAX};
+use super::core::Core;
 use crate::fetch::Window;
 use crate::flood::Neighborhood;
-use crate::group::access::Access;
 use crate::group::charter::Member;
 use crate::group::{self, Action, Alarm, Group};
 use crate::id::{GroupId, MemberId};
@@ -134,6 +133,7 @@ impl Core {
                 (false, false) | (true, true) => {}
             }
         }
+        self.count_strangers();
     }
 
     /// Takes in what was known before the start of namespaces that a group lists now.
@@ -147,7 +147,8 @@ impl Core {
         // Of what is held no file has to tell.
         for (namespace, space) in &self.spaces {
             let is_new = self.replica.flood().newest(namespace).is_none();
-            let held = space.store().current().filter(|_| is_new && writers.contains_key(namespace));
+            let held =
+                space.store().current().filter(|_| is_new && writers.contains_key(namespace));
             due.extend(held.map(|it| (namespace.clone(), it.meta().version.clone())));
         }
         for (namespace, bytes) in due {
@@ -180,7 +181,7 @@ impl Core {
     pub(super) fn settle_groups(&mut self, now: Duration) {
         let key = self.identity.public();
         for group in self.config.groups.clone() {
-            let settings = super::settings(&self.config, &group, &self.invitations);
+            let settings = super::settings(&self.config, &group, &key, &self.invitations);
             if let Some(machine) = self.groups.get_mut(&group.entry.group(&key)) {
                 machine.handle_settings(settings, now);
             }

@@ -117,7 +117,8 @@ pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     new.push(NEW);
     let new = PathBuf::from(new);
     let write = || {
-        let options = OpenOptions::new().write(true).create(true).truncate(true).mode(MODE).open(&new);
+        let options =
+            OpenOptions::new().write(true).create(true).truncate(true).mode(MODE).open(&new);
         let mut file = options?;
         file.write_all(bytes)?;
         file.sync_all()?;
@@ -129,6 +130,29 @@ pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
         let _ = fs::remove_file(&new);
         Error::io(path, source)
     })
+}
+
+/// Has `link` be a symbolic link to `target`. A link to elsewhere is replaced; whatever else is there stays.
+///
+/// # Errors
+///
+/// Something else is there, or it cannot be made.
+pub(super) fn link(target: &Path, link: &Path) -> Result<(), Error> {
+    let failed = |source| Error::io(link, source);
+    let target = std::path::absolute(target).map_err(failed)?;
+    match fs::read_link(link) {
+        Ok(known) if known == target => return Ok(()),
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        // It is no link.
+        Err(_) => return Err(failed(io::ErrorKind::AlreadyExists.into())),
+    }
+    let mut new = link.as_os_str().to_owned();
+    new.push(".");
+    new.push(NEW);
+    let _ = fs::remove_file(&new);
+    let made = std::os::unix::fs::symlink(&target, &new).and_then(|()| fs::rename(&new, link));
+    made.map_err(failed)
 }
 
 #[cfg(test)]

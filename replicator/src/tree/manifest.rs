@@ -28,6 +28,9 @@ pub const MODIFIED: RangeInclusive<i64> = -(1 << 31)..=(1 << 34) - (1 << 31) - 1
 /// Bytes of a chunk of a file in a manifest: its length and its hash.
 pub const EXTENT_BYTES: usize = 4 + 32;
 
+/// Longest entry, in bytes, without the chunks of a file.
+pub(super) const ENTRY_BYTES_MAX: usize = 1 + 2 * (2 + PATH_BYTES_MAX);
+
 /// Of the stream.
 const FORMAT: u8 = 1;
 const END: u8 = 0;
@@ -64,6 +67,18 @@ pub enum EntryKind {
         /// As [`EntryPath::check_target`] takes it.
         target: Box<str>,
     },
+}
+
+impl Entry {
+    /// How many bytes it has in a manifest, without the chunks of a file.
+    pub(super) fn encoded_bytes(&self) -> u64 {
+        let rest = match &self.kind {
+            EntryKind::File { .. } => 16,
+            EntryKind::Directory => 0,
+            EntryKind::Link { target } => 2 + target.len(),
+        };
+        (1 + 2 + self.path.as_str().len() + rest) as u64
+    }
 }
 
 /// A piece of a manifest.
@@ -336,6 +351,18 @@ impl Decoder {
         }
         Ok(self.rules.totals)
     }
+}
+
+/// Reads the entry that these bytes of a sound manifest begin with.
+pub(super) fn first_entry(bytes: &[u8]) -> Option<Entry> {
+    let mut input = Input { rest: bytes };
+    let [tag] = input.array()?;
+    input.entry(tag).ok().flatten()
+}
+
+/// Reads the chunk of a file that these bytes of a sound manifest begin with.
+pub(super) fn first_extent(bytes: &[u8]) -> Option<Extent> {
+    Input { rest: bytes }.extent()
 }
 
 enum Taken {

@@ -1,0 +1,437 @@
+//! A member that runs: its links, its groups, its trees and its administrator.
+//!
+//! ```text
+//! link::Hub ─events→ core ─commands→ link::Hub
+//!                     │ handle_…, poll_action
+//!       group::Group (one a group), replica::Replica: what to do
+//!                     │ jobs
+//!        space (chunks in, switch), serving (chunks out), publishing
+//! ```
+//!
+//! The core runs on a thread of its own; everything else that takes long is a job of it.
+
+mod ask;
+mod content;
+mod core;
+mod groups;
+mod invitations;
+mod kept;
+mod measuring;
+mod notes;
+mod publishing;
+mod serving;
+mod space;
+mod status;
+
+use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Instant;
+
+use net::identity::Identity;
+use net::peer::Endpoint;
+use net::shutdown::Shutdown;
+use tokio::net::{TcpListener, UdpSocket};
+use tokio::runtime;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
+use web::Pages;
+use web::auth::AdminToken;
+
+use self::ask::{ASKS_MAX, Ask};
+use self::core::{Core, Keys, STRANGERS_MAX};
+use self::invitations::Invitations;
+use self::kept::Kept;
+pub use self::publishing::Published;
+pub use self::status::{
+    FetchStatus, GroupStatus, LinkStatus, MemberStatus, NoteStatus, Status, TopologyLink,
+    TreeStatus,
+};
+use crate::config::{Config, Entry, GroupConfig};
+use crate::error::Error;
+use crate::group::access::Access;
+use crate::group::charter::Address;
+use crate::group::join::Invitation;
+use crate::group::{self, Group};
+use crate::id::MemberId;
+use crate::link::{Caller, Command, EVENTS_MAX, Event, Hub};
+use crate::replica::Replica;
+use crate::serve;
+use crate::tree::store::Store;
+use crate::version::{Kind, Name, Namespace, Version};
+
+/// Most commands that wait for the hub.
+const COMMANDS_MAX: usize = 16;
+
+/// Where the trees are.
+fn trees_dir(data: &Path) -> PathBuf {
+    data.join("trees")
+}
+
+/// A member, bound and ready to run.
+#[derive(Debug)]
+pub struct Server {
+    handle: Handle,
+    core: Core,
+    hub: Hub,
+    caller: Arc<Caller>,
+    events: (mpsc::Sender<Event>, mpsc::Receiver<Event>),
+    commands: mpsc::Receiver<Command>,
+    listener: TcpListener,
+    admin: TcpListener,
+    token: AdminToken,
+    pages: Pages,
+}
+
+impl Server {
+    /// Opens or makes the data directory, and binds all listeners.
+    ///
+    /// # Errors
+    ///
+    /// A folder cannot be used or is in use, a port is taken, or a group cannot be gone on with; the message says
+    /// what to do.
+    pub async fn bind(config: Config) -> Result<Self, Error> {
+        let listen = |error: net::Error| Error::Listen(error.to_string());
+        let listener = net::server::bind(config.listen).await.map_err(listen)?;
+        let admin = net::server::bind(config.admin_listen).await.map_err(listen)?;
+        let gone = |source: std::io::Error| Error::Listen(source.to_string());
+        let at = listener.local_addr().map_err(gone)?;
+        let socket = UdpSocket::bind(at).await.map_err(|source| {
+            Error::Listen(format!("cannot listen on UDP {at} for null calls: {source}"))
+        })?;
+        let admin_at = admin.local_addr().map_err(gone)?;
+        let started = net::clock::monotonic();
+        let caller = Arc::new(Caller::new(socket, started));
+        let (to_hub, commands) = mpsc::channel(COMMANDS_MAX);
+        let (ask, asks) = mpsc::channel(ASKS_MAX);
+        let opening = Opening { config, started, caller: caller.clone(), to_hub, asks };
+        let opened = tokio::task::spawn_blocking(move || {
+            let data = opening.config.data.clone();
+            let core = opening.open()?;
+            web::auth::write_address(&data, admin_at)?;
+            let token = AdminToken::load_or_create(&data)?;
+            let site = web::Site::new(format!("Replicator {}", core.me));
+            let pages = Pages::new(site, serve::TEMPLATES, None)?;
+            Ok::<_, Error>((core, token, pages))
+        });
+        let (core, token, pages) = opened.await.map_err(|_ended| Error::Stopped)??;
+        let events = mpsc::channel(EVENTS_MAX);
+        let endpoint = Endpoint::new(core.identity.clone())?;
+        let keys = core.keys.clone();
+        let strangers = core.strangers.clone();
+        let known = Arc::new(move |key: &[u8; 32]| {
+            let known = keys.read().unwrap_or_else(PoisonError::into_inner);
+            // Who is to join comes as a stranger.
+            known.contains(key) || strangers.load(Ordering::Relaxed) < STRANGERS_MAX
+        });
+        let hub = Hub::new(endpoint, known, started, events.0.clone());
+        let handle = Handle { ask };
+        Ok(Self { handle, core, hub, caller, events, commands, listener, admin, token, pages })
+    }
+
+    /// The address of links and null calls.
+    ///
+    /// # Errors
+    ///
+    /// The socket has no address any more.
+    pub fn local_addr(&self) -> Result<SocketAddr, Error> {
+        self.listener.local_addr().map_err(|error| Error::Listen(error.to_string()))
+    }
+
+    /// The address of the admin listener.
+    ///
+    /// # Errors
+    ///
+    /// The socket has no address any more.
+    pub fn admin_addr(&self) -> Result<SocketAddr, Error> {
+        self.admin.local_addr().map_err(|error| Error::Listen(error.to_string()))
+    }
+
+    /// The member's id.
+    #[must_use]
+    pub fn id(&self) -> MemberId {
+        self.core.me
+    }
+
+    /// A handle on the member, also for while it runs.
+    #[must_use]
+    pub fn handle(&self) -> Handle {
+        self.handle.clone()
+    }
+
+    /// Runs until the shutdown starts, then stops within some seconds.
+    ///
+    /// # Errors
+    ///
+    /// A listener is gone: start anew.
+    pub async fn run(self, shutdown: Shutdown) -> Result<(), Error> {
+        let Self { handle, core, hub, caller, events, commands, listener, admin, token, pages } =
+            self;
+        // What ends first, for whatever reason, ends the others.
+        let child = shutdown.child();
+        let mut tasks: JoinSet<Result<(), Error>> = JoinSet::new();
+        let (sender, receiver) = events;
+        let stop = child.clone();
+        tasks.spawn(async move {
+            tokio::select! {
+                () = caller.run(&sender) => {}
+                () = stop.started() => {}
+            }
+            Ok(())
+        });
+        let stop = child.clone();
+        tasks.spawn(async move {
+            hub.run(listener, commands, stop).await;
+            Ok(())
+        });
+        let stop = child.clone();
+        let on = runtime::Handle::current();
+        tasks.spawn_blocking(move || {
+            on.block_on(core.run(receiver, stop));
+            Ok(())
+        });
+        let stop = child.clone();
+        let router = serve::admin(handle, token, pages);
+        tasks.spawn(async move {
+            let served =
+                net::server::serve(admin, router, net::server::Limits::default(), stop).await;
+            served.map_err(|error| Error::Listen(error.to_string()))
+        });
+        let mut outcome = Ok(());
+        while let Some(ended) = tasks.join_next().await {
+            child.start();
+            let ended = ended.unwrap_or(Err(Error::Stopped));
+            if outcome.is_ok() {
+                outcome = ended;
+            }
+        }
+        outcome
+    }
+}
+
+/// A handle on a member: cheap to clone, usable while it runs.
+#[derive(Clone, Debug)]
+pub struct Handle {
+    ask: mpsc::Sender<Ask>,
+}
+
+impl Handle {
+    async fn ask<T>(&self, ask: impl FnOnce(oneshot::Sender<T>) -> Ask) -> Result<T, Error> {
+        let (reply, answer) = oneshot::channel();
+        self.ask.send(ask(reply)).await.map_err(|_gone| Error::Stopped)?;
+        answer.await.map_err(|_gone| Error::Stopped)
+    }
+
+    /// Everything an administrator asks first.
+    ///
+    /// # Errors
+    ///
+    /// It has stopped.
+    pub async fn status(&self) -> Result<Status, Error> {
+        Ok(*self.ask(Ask::Status).await?)
+    }
+
+    /// Publishes a tree of the settings, by its name or its directory. `accepts_loss`: also if much of it is gone.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Refused`] says what is wrong with the tree; readers see what they saw. Or it has stopped.
+    pub async fn publish(&self, tree: String, accepts_loss: bool) -> Result<Published, Error> {
+        let answer = self.ask(|reply| Ask::Publish { tree, accepts_loss, reply }).await?;
+        answer.map_err(Error::Refused)
+    }
+
+    /// The line by which somebody can join a group; its name may be left out if there is one alone.
+    ///
+    /// # Errors
+    ///
+    /// There is no such group, or this member is not in it yet. Or it has stopped.
+    pub async fn invite(&self, group: Option<Name>) -> Result<Invitation, Error> {
+        self.ask(|reply| Ask::Invite(group, reply)).await?.map_err(Error::Refused)
+    }
+
+    /// Has this member lead a group, whoever does now; returns the group's name.
+    ///
+    /// # Errors
+    ///
+    /// It may not lead that group. Or it has stopped.
+    pub async fn lead(&self, group: Option<Name>) -> Result<String, Error> {
+        self.ask(|reply| Ask::Lead(group, reply)).await?.map_err(Error::Refused)
+    }
+
+    /// Puts other settings in force.
+    ///
+    /// # Errors
+    ///
+    /// They differ where only a restart helps; then nothing is changed. Or it has stopped.
+    pub async fn reload(&self, config: Config) -> Result<(), Error> {
+        self.ask(|reply| Ask::Reload(Arc::new(config), reply)).await?
+    }
+}
+
+/// Makes the invitation that a member will have which founds a group, before it runs.
+///
+/// # Errors
+///
+/// The data directory cannot be used.
+pub fn invitation(
+    data: &Path,
+    name: &Name,
+    address: &Address,
+) -> Result<(MemberId, Invitation), Error> {
+    let _kept = Kept::open(data)?;
+    let key = Identity::load_or_create(data)?.public();
+    let entry = Entry::Found(name.clone());
+    let invitations = Invitations::load_or_create(data, [&entry].into_iter(), &key)?;
+    let secret = invitations.secret(entry.group(&key));
+    let (name, address) = (name.clone(), address.clone());
+    Ok((MemberId::of(&key), Invitation { name, founder: key, address, key, secret }))
+}
+
+/// What the settings say of a group, as its machine takes it.
+fn settings(
+    config: &Config,
+    group: &GroupConfig,
+    key: &[u8; 32],
+    invitations: &Invitations,
+) -> group::Settings {
+    let name = group.entry.name();
+    let is_in = |it: &&crate::config::TreeConfig| it.groups.is_empty() || it.groups.contains(name);
+    let has_list = !group.allow.is_empty() || !group.deny.is_empty();
+    let invited = invitations.keys(group.entry.group(key));
+    let access = (has_list || !invited.is_empty()).then(|| Access {
+        allow: group.allow.clone(),
+        deny: group.deny.clone(),
+        invitations: invited,
+    });
+    group::Settings {
+        address: config.address.clone(),
+        site: config.site.clone(),
+        trees: config.trees.iter().filter(is_in).map(|it| (it.name.clone(), Kind::Tree)).collect(),
+        connectivity: group.connectivity,
+        deputies: group.deputies.clone(),
+        access,
+    }
+}
+
+/// What a core is made of.
+struct Opening {
+    config: Config,
+    started: Instant,
+    caller: Arc<Caller>,
+    to_hub: mpsc::Sender<Command>,
+    asks: mpsc::Receiver<Ask>,
+}
+
+impl Opening {
+    /// Opens everything that is stored. Blocks.
+    fn open(self) -> Result<Core, Error> {
+        let Self { config, started, caller, to_hub, asks } = self;
+        let data = config.data.clone();
+        fs::create_dir_all(&data).map_err(|source| Error::io(&data, source))?;
+        let kept = Kept::open(&data)?;
+        let identity = Arc::new(Identity::load_or_create(&data)?);
+        let key = identity.public();
+        let entries = config.groups.iter().map(|it| &it.entry);
+        let invitations = Invitations::load_or_create(&data, entries, &key)?;
+        let me = MemberId::of(&key);
+        let mut core = Core {
+            identity,
+            me,
+            kept,
+            started,
+            started_ms: net::clock::now_ms(),
+            keys: Keys::new(RwLock::new(HashSet::new())),
+            strangers: Arc::new(AtomicUsize::new(0)),
+            groups: BTreeMap::new(),
+            replica: Replica::new(me),
+            restored: BTreeMap::new(),
+            spaces: BTreeMap::new(),
+            links: BTreeMap::new(),
+            site_limits: BTreeMap::new(),
+            measuring: Default::default(),
+            watching: Default::default(),
+            notes: Default::default(),
+            caller,
+            commands: to_hub,
+            to_hub: VecDeque::new(),
+            jobs: JoinSet::new(),
+            look_at: std::time::Duration::ZERO,
+            asks,
+            publishing: BTreeSet::new(),
+            invitations,
+            config: Arc::new(config),
+        };
+        core.open_groups()?;
+        core.open_trees()?;
+        for bytes in core.kept.versions()? {
+            if let Some(namespace) = Version::namespace_of(&bytes) {
+                core.restored.insert(namespace, bytes);
+            }
+        }
+        core.watching.set(&core.config.trees, std::time::Duration::ZERO);
+        core.link_replicas();
+        Ok(core)
+    }
+}
+
+impl Core {
+    fn open_groups(&mut self) -> Result<(), Error> {
+        let (now, key) = (self.now(), self.identity.public());
+        for group in self.config.groups.clone() {
+            let id = group.entry.group(&key);
+            let settings = settings(&self.config, &group, &key, &self.invitations);
+            let kept = self.kept.group(id)?;
+            let name = group.entry.name().clone();
+            let identity = self.identity.clone();
+            let machine = match (&group.entry, kept) {
+                (Entry::Found(_), None) => Group::found(identity, name.clone(), settings, now)
+                    .map_err(|source| Error::Found { group: name, source })?,
+                (entry, kept) => {
+                    let invitation = match entry {
+                        Entry::Found(_) => None,
+                        Entry::Join(invitation) => Some(invitation.clone()),
+                    };
+                    Group::open(identity, settings, kept.as_deref(), invitation, now)
+                        .map_err(|source| Error::Open { group: name, source })?
+                }
+            };
+            self.groups.insert(id, machine);
+        }
+        Ok(())
+    }
+
+    /// Opens the trees that are on disk.
+    fn open_trees(&mut self) -> Result<(), Error> {
+        let dir = trees_dir(&self.config.data);
+        fs::create_dir_all(&dir).map_err(|source| Error::io(&dir, source))?;
+        let failed = |source| Error::io(&dir, source);
+        for entry in fs::read_dir(&dir).map_err(failed)? {
+            let path = entry.map_err(failed)?.path();
+            let name = path.file_name().and_then(|it| it.to_str()).unwrap_or_default();
+            let Some(namespace) = parse_namespace(name) else { continue };
+            let store = Store::open(&path, Default::default())?;
+            self.spaces.insert(namespace, space::Space::new(Arc::new(store)));
+        }
+        Ok(())
+    }
+
+    /// Has the directories of the settings lead to the trees of others.
+    fn link_replicas(&mut self) {
+        for it in self.config.replicas.clone() {
+            let namespace = Namespace { origin: it.writer, name: it.name.clone() };
+            let target = trees_dir(&self.config.data).join(namespace.to_string()).join("current");
+            if let Err(error) = kept::link(&target, &it.directory) {
+                self.notes.add(format!("{namespace} is not linked: {error}"), self.now());
+            }
+        }
+    }
+}
+
+fn parse_namespace(text: &str) -> Option<Namespace> {
+    let (name, origin) = text.rsplit_once('@')?;
+    Some(Namespace { origin: origin.parse().ok()?, name: Name::new(name).ok()? })
+}

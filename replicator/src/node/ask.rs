@@ -1,0 +1,106 @@
+//! What a running member is asked for from outside.
+
+use std::sync::Arc;
+
+use tokio::sync::oneshot;
+
+use super::core::Core;
+use super::publishing::Published;
+use super::status::Status;
+use crate::config::Config;
+use crate::error::Error;
+use crate::group::join::Invitation;
+use crate::version::Name;
+
+/// Most questions that wait.
+pub(super) const ASKS_MAX: usize = 64;
+
+/// A question, and where its answer goes.
+pub(super) enum Ask {
+    /// How is it?
+    Status(oneshot::Sender<Box<Status>>),
+    /// Publish a tree.
+    Publish {
+        /// Its name or its directory.
+        tree: String,
+        /// Whether much of it may be gone.
+        accepts_loss: bool,
+        reply: oneshot::Sender<Result<Published, String>>,
+    },
+    /// The line by which somebody can join a group.
+    Invite(Option<Name>, oneshot::Sender<Result<Invitation, String>>),
+    /// Take over other settings.
+    Reload(Arc<Config>, oneshot::Sender<Result<(), Error>>),
+    /// Lead a group, whoever does now.
+    Lead(Option<Name>, oneshot::Sender<Result<String, String>>),
+}
+
+impl Core {
+    pub(super) fn handle_ask(&mut self, ask: Ask) {
+        // Whoever has gone away needs no answer.
+        match ask {
+            Ask::Status(reply) => drop(reply.send(Box::new(self.status()))),
+            Ask::Publish { tree, accepts_loss, reply } => {
+                self.publish_asked(&tree, accepts_loss, reply);
+            }
+            Ask::Invite(group, reply) => drop(reply.send(self.invite(group.as_ref()))),
+            Ask::Reload(config, reply) => drop(reply.send(self.reload(config))),
+            Ask::Lead(group, reply) => drop(reply.send(self.lead(group.as_ref()))),
+        }
+    }
+
+    /// The group of this name; if none is said, the only one.
+    fn group_named(&self, name: Option<&Name>) -> Result<(crate::id::GroupId, Name), String> {
+        let key = self.identity.public();
+        let mut named = self.config.groups.iter().map(|it| &it.entry);
+        let found = match name {
+            Some(name) => named.find(|it| it.name() == name),
+            None if self.config.groups.len() == 1 => named.next(),
+            None => return Err("there are several groups: name one".to_owned()),
+        };
+        let entry = found.ok_or_else(|| "there is no such group in the settings".to_owned())?;
+        Ok((entry.group(&key), entry.name().clone()))
+    }
+
+    fn invite(&self, name: Option<&Name>) -> Result<Invitation, String> {
+        let (id, name) = self.group_named(name)?;
+        let group = self.groups.get(&id).ok_or_else(|| format!("{name} is not open"))?;
+        let secret = self.invitations.secret(id).filter(|_| group.is_leader());
+        let invitation = group.invitation(secret);
+        invitation.ok_or_else(|| format!("this member is not in {name} yet"))
+    }
+
+    fn lead(&mut self, name: Option<&Name>) -> Result<String, String> {
+        let (id, name) = self.group_named(name)?;
+        let now = self.now();
+        let group = self.groups.get_mut(&id).ok_or_else(|| format!("{name} is not open"))?;
+        group.lead(now).map_err(|error| error.to_string())?;
+        Ok(name.to_string())
+    }
+
+    fn reload(&mut self, config: Arc<Config>) -> Result<(), Error> {
+        let before = &self.config;
+        let entries = |it: &Config| -> Vec<crate::config::Entry> {
+            it.groups.iter().map(|it| it.entry.clone()).collect()
+        };
+        let fixed: Vec<&'static str> = [
+            ("data", before.data != config.data),
+            ("listen", before.listen != config.listen),
+            ("admin_listen", before.admin_listen != config.admin_listen),
+            ("the groups", entries(before) != entries(&config)),
+        ]
+        .into_iter()
+        .filter_map(|(name, differs)| differs.then_some(name))
+        .collect();
+        if !fixed.is_empty() {
+            return Err(Error::NeedsRestart(fixed));
+        }
+        let now = self.now();
+        self.config = config;
+        self.watching.set(&self.config.trees, now);
+        self.limit_all();
+        self.settle_groups(now);
+        self.link_replicas();
+        Ok(())
+    }
+}

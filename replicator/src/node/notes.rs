@@ -1,0 +1,78 @@
+//! What an administrator may want to read: the last few things that happened, and what is wrong.
+//!
+//! Sans-I/O.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// Most notes that are kept.
+const NOTES_MAX: usize = 100;
+/// What is said again within this time is counted, and not noted anew.
+const AGAIN: Duration = Duration::from_mins(10);
+
+/// Something that happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Note {
+    pub(super) text: String,
+    /// When it happened first, and last.
+    pub(super) first: Duration,
+    pub(super) last: Duration,
+    pub(super) count: u64,
+}
+
+/// The last notes.
+#[derive(Debug, Default)]
+pub(super) struct Notes {
+    all: VecDeque<Note>,
+    total: u64,
+}
+
+impl Notes {
+    /// Notes and logs something.
+    pub(super) fn add(&mut self, text: String, now: Duration) {
+        self.total += 1;
+        let known = self.all.iter().position(|it| it.text == text && now < it.first + AGAIN);
+        if let Some(mut note) = known.and_then(|at| self.all.remove(at)) {
+            (note.last, note.count) = (now, note.count + 1);
+            self.all.push_back(note);
+            return;
+        }
+        tracing::info!("{text}");
+        if NOTES_MAX <= self.all.len() {
+            self.all.pop_front();
+        }
+        self.all.push_back(Note { text, first: now, last: now, count: 1 });
+    }
+
+    /// The newest first.
+    pub(super) fn newest(&self) -> impl Iterator<Item = &Note> {
+        self.all.iter().rev()
+    }
+
+    /// How often something was noted since the start.
+    pub(super) fn total(&self) -> u64 {
+        self.total
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_again_is_counted_and_what_is_old_goes() {
+        let mut notes = Notes::default();
+        let at = Duration::from_secs;
+        notes.add("a".to_owned(), at(0));
+        notes.add("b".to_owned(), at(1));
+        notes.add("a".to_owned(), at(2));
+        let found: Vec<_> = notes.newest().map(|it| (it.text.as_str(), it.count)).collect();
+        assert_eq!((found, notes.total()), (vec![("a", 2), ("b", 1)], 3));
+        notes.add("a".to_owned(), AGAIN);
+        assert_eq!(notes.newest().filter(|it| it.text == "a").count(), 2);
+        for it in 0..NOTES_MAX {
+            notes.add(it.to_string(), at(9));
+        }
+        assert_eq!(notes.newest().count(), NOTES_MAX);
+    }
+}

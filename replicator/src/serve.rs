@@ -1,0 +1,171 @@
+//! What a member answers its administrator: the page, status, the topology as a picture, metrics, and requests.
+//!
+//! Those that change anything need the token.
+
+use axum::extract::{Query, State};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use http::StatusCode;
+use http::header::CONTENT_TYPE;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use web::Pages;
+use web::auth::{self, AdminToken};
+use web::failure::Failure;
+use web::health::{self, Check};
+use web::templates::Source;
+
+use crate::drawing;
+use crate::error::Error;
+use crate::metrics;
+use crate::node::{GroupStatus, Handle, Status};
+use crate::version::Name;
+
+/// The pages that are only ours.
+pub(crate) const TEMPLATES: &[Source] =
+    &[Source { name: "replicator.html", text: include_str!("../templates/replicator.html") }];
+
+/// Returns the routes of the admin listener.
+pub(crate) fn admin(handle: Handle, token: AdminToken, pages: Pages) -> Router {
+    let router = Router::new()
+        .route("/", get(page))
+        .route("/status", get(status))
+        .route("/metrics", get(samples))
+        .route("/healthz", get(healthz))
+        .route("/topology.svg", get(topology))
+        .route("/publish", post(publish))
+        .route("/invite", post(invite))
+        .route("/lead", post(lead))
+        .with_state(Admin { handle, pages: pages.clone() })
+        .layer(axum::middleware::from_fn_with_state(token, auth::guard));
+    pages.frame(router)
+}
+
+#[derive(Clone)]
+struct Admin {
+    handle: Handle,
+    pages: Pages,
+}
+
+fn fail(error: &Error) -> Response {
+    let failure = match error {
+        Error::Refused(why) => Failure::bad_request(why.clone()),
+        _ => Failure::internal(),
+    };
+    (failure.status, Json(failure.to_json())).into_response()
+}
+
+#[derive(Serialize)]
+struct PageContext {
+    status: Status,
+    /// Of each group, as SVG.
+    drawings: Vec<String>,
+}
+
+async fn page(State(Admin { handle, pages }): State<Admin>) -> Response {
+    match handle.status().await {
+        Ok(status) => {
+            let drawings = status.groups.iter().map(drawing::inline).collect();
+            pages.respond(StatusCode::OK, "replicator.html", &PageContext { status, drawings })
+        }
+        Err(error) => fail(&error),
+    }
+}
+
+async fn status(State(Admin { handle, .. }): State<Admin>) -> Response {
+    match handle.status().await {
+        Ok(status) => Json(status).into_response(),
+        Err(error) => fail(&error),
+    }
+}
+
+async fn samples(State(Admin { handle, .. }): State<Admin>) -> Response {
+    match handle.status().await {
+        Ok(status) => health::metrics(&metrics::samples(&status)),
+        Err(error) => fail(&error),
+    }
+}
+
+async fn healthz(State(Admin { handle, .. }): State<Admin>) -> Response {
+    let check = match handle.status().await {
+        Ok(_) => Check::well("replicating"),
+        Err(error) => Check::failed("replicating", error.to_string()),
+    };
+    health::healthz("replicator", &[check])
+}
+
+#[derive(Deserialize)]
+struct GroupQuery {
+    group: Option<String>,
+}
+
+impl GroupQuery {
+    fn name(&self) -> Result<Option<Name>, Error> {
+        let name = self.group.as_deref().map(Name::new).transpose();
+        name.map_err(|error| Error::Refused(error.to_string()))
+    }
+}
+
+/// The group that is asked for; the first, if none is.
+fn chosen<'a>(status: &'a Status, query: &GroupQuery) -> Option<&'a GroupStatus> {
+    match &query.group {
+        Some(name) => status.groups.iter().find(|it| it.name == *name),
+        None => status.groups.first(),
+    }
+}
+
+async fn topology(
+    State(Admin { handle, .. }): State<Admin>,
+    Query(query): Query<GroupQuery>,
+) -> Response {
+    let status = match handle.status().await {
+        Ok(status) => status,
+        Err(error) => return fail(&error),
+    };
+    match chosen(&status, &query) {
+        Some(group) => {
+            ([(CONTENT_TYPE, "image/svg+xml")], drawing::standalone(group)).into_response()
+        }
+        None => fail(&Error::Refused("there is no such group; see /status".to_owned())),
+    }
+}
+
+#[derive(Deserialize)]
+struct PublishQuery {
+    tree: String,
+    #[serde(default)]
+    accept_loss: bool,
+}
+
+async fn publish(
+    State(Admin { handle, .. }): State<Admin>,
+    Query(PublishQuery { tree, accept_loss }): Query<PublishQuery>,
+) -> Response {
+    match handle.publish(tree, accept_loss).await {
+        Ok(published) => Json(published).into_response(),
+        Err(error) => fail(&error),
+    }
+}
+
+async fn invite(
+    State(Admin { handle, .. }): State<Admin>,
+    Query(query): Query<GroupQuery>,
+) -> Response {
+    let invited = async { handle.invite(query.name()?).await };
+    match invited.await {
+        Ok(invitation) => Json(json!({ "invitation": invitation.to_string() })).into_response(),
+        Err(error) => fail(&error),
+    }
+}
+
+async fn lead(
+    State(Admin { handle, .. }): State<Admin>,
+    Query(query): Query<GroupQuery>,
+) -> Response {
+    let leading = async { handle.lead(query.name()?).await };
+    match leading.await {
+        Ok(group) => Json(json!({ "leads": group })).into_response(),
+        Err(error) => fail(&error),
+    }
+}

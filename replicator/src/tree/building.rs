@@ -1,0 +1,249 @@
+//! A generation that is being made: it is there for nobody until it is whole and durable, and goes with
+//! whatever is wrong.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::chunk::Extent;
+use super::disk::{Disk, Output};
+use super::error::Error;
+use super::generation::{
+    INDEX, LEASE, MANIFEST, META, MODE, MODE_EXECUTABLE, Meta, NODES, SOURCES, TREE,
+};
+use super::index::{Place, Source, Writer};
+use super::path::EntryPath;
+use crate::version::Hash;
+
+/// The start of its name among the generations; none has the same twice while a store is open, so that what was
+/// begun before cannot get into it.
+const BUILDING: &str = ".building-";
+/// A file of its own, before it is known whether it can stand in the tree.
+const INCOMING: &str = "incoming";
+/// What a publisher has found of a file, before it is known to be so.
+const SPOOL: &str = "spool";
+
+/// Where the one that was begun as this in number is made.
+pub(super) fn building_dir(generations: &Path, number: u64) -> PathBuf {
+    generations.join(format!("{BUILDING}{number}"))
+}
+
+/// What is being made.
+#[derive(Debug)]
+pub(super) struct Building {
+    disk: Disk,
+    dir: PathBuf,
+    manifest: Output,
+    nodes: Output,
+    sources: Output,
+    index: Writer,
+    /// Bytes of the leaves that came.
+    leaf_bytes: u64,
+    /// The directories that lead to the last entry.
+    open: Vec<String>,
+    /// What has to be made durable; none if it is so much that all of the file system is.
+    unsynced: Option<Vec<PathBuf>>,
+    syncs_max: usize,
+}
+
+impl Building {
+    /// Begins one in this directory, which is not there.
+    pub(super) fn begin(disk: &Disk, dir: PathBuf, syncs_max: usize) -> Result<Self, Error> {
+        let tree = dir.join(TREE);
+        disk.make_directory(&dir).map_err(Error::io(&dir))?;
+        disk.make_directory(&tree).map_err(Error::io(&tree))?;
+        let create = |name: &str| {
+            let path = dir.join(name);
+            disk.create(&path).map_err(Error::io(path))
+        };
+        create(LEASE)?;
+        Ok(Self {
+            manifest: create(MANIFEST)?,
+            nodes: create(NODES)?,
+            sources: create(SOURCES)?,
+            index: Writer::new(disk, dir.join(INDEX)),
+            leaf_bytes: 0,
+            open: Vec::new(),
+            unsynced: Some(vec![tree]),
+            syncs_max,
+            disk: disk.clone(),
+            dir,
+        })
+    }
+
+    pub(super) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Adds bytes of the manifest.
+    pub(super) fn stream(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.manifest.write(bytes).map_err(Error::io(self.manifest.path()))
+    }
+
+    /// Notes where a leaf of the manifest is: behind those before it.
+    pub(super) fn leaf(&mut self, hash: &Hash, bytes: usize) -> Result<(), Error> {
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+        let place = Place { source: Source::Manifest, offset: self.leaf_bytes, bytes };
+        self.leaf_bytes += u64::from(bytes);
+        self.index.push(hash, place)
+    }
+
+    /// Adds a node, or the root.
+    pub(super) fn node(&mut self, hash: &Hash, bytes: &[u8]) -> Result<(), Error> {
+        let offset = self.nodes.position();
+        let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+        self.nodes.write(bytes).map_err(Error::io(self.nodes.path()))?;
+        self.index.push(hash, Place { source: Source::Nodes, offset, bytes: length })
+    }
+
+    /// Notes where a chunk of the file is whose entry begins at `at`.
+    pub(super) fn extent(&mut self, at: u64, offset: u64, extent: Extent) -> Result<(), Error> {
+        let place = Place { source: Source::Entry(at), offset, bytes: extent.bytes };
+        self.index.push(&extent.hash, place)
+    }
+
+    /// Adds to what tells of which files of a publisher it was made.
+    pub(super) fn source(&mut self, record: &[u8]) -> Result<(), Error> {
+        self.sources.write(record).map_err(Error::io(self.sources.path()))
+    }
+
+    /// Lets what was added to the manifest be read; returns it with its path.
+    pub(super) fn manifest(&mut self) -> Result<(&Path, std::sync::Arc<fs::File>), Error> {
+        self.manifest.flush().map_err(Error::io(self.manifest.path()))?;
+        Ok((self.manifest.path(), self.manifest.file().clone()))
+    }
+
+    /// Where an entry is to be; the directories above it are made.
+    fn place(&mut self, path: &EntryPath) -> Result<PathBuf, Error> {
+        let names: Vec<&str> = path.components().collect();
+        let (_, above) = names.split_last().unwrap_or((&"", &[]));
+        let common = self.open.iter().zip(above).take_while(|(a, b)| a == *b).count();
+        self.open.truncate(common);
+        let mut at = self.dir.join(TREE);
+        at.extend(&self.open);
+        for name in above.iter().skip(common) {
+            at.push(name);
+            self.disk.make_directory(&at).map_err(Error::io(&at))?;
+            self.open.push((*name).to_owned());
+            self.to_sync(&at);
+        }
+        Ok(self.dir.join(TREE).join(path.as_str()))
+    }
+
+    fn to_sync(&mut self, path: &Path) {
+        let syncs_max = self.syncs_max;
+        self.unsynced = self.unsynced.take().filter(|it| it.len() < syncs_max);
+        if let Some(unsynced) = &mut self.unsynced {
+            unsynced.push(path.to_owned());
+        }
+    }
+
+    /// Makes an empty directory.
+    pub(super) fn directory(&mut self, path: &EntryPath) -> Result<(), Error> {
+        let at = self.place(path)?;
+        self.disk.make_directory(&at).map_err(Error::io(&at))?;
+        self.to_sync(&at);
+        Ok(())
+    }
+
+    /// Makes a symbolic link.
+    pub(super) fn symlink(&mut self, path: &EntryPath, target: &str) -> Result<(), Error> {
+        let at = self.place(path)?;
+        self.disk.symlink(Path::new(target), &at).map_err(Error::io(&at))
+    }
+
+    /// Takes a file of another generation as it is; returns whether that can be.
+    pub(super) fn link(&mut self, path: &EntryPath, from: &Path) -> Result<bool, Error> {
+        let at = self.place(path)?;
+        match self.disk.link(from, &at) {
+            Ok(()) => Ok(true),
+            // Gone, or linked as often as the file system lets it be.
+            Err(error) if may_be_copied(&error) => Ok(false),
+            Err(error) => Err(Error::io(at)(error)),
+        }
+    }
+
+    /// Makes a file, to be filled and then [sealed](Building::seal).
+    pub(super) fn file(&mut self, path: &EntryPath) -> Result<Output, Error> {
+        let at = self.place(path)?;
+        self.disk.create(&at).map_err(Error::io(at))
+    }
+
+    pub(super) fn seal(
+        &mut self,
+        mut file: Output,
+        executable: bool,
+        modified: i64,
+    ) -> Result<(), Error> {
+        let mode = if executable { MODE_EXECUTABLE } else { MODE };
+        file.seal(mode, modified).map_err(Error::io(file.path()))?;
+        self.to_sync(file.path());
+        Ok(())
+    }
+
+    /// Makes a file that is in no place yet; another such one is removed.
+    pub(super) fn incoming(&mut self) -> Result<Output, Error> {
+        self.create_anew(INCOMING)
+    }
+
+    /// Gives such a file its place.
+    pub(super) fn take_in(
+        &mut self,
+        path: &EntryPath,
+        mut file: Output,
+        executable: bool,
+        modified: i64,
+    ) -> Result<(), Error> {
+        let mode = if executable { MODE_EXECUTABLE } else { MODE };
+        file.seal(mode, modified).map_err(Error::io(file.path()))?;
+        let at = self.place(path)?;
+        self.disk.rename(file.path(), &at).map_err(Error::io(&at))?;
+        self.to_sync(&at);
+        Ok(())
+    }
+
+    /// Makes a file that goes before the end.
+    pub(super) fn spool(&mut self) -> Result<Output, Error> {
+        self.create_anew(SPOOL)
+    }
+
+    fn create_anew(&self, name: &str) -> Result<Output, Error> {
+        let path = self.dir.join(name);
+        self.disk.remove(&path).map_err(Error::io(&path))?;
+        self.disk.create(&path).map_err(Error::io(path))
+    }
+
+    /// Makes it whole and durable under its name; returns its directory.
+    pub(super) fn finish(mut self, meta: &Meta, name: &str) -> Result<PathBuf, Error> {
+        for out in [&mut self.manifest, &mut self.nodes, &mut self.sources] {
+            out.flush().map_err(Error::io(out.path()))?;
+        }
+        self.index.finish()?;
+        let (disk, dir) = (self.disk, self.dir);
+        for name in [INCOMING, SPOOL] {
+            let path = dir.join(name);
+            disk.remove(&path).map_err(Error::io(path))?;
+        }
+        let path = dir.join(META);
+        let mut out = disk.create(&path).map_err(Error::io(&path))?;
+        out.write(&meta.to_bytes()).and_then(|()| out.flush()).map_err(Error::io(&path))?;
+        let sync = |path: &Path| disk.sync(path).map_err(Error::io(path));
+        if let Some(unsynced) = &self.unsynced {
+            unsynced.iter().try_for_each(|it| sync(it))?;
+            let names = [LEASE, META, MANIFEST, NODES, INDEX, SOURCES];
+            names.iter().try_for_each(|it| sync(&dir.join(it)))?;
+            sync(&dir)?;
+        } else {
+            disk.sync_all(&dir).map_err(Error::io(&dir))?;
+        }
+        let to = dir.with_file_name(name);
+        disk.rename(&dir, &to).map_err(Error::io(&to))?;
+        sync(to.parent().unwrap_or(&to))?;
+        Ok(to)
+    }
+}
+
+fn may_be_copied(error: &io::Error) -> bool {
+    use io::ErrorKind::{NotFound, PermissionDenied, TooManyLinks};
+    matches!(error.kind(), NotFound | TooManyLinks | PermissionDenied)
+}

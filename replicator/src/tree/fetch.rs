@@ -1,0 +1,393 @@
+//! How a member gets a version of a tree: it asks for what it does not have, and switches once all is there.
+//!
+//! First the chunks of the manifest, then those of the files that are not as in the generation before. Files
+//! that are the same are linked, others are put together from chunks, wherever those are.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::building::Building;
+use super::error::Error;
+use super::generation::{Generation, Meta};
+use super::levels::{LOOK_AHEAD_CHUNKS, NODE_BYTES_MAX, Part, Walk, WalkError, Wanted};
+use super::listing::{Extents, Listed, Listing};
+use super::manifest::{Decoder, EntryKind, Item, Totals};
+use super::path::EntryPath;
+use super::store::Store;
+use crate::version::{Hash, Kind, Version};
+
+/// Most chunks that are named as wanted at once.
+pub const WANTED_MAX: usize = LOOK_AHEAD_CHUNKS;
+
+/// A version that is being fetched. A store has one at a time: what another has begun is lost, but for the
+/// chunks that came.
+#[derive(Debug)]
+pub struct Fetch {
+    store: Arc<Store>,
+    version: Version,
+    state: State,
+    /// Chunks that no generation has.
+    absent: HashSet<Hash>,
+}
+
+#[derive(Debug)]
+enum State {
+    Root,
+    Manifest(Box<Manifest>),
+    Content(Box<Content>),
+}
+
+#[derive(Debug)]
+struct Manifest {
+    building: Building,
+    walk: Walk,
+    decoder: Decoder,
+    /// What has been listed so far.
+    totals: Totals,
+}
+
+#[derive(Debug)]
+struct Content {
+    building: Building,
+    totals: Totals,
+    listing: Listing,
+    former: Option<Former>,
+    extents: Option<Extents>,
+    missing: Vec<Wanted>,
+    /// Of the files that have not been looked at.
+    unseen_bytes: u64,
+    is_scanned: bool,
+}
+
+impl Fetch {
+    /// Begins to fetch a version of a tree. Chunks that came for others are kept, unless they are many more than
+    /// this one can use.
+    ///
+    /// # Errors
+    ///
+    /// The system's.
+    pub fn begin(store: &Arc<Store>, version: &Version) -> Result<Self, Error> {
+        store.trim_staged(version.bytes)?;
+        let (store, version) = (store.clone(), version.clone());
+        Ok(Self { store, version, state: State::Root, absent: HashSet::new() })
+    }
+
+    /// What is fetched.
+    #[must_use]
+    pub fn version(&self) -> &Version {
+        &self.version
+    }
+
+    /// Looks for what came since it was asked last, and returns which chunks to get now, at most `max` and no more
+    /// than [`WANTED_MAX`], the first needed first. Of the root, the length is the most that it may have.
+    /// [`Store::put`] takes them in any order. None are left once all is there.
+    ///
+    /// Each call reads on in the manifest, and looks at the files of the present generation, until it has found
+    /// so many that are missing.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Walk`], [`Error::Manifest`], [`Error::Bounds`]: the version cannot be taken. [`Error::Full`]:
+    /// ask again later. It begins anew then, with the chunks that came.
+    pub fn wanted(&mut self, max: usize) -> Result<Vec<Wanted>, Error> {
+        let wanted = self.advance(max.clamp(1, WANTED_MAX));
+        if wanted.is_err() {
+            self.start_again();
+        }
+        wanted
+    }
+
+    /// How many bytes of files are to come: those of the chunks that are wanted, and of the files that have not been
+    /// looked at. None while the manifest is on its way.
+    #[must_use]
+    pub fn missing_bytes(&self) -> Option<u64> {
+        let State::Content(content) = &self.state else { return None };
+        let wanted: u64 = content.missing.iter().map(|it| u64::from(it.bytes)).sum();
+        Some(wanted + content.unseen_bytes)
+    }
+
+    /// Gives up. What has come is kept for the next version.
+    pub fn stop(mut self) {
+        self.start_again();
+    }
+
+    fn start_again(&mut self) {
+        let state = std::mem::replace(&mut self.state, State::Root);
+        self.absent.clear();
+        let building = match &state {
+            State::Root => return,
+            State::Manifest(it) => &it.building,
+            State::Content(it) => &it.building,
+        };
+        self.store.give_up(building.dir());
+    }
+
+    fn advance(&mut self, max: usize) -> Result<Vec<Wanted>, Error> {
+        loop {
+            match &mut self.state {
+                State::Root => {
+                    let hash = self.version.root;
+                    let Some(root) = self.store.read(&hash)? else {
+                        let bytes = u32::try_from(NODE_BYTES_MAX).unwrap_or(u32::MAX);
+                        return Ok(vec![Wanted { hash, bytes }]);
+                    };
+                    let walk = Walk::new(Kind::Tree, &hash, &root)?;
+                    let mut building = self.store.begin()?;
+                    building.node(&hash, &root)?;
+                    let (decoder, totals) = (Decoder::default(), Totals::default());
+                    let manifest = Manifest { building, walk, decoder, totals };
+                    self.state = State::Manifest(Box::new(manifest));
+                }
+                State::Manifest(manifest) => {
+                    let wanted = manifest.advance(&self.store, &mut self.absent)?;
+                    if !wanted.is_empty() {
+                        return Ok(wanted.into_iter().take(max).collect());
+                    }
+                    self.begin_content()?;
+                }
+                State::Content(content) => {
+                    content.advance(&self.store, max)?;
+                    return Ok(content.missing.clone());
+                }
+            }
+        }
+    }
+
+    fn begin_content(&mut self) -> Result<(), Error> {
+        let State::Manifest(manifest) = std::mem::replace(&mut self.state, State::Root) else {
+            return Ok(());
+        };
+        self.absent.clear();
+        let Manifest { mut building, decoder, .. } = *manifest;
+        let totals = decoder.finish()?;
+        self.store.options().check(totals)?;
+        if totals.bytes != self.version.bytes {
+            return Err(Error::OtherVersion(self.version.number));
+        }
+        let (path, file) = building.manifest()?;
+        let listing = Listing::new(path, file);
+        let former = self.store.current().map(Former::new);
+        let (extents, missing, is_scanned) = (None, Vec::new(), false);
+        let unseen_bytes = totals.bytes;
+        self.state = State::Content(Box::new(Content {
+            building,
+            totals,
+            listing,
+            former,
+            extents,
+            missing,
+            unseen_bytes,
+            is_scanned,
+        }));
+        Ok(())
+    }
+
+    /// Makes the version a generation and switches to it, if all of it is there; none if something is missing:
+    /// ask what is [wanted](Self::wanted), then try again. A file that was damaged may have been found to be so.
+    ///
+    /// # Errors
+    ///
+    /// As [`Fetch::wanted`]. What readers see is as it was.
+    pub fn switch(&mut self) -> Result<Option<Arc<Generation>>, Error> {
+        if !self.wanted(1)?.is_empty() {
+            return Ok(None);
+        }
+        let State::Content(content) = std::mem::replace(&mut self.state, State::Root) else {
+            return Ok(None);
+        };
+        let dir = content.building.dir().to_owned();
+        let switched = self.assemble(*content);
+        if !matches!(switched, Ok(Some(_))) {
+            self.store.give_up(&dir);
+        }
+        switched
+    }
+
+    fn assemble(&self, content: Content) -> Result<Option<Arc<Generation>>, Error> {
+        let Content { mut building, totals, .. } = content;
+        let (path, file) = building.manifest()?;
+        let path = path.to_owned();
+        let mut listing = Listing::new(&path, file.clone());
+        let mut former = self.store.current().map(Former::new);
+        while let Some(listed) = listing.next_entry()? {
+            let same = former.as_mut().and_then(|it| it.same(&listed));
+            let entry = &listed.entry;
+            match &entry.kind {
+                EntryKind::Directory => building.directory(&entry.path)?,
+                EntryKind::Link { target } => building.symlink(&entry.path, target)?,
+                EntryKind::File { .. } => {
+                    let from = same.map(|generation| generation.path(&entry.path));
+                    let is_linked = match from {
+                        Some(from) => building.link(&entry.path, &from)?,
+                        None => false,
+                    };
+                    if !self.fill(&mut building, (&path, &file), &listed, is_linked)? {
+                        return Ok(None);
+                    }
+                }
+            }
+        }
+        self.store.switch(building, &Meta::new(&self.version, totals)).map(Some)
+    }
+
+    /// Notes where the chunks of a file are, and writes them unless it is linked; returns whether all are there.
+    fn fill(
+        &self,
+        building: &mut Building,
+        (path, manifest): (&Path, &Arc<File>),
+        listed: &Listed,
+        is_linked: bool,
+    ) -> Result<bool, Error> {
+        let EntryKind::File { executable, modified, .. } = listed.entry.kind else {
+            return Ok(true);
+        };
+        let mut out = if is_linked { None } else { Some(building.file(&listed.entry.path)?) };
+        let mut extents = Extents::new(path, manifest, listed);
+        let mut offset = 0;
+        while let Some(extent) = extents.next_extent()? {
+            building.extent(listed.at, offset, extent)?;
+            offset += u64::from(extent.bytes);
+            let Some(out) = &mut out else { continue };
+            let chunk = self.store.read(&extent.hash)?;
+            let Some(chunk) = chunk else { return Ok(false) };
+            // What has the hash has the length too, unless the manifest lies.
+            if chunk.len() as u64 != u64::from(extent.bytes) {
+                return Err(WalkError::Node(extent.hash).into());
+            }
+            out.write(&chunk).map_err(Error::io(out.path()))?;
+        }
+        out.map_or(Ok(()), |it| building.seal(it, executable, modified))?;
+        Ok(true)
+    }
+}
+
+impl Manifest {
+    /// Takes what is there; returns what is missing.
+    fn advance(&mut self, store: &Store, absent: &mut HashSet<Hash>) -> Result<Vec<Wanted>, Error> {
+        loop {
+            let mut missing = Vec::new();
+            let mut has_come = false;
+            for wanted in self.walk.wanted().collect::<Vec<_>>() {
+                let hash = wanted.hash;
+                let is_absent = absent.contains(&hash);
+                let found = if is_absent { store.read_staged(&hash) } else { store.read(&hash)? };
+                let Some(bytes) = found else {
+                    absent.insert(hash);
+                    missing.push(wanted);
+                    continue;
+                };
+                absent.remove(&hash);
+                has_come = true;
+                if self.walk.take(&hash, &bytes)? == Some(Part::Node) {
+                    self.building.node(&hash, &bytes)?;
+                }
+            }
+            while let Some(bytes) = self.walk.next_bytes() {
+                self.building.leaf(&Hash::of(&bytes), bytes.len())?;
+                self.building.stream(&bytes)?;
+                self.decoder.feed(&bytes);
+                while let Some(item) = self.decoder.next_item()? {
+                    self.count(&item);
+                }
+                // Who signed it may lie about all of it, and have no end.
+                store.options().check(self.totals)?;
+            }
+            if !has_come || self.walk.is_done() {
+                return Ok(missing);
+            }
+        }
+    }
+
+    fn count(&mut self, item: &Item) {
+        let Item::Entry(entry) = item else { return };
+        self.totals.entries += 1;
+        if let EntryKind::File { bytes, .. } = entry.kind {
+            self.totals.bytes = self.totals.bytes.saturating_add(bytes);
+        }
+    }
+}
+
+impl Content {
+    /// Drops from what is missing what has come, and adds to it, up to `max`.
+    fn advance(&mut self, store: &Store, max: usize) -> Result<(), Error> {
+        self.missing.retain(|it| !store.is_staged(&it.hash));
+        while self.missing.len() < max && !self.is_scanned {
+            let extent = match &mut self.extents {
+                Some(extents) => extents.next_extent()?,
+                None => None,
+            };
+            let Some(extent) = extent else {
+                self.next_file()?;
+                continue;
+            };
+            self.unseen_bytes = self.unseen_bytes.saturating_sub(u64::from(extent.bytes));
+            let wanted = Wanted { hash: extent.hash, bytes: extent.bytes };
+            let is_known = self.missing.iter().any(|it| it.hash == wanted.hash);
+            if !is_known && !store.has(&wanted.hash)? {
+                self.missing.push(wanted);
+            }
+        }
+        Ok(())
+    }
+
+    /// Goes on to the next file that is not as it was.
+    fn next_file(&mut self) -> Result<(), Error> {
+        self.extents = None;
+        let Some(listed) = self.listing.next_entry()? else {
+            self.is_scanned = true;
+            return Ok(());
+        };
+        let is_same = self.former.as_mut().is_some_and(|it| it.same(&listed).is_some());
+        if is_same {
+            self.unseen_bytes = self.unseen_bytes.saturating_sub(listed.bytes());
+        } else {
+            let (path, file) = self.building.manifest()?;
+            self.extents = Some(Extents::new(path, &file, &listed));
+        }
+        Ok(())
+    }
+}
+
+/// A generation whose entries are looked up in order.
+#[derive(Debug)]
+pub(super) struct Former {
+    generation: Arc<Generation>,
+    listing: Listing,
+    next: Option<Listed>,
+    /// Of files that came before `next`.
+    ordinal: u64,
+    has_ended: bool,
+}
+
+impl Former {
+    pub(super) fn new(generation: Arc<Generation>) -> Self {
+        let listing = generation.listing();
+        Self { generation, listing, next: None, ordinal: 0, has_ended: false }
+    }
+
+    pub(super) fn generation(&self) -> &Arc<Generation> {
+        &self.generation
+    }
+
+    /// Finds an entry, and how many files come before it. Paths are asked for in order. A manifest that cannot be
+    /// read any further has no more entries.
+    pub(super) fn find(&mut self, path: &EntryPath) -> Option<(&Listed, u64)> {
+        while !self.has_ended && self.next.as_ref().is_none_or(|it| it.entry.path < *path) {
+            self.ordinal = self.listing.files();
+            self.next = self.listing.next_entry().ok().flatten();
+            self.has_ended = self.next.is_none();
+        }
+        let ordinal = self.ordinal;
+        self.next.as_ref().filter(|it| it.entry.path == *path).map(|it| (it, ordinal))
+    }
+
+    /// Returns the generation if it has the same file, as it was written.
+    fn same(&mut self, listed: &Listed) -> Option<Arc<Generation>> {
+        let generation = self.generation.clone();
+        let (found, _) = self.find(&listed.entry.path)?;
+        let is_same = found.entry == listed.entry && found.digest == listed.digest;
+        (is_same && generation.is_untouched(found)).then_some(generation)
+    }
+}

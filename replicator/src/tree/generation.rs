@@ -1,0 +1,344 @@
+//! A version on disk: a directory that is made once, whole, and never changed, only removed.
+//!
+//! ```text
+//! GENERATION/          SERIAL-EPOCH.SEQUENCE
+//!     tree/            what readers see
+//!     lease            readers lock it, shared
+//!     meta             root, number, sums, the signed version
+//!     manifest         the manifest, in one piece
+//!     nodes            the chunks that lead to it, the root among them
+//!     index            where each chunk is
+//!     sources          of what files of the publisher it was made; empty elsewhere
+//! ```
+
+use std::collections::BTreeSet;
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Read as _};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::error::Error;
+use super::index::{Index, Place, Source, source_number};
+use super::listing::{Listed, Listing, path_at};
+use super::manifest::{EntryKind, Totals};
+use super::path::EntryPath;
+use crate::version::{Hash, Number, VERSION_BYTES_MAX, Version};
+
+/// Modes of files, and of those that may be run: nobody writes to what other generations may share.
+pub(super) const MODE: u32 = 0o444;
+pub(super) const MODE_EXECUTABLE: u32 = 0o555;
+
+/// The names in a generation.
+pub(super) const TREE: &str = "tree";
+pub(super) const LEASE: &str = "lease";
+pub(super) const META: &str = "meta";
+pub(super) const MANIFEST: &str = "manifest";
+pub(super) const NODES: &str = "nodes";
+pub(super) const INDEX: &str = "index";
+pub(super) const SOURCES: &str = "sources";
+
+/// Most damaged files that are remembered by name; with more, all of the generation is in doubt.
+const DAMAGED_MAX: usize = 10_000;
+const META_FORMAT: u8 = 1;
+/// How often a reader tries to lock a generation before another is in its place.
+const LEASE_ATTEMPTS: usize = 1000;
+
+/// What a generation is of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Meta {
+    /// The chunk from which all others are found.
+    pub root: Hash,
+    /// Of the version.
+    pub number: Number,
+    /// What its manifest lists.
+    pub totals: Totals,
+    /// The version, as its origin signed it.
+    pub version: Vec<u8>,
+}
+
+impl Meta {
+    pub(super) fn new(version: &Version, totals: Totals) -> Self {
+        let (root, number) = (version.root, version.number);
+        Self { root, number, totals, version: version.to_bytes() }
+    }
+
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = vec![META_FORMAT];
+        bytes.extend(self.root.0);
+        let Totals { entries, bytes: file_bytes } = self.totals;
+        for number in [self.number.epoch, self.number.sequence, entries, file_bytes] {
+            bytes.extend(number.to_le_bytes());
+        }
+        bytes.extend(&self.version);
+        let check = Hash::of(&bytes);
+        bytes.extend(check.0);
+        bytes
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (rest, check) = bytes.split_last_chunk::<32>()?;
+        if Hash::of(rest) != Hash(*check) {
+            return None;
+        }
+        let (&[format], rest) = rest.split_first_chunk()?;
+        let (root, rest) = rest.split_first_chunk()?;
+        let (numbers, version) = rest.split_first_chunk::<32>()?;
+        let (numbers, _) = numbers.as_chunks();
+        let &[epoch, sequence, entries, bytes] = numbers else { return None };
+        let [epoch, sequence, entries, bytes] =
+            [epoch, sequence, entries, bytes].map(u64::from_le_bytes);
+        let is_ours = format == META_FORMAT && version.len() <= VERSION_BYTES_MAX;
+        is_ours.then(|| Self {
+            root: Hash(*root),
+            number: Number { epoch, sequence },
+            totals: Totals { entries, bytes },
+            version: version.to_vec(),
+        })
+    }
+}
+
+/// A generation that is there.
+#[derive(Debug)]
+pub struct Generation {
+    dir: PathBuf,
+    serial: u64,
+    meta: Meta,
+    manifest: Arc<File>,
+    nodes: File,
+    index: Index,
+    /// What is not as it was written, by its number in the index: of files where their entries begin.
+    damaged: Mutex<BTreeSet<u64>>,
+}
+
+/// What became of looking for a chunk.
+#[derive(Debug)]
+pub(super) enum Found {
+    Bytes(Vec<u8>),
+    /// It is not listed.
+    No,
+    /// It was in this file, which has been changed.
+    Damaged(PathBuf),
+}
+
+impl Generation {
+    /// Opens the generation in `dir`.
+    ///
+    /// # Errors
+    ///
+    /// It is none, or damaged.
+    pub(super) fn open(dir: &Path) -> Result<Self, Error> {
+        let path = |name: &str| dir.join(name);
+        let open = |name: &str| File::open(path(name)).map_err(Error::io(path(name)));
+        let mut bytes = Vec::new();
+        open(META)?.read_to_end(&mut bytes).map_err(Error::io(path(META)))?;
+        let damaged = || Error::Damaged(path(META));
+        Ok(Self {
+            serial: dir.file_name().and_then(|it| serial(it.to_str()?)).ok_or_else(damaged)?,
+            meta: Meta::from_bytes(&bytes).ok_or_else(damaged)?,
+            manifest: Arc::new(open(MANIFEST)?),
+            nodes: open(NODES)?,
+            index: Index::open(&path(INDEX)).map_err(Error::io(path(INDEX)))?,
+            damaged: Mutex::default(),
+            dir: dir.to_owned(),
+        })
+    }
+
+    /// What it is of.
+    #[must_use]
+    pub fn meta(&self) -> &Meta {
+        &self.meta
+    }
+
+    /// The directory that readers see.
+    #[must_use]
+    pub fn tree(&self) -> PathBuf {
+        self.dir.join(TREE)
+    }
+
+    pub(super) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Later ones have a greater number.
+    pub(super) fn serial(&self) -> u64 {
+        self.serial
+    }
+
+    /// Reads its manifest.
+    pub(super) fn listing(&self) -> Listing {
+        Listing::new(&self.dir.join(MANIFEST), self.manifest.clone())
+    }
+
+    pub(super) fn manifest_path(&self) -> PathBuf {
+        self.dir.join(MANIFEST)
+    }
+
+    /// Of what files of the publisher it was made, if that is known.
+    pub(super) fn stamps(&self) -> Option<File> {
+        File::open(self.dir.join(SOURCES)).ok()
+    }
+
+    pub(super) fn manifest(&self) -> &Arc<File> {
+        &self.manifest
+    }
+
+    fn damaged(&self) -> std::sync::MutexGuard<'_, BTreeSet<u64>> {
+        self.damaged.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_damaged(&self, at: u64) -> bool {
+        let damaged = self.damaged();
+        DAMAGED_MAX <= damaged.len() || damaged.contains(&at)
+    }
+
+    /// Notes that something is not as it was written.
+    pub(super) fn set_damaged(&self, source: Source) {
+        let mut damaged = self.damaged();
+        if damaged.len() < DAMAGED_MAX {
+            damaged.insert(source_number(source));
+        }
+    }
+
+    /// Whether a chunk is listed, and if so, whether what it is in is known not to be as it was written.
+    pub(super) fn find(&self, hash: &Hash) -> Result<Option<bool>, Error> {
+        let found = self.index.find(hash).map_err(Error::io(self.dir.join(INDEX)))?;
+        Ok(found.map(|it| self.is_damaged(source_number(it.source))))
+    }
+
+    /// Reads a chunk, if it is listed, there and has this hash.
+    pub(super) fn read(&self, hash: &Hash) -> Result<Found, Error> {
+        let found = self.index.find(hash).map_err(Error::io(self.dir.join(INDEX)))?;
+        let Some(place) = found else { return Ok(Found::No) };
+        let (path, read) = match place.source {
+            Source::Manifest => (self.dir.join(MANIFEST), read(&self.manifest, place)),
+            Source::Nodes => (self.dir.join(NODES), read(&self.nodes, place)),
+            Source::Entry(at) => {
+                let manifest = self.dir.join(MANIFEST);
+                let path = path_at(&self.manifest, at).map_err(Error::io(&manifest))?;
+                let Some(path) = path else { return Ok(Found::Damaged(manifest)) };
+                let path = self.path(&path);
+                let bytes = open_file(&path).and_then(|it| read(&it, place));
+                (path, bytes)
+            }
+        };
+        match read {
+            Ok(bytes) if Hash::of(&bytes) == *hash => return Ok(Found::Bytes(bytes)),
+            Ok(_) => {}
+            Err(error) if is_about_content(&error) => {}
+            Err(error) => return Err(Error::io(path)(error)),
+        }
+        self.set_damaged(place.source);
+        Ok(Found::Damaged(path))
+    }
+
+    /// Where an entry is.
+    pub(super) fn path(&self, path: &EntryPath) -> PathBuf {
+        self.tree().join(path.as_str())
+    }
+
+    /// Whether a file of it seems to be as it was written: by its size, time and mode, without reading it.
+    pub(super) fn is_untouched(&self, listed: &Listed) -> bool {
+        let EntryKind::File { executable, bytes, modified } = listed.entry.kind else {
+            return false;
+        };
+        let mode = if executable { MODE_EXECUTABLE } else { MODE };
+        let found = fs::symlink_metadata(self.path(&listed.entry.path));
+        !self.is_damaged(listed.at)
+            && found.is_ok_and(|it| {
+                it.is_file()
+                    && it.len() == bytes
+                    && (it.mtime(), it.mtime_nsec()) == (modified, 0)
+                    && it.mode() & 0o7777 == mode
+            })
+    }
+}
+
+/// Opens a regular file; nothing that stands in its place is followed or waited for.
+fn open_file(path: &Path) -> io::Result<File> {
+    use rustix::fs::{Mode, OFlags, open};
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    Ok(File::from(open(path, flags, Mode::empty())?))
+}
+
+fn read(file: &File, place: Place) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; usize::try_from(place.bytes).unwrap_or(0)];
+    file.read_exact_at(&mut bytes, place.offset)?;
+    Ok(bytes)
+}
+
+/// Whether a file, rather than the system, is to blame.
+fn is_about_content(error: &io::Error) -> bool {
+    use io::ErrorKind::{IsADirectory, NotADirectory, NotFound, PermissionDenied, UnexpectedEof};
+    // 5: the disk cannot read it; 40: a symbolic link is in its place.
+    matches!(error.raw_os_error(), Some(5 | 40))
+        || matches!(
+            error.kind(),
+            NotFound | IsADirectory | NotADirectory | PermissionDenied | UnexpectedEof
+        )
+}
+
+/// The name of a generation's directory.
+pub(super) fn dir_name(serial: u64, number: Number) -> String {
+    format!("{serial:06}-{number}")
+}
+
+/// The serial in the name of a generation's directory.
+pub(super) fn serial(name: &str) -> Option<u64> {
+    let (serial, number) = name.split_once('-')?;
+    let (epoch, sequence) = number.split_once('.')?;
+    let number = Number { epoch: epoch.parse().ok()?, sequence: sequence.parse().ok()? };
+    let serial = serial.parse().ok()?;
+    (name == dir_name(serial, number)).then_some(serial)
+}
+
+/// Keeps a tree from being removed, as long as it lives.
+#[derive(Debug)]
+pub struct Lease {
+    tree: PathBuf,
+    _locked: File,
+}
+
+impl Lease {
+    /// Takes a lease on the tree that `current` leads to now. Whatever is published meanwhile, what is read
+    /// below [`Lease::tree`] is one version.
+    ///
+    /// # Errors
+    ///
+    /// There is no tree yet, or it cannot be read.
+    pub fn take(current: &Path) -> Result<Self, Error> {
+        for _ in 0..LEASE_ATTEMPTS {
+            let target = match fs::read_link(current) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => break,
+                target => target.map_err(Error::io(current))?,
+            };
+            let tree = current.parent().unwrap_or_else(|| Path::new("")).join(target);
+            let path = tree.with_file_name(LEASE);
+            // Otherwise it was removed since `current` was read.
+            if let Ok(locked) = File::open(&path)
+                && locked.try_lock_shared().is_ok()
+                && path.exists()
+            {
+                return Ok(Self { tree, _locked: locked });
+            }
+        }
+        Err(Error::NoTree(current.to_owned()))
+    }
+
+    /// The directory to read.
+    #[must_use]
+    pub fn tree(&self) -> &Path {
+        &self.tree
+    }
+}
+
+/// Locks a generation against readers to come, unless one is there; the lock goes with the file.
+pub(super) fn lock_out(dir: &Path) -> Result<Option<File>, Error> {
+    let path = dir.join(LEASE);
+    let file = File::open(&path).map_err(Error::io(&path))?;
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(TryLockError::WouldBlock) => Ok(None),
+        Err(TryLockError::Error(error)) => Err(Error::io(path)(error)),
+    }
+}

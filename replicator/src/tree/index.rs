@@ -1,0 +1,236 @@
+//! Where each chunk of a generation is: records of one size, sorted by the start of the hash, in a file that is
+//! searched where it lies.
+//!
+//! Looking one up reads some twenty records of 3,000,000, and holds none in memory. Whoever reads the chunk
+//! checks it by its whole hash. To make the file holds 38 MB, whatever its length.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::fs::File;
+use std::io::{self, BufReader, Read as _};
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+
+use super::disk::Disk;
+use super::error::Error;
+use crate::version::Hash;
+
+/// Start of the hash, source, offset, bytes.
+const RECORD_BYTES: usize = KEY_BYTES + 8 + 8 + 4;
+const KEY_BYTES: usize = 16;
+/// What is sorted in memory at once, in records.
+const RUN_RECORDS_MAX: usize = 1 << 20;
+/// Sources that are no entry.
+const NODES: u64 = u64::MAX;
+const MANIFEST: u64 = u64::MAX - 1;
+
+type Record = [u8; RECORD_BYTES];
+
+/// In which file a chunk is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Source {
+    /// The manifest.
+    Manifest,
+    /// The nodes that lead to it, and the root.
+    Nodes,
+    /// The file whose entry is at this offset of the manifest.
+    Entry(u64),
+}
+
+/// Where a chunk is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) source: Source,
+    pub(super) offset: u64,
+    pub(super) bytes: u32,
+}
+
+/// A number for each source: for a file, where its entry begins.
+pub(super) fn source_number(source: Source) -> u64 {
+    match source {
+        Source::Manifest => MANIFEST,
+        Source::Nodes => NODES,
+        Source::Entry(at) => at,
+    }
+}
+
+/// Where a chunk with this hash is.
+fn record(hash: &Hash, place: Place) -> Record {
+    // Keys, sources, offsets and lengths, in this order: sorted bytes are sorted records.
+    let mut record = [0; RECORD_BYTES];
+    let [source, offset] = [source_number(place.source), place.offset].map(u64::to_be_bytes);
+    let all = hash.0.iter().take(KEY_BYTES).chain(&source).chain(&offset);
+    let bytes = place.bytes.to_be_bytes();
+    record.iter_mut().zip(all.chain(&bytes)).for_each(|(to, from)| *to = *from);
+    record
+}
+
+fn place(record: &Record) -> Option<Place> {
+    let (source, rest) = record.get(KEY_BYTES..)?.split_first_chunk()?;
+    let (offset, rest) = rest.split_first_chunk()?;
+    let source = match u64::from_be_bytes(*source) {
+        NODES => Source::Nodes,
+        MANIFEST => Source::Manifest,
+        at => Source::Entry(at),
+    };
+    let bytes = u32::from_be_bytes(*rest.first_chunk()?);
+    Some(Place { source, offset: u64::from_be_bytes(*offset), bytes })
+}
+
+fn key(record: &[u8]) -> Option<&[u8; KEY_BYTES]> {
+    record.first_chunk()
+}
+
+/// Makes an index: of each hash the first place is kept.
+#[derive(Debug)]
+pub(super) struct Writer {
+    disk: Disk,
+    path: PathBuf,
+    run_records_max: usize,
+    records: Vec<Record>,
+    runs: Vec<PathBuf>,
+}
+
+impl Writer {
+    /// Begins one that is to be at `path`.
+    pub(super) fn new(disk: &Disk, path: PathBuf) -> Self {
+        let (disk, run_records_max) = (disk.clone(), RUN_RECORDS_MAX);
+        Self { disk, path, run_records_max, records: Vec::new(), runs: Vec::new() }
+    }
+
+    pub(super) fn push(&mut self, hash: &Hash, place: Place) -> Result<(), Error> {
+        self.records.push(record(hash, place));
+        if self.records.len() < self.run_records_max { Ok(()) } else { self.end_run() }
+    }
+
+    fn end_run(&mut self) -> Result<(), Error> {
+        let path = self.path.with_extension(self.runs.len().to_string());
+        self.records.sort_unstable();
+        write(&self.disk, &path, self.records.drain(..).map(Ok))?;
+        self.runs.push(path);
+        Ok(())
+    }
+
+    /// Writes the file. It is not durable yet.
+    pub(super) fn finish(mut self) -> Result<(), Error> {
+        if self.runs.is_empty() {
+            self.records.sort_unstable();
+            return write(&self.disk, &self.path, self.records.drain(..).map(Ok));
+        }
+        self.end_run()?;
+        let mut inputs = Vec::new();
+        for path in &self.runs {
+            inputs.push(BufReader::new(File::open(path).map_err(Error::io(path))?));
+        }
+        let mut heads = BinaryHeap::new();
+        for (run, input) in inputs.iter_mut().enumerate() {
+            heads.extend(next(input).map_err(Error::io(&self.path))?.map(|it| Reverse((it, run))));
+        }
+        let merged = std::iter::from_fn(|| {
+            let Reverse((record, run)) = heads.pop()?;
+            match inputs.get_mut(run).map_or(Ok(None), next) {
+                Ok(head) => heads.extend(head.map(|it| Reverse((it, run)))),
+                Err(error) => return Some(Err(error)),
+            }
+            Some(Ok(record))
+        });
+        write(&self.disk, &self.path, merged)?;
+        self.runs.iter().try_for_each(|it| self.disk.remove(it).map_err(Error::io(it)))
+    }
+}
+
+fn next(input: &mut BufReader<File>) -> io::Result<Option<Record>> {
+    let mut record = [0; RECORD_BYTES];
+    match input.read_exact(&mut record) {
+        Ok(()) => Ok(Some(record)),
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Writes sorted records, of those with one key the first.
+fn write(
+    disk: &Disk,
+    path: &Path,
+    records: impl Iterator<Item = io::Result<Record>>,
+) -> Result<(), Error> {
+    let mut out = disk.create(path).map_err(Error::io(path))?;
+    let mut last = None;
+    for record in records {
+        let record = record.map_err(Error::io(path))?;
+        if last.as_ref().and_then(|it: &Record| key(it)) != key(&record) {
+            out.write(&record).map_err(Error::io(path))?;
+        }
+        last = Some(record);
+    }
+    out.flush().map_err(Error::io(path))
+}
+
+/// An index that is searched.
+#[derive(Debug)]
+pub(super) struct Index {
+    file: File,
+    records: u64,
+}
+
+impl Index {
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
+        let file = File::open(path)?;
+        let records = file.metadata()?.len() / RECORD_BYTES as u64;
+        Ok(Self { file, records })
+    }
+
+    /// Finds a chunk.
+    pub(super) fn find(&self, hash: &Hash) -> io::Result<Option<Place>> {
+        let wanted = key(&hash.0);
+        let (mut low, mut high) = (0, self.records);
+        let mut record = [0; RECORD_BYTES];
+        while low < high {
+            let middle = low.midpoint(high);
+            self.file.read_exact_at(&mut record, middle * RECORD_BYTES as u64)?;
+            match key(&record).cmp(&wanted) {
+                std::cmp::Ordering::Less => low = middle + 1,
+                std::cmp::Ordering::Equal => return Ok(place(&record)),
+                std::cmp::Ordering::Greater => high = middle,
+            }
+        }
+        Ok(None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whatever_was_put_is_found_in_one_run_and_in_many() {
+        let dir = tempfile::tempdir().unwrap();
+        for (name, run_records_max, all) in
+            [("one", 1 << 20, 500), ("many", 64, 1000), ("none", 9, 0)]
+        {
+            let path = dir.path().join(name);
+            let mut writer = Writer::new(&Disk::System, path.clone());
+            writer.run_records_max = run_records_max;
+            let hash = |n: u64| Hash::of(&n.to_le_bytes());
+            let place = |n: u64| {
+                let source = match n % 3 {
+                    0 => Source::Manifest,
+                    1 => Source::Nodes,
+                    _ => Source::Entry(n),
+                };
+                Place { source, offset: n * 7, bytes: u32::try_from(n).unwrap() }
+            };
+            for n in (0..all).chain(0..all / 2) {
+                writer.push(&hash(n), place(n)).unwrap();
+            }
+            writer.finish().unwrap();
+            let index = Index::open(&path).unwrap();
+            assert_eq!(index.records, all);
+            for n in 0..all {
+                assert_eq!(index.find(&hash(n)).unwrap(), Some(place(n)), "{name} {n}");
+                assert_eq!(index.find(&hash(n + all)).unwrap(), None);
+            }
+        }
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 3, "no run is left");
+    }
+}

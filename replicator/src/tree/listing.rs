@@ -1,0 +1,172 @@
+//! A manifest that is on disk: its entries one after another, and the chunks of any of them.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::chunk::Extent;
+use super::error::Error;
+use super::manifest::{
+    Decoder, ENTRY_BYTES_MAX, EXTENT_BYTES, Entry, EntryKind, Item, first_entry, first_extent,
+};
+use super::path::EntryPath;
+use crate::version::Hash;
+
+/// What is read at once, in bytes.
+const READ_BYTES: usize = 64 << 10;
+
+/// An entry, and what its file has.
+#[derive(Clone, Debug)]
+pub(super) struct Listed {
+    pub(super) entry: Entry,
+    /// Where the entry begins in the manifest.
+    pub(super) at: u64,
+    /// Where its chunks begin.
+    pub(super) extents_at: u64,
+    /// Of its chunks: files with the same have the same content.
+    pub(super) digest: Hash,
+}
+
+impl Listed {
+    /// Bytes of the file; 0 if it is none.
+    pub(super) fn bytes(&self) -> u64 {
+        if let EntryKind::File { bytes, .. } = self.entry.kind { bytes } else { 0 }
+    }
+}
+
+/// Reads entries in order.
+#[derive(Debug)]
+pub(super) struct Listing {
+    path: PathBuf,
+    file: Arc<File>,
+    read: u64,
+    decoder: Decoder,
+    /// Whether all has been fed.
+    is_fed: bool,
+    /// Of files that came so far.
+    files: u64,
+    is_done: bool,
+}
+
+impl Listing {
+    pub(super) fn new(path: &Path, file: Arc<File>) -> Self {
+        let (path, decoder) = (path.to_owned(), Decoder::default());
+        Self { path, file, read: 0, decoder, is_fed: false, files: 0, is_done: false }
+    }
+
+    /// How many files came before the entry that comes next.
+    pub(super) fn files(&self) -> u64 {
+        self.files
+    }
+
+    /// Returns the next piece with where it begins.
+    fn next_item(&mut self) -> Result<Option<(Item, u64)>, Error> {
+        loop {
+            // Marks may come before the next piece, so its place is known behind it.
+            if let Some(item) = self.decoder.next_item()? {
+                let length = match &item {
+                    Item::Extent(_) => EXTENT_BYTES as u64,
+                    Item::Entry(entry) => entry.encoded_bytes(),
+                };
+                return Ok(Some((item, self.decoder.offset() - length)));
+            }
+            if self.is_fed {
+                return Ok(None);
+            }
+            let mut bytes = vec![0; READ_BYTES];
+            let read = self.file.read_at(&mut bytes, self.read).map_err(Error::io(&self.path))?;
+            self.read += read as u64;
+            self.is_fed = read == 0;
+            self.decoder.feed(bytes.get(..read).unwrap_or_default());
+        }
+    }
+
+    /// Returns the next entry; its chunks have been read past.
+    pub(super) fn next_entry(&mut self) -> Result<Option<Listed>, Error> {
+        // Chunks are read with their entry: what is no entry is the end.
+        let Some((Item::Entry(entry), at)) = self.next_item()? else {
+            if !std::mem::replace(&mut self.is_done, true) {
+                std::mem::take(&mut self.decoder).finish()?;
+            }
+            return Ok(None);
+        };
+        let extents_at = at + entry.encoded_bytes();
+        let mut hasher = blake3::Hasher::new();
+        let mut left = 0;
+        if let EntryKind::File { bytes, .. } = entry.kind {
+            self.files += 1;
+            left = bytes;
+        }
+        while left != 0 {
+            let Some((Item::Extent(extent), _)) = self.next_item()? else { break };
+            hasher.update(&extent.hash.0).update(&extent.bytes.to_le_bytes());
+            left = left.saturating_sub(u64::from(extent.bytes));
+        }
+        let digest = Hash(*hasher.finalize().as_bytes());
+        Ok(Some(Listed { entry, at, extents_at, digest }))
+    }
+}
+
+/// Reads the chunks of a file.
+#[derive(Debug)]
+pub(super) struct Extents {
+    path: PathBuf,
+    file: Arc<File>,
+    at: u64,
+    /// Of the file, from the next chunk on.
+    left: u64,
+    buffer: Vec<u8>,
+    used: usize,
+}
+
+impl Extents {
+    pub(super) fn new(path: &Path, file: &Arc<File>, listed: &Listed) -> Self {
+        let (path, file) = (path.to_owned(), file.clone());
+        let (at, left) = (listed.extents_at, listed.bytes());
+        Self { path, file, at, left, buffer: Vec::new(), used: 0 }
+    }
+
+    pub(super) fn next_extent(&mut self) -> Result<Option<Extent>, Error> {
+        if self.left == 0 {
+            return Ok(None);
+        }
+        if self.used == self.buffer.len() {
+            let count = (READ_BYTES / EXTENT_BYTES) as u64;
+            let most = count.min(self.left) * EXTENT_BYTES as u64;
+            self.buffer.clear();
+            self.used = 0;
+            let mut window = Window { file: &self.file, at: self.at };
+            let read = (&mut window).take(most).read_to_end(&mut self.buffer);
+            read.map_err(Error::io(&self.path))?;
+            self.buffer.truncate(self.buffer.len() / EXTENT_BYTES * EXTENT_BYTES);
+            self.at += self.buffer.len() as u64;
+        }
+        let extent = self.buffer.get(self.used..).and_then(first_extent);
+        let extent = extent.ok_or_else(|| Error::Damaged(self.path.clone()))?;
+        self.used += EXTENT_BYTES;
+        self.left = self.left.saturating_sub(u64::from(extent.bytes));
+        Ok(Some(extent))
+    }
+}
+
+struct Window<'a> {
+    file: &'a File,
+    at: u64,
+}
+
+impl io::Read for Window<'_> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read_at(bytes, self.at)?;
+        self.at += read as u64;
+        Ok(read)
+    }
+}
+
+/// Reads the path of the entry at this place of a manifest.
+pub(super) fn path_at(file: &File, at: u64) -> io::Result<Option<EntryPath>> {
+    let mut bytes = Vec::with_capacity(ENTRY_BYTES_MAX);
+    Window { file, at }.take(ENTRY_BYTES_MAX as u64).read_to_end(&mut bytes)?;
+    Ok(first_entry(&bytes).map(|it| it.path))
+}

@@ -1,0 +1,235 @@
+//! Chunks of versions that are not whole yet: one file to which they are appended as they come, and where each
+//! is in memory.
+//!
+//! After a crash the file is read through, and cut where a chunk is not what it says: what has come before
+//! need not come again. In memory a chunk takes 17 bytes of a table that doubles, 71 MB at 3,000,000.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{BufReader, Read as _};
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::disk::{Disk, Output};
+use super::error::Error;
+use crate::version::Hash;
+
+/// Longest chunk that is kept, in bytes.
+pub(super) const CHUNK_BYTES_MAX: usize = 64 << 10;
+
+/// Hash and length come before each chunk.
+const HEAD_BYTES: usize = 32 + 4;
+/// A length takes so many bits of a place, an offset the others.
+const LENGTH_BITS: u32 = 17;
+
+/// The chunks. Their places are by the first 8 bytes of the hash; where two have the same, the second is under
+/// the next number that is free.
+#[derive(Debug)]
+pub(super) struct Staging {
+    out: Output,
+    places: HashMap<u64, u64>,
+}
+
+/// A chunk that may be there: to be read without holding up who writes.
+#[derive(Clone, Debug)]
+pub(super) struct Staged {
+    file: Arc<File>,
+    hash: Hash,
+    offset: u64,
+    bytes: usize,
+}
+
+impl Staged {
+    /// Reads it; none if it is not what was put there.
+    pub(super) fn read(&self) -> Option<Vec<u8>> {
+        let mut bytes = vec![0; self.bytes];
+        self.file.read_exact_at(&mut bytes, self.offset).ok()?;
+        (Hash::of(&bytes) == self.hash).then_some(bytes)
+    }
+}
+
+impl Staging {
+    /// Opens the file, reads what is in it, and cuts it behind the last chunk that is sound.
+    pub(super) fn open(disk: &Disk, path: &Path) -> Result<Self, Error> {
+        let out = disk.open(path).map_err(Error::io(path))?;
+        let mut staging = Self { out, places: HashMap::new() };
+        let mut input =
+            BufReader::with_capacity(1 << 20, File::open(path).map_err(Error::io(path))?);
+        let mut end = 0;
+        let mut head = [0; HEAD_BYTES];
+        let mut chunk = Vec::new();
+        while input.read_exact(&mut head).is_ok() {
+            let Some((hash, length)) = parse(&head) else { break };
+            chunk.resize(length, 0);
+            if input.read_exact(&mut chunk).is_err() || Hash::of(&chunk) != hash {
+                break;
+            }
+            staging.insert(&hash, end, length);
+            end += (HEAD_BYTES + length) as u64;
+        }
+        if end < staging.out.position() {
+            staging.out.set_length(end).map_err(Error::io(path))?;
+        }
+        Ok(staging)
+    }
+
+    fn insert(&mut self, hash: &Hash, offset: u64, length: usize) {
+        let mut key = start(hash);
+        // One that is damaged is replaced.
+        while self.places.get(&key).is_some_and(|it| self.hash_at(*it) != Some(*hash)) {
+            key = key.wrapping_add(1);
+        }
+        self.places.insert(key, (offset << LENGTH_BITS) | length as u64);
+    }
+
+    fn hash_at(&self, place: u64) -> Option<Hash> {
+        let mut head = [0; HEAD_BYTES];
+        self.out.file().read_exact_at(&mut head, place >> LENGTH_BITS).ok()?;
+        parse(&head).map(|(hash, _)| hash)
+    }
+
+    /// Notes that a chunk is not what was put there.
+    pub(super) fn forget(&mut self, staged: &Staged) {
+        self.insert(&staged.hash, staged.offset - HEAD_BYTES as u64, 0);
+    }
+
+    /// Finds a chunk.
+    pub(super) fn find(&self, hash: &Hash) -> Option<Staged> {
+        let mut key = start(hash);
+        while let Some(place) = self.places.get(&key) {
+            if self.hash_at(*place) == Some(*hash) {
+                let offset = (place >> LENGTH_BITS) + HEAD_BYTES as u64;
+                let bytes = usize::try_from(place & ((1 << LENGTH_BITS) - 1)).unwrap_or(0);
+                let file = self.out.file().clone();
+                return (bytes != 0).then_some(Staged { file, hash: *hash, offset, bytes });
+            }
+            key = key.wrapping_add(1);
+        }
+        None
+    }
+
+    /// Adds a chunk, unless it is there.
+    ///
+    /// # Errors
+    ///
+    /// Its bytes have another hash; there is no room: all is as it was.
+    pub(super) fn put(&mut self, hash: &Hash, bytes: &[u8]) -> Result<(), Error> {
+        let length = u32::try_from(bytes.len()).ok().filter(|it| *it <= CHUNK_BYTES_MAX as u32);
+        let Some(length) = length.filter(|it| *it != 0 && Hash::of(bytes) == *hash) else {
+            return Err(Error::WrongHash(*hash));
+        };
+        if self.find(hash).is_some_and(|it| it.read().is_some()) {
+            return Ok(());
+        }
+        let at = self.out.position();
+        let chunk = [&hash.0[..], &length.to_le_bytes(), bytes].concat();
+        let written = self.out.write(&chunk).and_then(|()| self.out.flush());
+        if let Err(error) = written {
+            // What it took goes, or is cut when the file is opened again.
+            let _ = self.out.set_length(at);
+            return Err(Error::io(self.out.path())(error));
+        }
+        self.insert(hash, at, bytes.len());
+        Ok(())
+    }
+
+    /// How many bytes they take on disk.
+    pub(super) fn bytes(&self) -> u64 {
+        self.out.position()
+    }
+
+    /// Drops all.
+    pub(super) fn clear(&mut self) -> Result<(), Error> {
+        self.places = HashMap::new();
+        let cut = self.out.set_length(0);
+        cut.map_err(Error::io(self.out.path()))
+    }
+}
+
+fn start(hash: &Hash) -> u64 {
+    hash.0.first_chunk().map_or(0, |it| u64::from_le_bytes(*it))
+}
+
+fn parse(head: &[u8; HEAD_BYTES]) -> Option<(Hash, usize)> {
+    let (hash, rest) = head.split_first_chunk()?;
+    let length = usize::try_from(u32::from_le_bytes(*rest.first_chunk()?)).ok()?;
+    (1..=CHUNK_BYTES_MAX).contains(&length).then_some((Hash(*hash), length))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn chunk(n: usize) -> (Hash, Vec<u8>) {
+        let bytes = vec![n.to_le_bytes()[0]; 1000 + n];
+        (Hash::of(&bytes), bytes)
+    }
+
+    fn read(staging: &Staging, hash: &Hash) -> Option<Vec<u8>> {
+        staging.find(hash).and_then(|it| it.read())
+    }
+
+    #[test]
+    fn what_was_put_is_there_when_it_is_opened_again_and_torn_tails_are_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("pack");
+        let mut staging = Staging::open(&Disk::System, &path).unwrap();
+        for n in 0..20 {
+            let (hash, bytes) = chunk(n);
+            staging.put(&hash, &bytes).unwrap();
+            staging.put(&hash, &bytes).unwrap();
+            assert_eq!(read(&staging, &hash), Some(bytes));
+        }
+        assert_eq!(staging.bytes(), fs::metadata(&path).unwrap().len());
+        let wrong = staging.put(&chunk(1).0, b"other");
+        assert!(matches!(wrong, Err(Error::WrongHash(hash)) if hash == chunk(1).0));
+        assert!(staging.put(&Hash::of(b""), b"").is_err());
+        drop(staging);
+        let all = fs::read(&path).unwrap();
+        let tails = [all.len(), all.len() - 1, all.len() - 1060, 1, 0];
+        for (end, kept) in tails.into_iter().zip([20, 19, 18, 0, 0]) {
+            fs::write(&path, &all[..end]).unwrap();
+            let mut staging = Staging::open(&Disk::System, &path).unwrap();
+            let there = |it: &Staging| (0..20).filter(|n| read(it, &chunk(*n).0).is_some()).count();
+            assert_eq!(there(&staging), kept, "{end}");
+            let (hash, bytes) = chunk(30);
+            staging.put(&hash, &bytes).unwrap();
+            let again = Staging::open(&Disk::System, &path).unwrap();
+            assert_eq!(read(&again, &hash), Some(bytes));
+            assert_eq!(there(&again), kept);
+        }
+    }
+
+    #[test]
+    fn hashes_that_begin_alike_are_told_apart() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut staging = Staging::open(&Disk::System, &dir.path().join("pack")).unwrap();
+        let (one, other) = (chunk(1), chunk(2));
+        staging.put(&one.0, &one.1).unwrap();
+        // As if the other began with the same 8 bytes.
+        let place = staging.places.remove(&start(&one.0)).unwrap();
+        staging.places.insert(start(&other.0), place);
+        assert!(staging.find(&other.0).is_none());
+        staging.put(&other.0, &other.1).unwrap();
+        assert_eq!(read(&staging, &other.0), Some(other.1));
+    }
+
+    #[test]
+    fn a_chunk_that_is_damaged_is_not_handed_out() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("pack");
+        let mut staging = Staging::open(&Disk::System, &path).unwrap();
+        let (hash, bytes) = chunk(1);
+        staging.put(&hash, &bytes).unwrap();
+        let mut all = fs::read(&path).unwrap();
+        all[500] ^= 1;
+        fs::write(&path, all).unwrap();
+        assert_eq!(read(&staging, &hash), None);
+        staging.put(&hash, &bytes).unwrap();
+        assert_eq!(read(&staging, &hash), Some(bytes));
+        assert!(staging.clear().is_ok() && staging.find(&hash).is_none());
+    }
+}

@@ -1,0 +1,397 @@
+//! What a member has of one tree: its generations, and chunks of a version to come.
+//!
+//! ```text
+//! DATA/trees/NAME@ORIGIN/
+//!     current          leads to generations/…/tree of the newest
+//!     generations/     see `generation`
+//!     staged           chunks that came
+//!     LOCK             one process has it
+//! ```
+//!
+//! Everything blocks: call it where that is no harm.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use super::building::{Building, building_dir};
+use super::disk::Disk;
+use super::error::Error;
+use super::generation::{Found, Generation, Meta, TREE, dir_name, lock_out, serial};
+use super::manifest::Totals;
+use super::staging::Staging;
+use crate::version::Hash;
+
+/// How many generations are kept besides the present one, if nothing else is said: for readers without a lease.
+pub const GENERATIONS_KEPT: usize = 3;
+/// How much a tree may have, in bytes, if nothing else is said.
+pub const TREE_BYTES_MAX: u64 = 1 << 40;
+/// How many entries a tree may have, if nothing else is said.
+pub const ENTRIES_MAX: u64 = 20_000_000;
+
+/// Beyond so many files and directories that are new, all of the file system is made durable at once.
+const SYNCS_MAX: usize = 64;
+/// Most files that are named as damaged.
+const DAMAGED_MAX: usize = 100;
+/// When what is staged has so many times the bytes of the version that is begun, it goes.
+const STAGED_VERSIONS_MAX: u64 = 2;
+/// So much may be staged in any case, in bytes.
+const STAGED_BYTES_MIN: u64 = 256 << 20;
+const CURRENT: &str = "current";
+const CURRENT_NEW: &str = "current.new";
+const GENERATIONS: &str = "generations";
+const STAGED: &str = "staged";
+const LOCK: &str = "LOCK";
+/// Generations that are being removed begin so.
+const GONE: &str = ".gone-";
+
+/// What is allowed, and kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Generations besides the present one.
+    pub generations_kept: usize,
+    /// Of a tree.
+    pub bytes_max: u64,
+    /// Of a tree.
+    pub entries_max: u64,
+}
+
+impl Options {
+    /// Refuses what is beyond.
+    pub(super) fn check(&self, totals: Totals) -> Result<(), Error> {
+        let (Self { bytes_max, entries_max, .. }, Totals { entries, bytes }) = (*self, totals);
+        if bytes <= bytes_max && entries <= entries_max {
+            return Ok(());
+        }
+        Err(Error::Bounds { bytes, entries, bytes_max, entries_max })
+    }
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            generations_kept: GENERATIONS_KEPT,
+            bytes_max: TREE_BYTES_MAX,
+            entries_max: ENTRIES_MAX,
+        }
+    }
+}
+
+/// What there is of a tree. Chunks may be read and put while a generation is made.
+#[derive(Debug)]
+pub struct Store {
+    disk: Disk,
+    dir: PathBuf,
+    options: Options,
+    syncs_max: usize,
+    staging: Mutex<Staging>,
+    /// The newest is the last.
+    generations: RwLock<Vec<Arc<Generation>>>,
+    /// The last serial that was given.
+    serial: Mutex<u64>,
+    /// How many generations were begun.
+    begun: Mutex<u64>,
+    damaged: Mutex<Vec<PathBuf>>,
+    _lock: File,
+}
+
+impl Store {
+    /// Opens the directory of a tree, and makes it if it is not there. What a crash left is tidied up: staged
+    /// chunks are read and checked, which takes a second or so for a gigabyte.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InUse`]; the system's.
+    pub fn open(dir: &Path, options: Options) -> Result<Self, Error> {
+        Self::open_on(&Disk::System, dir, options, SYNCS_MAX)
+    }
+
+    pub(super) fn open_on(
+        disk: &Disk,
+        dir: &Path,
+        options: Options,
+        syncs_max: usize,
+    ) -> Result<Self, Error> {
+        make_durably(dir)?;
+        let lock = lock(dir)?;
+        let all = dir.join(GENERATIONS);
+        if !all.exists() {
+            disk.make_directory(&all).map_err(Error::io(&all))?;
+            disk.sync(dir).map_err(Error::io(dir))?;
+        }
+        let new = dir.join(CURRENT_NEW);
+        disk.remove(&new).map_err(Error::io(new))?;
+        let (generations, serial) = open_all(disk, &all)?;
+        let store = Self {
+            disk: disk.clone(),
+            dir: dir.to_owned(),
+            options,
+            syncs_max,
+            staging: Mutex::new(Staging::open(disk, &dir.join(STAGED))?),
+            generations: RwLock::new(generations),
+            serial: Mutex::new(serial),
+            begun: Mutex::default(),
+            damaged: Mutex::default(),
+            _lock: lock,
+        };
+        if let Some(newest) = store.current() {
+            let is_there = fs::read_link(dir.join(CURRENT)).is_ok_and(|it| it == target(&newest));
+            if !is_there {
+                store.point_to(&newest)?;
+            }
+        }
+        Ok(store)
+    }
+
+    /// The newest generation.
+    #[must_use]
+    pub fn current(&self) -> Option<Arc<Generation>> {
+        self.all().pop()
+    }
+
+    /// What readers open: see [`super::generation::Lease`].
+    #[must_use]
+    pub fn current_link(&self) -> PathBuf {
+        self.dir.join(CURRENT)
+    }
+
+    fn all(&self) -> Vec<Arc<Generation>> {
+        self.generations.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn staging(&self) -> MutexGuard<'_, Staging> {
+        self.staging.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn options(&self) -> &Options {
+        &self.options
+    }
+
+    pub(super) fn disk(&self) -> &Disk {
+        &self.disk
+    }
+
+    pub(super) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Whether a chunk is there, as far as can be said without reading it.
+    ///
+    /// # Errors
+    ///
+    /// The system's.
+    pub fn has(&self, hash: &Hash) -> Result<bool, Error> {
+        if self.is_staged(hash) {
+            return Ok(true);
+        }
+        // Files that are linked share their damage.
+        let mut is_doubtful = false;
+        for generation in self.all().iter().rev() {
+            let Some(is_damaged) = generation.find(hash)? else { continue };
+            is_doubtful |= is_damaged;
+            if !is_doubtful || matches!(generation.read(hash)?, Found::Bytes(_)) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Reads a chunk; none if it is nowhere, or not as it was: then its file is among the [damaged](Self::damaged).
+    ///
+    /// # Errors
+    ///
+    /// The system's.
+    pub fn read(&self, hash: &Hash) -> Result<Option<Vec<u8>>, Error> {
+        if let Some(bytes) = self.read_staged(hash) {
+            return Ok(Some(bytes));
+        }
+        for generation in self.all().iter().rev() {
+            match generation.read(hash) {
+                Ok(Found::Bytes(bytes)) => return Ok(Some(bytes)),
+                Ok(Found::No) => {}
+                // It may have been removed meanwhile.
+                _ if !generation.dir().exists() => {}
+                Ok(Found::Damaged(path)) => self.note_damaged(path),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(None)
+    }
+
+    pub(super) fn is_staged(&self, hash: &Hash) -> bool {
+        self.staging().find(hash).is_some()
+    }
+
+    /// Reads a chunk of a version to come.
+    pub(super) fn read_staged(&self, hash: &Hash) -> Option<Vec<u8>> {
+        // Found under the lock, read without it.
+        let found = self.staging().find(hash)?;
+        let bytes = found.read();
+        if bytes.is_none() {
+            self.staging().forget(&found);
+        }
+        bytes
+    }
+
+    /// Adds a chunk of a version to come. From then on it can be read, and handed on.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::WrongHash`]: ask somebody else. [`Error::Full`]: try again later.
+    pub fn put(&self, hash: &Hash, bytes: &[u8]) -> Result<(), Error> {
+        self.staging().put(hash, bytes)
+    }
+
+    /// How many bytes the chunks of versions to come take on disk.
+    #[must_use]
+    pub fn staged_bytes(&self) -> u64 {
+        self.staging().bytes()
+    }
+
+    /// Drops the chunks of versions to come if they are many more than one of so many bytes can use: what was
+    /// staged for versions that others took the place of is not to fill the disk.
+    pub(super) fn trim_staged(&self, bytes: u64) -> Result<(), Error> {
+        let mut staging = self.staging();
+        let bytes_max = bytes.saturating_mul(STAGED_VERSIONS_MAX).max(STAGED_BYTES_MIN);
+        if bytes_max < staging.bytes() { staging.clear() } else { Ok(()) }
+    }
+
+    /// Files of generations that are not as they were written, at most 100 of them. Fetching the present version
+    /// once more mends them.
+    #[must_use]
+    pub fn damaged(&self) -> Vec<PathBuf> {
+        self.damaged.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn note_damaged(&self, path: PathBuf) {
+        let mut damaged = self.damaged.lock().unwrap_or_else(PoisonError::into_inner);
+        if damaged.len() < DAMAGED_MAX && !damaged.contains(&path) {
+            damaged.push(path);
+        }
+    }
+
+    /// Begins a generation; what there is of another is removed.
+    pub(super) fn begin(&self) -> Result<Building, Error> {
+        let mut begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = self.dir.join(GENERATIONS);
+        let last = building_dir(&all, *begun);
+        self.disk.remove(&last).map_err(Error::io(last))?;
+        *begun += 1;
+        Building::begin(&self.disk, building_dir(&all, *begun), self.syncs_max)
+    }
+
+    /// Removes what there is of a generation that is not to be, as far as that can be done.
+    pub(super) fn give_up(&self, dir: &Path) {
+        // If not now, then before the next one begins.
+        let _ = self.disk.remove(dir);
+    }
+
+    /// Makes a generation whole, and the present one. What was staged goes.
+    pub(super) fn switch(&self, building: Building, meta: &Meta) -> Result<Arc<Generation>, Error> {
+        let mut serial = self.serial.lock().unwrap_or_else(PoisonError::into_inner);
+        *serial += 1;
+        let dir = building.finish(meta, &dir_name(*serial, meta.number))?;
+        let generation = Arc::new(Generation::open(&dir)?);
+        if let Err(error) = self.point_to(&generation) {
+            let _ = self.disk.remove(&dir);
+            return Err(error);
+        }
+        let mut all = self.generations.write().unwrap_or_else(PoisonError::into_inner);
+        all.push(generation.clone());
+        drop(all);
+        self.damaged.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        // The switch is done: what cannot be dropped now is dropped by the next one.
+        let _ = self.staging().clear();
+        Ok(generation)
+    }
+
+    fn point_to(&self, generation: &Generation) -> Result<(), Error> {
+        let (new, link) = (self.dir.join(CURRENT_NEW), self.dir.join(CURRENT));
+        self.disk.remove(&new).map_err(Error::io(&new))?;
+        self.disk.symlink(&target(generation), &new).map_err(Error::io(&new))?;
+        self.disk.rename(&new, &link).map_err(Error::io(&link))?;
+        self.disk.sync(&self.dir).map_err(Error::io(&self.dir))
+    }
+
+    /// Removes generations beyond those that are kept, unless a reader has a lease on them; returns how many are
+    /// left beyond. Call it after a switch, and now and then.
+    ///
+    /// # Errors
+    ///
+    /// The system's; what is left is removed the next time.
+    pub fn remove_old(&self) -> Result<usize, Error> {
+        let all = self.all();
+        let old = all.len().saturating_sub(self.options.generations_kept + 1);
+        let mut left = old;
+        for generation in all.iter().take(old) {
+            let dir = generation.dir();
+            let Some(_locked) = lock_out(dir)? else { continue };
+            let mut all = self.generations.write().unwrap_or_else(PoisonError::into_inner);
+            all.retain(|it| it.serial() != generation.serial());
+            drop(all);
+            let name = dir.file_name().unwrap_or_default().to_string_lossy();
+            let gone = dir.with_file_name(format!("{GONE}{name}"));
+            self.disk.rename(dir, &gone).map_err(Error::io(dir))?;
+            self.disk.remove(&gone).map_err(Error::io(gone))?;
+            left -= 1;
+        }
+        Ok(left)
+    }
+}
+
+/// What `current` is to say.
+fn target(generation: &Generation) -> PathBuf {
+    let name = generation.dir().file_name().unwrap_or_default();
+    Path::new(GENERATIONS).join(name).join(TREE)
+}
+
+/// Makes a directory with all above it, durably.
+fn make_durably(dir: &Path) -> Result<(), Error> {
+    let missing: Vec<&Path> = dir.ancestors().take_while(|it| !it.exists()).collect();
+    fs::create_dir_all(dir).map_err(Error::io(dir))?;
+    for made in missing.iter().rev() {
+        let above = made.parent().filter(|it| !it.as_os_str().is_empty());
+        let above = above.unwrap_or_else(|| Path::new("."));
+        Disk::System.sync(above).map_err(Error::io(above))?;
+    }
+    Ok(())
+}
+
+fn lock(dir: &Path) -> Result<File, Error> {
+    let path = dir.join(LOCK);
+    let open = OpenOptions::new().write(true).create(true).truncate(false).open(&path);
+    let file = open.map_err(Error::io(&path))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(Error::InUse(dir.to_owned())),
+        Err(TryLockError::Error(error)) => Err(Error::io(path)(error)),
+    }
+}
+
+/// Opens all generations, and removes what is none; returns the greatest serial that was ever given, too.
+fn open_all(disk: &Disk, dir: &Path) -> Result<(Vec<Arc<Generation>>, u64), Error> {
+    let mut serials = Vec::new();
+    for entry in fs::read_dir(dir).map_err(Error::io(dir))? {
+        let path = entry.map_err(Error::io(dir))?.path();
+        match path.file_name().and_then(|it| serial(it.to_str()?)) {
+            Some(serial) => serials.push((serial, path)),
+            None => disk.remove(&path).map_err(Error::io(path))?,
+        }
+    }
+    serials.sort_unstable();
+    let greatest = serials.last().map_or(0, |it| it.0);
+    let mut all = Vec::new();
+    for (_, path) in serials {
+        match Generation::open(&path) {
+            Ok(generation) => all.push(Arc::new(generation)),
+            // What is not there, or says something else, has been damaged since it was whole.
+            Err(Error::Damaged(_)) => disk.remove(&path).map_err(Error::io(path))?,
+            Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+                disk.remove(&path).map_err(Error::io(path))?;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok((all, greatest))
+}

@@ -1,0 +1,212 @@
+//! Trees on real disks: from a directory to a store, and from store to store.
+
+use std::collections::{BTreeMap, HashSet};
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use net::identity::Identity;
+use proptest::prelude::*;
+
+use super::chunk::tests::noise;
+use super::error::Error;
+use super::fetch::Fetch;
+use super::publish::{Draft, Publishing};
+use super::store::{Options, Store};
+use crate::version::{Hash, Kind, Name, Number, Version};
+
+/// What a tree has, by path.
+pub(super) type Tree = BTreeMap<String, Node>;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Node {
+    File { bytes: Vec<u8>, executable: bool, modified: i64 },
+    Directory,
+    Link(String),
+}
+
+pub(super) fn file(bytes: usize, seed: u64) -> Node {
+    Node::File { bytes: noise(bytes, seed), executable: seed % 5 == 0, modified: 1_000_000_000 }
+}
+
+/// Writes a tree to a directory, which is made new; what is in it already and the same stays as it is.
+pub(super) fn write(dir: &Path, tree: &Tree) {
+    let found = read(dir);
+    for (path, node) in found.iter().rev() {
+        let at = dir.join(path);
+        match node {
+            _ if tree.get(path) == Some(node) => {}
+            Node::Directory => fs::remove_dir(at).unwrap(),
+            Node::File { .. } | Node::Link(_) => fs::remove_file(at).unwrap(),
+        }
+    }
+    remove_empty(dir, tree);
+    for (path, node) in tree {
+        let at = dir.join(path);
+        if found.get(path) == Some(node) {
+            continue;
+        }
+        fs::create_dir_all(at.parent().unwrap()).unwrap();
+        match node {
+            Node::Directory => fs::create_dir(at).unwrap(),
+            Node::Link(target) => symlink(target, at).unwrap(),
+            Node::File { bytes, executable, modified } => {
+                fs::write(&at, bytes).unwrap();
+                let file = fs::File::options().write(true).open(&at).unwrap();
+                let time = std::time::UNIX_EPOCH
+                    + std::time::Duration::from_secs(u64::try_from(*modified).unwrap());
+                file.set_times(fs::FileTimes::new().set_modified(time)).unwrap();
+                let mode = if *executable { 0o755 } else { 0o644 };
+                file.set_permissions(Permissions::from_mode(mode)).unwrap();
+            }
+        }
+    }
+}
+
+/// Removes directories that were only there for what was in them.
+fn remove_empty(dir: &Path, tree: &Tree) {
+    for (path, node) in read(dir).iter().rev() {
+        let mut at = Path::new(path);
+        let is_gone = *node == Node::Directory && tree.get(path) != Some(node);
+        while is_gone && at != Path::new("") && fs::remove_dir(dir.join(at)).is_ok() {
+            at = at.parent().unwrap();
+        }
+    }
+}
+
+/// Reads a directory; one that is not there has nothing.
+pub(super) fn read(dir: &Path) -> Tree {
+    let mut tree = Tree::new();
+    if dir.exists() {
+        read_below(dir, dir, &mut tree);
+    }
+    tree
+}
+
+fn read_below(top: &Path, dir: &Path, tree: &mut Tree) {
+    for entry in fs::read_dir(dir).unwrap() {
+        let at = entry.unwrap().path();
+        let path = at.strip_prefix(top).unwrap().to_str().unwrap().to_owned();
+        let found = fs::symlink_metadata(&at).unwrap();
+        if found.is_dir() {
+            let before = tree.len();
+            read_below(top, &at, tree);
+            if before == tree.len() {
+                tree.insert(path, Node::Directory);
+            }
+        } else if found.is_symlink() {
+            let target = fs::read_link(&at).unwrap().to_str().unwrap().to_owned();
+            tree.insert(path, Node::Link(target));
+        } else {
+            let (executable, modified) = (found.mode() & 0o111 != 0, found.mtime());
+            let bytes = fs::read(&at).unwrap();
+            tree.insert(path, Node::File { bytes, executable, modified });
+        }
+    }
+}
+
+/// An origin, and what it has published.
+pub(super) struct Origin {
+    identity: Identity,
+    pub(super) directory: PathBuf,
+    pub(super) store: Arc<Store>,
+}
+
+impl Origin {
+    pub(super) fn new(top: &Path) -> Self {
+        let store = Store::open(&top.join("origin/trees/a"), Options::default()).unwrap();
+        let directory = top.join("published");
+        fs::create_dir(&directory).unwrap();
+        Self { identity: Identity::of(&[7; 32]).unwrap(), directory, store: Arc::new(store) }
+    }
+
+    pub(super) fn sign(&self, draft: &Draft, sequence: u64) -> Version {
+        let number = Number { epoch: 1, sequence };
+        let (name, bytes) = (Name::new("a").unwrap(), draft.totals().bytes);
+        Version::sign(&self.identity, name, Kind::Tree, number, bytes, draft.root())
+    }
+
+    pub(super) fn publish(&self, tree: &Tree, sequence: u64) -> Version {
+        write(&self.directory, tree);
+        let publishing = Publishing { accepts_loss: true, ..Publishing::default() };
+        let draft = Draft::make_with(&self.store, &self.directory, publishing, -10).unwrap();
+        let version = self.sign(&draft, sequence);
+        draft.commit(&version).unwrap();
+        version
+    }
+}
+
+/// Fetches a version from one store into another; returns the chunks that were asked for.
+pub(super) fn fetch(from: &Store, to: &Arc<Store>, version: &Version) -> Result<Vec<Hash>, Error> {
+    let mut fetch = Fetch::begin(to, version)?;
+    let mut asked = Vec::new();
+    loop {
+        let wanted = fetch.wanted(64)?;
+        if wanted.is_empty() {
+            assert_eq!(fetch.missing_bytes(), Some(0));
+            if fetch.switch()?.is_some() {
+                return Ok(asked);
+            }
+        }
+        for it in wanted {
+            let bytes = from.read(&it.hash)?.unwrap();
+            to.put(&it.hash, &bytes)?;
+            asked.push(it.hash);
+        }
+    }
+}
+
+pub(super) fn current(store: &Store) -> Tree {
+    read(&fs::canonicalize(store.current_link()).unwrap())
+}
+
+fn node() -> impl Strategy<Value = Node> {
+    let times = prop_oneof![Just(1_000_000_000), 0..2_000_000_000_i64];
+    let content = prop_oneof![Just(0), 1usize..200, 1usize..9_000, 1usize..400_000];
+    let file =
+        (content, 0u64..6, any::<bool>(), times).prop_map(|(bytes, seed, executable, modified)| {
+            Node::File { bytes: noise(bytes, seed), executable, modified }
+        });
+    prop_oneof![
+        8 => file,
+        1 => Just(Node::Directory),
+        1 => "[a-d]{1,2}".prop_map(Node::Link),
+    ]
+}
+
+/// Trees of names that do not clash; what is below something that is no directory is dropped.
+fn tree() -> impl Strategy<Value = Tree> {
+    prop::collection::btree_map("[a-d]{1,2}(/[a-d !]{0,1}[a-c]){0,3}", node(), 0..12).prop_map(tidy)
+}
+
+fn tidy(tree: Tree) -> Tree {
+    let is_above = |above: &str, path: &str| {
+        path.strip_prefix(above).is_some_and(|rest| rest.starts_with('/'))
+    };
+    let all: Vec<String> = tree.keys().cloned().collect();
+    tree.into_iter().filter(|(path, _)| !all.iter().any(|it| is_above(path, it))).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+    #[test]
+    fn what_is_published_is_what_others_have(trees in prop::collection::vec(tree(), 1..4)) {
+        let top = tempfile::tempdir().unwrap();
+        let origin = Origin::new(top.path());
+        let replica = Store::open(&top.path().join("replica"), Options::default()).unwrap();
+        let replica = Arc::new(replica);
+        let mut known = HashSet::new();
+        for (tree, sequence) in trees.iter().zip(1..) {
+            let version = origin.publish(tree, sequence);
+            prop_assert_eq!(&current(&origin.store), tree);
+            let asked = fetch(&origin.store, &replica, &version).unwrap();
+            prop_assert_eq!(&current(&replica), tree);
+            prop_assert_eq!(replica.current().unwrap().meta().version.clone(), version.to_bytes());
+            // Nothing twice, and nothing that came with a version before.
+            for hash in asked {
+                prop_assert!(known.insert(hash), "{} was asked for again", hash);
+            }
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! Whole members on this machine: they join, publish, and become equal.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod world;
+
+use std::fs;
+
+use world::World;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_joins_gets_what_is_published() {
+    let mut world = World::found().await;
+    fs::write(world.source("a.txt"), "one").unwrap();
+    fs::create_dir(world.source("sub")).unwrap();
+    fs::write(world.source("sub/b.bin"), vec![7; 300_000]).unwrap();
+    let first = world.publish().await;
+    assert!(first.is_changed && first.entries == 2 && first.bytes == 300_003, "{first:?}");
+    for _ in 0..3 {
+        world.join().await;
+    }
+    world.all_hold(&first.version).await;
+    world.assert_equal();
+    // One more version, and none where there is nothing new.
+    fs::write(world.source("a.txt"), "two").unwrap();
+    fs::remove_file(world.source("sub/b.bin")).unwrap();
+    let second = world.publish().await;
+    assert_ne!(first.version, second.version);
+    world.all_hold(&second.version).await;
+    world.assert_equal();
+    let third = world.publish().await;
+    assert_eq!((third.is_changed, &third.version), (false, &second.version));
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_was_away_catches_up_and_a_writer_goes_on_where_it_was() {
+    let mut world = World::found().await;
+    fs::write(world.source("a"), "1").unwrap();
+    let first = world.publish().await;
+    let (one, two) = (world.join().await, world.join().await);
+    world.all_hold(&first.version).await;
+    world.halt(one).await;
+    fs::write(world.source("a"), "2").unwrap();
+    let second = world.publish().await;
+    world.holds(two, &second.version).await;
+    // The writer is away when the other comes back.
+    world.halt(0).await;
+    world.resume(one).await;
+    world.holds(one, &second.version).await;
+    world.resume(0).await;
+    let unchanged = world.publish().await;
+    assert_eq!((unchanged.is_changed, &unchanged.version), (false, &second.version));
+    fs::write(world.source("a"), "3").unwrap();
+    let third = world.publish().await;
+    world.all_hold(&third.version).await;
+    world.assert_equal();
+    world.stop().await;
+}

@@ -1,0 +1,156 @@
+//! Members that run in this process, on ports of this machine.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use net::shutdown::Shutdown;
+use replicator::node::{Published, Status};
+use replicator::{Config, Handle, Server};
+use tempfile::TempDir;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep};
+
+/// Nothing here takes nearly as long.
+const PATIENCE: Duration = Duration::from_secs(90);
+/// Between two looks at what has come of something.
+const LOOK: Duration = Duration::from_millis(20);
+
+struct Member {
+    config: Config,
+    running: Option<(Handle, Shutdown, JoinHandle<Result<(), replicator::Error>>)>,
+}
+
+/// A group of members; the first founded it, and publishes the tree `t`.
+pub(crate) struct World {
+    dir: TempDir,
+    members: Vec<Member>,
+    writer: String,
+}
+
+/// A port that is free now, for TCP.
+fn port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+impl World {
+    /// Founds a group of one member.
+    pub(crate) async fn found() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("source")).unwrap();
+        let mut world = Self { dir, members: Vec::new(), writer: String::new() };
+        let source = world.source("");
+        let tree = format!("[[tree]]\nname = \"t\"\ndirectory = \"{}\"\n", source.display());
+        world.start(&format!("[[group]]\nname = \"g\"\n{tree}")).await;
+        world.writer = world.status(0).await.id;
+        world
+    }
+
+    async fn start(&mut self, rest: &str) {
+        let (at, data) = (port(), self.dir.path().join(self.members.len().to_string()));
+        let data = data.display();
+        let text = format!(
+            "data = \"{data}\"\naddress = \"127.0.0.1:{at}\"\nlisten = \"127.0.0.1:{at}\"\n\
+             admin_listen = \"127.0.0.1:0\"\n{rest}"
+        );
+        self.members.push(Member { config: Config::parse(&text).unwrap(), running: None });
+        self.resume(self.members.len() - 1).await;
+    }
+
+    /// Adds a member; returns its place.
+    pub(crate) async fn join(&mut self) -> usize {
+        let invitation = self.handle(0).invite(None).await.unwrap();
+        self.start(&format!("[[group]]\njoin = \"{invitation}\"\n")).await;
+        self.members.len() - 1
+    }
+
+    /// Stops a member in order.
+    pub(crate) async fn halt(&mut self, member: usize) {
+        let (_, shutdown, task) = self.members[member].running.take().unwrap();
+        shutdown.start();
+        task.await.unwrap().unwrap();
+    }
+
+    /// Starts a member again.
+    pub(crate) async fn resume(&mut self, member: usize) {
+        let server = Server::bind(self.members[member].config.clone()).await.unwrap();
+        let (handle, shutdown) = (server.handle(), Shutdown::new());
+        let task = tokio::spawn(server.run(shutdown.clone()));
+        self.members[member].running = Some((handle, shutdown, task));
+    }
+
+    pub(crate) async fn stop(mut self) {
+        for member in 0..self.members.len() {
+            self.halt(member).await;
+        }
+    }
+
+    fn handle(&self, member: usize) -> &Handle {
+        &self.members[member].running.as_ref().unwrap().0
+    }
+
+    pub(crate) async fn status(&self, member: usize) -> Status {
+        self.handle(member).status().await.unwrap()
+    }
+
+    pub(crate) async fn publish(&self) -> Published {
+        self.handle(0).publish("t".to_owned(), false).await.unwrap()
+    }
+
+    /// A path in what is published.
+    pub(crate) fn source(&self, path: &str) -> PathBuf {
+        self.dir.path().join("source").join(path)
+    }
+
+    /// What readers see at a member.
+    fn replica(&self, member: usize) -> PathBuf {
+        let name = format!("t@{}", self.writer);
+        self.dir.path().join(member.to_string()).join("trees").join(name).join("current")
+    }
+
+    /// Waits until readers of a member see a version.
+    pub(crate) async fn holds(&self, member: usize, version: &str) {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let status = self.status(member).await;
+            if status.trees.iter().any(|it| it.held.as_deref() == Some(version)) {
+                return;
+            }
+            assert!(Instant::now() < until, "member {member} does not hold {version}: {status:#?}");
+            sleep(LOOK).await;
+        }
+    }
+
+    pub(crate) async fn all_hold(&self, version: &str) {
+        for member in 0..self.members.len() {
+            self.holds(member, version).await;
+        }
+    }
+
+    /// Compares what all members have with what is published.
+    pub(crate) fn assert_equal(&self) {
+        let source = listing(&self.source(""));
+        for member in 0..self.members.len() {
+            assert_eq!(listing(&self.replica(member)), source, "at member {member}");
+        }
+    }
+}
+
+/// All files below a directory, with what is in them.
+fn listing(top: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    let mut queue = vec![top.to_owned()];
+    while let Some(dir) = queue.pop() {
+        for entry in fs::read_dir(&dir).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                queue.push(path);
+            } else {
+                found.insert(path.strip_prefix(top).unwrap().to_owned(), fs::read(&path).unwrap());
+            }
+        }
+    }
+    found
+}
