@@ -39,6 +39,8 @@ enum Command {
     #[command(subcommand)]
     Broker(commands::broker::Command),
     #[command(subcommand)]
+    Replicator(commands::replicator::Command),
+    #[command(subcommand)]
     Collection(commands::collection::Command),
     #[command(subcommand)]
     Soif(commands::soif::Command),
@@ -107,6 +109,10 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Broker(command) => {
             log(if command.is_daemon() { Usual::Events } else { Usual::Warnings })?;
             block_on(commands::broker::run(command))
+        }
+        Command::Replicator(command) => {
+            log(if command.is_daemon() { Usual::Events } else { Usual::Warnings })?;
+            block_on(commands::replicator::run(command))
         }
         Command::Collection(command) => {
             log(Usual::Warnings)?;
@@ -185,6 +191,9 @@ mod tests {
             "harvest broker check -c b.toml",
             "harvest broker status -c b.toml --json",
             "harvest broker pull -c b.toml name",
+            "harvest replicator init d --group g --address h:1 --site s --tree t=/srv/t",
+            "harvest replicator publish -c r.toml t --accept-loss",
+            "harvest replicator topology -c r.toml --svg f --json",
             "harvest collection verify d",
             "harvest collection export d -o f",
             "harvest collection suppress d http://h/* --reason x",

@@ -37,12 +37,13 @@ pub(crate) fn harmless(text: &str) -> String {
 
 /// `count` and the noun in the right number.
 pub(crate) fn counted(count: u64, noun: &str) -> String {
-    let plural = match count {
-        1 => "",
-        _ if noun.ends_with('s') => "es",
-        _ => "s",
-    };
-    format!("{} {noun}{plural}", indicatif::HumanCount(count))
+    let count_shown = indicatif::HumanCount(count);
+    match (count, noun.strip_suffix("ry")) {
+        (1, _) => format!("{count_shown} {noun}"),
+        (_, Some(stem)) => format!("{count_shown} {stem}ries"),
+        (_, None) if noun.ends_with('s') => format!("{count_shown} {noun}es"),
+        (_, None) => format!("{count_shown} {noun}s"),
+    }
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
 use super::core::{Core, Done};
@@ -18,7 +18,7 @@ use crate::version::{Kind, Name, Namespace, Number, Version};
 const PROBLEMS_MAX: usize = 100;
 
 /// What came of publishing.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Published {
     /// The tree.
     pub tree: String,

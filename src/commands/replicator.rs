@@ -1,0 +1,517 @@
+//! `harvest replicator`: the daemon that keeps trees equal at all members of a group, and what is asked of it.
+
+use std::fs::{self, OpenOptions};
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context as _, bail};
+use clap::Subcommand;
+use net::shutdown::Shutdown;
+use replicator::config::TreeConfig;
+use replicator::drawing;
+use replicator::group::charter::Address;
+use replicator::group::join::Invitation;
+use replicator::node::{GroupStatus, Published, Status, TreeStatus};
+use replicator::version::Name;
+use replicator::{Config, Handle, Server};
+use serde::Deserialize;
+
+use crate::admin::Admin;
+use crate::settings::{self, File};
+use crate::{daemon, output};
+
+/// Run a replicator: keep trees equal at all members of a group, each change sent once over each slow link.
+#[derive(Debug, Subcommand)]
+#[command(after_help = "Examples:
+  harvest replicator init boulder --group papers --address a.example.org:4000 --tree papers=/srv/papers
+  harvest replicator run -c boulder/replicator.toml
+  harvest replicator publish -c boulder/replicator.toml papers
+  harvest replicator join paris --address b.example.org:4000 --site paris 'harvest-group-1,…'
+  harvest replicator topology -c boulder/replicator.toml --svg topology.svg")]
+pub(crate) enum Command {
+    /// Found a group: write the settings and keys of its first member, and print the invitation for others.
+    Init {
+        /// The folder to make, with replicator.toml and all data in it.
+        directory: PathBuf,
+        /// The group's name.
+        #[arg(long, value_parser = Name::new)]
+        group: Name,
+        #[command(flatten)]
+        place: Place,
+        /// A tree to publish, as NAME=DIRECTORY; may be given several times.
+        #[arg(long, value_name = "NAME=DIRECTORY", value_parser = tree)]
+        tree: Vec<(Name, PathBuf)>,
+    },
+    /// Join a group: write the settings and keys of a new member.
+    Join {
+        /// The folder to make, with replicator.toml and all data in it.
+        directory: PathBuf,
+        /// The line that `init` and `invite` print.
+        invitation: Invitation,
+        #[command(flatten)]
+        place: Place,
+        /// A tree to publish, as NAME=DIRECTORY; may be given several times.
+        #[arg(long, value_name = "NAME=DIRECTORY", value_parser = tree)]
+        tree: Vec<(Name, PathBuf)>,
+    },
+    /// Run the member until SIGTERM or Ctrl-C; SIGHUP reads the settings again.
+    Run(File),
+    /// Name every mistake of the settings as FILE:LINE:COL; exit with 1 if there are any.
+    Check(File),
+    /// Show what a running member says of itself.
+    Status {
+        #[command(flatten)]
+        file: File,
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Publish a tree: all of it, or nothing; prints the version that readers see then.
+    Publish {
+        #[command(flatten)]
+        file: File,
+        /// The tree's name or directory; may be left out if there is one alone.
+        tree: Option<String>,
+        /// Publish also if much that was there is gone.
+        #[arg(long)]
+        accept_loss: bool,
+        /// Print the member's answer as JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print the invitation by which others can join; whoever has the line may.
+    Invite {
+        #[command(flatten)]
+        file: File,
+        /// Of which group, if there are several.
+        #[arg(long, value_parser = Name::new)]
+        group: Option<Name>,
+    },
+    /// Have this member lead the group, if it founded it or is a deputy.
+    Lead {
+        #[command(flatten)]
+        file: File,
+        /// Which group, if there are several.
+        #[arg(long, value_parser = Name::new)]
+        group: Option<Name>,
+    },
+    /// Show the links of a group, and what they cost.
+    Topology {
+        #[command(flatten)]
+        file: File,
+        /// Of which group, if there are several.
+        #[arg(long, value_parser = Name::new)]
+        group: Option<Name>,
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+        /// Draw them into this file.
+        #[arg(long, value_name = "FILE")]
+        svg: Option<PathBuf>,
+    },
+}
+
+/// Where a member is.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Place {
+    /// Where the other members reach this one: HOST:PORT.
+    #[arg(long, value_parser = Address::new)]
+    address: Address,
+    /// Its site: between members of one site are good links.
+    #[arg(long, default_value = replicator::config::SITE, value_parser = Name::new)]
+    site: Name,
+}
+
+impl Command {
+    /// Whether this runs until it is stopped.
+    pub(crate) fn is_daemon(&self) -> bool {
+        matches!(self, Self::Run(_))
+    }
+}
+
+fn tree(text: &str) -> Result<(Name, PathBuf), String> {
+    let (name, directory) = text.split_once('=').ok_or("it has to be NAME=DIRECTORY")?;
+    Ok((Name::new(name).map_err(|error| error.to_string())?, directory.into()))
+}
+
+/// Does what the command says.
+pub(crate) async fn run(command: Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Init { directory, group, place, tree } => init(&directory, &group, &place, &tree),
+        Command::Join { directory, invitation, place, tree } => {
+            join(&directory, &invitation, &place, &tree)
+        }
+        Command::Run(File { config }) => serve(&config).await,
+        Command::Check(file) => file.check(load),
+        Command::Status { file, json } => {
+            let admin = admin(&load(&file.config)?)?;
+            admin.tell(&admin.get("status").await?, json, render)
+        }
+        Command::Publish { file, tree, accept_loss, json } => {
+            let config = load(&file.config)?;
+            let tree = chosen(&config, tree)?;
+            let loss = accept_loss.to_string();
+            let admin = admin(&config)?;
+            let query = [("tree", tree.as_str()), ("accept_loss", &loss)];
+            admin.tell(&admin.post("publish", &query).await?, json, said)
+        }
+        Command::Invite { file, group } => {
+            let admin = admin(&load(&file.config)?)?;
+            let answer = admin.post("invite", &named(group.as_ref())).await?;
+            admin.tell(&answer, false, |it: &Invited| it.invitation.clone())
+        }
+        Command::Lead { file, group } => {
+            let admin = admin(&load(&file.config)?)?;
+            let answer = admin.post("lead", &named(group.as_ref())).await?;
+            admin.tell(&answer, false, |it: &Leads| format!("this member leads {} now", it.leads))
+        }
+        Command::Topology { file, group, json, svg } => {
+            let admin = admin(&load(&file.config)?)?;
+            let status: Status = serde_json::from_slice(&admin.get("status").await?)
+                .context("the replicator is of another version than this command")?;
+            topology(&status, group.as_ref(), json, svg.as_deref())
+        }
+    }
+}
+
+/// The answer to `invite`.
+#[derive(Debug, Deserialize)]
+struct Invited {
+    invitation: String,
+}
+
+/// The answer to `lead`.
+#[derive(Debug, Deserialize)]
+struct Leads {
+    leads: String,
+}
+
+fn named(group: Option<&Name>) -> Vec<(&'static str, &str)> {
+    group.iter().map(|it| ("group", it.as_str())).collect()
+}
+
+/// Reads the settings; relative paths in them are taken from the file's folder.
+pub(crate) fn load(path: &Path) -> anyhow::Result<Config> {
+    let mut config = settings::load(path, Config::parse)?;
+    config.data = settings::beside(path, &config.data);
+    for it in &mut config.trees {
+        it.directory = settings::beside(path, &it.directory);
+    }
+    for it in &mut config.replicas {
+        it.directory = settings::beside(path, &it.directory);
+    }
+    Ok(config)
+}
+
+fn admin(config: &Config) -> anyhow::Result<Admin> {
+    Admin::new("replicator", config.admin_listen, &config.data)
+}
+
+/// The name of the tree that is meant.
+fn chosen(config: &Config, tree: Option<String>) -> anyhow::Result<String> {
+    let names = || {
+        let names: Vec<&str> = config.trees.iter().map(|it| it.name.as_str()).collect();
+        names.join(", ")
+    };
+    let Some(tree) = tree else {
+        return match config.trees.as_slice() {
+            [only] => Ok(only.name.to_string()),
+            [] => bail!("the settings have no [[tree]] to publish"),
+            _ => bail!("there are several trees: name one of {}", names()),
+        };
+    };
+    let given = fs::canonicalize(&tree).ok();
+    let is_it = |it: &&TreeConfig| {
+        it.name.as_str() == tree || given.is_some() && fs::canonicalize(&it.directory).ok() == given
+    };
+    match config.trees.iter().find(is_it) {
+        Some(found) => Ok(found.name.to_string()),
+        None => bail!("no [[tree]] has the name or the directory {tree:?}; there are: {}", names()),
+    }
+}
+
+/// The settings of a new member, with what else there is to say as comments.
+fn written(group: &str, place: &Place, trees: &[(Name, PathBuf)]) -> anyhow::Result<String> {
+    let Place { address, site } = place;
+    let port = address.as_str().rsplit_once(':').map_or("4000", |it| it.1);
+    let mut text = format!(
+        "# A member of a group of replicators. All settings: docs/replication.md\n\
+         data = \"data\"\n\
+         address = \"{address}\"\n\
+         site = \"{site}\"\n\
+         listen = \"0.0.0.0:{port}\"\n\
+         admin_listen = \"127.0.0.1:{}\"\n\n[[group]]\n{group}\n",
+        admin_port(port),
+    );
+    for (name, directory) in trees {
+        let directory = std::path::absolute(directory)?;
+        let Some(shown) = directory.to_str() else {
+            bail!("{} cannot be written in settings: it is not UTF-8", directory.display());
+        };
+        let shown = toml_quoted(shown);
+        text.push_str(&format!("\n[[tree]]\nname = \"{name}\"\ndirectory = {shown}\n"));
+        text.push_str("# watch = \"10 s\"      publish by itself whatever changes\n");
+    }
+    Ok(text)
+}
+
+fn admin_port(port: &str) -> u16 {
+    port.parse::<u16>().ok().and_then(|it| it.checked_add(1_000)).unwrap_or(5_000)
+}
+
+/// As a basic string of TOML.
+fn toml_quoted(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for it in text.chars() {
+        match it {
+            '"' | '\\' => quoted.extend(['\\', it]),
+            it if it.is_control() => quoted.push_str(&format!("\\u{:04X}", u32::from(it))),
+            it => quoted.push(it),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+/// Makes the folder with its settings; nobody else may read them, as an invitation may be in them.
+fn make(directory: &Path, text: &str) -> anyhow::Result<PathBuf> {
+    fs::create_dir_all(directory)
+        .with_context(|| format!("cannot make {}", directory.display()))?;
+    let path = directory.join("replicator.toml");
+    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
+    let mut file = file.with_context(|| format!("cannot make {}", path.display()))?;
+    file.write_all(text.as_bytes()).with_context(|| format!("cannot write {}", path.display()))?;
+    Ok(path)
+}
+
+fn init(
+    directory: &Path,
+    group: &Name,
+    place: &Place,
+    trees: &[(Name, PathBuf)],
+) -> anyhow::Result<ExitCode> {
+    let text = written(&format!("name = \"{group}\""), place, trees)?;
+    let path = make(directory, &text)?;
+    let data = load(&path)?.data;
+    let (id, invitation) = replicator::node::invitation(&data, group, &place.address)?;
+    let shown = path.display();
+    output::line(&format!(
+        "{shown} is written; this member is {id}.\n\n\
+         Start it:\n  harvest replicator run -c {shown}\n\n\
+         Others join with this line; keep it secret, whoever has it may join:\n  {invitation}"
+    ))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn join(
+    directory: &Path,
+    invitation: &Invitation,
+    place: &Place,
+    trees: &[(Name, PathBuf)],
+) -> anyhow::Result<ExitCode> {
+    let text = written(&format!("join = \"{invitation}\""), place, trees)?;
+    let path = make(directory, &text)?;
+    load(&path)?;
+    let shown = path.display();
+    output::line(&format!(
+        "{shown} is written.\n\nStart it:\n  harvest replicator run -c {shown}"
+    ))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn serve(path: &Path) -> anyhow::Result<ExitCode> {
+    let mut signals = daemon::Signals::listen()?;
+    let config = load(path)?;
+    let opening = async { Ok(Server::bind(config).await?) };
+    let Some(server) = signals.during(opening).await? else { return Ok(ExitCode::SUCCESS) };
+    let (links, admin, id) = (server.local_addr()?, server.admin_addr()?, server.id());
+    tracing::info!(%links, %admin, "replicator {id} runs");
+    let handle = server.handle();
+    let shutdown = Shutdown::new();
+    let serving = server.run(shutdown.clone());
+    let serving = async { serving.await.context("the replicator stopped") };
+    let reload = async || daemon::reloaded(reload(&handle, path).await);
+    daemon::run(signals, serving, shutdown, reload).await
+}
+
+/// Takes over the settings as they are now.
+async fn reload(handle: &Handle, path: &Path) -> anyhow::Result<Vec<&'static str>> {
+    handle.reload(load(path)?).await?;
+    Ok(Vec::new())
+}
+
+fn said(published: &Published) -> String {
+    let Published { tree, version, is_changed, entries, bytes, .. } = published;
+    let size = web::templates::size(*bytes);
+    let mut lines = vec![match is_changed {
+        true => format!("{tree} {version}: {}, {size}", output::counted(*entries, "entry")),
+        false => format!("{tree} {version}: nothing has changed"),
+    }];
+    if !published.is_listed {
+        lines.push("no group has the tree yet; it goes out as soon as one has".to_owned());
+    }
+    if 0 < published.left_out_total {
+        lines.push(format!("left out, {} in all:", published.left_out_total));
+        lines.extend(published.left_out.iter().map(|it| format!("  {it}")));
+    }
+    lines.join("\n")
+}
+
+fn render(status: &Status) -> String {
+    let Status { id, address, site, software, .. } = status;
+    let mut lines = vec![format!("{id} at {address} in {site}, harvest {software}")];
+    for group in &status.groups {
+        lines.push(render_group(status, group));
+    }
+    lines.extend(status.trees.iter().map(render_tree));
+    for link in &status.links {
+        let (came, went) =
+            (web::templates::size(link.bytes_in), web::templates::size(link.bytes_out));
+        lines.push(format!(
+            "link to {} at {}: {came} received, {went} sent",
+            link.member, link.address
+        ));
+    }
+    for note in status.notes.iter().take(10) {
+        let times =
+            if note.count == 1 { String::new() } else { format!(" ({} times)", note.count) };
+        lines.push(format!("note: {}{times}", note.text));
+    }
+    lines.join("\n")
+}
+
+fn render_group(status: &Status, group: &GroupStatus) -> String {
+    let name = &group.name;
+    if !group.is_member {
+        return format!("group {name}: not in it yet, asking");
+    }
+    let silent = group.members.iter().filter(|it| it.is_silent).count();
+    let leader = match &group.leader {
+        Some(leader) if *leader == status.id => "led by this member".to_owned(),
+        Some(leader) => format!("led by {leader}"),
+        None => "led by nobody".to_owned(),
+    };
+    let members = output::counted(group.members.len() as u64, "member");
+    let links = output::counted(group.topology.len() as u64, "link");
+    let charter = format!("charter {}.{}", group.epoch, group.revision);
+    let silent = if silent == 0 { String::new() } else { format!(" ({silent} silent)") };
+    format!("group {name}: {members}{silent}, {links}, {leader}, {charter}")
+}
+
+fn render_tree(tree: &TreeStatus) -> String {
+    let TreeStatus { name, writer, held, newest, .. } = tree;
+    let of = if tree.is_mine { "of this member".to_owned() } else { format!("of {writer}") };
+    let held_said = held.as_deref().map_or("none yet".to_owned(), |it| {
+        let (entries, size) =
+            (output::counted(tree.entries, "entry"), web::templates::size(tree.bytes));
+        format!("{it} ({entries}, {size}) at {}", tree.path)
+    });
+    let mut said = format!("tree {name} {of}: {held_said}");
+    if let Some(newest) = newest.as_ref().filter(|it| Some(*it) != held.as_ref()) {
+        said.push_str(&format!("; newest is {newest}"));
+    }
+    if let Some(fetching) = &tree.fetching {
+        let (came, missing) =
+            (web::templates::size(fetching.came), web::templates::size(fetching.missing));
+        said.push_str(&format!("; fetching {}: {came} came, {missing} to come", fetching.version));
+    }
+    if tree.is_contradicted {
+        said.push_str("; its writer contradicts itself");
+    }
+    for it in &tree.damaged {
+        said.push_str(&format!("\n  damaged: {it}"));
+    }
+    said
+}
+
+fn topology(
+    status: &Status,
+    group: Option<&Name>,
+    json: bool,
+    svg: Option<&Path>,
+) -> anyhow::Result<ExitCode> {
+    let found = match group {
+        Some(name) => status.groups.iter().find(|it| it.name == name.as_str()),
+        None => status.groups.first(),
+    };
+    let Some(group) = found else { bail!("there is no such group; see `status`") };
+    if let Some(path) = svg {
+        fs::write(path, drawing::standalone(group))
+            .with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    if json {
+        output::line(&serde_json::to_string_pretty(group)?)?;
+    } else if svg.is_none() {
+        let mut lines = Vec::new();
+        for (links, what) in [(&group.topology, ""), (&group.measured, "not used")] {
+            for it in links {
+                let what = match (it.is_tree, what) {
+                    (true, _) => "tree",
+                    (false, "") => "beside",
+                    (false, what) => what,
+                };
+                lines.push(format!("{} {} {what}: {}", it.a, it.b, drawing::cost(it)));
+            }
+        }
+        output::line(&lines.join("\n"))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_init_writes_is_read() {
+        let place = Place {
+            address: Address::new("h.example:4100").unwrap(),
+            site: Name::new("s").unwrap(),
+        };
+        let trees = [(Name::new("t").unwrap(), PathBuf::from("/srv/a \"b\"\\\n"))];
+        let text = written("name = \"g\"", &place, &trees).unwrap();
+        let config = Config::parse(&text).unwrap();
+        assert_eq!((config.listen.port(), config.admin_listen.port()), (4_100, 5_100));
+        assert_eq!(config.trees[0].directory, trees[0].1);
+    }
+
+    #[test]
+    fn a_status_names_what_an_admin_must_know() {
+        let group = GroupStatus {
+            name: "g".to_owned(),
+            is_member: true,
+            leader: Some("me".to_owned()),
+            ..GroupStatus::default()
+        };
+        let asking = GroupStatus { name: "h".to_owned(), ..GroupStatus::default() };
+        let tree = TreeStatus {
+            name: "t".to_owned(),
+            writer: "w".to_owned(),
+            held: Some("1.2".to_owned()),
+            newest: Some("1.3".to_owned()),
+            entries: 2,
+            damaged: vec!["x".to_owned()],
+            is_contradicted: true,
+            ..TreeStatus::default()
+        };
+        let status = Status {
+            id: "me".to_owned(),
+            groups: vec![group, asking],
+            trees: vec![tree],
+            ..Status::default()
+        };
+        let text = render(&status);
+        for part in [
+            "group g: 0 members, 0 links, led by this member",
+            "group h: not in it yet, asking",
+            "tree t of w: 1.2 (2 entries",
+            "newest is 1.3",
+            "its writer contradicts itself",
+            "damaged: x",
+        ] {
+            assert!(text.contains(part), "{part} is not in\n{text}");
+        }
+    }
+}
