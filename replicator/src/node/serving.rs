@@ -60,6 +60,9 @@ impl Serving {
         let Request { namespace, number, priority, mut chunks } = request;
         let room = ASKED_MAX.saturating_sub(self.count).min(chunks.len());
         let over = chunks.split_off(room);
+        if chunks.is_empty() {
+            return over;
+        }
         self.count += chunks.len();
         let queue = self.asked.entry(priority).or_default();
         queue.extend(chunks.into_iter().map(|it| (namespace.clone(), number, it)));
