@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use crate::world::{Conduct, World};
+use crate::conduct::Conduct;
+use crate::world::World;
 use crate::{PATIENCE, assert_converged};
 
 const SECOND: Duration = Duration::from_secs(1);
