@@ -39,8 +39,10 @@ pub const REST: Duration = Duration::from_secs(30);
 pub const WANTED_MAX: usize = 8_192;
 /// Most chunks for which one neighbor waits here.
 pub const WAITING_MAX: usize = 2_048;
-/// After so many chunks that were never asked of it the link to a neighbor is closed; it is passed over after the
-/// first. What crosses with a message that takes the request back does not count.
+/// After so many chunks that were never asked of it a neighbor is passed over. What crosses with a message that takes
+/// the request back does not count.
+const UNASKED_SHUNNED: u32 = 3;
+/// After so many the link to it is closed.
 const UNASKED_MAX: u32 = 256;
 
 /// What is wanted of a namespace, and who may have it.
@@ -275,7 +277,7 @@ impl Fetch {
         let peer = self.peers.get_mut(&from);
         let was_asked = peer.is_some_and(|it| it.handle_chunk(hash, now));
         let Some((namespaces, assigned)) = self.wants.remove(hash) else {
-            return if was_asked { Came::Unwanted } else { self.handle_unasked(from, now) };
+            return if was_asked { Came::Unwanted } else { self.handle_unasked(from, hash, now) };
         };
         if let Some(other) = assigned.filter(|it| *it != from)
             && let Some(peer) = self.peers.get_mut(&other)
@@ -294,10 +296,10 @@ impl Fetch {
         Came::Wanted { namespaces, waiting }
     }
 
-    fn handle_unasked(&mut self, from: MemberId, now: Duration) -> Came {
+    fn handle_unasked(&mut self, from: MemberId, hash: &Hash, now: Duration) -> Came {
         let Some(peer) = self.peers.get_mut(&from) else { return Came::Flooded };
-        let count = peer.count_unasked();
-        if count == 1 {
+        let Some(count) = peer.count_unasked(hash) else { return Came::Unwanted };
+        if UNASKED_SHUNNED <= count {
             self.shun(from, Fault::Unasked, now);
         }
         if UNASKED_MAX < count { Came::Flooded } else { Came::Unwanted }

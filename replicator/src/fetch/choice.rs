@@ -95,23 +95,26 @@ impl Fetch {
         }
     }
 
-    /// Asks others for those of these chunks of which the source does not send, where there is a better one.
-    pub(super) fn improve(&mut self, hashes: Vec<Hash>) {
+    /// Asks others for those of these chunks whose source does not send, where there is a better one.
+    pub(super) fn improve(&mut self, mut hashes: Vec<Hash>) {
+        hashes.retain(|hash| {
+            let Some(want) = self.wants.get(hash) else { return false };
+            let current = want.assigned.and_then(|it| self.standing(hash, want, it));
+            let best = self.best(hash).map(|it| it.0);
+            want.assigned.is_none()
+                || current != Some(Standing::Ready) && best == Some(Standing::Ready)
+        });
+        self.reassign(hashes);
+    }
+
+    /// Takes requests back, and asks whoever is the best to ask now.
+    fn reassign(&mut self, hashes: Vec<Hash>) {
         let mut cancels: BTreeMap<MemberId, Vec<Hash>> = BTreeMap::new();
         for hash in hashes {
-            let Some(want) = self.wants.get(&hash) else { continue };
-            let Some(current) = self.wants.assigned(&hash) else {
-                self.assign(hash);
-                continue;
-            };
-            if self.standing(&hash, want, current) == Some(Standing::Ready)
-                || self.best(&hash).is_none_or(|(standing, _)| standing != Standing::Ready)
+            if let Some(member) = self.wants.unassign(&hash)
+                && self.peers.get_mut(&member).is_some_and(|it| it.cancel(&hash))
             {
-                continue;
-            }
-            self.wants.unassign(&hash);
-            if self.peers.get_mut(&current).is_some_and(|it| it.cancel(&hash)) {
-                cancels.entry(current).or_default().push(hash);
+                cancels.entry(member).or_default().push(hash);
             }
             self.assign(hash);
         }
@@ -135,8 +138,11 @@ impl Fetch {
         self.ask(now);
     }
 
-    /// A neighbor lied: it is passed over, for longer each time.
+    /// A neighbor lied: it is passed over, for longer each time. While it is, nothing more is said of it.
     pub fn shun(&mut self, member: MemberId, why: Fault, now: Duration) {
+        if self.shunned_until(member, now).is_some() {
+            return;
+        }
         self.shunned.retain(|_, it| now < it.until + SHUN_MAX);
         let shun = self.shunned.entry(member).or_insert(Shun { until: now, times: 0 });
         shun.until = now + SHUN.saturating_mul(2_u32.saturating_pow(shun.times)).min(SHUN_MAX);
@@ -170,7 +176,10 @@ impl Fetch {
         for member in due {
             let Some(peer) = self.peers.get_mut(&member) else { continue };
             if peer.rests() {
+                // Whatever has become of what it was asked for before: it is asked again.
                 peer.wake(now);
+                let chunks = peer.chunks();
+                self.reassign(chunks);
                 has_rested = true;
                 continue;
             }

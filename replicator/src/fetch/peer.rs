@@ -2,7 +2,7 @@
 //!
 //! Sans-I/O.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use super::wants::{Want, Wants};
@@ -14,8 +14,8 @@ use crate::version::{Hash, Namespace};
 pub const PRIORITIES: u8 = 16;
 /// A rest is doubled so often at most.
 const DOUBLINGS_MAX: u32 = 2;
-/// So many chunks that it was not asked for are put up with.
-const UNASKED_FREE: u32 = 16;
+/// Most requests that are remembered after they were taken back: as much as can be on its way.
+const CROSSING_MAX: usize = 2 * Window::MAX.chunks;
 /// It is asked for more once as much of the window is free, so that one message asks for several.
 const FREE_SHARE: u64 = 8;
 
@@ -75,8 +75,8 @@ pub(super) struct Peer {
     stalls: u32,
     /// For how many chunks it waits here.
     waiting: usize,
-    /// So many more chunks that it is not asked for may come: those taken back may be on their way.
-    crossing: u32,
+    /// What it was asked for until that was taken back: it may be on its way.
+    crossing: VecDeque<Hash>,
     unasked: u32,
 }
 
@@ -93,7 +93,7 @@ impl Peer {
             is_shunned: false,
             stalls: 0,
             waiting: 0,
-            crossing: UNASKED_FREE,
+            crossing: VecDeque::new(),
             unasked: 0,
         }
     }
@@ -151,7 +151,12 @@ impl Peer {
     /// As [`Peer::take_back`], and it is told so: the chunk may be on its way.
     pub(super) fn cancel(&mut self, hash: &Hash) -> bool {
         let was_asked = self.take_back(hash);
-        self.crossing = self.crossing.saturating_add(u32::from(was_asked));
+        if was_asked {
+            if CROSSING_MAX <= self.crossing.len() {
+                self.crossing.pop_front();
+            }
+            self.crossing.push_back(*hash);
+        }
         was_asked
     }
 
@@ -220,13 +225,14 @@ impl Peer {
         }
     }
 
-    /// It sent what it was not asked for; returns how often it has beyond what may be an accident.
-    pub(super) fn count_unasked(&mut self) -> u32 {
-        match self.crossing.checked_sub(1) {
-            Some(crossing) => self.crossing = crossing,
-            None => self.unasked = self.unasked.saturating_add(1),
+    /// It sent what it is not asked for now; if it never was, returns how often it did so.
+    pub(super) fn count_unasked(&mut self, hash: &Hash) -> Option<u32> {
+        if let Some(at) = self.crossing.iter().position(|it| it == hash) {
+            self.crossing.remove(at);
+            return None;
         }
-        self.unasked
+        self.unasked = self.unasked.saturating_add(1);
+        Some(self.unasked)
     }
 
     /// When it counts as stalled, or has rested.

@@ -17,7 +17,7 @@ pub(super) struct Want {
     /// For which it is wanted, at least one.
     pub namespaces: Vec<Namespace>,
     /// Of whom it is or will be asked.
-    assigned: Option<MemberId>,
+    pub assigned: Option<MemberId>,
     /// Who said that it has none.
     pub refused: Vec<MemberId>,
     /// Who was asked while it waited for it here.

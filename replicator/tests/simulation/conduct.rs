@@ -22,6 +22,8 @@ pub(crate) enum Conduct {
     Boaster,
     /// It says again what it, or anybody else before it, said some time ago.
     Parrot,
+    /// It changes every chunk that it sends.
+    Forger,
     /// It changes what it sends, sends again what is old, and says that it has nothing.
     Liar,
 }
@@ -60,6 +62,10 @@ impl Conduct {
                 let namespace = Version::namespace_of(&announced.version).unwrap();
                 let number = replica.flood().newest(&namespace).unwrap().number;
                 vec![Message::Announce(announced), Message::Held { namespace, number }]
+            }
+            (Self::Forger, Message::Chunk(mut bytes)) => {
+                bytes[0] ^= 1;
+                vec![Message::Chunk(bytes)]
             }
             (Self::Parrot, message) => {
                 past.keep(message.clone(), dice);

@@ -23,10 +23,10 @@ use world::World;
 
 /// Changes and faults end then.
 const END: Duration = Duration::from_secs(120);
-/// By then all is to be equal: links that stalled may rest for eight minutes.
-const PATIENCE: Duration = Duration::from_mins(20);
+/// By then all is to be equal: by the slowest clock a neighbor that stalls may rest for four minutes.
+const PATIENCE: Duration = Duration::from_mins(8);
 /// Most messages that arrive in a world of up to eight members, three trees and fifteen versions.
-const MESSAGES_MAX: usize = 30_000;
+const MESSAGES_MAX: usize = 10_000;
 /// How many worlds there are when nobody says.
 const SEEDS: u64 = 300;
 
@@ -85,9 +85,11 @@ fn without_faults_each_chunk_comes_once() {
         world.plan(END, 0);
         world.run(END + Duration::from_mins(1));
         assert_converged(&world);
+        // While several members carry a version across at once, three may ask each other in a circle for its root.
+        let may = usize::from(1 < world.groups.len());
         for node in &world.nodes {
             let twice = node.came.values().filter(|it| 1 < **it).count();
-            assert_eq!(twice, 0, "of {}", node.came.len());
+            assert!(twice <= may, "{twice} of {}", node.came.len());
         }
     });
 }
@@ -110,9 +112,11 @@ fn others_converge(name: &str, conduct: Conduct) {
         world.run(END + PATIENCE);
         assert_converged(&world);
         assert!(world.messages < MESSAGES_MAX, "{} messages", world.messages);
-        for (of, fault) in world.nodes.iter().flat_map(|it| &it.faults) {
-            let is_honest = world.conduct[world.members_of[of]] == Conduct::Honest;
-            assert!(!is_honest || *fault == Fault::Stalls, "{of} is honest, but {fault}");
+        let is_honest = |at: usize| world.conduct[at] == Conduct::Honest;
+        for (at, node) in world.nodes.iter().enumerate().filter(|(at, _)| is_honest(*at)) {
+            for (of, fault) in node.faults.iter().filter(|it| is_honest(world.members_of[&it.0])) {
+                assert_eq!(*fault, Fault::Stalls, "member {at} says that of {of}");
+            }
         }
     });
 }
