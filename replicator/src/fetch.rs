@@ -17,6 +17,9 @@ mod choice;
 mod peer;
 mod wants;
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
