@@ -13,12 +13,17 @@
 //!
 //! Sans-I/O.
 
+mod choice;
 mod peer;
 mod wants;
+
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use choice::Shun;
 use peer::Peer;
 pub use peer::{PRIORITIES, Window};
 use wants::Wants;
@@ -27,16 +32,21 @@ use crate::id::MemberId;
 use crate::message::{Message, Request};
 use crate::version::{Hash, Namespace, Number};
 
-/// A neighbor that sends nothing for so long, of all that it was asked for, is passed over.
+/// A neighbor that has sent neither [`PACE_BYTES`] nor all that it was asked for after so long is passed over.
 pub const STALL: Duration = Duration::from_secs(10);
+/// See [`STALL`].
+pub const PACE_BYTES: u64 = 8 << 10;
 /// For so long it is passed over the first time, and twice as long each time after, up to four times.
 pub const REST: Duration = Duration::from_secs(30);
 /// Most chunks that are wanted at once, of all namespaces.
 pub const WANTED_MAX: usize = 8_192;
 /// Most chunks for which one neighbor waits here.
 pub const WAITING_MAX: usize = 2_048;
-/// So many chunks that nobody asked for are put up with: they cross with what takes the request back.
-const UNASKED_MAX: u32 = 4_096;
+/// After so many chunks that were never asked of it a neighbor is passed over. What crosses with a message that takes
+/// the request back does not count.
+const UNASKED_SHUNNED: u32 = 3;
+/// After so many the link to it is closed.
+const UNASKED_MAX: u32 = 256;
 
 /// What is wanted of a namespace, and who may have it.
 #[derive(Clone, Debug)]
@@ -62,6 +72,20 @@ pub enum Came {
     Flooded,
 }
 
+/// What a neighbor does that it should not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
+pub enum Fault {
+    /// It may be slow, or wait itself, or mean never to send.
+    #[error("it does not send what it was asked for")]
+    Stalls,
+    /// An honest member does not: a chunk that was changed is none that was asked for.
+    #[error("it sends chunks that it was not asked for")]
+    Unasked,
+    /// Its disk is broken, or it lies.
+    #[error("it lacks a chunk of a version that it says it holds")]
+    Lacks,
+}
+
 /// The chunks that are on their way to here, and through here.
 #[derive(Debug, Default)]
 pub struct Fetch {
@@ -73,6 +97,8 @@ pub struct Fetch {
     out: Vec<(MemberId, Message)>,
     /// Of which all sources have refused a chunk.
     missing: BTreeSet<Namespace>,
+    shunned: BTreeMap<MemberId, Shun>,
+    faults: Vec<(MemberId, Fault)>,
 }
 
 #[derive(Clone, Debug)]
@@ -91,10 +117,16 @@ impl Fetch {
 
     /// A neighbor can be asked from now on, within this window.
     pub fn handle_up(&mut self, member: MemberId, window: Window, now: Duration) {
-        self.peers.insert(member, Peer::new(window, now));
-        for hash in self.wants.unassigned() {
-            self.assign(hash, now);
+        let mut peer = Peer::new(window, now);
+        if let Some(until) = self.shunned_until(member, now) {
+            peer.shun(until);
         }
+        self.peers.insert(member, peer);
+        let all = self.wants.hashes();
+        for hash in &all {
+            self.wants.forgive(hash, member);
+        }
+        self.improve(all);
         self.ask(now);
     }
 
@@ -112,9 +144,9 @@ impl Fetch {
             !all.is_empty()
         });
         if let Some(peer) = self.peers.remove(&member) {
-            for hash in peer.into_chunks() {
+            for hash in peer.chunks() {
                 self.wants.unassign(&hash);
-                self.assign(hash, now);
+                self.assign(hash);
             }
         }
         self.ask(now);
@@ -141,11 +173,17 @@ impl Fetch {
         }
         job.sources = sources;
         for hash in self.wants.of(namespace) {
-            let peer = self.wants.assigned(&hash).and_then(|it| self.peers.get_mut(&it));
-            if !peer.is_some_and(|it| it.is_asked(&hash)) {
-                self.reassign(hash, now);
+            let assigned = self.wants.assigned(&hash);
+            let peer = assigned.and_then(|it| self.peers.get_mut(&it));
+            match peer {
+                Some(peer) if peer.is_asked(&hash) => continue,
+                Some(peer) => _ = peer.take_back(&hash),
+                None => {}
             }
+            self.wants.unassign(&hash);
+            self.assign(hash);
         }
+        self.improve(self.wants.of(namespace));
         self.ask(now);
     }
 
@@ -167,7 +205,7 @@ impl Fetch {
             let Some(assigned) = self.wants.remove_for(&hash, namespace) else { continue };
             let Some(member) = assigned else { continue };
             let Some(peer) = self.peers.get_mut(&member) else { continue };
-            if peer.take_back(&hash) {
+            if peer.cancel(&hash) {
                 cancels.entry(member).or_default().push(hash);
             }
         }
@@ -197,7 +235,7 @@ impl Fetch {
                 break;
             }
             if self.wants.insert(*hash, *bytes, priority, namespace) {
-                self.assign(*hash, now);
+                self.assign(*hash);
             }
         }
         self.ask(now);
@@ -208,51 +246,15 @@ impl Fetch {
         self.wants.is_empty(namespace)
     }
 
-    /// Takes the namespaces of which all sources refused a chunk since this was asked last: nobody has those
-    /// versions any more.
+    /// Takes the namespaces of which all sources that are up refused a chunk since this was asked last: nobody has
+    /// those versions any more.
     pub fn take_missing(&mut self) -> BTreeSet<Namespace> {
         std::mem::take(&mut self.missing)
     }
 
-    /// Finds a source for a chunk that has none: the best that is up, has not refused it, and does not rest; if all
-    /// of them rest, the best.
-    fn assign(&mut self, hash: Hash, now: Duration) {
-        let Some(want) = self.wants.get(&hash) else { return };
-        let mut resting = None;
-        let mut is_refused = true;
-        for namespace in &want.namespaces {
-            let sources = self.jobs.get(namespace).into_iter().flat_map(|it| &it.sources);
-            for source in sources.filter(|it| !want.refused.contains(it)) {
-                is_refused = false;
-                let Some(peer) = self.peers.get_mut(source) else { continue };
-                if peer.rests(now) || want.last == Some(*source) {
-                    resting.get_or_insert(*source);
-                    continue;
-                }
-                peer.queue(hash, want);
-                self.wants.assign(&hash, *source);
-                return;
-            }
-        }
-        if is_refused {
-            self.missing.extend(want.namespaces.iter().cloned());
-        } else if let Some((source, peer)) =
-            resting.and_then(|it| Some((it, self.peers.get_mut(&it)?)))
-        {
-            peer.queue(hash, want);
-            self.wants.assign(&hash, source);
-        }
-    }
-
-    /// Asks another for a chunk, if there is a better one to ask.
-    fn reassign(&mut self, hash: Hash, now: Duration) {
-        if let Some(member) = self.wants.unassign(&hash)
-            && let Some(peer) = self.peers.get_mut(&member)
-            && peer.take_back(&hash)
-        {
-            self.cancel(member, &[hash]);
-        }
-        self.assign(hash, now);
+    /// Takes what neighbors did that they should not since this was asked last.
+    pub fn take_faults(&mut self) -> Vec<(MemberId, Fault)> {
+        std::mem::take(&mut self.faults)
     }
 
     /// Asks each neighbor for as much as its window lets it.
@@ -275,17 +277,14 @@ impl Fetch {
 
     /// A chunk came, and its hash is this: one that fits what was asked for is taken from whoever sends it.
     pub fn handle_chunk(&mut self, from: MemberId, hash: &Hash, now: Duration) -> Came {
-        if let Some(peer) = self.peers.get_mut(&from) {
-            peer.handle_chunk(hash, now);
-        }
+        let peer = self.peers.get_mut(&from);
+        let was_asked = peer.is_some_and(|it| it.handle_chunk(hash, now));
         let Some((namespaces, assigned)) = self.wants.remove(hash) else {
-            let peer = self.peers.get_mut(&from);
-            let is_flood = peer.is_none_or(|it| UNASKED_MAX < it.count_unasked());
-            return if is_flood { Came::Flooded } else { Came::Unwanted };
+            return if was_asked { Came::Unwanted } else { self.handle_unasked(from, hash, now) };
         };
         if let Some(other) = assigned.filter(|it| *it != from)
             && let Some(peer) = self.peers.get_mut(&other)
-            && peer.take_back(hash)
+            && peer.cancel(hash)
         {
             self.cancel(other, &[*hash]);
         }
@@ -300,16 +299,34 @@ impl Fetch {
         Came::Wanted { namespaces, waiting }
     }
 
-    /// A neighbor has none of these.
-    pub fn handle_gone(&mut self, from: MemberId, hashes: &[Hash], now: Duration) {
+    fn handle_unasked(&mut self, from: MemberId, hash: &Hash, now: Duration) -> Came {
+        let Some(peer) = self.peers.get_mut(&from) else { return Came::Flooded };
+        let Some(count) = peer.count_unasked(hash) else { return Came::Unwanted };
+        if UNASKED_SHUNNED <= count {
+            self.shun(from, Fault::Unasked, now);
+        }
+        if UNASKED_MAX < count { Came::Flooded } else { Came::Unwanted }
+    }
+
+    /// A neighbor has none of these. Returns the namespaces for which it was asked for them.
+    pub fn handle_gone(
+        &mut self,
+        from: MemberId,
+        hashes: &[Hash],
+        now: Duration,
+    ) -> BTreeSet<Namespace> {
+        let mut asked = BTreeSet::new();
         for hash in hashes {
-            let Some(peer) = self.peers.get_mut(&from) else { return };
+            let Some(peer) = self.peers.get_mut(&from) else { break };
             peer.handle_gone(hash, now);
             if self.wants.refuse(hash, from) {
-                self.assign(*hash, now);
+                let namespaces = self.wants.get(hash).into_iter().flat_map(|it| &it.namespaces);
+                asked.extend(namespaces.cloned());
+                self.assign(*hash);
             }
         }
         self.ask(now);
+        asked
     }
 
     /// Somebody asks for a chunk that is not here. Returns whether it may wait for it; otherwise it is to be told
@@ -323,12 +340,13 @@ impl Fetch {
         is_expected: bool,
         now: Duration,
     ) -> bool {
-        let (namespace, number) = (of.0.clone(), of.1);
+        let (namespace, number) = of;
         let is_coming = is_expected || self.wants.get(&hash).is_some();
-        if self.wants.assigned(&hash) == Some(who) {
-            // Both would wait for the other: while news spread, each may have taken the other's way.
-            self.wants.put_last(&hash, who);
-            self.reassign(hash, now);
+        // Both would wait for the other: while news spread, each may have taken the other's way. If it is still the
+        // best way from here, it is not from there.
+        if self.wants.assigned(&hash) == Some(who) && !self.is_first(who, namespace) {
+            self.wants.avoid(&hash, who);
+            self.improve(vec![hash]);
             self.ask(now);
         }
         let Some(peer) = self.peers.get_mut(&who).filter(|_| is_coming) else { return false };
@@ -342,7 +360,7 @@ impl Fetch {
             }
             return false;
         }
-        all.push(Waiting { who, priority, namespace, number });
+        all.push(Waiting { who, priority, namespace: namespace.clone(), number });
         true
     }
 
@@ -389,30 +407,5 @@ impl Fetch {
         for (member, peer) in &mut self.peers {
             peer.set_waiting(counts.get(member).copied().unwrap_or_default());
         }
-    }
-
-    /// When [`Fetch::handle_timeout`] is to be called next.
-    pub fn poll_timeout(&self) -> Option<Duration> {
-        self.peers.values().filter_map(Peer::timeout).min()
-    }
-
-    /// Passes over neighbors that stall: what they were asked for is asked of others.
-    pub fn handle_timeout(&mut self, now: Duration) {
-        let stalled: Vec<MemberId> = self
-            .peers
-            .iter()
-            .filter(|(_, peer)| peer.timeout().is_some_and(|it| it <= now))
-            .map(|(member, _)| *member)
-            .collect();
-        for member in stalled {
-            let Some(peer) = self.peers.get_mut(&member) else { continue };
-            let (asked, queued) = peer.stall(now);
-            self.cancel(member, &asked);
-            for hash in asked.into_iter().chain(queued) {
-                self.wants.unassign(&hash);
-                self.assign(hash, now);
-            }
-        }
-        self.ask(now);
     }
 }

@@ -18,6 +18,9 @@
 
 mod reconcile;
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::id::{GroupId, MemberId};

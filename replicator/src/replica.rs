@@ -25,7 +25,7 @@ pub use action::{Action, Notice};
 use space::Space;
 pub use space::{Failure, Progress};
 
-use crate::fetch::{Came, Fetch, Window};
+use crate::fetch::{Came, Fault, Fetch, Window};
 use crate::flood::{Flood, Heard, Neighborhood};
 use crate::id::{GroupId, MemberId};
 use crate::message::{Message, Request};
@@ -175,13 +175,7 @@ impl Replica {
             Message::Versions { group, asks, known } => {
                 self.flood.handle_versions(from, group, asks, &known);
             }
-            Message::Held { namespace, number } => {
-                let is_known = self.flood.is_listed(&namespace);
-                if let Some(held) = self.up.get_mut(&from).filter(|_| is_known) {
-                    held.insert(namespace.clone(), number);
-                    self.set_sources(&namespace, now);
-                }
-            }
+            Message::Held { namespace, number } => self.handle_held(from, &namespace, number, now),
             Message::Request(request) if self.flood.serves(from, &request.namespace) => {
                 self.out.push_back(Action::Lookup { to: from, request });
             }
@@ -193,7 +187,7 @@ impl Replica {
                 self.out.push_back(Action::Unsend { to: from, chunks });
             }
             Message::Chunk(bytes) => self.handle_chunk(from, bytes, now),
-            Message::Gone(chunks) => self.fetch.handle_gone(from, &chunks, now),
+            Message::Gone(chunks) => self.handle_gone(from, &chunks, now),
             Message::Group { .. } => {}
         }
         self.finish(now);
@@ -224,6 +218,40 @@ impl Replica {
 
     fn notice(&mut self, notice: Notice) {
         self.out.push_back(Action::Notice(notice));
+    }
+
+    fn handle_held(
+        &mut self,
+        from: MemberId,
+        namespace: &Namespace,
+        number: Number,
+        now: Duration,
+    ) {
+        if !self.flood.is_listed(namespace) {
+            return;
+        }
+        let Some(held) = self.up.get_mut(&from) else { return };
+        let before = held.insert(namespace.clone(), number);
+        self.set_sources(namespace, now);
+        let fetching = self.progress(namespace).map(|it| it.version.number);
+        let is_of_use = fetching.is_some_and(|it| before < Some(it) && it <= number);
+        if is_of_use {
+            self.fetch.handle_held(from, namespace, now);
+        }
+        if before < Some(number) && self.flood.is_listed(namespace) {
+            self.space(namespace).handle_held(number);
+        }
+    }
+
+    fn handle_gone(&mut self, from: MemberId, chunks: &[Hash], now: Duration) {
+        for namespace in self.fetch.handle_gone(from, chunks, now) {
+            let fetching = self.progress(&namespace).map(|it| it.version.number);
+            let newest = self.flood.newest(&namespace).map(|it| it.number);
+            // It may have removed a version after a later one came: of that it would have said so before.
+            if fetching == newest && self.held_by(from, &namespace) == fetching {
+                self.fetch.shun(from, Fault::Lacks, now);
+            }
+        }
     }
 
     fn handle_chunk(&mut self, from: MemberId, bytes: Vec<u8>, now: Duration) {
@@ -412,6 +440,9 @@ impl Replica {
             };
             self.notice(Notice::Missing(namespace.clone(), number));
             self.handle_failed(&namespace, number, Failure::Missing, now);
+        }
+        for (member, fault) in self.fetch.take_faults() {
+            self.notice(Notice::Faulty(member, fault));
         }
         // What is stopped is due once more: for the version after it.
         for _ in 0..2 {

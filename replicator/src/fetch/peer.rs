@@ -2,11 +2,11 @@
 //!
 //! Sans-I/O.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use super::wants::{Want, Wants};
-use super::{REST, STALL, WAITING_MAX};
+use super::{PACE_BYTES, REST, STALL, WAITING_MAX};
 use crate::message::CHUNKS_MAX;
 use crate::version::{Hash, Namespace};
 
@@ -14,6 +14,8 @@ use crate::version::{Hash, Namespace};
 pub const PRIORITIES: u8 = 16;
 /// A rest is doubled so often at most.
 const DOUBLINGS_MAX: u32 = 2;
+/// Most requests that are remembered after they were taken back: as much as can be on its way.
+const CROSSING_MAX: usize = 2 * Window::MAX.chunks;
 /// It is asked for more once as much of the window is free, so that one message asks for several.
 const FREE_SHARE: u64 = 8;
 
@@ -64,12 +66,17 @@ pub(super) struct Peer {
     chunks: BTreeMap<Hash, Place>,
     /// What it was asked for, by priority: chunks and bytes.
     asked: [(usize, u64); PRIORITIES as usize],
-    /// When it last sent something that it was asked for, or was asked after it had sent all.
-    progress: Duration,
-    rests_until: Duration,
+    /// When it last had sent [`PACE_BYTES`] more or all that it was asked for, or was asked after that.
+    mark: Duration,
+    /// Bytes that it has sent since.
+    came: u64,
+    rests_until: Option<Duration>,
+    is_shunned: bool,
     stalls: u32,
     /// For how many chunks it waits here.
     waiting: usize,
+    /// What it was asked for until that was taken back: it may be on its way.
+    crossing: VecDeque<Hash>,
     unasked: u32,
 }
 
@@ -80,10 +87,13 @@ impl Peer {
             queue: BTreeMap::new(),
             chunks: BTreeMap::new(),
             asked: Default::default(),
-            progress: now,
-            rests_until: Duration::ZERO,
+            mark: now,
+            came: 0,
+            rests_until: None,
+            is_shunned: false,
             stalls: 0,
             waiting: 0,
+            crossing: VecDeque::new(),
             unasked: 0,
         }
     }
@@ -92,14 +102,18 @@ impl Peer {
         self.window = window;
     }
 
-    /// What it has been asked for and what it was to be asked for.
-    pub(super) fn into_chunks(self) -> Vec<Hash> {
+    /// What it has been asked for, and what it is to be asked for.
+    pub(super) fn chunks(&self) -> Vec<Hash> {
         let asked = self.chunks.iter().filter(|(_, it)| matches!(it, Place::Asked { .. }));
         asked.map(|(hash, _)| *hash).chain(self.queue.values().copied()).collect()
     }
 
-    pub(super) fn rests(&self, now: Duration) -> bool {
-        now < self.rests_until
+    pub(super) fn rests(&self) -> bool {
+        self.rests_until.is_some()
+    }
+
+    pub(super) fn is_shunned(&self) -> bool {
+        self.is_shunned
     }
 
     pub(super) fn is_asked(&self, hash: &Hash) -> bool {
@@ -134,6 +148,18 @@ impl Peer {
         }
     }
 
+    /// As [`Peer::take_back`], and it is told so: the chunk may be on its way.
+    pub(super) fn cancel(&mut self, hash: &Hash) -> bool {
+        let was_asked = self.take_back(hash);
+        if was_asked {
+            if CROSSING_MAX <= self.crossing.len() {
+                self.crossing.pop_front();
+            }
+            self.crossing.push_back(*hash);
+        }
+        was_asked
+    }
+
     /// What may be asked of it now, if anything.
     pub(super) fn next_batch(&mut self, wants: &Wants, now: Duration) -> Option<Batch> {
         let (&(priority, _), first) = self.queue.first_key_value()?;
@@ -149,7 +175,7 @@ impl Peer {
         }
         let mut batch = Batch { namespace, priority, chunks: Vec::new() };
         if self.all_asked() == 0 {
-            self.progress = now;
+            self.set_mark(now);
         }
         while let Some((&key, &hash)) = self.queue.first_key_value() {
             let Some(want) = wants.get(&hash) else { break };
@@ -172,43 +198,66 @@ impl Peer {
         Some(batch)
     }
 
-    pub(super) fn handle_chunk(&mut self, hash: &Hash, now: Duration) {
-        if self.take_back(hash) {
-            self.progress = now;
+    fn set_mark(&mut self, now: Duration) {
+        self.mark = now;
+        self.came = 0;
+    }
+
+    /// It sent this; returns whether it had been asked for it.
+    pub(super) fn handle_chunk(&mut self, hash: &Hash, now: Duration) -> bool {
+        let Some(Place::Asked { bytes, .. }) = self.chunks.get(hash) else { return false };
+        self.came = self.came.saturating_add(u64::from(*bytes));
+        self.take_back(hash);
+        if PACE_BYTES <= self.came || self.all_asked() == 0 {
             self.stalls = 0;
-            self.rests_until = Duration::ZERO;
+            if !self.is_shunned {
+                self.rests_until = None;
+            }
+            self.set_mark(now);
         }
+        true
     }
 
     pub(super) fn handle_gone(&mut self, hash: &Hash, now: Duration) {
-        // An answer, too: it does not stall.
-        if self.take_back(hash) {
-            self.progress = now;
+        self.take_back(hash);
+        if self.all_asked() == 0 {
+            self.set_mark(now);
         }
     }
 
-    /// It sent what it was not asked for; returns how often it has by now.
-    pub(super) fn count_unasked(&mut self) -> u32 {
+    /// It sent what it is not asked for now; if it never was, returns how often it did so.
+    pub(super) fn count_unasked(&mut self, hash: &Hash) -> Option<u32> {
+        if let Some(at) = self.crossing.iter().position(|it| it == hash) {
+            self.crossing.remove(at);
+            return None;
+        }
         self.unasked = self.unasked.saturating_add(1);
-        self.unasked
+        Some(self.unasked)
     }
 
-    /// When it counts as stalled.
+    /// When it counts as stalled, or has rested.
     pub(super) fn timeout(&self) -> Option<Duration> {
-        (0 < self.all_asked()).then_some(self.progress + STALL)
+        let stalls_at = (0 < self.all_asked()).then_some(self.mark + STALL);
+        self.rests_until.or(stalls_at)
     }
 
-    /// It stalls. Returns what it had been asked for, and what it was to be asked for.
-    pub(super) fn stall(&mut self, now: Duration) -> (Vec<Hash>, Vec<Hash>) {
-        self.rests_until = now + REST * 2_u32.pow(self.stalls.min(DOUBLINGS_MAX));
+    /// It stalls, and rests from now on.
+    pub(super) fn stall(&mut self, now: Duration) {
+        self.rests_until = Some(now + REST * 2_u32.pow(self.stalls.min(DOUBLINGS_MAX)));
         self.stalls = self.stalls.saturating_add(1);
-        let asked = self.chunks.iter().filter(|(_, it)| matches!(it, Place::Asked { .. }));
-        let asked = asked.map(|(hash, _)| *hash).collect();
-        let queued = self.queue.values().copied().collect();
-        self.chunks.clear();
-        self.queue.clear();
-        self.asked = Default::default();
-        (asked, queued)
+    }
+
+    /// It lied, and is passed over until then.
+    pub(super) fn shun(&mut self, until: Duration) {
+        self.rests_until = Some(until);
+        self.is_shunned = true;
+    }
+
+    /// It has rested.
+    pub(super) fn wake(&mut self, now: Duration) {
+        self.rests_until = None;
+        self.is_shunned = false;
+        self.set_mark(now);
     }
 
     /// Whether it may wait for one more chunk; counts it.

@@ -17,11 +17,11 @@ pub(super) struct Want {
     /// For which it is wanted, at least one.
     pub namespaces: Vec<Namespace>,
     /// Of whom it is or will be asked.
-    assigned: Option<MemberId>,
+    pub assigned: Option<MemberId>,
     /// Who said that it has none.
     pub refused: Vec<MemberId>,
-    /// Who waits for it here: it is asked only if there is nobody else.
-    pub last: Option<MemberId>,
+    /// Who was asked while it waited for it here.
+    pub avoided: Vec<MemberId>,
 }
 
 /// All of them.
@@ -50,12 +50,12 @@ impl Wants {
         !self.by_namespace.contains_key(namespace)
     }
 
-    /// Those that are assigned to nobody.
-    pub(super) fn unassigned(&self) -> Vec<Hash> {
-        let idle = self.all.iter().filter(|(_, it)| it.assigned.is_none());
-        let mut idle: Vec<(u64, Hash)> = idle.map(|(hash, it)| (it.order, *hash)).collect();
-        idle.sort_unstable();
-        idle.into_iter().map(|(_, hash)| hash).collect()
+    /// All of them, in order.
+    pub(super) fn hashes(&self) -> Vec<Hash> {
+        let mut all: Vec<(u64, Hash)> =
+            self.all.iter().map(|(hash, it)| (it.order, *hash)).collect();
+        all.sort_unstable();
+        all.into_iter().map(|(_, hash)| hash).collect()
     }
 
     /// Adds one; returns whether it was not wanted before for anything.
@@ -77,7 +77,7 @@ impl Wants {
                 namespaces: Vec::new(),
                 assigned: None,
                 refused: Vec::new(),
-                last: None,
+                avoided: Vec::new(),
             }
         });
         if !want.namespaces.contains(namespace) {
@@ -134,9 +134,28 @@ impl Wants {
         self.all.get_mut(hash)?.assigned.take()
     }
 
-    pub(super) fn put_last(&mut self, hash: &Hash, source: MemberId) {
+    /// Somebody is not to be asked for it while there are others.
+    pub(super) fn avoid(&mut self, hash: &Hash, source: MemberId) {
+        if let Some(want) = self.all.get_mut(hash)
+            && !want.avoided.contains(&source)
+        {
+            want.avoided.push(source);
+        }
+    }
+
+    /// Somebody may have it after all.
+    pub(super) fn forgive(&mut self, hash: &Hash, source: MemberId) {
         if let Some(want) = self.all.get_mut(hash) {
-            want.last = Some(source);
+            want.avoided.retain(|it| *it != source);
+            want.refused.retain(|it| *it != source);
+        }
+    }
+
+    /// Everybody may have it after all.
+    pub(super) fn forgive_all(&mut self, hash: &Hash) {
+        if let Some(want) = self.all.get_mut(hash) {
+            want.avoided.clear();
+            want.refused.clear();
         }
     }
 

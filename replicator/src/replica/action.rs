@@ -2,6 +2,7 @@
 //!
 //! Sans-I/O.
 
+use crate::fetch::Fault;
 use crate::flood::Refusal;
 use crate::id::MemberId;
 use crate::message::{Message, Request};
@@ -71,6 +72,8 @@ pub enum Notice {
     Behind(Namespace, Number),
     /// What a neighbor said was refused.
     Refused(MemberId, Refusal),
+    /// A neighbor does what it should not, and is passed over for some time.
+    Faulty(MemberId, Fault),
     /// No source has all of a version; it is tried again later, unless a newer one comes.
     Missing(Namespace, Number),
 }

@@ -105,6 +105,13 @@ impl Space {
         }
     }
 
+    /// A neighbor holds a version: one that nobody had all of can be tried again.
+    pub(super) fn handle_held(&mut self, number: Number) {
+        if self.missing.is_some_and(|it| it <= number) {
+            self.retry_at = self.retry_at.and(Some(Duration::ZERO));
+        }
+    }
+
     /// What follows from what is known now; what is begun counts as begun.
     pub(super) fn next(&mut self, is_mine: bool, target: Option<&Version>, now: Duration) -> Next {
         if let Some(progress) = &mut self.fetching {

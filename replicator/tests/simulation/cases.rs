@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use crate::world::{Conduct, World};
+use crate::conduct::Conduct;
+use crate::world::World;
 use crate::{PATIENCE, assert_converged};
+use replicator::fetch::Fault;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -89,4 +91,75 @@ fn an_origin_sends_to_its_neighbors_in_the_tree_alone() {
     let neighbors = world.tree_neighbors(0);
     assert_eq!(sent, chunks * neighbors, "{chunks} chunks, {neighbors} neighbors");
     assert_eq!(world.chunks_sent.iter().sum::<usize>(), chunks * 7);
+}
+
+/// A world in which a member through which others pull is like that.
+fn with_one(conduct: Conduct) -> (World, usize) {
+    let mut world = World::of(8);
+    let member = (1..8).find(|it| 1 < world.tree_neighbors(*it)).unwrap();
+    world.conduct[member] = conduct;
+    world.run(SECOND);
+    (world, member)
+}
+
+/// Whether any other says that of a member.
+fn is_named(world: &World, member: usize, fault: Fault) -> bool {
+    let id = world.nodes[member].id;
+    world.nodes.iter().any(|it| it.id != id && it.faults.contains(&(id, fault)))
+}
+
+/// Publishes, and waits until all but one hold it; returns how long that took.
+fn spread(world: &mut World, but: usize) -> Duration {
+    world.publish(0);
+    let (begin, last) = (world.now, world.spaces[0].last.clone().unwrap().number.sequence);
+    while held(world).iter().enumerate().any(|(at, it)| at != but && *it != Some(last)) {
+        assert!(world.now < begin + PATIENCE, "{last}: {:?}", held(world));
+        world.run(world.now + SECOND);
+    }
+    world.now - begin
+}
+
+#[test]
+fn who_is_slow_is_named_and_passed_over() {
+    for conduct in [Conduct::Silent, Conduct::Slow] {
+        let (mut world, member) = with_one(conduct);
+        spread(&mut world, member);
+        assert!(is_named(&world, member, Fault::Stalls), "{conduct:?}");
+        let next = spread(&mut world, member);
+        assert!(next < SECOND * 5, "{conduct:?} is asked again, for {next:?}");
+    }
+}
+
+#[test]
+fn who_lacks_what_it_says_it_holds_is_named() {
+    let (mut world, member) = with_one(Conduct::Boaster);
+    spread(&mut world, member);
+    assert!(is_named(&world, member, Fault::Lacks));
+    assert!(spread(&mut world, member) < SECOND * 5);
+}
+
+#[test]
+fn who_changes_chunks_is_named() {
+    let (mut world, member) = with_one(Conduct::Forger);
+    for _ in 0..4 {
+        spread(&mut world, member);
+        world.run(world.now + SECOND * 300);
+    }
+    assert!(is_named(&world, member, Fault::Unasked));
+    spread(&mut world, member);
+    assert!(spread(&mut world, member) < SECOND * 5);
+}
+
+/// Whoever is asked may be no neighbor any more.
+#[test]
+fn a_version_comes_by_another_way_when_the_links_change() {
+    let mut world = World::of(6);
+    for step in 0..20 {
+        world.run(SECOND * 3 * step);
+        world.publish(0);
+        world.form_groups();
+        world.form_links();
+    }
+    world.run(SECOND * 120);
+    assert_eq!(held(&world), [Some(20); 6]);
 }

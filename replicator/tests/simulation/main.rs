@@ -8,6 +8,8 @@
 #![allow(clippy::cast_possible_truncation, reason = "numbers of a simulation are small")]
 
 mod cases;
+mod conduct;
+mod making;
 mod node;
 mod world;
 
@@ -15,12 +17,16 @@ use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use world::{Conduct, World};
+use conduct::Conduct;
+use replicator::fetch::Fault;
+use world::World;
 
 /// Changes and faults end then.
 const END: Duration = Duration::from_secs(120);
-/// By then all is to be equal: links that stalled may rest for eight minutes.
-const PATIENCE: Duration = Duration::from_mins(20);
+/// By then all is to be equal: by the slowest clock a neighbor that stalls may rest for four minutes.
+const PATIENCE: Duration = Duration::from_mins(8);
+/// Most messages that arrive in a world of up to eight members, three trees and fifteen versions.
+const MESSAGES_MAX: usize = 10_000;
 /// How many worlds there are when nobody says.
 const SEEDS: u64 = 300;
 
@@ -79,9 +85,11 @@ fn without_faults_each_chunk_comes_once() {
         world.plan(END, 0);
         world.run(END + Duration::from_mins(1));
         assert_converged(&world);
+        // While several members carry a version across at once, three may ask each other in a circle for its root.
+        let may = usize::from(1 < world.groups.len());
         for node in &world.nodes {
             let twice = node.came.values().filter(|it| 1 < **it).count();
-            assert_eq!(twice, 0, "of {}", node.came.len());
+            assert!(twice <= may, "{twice} of {}", node.came.len());
         }
     });
 }
@@ -94,6 +102,48 @@ fn after_cuts_and_crashes_all_are_equal() {
         world.run(END + PATIENCE);
         assert_converged(&world);
     });
+}
+
+/// One member is like that; all others become equal nevertheless, without much ado, and accuse no honest one.
+fn others_converge(name: &str, conduct: Conduct) {
+    each(name, |seed| {
+        let mut world = World::new(seed, conduct);
+        world.plan(END, 4);
+        world.run(END + PATIENCE);
+        assert_converged(&world);
+        assert!(world.messages < MESSAGES_MAX, "{} messages", world.messages);
+        let is_honest = |at: usize| world.conduct[at] == Conduct::Honest;
+        for (at, node) in world.nodes.iter().enumerate().filter(|(at, _)| is_honest(*at)) {
+            for (of, fault) in node.faults.iter().filter(|it| is_honest(world.members_of[&it.0])) {
+                assert_eq!(*fault, Fault::Stalls, "member {at} says that of {of}");
+            }
+        }
+    });
+}
+
+#[test]
+fn who_sends_nothing_holds_up_nobody_for_long() {
+    others_converge("a silent member", Conduct::Silent);
+}
+
+#[test]
+fn who_sends_a_byte_a_second_holds_up_nobody_for_long() {
+    others_converge("a slow member", Conduct::Slow);
+}
+
+#[test]
+fn who_announces_and_never_delivers_is_passed_over() {
+    others_converge("a boaster", Conduct::Boaster);
+}
+
+#[test]
+fn what_is_said_again_changes_nothing() {
+    others_converge("a parrot", Conduct::Parrot);
+}
+
+#[test]
+fn who_lies_is_not_believed() {
+    others_converge("a liar", Conduct::Liar);
 }
 
 #[test]

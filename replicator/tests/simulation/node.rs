@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use net::identity::Identity;
-use replicator::fetch::Window;
+use replicator::fetch::{Fault, Window};
 use replicator::flood::Neighborhood;
 use replicator::id::{GroupId, MemberId};
 use replicator::message::{Message, Request};
@@ -42,6 +42,8 @@ pub(crate) struct Node {
     /// How often each chunk has come.
     pub came: BTreeMap<Hash, usize>,
     pub contradictions: BTreeSet<Namespace>,
+    /// What it has said of others.
+    pub faults: BTreeSet<(MemberId, Fault)>,
     pub is_up: bool,
     /// Versions whose chunks it keeps.
     pub kept: usize,
@@ -67,6 +69,7 @@ impl Node {
             switches: Vec::new(),
             came: BTreeMap::new(),
             contradictions: BTreeSet::new(),
+            faults: BTreeSet::new(),
             is_up: true,
             kept: KEPT,
             is_full: false,
@@ -244,6 +247,9 @@ impl Node {
                 Action::Switch(version) => self.switches.push(version),
                 Action::Notice(Notice::Contradiction(namespace)) => {
                     self.contradictions.insert(namespace);
+                }
+                Action::Notice(Notice::Faulty(member, fault)) => {
+                    self.faults.insert((member, fault));
                 }
                 Action::Notice(_) => {}
             }

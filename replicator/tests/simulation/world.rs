@@ -11,19 +11,9 @@ use replicator::message::{Announcement, Message, Route};
 use replicator::topology::{Bounds, Connectivity, Costs, Topology};
 use replicator::version::{Name, Namespace, Number, Version};
 
+use crate::conduct::{Conduct, Past};
+use crate::making;
 use crate::node::Node;
-
-/// What a member does to others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(dead_code, reason = "worlds of liars do not all become equal in time yet")]
-pub(crate) enum Conduct {
-    /// What it should.
-    Honest,
-    /// It takes everything, and never sends a chunk.
-    Silent,
-    /// It changes what it sends, sends again what is old, and says that it has nothing.
-    Liar,
-}
 
 enum Event {
     Deliver { link: usize, life: u32, from: usize, bytes: Vec<u8> },
@@ -56,8 +46,10 @@ pub(crate) struct Published {
     pub namespace: Namespace,
     pub groups: Vec<usize>,
     pub last: Option<Version>,
-    chunks: Vec<Vec<u8>>,
-    to_come: usize,
+    /// All that its origin has signed.
+    pub made: Vec<Version>,
+    pub chunks: Vec<Vec<u8>>,
+    pub to_come: usize,
 }
 
 pub(crate) struct World {
@@ -73,8 +65,10 @@ pub(crate) struct World {
     count: u64,
     lives: Vec<u32>,
     wakes: Vec<Duration>,
-    /// Of each member: an announcement that it may send again.
-    old: Vec<Option<Vec<u8>>>,
+    /// Of each member: what it may say again.
+    past: Vec<Past>,
+    /// When a member that is slow has sent all its chunks, by from and to.
+    slow: BTreeMap<(usize, usize), Duration>,
     /// How fast each member's clock runs, in hundredths.
     rates: Vec<u32>,
     pub members_of: BTreeMap<MemberId, usize>,
@@ -91,8 +85,8 @@ impl World {
         let nodes: Vec<Node> = (0..members as u64).map(Node::new).collect();
         let mut conduct = vec![Conduct::Honest; members];
         conduct[dice.usize(..members)] = faulty;
-        let groups = groups(&mut dice, members);
-        let spaces = spaces(&mut dice, &nodes, &groups, &conduct);
+        let groups = making::groups(&mut dice, members);
+        let spaces = making::spaces(&mut dice, &nodes, &groups, &conduct);
         Self::with(dice, nodes, groups, spaces, conduct)
     }
 
@@ -107,6 +101,7 @@ impl World {
             namespace,
             groups: vec![0],
             last: None,
+            made: Vec::new(),
             chunks: Vec::new(),
             to_come: 0,
         };
@@ -137,7 +132,8 @@ impl World {
             count: 0,
             lives: vec![0; members],
             wakes: vec![Duration::MAX; members],
-            old: vec![None; members],
+            past: (0..members).map(|_| Past::default()).collect(),
+            slow: BTreeMap::new(),
             nodes,
             members_of,
             messages: 0,
@@ -287,6 +283,7 @@ impl World {
             Event::Restart { member } => self.restart(member),
             Event::Switched { member, version, life } => {
                 if life == self.lives[member] {
+                    assert!(self.is_made(&version), "nobody has signed what is switched to");
                     let now = self.clock(member);
                     self.nodes[member].finish_switch(&version, now);
                     self.drain(member);
@@ -306,6 +303,10 @@ impl World {
                 }
             }
         }
+    }
+
+    fn is_made(&self, version: &Version) -> bool {
+        self.spaces.iter().any(|it| it.made.contains(version))
     }
 
     pub(crate) fn crash(&mut self, member: usize) {
@@ -390,7 +391,7 @@ impl World {
         if !self.nodes[origin].is_up {
             return;
         }
-        let Published { name, last, chunks, .. } = &mut self.spaces[space];
+        let Published { name, last, made, chunks, .. } = &mut self.spaces[space];
         // Some chunks stay, some go, some are new.
         chunks.retain(|_| self.dice.u8(..) < 200);
         for _ in 0..self.dice.usize(1..12) {
@@ -399,6 +400,7 @@ impl World {
         }
         let version = self.nodes[origin].make(name, number, chunks);
         *last = Some(version.clone());
+        made.push(version.clone());
         let now = self.clock(origin);
         self.nodes[origin].publish(&version, now);
         self.drain(origin);
@@ -413,12 +415,13 @@ impl World {
             (name.clone(), GroupId(groups[0] as u64), self.groups[groups[0]].clone());
         let other = self.nodes[origin].make(&name, number, &[vec![1, 2, 3]]);
         let route = Route { distance: 0, entry: self.nodes[origin].id };
-        let message = Message::Announce(Announcement::new(group, route, &other)).to_bytes();
+        let message = Message::Announce(Announcement::new(group, route, &other));
+        self.spaces[space].made.push(other);
         let mut neighbors = self.nodes[origin].neighbors();
         neighbors.retain(|it| here.contains(&self.members_of[it]));
         let told = self.dice.usize(1..=neighbors.len());
         for to in neighbors.iter().take(told) {
-            self.send(origin, self.members_of[to], message.clone());
+            self.send(origin, self.members_of[to], &message);
         }
         self.publish(space);
     }
@@ -442,9 +445,12 @@ impl World {
             self.schedule(after, Event::Switched { member, version, life });
         }
         for (to, message) in std::mem::take(&mut self.nodes[member].sent) {
-            let Some(message) = self.spoil(member, message) else { continue };
-            self.chunks_sent[member] += usize::from(matches!(message, Message::Chunk(_)));
-            self.send(member, self.members_of[&to], message.to_bytes());
+            let node = (self.nodes[member].id, &self.nodes[member].replica);
+            let past = &mut self.past[member];
+            for message in self.conduct[member].spoil(node, message, past, &mut self.dice) {
+                self.chunks_sent[member] += usize::from(matches!(message, Message::Chunk(_)));
+                self.send(member, self.members_of[&to], &message);
+            }
         }
         // Rounded up, so that it is due by its own clock then.
         let at = self.nodes[member].replica.poll_timeout();
@@ -455,103 +461,23 @@ impl World {
         }
     }
 
-    pub(crate) fn send(&mut self, from: usize, to: usize, bytes: Vec<u8>) {
+    fn send(&mut self, from: usize, to: usize, message: &Message) {
         let ends = [from.min(to), from.max(to)];
         let Some(link) = self.links.iter().position(|it| it.ends == ends && it.is_up) else {
             return;
         };
-        let way = usize::from(from > to);
+        let bytes = message.to_bytes();
         let it = &mut self.links[link];
-        let takes = Duration::from_micros(bytes.len() as u64 * 1_000_000 / it.bandwidth);
-        it.free[way] = it.free[way].max(self.now) + takes;
-        let (after, life) = (it.free[way] + it.delay - self.now, it.life);
+        let is_slow = self.conduct[from] == Conduct::Slow && matches!(message, Message::Chunk(_));
+        // Whoever sends chunks slowly sends everything else in between.
+        let (free, bandwidth) = if is_slow {
+            (self.slow.entry((from, to)).or_default(), 1)
+        } else {
+            (&mut it.free[usize::from(from > to)], it.bandwidth)
+        };
+        *free = (*free).max(self.now)
+            + Duration::from_micros(bytes.len() as u64 * 1_000_000 / bandwidth);
+        let (after, life) = (*free + it.delay - self.now, it.life);
         self.schedule(after, Event::Deliver { link, life, from, bytes });
     }
-
-    /// What becomes of a message before it leaves a member that is not honest.
-    fn spoil(&mut self, member: usize, message: Message) -> Option<Message> {
-        match (self.conduct[member], message) {
-            (Conduct::Silent, Message::Chunk(_)) => None,
-            (Conduct::Liar, Message::Chunk(mut bytes)) => match self.dice.u8(..4) {
-                0 => None,
-                1 => Some(Message::Gone(vec![replicator::version::Hash::of(&bytes)])),
-                2 => Some(Message::Chunk(bytes)),
-                _ => {
-                    bytes[0] ^= 1;
-                    Some(Message::Chunk(bytes))
-                }
-            },
-            (Conduct::Liar, Message::Announce(mut announced)) => {
-                let old = self.old[member].replace(announced.version.clone());
-                match self.dice.u8(..4) {
-                    0 => announced.version = old.unwrap_or_default(),
-                    1 => {
-                        let at = self.dice.usize(..announced.version.len());
-                        announced.version[at] ^= 1 << self.dice.u8(..8);
-                    }
-                    2 => announced.route.entry = self.nodes[member].id,
-                    _ => {}
-                }
-                Some(Message::Announce(announced))
-            }
-            (_, message) => Some(message),
-        }
-    }
-}
-
-/// Groups of at least two, each but the first sharing a member with one before it; everybody is in one.
-fn groups(dice: &mut Rng, members: usize) -> Vec<BTreeSet<usize>> {
-    let count = dice.usize(1..4);
-    let mut groups = vec![BTreeSet::new(); count];
-    for member in 0..members {
-        groups[dice.usize(..count)].insert(member);
-    }
-    groups.retain(|it| !it.is_empty());
-    for at in 1..groups.len() {
-        for _ in 0..dice.usize(1..3) {
-            let other = &groups[dice.usize(..at)];
-            let shared = *other.iter().nth(dice.usize(..other.len())).unwrap();
-            groups[at].insert(shared);
-        }
-    }
-    if groups[0].len() < 2 {
-        groups[0].extend([0, 1]);
-    }
-    groups
-}
-
-/// Namespaces of honest origins, in the origin's groups and in some that one can carry them to.
-fn spaces(
-    dice: &mut Rng,
-    nodes: &[Node],
-    groups: &[BTreeSet<usize>],
-    conduct: &[Conduct],
-) -> Vec<Published> {
-    let honest: Vec<usize> =
-        (0..nodes.len()).filter(|it| conduct[*it] == Conduct::Honest).collect();
-    let mut spaces = Vec::new();
-    for number in 0..dice.usize(1..4) {
-        let origin = honest[dice.usize(..honest.len())];
-        let mut listed: Vec<usize> =
-            (0..groups.len()).filter(|it| groups[*it].contains(&origin)).collect();
-        for at in 0..groups.len() {
-            let joins = listed.iter().any(|it| !groups[*it].is_disjoint(&groups[at]));
-            if joins && !listed.contains(&at) && dice.bool() {
-                listed.push(at);
-            }
-        }
-        let name = Name::new(&format!("tree-{number}")).unwrap();
-        let namespace = Namespace { origin: nodes[origin].id, name: name.clone() };
-        let (chunks, to_come) = (Vec::new(), dice.usize(1..6));
-        spaces.push(Published {
-            origin,
-            name,
-            namespace,
-            groups: listed,
-            last: None,
-            chunks,
-            to_come,
-        });
-    }
-    spaces
 }

@@ -1,0 +1,450 @@
+use proptest::prelude::*;
+
+use super::peer::Window;
+use super::*;
+use crate::fetch::choice::{SHUN, SHUN_MAX};
+use crate::version::Name;
+
+const A: MemberId = MemberId(1);
+const B: MemberId = MemberId(2);
+const C: MemberId = MemberId(3);
+const ONE: Number = Number { epoch: 0, sequence: 1 };
+const SECOND: Duration = Duration::from_secs(1);
+const NONE: Duration = Duration::ZERO;
+const WIDE: Window = Window { bytes: 1 << 20, chunks: 100 };
+
+fn tree(name: &str) -> Namespace {
+    Namespace { origin: MemberId(9), name: Name::new(name).unwrap() }
+}
+
+fn hash(number: u8) -> Hash {
+    Hash([number; 32])
+}
+
+/// Chunks of 1,000 bytes each.
+fn chunks(numbers: impl IntoIterator<Item = u8>) -> Vec<(Hash, u32)> {
+    numbers.into_iter().map(|it| (hash(it), 1_000)).collect()
+}
+
+/// Fetches one tree from these, all of them up.
+fn fetch(sources: &[MemberId]) -> Fetch {
+    let mut fetch = Fetch::default();
+    for source in sources {
+        fetch.handle_up(*source, WIDE, NONE);
+    }
+    fetch.begin(&tree("a"), ONE, sources.to_vec(), 0);
+    fetch
+}
+
+/// What was sent since the last time: `+` for what is asked for, `-` for what is taken back.
+fn sent(fetch: &mut Fetch) -> Vec<String> {
+    let list =
+        |all: &[Hash]| all.iter().map(|it| it.0[0].to_string()).collect::<Vec<_>>().join(" ");
+    let say = |(to, message): (MemberId, Message)| match message {
+        Message::Request(Request { chunks, .. }) => format!("{}+{}", to.0, list(&chunks)),
+        Message::Cancel(chunks) => format!("{}-{}", to.0, list(&chunks)),
+        other => panic!("{other:?}"),
+    };
+    fetch.take_messages().into_iter().map(say).collect()
+}
+
+/// Time goes on to when something is due.
+fn wait(fetch: &mut Fetch) -> Duration {
+    let at = fetch.poll_timeout().expect("something is due");
+    fetch.handle_timeout(at);
+    at
+}
+
+#[test]
+fn the_first_source_is_asked_for_all_in_order() {
+    let mut fetch = fetch(&[B, A]);
+    fetch.want(&tree("a"), &chunks([3, 1, 2]), NONE);
+    assert_eq!(sent(&mut fetch), ["2+3 1 2"]);
+    fetch.want(&tree("a"), &chunks([1, 4]), NONE);
+    assert_eq!(sent(&mut fetch), ["2+4"], "nothing is asked for twice");
+    for number in [3, 1, 2, 4] {
+        assert!(!fetch.is_done(&tree("a")));
+        let came = fetch.handle_chunk(B, &hash(number), SECOND);
+        assert_eq!(came, Came::Wanted { namespaces: vec![tree("a")], waiting: Vec::new() });
+    }
+    assert!(fetch.is_done(&tree("a")));
+    assert_eq!(fetch.poll_timeout(), None);
+}
+
+#[test]
+fn a_window_bounds_what_is_on_its_way() {
+    for (window, first) in [
+        (Window { bytes: 2_000, chunks: 10 }, "1+1 2"),
+        (Window { bytes: 2_500, chunks: 10 }, "1+1 2 3"),
+        (Window { bytes: 100_000, chunks: 1 }, "1+1"),
+    ] {
+        let mut fetch = fetch(&[A]);
+        fetch.set_window(A, window);
+        fetch.want(&tree("a"), &chunks(1..6), NONE);
+        assert_eq!(sent(&mut fetch), [first], "{window:?}");
+        fetch.handle_chunk(A, &hash(1), NONE);
+        assert_eq!(sent(&mut fetch).len(), 1, "{window:?}");
+    }
+}
+
+#[test]
+fn what_is_urgent_waits_for_no_window() {
+    let mut fetch = fetch(&[A]);
+    fetch.set_window(A, Window { bytes: 2_000, chunks: 10 });
+    fetch.set_priority(&tree("a"), 3);
+    fetch.want(&tree("a"), &chunks(1..6), NONE);
+    assert_eq!(sent(&mut fetch), ["1+1 2"]);
+    fetch.begin(&tree("b"), ONE, vec![A], 1);
+    fetch.want(&tree("b"), &chunks([9]), NONE);
+    assert_eq!(sent(&mut fetch), ["1+9"]);
+    fetch.begin(&tree("c"), ONE, vec![A], 7);
+    fetch.want(&tree("c"), &chunks([8]), NONE);
+    assert_eq!(sent(&mut fetch), Vec::<String>::new());
+}
+
+#[test]
+fn what_two_trees_want_comes_once() {
+    let mut fetch = fetch(&[A]);
+    fetch.begin(&tree("b"), ONE, vec![B], 0);
+    fetch.want(&tree("a"), &chunks([1, 2]), NONE);
+    fetch.want(&tree("b"), &chunks([1]), NONE);
+    assert_eq!(sent(&mut fetch), ["1+1 2"]);
+    // It is still wanted for the other.
+    fetch.end(&tree("a"));
+    assert_eq!(sent(&mut fetch), ["1-2"]);
+    let came = fetch.handle_chunk(A, &hash(1), NONE);
+    assert_eq!(came, Came::Wanted { namespaces: vec![tree("b")], waiting: Vec::new() });
+}
+
+#[test]
+fn who_waits_is_served_as_soon_as_a_chunk_comes() {
+    let mut fetch = fetch(&[A, B, C]);
+    fetch.want(&tree("a"), &chunks([1]), NONE);
+    let name = tree("a");
+    assert!(fetch.wait(B, hash(1), 4, (&name, ONE), false, NONE), "it is on its way");
+    assert!(fetch.wait(B, hash(1), 4, (&name, ONE), false, NONE), "once more is no more");
+    assert!(fetch.wait(C, hash(1), 2, (&name, ONE), false, NONE));
+    assert!(fetch.wait(C, hash(2), 2, (&name, ONE), true, NONE), "it will be");
+    assert!(!fetch.wait(C, hash(3), 2, (&name, ONE), false, NONE), "it never will");
+    assert!(!fetch.wait(MemberId(7), hash(1), 2, (&name, ONE), true, NONE), "it has no link");
+    let waiting = vec![(B, 4), (C, 2)];
+    let came = fetch.handle_chunk(A, &hash(1), NONE);
+    assert_eq!(came, Came::Wanted { namespaces: vec![tree("a")], waiting });
+    fetch.handle_cancel(C, &[hash(2)]);
+    assert_eq!(fetch.take_waiting(&name, ONE), []);
+}
+
+#[test]
+fn who_waits_for_a_version_that_is_over_is_told() {
+    let mut fetch = fetch(&[A, B]);
+    let two = Number { epoch: 0, sequence: 2 };
+    assert!(fetch.wait(B, hash(1), 0, (&tree("a"), ONE), true, NONE));
+    assert!(fetch.wait(B, hash(2), 1, (&tree("a"), two), true, NONE));
+    assert!(fetch.wait(B, hash(3), 0, (&tree("b"), ONE), true, NONE));
+    assert_eq!(fetch.take_waiting(&tree("a"), ONE), [(B, hash(1), 0)]);
+    assert_eq!(fetch.take_waiting(&tree("a"), two), [(B, hash(2), 1)]);
+    fetch.handle_down(B, NONE);
+    assert_eq!(fetch.take_waiting(&tree("b"), ONE), []);
+}
+
+#[test]
+fn nobody_waits_for_too_much() {
+    let mut fetch = fetch(&[A]);
+    let name = tree("a");
+    let number = |at: usize| Hash::of(&at.to_be_bytes());
+    let waits = |fetch: &mut Fetch, at| fetch.wait(A, number(at), 0, (&name, ONE), true, NONE);
+    assert!((0..WAITING_MAX).all(|it| waits(&mut fetch, it)));
+    assert!(!waits(&mut fetch, WAITING_MAX));
+    fetch.handle_cancel(A, &[number(0)]);
+    assert!(waits(&mut fetch, WAITING_MAX));
+}
+
+#[test]
+fn nothing_is_wanted_beyond_the_room() {
+    let mut fetch = fetch(&[A]);
+    let all: Vec<(Hash, u32)> =
+        (0..WANTED_MAX + 5).map(|it| (Hash::of(&it.to_be_bytes()), 1)).collect();
+    fetch.want(&tree("a"), &all, NONE);
+    assert_eq!(fetch.room(), 0);
+    fetch.handle_chunk(A, &all[0].0, NONE);
+    assert_eq!(fetch.room(), 1);
+}
+
+#[test]
+fn who_stalls_is_passed_over() {
+    let mut fetch = fetch(&[A, B]);
+    fetch.want(&tree("a"), &chunks([1, 2]), NONE);
+    sent(&mut fetch);
+    // A little is not enough.
+    fetch.handle_chunk(A, &hash(1), SECOND * 9);
+    assert_eq!(fetch.poll_timeout(), Some(STALL));
+    assert_eq!(wait(&mut fetch), STALL);
+    assert_eq!(sent(&mut fetch), ["1-2", "2+2"]);
+    assert_eq!(fetch.take_faults(), [(A, Fault::Stalls)]);
+    fetch.want(&tree("a"), &chunks([3]), STALL);
+    assert_eq!(sent(&mut fetch), ["2+3"], "while it rests, others are asked");
+}
+
+#[test]
+fn who_sends_as_much_as_it_should_does_not_stall() {
+    let mut fetch = fetch(&[A, B]);
+    fetch.want(&tree("a"), &chunks(1..50), NONE);
+    sent(&mut fetch);
+    // Chunks of 1,000 bytes: 9 are a pace.
+    for number in 1..=45 {
+        let now = SECOND * u32::from(number);
+        assert!(fetch.poll_timeout() > Some(now), "{number}");
+        fetch.handle_chunk(A, &hash(number), now);
+    }
+    assert_eq!(sent(&mut fetch), Vec::<String>::new());
+}
+
+#[test]
+fn who_alone_has_a_chunk_is_asked_again_after_its_rest() {
+    let mut fetch = fetch(&[A]);
+    fetch.want(&tree("a"), &chunks([1]), NONE);
+    sent(&mut fetch);
+    let mut last = NONE;
+    for rest in [REST, REST * 2, REST * 4, REST * 4] {
+        let stalled = wait(&mut fetch);
+        assert_eq!(stalled - last, STALL);
+        assert_eq!(sent(&mut fetch), Vec::<String>::new(), "what it was asked for stays asked");
+        last = wait(&mut fetch);
+        assert_eq!(last - stalled, rest);
+        assert_eq!(sent(&mut fetch), ["1-1", "1+1"]);
+    }
+    assert!(matches!(fetch.handle_chunk(A, &hash(1), last), Came::Wanted { .. }));
+    assert_eq!(fetch.poll_timeout(), None);
+}
+
+#[test]
+fn who_has_a_version_by_now_is_asked_again() {
+    let mut refused = fetch(&[A, B]);
+    refused.want(&tree("a"), &chunks([1]), NONE);
+    refused.handle_gone(A, &[hash(1)], NONE);
+    refused.handle_held(A, &tree("a"), NONE);
+    assert_eq!(sent(&mut refused), ["1+1", "2+1"], "what is on its way stays so");
+    refused.handle_gone(B, &[hash(1)], NONE);
+    assert_eq!(sent(&mut refused), ["1+1"]);
+    assert_eq!(refused.take_missing(), BTreeSet::new());
+    let mut rests = fetch(&[A, B]);
+    rests.want(&tree("a"), &chunks([1]), NONE);
+    wait(&mut rests);
+    rests.handle_held(A, &tree("a"), STALL);
+    rests.want(&tree("a"), &chunks([2]), STALL);
+    assert_eq!(sent(&mut rests), ["1+1", "1-1", "2+1", "1+2"]);
+}
+
+#[test]
+fn what_all_refuse_is_missing() {
+    let mut fetch = fetch(&[A, B]);
+    fetch.want(&tree("a"), &chunks([1, 2]), NONE);
+    let asked = fetch.handle_gone(A, &[hash(1), hash(2)], NONE);
+    assert_eq!(asked, BTreeSet::from([tree("a")]));
+    assert_eq!(fetch.handle_gone(A, &[hash(1)], NONE), BTreeSet::new(), "it was not asked");
+    assert_eq!(fetch.take_missing(), BTreeSet::new());
+    fetch.handle_gone(B, &[hash(2)], NONE);
+    assert_eq!(fetch.take_missing(), BTreeSet::from([tree("a")]));
+    assert_eq!(fetch.take_missing(), BTreeSet::new());
+}
+
+#[test]
+fn what_is_lost_with_a_link_is_asked_of_others() {
+    let mut fetch = fetch(&[A, B]);
+    fetch.want(&tree("a"), &chunks([1, 2]), NONE);
+    fetch.handle_down(A, NONE);
+    assert_eq!(sent(&mut fetch), ["1+1 2", "2+1 2"]);
+    fetch.handle_down(B, NONE);
+    assert_eq!(sent(&mut fetch), Vec::<String>::new());
+    assert_eq!(fetch.take_missing(), BTreeSet::new(), "nobody has refused it");
+    fetch.handle_up(A, WIDE, NONE);
+    assert_eq!(sent(&mut fetch), ["1+1 2"]);
+}
+
+#[test]
+fn other_sources_are_for_what_is_not_asked_for_yet() {
+    let mut fetch = fetch(&[A, B]);
+    fetch.set_window(A, Window { bytes: 2_000, chunks: 10 });
+    fetch.want(&tree("a"), &chunks(1..5), NONE);
+    fetch.set_sources(&tree("a"), vec![B, A], NONE);
+    assert_eq!(sent(&mut fetch), ["1+1 2", "2+3 4"]);
+}
+
+#[test]
+fn two_that_wait_for_each_other_do_not_ask_again_and_again() {
+    // It is the best source still: the other has to go elsewhere.
+    let mut first = fetch(&[A, B]);
+    first.want(&tree("a"), &chunks([1]), NONE);
+    assert!(first.wait(A, hash(1), 0, (&tree("a"), ONE), true, NONE));
+    assert_eq!(sent(&mut first), ["1+1"]);
+    // It is not any more.
+    let mut second = fetch(&[A, B]);
+    second.want(&tree("a"), &chunks([1]), NONE);
+    second.set_sources(&tree("a"), vec![B, A], NONE);
+    assert!(second.wait(A, hash(1), 0, (&tree("a"), ONE), true, NONE));
+    assert_eq!(sent(&mut second), ["1+1", "1-1", "2+1"]);
+    // There is nobody else.
+    let mut third = fetch(&[A, B]);
+    third.want(&tree("a"), &chunks([1]), NONE);
+    third.handle_down(B, NONE);
+    third.set_sources(&tree("a"), vec![B, A], NONE);
+    for _ in 0..3 {
+        assert!(third.wait(A, hash(1), 0, (&tree("a"), ONE), true, NONE));
+    }
+    assert_eq!(sent(&mut third), ["1+1"]);
+}
+
+#[test]
+fn who_sends_what_it_was_not_asked_for_is_shunned() {
+    let mut fetch = fetch(&[A, B]);
+    fetch.want(&tree("a"), &chunks([1]), NONE);
+    sent(&mut fetch);
+    for number in 0..UNASKED_SHUNNED {
+        assert_eq!(fetch.take_faults(), []);
+        assert_eq!(fetch.handle_chunk(A, &Hash::of(&number.to_be_bytes()), NONE), Came::Unwanted);
+    }
+    assert_eq!(fetch.take_faults(), [(A, Fault::Unasked)]);
+    assert_eq!(sent(&mut fetch), ["1-1", "2+1"]);
+    // A new link makes no other of it.
+    fetch.handle_down(A, NONE);
+    fetch.handle_up(A, WIDE, NONE);
+    fetch.want(&tree("a"), &chunks([2]), NONE);
+    assert_eq!(sent(&mut fetch), ["2+2"]);
+    let came =
+        (0..=UNASKED_MAX).map(|it| fetch.handle_chunk(A, &Hash::of(&it.to_le_bytes()), NONE));
+    assert_eq!(came.last(), Some(Came::Flooded));
+    assert_eq!(
+        fetch.handle_chunk(MemberId(7), &hash(1), NONE),
+        Came::Wanted { namespaces: vec![tree("a")], waiting: Vec::new() }
+    );
+}
+
+#[test]
+fn what_crosses_with_its_cancel_is_nobodys_fault() {
+    let mut fetch = fetch(&[A, B]);
+    fetch.want(&tree("a"), &chunks(1..50), NONE);
+    fetch.end(&tree("a"));
+    for number in 1..50 {
+        assert_eq!(fetch.handle_chunk(A, &hash(number), NONE), Came::Unwanted);
+    }
+    assert_eq!(fetch.take_faults(), []);
+    for number in 1..50 {
+        fetch.handle_chunk(A, &hash(number), NONE);
+    }
+    assert_eq!(fetch.take_faults(), [(A, Fault::Unasked)], "it comes once");
+}
+
+#[test]
+fn a_liar_is_shunned_for_longer_each_time() {
+    let mut fetch = fetch(&[A, B]);
+    let mut now = NONE;
+    for expected in [SHUN, SHUN * 2, SHUN * 4, SHUN * 8, SHUN * 16, SHUN_MAX, SHUN_MAX] {
+        fetch.shun(A, Fault::Lacks, now);
+        fetch.shun(A, Fault::Lacks, now);
+        assert_eq!(fetch.take_faults(), [(A, Fault::Lacks)]);
+        assert_eq!(fetch.poll_timeout(), Some(now + expected));
+        now = wait(&mut fetch);
+    }
+    // Long after, it is as if nothing had happened.
+    now += SHUN_MAX;
+    fetch.shun(A, Fault::Lacks, now);
+    assert_eq!(fetch.poll_timeout(), Some(now + SHUN));
+}
+
+/// Something that happens to a member that fetches.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Want(u8),
+    Chunk(u64, u8),
+    Gone(u64, u8),
+    Wait(u64, u8),
+    Down(u64),
+    Up(u64),
+    Held(u64),
+    Timeout,
+    Sources(bool),
+    End,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        (0..12_u8).prop_map(Step::Want),
+        (1..4_u64, 0..12_u8).prop_map(|(who, it)| Step::Chunk(who, it)),
+        (1..4_u64, 0..12_u8).prop_map(|(who, it)| Step::Gone(who, it)),
+        (1..4_u64, 0..12_u8).prop_map(|(who, it)| Step::Wait(who, it)),
+        (1..4_u64).prop_map(Step::Down),
+        (1..4_u64).prop_map(Step::Up),
+        (1..4_u64).prop_map(Step::Held),
+        Just(Step::Timeout),
+        any::<bool>().prop_map(Step::Sources),
+        Just(Step::End),
+    ]
+}
+
+proptest! {
+    /// Whatever happens, no chunk is asked of two at once, and none is asked for that is not wanted.
+    #[test]
+    fn there_is_one_request_for_a_chunk(steps in prop::collection::vec(step(), 1..60)) {
+        let name = tree("a");
+        let mut fetch = fetch(&[A, B, C]);
+        let mut asked: BTreeMap<Hash, MemberId> = BTreeMap::new();
+        let mut now = NONE;
+        for step in steps {
+            now += SECOND / 3;
+            match step {
+                Step::Want(it) => fetch.want(&name, &chunks([it]), now),
+                Step::Chunk(who, it) => {
+                    let who = MemberId(who);
+                    if asked.get(&hash(it)) == Some(&who) {
+                        asked.remove(&hash(it));
+                    }
+                    fetch.handle_chunk(who, &hash(it), now);
+                }
+                Step::Gone(who, it) => {
+                    if asked.get(&hash(it)) == Some(&MemberId(who)) {
+                        asked.remove(&hash(it));
+                    }
+                    fetch.handle_gone(MemberId(who), &[hash(it)], now);
+                }
+                Step::Wait(who, it) => {
+                    fetch.wait(MemberId(who), hash(it), 0, (&name, ONE), true, now);
+                }
+                Step::Down(who) => {
+                    asked.retain(|_, it| *it != MemberId(who));
+                    fetch.handle_down(MemberId(who), now);
+                }
+                Step::Up(who) if fetch.peers.contains_key(&MemberId(who)) => {}
+                Step::Up(who) => fetch.handle_up(MemberId(who), WIDE, now),
+                Step::Held(who) => fetch.handle_held(MemberId(who), &name, now),
+                Step::Timeout => {
+                    now = now.max(fetch.poll_timeout().unwrap_or_default());
+                    fetch.handle_timeout(now);
+                }
+                Step::Sources(is_turned) => {
+                    let sources = if is_turned { vec![C, B, A] } else { vec![A, B, C] };
+                    fetch.set_sources(&name, sources, now);
+                }
+                Step::End => {
+                    fetch.end(&name);
+                    fetch.begin(&name, ONE, vec![A, B, C], 0);
+                }
+            }
+            let messages = fetch.take_messages();
+            let takes = |it: &&(MemberId, Message)| matches!(it.1, Message::Cancel(_));
+            // Whoever is asked instead is asked in the same breath.
+            for (from, message) in messages.iter().filter(takes) {
+                let Message::Cancel(hashes) = message else { unreachable!() };
+                for hash in hashes {
+                    prop_assert_eq!(asked.remove(hash), Some(*from));
+                }
+            }
+            for (to, message) in &messages {
+                let Message::Request(request) = message else { continue };
+                for hash in &request.chunks {
+                    prop_assert_eq!(asked.insert(*hash, *to), None);
+                    prop_assert!(fetch.wants.get(hash).is_some());
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! What members that are not honest do to others.
+
+use fastrand::Rng;
+use replicator::id::MemberId;
+use replicator::message::Message;
+use replicator::replica::Replica;
+use replicator::version::{Hash, Version};
+
+/// Messages that a member can say again.
+const PAST_MAX: usize = 64;
+
+/// What a member does to others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Conduct {
+    /// What it should.
+    Honest,
+    /// It takes everything, and never sends a chunk.
+    Silent,
+    /// Its chunks come at one byte a second.
+    Slow,
+    /// It says that it holds whatever it hears of, and then that it has no chunk of it.
+    Boaster,
+    /// It says again what it, or anybody else before it, said some time ago.
+    Parrot,
+    /// It changes every chunk that it sends.
+    Forger,
+    /// It changes what it sends, sends again what is old, and says that it has nothing.
+    Liar,
+}
+
+/// What a member has said.
+#[derive(Default)]
+pub(crate) struct Past(Vec<Message>);
+
+impl Past {
+    fn keep(&mut self, message: Message, dice: &mut Rng) {
+        if self.0.len() < PAST_MAX {
+            self.0.push(message);
+        } else {
+            self.0[dice.usize(..PAST_MAX)] = message;
+        }
+    }
+
+    fn any(&self, dice: &mut Rng) -> Option<Message> {
+        (!self.0.is_empty()).then(|| self.0[dice.usize(..self.0.len())].clone())
+    }
+}
+
+impl Conduct {
+    /// What a member sends instead of a message.
+    pub(crate) fn spoil(
+        self,
+        (me, replica): (MemberId, &Replica),
+        message: Message,
+        past: &mut Past,
+        dice: &mut Rng,
+    ) -> Vec<Message> {
+        match (self, message) {
+            (Self::Silent, Message::Chunk(_)) => Vec::new(),
+            (Self::Boaster, Message::Chunk(bytes)) => vec![Message::Gone(vec![Hash::of(&bytes)])],
+            (Self::Boaster, Message::Announce(announced)) => {
+                let namespace = Version::namespace_of(&announced.version).unwrap();
+                let number = replica.flood().newest(&namespace).unwrap().number;
+                vec![Message::Announce(announced), Message::Held { namespace, number }]
+            }
+            (Self::Forger, Message::Chunk(mut bytes)) => {
+                bytes[0] ^= 1;
+                vec![Message::Chunk(bytes)]
+            }
+            (Self::Parrot, message) => {
+                past.keep(message.clone(), dice);
+                let again = (dice.u8(..4) == 0).then(|| past.any(dice)).flatten();
+                [message].into_iter().chain(again).collect()
+            }
+            (Self::Liar, message) => lie(me, message, past, dice),
+            (_, message) => vec![message],
+        }
+    }
+}
+
+fn lie(me: MemberId, message: Message, past: &mut Past, dice: &mut Rng) -> Vec<Message> {
+    match message {
+        Message::Chunk(mut bytes) => match dice.u8(..4) {
+            0 => Vec::new(),
+            1 => vec![Message::Gone(vec![Hash::of(&bytes)])],
+            2 => vec![Message::Chunk(bytes)],
+            _ => {
+                bytes[0] ^= 1;
+                vec![Message::Chunk(bytes)]
+            }
+        },
+        Message::Announce(mut announced) => {
+            let old = past.any(dice);
+            past.keep(Message::Announce(announced.clone()), dice);
+            match dice.u8(..4) {
+                0 => return old.into_iter().collect(),
+                1 => {
+                    let at = dice.usize(..announced.version.len());
+                    announced.version[at] ^= 1 << dice.u8(..8);
+                }
+                2 => announced.route.entry = me,
+                _ => {}
+            }
+            vec![Message::Announce(announced)]
+        }
+        message => vec![message],
+    }
+}

@@ -1,0 +1,68 @@
+//! Groups and namespaces as the dice have them.
+
+use std::collections::BTreeSet;
+
+use fastrand::Rng;
+use replicator::version::{Name, Namespace};
+
+use crate::conduct::Conduct;
+use crate::node::Node;
+use crate::world::Published;
+
+/// Groups of at least two, each but the first sharing a member with one before it; everybody is in one.
+pub(crate) fn groups(dice: &mut Rng, members: usize) -> Vec<BTreeSet<usize>> {
+    let count = dice.usize(1..4);
+    let mut groups = vec![BTreeSet::new(); count];
+    for member in 0..members {
+        groups[dice.usize(..count)].insert(member);
+    }
+    groups.retain(|it| !it.is_empty());
+    for at in 1..groups.len() {
+        for _ in 0..dice.usize(1..3) {
+            let other = &groups[dice.usize(..at)];
+            let shared = *other.iter().nth(dice.usize(..other.len())).unwrap();
+            groups[at].insert(shared);
+        }
+    }
+    if groups[0].len() < 2 {
+        groups[0].extend([0, 1]);
+    }
+    groups
+}
+
+/// Namespaces of honest origins, in the origin's groups and in some that one can carry them to.
+pub(crate) fn spaces(
+    dice: &mut Rng,
+    nodes: &[Node],
+    groups: &[BTreeSet<usize>],
+    conduct: &[Conduct],
+) -> Vec<Published> {
+    let honest: Vec<usize> =
+        (0..nodes.len()).filter(|it| conduct[*it] == Conduct::Honest).collect();
+    let mut spaces = Vec::new();
+    for number in 0..dice.usize(1..4) {
+        let origin = honest[dice.usize(..honest.len())];
+        let mut listed: Vec<usize> =
+            (0..groups.len()).filter(|it| groups[*it].contains(&origin)).collect();
+        for at in 0..groups.len() {
+            let joins = listed.iter().any(|it| !groups[*it].is_disjoint(&groups[at]));
+            if joins && !listed.contains(&at) && dice.bool() {
+                listed.push(at);
+            }
+        }
+        let name = Name::new(&format!("tree-{number}")).unwrap();
+        let namespace = Namespace { origin: nodes[origin].id, name: name.clone() };
+        let (chunks, to_come) = (Vec::new(), dice.usize(1..6));
+        spaces.push(Published {
+            origin,
+            name,
+            namespace,
+            groups: listed,
+            last: None,
+            made: Vec::new(),
+            chunks,
+            to_come,
+        });
+    }
+    spaces
+}
