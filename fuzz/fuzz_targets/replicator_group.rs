@@ -20,6 +20,7 @@ fuzz_target!(|bytes: &[u8]| {
         address: Address::new("host:1").expect("an address"),
         site: Name::new("site").expect("a name"),
         trees: Vec::new(),
+        carried: Vec::new(),
         connectivity: None,
         deputies: Vec::new(),
         access: None,
