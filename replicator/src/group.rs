@@ -89,6 +89,8 @@ struct Peer {
     /// For how long it had been silent before.
     before: Duration,
     estimate: Estimate,
+    /// When it was last called.
+    called: Option<Duration>,
     /// Calls and connections that failed since one did not.
     failures: u32,
 }
