@@ -94,16 +94,15 @@ impl Group {
         }
         self.due.ask = now + self.admission.pause;
         self.admission.pause = (self.admission.pause * 2).min(ASK_PAUSE_MAX);
-        let entry = self.invitation.as_ref().map(|it| MemberId::of(&it.key));
-        let any = || self.linked.keys().find(|it| self.peers.contains_key(it)).copied();
-        let entry = entry.filter(|it| self.linked.contains_key(it));
-        let Some(to) = self.way().or_else(any).or(entry) else {
-            let invitation = self.invitation.as_ref().filter(|_| self.charter.is_none());
-            let connect =
-                invitation.map(|it| Action::Connect { key: it.key, address: it.address.clone() });
-            self.queue.extend(connect);
-            return;
-        };
+        let to = self.whom();
+        if let Some(it) =
+            self.invitation.as_ref().filter(|_| to.is_none() || self.charter.is_none())
+        {
+            let (key, address) = (it.key, it.address.clone());
+            self.queue.push_back(Action::Connect { key, address });
+        }
+        let Some(to) = to else { return };
+        self.turn = self.turn.wrapping_add(1);
         let sequence = self.next_sequence(now);
         let wish = match &self.charter {
             Some(charter) => self.wish(&charter.body().access),
@@ -114,6 +113,17 @@ impl Group {
         let request = request.to_bytes();
         let bytes = Passed { hops: 0, seen: None, request: &request }.to_bytes();
         self.send(to, Message::Join(bytes.into()));
+    }
+
+    /// Whom to ask: on the way to the leader, any member, whoever has the invitation, or, since those that know one
+    /// that has lost its disk may reach it where it does not reach them, anybody.
+    fn whom(&self) -> Option<MemberId> {
+        let entry = self.invitation.as_ref().map(|it| MemberId::of(&it.key));
+        let peer = || self.linked.keys().find(|it| self.peers.contains_key(it)).copied();
+        let turn = self.turn % self.linked.len().max(1);
+        let any = || self.linked.keys().nth(turn).filter(|_| self.charter.is_none()).copied();
+        let entry = entry.filter(|it| self.linked.contains_key(it));
+        self.way().or_else(peer).or(entry).or_else(any)
     }
 
     /// The neighbor toward the leader; none if there is no link, or if one leads.

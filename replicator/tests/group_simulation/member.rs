@@ -7,7 +7,7 @@ use std::time::Duration;
 use net::identity::Identity;
 use replicator::group::access::Access;
 use replicator::group::charter::{Address, Tree};
-use replicator::group::join::{Invitation, Reason};
+use replicator::group::join::Invitation;
 use replicator::group::{Alarm, Group, Message, Settings};
 use replicator::id::MemberId;
 use replicator::version::{Kind, Name};
@@ -56,7 +56,6 @@ pub(crate) struct Member {
     /// Who was said to lie, and how often.
     pub accused: BTreeMap<MemberId, usize>,
     pub alarms: Vec<Alarm>,
-    pub refused: Vec<Reason>,
     /// Messages in the minute that is counted, and which it is.
     pub sent: (u64, usize),
     /// The most that anybody sent in a minute.
@@ -114,7 +113,6 @@ impl Member {
             wake: Duration::MAX,
             accused: BTreeMap::new(),
             alarms: Vec::new(),
-            refused: Vec::new(),
             sent: (0, 0),
             sent_max: 0,
             persists: 0,

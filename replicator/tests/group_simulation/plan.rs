@@ -80,6 +80,12 @@ impl World {
         self.call(0, |_, _| {});
     }
 
+    /// Restarts the founder, with other settings.
+    pub(crate) fn reopen_founder(&mut self) {
+        self.crash(0);
+        self.start(0);
+    }
+
     /// Has all others start some time before `end`.
     pub(crate) fn join_before(&mut self, end: Duration) {
         for member in 1..self.members.len() {

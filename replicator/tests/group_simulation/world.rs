@@ -458,6 +458,13 @@ impl World {
                     return self.crash(member);
                 }
             }
+            if self.is_traced && std::env::var("WHO").is_ok_and(|it| it == member.to_string()) {
+                eprintln!(
+                    "{:?} {member}: {}",
+                    self.now,
+                    format!("{action:?}").chars().take(200).collect::<String>()
+                );
+            }
             match action {
                 Action::Persist(bytes) => {
                     self.members[member].persists += 1;
@@ -475,7 +482,11 @@ impl World {
                 }
                 Action::NewCharter => self.renew(member),
                 Action::Admitted => {}
-                Action::Refused(reason) => self.members[member].refused.push(reason),
+                Action::Refused(reason) => {
+                    if self.is_traced {
+                        eprintln!("{:?} {member}: refused, {reason}", self.now);
+                    }
+                }
                 Action::Alarm(alarm) => self.alarm(member, alarm),
             }
         }
