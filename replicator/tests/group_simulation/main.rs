@@ -21,6 +21,7 @@ use std::time::Duration;
 use fastrand::Rng;
 use member::Conduct;
 use replicator::id::MemberId;
+use replicator::topology::Connectivity;
 use world::World;
 
 const MINUTE: Duration = Duration::from_mins(1);
@@ -117,13 +118,14 @@ fn a_neighbor_that_lies_harms_nobody_else() {
         let count = size(&mut dice).max(4);
         let mut world = World::new(dice, count);
         // Who may lead can do worse than lie: the admin knows whom to trust.
-        let trusted: Vec<MemberId> = world.members.iter().skip(1).map(|it| it.id).take(5).collect();
         let liar = count - 1;
-        let trusted: Vec<MemberId> =
-            trusted.into_iter().filter(|it| *it != world.members[liar].id).collect();
+        let honest = world.members[1..liar].iter().map(|it| it.id);
+        let trusted: Vec<MemberId> = honest.take(5).collect();
         for it in &mut world.members {
             it.settings.deputies = trusted.clone();
         }
+        // A tree alone would be cut in two by it.
+        world.members[0].settings.connectivity = Some(Connectivity::Two);
         world.reopen_founder();
         world.members[liar].conduct = Conduct::Liar;
         world.join_before(JOINED);

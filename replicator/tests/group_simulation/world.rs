@@ -37,6 +37,7 @@ pub(crate) enum Event {
     CrashLeader { until: Duration },
     RestartAll,
     Pause { member: usize, until: Duration },
+    Stalled { member: usize },
     Resume { member: usize },
     Part { sides: Vec<u8> },
     Cut { pair: [usize; 2], is_cut: bool },
@@ -186,6 +187,12 @@ impl World {
                 if self.members[member].is_up() {
                     self.members[member].paused = Some(until);
                     self.schedule(until, Event::Resume { member });
+                    self.schedule(self.now + DEAD, Event::Stalled { member });
+                }
+            }
+            Event::Stalled { member } => {
+                if self.members[member].paused.is_some() {
+                    self.kill(|_, ends| ends.contains(&member));
                 }
             }
             Event::Resume { member } => {
