@@ -266,7 +266,8 @@ impl World {
 
     /// Deletes what a member has kept; its admin has an invitation by somebody else.
     fn lose_disk(&mut self, member: usize) {
-        let others = self.members.iter().enumerate().filter(|it| it.0 != member);
+        let is_near = |it: usize| it != member && !self.blocked.contains(&pair(it, member));
+        let others = self.members.iter().enumerate().filter(|it| is_near(it.0));
         let groups = others.filter_map(|it| it.1.group.as_ref());
         let settled: Vec<&Group> = groups.filter(|it| it.is_member()).collect();
         let secret = self.members[member].invitation.as_ref().and_then(|it| it.secret);
