@@ -10,6 +10,7 @@
 
 mod cases;
 mod liar;
+mod links;
 mod member;
 mod plan;
 mod properties;
