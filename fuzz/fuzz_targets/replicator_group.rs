@@ -1,5 +1,6 @@
 //! Any bytes as a charter, a row, a request to join, a refusal, what was kept of a group, and an invitation: nothing
-//! of it is believed, and nothing panics.
+//! of it is believed, and nothing panics. And any trees in a request that is signed: it is granted with as many as
+//! there is room for, and refused when a byte of it is another.
 
 #![no_main]
 
@@ -8,25 +9,59 @@ use std::time::Duration;
 
 use libfuzzer_sys::fuzz_target;
 use net::identity::Identity;
-use replicator::group::charter::Address;
-use replicator::group::join::Invitation;
-use replicator::group::{Group, Settings};
+use replicator::group::access::{Access, Rule};
+use replicator::group::charter::{Address, Charter, Tree};
+use replicator::group::join::{CARRIED_MAX, Invitation, MEMBER_TREES_MAX};
+use replicator::group::{Action, Group, Message, Settings};
 use replicator::id::MemberId;
-use replicator::version::Name;
+use replicator::version::{Kind, Name};
 
-fuzz_target!(|bytes: &[u8]| {
-    let identity = Arc::new(Identity::of(&[1; 32]).expect("any seed is a key"));
-    let settings = Settings {
+const NOW: Duration = Duration::from_secs(10);
+
+fn identity(seed: u8) -> Arc<Identity> {
+    Arc::new(Identity::of(&[seed; 32]).expect("any seed is a key"))
+}
+
+fn id(seed: u8) -> MemberId {
+    MemberId::of(&identity(seed).public())
+}
+
+fn settings(access: Option<Access>) -> Settings {
+    Settings {
         address: Address::new("host:1").expect("an address"),
         site: Name::new("site").expect("a name"),
         trees: Vec::new(),
+        carried: Vec::new(),
         connectivity: None,
         deputies: Vec::new(),
-        access: None,
-    };
+        access,
+    }
+}
+
+fn founded(settings: Settings) -> Group {
     let name = Name::new("group").expect("a name");
-    let founded = Group::found(Arc::clone(&identity), name, settings.clone(), Duration::ZERO);
-    let mut group = founded.expect("an empty access list");
+    Group::found(identity(1), name, settings, Duration::ZERO).expect("a short access list")
+}
+
+/// A tree of three bytes: writer, name and kind.
+fn tree(bytes: &[u8; 3]) -> Tree {
+    let name = Name::new(&format!("{:02x}", bytes[1])).expect("a name");
+    let kind = if bytes[2] % 2 == 0 { Kind::Tree } else { Kind::Collection };
+    Tree { writer: [bytes[0]; 32], name, kind }
+}
+
+/// The messages of one kind that a group sends.
+fn sent<T>(group: &mut Group, wanted: impl Fn(Message) -> Option<T>) -> Vec<T> {
+    let actions = std::iter::from_fn(|| group.poll_action());
+    let messages = actions.filter_map(|it| match it {
+        Action::Send { message, .. } => Some(message),
+        _ => None,
+    });
+    messages.filter_map(wanted).collect()
+}
+
+fn check_any(bytes: &[u8]) {
+    let mut group = founded(settings(None));
     let (from, now) = (MemberId(7), Duration::from_secs(1));
     let before = group.charter().map(|it| it.to_bytes());
     group.handle_link_up(from, now);
@@ -36,9 +71,55 @@ fuzz_target!(|bytes: &[u8]| {
     group.handle_refused(from, bytes, now);
     while group.poll_action().is_some() {}
     assert_eq!(group.charter().map(|it| it.to_bytes()), before);
-    let _ = Group::open(identity, settings, Some(bytes), None, Duration::ZERO);
+    let _ = Group::open(identity(1), settings(None), Some(bytes), None, Duration::ZERO);
     if let Some(invitation) = std::str::from_utf8(bytes).ok().and_then(|it| it.parse().ok()) {
         let again: Invitation = invitation;
         assert_eq!(again.to_string().parse(), Ok(again));
+    }
+}
+
+fn check_trees(flip: &[u8; 3], trees: &[[u8; 3]]) {
+    let access = Access { allow: vec![Rule::Member(id(2))], ..Access::default() };
+    let mut leader = founded(settings(Some(access)));
+    let invitation = leader.invitation(None);
+    let mut wish = settings(None);
+    let (own, carried): (Vec<_>, Vec<_>) =
+        trees.iter().map(tree).partition(|it| it.writer == [0; 32]);
+    wish.trees = own.into_iter().map(|it| (it.name, it.kind)).collect();
+    wish.carried = carried;
+    let joiner = Group::open(identity(2), wish.clone(), None, invitation, Duration::ZERO);
+    let mut joiner = joiner.expect("an invitation is enough");
+    joiner.handle_link_up(id(1), NOW);
+    leader.handle_link_up(id(2), NOW);
+    joiner.handle_timeout(NOW);
+    let joins = sent(&mut joiner, |it| match it {
+        Message::Join(bytes) => Some(bytes),
+        _ => None,
+    });
+    let join = joins.first().expect("it asks whom it is linked with");
+    // The first two bytes say how it came.
+    let at = 2 + (usize::from(flip[0]) << 8 | usize::from(flip[1])) % (join.len() - 2);
+    let mut forged = join.to_vec();
+    forged[at] ^= flip[2].max(1);
+    leader.handle_join(id(2), None, &forged, NOW);
+    leader.handle_timeout(NOW + NOW);
+    assert!(leader.charter().is_some_and(|it| it.body().member(id(2)).is_none()));
+    leader.handle_join(id(2), None, join, NOW + NOW);
+    leader.handle_timeout(NOW * 3);
+    let charter = leader.charter().expect("it leads");
+    let body = charter.body();
+    assert!(body.member(id(2)).is_some());
+    let read = Charter::from_bytes(&charter.to_bytes(), charter.group(), None);
+    assert_eq!(read.as_ref(), Ok(&**charter));
+    assert!(body.trees.len() <= MEMBER_TREES_MAX + CARRIED_MAX);
+    let names = |it: &Tree| (it.writer, it.name.clone());
+    let is_listed = |it: &Tree| body.trees.iter().any(|listed| names(&listed.tree) == names(it));
+    assert!(CARRIED_MAX < wish.carried.len() || wish.carried.iter().all(is_listed));
+}
+
+fuzz_target!(|bytes: &[u8]| {
+    check_any(bytes);
+    if let Some((flip, rest)) = bytes.split_first_chunk() {
+        check_trees(flip, rest.as_chunks().0);
     }
 });

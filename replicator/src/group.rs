@@ -55,7 +55,7 @@ use crate::topology::{Connectivity, Topology};
 use crate::version::{Hash, Name};
 
 pub use action::{Action, Alarm, Counts, Message, NamedKind, OpenError, Settings};
-use charter::{Body, Charter, Member, SignError, Tree};
+use charter::{Body, Charter, Member, SignError};
 use join::{Invitation, Wish};
 use lead::Lead;
 use rows::{Own, Rows};
@@ -89,6 +89,8 @@ struct Peer {
     /// For how long it had been silent before.
     before: Duration,
     estimate: Estimate,
+    /// When it was last called.
+    called: Option<Duration>,
     /// Calls and connections that failed since one did not.
     failures: u32,
 }
@@ -159,8 +161,8 @@ impl Group {
         settings: Settings,
         now: Duration,
     ) -> Result<Self, SignError> {
-        let Wish { address, site, .. } = settings.wish();
         let key = identity.public();
+        let Wish { address, site, .. } = settings.wish(&key);
         let body = Body {
             name,
             connectivity: settings.connectivity.unwrap_or(Connectivity::Two),
@@ -218,7 +220,7 @@ impl Group {
     ) -> Self {
         let me = MemberId::of(&identity.public());
         let minutes = |it: u32| Duration::from_mins(it.into());
-        Self {
+        let mut group = Self {
             identity,
             me,
             group,
@@ -249,6 +251,15 @@ impl Group {
             persisted: now,
             queue: VecDeque::new(),
             counts: Counts::default(),
+        };
+        group.check_settings();
+        group
+    }
+
+    fn check_settings(&mut self) {
+        let unlisted = self.settings.unlisted(&self.identity.public());
+        if 0 < unlisted {
+            self.queue.push_back(Action::Alarm(Alarm::Unlisted(unlisted)));
         }
     }
 
@@ -348,6 +359,7 @@ impl Group {
     /// Takes other settings; the charter follows if oneself leads, or else after the leader was asked.
     pub fn handle_settings(&mut self, settings: Settings, now: Duration) {
         self.settings = settings;
+        self.check_settings();
         self.admission.reset();
         (self.due.ask, self.due.review) = (now, now);
     }

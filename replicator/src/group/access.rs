@@ -133,6 +133,11 @@ impl Access {
         self.deny.iter().any(|it| it.is_about(who))
     }
 
+    /// Whether a rule denies whoever has this id, wherever it is.
+    pub(super) fn denies_member(&self, member: MemberId) -> bool {
+        self.deny.contains(&Rule::Member(member))
+    }
+
     pub(super) fn admits(&self, who: &Caller) -> bool {
         let counts = |it: &Rule| who.is_direct || matches!(it, Rule::Member(_));
         let is_invited = who.invitation.is_some_and(|it| self.invitations.contains(&it));

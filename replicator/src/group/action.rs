@@ -5,8 +5,8 @@
 use std::sync::Arc;
 
 use super::access::Access;
-use super::charter::{self, Address, SignError};
-use super::join::{MEMBER_TREES_MAX, Reason, Wish};
+use super::charter::{self, Address, SignError, Tree};
+use super::join::{CARRIED_MAX, MEMBER_TREES_MAX, Reason, Wish};
 use crate::id::MemberId;
 use crate::topology::Connectivity;
 use crate::version::{Kind, Name};
@@ -23,6 +23,10 @@ pub struct Settings {
     pub site: Name,
     /// The trees and collections to which it writes.
     pub trees: Vec<NamedKind>,
+    /// The trees and collections of other groups that it brings into this one. Those of a writer that the group
+    /// denies stay out. Of more than [`CARRIED_MAX`] the first count, in the order of writer and name, and of
+    /// `trees` more than [`MEMBER_TREES_MAX`].
+    pub carried: Vec<Tree>,
     /// While it leads: how many members the group may lose without falling apart; none to leave it.
     pub connectivity: Option<Connectivity>,
     /// While it leads: who takes over, one after another; empty to have two chosen.
@@ -32,12 +36,29 @@ pub struct Settings {
 }
 
 impl Settings {
-    pub(super) fn wish(&self) -> Wish {
+    /// What a member of this key wants the charter to say of it.
+    pub(super) fn wish(&self, key: &[u8; 32]) -> Wish {
+        let mut wish = self.all(key);
+        wish.trees.truncate(MEMBER_TREES_MAX);
+        wish.carried.truncate(CARRIED_MAX);
+        wish
+    }
+
+    /// How many trees are in no wish, since they are too many.
+    pub(super) fn unlisted(&self, key: &[u8; 32]) -> usize {
+        let Wish { trees, carried, .. } = self.all(key);
+        trees.len().saturating_sub(MEMBER_TREES_MAX) + carried.len().saturating_sub(CARRIED_MAX)
+    }
+
+    fn all(&self, key: &[u8; 32]) -> Wish {
         let mut trees = self.trees.clone();
         trees.sort();
         trees.dedup_by(|next, one| one.0 == next.0);
-        trees.truncate(MEMBER_TREES_MAX);
-        Wish { address: self.address.clone(), site: self.site.clone(), trees }
+        let mut carried = self.carried.clone();
+        carried.retain(|it| it.writer != *key);
+        carried.sort();
+        carried.dedup_by(|next, one| one.id() == next.id());
+        Wish { address: self.address.clone(), site: self.site.clone(), trees, carried }
     }
 }
 
@@ -118,6 +139,12 @@ pub enum Alarm {
     /// A deputy that is none any more tries to lead.
     #[error("{0} was a deputy once and claims to lead the group")]
     Revoked(MemberId),
+    /// So many trees in this member's settings are more than it may list, and are left out.
+    #[error(
+        "{0} trees are left out: a member lists at most {MEMBER_TREES_MAX} to which it writes \
+         and {CARRIED_MAX} of other groups"
+    )]
+    Unlisted(usize),
     /// The leader cannot sign what it would: too many mandates, trees or members.
     #[error("no new charter can be signed: {0}")]
     Sign(SignError),

@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use super::charter::Charter;
-use super::join::{HOPS_MAX, Passed, Reason, Refused, Request};
+use super::access::Access;
+use super::charter::{Charter, trees};
+use super::join::{HOPS_MAX, Passed, Reason, Refused, Request, Wish};
 use super::{Action, Group, Message};
 use crate::id::MemberId;
 
@@ -69,13 +70,20 @@ impl Group {
         self.charter.as_ref().is_none_or(|it| !self.is_leader() && !self.is_as_wished(it))
     }
 
+    /// What the charter is to say of oneself, as far as the group's access list lets it.
+    pub(super) fn wish(&self, access: &Access) -> Wish {
+        let mut wish = self.settings.wish(&self.identity.public());
+        wish.carried.retain(|it| !access.denies_member(MemberId::of(&it.writer)));
+        wish
+    }
+
     fn is_as_wished(&self, charter: &Charter) -> bool {
-        let wish = self.settings.wish();
-        let Some(member) = charter.body().member(self.me) else { return false };
-        let trees = charter.body().trees.iter().filter(|it| it.writer == *member.key());
+        let body = charter.body();
+        let wish = self.wish(&body.access);
+        let Some(member) = body.member(self.me) else { return false };
         member.address == wish.address
             && member.site == wish.site
-            && trees.map(|it| (&it.name, it.kind)).eq(wish.trees.iter().map(|it| (&it.0, it.1)))
+            && trees::are_settled(&body.trees, self.me, wish.listed(*member.key()))
     }
 
     /// Asks to be in the charter as one wishes.
@@ -86,22 +94,36 @@ impl Group {
         }
         self.due.ask = now + self.admission.pause;
         self.admission.pause = (self.admission.pause * 2).min(ASK_PAUSE_MAX);
-        let entry = self.invitation.as_ref().map(|it| MemberId::of(&it.key));
-        let any = || self.linked.keys().find(|it| self.peers.contains_key(it)).copied();
-        let entry = entry.filter(|it| self.linked.contains_key(it));
-        let Some(to) = self.way().or_else(any).or(entry) else {
-            let invitation = self.invitation.as_ref().filter(|_| self.charter.is_none());
-            let connect =
-                invitation.map(|it| Action::Connect { key: it.key, address: it.address.clone() });
-            self.queue.extend(connect);
-            return;
-        };
+        let to = self.whom();
+        if let Some(it) =
+            self.invitation.as_ref().filter(|_| to.is_none() || self.charter.is_none())
+        {
+            let (key, address) = (it.key, it.address.clone());
+            self.queue.push_back(Action::Connect { key, address });
+        }
+        let Some(to) = to else { return };
+        self.turn = self.turn.wrapping_add(1);
         let sequence = self.next_sequence(now);
-        let (wish, invitation) = (self.settings.wish(), self.invitation.as_ref());
+        let wish = match &self.charter {
+            Some(charter) => self.wish(&charter.body().access),
+            None => self.settings.wish(&self.identity.public()),
+        };
+        let invitation = self.invitation.as_ref();
         let request = Request::sign(&self.identity, self.group, sequence, wish, invitation);
         let request = request.to_bytes();
         let bytes = Passed { hops: 0, seen: None, request: &request }.to_bytes();
         self.send(to, Message::Join(bytes.into()));
+    }
+
+    /// Whom to ask: on the way to the leader, any member, whoever has the invitation, or, since those that know one
+    /// that has lost its disk may reach it where it does not reach them, anybody.
+    fn whom(&self) -> Option<MemberId> {
+        let entry = self.invitation.as_ref().map(|it| MemberId::of(&it.key));
+        let peer = || self.linked.keys().find(|it| self.peers.contains_key(it)).copied();
+        let turn = self.turn % self.linked.len().max(1);
+        let any = || self.linked.keys().nth(turn).filter(|_| self.charter.is_none()).copied();
+        let entry = entry.filter(|it| self.linked.contains_key(it));
+        self.way().or_else(peer).or(entry).or_else(any)
     }
 
     /// The neighbor toward the leader; none if there is no link, or if one leads.

@@ -12,253 +12,28 @@
 //!
 //! Sans-I/O.
 
-use std::fmt;
-use std::net::IpAddr;
+mod address;
+mod body;
+pub(super) mod trees;
+
 use std::sync::Arc;
 
 use net::identity::Identity;
 
-use super::access::Access;
 use super::mandate::{self, DEPUTIES_MAX, MANDATES_MAX, Mandate, Terms};
-use super::wire::{Reader, put_list, put_text};
+use super::wire::Reader;
 use crate::id::{GroupId, MemberId};
-use crate::topology::{Connectivity, Topology};
-use crate::version::{Hash, Kind, Name};
+use crate::version::Hash;
 
-/// Most members of a group: above it, groups that overlap (docs/groups.md).
-pub const MEMBERS_MAX: usize = 300;
-/// Most trees and collections of a group.
-pub const TREES_MAX: usize = 1_024;
-/// Most links of a group.
-pub const LINKS_MAX: usize = 4_800;
-/// Longest address, in bytes.
-pub const ADDRESS_BYTES_MAX: usize = 255;
-/// Longest charter, in bytes.
-pub const CHARTER_BYTES_MAX: usize = 256 << 10;
+pub use address::{ADDRESS_BYTES_MAX, Address, ParseAddressError};
+pub use body::{Body, LINKS_MAX, MEMBERS_MAX, Member};
+pub use trees::{LISTERS_MAX, Listed, TREES_MAX, Tree};
+
+/// Longest charter, in bytes: with what a link puts in front of it, it is a message.
+pub const CHARTER_BYTES_MAX: usize = (256 << 10) - 64;
 
 /// Of the wire form.
-const FORMAT: u8 = 1;
-
-/// Where a member is reached: a host's name or address, and a port, as in `example.org:4000` and `[2001:db8::1]:4000`.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Address(Box<str>);
-
-/// Text that is no [`Address`].
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no address: it has to be host:port, of at most {ADDRESS_BYTES_MAX} bytes")]
-pub struct ParseAddressError(String);
-
-impl Address {
-    /// Takes the text if it is an address.
-    ///
-    /// # Errors
-    ///
-    /// It is none: ask for another.
-    pub fn new(text: &str) -> Result<Self, ParseAddressError> {
-        let error = || ParseAddressError(text.chars().take(ADDRESS_BYTES_MAX).collect());
-        let (host, port) = text.rsplit_once(':').ok_or_else(error)?;
-        let is_host = |it: u8| it.is_ascii_alphanumeric() || matches!(it, b'-' | b'.' | b'_');
-        let is_bracketed = host.strip_prefix('[').and_then(|it| it.strip_suffix(']'));
-        let is_known = match is_bracketed {
-            Some(ip) => ip.parse::<std::net::Ipv6Addr>().is_ok(),
-            None => !host.is_empty() && host.bytes().all(is_host),
-        };
-        let is_port = !port.starts_with(['0', '+']) && port.parse::<u16>().is_ok();
-        let is_address = is_known && is_port && text.len() <= ADDRESS_BYTES_MAX;
-        if is_address { Ok(Self(text.into())) } else { Err(error()) }
-    }
-
-    /// The address as text.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
-    /// The host, if it is no name.
-    #[must_use]
-    pub fn ip(&self) -> Option<IpAddr> {
-        let (host, _) = self.0.rsplit_once(':')?;
-        host.trim_start_matches('[').trim_end_matches(']').parse().ok()
-    }
-}
-
-impl fmt::Display for Address {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-/// A member, as its group knows it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Member {
-    id: MemberId,
-    key: [u8; 32],
-    /// Where it is reached.
-    pub address: Address,
-    /// Members of one site have good links between them.
-    pub site: Name,
-    /// The sequence of the request by which it is here as it is: older ones change nothing.
-    pub request: u64,
-    /// The sequence of the last that was heard of it, if it is silent: only what is newer revives it.
-    pub silent: Option<u64>,
-}
-
-impl Member {
-    /// A member that is not silent.
-    #[must_use]
-    pub fn new(key: [u8; 32], address: Address, site: Name, request: u64) -> Self {
-        Self { id: MemberId::of(&key), key, address, site, request, silent: None }
-    }
-
-    /// Its id.
-    #[must_use]
-    pub fn id(&self) -> MemberId {
-        self.id
-    }
-
-    /// Its public key.
-    #[must_use]
-    pub fn key(&self) -> &[u8; 32] {
-        &self.key
-    }
-
-    fn write(&self, bytes: &mut Vec<u8>) {
-        bytes.extend(self.key);
-        put_text(bytes, self.address.as_str());
-        put_text(bytes, self.site.as_str());
-        bytes.extend(self.request.to_be_bytes());
-        bytes.push(u8::from(self.silent.is_some()));
-        bytes.extend(self.silent.into_iter().flat_map(u64::to_be_bytes));
-    }
-
-    fn read(from: &mut Reader<'_>) -> Option<Self> {
-        let key = from.array()?;
-        let address = Address::new(from.text()?).ok()?;
-        let site = from.name()?;
-        let mut member = Self::new(key, address, site, from.u64()?);
-        member.silent = match from.u8()? {
-            0 => None,
-            1 => Some(from.u64()?),
-            _ => return None,
-        };
-        Some(member)
-    }
-}
-
-/// A tree or a collection that the group carries.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Tree {
-    /// The key of who alone writes to it.
-    pub writer: [u8; 32],
-    /// Its name among those of its writer.
-    pub name: Name,
-    /// What it is.
-    pub kind: Kind,
-}
-
-pub(super) fn put_kind(bytes: &mut Vec<u8>, kind: Kind) {
-    bytes.push(match kind {
-        Kind::Tree => 0,
-        Kind::Collection => 1,
-    });
-}
-
-pub(super) fn read_kind(from: &mut Reader<'_>) -> Option<Kind> {
-    match from.u8()? {
-        0 => Some(Kind::Tree),
-        1 => Some(Kind::Collection),
-        _ => None,
-    }
-}
-
-/// What a charter says of its group, apart from who leads it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Body {
-    /// The group's name.
-    pub name: Name,
-    /// How many members the group may lose without falling apart.
-    pub connectivity: Connectivity,
-    /// Who may join.
-    pub access: Access,
-    /// In the order of their ids; links name them by their place.
-    pub members: Vec<Member>,
-    /// In the order of writer and name.
-    pub trees: Vec<Tree>,
-    /// The links between neighbors.
-    pub topology: Topology,
-}
-
-impl Body {
-    /// The place of a member.
-    #[must_use]
-    pub fn place(&self, member: MemberId) -> Option<usize> {
-        self.members.binary_search_by_key(&member, Member::id).ok()
-    }
-
-    /// A member.
-    #[must_use]
-    pub fn member(&self, member: MemberId) -> Option<&Member> {
-        self.members.get(self.place(member)?)
-    }
-
-    fn is_sound(&self) -> bool {
-        let same = |one: &Tree, next: &Tree| (one.writer, &one.name) < (next.writer, &next.name);
-        (1..=MEMBERS_MAX).contains(&self.members.len())
-            && self.trees.len() <= TREES_MAX
-            && self.access.is_bounded()
-            && self.members.array_windows().all(|[one, next]| one.id < next.id)
-            && self.trees.array_windows().all(|[one, next]| same(one, next))
-            && self.topology.members() == self.members.len()
-            && self.topology.links().count() <= LINKS_MAX
-    }
-
-    fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        put_text(&mut bytes, self.name.as_str());
-        bytes.push(match self.connectivity {
-            Connectivity::Tree => 1,
-            Connectivity::Two => 2,
-            Connectivity::Three => 3,
-        });
-        self.access.write(&mut bytes);
-        put_list(&mut bytes, &self.members, |bytes, it| it.write(bytes));
-        put_list(&mut bytes, &self.trees, |bytes, it| {
-            bytes.extend(it.writer);
-            put_text(bytes, it.name.as_str());
-            put_kind(bytes, it.kind);
-        });
-        for links in [self.topology.tree(), self.topology.beside()] {
-            put_list(&mut bytes, links, |bytes, it| {
-                let place = |it: usize| u16::try_from(it).unwrap_or(u16::MAX).to_be_bytes();
-                bytes.extend([place(it.a()), place(it.b())].as_flattened());
-            });
-        }
-        bytes
-    }
-
-    fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let mut from = Reader(bytes);
-        let name = from.name()?;
-        let connectivity = match from.u8()? {
-            1 => Connectivity::Tree,
-            2 => Connectivity::Two,
-            3 => Connectivity::Three,
-            _ => return None,
-        };
-        let access = Access::read(&mut from)?;
-        let members = from.list(MEMBERS_MAX, Member::read)?;
-        let trees = from.list(TREES_MAX, |from| {
-            let (writer, name) = (from.array()?, from.name()?);
-            Some(Tree { writer, name, kind: read_kind(from)? })
-        })?;
-        let mut links = || from.list(LINKS_MAX, |from| Some((from.u16()?, from.u16()?)));
-        let (tree, beside) = (links()?, links()?);
-        from.end()?;
-        let topology = Topology::from_links(members.len(), &tree, &beside).ok()?;
-        let body = Self { name, connectivity, access, members, trees, topology };
-        body.is_sound().then_some(body)
-    }
-}
+const FORMAT: u8 = 2;
 
 /// A group's charter. Made by signing and by [`Charter::from_bytes`] alone, so that what there is has been signed by
 /// somebody who may lead the group.
@@ -415,7 +190,7 @@ impl Charter {
     /// Whether who leads it is a member, deputies too, and each in the chain may be.
     fn is_sound(&self) -> bool {
         let is_member = |it: &[u8; 32]| {
-            self.body.member(MemberId::of(it)).is_some_and(|member| member.key == *it)
+            self.body.member(MemberId::of(it)).is_some_and(|member| member.key() == it)
         };
         let mandate = self.mandate();
         mandate::is_chain(&self.chain)

@@ -21,7 +21,8 @@ impl Group {
         self.peers.retain(|it, _| body.member(*it).is_some());
         for member in body.members.iter().filter(|it| it.id() != self.me) {
             let before = self.lead.silences.remove(&member.id()).unwrap_or_default();
-            let new = || Peer { since: now, before, estimate: Estimate::default(), failures: 0 };
+            let estimate = Estimate::default();
+            let new = || Peer { since: now, before, estimate, called: None, failures: 0 };
             self.peers.entry(member.id()).or_insert_with(new);
         }
         self.rows.keep(|it| body.member(it).is_some());

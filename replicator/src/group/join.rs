@@ -12,19 +12,22 @@ use std::str::FromStr;
 use net::identity::{Identity, verify_raw};
 
 use super::access::{Caller, hex, unhex};
-use super::charter::{Address, put_kind, read_kind};
+use super::charter::trees::{are_in_order, put_kind, read_kind};
+use super::charter::{Address, Tree};
 use super::wire::{Reader, put_list, put_text};
 use crate::id::{GroupId, MemberId};
 use crate::version::{Kind, Name};
 
-/// Most trees of one member.
+/// Most trees to which one member writes.
 pub const MEMBER_TREES_MAX: usize = 64;
+/// Most trees of other groups that one member brings in.
+pub const CARRIED_MAX: usize = 128;
 /// Longest request with what is in front of it, in bytes.
-pub const REQUEST_BYTES_MAX: usize = 4 << 10;
+pub const REQUEST_BYTES_MAX: usize = 14 << 10;
 /// A request is passed on no more often.
 pub const HOPS_MAX: u8 = 16;
 
-const FORMAT: u8 = 1;
+const FORMAT: u8 = 2;
 /// What invitations begin with.
 const PREFIX: &str = "harvest-group-1";
 /// What is signed begins with these, so that no signature serves for anything else.
@@ -123,6 +126,20 @@ pub(super) struct Wish {
     pub(super) site: Name,
     /// Its own, in order of their names.
     pub(super) trees: Vec<(Name, Kind)>,
+    /// Those of others that it brings in, in order of writer and name.
+    pub(super) carried: Vec<Tree>,
+}
+
+impl Wish {
+    /// All trees that it is to list, if it has this key.
+    pub(super) fn listed(&self, key: [u8; 32]) -> impl Iterator<Item = Tree> {
+        let own = move |(name, kind): &(Name, Kind)| Tree {
+            writer: key,
+            name: name.clone(),
+            kind: *kind,
+        };
+        self.trees.iter().map(own).chain(self.carried.iter().cloned())
+    }
 }
 
 /// That a member asks to be in the charter as it says.
@@ -165,8 +182,8 @@ impl Request {
         }
     }
 
-    /// Writes format, group, key, sequence, address, site, trees, whether there is a proof, the invitation's key and
-    /// its signature.
+    /// Writes format, group, key, sequence, address, site, trees, carried trees, whether there is a proof, the
+    /// invitation's key and its signature.
     fn unsigned(&self) -> Vec<u8> {
         let mut bytes = vec![FORMAT];
         bytes.extend(self.group.0.to_be_bytes());
@@ -178,6 +195,7 @@ impl Request {
             put_text(bytes, name.as_str());
             put_kind(bytes, *kind);
         });
+        put_list(&mut bytes, &self.wish.carried, |bytes, it| it.write(bytes));
         bytes.push(u8::from(self.proof.is_some()));
         if let Some(Proof { invitation, signature }) = self.proof {
             bytes.extend(invitation);
@@ -199,6 +217,7 @@ impl Request {
         let (group, key, sequence) = (GroupId(from.u64()?), from.array()?, from.u64()?);
         let (address, site) = (Address::new(from.text()?).ok()?, from.name()?);
         let trees = from.list(MEMBER_TREES_MAX, |from| Some((from.name()?, read_kind(from)?)))?;
+        let carried = from.list(CARRIED_MAX, Tree::read)?;
         let proof = match from.u8()? {
             0 => None,
             1 => Some(Proof { invitation: from.array()?, signature: from.array()? }),
@@ -206,8 +225,10 @@ impl Request {
         };
         let signature = from.array()?;
         from.end()?;
-        let in_order = trees.array_windows().all(|[one, next]| one.0 < next.0);
-        let wish = Wish { address, site, trees };
+        let in_order = trees.array_windows().all(|[one, next]| one.0 < next.0)
+            && are_in_order(carried.iter())
+            && carried.iter().all(|it| it.writer != key);
+        let wish = Wish { address, site, trees, carried };
         let request = Self { group, key, sequence, wish, proof, signature };
         let is_signed =
             || verify_raw(&key, &[DOMAIN, &request.unsigned()].concat(), &request.signature);
@@ -349,6 +370,7 @@ mod tests {
             address: invitation.address.clone(),
             site: Name::new("here").unwrap(),
             trees: Vec::new(),
+            carried: Vec::new(),
         };
         let request = Request::sign(&one, group, 1, wish, Some(&invitation));
         assert_eq!(Request::from_bytes(&request.to_bytes()), Some(request.clone()));
@@ -358,22 +380,57 @@ mod tests {
         assert_eq!(Request::from_bytes(&stolen.to_bytes()), None);
     }
 
+    #[test]
+    fn nobody_carries_its_own_trees_or_one_twice() {
+        let identity = Identity::of(&[4; 32]).unwrap();
+        let tree = |writer: [u8; 32], name: &str| Tree {
+            writer,
+            name: Name::new(name).unwrap(),
+            kind: Kind::Tree,
+        };
+        let is_read = |carried: &[Tree]| {
+            let wish = Wish {
+                address: Address::new("host:1").unwrap(),
+                site: Name::new("here").unwrap(),
+                trees: Vec::new(),
+                carried: carried.to_vec(),
+            };
+            let request = Request::sign(&identity, GroupId(1), 1, wish, None);
+            Request::from_bytes(&request.to_bytes()).is_some()
+        };
+        let [a, b] = ["a", "b"].map(|it| tree([7; 32], it));
+        assert!(is_read(&[a.clone(), b.clone()]));
+        assert!(!is_read(&[b.clone(), a.clone()]));
+        let other = Tree { kind: Kind::Collection, ..a.clone() };
+        assert!(!is_read(&[a, other]));
+        assert!(!is_read(&[tree(identity.public(), "a")]));
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
         #[test]
         fn requests_come_as_they_were_signed(
             sequence: u64, trees in prop::collection::btree_map("[a-z][a-z0-9.]{0,20}", any::<bool>(), 0..9),
+            carried in prop::collection::btree_map(
+                (any::<[u8; 32]>(), "[a-z][a-z0-9.]{0,20}"), any::<bool>(), 0..9
+            ),
             is_invited: bool, at: prop::sample::Index, flip in 1..=255_u8,
             hops in 0..20_u8, seen in prop::option::of(any::<IpAddr>()),
         ) {
             let kind = |is_tree: bool| if is_tree { Kind::Tree } else { Kind::Collection };
             let tree = |(name, is_tree): (String, bool)| (Name::new(&name).unwrap(), kind(is_tree));
+            let brought = |((writer, name), is_tree): (([u8; 32], String), bool)| Tree {
+                writer,
+                name: Name::new(&name).unwrap(),
+                kind: kind(is_tree),
+            };
             let invitation = invitation(is_invited.then_some([9; 32]));
             let wish = Wish {
                 address: invitation.address.clone(),
                 site: invitation.name.clone(),
                 trees: trees.into_iter().map(tree).collect(),
+                carried: carried.into_iter().map(brought).collect(),
             };
             let identity = Identity::of(&[4; 32]).unwrap();
             let request =
@@ -399,11 +456,13 @@ mod tests {
     #[test]
     fn the_longest_request_is_within_its_bound() {
         let name = |it: usize| Name::new(&format!("{it:0>40}")).unwrap();
+        let carried = |it: usize| Tree { writer: [1; 32], name: name(it), kind: Kind::Tree };
         let invitation = invitation(Some([9; 32]));
         let wish = Wish {
             address: Address::new(&format!("{}:65535", "a".repeat(249))).unwrap(),
             site: name(0),
             trees: (0..MEMBER_TREES_MAX).map(|it| (name(it), Kind::Tree)).collect(),
+            carried: (0..CARRIED_MAX).map(carried).collect(),
         };
         let identity = Identity::of(&[4; 32]).unwrap();
         let request =

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::access::Caller;
-use super::charter::{Body, Charter, MEMBERS_MAX, Member, SignError, TREES_MAX};
+use super::charter::{Body, Charter, MEMBERS_MAX, Member, SignError, Tree, trees};
 use super::join::{Passed, Reason, Request};
 use super::mandate::{self, DEPUTIES_MAX};
 use super::rows::GAP_MAX;
@@ -132,10 +132,12 @@ impl Group {
         }
         let others = self.lead.requests.iter().filter(|it| *it.0 != id);
         let new = others.clone().filter(|it| body.member(*it.0).is_none()).count();
-        let wanted: usize = others.map(|it| it.1.wish.trees.len()).sum();
-        let trees = body.trees.iter().filter(|it| it.writer != request.key).count();
+        let mut trees = body.trees.clone();
+        for (member, it) in others {
+            trees::list(&mut trees, *member, it.wish.listed(it.key));
+        }
         let is_full = known.is_none() && MEMBERS_MAX <= body.members.len() + new;
-        if is_full || TREES_MAX < trees + wanted + request.wish.trees.len() {
+        if is_full || !trees::list(&mut trees, id, request.wish.listed(request.key)) {
             return Err(Reason::Full);
         }
         self.lead.requests.insert(id, request.clone());
@@ -203,6 +205,7 @@ impl Group {
         self.settle(&mut body);
         self.admit(&mut body);
         self.expire(&mut body, now);
+        Self::prune(&mut body);
         self.connect(charter, &mut body, now);
         let deputies = self.deputies(charter, &body);
         let is_same = body == *charter.body() && deputies == charter.deputies();
@@ -232,15 +235,12 @@ impl Group {
         if let Some(connectivity) = self.settings.connectivity {
             body.connectivity = connectivity;
         }
-        let (wish, key) = (self.settings.wish(), self.identity.public());
+        let (wish, key) = (self.wish(&body.access), self.identity.public());
         let request = body.member(self.me).map_or(0, |it| it.request);
+        trees::list(&mut body.trees, self.me, wish.listed(key));
         put(body, Member::new(key, wish.address, wish.site, request));
-        put_trees(body, &key, &wish.trees);
-        let Body { access, members, trees, .. } = body;
-        let denied = |it: &Member| it.id() != self.me && access.denies(&caller(it));
-        let gone: Vec<[u8; 32]> =
-            members.extract_if(.., |it| denied(it)).map(|it| *it.key()).collect();
-        trees.retain(|it| !gone.contains(&it.writer));
+        let Body { access, members, .. } = body;
+        members.retain(|it| it.id() == self.me || !access.denies(&caller(it)));
     }
 
     /// Takes in those whose requests were granted.
@@ -253,8 +253,12 @@ impl Group {
             }
             let mut member = Member::new(*key, wish.address.clone(), wish.site.clone(), *sequence);
             member.silent = silent;
+            // The admin may have changed its mind since.
+            if body.access.denies(&caller(&member)) {
+                continue;
+            }
             put(body, member);
-            put_trees(body, key, &wish.trees);
+            trees::list(&mut body.trees, request.member(), wish.listed(*key));
         }
     }
 
@@ -274,6 +278,14 @@ impl Group {
                 as_before => as_before,
             };
         }
+    }
+
+    /// Leaves out trees that no member lists any more, and those of writers that are denied.
+    fn prune(body: &mut Body) {
+        let Body { access, members, trees, .. } = body;
+        let is_member = |it: MemberId| members.binary_search_by_key(&it, Member::id).is_ok();
+        let is_denied = |it: &Tree| access.denies_member(MemberId::of(&it.writer));
+        trees::keep(trees, |member, tree| is_member(member) && !is_denied(tree));
     }
 
     /// Computes the topology, if the members are others, or what is known of their links.
@@ -337,17 +349,4 @@ fn put(body: &mut Body, member: Member) {
         Ok(place) => body.members.splice(place..=place, [member]).for_each(drop),
         Err(place) => body.members.insert(place, member),
     }
-}
-
-/// Has a member's trees be these, as far as there is room.
-fn put_trees(body: &mut Body, writer: &[u8; 32], trees: &[super::NamedKind]) {
-    body.trees.retain(|it| it.writer != *writer);
-    let room = TREES_MAX - body.trees.len().min(TREES_MAX);
-    let tree = |(name, kind): &super::NamedKind| super::Tree {
-        writer: *writer,
-        name: name.clone(),
-        kind: *kind,
-    };
-    body.trees.extend(trees.iter().take(room).map(tree));
-    body.trees.sort();
 }

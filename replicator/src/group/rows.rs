@@ -16,17 +16,18 @@
 //!
 //! Sans-I/O.
 
+mod own;
+mod said;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use net::identity::{Identity, verify_raw};
-
 use super::charter::MEMBERS_MAX;
-use super::wire::Reader;
-use crate::estimate::{Entry, Row};
 use crate::id::{GroupId, MemberId};
-use crate::version::Hash;
+pub(super) use own::Own;
+use said::{Beat, Signed, ahead};
+pub(super) use said::{Digest, Said, read};
 
 /// Beats that a row is good for.
 pub const BEATS_MAX: u16 = 120;
@@ -41,163 +42,8 @@ pub const GAP_MAX: Duration = Duration::from_mins(1);
 /// Longest row, in bytes, with all that is around it.
 pub const ROW_BYTES_MAX: usize = 1 + 32 + 18 + MEMBERS_MAX * 14 + 64;
 
-const ROW: u8 = 1;
-const BEAT: u8 = 2;
-const DIGEST: u8 = 3;
-/// Kind, member, sequence, number, value.
-const BEAT_BYTES: usize = 1 + 8 + 8 + 2 + 32;
-/// What is signed begins with this, so that no signature serves for anything else.
-const DOMAIN: &[u8] = b"harvest replicator row\0";
-const DOMAIN_SEED: &[u8] = b"harvest replicator beats\0";
-
 /// How far a member is: its row's sequence, and the last beat since.
 pub(super) type Mark = (u64, u16);
-
-/// A message about rows.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum Said<'a> {
-    /// A row, still to be checked.
-    Row(Signed),
-    /// A beat, still to be checked.
-    Beat(Beat),
-    /// What the sender knows.
-    Digest(Digest<'a>),
-}
-
-/// Reads a message; none if it is wrong.
-pub(super) fn read(bytes: &[u8]) -> Option<Said<'_>> {
-    match *bytes.first()? {
-        ROW => Signed::from_bytes(bytes).map(Said::Row),
-        BEAT => Beat::from_bytes(bytes).map(Said::Beat),
-        DIGEST => Digest::from_bytes(bytes).map(Said::Digest),
-        _ => None,
-    }
-}
-
-/// A row, its chain's end, and the signature over both.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Signed {
-    pub(super) row: Row,
-    anchor: [u8; 32],
-    bytes: Arc<[u8]>,
-}
-
-impl Signed {
-    fn signed(group: GroupId, unsigned: &[u8]) -> Vec<u8> {
-        [DOMAIN, &group.0.to_be_bytes(), unsigned].concat()
-    }
-
-    /// Reads kind, chain's end, row, signature.
-    fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        if ROW_BYTES_MAX < bytes.len() {
-            return None;
-        }
-        let (unsigned, _) = bytes.split_last_chunk::<64>()?;
-        let mut from = Reader(unsigned);
-        from.u8()?;
-        let anchor = from.array()?;
-        let row = Row::from_bytes(from.0).ok()?;
-        Some(Self { row, anchor, bytes: bytes.into() })
-    }
-
-    pub(super) fn is_signed(&self, group: GroupId, key: &[u8; 32]) -> bool {
-        self.bytes.split_last_chunk().is_some_and(|(unsigned, signature)| {
-            verify_raw(key, &Self::signed(group, unsigned), signature)
-        })
-    }
-}
-
-/// That a member is still there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Beat {
-    pub(super) from: MemberId,
-    /// Of the row whose chain it is of.
-    pub(super) sequence: u64,
-    /// Its place, from 1 on.
-    pub(super) number: u16,
-    value: [u8; 32],
-}
-
-impl Beat {
-    fn to_bytes(self) -> Arc<[u8]> {
-        let mut bytes = Vec::with_capacity(BEAT_BYTES);
-        bytes.push(BEAT);
-        bytes.extend(self.from.0.to_be_bytes());
-        bytes.extend(self.sequence.to_be_bytes());
-        bytes.extend(self.number.to_be_bytes());
-        bytes.extend(self.value);
-        bytes.into()
-    }
-
-    fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let mut from = Reader(bytes);
-        from.u8()?;
-        let member = MemberId(from.u64()?);
-        let (sequence, number, value) = (from.u64()?, from.u16()?, from.array()?);
-        from.end()?;
-        let is_one = (1..=BEATS_MAX).contains(&number);
-        is_one.then_some(Self { from: member, sequence, number, value })
-    }
-}
-
-/// What somebody knows: of which charter, and how far each member is.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Digest<'a> {
-    /// Whether it is the answer to another, to which there is none.
-    pub(super) is_answer: bool,
-    pub(super) epoch: u64,
-    pub(super) revision: u64,
-    pub(super) charter: Hash,
-    /// Of each member that it has a row of 18 bytes.
-    marks: &'a [u8],
-}
-
-const MARK_BYTES: usize = 8 + 8 + 2;
-
-impl<'a> Digest<'a> {
-    /// Writes kind, whether it is an answer, epoch, revision, charter's hash, and for each member id, sequence of its
-    /// row and number of its last beat.
-    pub(super) fn write(
-        is_answer: bool,
-        (epoch, revision, charter): (u64, u64, Hash),
-        marks: impl Iterator<Item = (MemberId, Mark)>,
-    ) -> Arc<[u8]> {
-        let mut bytes = vec![DIGEST, u8::from(is_answer)];
-        bytes.extend(epoch.to_be_bytes());
-        bytes.extend(revision.to_be_bytes());
-        bytes.extend(charter.0);
-        for (member, (sequence, beat)) in marks {
-            bytes.extend(member.0.to_be_bytes());
-            bytes.extend(sequence.to_be_bytes());
-            bytes.extend(beat.to_be_bytes());
-        }
-        bytes.into()
-    }
-
-    fn from_bytes(bytes: &'a [u8]) -> Option<Self> {
-        let mut from = Reader(bytes);
-        from.u8()?;
-        let is_answer = match from.u8()? {
-            0 => false,
-            1 => true,
-            _ => return None,
-        };
-        let (epoch, revision) = (from.u64()?, from.u64()?);
-        let charter = Hash(from.array()?);
-        let marks = from.0;
-        let is_whole =
-            marks.len().is_multiple_of(MARK_BYTES) && marks.len() <= MEMBERS_MAX * MARK_BYTES;
-        is_whole.then_some(Self { is_answer, epoch, revision, charter, marks })
-    }
-
-    pub(super) fn marks(&self) -> BTreeMap<MemberId, Mark> {
-        let read = |it: &[u8]| {
-            let mut from = Reader(it);
-            Some((MemberId(from.u64()?), (from.u64()?, from.u16()?)))
-        };
-        self.marks.chunks_exact(MARK_BYTES).filter_map(read).collect()
-    }
-}
 
 /// What is known of a member by its rows and beats.
 #[derive(Clone, Debug)]
@@ -369,77 +215,14 @@ fn earned((left, since): (u32, Duration), now: Duration) -> (u32, Duration) {
     }
 }
 
-/// The hash of the hash … of a value.
-fn ahead(value: [u8; 32], times: u16) -> [u8; 32] {
-    (0..times).fold(value, |value, _| Hash::of(&value).0)
-}
-
-/// One's own row, with the beats that come after it.
-#[derive(Debug)]
-pub(super) struct Own {
-    pub(super) row: Row,
-    bytes: Arc<[u8]>,
-    seed: [u8; 32],
-    beats: u16,
-}
-
-impl Own {
-    pub(super) fn sign(
-        identity: &Identity,
-        group: GroupId,
-        sequence: u64,
-        entries: Vec<Entry>,
-    ) -> Self {
-        let row = Row { from: MemberId::of(&identity.public()).0, sequence, entries };
-        // Nobody else can make this signature, and there is no other use for it.
-        let text =
-            [DOMAIN_SEED, &group.0.to_be_bytes(), sequence.to_be_bytes().as_slice()].concat();
-        let seed = Hash::of(&identity.sign_raw(&text)).0;
-        let mut bytes = vec![ROW];
-        bytes.extend(ahead(seed, BEATS_MAX));
-        bytes.extend(row.to_bytes());
-        let signature = identity.sign_raw(&Signed::signed(group, &bytes));
-        bytes.extend(signature);
-        Self { row, bytes: bytes.into(), seed, beats: 0 }
-    }
-
-    pub(super) fn mark(&self) -> Mark {
-        (self.row.sequence, self.beats)
-    }
-
-    pub(super) fn bytes(&self) -> Arc<[u8]> {
-        Arc::clone(&self.bytes)
-    }
-
-    /// The next beat; none if a row is due.
-    pub(super) fn beat(&mut self) -> Option<Arc<[u8]>> {
-        if self.beats == BEATS_MAX {
-            return None;
-        }
-        self.beats += 1;
-        Some(self.last())
-    }
-
-    fn last(&self) -> Arc<[u8]> {
-        let (number, sequence) = (self.beats, self.row.sequence);
-        let value = ahead(self.seed, BEATS_MAX - number);
-        Beat { from: MemberId(self.row.from), sequence, number, value }.to_bytes()
-    }
-
-    /// What to send to somebody who is as far as `mark`.
-    pub(super) fn after(&self, mark: Mark) -> impl Iterator<Item = Arc<[u8]>> {
-        let row = (mark.0 < self.row.sequence).then(|| self.bytes());
-        let beat = (self.beats != 0 && mark < self.mark()).then(|| self.last());
-        row.into_iter().chain(beat)
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use net::identity::Identity;
     use proptest::prelude::*;
 
     use super::*;
-    use crate::estimate::Estimate;
+    use crate::estimate::{Entry, Estimate};
+    use crate::version::Hash;
 
     const GROUP: GroupId = GroupId(5);
     const NOW: Duration = Duration::from_secs(100);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::links::{UPDATE_BYTES, is_unanswered};
 use super::rows::{Digest, Heard, Own, Said, Taken};
-use super::{Action, BEAT, COMPARE, FAILURES_MAX, Group, LOST, Message, rows};
+use super::{Action, BEAT, COMPARE, FAILURES_MAX, Group, LOST, Message, Peer, rows};
 use crate::estimate::{self, Entry, Estimate, Measure, Row};
 use crate::id::MemberId;
 use crate::topology::cost;
@@ -27,6 +27,8 @@ const LOOK_PAUSE_MIN: Duration = Duration::from_secs(1);
 const LOOK_PAUSE_MAX: Duration = Duration::from_mins(1);
 /// The time since members are lost over the pause between attempts.
 const LOOK_SHARE: u32 = 32;
+/// Who does not answer although a link is up is called no more often.
+const RECALL: Duration = Duration::from_mins(1);
 /// So often a member sees whether any is lost.
 const LOOK: Duration = Duration::from_secs(5);
 
@@ -89,8 +91,9 @@ impl Group {
         entries
     }
 
-    /// All rows of members that are not silent, one's own included.
-    pub(super) fn all_rows(&self) -> Vec<Row> {
+    /// What all members that are not silent say of their links, oneself included.
+    #[must_use]
+    pub fn all_rows(&self) -> Vec<Row> {
         let heard = self.rows.iter().map(|(_, it)| &it.signed.row);
         heard
             .chain(self.own.iter().map(|it| &it.row))
@@ -226,17 +229,24 @@ impl Group {
             self.due.measure = now + estimate::PAUSE_YOUNG;
             return;
         };
-        let is_there = |id: &MemberId, failures: u32| {
+        let is_there = |id: &MemberId, peer: &Peer| {
             let member = charter.body().member(*id);
-            failures < FAILURES_MAX && member.is_some_and(|it| it.silent.is_none())
+            // Calls to one that a link is up to will be answered again some time.
+            let is_called = peer.called.is_some_and(|it| now < it + RECALL);
+            let is_worth_it = self.linked.contains_key(id) && !is_called;
+            let is_failing = FAILURES_MAX <= peer.failures;
+            (!is_failing || is_worth_it) && member.is_some_and(|it| it.silent.is_none())
         };
-        let there = self.peers.iter().filter(|(id, it)| is_there(id, it.failures));
+        let there = self.peers.iter().filter(|(id, it)| is_there(id, it));
         let (members, estimates): (Vec<MemberId>, Vec<Estimate>) =
             there.map(|(id, it)| (*id, it.estimate.clone())).unzip();
         let mut next = estimate::measure(&estimates, self.last_measure, now);
         if let Measure::Call { member, probe } = next {
             self.last_measure = Some(now);
             let member = members.get(member).copied();
+            if let Some(peer) = member.and_then(|it| self.peers.get_mut(&it)) {
+                peer.called = Some(now);
+            }
             self.queue.extend(member.map(|member| Action::Measure { member, probe }));
             next = estimate::measure(&estimates, self.last_measure, now);
         }

@@ -107,6 +107,6 @@ impl Group {
 
     /// The trees of the group, with their writers.
     pub fn trees(&self) -> impl Iterator<Item = &Tree> {
-        self.charter.iter().flat_map(|it| &it.body().trees)
+        self.charter.iter().flat_map(|it| &it.body().trees).map(|it| &it.tree)
     }
 }

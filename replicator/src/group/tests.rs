@@ -1,10 +1,13 @@
 //! A few members on links that never fail: no more than that the machines work together.
 
+mod carried;
+
 use std::collections::BTreeMap;
 
 use super::*;
 use crate::group::access::{Access, Rule};
 use crate::group::charter::Address;
+use crate::group::charter::Tree;
 
 /// Members that reach each other at once, but for those that are cut off.
 struct World {
@@ -30,6 +33,7 @@ fn settings(seed: u8, access: Option<Access>) -> Settings {
         address: Address::new(&format!("host-{seed}:4000")).unwrap(),
         site: Name::new("here").unwrap(),
         trees: vec![(Name::new("tree").unwrap(), crate::version::Kind::Tree)],
+        carried: Vec::new(),
         connectivity: None,
         deputies: Vec::new(),
         access,

@@ -1,12 +1,18 @@
 use proptest::prelude::*;
 
+use super::super::access::Access;
 use super::super::access::Rule;
 use super::super::succession::Refusal;
 use super::*;
-use crate::topology::{Bounds, Costs};
+use crate::topology::{Bounds, Connectivity, Costs, Topology};
+use crate::version::{Kind, Name};
 
 /// Founder, deputies and others: the first is the founder.
 struct Cast(Vec<Identity>);
+
+fn tree(of: &Member) -> Tree {
+    Tree { writer: *of.key(), name: of.site.clone(), kind: Kind::Tree }
+}
 
 impl Cast {
     fn new(count: u8) -> Self {
@@ -29,9 +35,12 @@ impl Cast {
             (0..a).for_each(|b| costs.set(a, b, u32::try_from(a * 7 + b).unwrap()));
         }
         let topology = Topology::new(&costs, Connectivity::Two, Bounds::DEFAULT);
-        let tree = |it: &Member| Tree { writer: it.key, name: it.site.clone(), kind: Kind::Tree };
-        let mut trees: Vec<Tree> = members.iter().map(tree).collect();
-        trees.sort();
+        let mut trees = Vec::new();
+        let carried = |writer: u8| Tree { writer: [writer; 32], ..tree(&members[0]) };
+        for (writer, it) in (100..).zip(&members) {
+            let all = [tree(it), carried(writer), carried(99)].into_iter();
+            assert!(trees::list(&mut trees, it.id(), all));
+        }
         let name = Name::new("group").unwrap();
         let access = Access::default();
         Body { name, connectivity: Connectivity::Two, access, members, trees, topology }
@@ -82,9 +91,11 @@ fn the_greatest_charter_is_within_its_bound() {
         keys.iter().map(|it| Member::new(*it, address.clone(), name.clone(), 1)).collect();
     members.iter_mut().for_each(|it| it.silent = Some(1));
     members.sort_by_key(Member::id);
+    let by: Vec<MemberId> = members.iter().take(LISTERS_MAX).map(Member::id).collect();
     let tree = |it: usize| {
         let name = Name::new(&format!("{it:0>40}")).unwrap();
-        Tree { writer: [3; 32], name, kind: Kind::Collection }
+        let tree = Tree { writer: [3; 32], name, kind: Kind::Collection };
+        Listed { tree, by: by.clone() }
     };
     let pairs = (0..300_u16).flat_map(|a| (a + 1..300).map(move |b| (a, b))).skip(299);
     let pairs: Vec<(u16, u16)> = pairs.take(LINKS_MAX - 299).collect();
@@ -121,12 +132,12 @@ fn what_cannot_be_is_not_signed() {
     let place = without.place(MemberId::of(&cast.0[0].public())).unwrap();
     without.members.remove(place);
     without.topology = Topology::new(&Costs::new(3), Connectivity::Tree, Bounds::DEFAULT);
-    let wrong = SignError::Form { members: 3, trees: 4 };
+    let wrong = SignError::Form { members: 3, trees: 9 };
     assert_eq!(charter.amend(&cast.0[0], (1, 2), &[], without), Err(wrong));
     // A deputy that is no member, one that is the leader, and one twice.
     let outside = [[7; 32]].to_vec();
     for deputies in [outside, cast.keys(&[0]), cast.keys(&[1, 1])] {
-        let wrong = SignError::Form { members: 4, trees: 4 };
+        let wrong = SignError::Form { members: 4, trees: 9 };
         assert_eq!(charter.amend(&cast.0[0], (1, 2), &deputies, body.clone()), Err(wrong));
     }
 }

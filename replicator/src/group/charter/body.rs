@@ -1,0 +1,156 @@
+//! What a charter says, apart from who leads.
+//!
+//! Sans-I/O.
+
+use super::super::access::Access;
+use super::super::wire::{Reader, put_list, put_text};
+use super::address::Address;
+use super::trees::{self, Listed};
+use crate::id::MemberId;
+use crate::topology::{Connectivity, Topology};
+use crate::version::Name;
+
+/// Most members of a group: above it, groups that overlap (docs/groups.md).
+pub const MEMBERS_MAX: usize = 300;
+/// Most links of a group.
+pub const LINKS_MAX: usize = 3_600;
+
+/// A member, as its group knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    id: MemberId,
+    key: [u8; 32],
+    /// Where it is reached.
+    pub address: Address,
+    /// Members of one site have good links between them.
+    pub site: Name,
+    /// The sequence of the request by which it is here as it is: older ones change nothing.
+    pub request: u64,
+    /// The sequence of the last that was heard of it, if it is silent: only what is newer revives it.
+    pub silent: Option<u64>,
+}
+
+impl Member {
+    /// A member that is not silent.
+    #[must_use]
+    pub fn new(key: [u8; 32], address: Address, site: Name, request: u64) -> Self {
+        Self { id: MemberId::of(&key), key, address, site, request, silent: None }
+    }
+
+    /// Its id.
+    #[must_use]
+    pub fn id(&self) -> MemberId {
+        self.id
+    }
+
+    /// Its public key.
+    #[must_use]
+    pub fn key(&self) -> &[u8; 32] {
+        &self.key
+    }
+
+    fn write(&self, bytes: &mut Vec<u8>) {
+        bytes.extend(self.key);
+        put_text(bytes, self.address.as_str());
+        put_text(bytes, self.site.as_str());
+        bytes.extend(self.request.to_be_bytes());
+        bytes.push(u8::from(self.silent.is_some()));
+        bytes.extend(self.silent.into_iter().flat_map(u64::to_be_bytes));
+    }
+
+    fn read(from: &mut Reader<'_>) -> Option<Self> {
+        let key = from.array()?;
+        let address = Address::new(from.text()?).ok()?;
+        let site = from.name()?;
+        let mut member = Self::new(key, address, site, from.u64()?);
+        member.silent = match from.u8()? {
+            0 => None,
+            1 => Some(from.u64()?),
+            _ => return None,
+        };
+        Some(member)
+    }
+}
+
+/// What a charter says of its group, apart from who leads it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Body {
+    /// The group's name.
+    pub name: Name,
+    /// How many members the group may lose without falling apart.
+    pub connectivity: Connectivity,
+    /// Who may join.
+    pub access: Access,
+    /// In the order of their ids; links name them by their place.
+    pub members: Vec<Member>,
+    /// In the order of writer and name.
+    pub trees: Vec<Listed>,
+    /// The links between neighbors.
+    pub topology: Topology,
+}
+
+impl Body {
+    /// The place of a member.
+    #[must_use]
+    pub fn place(&self, member: MemberId) -> Option<usize> {
+        self.members.binary_search_by_key(&member, Member::id).ok()
+    }
+
+    /// A member.
+    #[must_use]
+    pub fn member(&self, member: MemberId) -> Option<&Member> {
+        self.members.get(self.place(member)?)
+    }
+
+    pub(super) fn is_sound(&self) -> bool {
+        (1..=MEMBERS_MAX).contains(&self.members.len())
+            && self.trees.len() <= trees::TREES_MAX
+            && self.access.is_bounded()
+            && self.members.array_windows().all(|[one, next]| one.id < next.id)
+            && trees::are_in_order(self.trees.iter().map(|it| &it.tree))
+            && self.trees.iter().all(|it| it.is_sound(|it| self.place(it).is_some()))
+            && self.topology.members() == self.members.len()
+            && self.topology.links().count() <= LINKS_MAX
+    }
+
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        put_text(&mut bytes, self.name.as_str());
+        bytes.push(match self.connectivity {
+            Connectivity::Tree => 1,
+            Connectivity::Two => 2,
+            Connectivity::Three => 3,
+        });
+        self.access.write(&mut bytes);
+        put_list(&mut bytes, &self.members, |bytes, it| it.write(bytes));
+        put_list(&mut bytes, &self.trees, |bytes, it| it.write(bytes, |it| self.place(it)));
+        for links in [self.topology.tree(), self.topology.beside()] {
+            put_list(&mut bytes, links, |bytes, it| {
+                let place = |it: usize| u16::try_from(it).unwrap_or(u16::MAX).to_be_bytes();
+                bytes.extend([place(it.a()), place(it.b())].as_flattened());
+            });
+        }
+        bytes
+    }
+
+    pub(super) fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let mut from = Reader(bytes);
+        let name = from.name()?;
+        let connectivity = match from.u8()? {
+            1 => Connectivity::Tree,
+            2 => Connectivity::Two,
+            3 => Connectivity::Three,
+            _ => return None,
+        };
+        let access = Access::read(&mut from)?;
+        let members = from.list(MEMBERS_MAX, Member::read)?;
+        let id = |place: usize| members.get(place).map(Member::id);
+        let trees = from.list(trees::TREES_MAX, |from| Listed::read(from, id))?;
+        let mut links = || from.list(LINKS_MAX, |from| Some((from.u16()?, from.u16()?)));
+        let (tree, beside) = (links()?, links()?);
+        from.end()?;
+        let topology = Topology::from_links(members.len(), &tree, &beside).ok()?;
+        let body = Self { name, connectivity, access, members, trees, topology };
+        body.is_sound().then_some(body)
+    }
+}

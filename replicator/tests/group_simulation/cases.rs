@@ -1,0 +1,193 @@
+//! What went wrong with others, and what admins do, one world each.
+
+use std::time::Duration;
+
+use fastrand::Rng;
+use replicator::group::access::{Access, Rule};
+
+use crate::world::{Event, World};
+use crate::{JOINED, MINUTE, PATIENCE};
+
+const HOUR: Duration = Duration::from_hours(1);
+const DAY_MINUTES: u32 = 24 * 60;
+
+/// A group that all have joined.
+fn settled(seed: u64, count: usize) -> World {
+    let mut world = World::new(Rng::with_seed(seed), count);
+    world.join_before(JOINED);
+    world.run(JOINED);
+    world.settle_down(PATIENCE);
+    world
+}
+
+impl World {
+    fn leader(&self) -> usize {
+        let charter = self.charter(self.honest()[0]).unwrap();
+        self.places[&charter.leader()]
+    }
+
+    fn has(&self, member: usize) -> bool {
+        let charter = self.charter(self.honest()[0]).unwrap();
+        charter.body().member(self.members[member].id).is_some()
+    }
+
+    fn is_silent(&self, member: usize) -> bool {
+        let charter = self.charter(self.honest()[0]).unwrap();
+        let member = charter.body().member(self.members[member].id);
+        member.is_some_and(|it| it.silent.is_some())
+    }
+
+    /// Has the leader's admin settle who may be in the group.
+    fn settle_access(&mut self, change: impl FnOnce(&mut Access)) {
+        let leader = self.leader();
+        let mut access = self.charter(leader).unwrap().body().access.clone();
+        change(&mut access);
+        // Whoever leads next has it from the charter, or has been told the same.
+        for it in &mut self.members {
+            it.settings.access = it.settings.access.is_some().then(|| access.clone());
+        }
+        self.members[leader].settings.access = Some(access);
+        for member in self.honest() {
+            let settings = self.members[member].settings.clone();
+            self.call(member, |group, now| group.handle_settings(settings, now));
+        }
+    }
+}
+
+/// memberlist: after a restart of all, what they said was older than what was remembered of them.
+#[test]
+fn nobody_is_too_old_after_a_restart_of_all() {
+    for seed in 0..8 {
+        let mut world = settled(seed, 5);
+        for round in 0..4 {
+            world.restart_all();
+            world.run(world.now + MINUTE / 2 * round);
+            world.watch();
+        }
+        world.run(world.now + MINUTE);
+        world.settle_down(PATIENCE);
+        let charter = world.charter(0).unwrap();
+        assert!(charter.body().members.iter().all(|it| it.silent.is_none()));
+    }
+}
+
+/// chitchat: who was dead came back to life by what others still knew of it.
+#[test]
+fn nobody_speaks_for_the_dead() {
+    for seed in 0..5 {
+        let mut world = settled(seed, 5);
+        let dead = (world.leader() + 1) % 5;
+        // Another has slept since before, and brings all that it knew then.
+        let asleep = (world.leader() + 2) % 5;
+        let until = world.now + MINUTE * 40;
+        world.schedule(world.now, Event::Pause { member: asleep, until });
+        world.run(world.now + MINUTE);
+        world.crash(dead);
+        world.members[dead].is_gone = true;
+        world.run(until + MINUTE);
+        world.settle_down(PATIENCE);
+        assert!(world.is_silent(dead));
+        world.restart_all();
+        world.run(world.now + MINUTE);
+        world.settle_down(PATIENCE);
+        assert!(world.is_silent(dead));
+        world.stay_sound(MINUTE * 5);
+    }
+}
+
+/// Who is away for days is in the group still, and after a month has to ask.
+#[test]
+fn who_is_away_for_a_month_has_to_ask() {
+    for (seed, days) in [(0, 29), (1, 31), (2, 29), (3, 31), (4, 31)] {
+        let mut world = settled(seed, 4);
+        let away = (world.leader() + 1) % 4;
+        world.crash(away);
+        world.run(world.now + MINUTE * 6);
+        world.settle_down(PATIENCE);
+        let id = world.members[away].id;
+        let others: Vec<usize> = (0..4).filter(|it| *it != away).collect();
+        // All sleep for a while, so that it need not be simulated.
+        for it in &others {
+            world.crash(*it);
+            world.members[*it].age(id, days * DAY_MINUTES);
+        }
+        others.iter().for_each(|it| world.start(*it));
+        world.run(world.now + MINUTE * 5);
+        world.settle_down(PATIENCE);
+        assert_eq!(world.has(away), days < 30, "after {days} days");
+        // Nobody may join any more.
+        world.settle_access(|it| *it = Access::default());
+        world.run(world.now + MINUTE);
+        if 30 <= days {
+            world.denied.insert(id);
+        }
+        world.start(away);
+        world.run(world.now + MINUTE * 5);
+        world.settle_down(PATIENCE);
+        assert_eq!(world.has(away), days < 30, "after {days} days");
+        // Until it may.
+        world.denied.clear();
+        world.settle_access(|it| it.allow = vec![Rule::Member(id)]);
+        world.run(world.now + MINUTE * 6);
+        world.settle_down(PATIENCE);
+        assert!(world.has(away));
+    }
+}
+
+/// iroh-gossip: parts that had lost each other did not look for each other.
+#[test]
+fn parts_find_each_other_after_hours() {
+    for seed in 0..2 {
+        let mut world = settled(seed, 6);
+        let sides = (0..6).map(|it| u8::from(it % 2 == 0)).collect();
+        world.schedule(world.now, Event::Part { sides });
+        world.run(world.now + HOUR * 4);
+        let leads = |it: &usize| world.group(*it).is_leader();
+        assert_eq!((0..6).filter(leads).count(), 2, "each part has a leader");
+        world.schedule(world.now, Event::Part { sides: vec![0; 6] });
+        world.settle_down(PATIENCE);
+        world.stay_sound(MINUTE);
+    }
+}
+
+#[test]
+fn the_old_leader_that_comes_back_follows_the_new_one() {
+    for seed in 0..8 {
+        let mut world = settled(seed, 6);
+        let old = world.leader();
+        let epoch = world.charter(old).unwrap().epoch();
+        world.crash(old);
+        world.run(world.now + MINUTE * 6);
+        world.settle_down(PATIENCE);
+        let new = world.leader();
+        assert_ne!(new, old);
+        world.start(old);
+        world.run(world.now + MINUTE);
+        world.settle_down(PATIENCE);
+        assert_eq!((world.leader(), world.charter(old).unwrap().epoch()), (new, epoch + 1));
+    }
+}
+
+#[test]
+fn who_is_denied_stays_out_whatever_it_was() {
+    for seed in 0..8 {
+        let mut world = settled(seed, 6);
+        // A deputy in every second world, which leads on in its own mind.
+        let deputy = world.charter(0).unwrap().deputies()[0];
+        let deputy = world.places[&replicator::id::MemberId::of(&deputy)];
+        let leader = world.leader();
+        let other = (0..6).find(|it| *it != leader && *it != deputy).unwrap();
+        let denied = if seed % 2 == 0 { deputy } else { other };
+        let id = world.members[denied].id;
+        world.denied.insert(id);
+        world.settle_access(|it| it.deny.push(Rule::Member(id)));
+        world.run(world.now + MINUTE);
+        world.settle_down(PATIENCE);
+        world.run(world.now + MINUTE * 10);
+        world.stay_sound(MINUTE * 2);
+        world.restart_all();
+        world.run(world.now + MINUTE);
+        world.settle_down(PATIENCE);
+        assert!(!world.has(denied));
+    }
+}

@@ -1,0 +1,189 @@
+//! A member of the simulated world: the real machine, and a shell with a disk and links.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use net::identity::Identity;
+use replicator::group::access::Access;
+use replicator::group::charter::{Address, Tree};
+use replicator::group::join::Invitation;
+use replicator::group::{Alarm, Group, Message, Settings};
+use replicator::id::MemberId;
+use replicator::version::{Kind, Name};
+
+/// What a member does to others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Conduct {
+    /// What it should.
+    Honest,
+    /// It drops, changes, makes up and sends again, and lies about its links.
+    Liar,
+}
+
+/// A wish to have a link.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted {
+    /// Before the next attempt.
+    pub pause: Duration,
+}
+
+pub(crate) struct Member {
+    pub identity: Arc<Identity>,
+    pub id: MemberId,
+    pub conduct: Conduct,
+    pub settings: Settings,
+    pub invitation: Option<Invitation>,
+    /// What is on disk.
+    pub kept: Option<Vec<u8>>,
+    /// While it runs.
+    pub group: Option<Group>,
+    /// When it last started, on the world's clock, and how fast its own runs, in hundredths.
+    pub started: Duration,
+    pub rate: u32,
+    /// How often it was started or stopped.
+    pub life: u32,
+    /// It stands still until then: nothing is done, nothing is lost.
+    pub paused: Option<Duration>,
+    /// Actions after which it crashes.
+    pub doom: Option<usize>,
+    /// To whom it believes to have a link, and which.
+    pub links: BTreeMap<usize, usize>,
+    pub wanted: BTreeMap<usize, Wanted>,
+    /// Whom it keeps a link to that is no neighbor, until when.
+    pub once: BTreeMap<usize, Duration>,
+    pub wake: Duration,
+    /// Who was said to lie, and how often.
+    pub accused: BTreeMap<MemberId, usize>,
+    pub alarms: Vec<Alarm>,
+    /// Messages in the minute that is counted, and which it is.
+    pub sent: (u64, usize),
+    /// The most that anybody sent in a minute.
+    pub sent_max: usize,
+    pub persists: usize,
+    /// What it might send again.
+    pub memory: Vec<Message>,
+    /// It never comes back.
+    pub is_gone: bool,
+}
+
+pub(crate) fn identity(number: usize) -> Arc<Identity> {
+    let mut secret = [7; 32];
+    secret[..8].copy_from_slice(&(number as u64).to_le_bytes());
+    Arc::new(Identity::of(&secret).unwrap())
+}
+
+pub(crate) fn foreign(number: usize) -> Tree {
+    let writer = identity(1_000 + number % 2).public();
+    let name = Name::new(&format!("foreign-{number}")).unwrap();
+    Tree { writer, name, kind: Kind::Collection }
+}
+
+pub(crate) fn settings(number: usize, site: usize, access: Option<Access>) -> Settings {
+    Settings {
+        address: Address::new(&format!("host-{number}:4000")).unwrap(),
+        site: Name::new(&format!("site-{site}")).unwrap(),
+        trees: vec![(Name::new("tree").unwrap(), Kind::Tree)],
+        carried: Vec::new(),
+        connectivity: None,
+        deputies: Vec::new(),
+        access,
+    }
+}
+
+impl Member {
+    pub(crate) fn new(number: usize, settings: Settings, rate: u32) -> Self {
+        let identity = identity(number);
+        Self {
+            id: MemberId::of(&identity.public()),
+            identity,
+            conduct: Conduct::Honest,
+            settings,
+            invitation: None,
+            kept: None,
+            group: None,
+            started: Duration::ZERO,
+            rate,
+            life: 0,
+            paused: None,
+            doom: None,
+            links: BTreeMap::new(),
+            wanted: BTreeMap::new(),
+            once: BTreeMap::new(),
+            wake: Duration::MAX,
+            accused: BTreeMap::new(),
+            alarms: Vec::new(),
+            sent: (0, 0),
+            sent_max: 0,
+            persists: 0,
+            memory: Vec::new(),
+            is_gone: false,
+        }
+    }
+
+    pub(crate) fn is_up(&self) -> bool {
+        self.group.is_some()
+    }
+
+    /// What its own clock says.
+    pub(crate) fn clock(&self, now: Duration) -> Duration {
+        now.saturating_sub(self.started) * self.rate / 100
+    }
+
+    /// When its own clock says so, rounded up.
+    pub(crate) fn world_time(&self, at: Duration) -> Duration {
+        let at = at.min(Duration::from_hours(24 * 365));
+        self.started + at * 100 / self.rate + Duration::from_nanos(99)
+    }
+
+    /// Starts it with what it has on disk, or with its invitation.
+    pub(crate) fn open(&mut self, now: Duration) {
+        self.started = now;
+        self.life += 1;
+        let group = Group::open(
+            Arc::clone(&self.identity),
+            self.settings.clone(),
+            self.kept.as_deref(),
+            self.invitation.clone(),
+            Duration::ZERO,
+        );
+        self.group = Some(group.expect("what was kept is whole"));
+    }
+
+    /// Loses all but its disk.
+    pub(crate) fn stop(&mut self) {
+        self.group = None;
+        self.life += 1;
+        (self.paused, self.doom) = (None, None);
+        self.links.clear();
+        self.wanted.clear();
+        self.once.clear();
+        self.wake = Duration::MAX;
+    }
+
+    /// Adds to the time that another has been silent, as far as this one has kept it (docs/groups.md has the form).
+    pub(crate) fn age(&mut self, other: MemberId, minutes: u32) {
+        let Some(kept) = &self.kept else { return };
+        let count = usize::from(u16::from_be_bytes([kept[5], kept[6]]));
+        let (head, charter) = kept.split_at(7 + 12 * count);
+        let mut silences: BTreeMap<u64, u32> = head[7..]
+            .chunks_exact(12)
+            .map(|it| {
+                let (id, minutes) = it.split_at(8);
+                (
+                    u64::from_be_bytes(id.try_into().unwrap()),
+                    u32::from_be_bytes(minutes.try_into().unwrap()),
+                )
+            })
+            .collect();
+        *silences.entry(other.0).or_default() += minutes;
+        let mut bytes = head[..5].to_vec();
+        bytes.extend(u16::try_from(silences.len()).unwrap().to_be_bytes());
+        for (id, minutes) in silences {
+            bytes.extend(id.to_be_bytes());
+            bytes.extend(minutes.to_be_bytes());
+        }
+        bytes.extend(charter);
+        self.kept = Some(bytes);
+    }
+}

@@ -1,0 +1,165 @@
+//! How worlds are made, and what goes wrong in them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use fastrand::Rng;
+use net::identity::Identity;
+use replicator::group::Group;
+use replicator::group::access::{Access, Rule};
+use replicator::group::join::Invitation;
+use replicator::id::MemberId;
+use replicator::topology::Connectivity;
+use replicator::version::Name;
+
+use crate::member::{Member, identity, settings};
+use crate::properties::is_connected_without;
+use crate::world::{Event, World, pair};
+
+const SECRET: [u8; 32] = [9; 32];
+
+/// Round trip and bandwidth of each pair: good within a site.
+fn pairs(dice: &mut Rng, sites: &[usize]) -> BTreeMap<[usize; 2], (Duration, u64)> {
+    let mut pairs = BTreeMap::new();
+    for a in 0..sites.len() {
+        for b in 0..a {
+            let link = match sites[a] == sites[b] {
+                true => (Duration::from_micros(dice.u64(200..2_000)), 100_000_000),
+                false => (Duration::from_millis(dice.u64(10..150)), dice.u64(30_000..10_000_000)),
+            };
+            pairs.insert(pair(a, b), link);
+        }
+    }
+    pairs
+}
+
+impl World {
+    /// Makes members, of which the first founds the group at once, and the others have an invitation.
+    pub(crate) fn new(mut dice: Rng, count: usize) -> Self {
+        let sites: Vec<usize> = (0..count).map(|_| dice.usize(..3)).collect();
+        let secret = dice.bool().then_some(SECRET);
+        let mut access = Access::default();
+        match secret {
+            Some(secret) => access.invitations = vec![Identity::of(&secret).unwrap().public()],
+            None => {
+                let id = |it: usize| Rule::Member(MemberId::of(&identity(it).public()));
+                access.allow = (0..count).map(id).collect();
+            }
+        }
+        let is_everywhere = dice.bool();
+        let connectivity = [Connectivity::Two, Connectivity::Three, Connectivity::Tree];
+        let mut members = Vec::new();
+        for (at, site) in sites.iter().enumerate() {
+            let access = (at == 0 || is_everywhere).then(|| access.clone());
+            let mut settings = settings(at, *site, access);
+            if at == 0 {
+                let at = dice.usize(..5).saturating_sub(2);
+                settings.connectivity = Some(connectivity[at]);
+            }
+            if dice.u8(..3) == 0 {
+                let carried = (0..4).filter(|_| dice.bool());
+                settings.carried = carried.map(crate::member::foreign).collect();
+            }
+            members.push(Member::new(at, settings, dice.u32(80..125)));
+        }
+        let pairs = pairs(&mut dice, &sites);
+        let mut world = Self::with(dice, members, pairs);
+        world.found(secret);
+        world
+    }
+
+    fn found(&mut self, secret: Option<[u8; 32]>) {
+        let first = &mut self.members[0];
+        let identity = Arc::clone(&first.identity);
+        let (name, settings) = (Name::new("group").unwrap(), first.settings.clone());
+        let group = Group::found(identity, name, settings, Duration::ZERO).unwrap();
+        let invitation: Invitation = group.invitation(secret).unwrap();
+        first.group = Some(group);
+        self.members.iter_mut().for_each(|it| it.invitation = Some(invitation.clone()));
+        self.call(0, |_, _| {});
+    }
+
+    /// Restarts the founder, with other settings.
+    pub(crate) fn reopen_founder(&mut self) {
+        self.crash(0);
+        self.start(0);
+    }
+
+    /// Has all others start some time before `end`.
+    pub(crate) fn join_before(&mut self, end: Duration) {
+        for member in 1..self.members.len() {
+            let at = self.moment(Duration::ZERO, end);
+            self.schedule(at, Event::Start { member });
+        }
+    }
+
+    pub(crate) fn moment(&mut self, from: Duration, to: Duration) -> Duration {
+        Duration::from_millis(self.dice.u64(from.as_millis() as u64..to.as_millis() as u64))
+    }
+
+    /// Has nothing ever go between some members, as long as the group can be as connected as it should.
+    pub(crate) fn block_some(&mut self) {
+        let count = self.members.len();
+        for _ in 0..self.dice.usize(..=count / 2) {
+            let (a, b) = (self.dice.usize(1..count), self.dice.usize(1..count));
+            if a != b {
+                self.blocked.insert(pair(a, b));
+            }
+        }
+        let all: BTreeSet<usize> = (0..count).collect();
+        let links: BTreeSet<[usize; 2]> =
+            self.pairs.keys().copied().filter(|it| !self.blocked.contains(it)).collect();
+        let is_enough = (0..count)
+            .all(|a| (0..count).all(|b| is_connected_without(&all, &links, &[a, b].into())));
+        if !is_enough {
+            self.blocked.clear();
+        }
+    }
+
+    /// Plans what goes wrong from `from` on; at `end` all is to be healed.
+    pub(crate) fn plan(&mut self, from: Duration, end: Duration, faults: usize) {
+        for _ in 0..faults {
+            let at = self.moment(from, end);
+            let until = self.moment(at, end + Duration::from_millis(1));
+            self.fault(at, until);
+        }
+    }
+
+    fn fault(&mut self, at: Duration, until: Duration) {
+        let count = self.members.len();
+        let member = self.dice.usize(..count);
+        let other = (member + self.dice.usize(1..count)) % count;
+        match self.dice.u8(..12) {
+            0 | 1 => {
+                let is_torn = self.dice.bool();
+                self.schedule(at, Event::Crash { member, is_torn, is_disk_lost: false });
+                self.schedule(until, Event::Start { member });
+            }
+            2 => {
+                self.schedule(at, Event::Crash { member, is_torn: false, is_disk_lost: true });
+                self.schedule(until, Event::Start { member });
+            }
+            3 | 4 => {
+                let sides = (0..count).map(|_| self.dice.u8(..2)).collect();
+                self.schedule(at, Event::Part { sides });
+                self.schedule(until, Event::Part { sides: vec![0; count] });
+            }
+            5 => {
+                let pair = pair(member, other);
+                self.schedule(at, Event::Cut { pair, is_cut: true });
+                self.schedule(until, Event::Cut { pair, is_cut: false });
+            }
+            6 => {
+                for _ in 0..4 {
+                    let at = self.moment(at, until + Duration::from_millis(1));
+                    self.schedule(at, Event::Break { pair: pair(member, other) });
+                }
+            }
+            7 => self.schedule(at, Event::Pause { member, until }),
+            8 => self.schedule(at, Event::RestartAll),
+            9 | 10 => self.schedule(at, Event::CrashLeader { until }),
+            _ => self.schedule(at, Event::Settle { member }),
+        }
+    }
+}
