@@ -174,6 +174,10 @@ impl Generation {
         self.dir.join(MANIFEST)
     }
 
+    pub(super) fn index_path(&self) -> PathBuf {
+        self.dir.join(INDEX)
+    }
+
     /// Of what files of the publisher it was made, if that is known.
     pub(super) fn stamps(&self) -> Option<File> {
         File::open(self.dir.join(SOURCES)).ok()
@@ -255,7 +259,7 @@ impl Generation {
 }
 
 /// Opens a regular file; nothing that stands in its place is followed or waited for.
-fn open_file(path: &Path) -> io::Result<File> {
+pub(super) fn open_file(path: &Path) -> io::Result<File> {
     use rustix::fs::{Mode, OFlags, open};
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
     Ok(File::from(open(path, flags, Mode::empty())?))
@@ -268,7 +272,7 @@ fn read(file: &File, place: Place) -> io::Result<Vec<u8>> {
 }
 
 /// Whether a file, rather than the system, is to blame.
-fn is_about_content(error: &io::Error) -> bool {
+pub(super) fn is_about_content(error: &io::Error) -> bool {
     use io::ErrorKind::{IsADirectory, NotADirectory, NotFound, PermissionDenied, UnexpectedEof};
     // 5: the disk cannot read it; 40: a symbolic link is in its place.
     matches!(error.raw_os_error(), Some(5 | 40))

@@ -145,10 +145,11 @@ impl Draft {
         self.totals
     }
 
-    /// Whether it is other than the present generation.
+    /// Whether it is other than the present generation, or that is damaged: whether to commit it.
     #[must_use]
     pub fn is_changed(&self) -> bool {
-        self.store.current().is_none_or(|it| it.meta().root != self.root)
+        let is_damaged = !self.store.damaged().is_empty();
+        is_damaged || self.store.current().is_none_or(|it| it.meta().root != self.root)
     }
 
     /// What was left out.
@@ -284,10 +285,13 @@ impl<'a> Maker<'a> {
 
     fn problem(&mut self, above: Option<&EntryPath>, name: &[u8], reason: impl ToString) {
         use std::os::unix::ffi::OsStrExt as _;
-        let above = above.map_or(".", |it| it.as_str());
-        let path = match name {
-            [] => PathBuf::from(above),
-            name => Path::new(above).join(std::ffi::OsStr::from_bytes(name)),
+        let path = match (above, name) {
+            (None, []) => PathBuf::from("."),
+            (Some(above), []) => PathBuf::from(above.as_str()),
+            (above, name) => {
+                let above = Path::new(above.map_or("", |it| it.as_str()));
+                above.join(std::ffi::OsStr::from_bytes(name))
+            }
         };
         self.problems.add(path, reason.to_string());
     }

@@ -33,7 +33,7 @@ pub const ENTRIES_MAX: u64 = 20_000_000;
 /// Beyond so many files and directories that are new, all of the file system is made durable at once.
 const SYNCS_MAX: usize = 64;
 /// Most files that are named as damaged.
-const DAMAGED_MAX: usize = 100;
+pub(super) const DAMAGED_MAX: usize = 100;
 /// When what is staged has so many times the bytes of the version that is begun, it goes.
 const STAGED_VERSIONS_MAX: u64 = 2;
 /// So much may be staged in any case, in bytes.
@@ -168,10 +168,6 @@ impl Store {
         &self.options
     }
 
-    pub(super) fn disk(&self) -> &Disk {
-        &self.disk
-    }
-
     pub(super) fn dir(&self) -> &Path {
         &self.dir
     }
@@ -278,7 +274,12 @@ impl Store {
         let last = building_dir(&all, *begun);
         self.disk.remove(&last).map_err(Error::io(last))?;
         *begun += 1;
-        Building::begin(&self.disk, building_dir(&all, *begun), self.syncs_max)
+        let dir = building_dir(&all, *begun);
+        let building = Building::begin(&self.disk, dir.clone(), self.syncs_max);
+        if building.is_err() {
+            self.give_up(&dir);
+        }
+        building
     }
 
     /// Removes what there is of a generation that is not to be, as far as that can be done.
