@@ -132,6 +132,7 @@ impl Generation {
         let open = |name: &str| File::open(path(name)).map_err(Error::io(path(name)));
         let mut bytes = Vec::new();
         open(META)?.read_to_end(&mut bytes).map_err(Error::io(path(META)))?;
+        open(LEASE)?;
         let damaged = || Error::Damaged(path(META));
         Ok(Self {
             serial: dir.file_name().and_then(|it| serial(it.to_str()?)).ok_or_else(damaged)?,

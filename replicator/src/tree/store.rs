@@ -334,6 +334,9 @@ impl Store {
             let name = dir.file_name().unwrap_or_default().to_string_lossy();
             let gone = dir.with_file_name(format!("{GONE}{name}"));
             self.disk.rename(dir, &gone).map_err(Error::io(dir))?;
+            // Otherwise a power cut could leave half of it under its name.
+            let above = self.dir.join(GENERATIONS);
+            self.disk.sync(&above).map_err(Error::io(&above))?;
             self.disk.remove(&gone).map_err(Error::io(gone))?;
             left -= 1;
         }

@@ -183,9 +183,10 @@ pub(super) fn sample(seed: u64) -> Tree {
         let path = format!("d{}/{}", n % 3, ["a", "b", "e/f"][n / 5]);
         // Some are as in the tree before.
         let of = if random.u8(..3) == 0 { seed } else { 0 };
-        let bytes = fastrand::Rng::with_seed(n as u64 ^ of).usize(0..60_000);
+        let bytes = fastrand::Rng::with_seed(n as u64 ^ of).usize(0..12_000);
         tree.insert(path, file(bytes, n as u64 + 100 * of));
     }
+    tree.insert("large".to_owned(), file(100_000, seed));
     tree.insert(format!("empty{}", seed % 2), Node::Directory);
     tree.insert("link".to_owned(), Node::Link(format!("d{}", seed % 3)));
     tree
