@@ -33,7 +33,11 @@ pub(super) enum Node {
 }
 
 pub(super) fn file(bytes: usize, seed: u64) -> Node {
-    Node::File { bytes: noise(bytes, seed), executable: seed % 5 == 0, modified: 1_000_000_000 }
+    Node::File {
+        bytes: noise(bytes, seed),
+        executable: seed.is_multiple_of(5),
+        modified: 1_000_000_000,
+    }
 }
 
 /// Writes a tree to a directory, which is made new; what is in it already and the same stays as it is.

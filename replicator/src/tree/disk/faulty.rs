@@ -184,7 +184,7 @@ impl State {
     fn note(&mut self, act: Act<'_>) {
         match act {
             Act::Create(path) => {
-                self.add(path, Node::File { now: Content::default(), durable: None })
+                self.add(path, Node::File { now: Content::default(), durable: None });
             }
             Act::Write { path, at, bytes } => {
                 let at = usize::try_from(at).unwrap();

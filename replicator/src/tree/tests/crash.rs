@@ -41,7 +41,7 @@ impl Round {
     fn new(seed: u64) -> Self {
         let top = tempfile::tempdir().unwrap();
         let origin = Origin::new(top.path());
-        let role = if seed % 2 == 0 { Role::Replica } else { Role::Origin };
+        let role = if seed.is_multiple_of(2) { Role::Replica } else { Role::Origin };
         let trees: Vec<Tree> = (0..VERSIONS).map(|n| sample(seed * VERSIONS + n)).collect();
         let versions = trees.iter().zip(1..).map(|(it, n)| origin.publish(it, n)).collect();
         Self { seed, role, trees, origin, versions, top }
@@ -49,7 +49,7 @@ impl Round {
 
     fn open(&self, disk: &Disk, dir: &Path) -> Result<Arc<Store>, Error> {
         // Few files are made durable one by one, many together.
-        let syncs_max = if self.seed / 2 % 2 == 0 { 64 } else { 1 };
+        let syncs_max = if (self.seed / 2).is_multiple_of(2) { 64 } else { 1 };
         Store::open_on(disk, dir, Options { generations_kept: 1, ..Options::default() }, syncs_max)
             .map(Arc::new)
     }

@@ -123,3 +123,18 @@ fn an_origin_mends_itself_from_its_directory() {
     assert_eq!(read(&origin.directory), tree);
     assert_eq!(origin.store.verify().unwrap().damaged_count, 0);
 }
+
+#[test]
+fn a_generation_that_cannot_be_opened_goes_and_is_named() {
+    for lost in ["meta", "lease", "index"] {
+        let World { origin, replica, tree, version, _top } = world();
+        let dir = fs::canonicalize(replica.current_link()).unwrap().parent().unwrap().to_owned();
+        let before = current(&replica).len() - 1;
+        drop(replica);
+        fs::remove_file(dir.join(lost)).unwrap();
+        let replica = Arc::new(hasty(&_top.path().join("replica"), Options::default()).unwrap());
+        assert_eq!((current(&replica).len(), replica.damaged()), (before, vec![dir]), "{lost}");
+        fetch(&origin.store, &replica, &version).unwrap();
+        assert_eq!(current(&replica), tree);
+    }
+}
