@@ -24,3 +24,4 @@ mod staging;
 pub mod store;
 #[cfg(test)]
 mod tests;
+pub mod verify;

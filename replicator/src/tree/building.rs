@@ -125,12 +125,12 @@ impl Building {
             at.push(name);
             self.disk.make_directory(&at).map_err(Error::io(&at))?;
             self.open.push((*name).to_owned());
-            self.to_sync(&at);
+            self.note_unsynced(&at);
         }
         Ok(self.dir.join(TREE).join(path.as_str()))
     }
 
-    fn to_sync(&mut self, path: &Path) {
+    fn note_unsynced(&mut self, path: &Path) {
         let syncs_max = self.syncs_max;
         self.unsynced = self.unsynced.take().filter(|it| it.len() < syncs_max);
         if let Some(unsynced) = &mut self.unsynced {
@@ -142,7 +142,7 @@ impl Building {
     pub(super) fn directory(&mut self, path: &EntryPath) -> Result<(), Error> {
         let at = self.place(path)?;
         self.disk.make_directory(&at).map_err(Error::io(&at))?;
-        self.to_sync(&at);
+        self.note_unsynced(&at);
         Ok(())
     }
 
@@ -177,7 +177,7 @@ impl Building {
     ) -> Result<(), Error> {
         let mode = if executable { MODE_EXECUTABLE } else { MODE };
         file.seal(mode, modified).map_err(Error::io(file.path()))?;
-        self.to_sync(file.path());
+        self.note_unsynced(file.path());
         Ok(())
     }
 
@@ -198,7 +198,7 @@ impl Building {
         file.seal(mode, modified).map_err(Error::io(file.path()))?;
         let at = self.place(path)?;
         self.disk.rename(file.path(), &at).map_err(Error::io(&at))?;
-        self.to_sync(&at);
+        self.note_unsynced(&at);
         Ok(())
     }
 

@@ -103,6 +103,15 @@ impl Error {
         }
     }
 
+    /// Whether content is to blame: what is not there, or says something else than what was written.
+    pub(super) fn is_damage(&self) -> bool {
+        match self {
+            Self::Damaged(_) => true,
+            Self::Io { source, .. } => source.kind() == io::ErrorKind::NotFound,
+            _ => false,
+        }
+    }
+
     /// Names what an error of the system is about.
     pub(super) fn io(path: impl AsRef<Path>) -> impl FnOnce(io::Error) -> Self {
         move |source| {

@@ -132,6 +132,7 @@ impl Generation {
         let open = |name: &str| File::open(path(name)).map_err(Error::io(path(name)));
         let mut bytes = Vec::new();
         open(META)?.read_to_end(&mut bytes).map_err(Error::io(path(META)))?;
+        open(LEASE)?;
         let damaged = || Error::Damaged(path(META));
         Ok(Self {
             serial: dir.file_name().and_then(|it| serial(it.to_str()?)).ok_or_else(damaged)?,
@@ -172,6 +173,10 @@ impl Generation {
 
     pub(super) fn manifest_path(&self) -> PathBuf {
         self.dir.join(MANIFEST)
+    }
+
+    pub(super) fn index_path(&self) -> PathBuf {
+        self.dir.join(INDEX)
     }
 
     /// Of what files of the publisher it was made, if that is known.
@@ -255,7 +260,7 @@ impl Generation {
 }
 
 /// Opens a regular file; nothing that stands in its place is followed or waited for.
-fn open_file(path: &Path) -> io::Result<File> {
+pub(super) fn open_file(path: &Path) -> io::Result<File> {
     use rustix::fs::{Mode, OFlags, open};
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
     Ok(File::from(open(path, flags, Mode::empty())?))
@@ -268,7 +273,7 @@ fn read(file: &File, place: Place) -> io::Result<Vec<u8>> {
 }
 
 /// Whether a file, rather than the system, is to blame.
-fn is_about_content(error: &io::Error) -> bool {
+pub(super) fn is_about_content(error: &io::Error) -> bool {
     use io::ErrorKind::{IsADirectory, NotADirectory, NotFound, PermissionDenied, UnexpectedEof};
     // 5: the disk cannot read it; 40: a symbolic link is in its place.
     matches!(error.raw_os_error(), Some(5 | 40))

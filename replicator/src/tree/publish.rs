@@ -3,7 +3,8 @@
 //!
 //! A file that is as it was when the present generation was made is not read again, but linked: its size, times,
 //! device and inode are remembered. One that was changed less than [`TRUSTED_AFTER_SECONDS`] before the walk began
-//! is read once more the next time, as it may have been changed again within the same tick of the clock.
+//! is read once more the next time, as it may have been changed again within the same tick of the clock. For the same
+//! reason one that was changed right before it is read has to be read twice with the same result.
 //!
 //! Each directory and file is opened by its name alone in the directory above it, and symbolic links are not
 //! followed: whatever somebody moves meanwhile, nothing from outside of the directory is published.
@@ -40,6 +41,8 @@ pub const PROBLEMS_MAX: usize = 1000;
 /// A tree of fewer entries may lose any of them.
 pub const LOSS_ENTRIES_MIN: u64 = 100;
 
+/// The clocks of file systems move on after so many nanoseconds at the latest; most of them after four million.
+const TICK_NANOS: i64 = 20_000_000;
 /// What is read at once, in bytes.
 const READ_BYTES: usize = 256 << 10;
 /// Of a hundred entries, so many have to be there still.
@@ -145,10 +148,11 @@ impl Draft {
         self.totals
     }
 
-    /// Whether it is other than the present generation.
+    /// Whether it is other than the present generation, or that is damaged: whether to commit it.
     #[must_use]
     pub fn is_changed(&self) -> bool {
-        self.store.current().is_none_or(|it| it.meta().root != self.root)
+        let is_damaged = !self.store.damaged().is_empty();
+        is_damaged || self.store.current().is_none_or(|it| it.meta().root != self.root)
     }
 
     /// What was left out.
@@ -284,10 +288,13 @@ impl<'a> Maker<'a> {
 
     fn problem(&mut self, above: Option<&EntryPath>, name: &[u8], reason: impl ToString) {
         use std::os::unix::ffi::OsStrExt as _;
-        let above = above.map_or(".", |it| it.as_str());
-        let path = match name {
-            [] => PathBuf::from(above),
-            name => Path::new(above).join(std::ffi::OsStr::from_bytes(name)),
+        let path = match (above, name) {
+            (None, []) => PathBuf::from("."),
+            (Some(above), []) => PathBuf::from(above.as_str()),
+            (above, name) => {
+                let above = Path::new(above.map_or("", |it| it.as_str()));
+                above.join(std::ffi::OsStr::from_bytes(name))
+            }
         };
         self.problems.add(path, reason.to_string());
     }
@@ -464,17 +471,24 @@ impl<'a> Maker<'a> {
 
     /// Copies a file, and cuts the copy; again, if it was changed meanwhile.
     fn read(&mut self, dir: &Source, name: &std::ffi::CStr) -> Result<ReadFile, Stop> {
+        let mut last = None;
         for _ in 0..READS_MAX {
             let (source, before) = dir.open_file(name)?;
             let mut out = self.building.incoming()?;
+            let created = out.file().metadata().map_err(Error::io(out.path()))?;
+            // Another change within the same tick of the clock could not be told.
+            let is_settled = before.is_before(&Stamp::of(&created), TICK_NANOS);
             self.spool.clear();
             let is_shared = out.share(&source).map_err(Error::io(out.path()))?;
             let input = if is_shared { out.file().clone() } else { Arc::new(source.try_clone()?) };
             let bytes = self.cut(&input, (!is_shared).then_some(&mut out))?;
             let after = Stamp::of(&source.metadata()?);
-            if before == after && bytes == after.bytes {
+            let is_same = before == after && bytes == after.bytes;
+            let content = self.spool.digest();
+            if is_same && (is_settled || last == Some(content)) {
                 return Ok(ReadFile { out, bytes, stamp: after });
             }
+            last = Some(content);
         }
         Err(Stop::Problem(
             "it changes while it is read: publish when nobody writes to it, or from a snapshot"

@@ -16,7 +16,7 @@ use super::error::Error;
 use crate::version::Hash;
 
 /// Longest chunk that is kept, in bytes.
-pub(super) const CHUNK_BYTES_MAX: usize = 64 << 10;
+pub(super) const CHUNK_BYTES_MAX: u32 = 64 << 10;
 
 /// Hash and length come before each chunk.
 const HEAD_BYTES: usize = 32 + 4;
@@ -115,7 +115,7 @@ impl Staging {
     ///
     /// Its bytes have another hash; there is no room: all is as it was.
     pub(super) fn put(&mut self, hash: &Hash, bytes: &[u8]) -> Result<(), Error> {
-        let length = u32::try_from(bytes.len()).ok().filter(|it| *it <= CHUNK_BYTES_MAX as u32);
+        let length = u32::try_from(bytes.len()).ok().filter(|it| *it <= CHUNK_BYTES_MAX);
         let Some(length) = length.filter(|it| *it != 0 && Hash::of(bytes) == *hash) else {
             return Err(Error::WrongHash(*hash));
         };
@@ -153,8 +153,9 @@ fn start(hash: &Hash) -> u64 {
 
 fn parse(head: &[u8; HEAD_BYTES]) -> Option<(Hash, usize)> {
     let (hash, rest) = head.split_first_chunk()?;
-    let length = usize::try_from(u32::from_le_bytes(*rest.first_chunk()?)).ok()?;
-    (1..=CHUNK_BYTES_MAX).contains(&length).then_some((Hash(*hash), length))
+    let length = u32::from_le_bytes(*rest.first_chunk()?);
+    let is_chunk = (1..=CHUNK_BYTES_MAX).contains(&length);
+    is_chunk.then_some((Hash(*hash), usize::try_from(length).ok()?))
 }
 
 #[cfg(test)]

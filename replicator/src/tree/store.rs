@@ -11,7 +11,6 @@
 //! Everything blocks: call it where that is no harm.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
@@ -33,7 +32,7 @@ pub const ENTRIES_MAX: u64 = 20_000_000;
 /// Beyond so many files and directories that are new, all of the file system is made durable at once.
 const SYNCS_MAX: usize = 64;
 /// Most files that are named as damaged.
-const DAMAGED_MAX: usize = 100;
+pub(super) const DAMAGED_MAX: usize = 100;
 /// When what is staged has so many times the bytes of the version that is begun, it goes.
 const STAGED_VERSIONS_MAX: u64 = 2;
 /// So much may be staged in any case, in bytes.
@@ -122,17 +121,17 @@ impl Store {
         }
         let new = dir.join(CURRENT_NEW);
         disk.remove(&new).map_err(Error::io(new))?;
-        let (generations, serial) = open_all(disk, &all)?;
+        let opened = open_all(disk, &all)?;
         let store = Self {
             disk: disk.clone(),
             dir: dir.to_owned(),
             options,
             syncs_max,
             staging: Mutex::new(Staging::open(disk, &dir.join(STAGED))?),
-            generations: RwLock::new(generations),
-            serial: Mutex::new(serial),
+            generations: RwLock::new(opened.all),
+            serial: Mutex::new(opened.serial),
             begun: Mutex::default(),
-            damaged: Mutex::default(),
+            damaged: Mutex::new(opened.damaged),
             _lock: lock,
         };
         if let Some(newest) = store.current() {
@@ -144,7 +143,9 @@ impl Store {
         Ok(store)
     }
 
-    /// The newest generation.
+    /// The newest generation, whose [`Meta`] has the signed version. One that is damaged when the store is opened is
+    /// removed, and named in [`Store::damaged`]; then this is the one before: an origin is to keep its last number
+    /// elsewhere too, lest it signs another version of that number.
     #[must_use]
     pub fn current(&self) -> Option<Arc<Generation>> {
         self.all().pop()
@@ -166,10 +167,6 @@ impl Store {
 
     pub(super) fn options(&self) -> &Options {
         &self.options
-    }
-
-    pub(super) fn disk(&self) -> &Disk {
-        &self.disk
     }
 
     pub(super) fn dir(&self) -> &Path {
@@ -257,8 +254,8 @@ impl Store {
         if bytes_max < staging.bytes() { staging.clear() } else { Ok(()) }
     }
 
-    /// Files of generations that are not as they were written, at most 100 of them. Fetching the present version
-    /// once more mends them.
+    /// What is not as it was written, at most 100 files or generations. Fetching the present version once more mends
+    /// it.
     #[must_use]
     pub fn damaged(&self) -> Vec<PathBuf> {
         self.damaged.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -278,7 +275,12 @@ impl Store {
         let last = building_dir(&all, *begun);
         self.disk.remove(&last).map_err(Error::io(last))?;
         *begun += 1;
-        Building::begin(&self.disk, building_dir(&all, *begun), self.syncs_max)
+        let dir = building_dir(&all, *begun);
+        let building = Building::begin(&self.disk, dir.clone(), self.syncs_max);
+        if building.is_err() {
+            self.give_up(&dir);
+        }
+        building
     }
 
     /// Removes what there is of a generation that is not to be, as far as that can be done.
@@ -333,6 +335,9 @@ impl Store {
             let name = dir.file_name().unwrap_or_default().to_string_lossy();
             let gone = dir.with_file_name(format!("{GONE}{name}"));
             self.disk.rename(dir, &gone).map_err(Error::io(dir))?;
+            // Otherwise a power cut could leave half of it under its name.
+            let above = self.dir.join(GENERATIONS);
+            self.disk.sync(&above).map_err(Error::io(&above))?;
             self.disk.remove(&gone).map_err(Error::io(gone))?;
             left -= 1;
         }
@@ -369,8 +374,18 @@ fn lock(dir: &Path) -> Result<File, Error> {
     }
 }
 
-/// Opens all generations, and removes what is none; returns the greatest serial that was ever given, too.
-fn open_all(disk: &Disk, dir: &Path) -> Result<(Vec<Arc<Generation>>, u64), Error> {
+/// The generations that are there.
+struct Opened {
+    /// The newest is the last.
+    all: Vec<Arc<Generation>>,
+    /// That was ever given, of those whose generations are there.
+    serial: u64,
+    /// Those that were whole once.
+    damaged: Vec<PathBuf>,
+}
+
+/// Opens all generations, and removes what is none.
+fn open_all(disk: &Disk, dir: &Path) -> Result<Opened, Error> {
     let mut serials = Vec::new();
     for entry in fs::read_dir(dir).map_err(Error::io(dir))? {
         let path = entry.map_err(Error::io(dir))?.path();
@@ -380,18 +395,17 @@ fn open_all(disk: &Disk, dir: &Path) -> Result<(Vec<Arc<Generation>>, u64), Erro
         }
     }
     serials.sort_unstable();
-    let greatest = serials.last().map_or(0, |it| it.0);
-    let mut all = Vec::new();
+    let serial = serials.last().map_or(0, |it| it.0);
+    let mut opened = Opened { all: Vec::new(), serial, damaged: Vec::new() };
     for (_, path) in serials {
         match Generation::open(&path) {
-            Ok(generation) => all.push(Arc::new(generation)),
-            // What is not there, or says something else, has been damaged since it was whole.
-            Err(Error::Damaged(_)) => disk.remove(&path).map_err(Error::io(path))?,
-            Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
-                disk.remove(&path).map_err(Error::io(path))?;
+            Ok(generation) => opened.all.push(Arc::new(generation)),
+            Err(error) if error.is_damage() => {
+                disk.remove(&path).map_err(Error::io(&path))?;
+                opened.damaged.push(path);
             }
             Err(error) => return Err(error),
         }
     }
-    Ok((all, greatest))
+    Ok(opened)
 }

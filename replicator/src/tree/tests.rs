@@ -1,5 +1,10 @@
 //! Trees on real disks: from a directory to a store, and from store to store.
 
+mod crash;
+mod damage;
+mod fetching;
+mod publishing;
+
 use std::collections::{BTreeMap, HashSet};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
@@ -10,6 +15,7 @@ use net::identity::Identity;
 use proptest::prelude::*;
 
 use super::chunk::tests::noise;
+use super::disk::Disk;
 use super::error::Error;
 use super::fetch::Fetch;
 use super::publish::{Draft, Publishing};
@@ -27,7 +33,11 @@ pub(super) enum Node {
 }
 
 pub(super) fn file(bytes: usize, seed: u64) -> Node {
-    Node::File { bytes: noise(bytes, seed), executable: seed % 5 == 0, modified: 1_000_000_000 }
+    Node::File {
+        bytes: noise(bytes, seed),
+        executable: seed.is_multiple_of(5),
+        modified: 1_000_000_000,
+    }
 }
 
 /// Writes a tree to a directory, which is made new; what is in it already and the same stays as it is.
@@ -49,7 +59,7 @@ pub(super) fn write(dir: &Path, tree: &Tree) {
         }
         fs::create_dir_all(at.parent().unwrap()).unwrap();
         match node {
-            Node::Directory => fs::create_dir(at).unwrap(),
+            Node::Directory => fs::create_dir_all(at).unwrap(),
             Node::Link(target) => symlink(target, at).unwrap(),
             Node::File { bytes, executable, modified } => {
                 fs::write(&at, bytes).unwrap();
@@ -106,6 +116,11 @@ fn read_below(top: &Path, dir: &Path, tree: &mut Tree) {
     }
 }
 
+/// Opens a store whose disk never has to be waited for.
+pub(super) fn hasty(dir: &Path, options: Options) -> Result<Store, Error> {
+    Store::open_on(&Disk::Hasty, dir, options, 64)
+}
+
 /// An origin, and what it has published.
 pub(super) struct Origin {
     identity: Identity,
@@ -115,7 +130,7 @@ pub(super) struct Origin {
 
 impl Origin {
     pub(super) fn new(top: &Path) -> Self {
-        let store = Store::open(&top.join("origin/trees/a"), Options::default()).unwrap();
+        let store = hasty(&top.join("origin/trees/a"), Options::default()).unwrap();
         let directory = top.join("published");
         fs::create_dir(&directory).unwrap();
         Self { identity: Identity::of(&[7; 32]).unwrap(), directory, store: Arc::new(store) }
@@ -151,7 +166,10 @@ pub(super) fn fetch(from: &Store, to: &Arc<Store>, version: &Version) -> Result<
         }
         for it in wanted {
             let bytes = from.read(&it.hash)?.unwrap();
-            to.put(&it.hash, &bytes)?;
+            if let Err(error) = to.put(&it.hash, &bytes) {
+                fetch.stop();
+                return Err(error);
+            }
             asked.push(it.hash);
         }
     }
@@ -159,6 +177,23 @@ pub(super) fn fetch(from: &Store, to: &Arc<Store>, version: &Version) -> Result<
 
 pub(super) fn current(store: &Store) -> Tree {
     read(&fs::canonicalize(store.current_link()).unwrap())
+}
+
+/// A tree that is the same for the same seed, and of which the next seed's has much.
+pub(super) fn sample(seed: u64) -> Tree {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut tree = Tree::new();
+    for n in 0..14 {
+        let path = format!("d{}/{}", n % 3, ["a", "b", "e/f"][n / 5]);
+        // Some are as in the tree before.
+        let of = if random.u8(..3) == 0 { seed } else { 0 };
+        let bytes = fastrand::Rng::with_seed(n as u64 ^ of).usize(0..12_000);
+        tree.insert(path, file(bytes, n as u64 + 100 * of));
+    }
+    tree.insert("large".to_owned(), file(100_000, seed));
+    tree.insert(format!("empty{}", seed % 2), Node::Directory);
+    tree.insert("link".to_owned(), Node::Link(format!("d{}", seed % 3)));
+    tree
 }
 
 fn node() -> impl Strategy<Value = Node> {
@@ -194,7 +229,7 @@ proptest! {
     fn what_is_published_is_what_others_have(trees in prop::collection::vec(tree(), 1..4)) {
         let top = tempfile::tempdir().unwrap();
         let origin = Origin::new(top.path());
-        let replica = Store::open(&top.path().join("replica"), Options::default()).unwrap();
+        let replica = hasty(&top.path().join("replica"), Options::default()).unwrap();
         let replica = Arc::new(replica);
         let mut known = HashSet::new();
         for (tree, sequence) in trees.iter().zip(1..) {

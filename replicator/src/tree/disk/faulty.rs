@@ -36,7 +36,7 @@ struct State {
     random: u64,
     acts: u64,
     cut_at: Option<u64>,
-    is_full: bool,
+    full_from: Option<u64>,
     left: Option<(String, World)>,
 }
 
@@ -69,8 +69,9 @@ impl Faulty {
         self.state().acts
     }
 
-    pub(in crate::tree) fn fill(&self, is_full: bool) {
-        self.state().is_full = is_full;
+    /// From so many acts on there is no room; or there is room again.
+    pub(in crate::tree) fn fill(&self, from: Option<u64>) {
+        self.state().full_from = from;
     }
 
     pub(in crate::tree) fn is_cut(&self) -> bool {
@@ -103,7 +104,7 @@ impl Faulty {
                 | Act::SyncAll
                 | Act::SetLength { .. }
         );
-        if state.is_full && takes_room {
+        if takes_room && state.full_from.is_some_and(|it| it <= state.acts) {
             return Err(io::ErrorKind::StorageFull.into());
         }
         state.acts += 1;
@@ -183,7 +184,7 @@ impl State {
     fn note(&mut self, act: Act<'_>) {
         match act {
             Act::Create(path) => {
-                self.add(path, Node::File { now: Content::default(), durable: None })
+                self.add(path, Node::File { now: Content::default(), durable: None });
             }
             Act::Write { path, at, bytes } => {
                 let at = usize::try_from(at).unwrap();
@@ -229,15 +230,20 @@ impl State {
                 Node::File { now, durable } => {
                     let kept = durable.clone().unwrap_or_default();
                     let length = now.bytes.len();
+                    // What was made durable and not written over since stays.
+                    let is_longer = now.bytes.starts_with(&kept.bytes);
+                    let sure = if is_longer { kept.bytes.len() } else { 0 };
                     *durable = Some(match self.random(5) {
                         0 | 1 => kept,
                         2 => now.clone(),
                         3 => {
-                            now.bytes.truncate(self.random(length + 1));
+                            now.bytes.truncate(sure + self.random(length - sure + 1));
                             now.clone()
                         }
-                        _ if kept.bytes == now.bytes => kept,
-                        _ => Content { bytes: vec![0; length], ..now.clone() },
+                        _ => {
+                            now.bytes.iter_mut().skip(sure).for_each(|it| *it = 0);
+                            now.clone()
+                        }
                     });
                 }
                 Node::Directory { durable, pending } => {

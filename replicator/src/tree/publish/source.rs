@@ -43,6 +43,13 @@ impl Stamp {
         }
     }
 
+    /// Whether this was changed so many nanoseconds before the other.
+    pub(super) fn is_before(&self, other: &Self, nanos: i64) -> bool {
+        let time =
+            |(seconds, nanos): (i64, i64)| i128::from(seconds) * 1_000_000_000 + i128::from(nanos);
+        time(self.changed) + i128::from(nanos) < time(other.changed)
+    }
+
     pub(super) fn to_bytes(self) -> [u8; STAMP_BYTES] {
         let ((modified, modified_nanos), (changed, changed_nanos)) = (self.modified, self.changed);
         let times = [modified, modified_nanos, changed, changed_nanos].map(i64::cast_unsigned);

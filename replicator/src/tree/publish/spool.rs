@@ -16,6 +16,7 @@ const HELD_MAX: usize = 1 << 16;
 pub(super) struct Spool {
     held: Vec<Extent>,
     rest: Output,
+    hasher: blake3::Hasher,
     next: usize,
     /// Where the next of the others is.
     next_at: u64,
@@ -23,12 +24,14 @@ pub(super) struct Spool {
 
 impl Spool {
     pub(super) fn new(rest: Output) -> Self {
-        Self { held: Vec::new(), rest, next: 0, next_at: 0 }
+        let hasher = blake3::Hasher::new();
+        Self { held: Vec::new(), rest, hasher, next: 0, next_at: 0 }
     }
 
     pub(super) fn clear(&mut self) {
         self.held.clear();
         self.rest.rewind();
+        self.hasher.reset();
         (self.next, self.next_at) = (0, 0);
     }
 
@@ -36,12 +39,18 @@ impl Spool {
         // No chunk has more than 64 KiB.
         let bytes = u32::try_from(chunk.len()).unwrap_or(u32::MAX);
         let extent = Extent { hash: Hash::of(chunk), bytes };
+        self.hasher.update(&extent.hash.0);
         if self.held.len() < HELD_MAX {
             self.held.push(extent);
             return Ok(());
         }
         let written = self.rest.write(&extent.bytes.to_le_bytes());
         written.and_then(|()| self.rest.write(&extent.hash.0)).map_err(Error::io(self.rest.path()))
+    }
+
+    /// Of what was pushed.
+    pub(super) fn digest(&self) -> Hash {
+        Hash(*self.hasher.finalize().as_bytes())
     }
 
     /// Lets all be read.

@@ -1,0 +1,184 @@
+//! Power cuts and full disks, at any act.
+
+use std::env;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::super::disk::Disk;
+use super::super::disk::faulty::Faulty;
+use super::super::error::Error;
+use super::super::publish::{Draft, Publishing};
+use super::super::store::{Options, Store};
+use super::{Origin, Tree, current, fetch, sample, write};
+use crate::replica::Failure;
+use crate::version::Version;
+
+/// Versions that are published or fetched in a round.
+const VERSIONS: u64 = 4;
+
+fn rounds() -> u64 {
+    let said = env::var("HARVEST_CRASH_ROUNDS").ok();
+    said.map_or(6, |it| it.parse().expect("HARVEST_CRASH_ROUNDS is a number"))
+}
+
+/// What is done on the disk until it fails.
+enum Role {
+    Origin,
+    Replica,
+}
+
+struct Round {
+    seed: u64,
+    role: Role,
+    trees: Vec<Tree>,
+    origin: Origin,
+    versions: Vec<Version>,
+    top: tempfile::TempDir,
+}
+
+impl Round {
+    fn new(seed: u64) -> Self {
+        let top = tempfile::tempdir().unwrap();
+        let origin = Origin::new(top.path());
+        let role = if seed.is_multiple_of(2) { Role::Replica } else { Role::Origin };
+        let trees: Vec<Tree> = (0..VERSIONS).map(|n| sample(seed * VERSIONS + n)).collect();
+        let versions = trees.iter().zip(1..).map(|(it, n)| origin.publish(it, n)).collect();
+        Self { seed, role, trees, origin, versions, top }
+    }
+
+    fn open(&self, disk: &Disk, dir: &Path) -> Result<Arc<Store>, Error> {
+        // Few files are made durable one by one, many together.
+        let syncs_max = if (self.seed / 2).is_multiple_of(2) { 64 } else { 1 };
+        Store::open_on(disk, dir, Options { generations_kept: 1, ..Options::default() }, syncs_max)
+            .map(Arc::new)
+    }
+
+    /// Goes on from the version after `held`; returns the number of the last that was acknowledged.
+    fn run(&self, store: &Arc<Store>, held: usize) -> (usize, Result<(), Error>) {
+        let mut acknowledged = held;
+        for (version, tree) in self.versions.iter().zip(&self.trees).skip(held) {
+            let done = match self.role {
+                Role::Replica => fetch(&self.origin.store, store, version).map(drop),
+                Role::Origin => self.publish(store, tree, version),
+            };
+            if let Err(error) = done {
+                return (acknowledged, Err(error));
+            }
+            acknowledged += 1;
+            if let Err(error) = store.remove_old() {
+                return (acknowledged, Err(error));
+            }
+        }
+        (acknowledged, Ok(()))
+    }
+
+    fn publish(&self, store: &Arc<Store>, tree: &Tree, version: &Version) -> Result<(), Error> {
+        write(&self.origin.directory, tree);
+        let publishing = Publishing::default();
+        let draft = Draft::make_with(store, &self.origin.directory, publishing, -10)?;
+        // What is published is the same, wherever: the version says so.
+        draft.commit(version).map(drop)
+    }
+
+    /// Opens what a power cut left, checks it and goes on.
+    fn check(&self, dir: &Path, acknowledged: usize, at: &str) {
+        let context = format!("seed {}, cut at {at}, {acknowledged} acknowledged", self.seed);
+        let store = self.open(&Disk::Hasty, dir).expect(&context);
+        let held = store.current().map_or(0, |it| it.meta().number.sequence);
+        let held = usize::try_from(held).unwrap();
+        assert!((acknowledged..=acknowledged + 1).contains(&held), "{context}: {held} is held");
+        assert_eq!(store.current_link().exists(), held != 0, "{context}");
+        if let Some(last) = held.checked_sub(1) {
+            assert_eq!(current(&store), self.trees[last], "{context}");
+            assert_eq!(store.current().unwrap().meta().version, self.versions[last].to_bytes());
+            assert_eq!(store.verify().unwrap().damaged_count, 0, "{context}");
+        }
+        let (all, done) = self.run(&store, held);
+        done.expect(&context);
+        assert_eq!((all, current(&store)), (self.trees.len(), self.trees[all - 1].clone()));
+        assert_eq!(store.verify().unwrap().damaged_count, 0, "{context}");
+    }
+}
+
+/// Everything a store does goes over a disk that drops what was not made durable: whatever was acknowledged is
+/// there afterwards, and nothing is seen in part.
+#[test]
+fn a_power_cut_at_any_act_loses_nothing_acknowledged() {
+    for seed in 0..rounds() {
+        let round = Round::new(seed);
+        let dir = round.top.path().join("whole");
+        fs::create_dir(&dir).unwrap();
+        let sound = Faulty::new(&dir, seed, None);
+        let store = round.open(&Disk::Faulty(sound.clone()), &dir).unwrap();
+        assert_eq!(round.run(&store, 0).0, round.trees.len());
+        let acts = sound.acts();
+        assert!(100 < acts, "{acts} acts are no test");
+        // What was made durable is all that was done.
+        let left = round.top.path().join("left");
+        fs::create_dir(&left).unwrap();
+        sound.cut().1.restore(&left);
+        round.check(&left, round.trees.len(), "the end");
+
+        let mut random = fastrand::Rng::with_seed(seed);
+        for cut in 0..6 {
+            let cut_at = random.u64(1..=acts);
+            let dir = round.top.path().join(format!("cut{cut}"));
+            fs::create_dir(&dir).unwrap();
+            let faulty = Faulty::new(&dir, random.u64(1..), Some(cut_at));
+            let acknowledged = match round.open(&Disk::Faulty(faulty.clone()), &dir) {
+                Ok(store) => round.run(&store, 0).0,
+                Err(_) => 0,
+            };
+            assert!(faulty.is_cut(), "seed {seed}: act {cut_at} of {acts} was not done");
+            let (at, world) = faulty.cut();
+            let left = round.top.path().join(format!("left{cut}"));
+            fs::create_dir(&left).unwrap();
+            world.restore(&left);
+            round.check(&left, acknowledged, &format!("{cut_at} of {acts}, {at}"));
+        }
+    }
+}
+
+#[test]
+fn a_full_disk_is_named_and_leaves_everything_as_it_was() {
+    for seed in 0..2 {
+        let round = Round::new(seed);
+        let dir = round.top.path().join("full");
+        fs::create_dir(&dir).unwrap();
+        let faulty = Faulty::new(&dir, seed, None);
+        let store = round.open(&Disk::Faulty(faulty.clone()), &dir).unwrap();
+        let next = |store: &Arc<Store>, n: usize| match round.role {
+            Role::Replica => fetch(&round.origin.store, store, &round.versions[n]).map(drop),
+            Role::Origin => round.publish(store, &round.trees[n], &round.versions[n]),
+        };
+        next(&store, 0).unwrap();
+        let before = faulty.acts();
+        next(&store, 1).unwrap();
+        let acts = faulty.acts() - before;
+        let mut held = 1;
+        for lot in 0..12 {
+            let from = faulty.acts() + acts * lot / 12;
+            faulty.fill(Some(from));
+            let goal = if held == 1 { 2 } else { 1 };
+            let found = next(&store, goal);
+            faulty.fill(None);
+            match found {
+                // The other way there is less to do.
+                Ok(()) => held = goal,
+                Err(error) => {
+                    assert!(matches!(&error, Error::Full { .. }), "seed {seed}, {lot}: {error}");
+                    assert_eq!(error.failure(), Failure::Disk);
+                    assert!(error.to_string().contains("full/"), "{error}");
+                }
+            }
+            assert_eq!(current(&store), round.trees[held], "seed {seed}, {lot}");
+            let left = fs::read_dir(dir.join("generations")).unwrap();
+            let names = left.map(|it| it.unwrap().file_name().into_string().unwrap());
+            assert_eq!(names.filter(|it| it.starts_with('.')).count(), 0, "seed {seed}, {lot}");
+            next(&store, goal).unwrap();
+            held = goal;
+            store.remove_old().unwrap();
+        }
+    }
+}

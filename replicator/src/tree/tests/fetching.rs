@@ -1,0 +1,200 @@
+//! Versions that are interrupted, too large, or lies; readers and what is removed.
+
+use std::fs;
+use std::sync::Arc;
+
+use net::identity::Identity;
+
+use super::super::chunk::Extent;
+use super::super::error::Error;
+use super::super::fetch::Fetch;
+use super::super::generation::Lease;
+use super::super::levels::Builder;
+use super::super::manifest::{Encoder, Entry, EntryKind};
+use super::super::path::EntryPath;
+use super::super::publish::{Draft, Publishing};
+use super::super::store::{Options, Store};
+use super::{Node, Origin, Tree, current, fetch, file, hasty, read};
+use crate::replica::Failure;
+use crate::version::{Hash, Kind, Name, Number, Version};
+
+fn store(top: &tempfile::TempDir, options: Options) -> Arc<Store> {
+    Arc::new(hasty(&top.path().join("replica"), options).unwrap())
+}
+
+fn large(seed: u64) -> Tree {
+    [("large".to_owned(), file(1_000_000, seed))].into()
+}
+
+#[test]
+fn what_came_of_a_version_is_of_use_to_the_next_and_after_a_restart() {
+    let top = tempfile::tempdir().unwrap();
+    let origin = Origin::new(top.path());
+    let replica = store(&top, Options::default());
+    let first = origin.publish(&large(1), 1);
+    let mut half = Fetch::begin(&replica, &first).unwrap();
+    let mut put = 0;
+    let mut before = u64::MAX;
+    while put < 30 {
+        for wanted in half.wanted(4).unwrap() {
+            replica.put(&wanted.hash, &origin.store.read(&wanted.hash).unwrap().unwrap()).unwrap();
+            put += 1;
+        }
+        let missing = half.missing_bytes().unwrap_or(u64::MAX);
+        assert!(missing <= before);
+        before = missing;
+    }
+    assert!((1..1_000_000).contains(&before), "{before} bytes are missing");
+    assert!(half.switch().unwrap().is_none() && replica.current().is_none());
+    half.stop();
+    let all = |version: &Version| {
+        let other = tempfile::tempdir().unwrap();
+        fetch(&origin.store, &store(&other, Options::default()), version).unwrap().len()
+    };
+    let mut tree = large(1);
+    tree.insert("small".to_owned(), file(10, 2));
+    let second = origin.publish(&tree, 2);
+    let whole = all(&second);
+    drop(replica);
+    let replica = store(&top, Options::default());
+    let asked = fetch(&origin.store, &replica, &second).unwrap().len();
+    // The manifest is another one.
+    assert!(
+        whole - put <= asked && asked <= whole - put + 3,
+        "{asked} of {whole}, {put} were there"
+    );
+    assert_eq!(replica.staged_bytes(), 0);
+    assert_eq!(current(&replica), tree);
+}
+
+#[test]
+fn the_settings_bound_what_is_taken() {
+    let top = tempfile::tempdir().unwrap();
+    let origin = Origin::new(top.path());
+    let mut tree = large(1);
+    tree.insert("a".to_owned(), Node::Directory);
+    let version = origin.publish(&tree, 1);
+    for (bytes_max, entries_max, is_taken) in
+        [(1_000_000, 1, false), (999_999, 2, false), (1_000_000, 2, true)]
+    {
+        let options = Options { bytes_max, entries_max, ..Options::default() };
+        let replica = store(&top, options);
+        let fetched = fetch(&origin.store, &replica, &version);
+        assert_eq!(fetched.is_ok(), is_taken);
+        if let Err(error) = fetched {
+            assert!(matches!(error, Error::Bounds { bytes_max: b, .. } if b == bytes_max));
+            assert_eq!(error.failure(), Failure::Content);
+        }
+        drop(replica);
+        let publisher = hasty(&top.path().join("publisher"), options).unwrap();
+        let publishing = Publishing::default();
+        let draft = Draft::make(&Arc::new(publisher), &origin.directory, publishing);
+        assert_eq!(draft.is_ok(), is_taken);
+    }
+}
+
+/// A version of a manifest that is made up: what lies, nobody switches to.
+fn check_lie(bytes: u64, entries: &[Entry], chunks: &[(Vec<u8>, u32)], said: u64) {
+    let (mut encoder, mut stream) = (Encoder::default(), Vec::new());
+    for entry in entries {
+        encoder.entry(entry, &mut stream).unwrap();
+        let EntryKind::File { .. } = entry.kind else { continue };
+        for (chunk, length) in chunks {
+            encoder.extent(Extent { hash: Hash::of(chunk), bytes: *length }, &mut stream).unwrap();
+        }
+    }
+    assert_eq!(encoder.finish(&mut stream).unwrap().bytes, bytes);
+    let mut levels = Builder::new(Kind::Tree);
+    levels.feed(&stream);
+    let (root, pieces) = levels.finish().unwrap();
+    let identity = Identity::of(&[7; 32]).unwrap();
+    let number = Number { epoch: 1, sequence: 1 };
+    let name = Name::new("a").unwrap();
+    let version = Version::sign(&identity, name, Kind::Tree, number, said, root);
+    let top = tempfile::tempdir().unwrap();
+    let replica = store(&top, Options::default());
+    let mut fetch = Fetch::begin(&replica, &version).unwrap();
+    pieces.iter().for_each(|it| replica.put(&it.hash, &it.bytes).unwrap());
+    chunks.iter().for_each(|(it, _)| replica.put(&Hash::of(it), it).unwrap());
+    let error = fetch.switch().unwrap_err();
+    assert_eq!(error.failure(), Failure::Content, "{error}");
+    assert!(replica.current().is_none() && !replica.current_link().exists());
+}
+
+#[test]
+fn a_version_that_lies_about_itself_is_never_switched_to() {
+    let path = EntryPath::new("a").unwrap();
+    let kind = |bytes| EntryKind::File { executable: false, bytes, modified: 0 };
+    let entry = |bytes| Entry { path: path.clone(), kind: kind(bytes) };
+    // Another length of all.
+    check_lie(5, &[entry(5)], &[(b"hello".to_vec(), 5)], 6);
+    // Another length of a chunk.
+    check_lie(4, &[entry(4)], &[(b"hello".to_vec(), 4)], 4);
+    check_lie(6, &[entry(6)], &[(b"hello".to_vec(), 6)], 6);
+    // No manifest at all.
+    let mut levels = Builder::new(Kind::Tree);
+    levels.feed(b"\x02");
+    let (root, pieces) = levels.finish().unwrap();
+    let identity = Identity::of(&[7; 32]).unwrap();
+    let number = Number { epoch: 1, sequence: 1 };
+    let name = Name::new("a").unwrap();
+    let version = Version::sign(&identity, name, Kind::Tree, number, 0, root);
+    let top = tempfile::tempdir().unwrap();
+    let replica = store(&top, Options::default());
+    replica.put(&root, &pieces[0].bytes).unwrap();
+    let error = Fetch::begin(&replica, &version).unwrap().wanted(9).unwrap_err();
+    assert!(matches!(&error, Error::Manifest(_)) && error.failure() == Failure::Content);
+    let other = replica.put(&root, b"other").unwrap_err();
+    assert!(matches!(other, Error::WrongHash(hash) if hash == root));
+}
+
+#[test]
+fn old_generations_go_unless_they_are_kept_or_leased() {
+    let top = tempfile::tempdir().unwrap();
+    let origin = Origin::new(top.path());
+    let replica = store(&top, Options { generations_kept: 1, ..Options::default() });
+    let there = || fs::read_dir(top.path().join("replica/generations")).unwrap().count();
+    assert!(matches!(Lease::take(&replica.current_link()), Err(Error::NoTree(_))));
+    let mut leases = Vec::new();
+    for sequence in 1..=5 {
+        let version = origin.publish(&large(sequence), sequence);
+        fetch(&origin.store, &replica, &version).unwrap();
+        let left = replica.remove_old().unwrap();
+        assert_eq!(left, usize::from(4 <= sequence), "{sequence}");
+        if sequence == 2 {
+            leases.push(Lease::take(&replica.current_link()).unwrap());
+        }
+    }
+    // The present one, the one before, and the one with a lease.
+    assert_eq!(there(), 3);
+    assert_eq!(read(leases[0].tree()), large(2));
+    // What an old generation has is still handed out.
+    let Node::File { bytes, .. } = &large(2)["large"] else { unreachable!() };
+    let first = super::super::chunk::tests::noise(0, 0);
+    assert!(first.is_empty() && bytes.len() == 1_000_000);
+    leases.clear();
+    assert_eq!(replica.remove_old().unwrap(), 0);
+    assert_eq!((there(), current(&replica)), (2, large(5)));
+}
+
+#[test]
+fn a_store_has_one_process_and_one_draft() {
+    let top = tempfile::tempdir().unwrap();
+    let origin = Origin::new(top.path());
+    let dir = top.path().join("origin/trees/a");
+    assert!(matches!(Store::open(&dir, Options::default()), Err(Error::InUse(it)) if it == dir));
+    super::write(&origin.directory, &large(1));
+    let make = || Draft::make(&origin.store, &origin.directory, Publishing::default()).unwrap();
+    let lost = make();
+    let other = make();
+    let version = origin.sign(&lost, 1);
+    assert!(lost.commit(&version).is_err());
+    assert!(origin.store.current().is_none());
+    other.commit(&version).unwrap();
+    assert_eq!(current(&origin.store), large(1));
+    // Nor a version of something else.
+    super::write(&origin.directory, &large(2));
+    let error = make().commit(&version).unwrap_err();
+    assert!(matches!(error, Error::OtherVersion(_)), "{error}");
+    assert_eq!(current(&origin.store), large(1));
+}

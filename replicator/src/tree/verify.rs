@@ -1,0 +1,128 @@
+//! Whether the present generation is as it was written: all of it is read and hashed.
+//!
+//! What is not is noted, so that its chunks count as missing and nothing is linked to it: fetching the same version
+//! once more, or publishing it, makes a generation that is whole.
+
+use std::fs;
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+
+use super::chunk::FILE;
+use super::error::Error;
+use super::generation::{Found, Generation, is_about_content, open_file};
+use super::index::Source;
+use super::levels::Walk;
+use super::listing::{Extents, Listed};
+use super::manifest::EntryKind;
+use super::store::{DAMAGED_MAX, Store};
+use crate::version::{Hash, Kind};
+
+/// What was found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Verified {
+    /// Entries that were looked at.
+    pub entries: u64,
+    /// Of their files.
+    pub bytes: u64,
+    /// What is not as it was written, at most 100 of them.
+    pub damaged: Vec<PathBuf>,
+    /// How many there are.
+    pub damaged_count: u64,
+}
+
+impl Verified {
+    fn add(&mut self, store: &Store, path: PathBuf) {
+        store.note_damaged(path.clone());
+        self.damaged_count += 1;
+        if self.damaged.len() < DAMAGED_MAX {
+            self.damaged.push(path);
+        }
+    }
+}
+
+impl Store {
+    /// Reads all of the present generation, which takes as long as the disk needs for it. What others put into its
+    /// directory is not seen.
+    ///
+    /// # Errors
+    ///
+    /// The system's, about something else than content.
+    pub fn verify(&self) -> Result<Verified, Error> {
+        let mut verified = Verified::default();
+        let Some(generation) = self.current() else { return Ok(verified) };
+        if let Some(path) = check_manifest(&generation)? {
+            // It does not say what there should be.
+            verified.add(self, path);
+            return Ok(verified);
+        }
+        let mut listing = generation.listing();
+        while let Some(listed) = listing.next_entry()? {
+            verified.entries += 1;
+            verified.bytes += listed.bytes();
+            let path = generation.path(&listed.entry.path);
+            if !check_entry(&generation, &listed, &path)? {
+                generation.set_damaged(Source::Entry(listed.at));
+                verified.add(self, path);
+            }
+        }
+        Ok(verified)
+    }
+}
+
+/// Reads the chunks of the manifest; returns the file in which one is not as it was.
+fn check_manifest(generation: &Generation) -> Result<Option<PathBuf>, Error> {
+    let root = generation.meta().root;
+    let mut walk: Option<Walk> = None;
+    loop {
+        let wanted = match &walk {
+            None => root,
+            Some(walk) if walk.is_done() => return Ok(None),
+            Some(walk) => walk.wanted().next().map_or(root, |it| it.hash),
+        };
+        let bytes = match generation.read(&wanted)? {
+            Found::Bytes(bytes) => bytes,
+            Found::No => return Ok(Some(generation.index_path())),
+            Found::Damaged(path) => return Ok(Some(path)),
+        };
+        match &mut walk {
+            None => walk = Some(Walk::new(Kind::Tree, &root, &bytes)?),
+            Some(walk) => drop(walk.take(&wanted, &bytes)?),
+        }
+        while walk.as_mut().is_some_and(|it| it.next_bytes().is_some()) {}
+    }
+}
+
+fn check_entry(generation: &Generation, listed: &Listed, path: &Path) -> Result<bool, Error> {
+    match &listed.entry.kind {
+        EntryKind::Directory => Ok(fs::symlink_metadata(path).is_ok_and(|it| it.is_dir())),
+        EntryKind::Link { target } => {
+            Ok(fs::read_link(path).is_ok_and(|it| it.to_str() == Some(target)))
+        }
+        EntryKind::File { .. } => {
+            Ok(generation.is_untouched(listed) && check_file(generation, listed, path)?)
+        }
+    }
+}
+
+fn check_file(generation: &Generation, listed: &Listed, path: &Path) -> Result<bool, Error> {
+    let file = match open_file(path) {
+        Err(error) if is_about_content(&error) => return Ok(false),
+        file => file.map_err(Error::io(path))?,
+    };
+    let mut extents = Extents::new(&generation.manifest_path(), generation.manifest(), listed);
+    let mut buffer = vec![0; FILE.max];
+    let mut offset = 0;
+    while let Some(extent) = extents.next_extent()? {
+        let length = usize::try_from(extent.bytes).unwrap_or(0);
+        let Some(bytes) = buffer.get_mut(..length) else { return Ok(false) };
+        match file.read_exact_at(bytes, offset) {
+            Err(error) if is_about_content(&error) => return Ok(false),
+            read => read.map_err(Error::io(path))?,
+        }
+        if Hash::of(bytes) != extent.hash {
+            return Ok(false);
+        }
+        offset += u64::from(extent.bytes);
+    }
+    Ok(true)
+}
