@@ -16,6 +16,7 @@
 //! # allow = ["10.0.0.0/8"]           who may join: ids, keys, addresses
 //! # deny = []                        who may not, in any case
 //! # deputies = []                    ids of who takes over; default: two are chosen
+//! # carry = ["fruit"]                bring the trees of this other group in, too
 //!
 //! [[tree]]
 //! name = "papers"
@@ -125,6 +126,8 @@ pub struct GroupConfig {
     pub deny: Vec<Rule>,
     /// Who takes over.
     pub deputies: Vec<MemberId>,
+    /// Other groups of this member whose trees it brings in.
+    pub carry: BTreeSet<Name>,
 }
 
 /// A tree that is published.
@@ -258,6 +261,12 @@ fn read_groups(root: &Table<'_>) -> Vec<GroupConfig> {
         }
         groups.push(group);
     }
+    for (table, group) in tables.iter().zip(&groups) {
+        let is_other = |it: &GroupConfig, name: &Name| it.entry.name() == name && it != group;
+        for name in group.carry.iter().filter(|name| !groups.iter().any(|it| is_other(it, name))) {
+            table.mistake("carry", format!("{name} is no other group here"), "its name");
+        }
+    }
     groups
 }
 
@@ -298,7 +307,15 @@ fn read_group(table: &Table<'_>) -> Option<GroupConfig> {
         id.ok()
     });
     let deputies = deputies.collect();
-    Some(GroupConfig { entry: founds.or(joins)?, connectivity, allow, deny, deputies })
+    let carry = table.strings("carry").into_iter().filter_map(|text| {
+        let name = Name::new(&text);
+        if let Err(error) = &name {
+            table.mistake("carry", format!("{text:?} is no group"), error.to_string());
+        }
+        name.ok()
+    });
+    let carry = carry.collect();
+    Some(GroupConfig { entry: founds.or(joins)?, connectivity, allow, deny, deputies, carry })
 }
 
 fn read_tree(table: &Table<'_>, groups: &[&Name]) -> Option<TreeConfig> {

@@ -53,7 +53,7 @@ pub use self::status::{
 use crate::config::{Config, Entry, GroupConfig};
 use crate::error::Error;
 use crate::group::access::Access;
-use crate::group::charter::Address;
+use crate::group::charter::{Address, Tree};
 use crate::group::join::Invitation;
 use crate::group::{self, Group};
 use crate::id::MemberId;
@@ -297,6 +297,7 @@ fn settings(
     group: &GroupConfig,
     key: &[u8; 32],
     invitations: &Invitations,
+    carried: Vec<Tree>,
 ) -> group::Settings {
     let name = group.entry.name();
     let is_in = |it: &&crate::config::TreeConfig| it.groups.is_empty() || it.groups.contains(name);
@@ -311,6 +312,7 @@ fn settings(
         address: config.address.clone(),
         site: config.site.clone(),
         trees: config.trees.iter().filter(is_in).map(|it| (it.name.clone(), Kind::Tree)).collect(),
+        carried,
         connectivity: group.connectivity,
         deputies: group.deputies.clone(),
         access,
@@ -362,6 +364,7 @@ impl Opening {
             look_at: std::time::Duration::ZERO,
             asks,
             publishing: BTreeSet::new(),
+            carrying: Vec::new(),
             invitations,
             config: Arc::new(config),
         };
@@ -383,7 +386,7 @@ impl Core {
         let (now, key) = (self.now(), self.identity.public());
         for group in self.config.groups.clone() {
             let id = group.entry.group(&key);
-            let settings = settings(&self.config, &group, &key, &self.invitations);
+            let settings = settings(&self.config, &group, &key, &self.invitations, Vec::new());
             let kept = self.kept.group(id)?;
             let name = group.entry.name().clone();
             let identity = self.identity.clone();

@@ -73,23 +73,24 @@ impl Core {
     }
 
     fn handle_notice(&mut self, notice: &Notice, now: Duration) {
-        match notice {
-            Notice::Contradiction(of) => self.notes.add(
-                format!("{of}: its writer has signed two versions of one number; nothing more of that epoch is taken"),
-                now,
+        let said = match notice {
+            Notice::Contradiction(of) => format!(
+                "{of}: its writer has signed two versions of one number; nothing more of that epoch is taken"
             ),
-            Notice::Behind(of, number) => self.notes.add(
-                format!("{of}: others know version {number}, which is not here; the next one is of a later epoch"),
-                now,
+            Notice::Behind(of, number) => format!(
+                "{of}: others know version {number}, which is not here; the next one is of a later epoch"
             ),
             Notice::Refused(member, why) => {
-                self.notes.add(format!("what {member} said of a version was refused: {why}"), now);
+                format!("what {member} said of a version was refused: {why}")
             }
-            Notice::Missing(of, number) => self.notes.add(
-                format!("{of}: nobody has all of version {number}; it is tried again"),
-                now,
-            ),
-        }
+            Notice::Faulty(member, fault) => {
+                format!("{member}: {fault}; others are asked for a while")
+            }
+            Notice::Missing(of, number) => {
+                format!("{of}: nobody has all of version {number}; it is tried again")
+            }
+        };
+        self.notes.add(said, now);
     }
 
     fn begin_fetch(&mut self, version: &Version, now: Duration) {

@@ -25,6 +25,7 @@ use super::serving::{Batch, Serving};
 use super::space::{Outcome, Space};
 use crate::config::Config;
 use crate::group::Group;
+use crate::group::charter::Tree;
 use crate::id::{GroupId, MemberId};
 use crate::limit::Bucket;
 use crate::link::frame::Reason;
@@ -104,6 +105,8 @@ pub(super) struct Core {
     pub(super) asks: mpsc::Receiver<Ask>,
     /// What is being published.
     pub(super) publishing: BTreeSet<Namespace>,
+    /// What is brought from one group into another, of each group that wants some.
+    pub(super) carrying: Vec<Vec<Tree>>,
     /// The secrets of invitations, by group.
     pub(super) invitations: Invitations,
 }

@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
 use super::core::Core;
+use crate::config::GroupConfig;
 use crate::fetch::Window;
 use crate::flood::Neighborhood;
-use crate::group::charter::Member;
+use crate::group::charter::{Member, Tree};
 use crate::group::{self, Action, Alarm, Group};
 use crate::id::{GroupId, MemberId};
 use crate::link::frame::Reason;
@@ -119,6 +120,17 @@ impl Core {
         self.to_hub.push_back(Command::Want(neighbors));
         self.meet(now);
         self.restore(now);
+        self.carry(now);
+    }
+
+    /// Brings trees of one group into others, if they are not those that were.
+    fn carry(&mut self, now: Duration) {
+        let carried = self.config.groups.iter().filter(|it| !it.carry.is_empty());
+        let carried: Vec<Vec<Tree>> = carried.map(|it| self.carried(it)).collect();
+        if carried != self.carrying {
+            self.carrying = carried;
+            self.settle_groups(now);
+        }
     }
 
     /// Begins with those who are members now, and ends with those who are none any more.
@@ -177,11 +189,26 @@ impl Core {
         self.replica.set_window(member, window);
     }
 
+    /// The trees that this member brings into a group from others. Its own come in by themselves.
+    fn carried(&self, group: &GroupConfig) -> Vec<Tree> {
+        let key = self.identity.public();
+        let from = self.config.groups.iter().filter(|it| group.carry.contains(it.entry.name()));
+        let from = from.filter_map(|it| self.groups.get(&it.entry.group(&key)));
+        let into = self.groups.get(&group.entry.group(&key)).and_then(Group::charter);
+        // Members of that group list their trees there themselves, or do not any more.
+        let is_theirs = |it: &Tree| {
+            let writer = MemberId::of(&it.writer);
+            into.is_some_and(|it| it.body().member(writer).is_some())
+        };
+        from.flat_map(Group::trees).filter(|it| !is_theirs(it)).cloned().collect()
+    }
+
     /// Takes over other settings.
     pub(super) fn settle_groups(&mut self, now: Duration) {
         let key = self.identity.public();
         for group in self.config.groups.clone() {
-            let settings = super::settings(&self.config, &group, &key, &self.invitations);
+            let carried = self.carried(&group);
+            let settings = super::settings(&self.config, &group, &key, &self.invitations, carried);
             if let Some(machine) = self.groups.get_mut(&group.entry.group(&key)) {
                 machine.handle_settings(settings, now);
             }
