@@ -40,6 +40,8 @@ use keys::{Accepting, Expecting};
 pub const PROTOCOL: &[u8] = b"harvest-replicator/1";
 /// The longest that it may take until a connection is there, name, TCP and TLS together.
 pub const PATIENCE: Duration = Duration::from_secs(10);
+/// Of that, TCP may take so long.
+pub const CONNECT_PATIENCE: Duration = Duration::from_millis(2_500);
 
 /// Most addresses of one host that are tried.
 const ADDRESSES_MAX: usize = 8;
@@ -170,7 +172,8 @@ impl Endpoint {
         let unresolved = |source| Error::Resolve { peer: peer.to_owned(), source };
         let addresses = lookup_host(peer).await.map_err(unresolved)?;
         let addresses: Vec<SocketAddr> = addresses.take(ADDRESSES_MAX).collect();
-        let share = self.patience / u32::try_from(addresses.len().max(1)).unwrap_or(1);
+        // Two tries of the system's, a second apart: it would wait ever longer for a line that is up again.
+        let share = self.patience.min(CONNECT_PATIENCE) / u32::try_from(addresses.len().max(1)).unwrap_or(1);
         let mut last = io::Error::new(io::ErrorKind::NotFound, "it has no address");
         for address in addresses {
             last = match timeout(share, self.open_one(address)).await {

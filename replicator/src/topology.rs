@@ -335,7 +335,8 @@ impl Topology {
 }
 
 /// Returns the topology that comes after `current`, which is of the same members: `current` itself, unless
-/// another costs clearly less, a link of it is down, or it is less connected than is asked for.
+/// another costs clearly less, in its tree or in all, a link of it is down, or it is less connected than is asked
+/// for.
 pub fn next(
     current: &Topology,
     costs: &Costs,
@@ -343,8 +344,11 @@ pub fn next(
     bounds: Bounds,
 ) -> Topology {
     let new = Topology::new(costs, connectivity, bounds);
-    let (old_cost, new_cost) = (current.cost(costs), new.cost(costs));
-    let is_worth_it = (new_cost as f64) < old_cost as f64 * WORTH_CHANGING;
+    let old_cost = current.cost(costs);
+    let is_less = |new: u64, old: u64| (new as f64) < old as f64 * WORTH_CHANGING;
+    // Content goes over the tree: where all links are used anyway, which of them are the tree's still matters.
+    let is_worth_it = is_less(new.cost(costs), old_cost)
+        || is_less(costs.of(&new.tree), costs.of(&current.tree));
     if !current.reaches_as(&new) || old_cost == u64::MAX || is_worth_it {
         return new;
     }

@@ -157,6 +157,20 @@ fn what_is_nearly_as_good_stays() {
     assert_eq!(next(&thin, &before, Connectivity::Two, bounds), current);
 }
 
+#[test]
+fn a_better_tree_is_taken_though_all_links_stay() {
+    let mut costs = Costs::new(3);
+    for (a, b, cost) in [(0, 1, 10), (0, 2, 10), (1, 2, 11)] {
+        costs.set(a, b, cost);
+    }
+    let before = Topology::new(&costs, Connectivity::Two, Bounds::DEFAULT);
+    assert_eq!(pairs(before.tree()), [(0, 1), (0, 2)]);
+    costs.set(0, 2, 300);
+    let after = next(&before, &costs, Connectivity::Two, Bounds::DEFAULT);
+    assert_eq!((pairs(after.tree()), pairs(after.beside())), (vec![(0, 1), (1, 2)], vec![(0, 2)]));
+    assert_eq!(next(&after, &costs, Connectivity::Two, Bounds::DEFAULT), after);
+}
+
 fn pairs(links: &[Link]) -> Vec<(u16, u16)> {
     links.iter().map(|it| (it.0, it.1)).collect()
 }
