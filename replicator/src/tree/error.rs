@@ -9,7 +9,7 @@ use super::publish::Problems;
 use crate::replica::Failure;
 use crate::version::{Hash, Number};
 
-/// Why something was not done with a tree. Unless it says otherwise, what readers see is as it was.
+/// Why something was not done with a tree. Unless that is said elsewhere, what readers see is as it was.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

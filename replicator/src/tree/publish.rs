@@ -165,7 +165,8 @@ impl Draft {
     ///
     /// # Errors
     ///
-    /// [`Error::OtherVersion`]: that version is not of this draft. The system's: readers see what they saw.
+    /// [`Error::OtherVersion`]: that version is not of this draft. The system's: readers see what they saw, or the
+    /// draft, if all but the last step was done. Sign the next one with a later number.
     pub fn commit(self, version: &Version) -> Result<Arc<Generation>, Error> {
         let Self { store, building, root, totals, .. } = self;
         let dir = building.dir().to_owned();

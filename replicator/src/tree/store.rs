@@ -138,6 +138,7 @@ impl Store {
             let is_there = fs::read_link(dir.join(CURRENT)).is_ok_and(|it| it == target(&newest));
             if !is_there {
                 store.point_to(&newest)?;
+                store.disk.sync(dir).map_err(Error::io(dir))?;
             }
         }
         Ok(store)
@@ -294,14 +295,22 @@ impl Store {
         let mut serial = self.serial.lock().unwrap_or_else(PoisonError::into_inner);
         *serial += 1;
         let dir = building.finish(meta, &dir_name(*serial, meta.number))?;
-        let generation = Arc::new(Generation::open(&dir)?);
-        if let Err(error) = self.point_to(&generation) {
-            let _ = self.disk.remove(&dir);
-            return Err(error);
-        }
+        let pointed = Generation::open(&dir).and_then(|it| {
+            self.point_to(&it)?;
+            Ok(Arc::new(it))
+        });
+        let generation = match pointed {
+            Ok(generation) => generation,
+            Err(error) => {
+                // Nobody has seen it. What cannot be removed is taken for the newest by who opens the store next.
+                let _ = self.disk.remove(&dir);
+                return Err(error);
+            }
+        };
         let mut all = self.generations.write().unwrap_or_else(PoisonError::into_inner);
         all.push(generation.clone());
         drop(all);
+        self.disk.sync(&self.dir).map_err(Error::io(&self.dir))?;
         self.damaged.lock().unwrap_or_else(PoisonError::into_inner).clear();
         // The switch is done: what cannot be dropped now is dropped by the next one.
         let _ = self.staging().clear();
@@ -312,8 +321,7 @@ impl Store {
         let (new, link) = (self.dir.join(CURRENT_NEW), self.dir.join(CURRENT));
         self.disk.remove(&new).map_err(Error::io(&new))?;
         self.disk.symlink(&target(generation), &new).map_err(Error::io(&new))?;
-        self.disk.rename(&new, &link).map_err(Error::io(&link))?;
-        self.disk.sync(&self.dir).map_err(Error::io(&self.dir))
+        self.disk.rename(&new, &link).map_err(Error::io(link))
     }
 
     /// Removes generations beyond those that are kept, unless a reader has a lease on them; returns how many are
