@@ -143,7 +143,8 @@ fn a_power_cut_at_any_act_loses_nothing_acknowledged() {
                 Ok(store) => round.run(&store, 0).0,
                 Err(_) => 0,
             };
-            assert!(faulty.is_cut(), "seed {seed}: act {cut_at} of {acts} was not done");
+            // Files that had to be read twice the first time make more acts than there are now.
+            assert!(faulty.is_cut() || acknowledged == round.trees.len(), "seed {seed}");
             let (at, mut world) = faulty.cut();
             if cut < 2 {
                 let dir = round.top.path().join(format!("again{cut}"));
