@@ -99,6 +99,7 @@ impl Error {
             Self::Walk(_) | Self::Manifest(_) | Self::Bounds { .. } | Self::OtherVersion(_) => {
                 Failure::Content
             }
+            Self::WrongHash(_) => Failure::Missing,
             _ => Failure::Disk,
         }
     }

@@ -204,17 +204,24 @@ impl Store {
         if let Some(bytes) = self.read_staged(hash) {
             return Ok(Some(bytes));
         }
-        for generation in self.all().iter().rev() {
-            match generation.read(hash) {
-                Ok(Found::Bytes(bytes)) => return Ok(Some(bytes)),
-                Ok(Found::No) => {}
-                // It may have been removed meanwhile.
-                _ if !generation.dir().exists() => {}
-                Ok(Found::Damaged(path)) => self.note_damaged(path),
-                Err(error) => return Err(error),
+        loop {
+            let all = self.all();
+            for generation in all.iter().rev() {
+                match generation.read(hash) {
+                    Ok(Found::Bytes(bytes)) => return Ok(Some(bytes)),
+                    Ok(Found::No) => {}
+                    // It may have been removed meanwhile.
+                    _ if !generation.dir().exists() => {}
+                    Ok(Found::Damaged(path)) => self.note_damaged(path),
+                    Err(error) => return Err(error),
+                }
+            }
+            let newest = |it: &[Arc<Generation>]| it.last().map(|it| it.serial());
+            // Otherwise it may be in what was switched to meanwhile.
+            if newest(&all) == newest(&self.all()) {
+                return Ok(None);
             }
         }
-        Ok(None)
     }
 
     pub(super) fn is_staged(&self, hash: &Hash) -> bool {

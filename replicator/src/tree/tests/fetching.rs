@@ -14,7 +14,7 @@ use super::super::manifest::{Encoder, Entry, EntryKind};
 use super::super::path::EntryPath;
 use super::super::publish::{Draft, Publishing};
 use super::super::store::{Options, Store};
-use super::{Node, Origin, Tree, current, fetch, file, hasty, read};
+use super::{Node, Origin, Tree, current, fetch, file, hasty, read, sample};
 use crate::replica::Failure;
 use crate::version::{Hash, Kind, Name, Number, Version};
 
@@ -175,6 +175,48 @@ fn old_generations_go_unless_they_are_kept_or_leased() {
     leases.clear();
     assert_eq!(replica.remove_old().unwrap(), 0);
     assert_eq!((there(), current(&replica)), (2, large(5)));
+}
+
+/// Whoever serves chunks finds what any kept version has, while versions come and go.
+#[test]
+fn chunks_are_read_while_generations_come_and_go() {
+    let top = tempfile::tempdir().unwrap();
+    let origin = Origin::new(top.path());
+    let replica = store(&top, Options { generations_kept: 1, ..Options::default() });
+    let trees = [sample(1), sample(2)];
+    let hashes: Vec<Hash> = trees
+        .iter()
+        .flat_map(Tree::values)
+        .filter_map(|it| match it {
+            Node::File { bytes, .. } if (1..4_000).contains(&bytes.len()) => Some(Hash::of(bytes)),
+            _ => None,
+        })
+        .collect();
+    assert!(3 < hashes.len());
+    for (tree, sequence) in trees.iter().zip(1..) {
+        fetch(&origin.store, &replica, &origin.publish(tree, sequence)).unwrap();
+    }
+    let is_over = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                    for hash in &hashes {
+                        assert!(
+                            replica.read(hash).unwrap().is_some_and(|it| Hash::of(&it) == *hash)
+                        );
+                    }
+                }
+            });
+        }
+        for sequence in 3..40 {
+            let tree = &trees[usize::try_from(sequence - 1).unwrap() % 2];
+            fetch(&origin.store, &replica, &origin.publish(tree, sequence)).unwrap();
+            replica.remove_old().unwrap();
+        }
+        is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+    assert_eq!(replica.damaged(), Vec::<std::path::PathBuf>::new());
 }
 
 #[test]
