@@ -62,7 +62,7 @@ pub enum Error {
     #[error("version {0} is not of this content")]
     OtherVersion(Number),
     /// A file of a generation cannot be read as it was written. What it had is fetched anew.
-    #[error("{0} was changed or is damaged: run `verify`, then it is fetched again")]
+    #[error("{0} was changed or is damaged: verify the tree, and have it fetched again")]
     Damaged(PathBuf),
     /// A manifest is longer than others take.
     #[error(transparent)]
