@@ -29,6 +29,9 @@ pub enum Error {
         /// What it said.
         source: io::Error,
     },
+    /// The daemon is about to end.
+    #[error("stopped, as the daemon ends")]
+    Stopped,
     /// Another process has this directory.
     #[error("{0} is in use by another process")]
     InUse(PathBuf),

@@ -68,8 +68,7 @@ impl Listing {
     /// Returns the next piece with where it begins.
     fn next_item(&mut self) -> Result<Option<(Item, u64)>, Error> {
         loop {
-            // Marks may come before the next piece, so its place is known behind it.
-            // It was sound when it was written.
+            // Marks may come before the next piece, so its place is known behind it. All was sound when it was written.
             let item = self.decoder.next_item().map_err(|_unsaid| self.damaged())?;
             if let Some(item) = item {
                 let length = match &item {

@@ -14,7 +14,7 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
-use super::building::{Building, building_dir};
+use super::building::{Building, Stop, building_dir};
 use super::disk::Disk;
 use super::error::Error;
 use super::generation::{Found, Generation, Meta, TREE, dir_name, lock_out, serial};
@@ -92,6 +92,7 @@ pub struct Store {
     /// How many generations were begun.
     begun: Mutex<u64>,
     damaged: Mutex<Vec<PathBuf>>,
+    stop: Stop,
     _lock: File,
 }
 
@@ -132,6 +133,7 @@ impl Store {
             serial: Mutex::new(opened.serial),
             begun: Mutex::default(),
             damaged: Mutex::new(opened.damaged),
+            stop: Stop::default(),
             _lock: lock,
         };
         if let Some(newest) = store.current() {
@@ -164,6 +166,16 @@ impl Store {
 
     fn staging(&self) -> MutexGuard<'_, Staging> {
         self.staging.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends what is being done with [`Error::Stopped`], and whatever is begun: the daemon is about to end, which a
+    /// draft, a switch or `verify` of a large tree would put off.
+    pub fn stop(&self) {
+        self.stop.stop();
+    }
+
+    pub(super) fn go_on(&self) -> Result<(), Error> {
+        self.stop.check()
     }
 
     pub(super) fn options(&self) -> &Options {
@@ -284,7 +296,7 @@ impl Store {
         self.disk.remove(&last).map_err(Error::io(last))?;
         *begun += 1;
         let dir = building_dir(&all, *begun);
-        let building = Building::begin(&self.disk, dir.clone(), self.syncs_max);
+        let building = Building::begin(&self.disk, dir.clone(), self.syncs_max, &self.stop);
         if building.is_err() {
             self.give_up(&dir);
         }

@@ -146,6 +146,7 @@ impl<'a> Maker<'a> {
         };
         let mut has_any = false;
         for name in names {
+            self.store.go_on()?;
             match self.name(dir, path, &name) {
                 Ok(is_listed) => has_any |= is_listed,
                 Err(Stop::Gone) => {}
@@ -328,6 +329,7 @@ impl<'a> Maker<'a> {
         let mut chunker = Chunker::new(FILE);
         let mut bytes = 0;
         loop {
+            self.store.go_on()?;
             let read = input.read_at(&mut self.buffer, bytes)?;
             let piece = self.buffer.get(..read).unwrap_or_default();
             if piece.is_empty() {

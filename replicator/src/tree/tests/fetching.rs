@@ -240,3 +240,25 @@ fn a_store_has_one_process_and_one_draft() {
     assert!(matches!(error, Error::OtherVersion(_)), "{error}");
     assert_eq!(current(&origin.store), large(1));
 }
+
+#[test]
+fn a_daemon_that_ends_is_not_kept_waiting() {
+    let top = tempfile::tempdir().unwrap();
+    let origin = Origin::new(top.path());
+    let replica = store(&top, Options::default());
+    let version = origin.publish(&large(1), 1);
+    fetch(&origin.store, &replica, &version).unwrap();
+    let next = origin.publish(&large(2), 2);
+    let mut fetch = Fetch::begin(&replica, &next).unwrap();
+    let wanted = fetch.wanted(1).unwrap();
+    replica.put(&wanted[0].hash, &origin.store.read(&wanted[0].hash).unwrap().unwrap()).unwrap();
+    replica.stop();
+    origin.store.stop();
+    let draft = Draft::make(&origin.store, &origin.directory, Publishing::default());
+    assert!(matches!(draft, Err(Error::Stopped)));
+    assert!(matches!(replica.verify(), Err(Error::Stopped)));
+    assert!(matches!(fetch.wanted(9), Err(Error::Stopped)));
+    // What is there is still handed out.
+    assert!(replica.read(&version.root).unwrap().is_some());
+    assert_eq!(current(&replica), large(1));
+}
