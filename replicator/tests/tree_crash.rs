@@ -1,5 +1,7 @@
 //! A member that is killed while it publishes, fetches and switches: what it acknowledged is there afterwards, and
 //! readers see one version.
+//!
+//! `HARVEST_CRASH_ROUNDS` says how many kills (default 6); `HARVEST_CRASH_SEED` repeats their times.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 

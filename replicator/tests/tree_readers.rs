@@ -1,4 +1,6 @@
 //! Readers of a tree while it is switched all the time: each pass sees one version, whole.
+//!
+//! `HARVEST_READER_PASSES` says how many passes at least (default 60), during a tenth as many switches.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -27,8 +29,8 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// What `docs/replication.md` tells readers in the shell to do.
 const SHELL: &str = r#"
 while :; do
-    cd -P "$1" && exec 9<../lease && flock -sn 9 && [ -e ../lease ] || continue
-    find . -type f | sort | xargs cat /dev/null | cksum
+    cd -P "$1" &&
+        ( flock -sn 9 && [ -e ../lease ] && find . -type f | sort | xargs cat | cksum ) 9<../lease
 done 2>/dev/null
 "#;
 

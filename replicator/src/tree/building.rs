@@ -4,6 +4,8 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::chunk::Extent;
 use super::disk::{Disk, Output};
@@ -44,11 +46,31 @@ pub(super) struct Building {
     /// What has to be made durable; none if it is so much that all of the file system is.
     unsynced: Option<Vec<PathBuf>>,
     syncs_max: usize,
+    stop: Stop,
+}
+
+/// Says that no more is to be done.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Stop(Arc<AtomicBool>);
+
+impl Stop {
+    pub(super) fn stop(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn check(&self) -> Result<(), Error> {
+        if self.0.load(Ordering::Relaxed) { Err(Error::Stopped) } else { Ok(()) }
+    }
 }
 
 impl Building {
     /// Begins one in this directory, which is not there.
-    pub(super) fn begin(disk: &Disk, dir: PathBuf, syncs_max: usize) -> Result<Self, Error> {
+    pub(super) fn begin(
+        disk: &Disk,
+        dir: PathBuf,
+        syncs_max: usize,
+        stop: &Stop,
+    ) -> Result<Self, Error> {
         let tree = dir.join(TREE);
         disk.make_directory(&dir).map_err(Error::io(&dir))?;
         disk.make_directory(&tree).map_err(Error::io(&tree))?;
@@ -66,6 +88,7 @@ impl Building {
             open: Vec::new(),
             unsynced: Some(vec![tree]),
             syncs_max,
+            stop: stop.clone(),
             disk: disk.clone(),
             dir,
         })
@@ -98,6 +121,7 @@ impl Building {
 
     /// Notes where a chunk of the file is whose entry begins at `at`.
     pub(super) fn extent(&mut self, at: u64, offset: u64, extent: Extent) -> Result<(), Error> {
+        self.stop.check()?;
         let place = Place { source: Source::Entry(at), offset, bytes: extent.bytes };
         self.index.push(&extent.hash, place)
     }
@@ -108,13 +132,14 @@ impl Building {
     }
 
     /// Lets what was added to the manifest be read; returns it with its path.
-    pub(super) fn manifest(&mut self) -> Result<(&Path, std::sync::Arc<fs::File>), Error> {
+    pub(super) fn manifest(&mut self) -> Result<(&Path, Arc<fs::File>), Error> {
         self.manifest.flush().map_err(Error::io(self.manifest.path()))?;
         Ok((self.manifest.path(), self.manifest.file().clone()))
     }
 
     /// Where an entry is to be; the directories above it are made.
     fn place(&mut self, path: &EntryPath) -> Result<PathBuf, Error> {
+        self.stop.check()?;
         let names: Vec<&str> = path.components().collect();
         let (_, above) = names.split_last().unwrap_or((&"", &[]));
         let common = self.open.iter().zip(above).take_while(|(a, b)| a == *b).count();

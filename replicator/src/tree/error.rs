@@ -9,7 +9,7 @@ use super::publish::Problems;
 use crate::replica::Failure;
 use crate::version::{Hash, Number};
 
-/// Why something was not done with a tree. Unless it says otherwise, what readers see is as it was.
+/// Why something was not done with a tree. Unless that is said elsewhere, what readers see is as it was.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -29,6 +29,9 @@ pub enum Error {
         /// What it said.
         source: io::Error,
     },
+    /// The daemon is about to end.
+    #[error("stopped, as the daemon ends")]
+    Stopped,
     /// Another process has this directory.
     #[error("{0} is in use by another process")]
     InUse(PathBuf),
@@ -62,7 +65,7 @@ pub enum Error {
     #[error("version {0} is not of this content")]
     OtherVersion(Number),
     /// A file of a generation cannot be read as it was written. What it had is fetched anew.
-    #[error("{0} was changed or is damaged: run `verify`, then it is fetched again")]
+    #[error("{0} was changed or is damaged: verify the tree, and have it fetched again")]
     Damaged(PathBuf),
     /// A manifest is longer than others take.
     #[error(transparent)]
@@ -99,6 +102,7 @@ impl Error {
             Self::Walk(_) | Self::Manifest(_) | Self::Bounds { .. } | Self::OtherVersion(_) => {
                 Failure::Content
             }
+            Self::WrongHash(_) => Failure::Missing,
             _ => Failure::Disk,
         }
     }

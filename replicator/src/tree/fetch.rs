@@ -319,7 +319,7 @@ impl Content {
                 None => None,
             };
             let Some(extent) = extent else {
-                self.next_file()?;
+                self.next_file(store)?;
                 continue;
             };
             self.unseen_bytes = self.unseen_bytes.saturating_sub(u64::from(extent.bytes));
@@ -333,7 +333,8 @@ impl Content {
     }
 
     /// Goes on to the next file that is not as it was.
-    fn next_file(&mut self) -> Result<(), Error> {
+    fn next_file(&mut self, store: &Store) -> Result<(), Error> {
+        store.go_on()?;
         self.extents = None;
         let Some(listed) = self.listing.next_entry()? else {
             self.is_scanned = true;

@@ -61,11 +61,16 @@ impl Listing {
         self.files
     }
 
+    fn damaged(&self) -> Error {
+        Error::Damaged(self.path.clone())
+    }
+
     /// Returns the next piece with where it begins.
     fn next_item(&mut self) -> Result<Option<(Item, u64)>, Error> {
         loop {
-            // Marks may come before the next piece, so its place is known behind it.
-            if let Some(item) = self.decoder.next_item()? {
+            // Marks may come before the next piece, so its place is known behind it. All was sound when it was written.
+            let item = self.decoder.next_item().map_err(|_unsaid| self.damaged())?;
+            if let Some(item) = item {
                 let length = match &item {
                     Item::Extent(_) => EXTENT_BYTES as u64,
                     Item::Entry(entry) => entry.encoded_bytes(),
@@ -88,7 +93,8 @@ impl Listing {
         // Chunks are read with their entry: what is no entry is the end.
         let Some((Item::Entry(entry), at)) = self.next_item()? else {
             if !std::mem::replace(&mut self.is_done, true) {
-                std::mem::take(&mut self.decoder).finish()?;
+                let ended = std::mem::take(&mut self.decoder).finish();
+                ended.map_err(|_unsaid| self.damaged())?;
             }
             return Ok(None);
         };

@@ -14,7 +14,7 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
-use super::building::{Building, building_dir};
+use super::building::{Building, Stop, building_dir};
 use super::disk::Disk;
 use super::error::Error;
 use super::generation::{Found, Generation, Meta, TREE, dir_name, lock_out, serial};
@@ -92,6 +92,7 @@ pub struct Store {
     /// How many generations were begun.
     begun: Mutex<u64>,
     damaged: Mutex<Vec<PathBuf>>,
+    stop: Stop,
     _lock: File,
 }
 
@@ -132,12 +133,14 @@ impl Store {
             serial: Mutex::new(opened.serial),
             begun: Mutex::default(),
             damaged: Mutex::new(opened.damaged),
+            stop: Stop::default(),
             _lock: lock,
         };
         if let Some(newest) = store.current() {
             let is_there = fs::read_link(dir.join(CURRENT)).is_ok_and(|it| it == target(&newest));
             if !is_there {
                 store.point_to(&newest)?;
+                store.disk.sync(dir).map_err(Error::io(dir))?;
             }
         }
         Ok(store)
@@ -163,6 +166,16 @@ impl Store {
 
     fn staging(&self) -> MutexGuard<'_, Staging> {
         self.staging.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends what is being done with [`Error::Stopped`], and whatever is begun: the daemon is about to end, which a
+    /// draft, a switch or `verify` of a large tree would put off.
+    pub fn stop(&self) {
+        self.stop.stop();
+    }
+
+    pub(super) fn go_on(&self) -> Result<(), Error> {
+        self.stop.check()
     }
 
     pub(super) fn options(&self) -> &Options {
@@ -203,17 +216,24 @@ impl Store {
         if let Some(bytes) = self.read_staged(hash) {
             return Ok(Some(bytes));
         }
-        for generation in self.all().iter().rev() {
-            match generation.read(hash) {
-                Ok(Found::Bytes(bytes)) => return Ok(Some(bytes)),
-                Ok(Found::No) => {}
-                // It may have been removed meanwhile.
-                _ if !generation.dir().exists() => {}
-                Ok(Found::Damaged(path)) => self.note_damaged(path),
-                Err(error) => return Err(error),
+        loop {
+            let all = self.all();
+            for generation in all.iter().rev() {
+                match generation.read(hash) {
+                    Ok(Found::Bytes(bytes)) => return Ok(Some(bytes)),
+                    Ok(Found::No) => {}
+                    // It may have been removed meanwhile.
+                    _ if !generation.dir().exists() => {}
+                    Ok(Found::Damaged(path)) => self.note_damaged(path),
+                    Err(error) => return Err(error),
+                }
+            }
+            let newest = |it: &[Arc<Generation>]| it.last().map(|it| it.serial());
+            // Otherwise it may be in what was switched to meanwhile.
+            if newest(&all) == newest(&self.all()) {
+                return Ok(None);
             }
         }
-        Ok(None)
     }
 
     pub(super) fn is_staged(&self, hash: &Hash) -> bool {
@@ -276,7 +296,7 @@ impl Store {
         self.disk.remove(&last).map_err(Error::io(last))?;
         *begun += 1;
         let dir = building_dir(&all, *begun);
-        let building = Building::begin(&self.disk, dir.clone(), self.syncs_max);
+        let building = Building::begin(&self.disk, dir.clone(), self.syncs_max, &self.stop);
         if building.is_err() {
             self.give_up(&dir);
         }
@@ -294,14 +314,22 @@ impl Store {
         let mut serial = self.serial.lock().unwrap_or_else(PoisonError::into_inner);
         *serial += 1;
         let dir = building.finish(meta, &dir_name(*serial, meta.number))?;
-        let generation = Arc::new(Generation::open(&dir)?);
-        if let Err(error) = self.point_to(&generation) {
-            let _ = self.disk.remove(&dir);
-            return Err(error);
-        }
+        let pointed = Generation::open(&dir).and_then(|it| {
+            self.point_to(&it)?;
+            Ok(Arc::new(it))
+        });
+        let generation = match pointed {
+            Ok(generation) => generation,
+            Err(error) => {
+                // Nobody has seen it. What cannot be removed is taken for the newest by who opens the store next.
+                let _ = self.disk.remove(&dir);
+                return Err(error);
+            }
+        };
         let mut all = self.generations.write().unwrap_or_else(PoisonError::into_inner);
         all.push(generation.clone());
         drop(all);
+        self.disk.sync(&self.dir).map_err(Error::io(&self.dir))?;
         self.damaged.lock().unwrap_or_else(PoisonError::into_inner).clear();
         // The switch is done: what cannot be dropped now is dropped by the next one.
         let _ = self.staging().clear();
@@ -312,8 +340,7 @@ impl Store {
         let (new, link) = (self.dir.join(CURRENT_NEW), self.dir.join(CURRENT));
         self.disk.remove(&new).map_err(Error::io(&new))?;
         self.disk.symlink(&target(generation), &new).map_err(Error::io(&new))?;
-        self.disk.rename(&new, &link).map_err(Error::io(&link))?;
-        self.disk.sync(&self.dir).map_err(Error::io(&self.dir))
+        self.disk.rename(&new, &link).map_err(Error::io(link))
     }
 
     /// Removes generations beyond those that are kept, unless a reader has a lease on them; returns how many are

@@ -175,6 +175,29 @@ pub(super) fn fetch(from: &Store, to: &Arc<Store>, version: &Version) -> Result<
     }
 }
 
+/// The same, in pieces and in any order, given up and begun anew at any time.
+fn fetch_in_pieces(from: &Store, to: &Arc<Store>, version: &Version, seed: u64) {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut fetch = Fetch::begin(to, version).unwrap();
+    let mut put = HashSet::new();
+    loop {
+        let mut wanted = fetch.wanted(random.usize(1..300)).unwrap();
+        if wanted.is_empty() && fetch.switch().unwrap().is_some() {
+            return;
+        }
+        random.shuffle(&mut wanted);
+        for it in wanted.iter().take(random.usize(1..40)) {
+            let bytes = from.read(&it.hash).unwrap().unwrap();
+            to.put(&it.hash, &bytes).unwrap();
+            assert!(put.insert(it.hash), "{} was wanted again", it.hash);
+        }
+        if random.u8(..10) == 0 {
+            fetch.stop();
+            fetch = Fetch::begin(to, version).unwrap();
+        }
+    }
+}
+
 pub(super) fn current(store: &Store) -> Tree {
     read(&fs::canonicalize(store.current_link()).unwrap())
 }
@@ -231,6 +254,7 @@ proptest! {
         let origin = Origin::new(top.path());
         let replica = hasty(&top.path().join("replica"), Options::default()).unwrap();
         let replica = Arc::new(replica);
+        let other = Arc::new(hasty(&top.path().join("other"), Options::default()).unwrap());
         let mut known = HashSet::new();
         for (tree, sequence) in trees.iter().zip(1..) {
             let version = origin.publish(tree, sequence);
@@ -242,6 +266,8 @@ proptest! {
             for hash in asked {
                 prop_assert!(known.insert(hash), "{} was asked for again", hash);
             }
+            fetch_in_pieces(&origin.store, &other, &version, sequence);
+            prop_assert_eq!(&current(&other), tree);
         }
     }
 }

@@ -60,7 +60,7 @@ impl Store {
             verified.entries += 1;
             verified.bytes += listed.bytes();
             let path = generation.path(&listed.entry.path);
-            if !check_entry(&generation, &listed, &path)? {
+            if !check_entry(self, &generation, &listed, &path)? {
                 generation.set_damaged(Source::Entry(listed.at));
                 verified.add(self, path);
             }
@@ -92,19 +92,29 @@ fn check_manifest(generation: &Generation) -> Result<Option<PathBuf>, Error> {
     }
 }
 
-fn check_entry(generation: &Generation, listed: &Listed, path: &Path) -> Result<bool, Error> {
+fn check_entry(
+    store: &Store,
+    generation: &Generation,
+    listed: &Listed,
+    path: &Path,
+) -> Result<bool, Error> {
     match &listed.entry.kind {
         EntryKind::Directory => Ok(fs::symlink_metadata(path).is_ok_and(|it| it.is_dir())),
         EntryKind::Link { target } => {
             Ok(fs::read_link(path).is_ok_and(|it| it.to_str() == Some(target)))
         }
         EntryKind::File { .. } => {
-            Ok(generation.is_untouched(listed) && check_file(generation, listed, path)?)
+            Ok(generation.is_untouched(listed) && check_file(store, generation, listed, path)?)
         }
     }
 }
 
-fn check_file(generation: &Generation, listed: &Listed, path: &Path) -> Result<bool, Error> {
+fn check_file(
+    store: &Store,
+    generation: &Generation,
+    listed: &Listed,
+    path: &Path,
+) -> Result<bool, Error> {
     let file = match open_file(path) {
         Err(error) if is_about_content(&error) => return Ok(false),
         file => file.map_err(Error::io(path))?,
@@ -113,6 +123,7 @@ fn check_file(generation: &Generation, listed: &Listed, path: &Path) -> Result<b
     let mut buffer = vec![0; FILE.max];
     let mut offset = 0;
     while let Some(extent) = extents.next_extent()? {
+        store.go_on()?;
         let length = usize::try_from(extent.bytes).unwrap_or(0);
         let Some(bytes) = buffer.get_mut(..length) else { return Ok(false) };
         match file.read_exact_at(bytes, offset) {

@@ -10,7 +10,7 @@ use std::path::Path;
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, openat, readlinkat, statat};
 
 use super::super::order::SIBLINGS_MAX;
-use super::Stop;
+use super::walk::Stop;
 
 /// Bytes of a [`Stamp`].
 const STAMP_BYTES: usize = 7 * 8 + 1;

@@ -1,4 +1,6 @@
 //! Power cuts and full disks, at any act.
+//!
+//! `HARVEST_CRASH_ROUNDS` says how many rounds of six cuts (default 6); `HARVEST_CRASH_SEED` repeats one.
 
 use std::env;
 use std::fs;
@@ -6,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::super::disk::Disk;
-use super::super::disk::faulty::Faulty;
+use super::super::disk::faulty::{Faulty, World};
 use super::super::error::Error;
 use super::super::publish::{Draft, Publishing};
 use super::super::store::{Options, Store};
@@ -17,9 +19,20 @@ use crate::version::Version;
 /// Versions that are published or fetched in a round.
 const VERSIONS: u64 = 4;
 
-fn rounds() -> u64 {
-    let said = env::var("HARVEST_CRASH_ROUNDS").ok();
-    said.map_or(6, |it| it.parse().expect("HARVEST_CRASH_ROUNDS is a number"))
+/// How many rounds there are, and the seed of the first.
+fn rounds() -> std::ops::Range<u64> {
+    let number = |name| env::var(name).ok().map(|it| it.parse::<u64>().expect(name));
+    let first = number("HARVEST_CRASH_SEED").unwrap_or_else(|| fastrand::u32(..).into());
+    first..first + number("HARVEST_CRASH_ROUNDS").unwrap_or(6)
+}
+
+/// Opens what a power cut left, and cuts the power again after a few acts.
+fn cut_again(left: &World, dir: &Path, random: &mut fastrand::Rng) -> World {
+    fs::create_dir(dir).unwrap();
+    left.restore(dir);
+    let faulty = Faulty::new(dir, random.u64(1..), Some(random.u64(1..=12)));
+    drop(Store::open_on(&Disk::Faulty(faulty.clone()), dir, Options::default(), 64));
+    faulty.cut().1
 }
 
 /// What is done on the disk until it fails.
@@ -105,7 +118,7 @@ impl Round {
 /// there afterwards, and nothing is seen in part.
 #[test]
 fn a_power_cut_at_any_act_loses_nothing_acknowledged() {
-    for seed in 0..rounds() {
+    for seed in rounds() {
         let round = Round::new(seed);
         let dir = round.top.path().join("whole");
         fs::create_dir(&dir).unwrap();
@@ -130,8 +143,13 @@ fn a_power_cut_at_any_act_loses_nothing_acknowledged() {
                 Ok(store) => round.run(&store, 0).0,
                 Err(_) => 0,
             };
-            assert!(faulty.is_cut(), "seed {seed}: act {cut_at} of {acts} was not done");
-            let (at, world) = faulty.cut();
+            // Files that had to be read twice the first time make more acts than there are now.
+            assert!(faulty.is_cut() || acknowledged == round.trees.len(), "seed {seed}");
+            let (at, mut world) = faulty.cut();
+            if cut < 2 {
+                let dir = round.top.path().join(format!("again{cut}"));
+                world = cut_again(&world, &dir, &mut random);
+            }
             let left = round.top.path().join(format!("left{cut}"));
             fs::create_dir(&left).unwrap();
             world.restore(&left);

@@ -14,7 +14,7 @@ use super::super::manifest::{Encoder, Entry, EntryKind};
 use super::super::path::EntryPath;
 use super::super::publish::{Draft, Publishing};
 use super::super::store::{Options, Store};
-use super::{Node, Origin, Tree, current, fetch, file, hasty, read};
+use super::{Node, Origin, Tree, current, fetch, file, hasty, read, sample};
 use crate::replica::Failure;
 use crate::version::{Hash, Kind, Name, Number, Version};
 
@@ -155,26 +155,69 @@ fn old_generations_go_unless_they_are_kept_or_leased() {
     let replica = store(&top, Options { generations_kept: 1, ..Options::default() });
     let there = || fs::read_dir(top.path().join("replica/generations")).unwrap().count();
     assert!(matches!(Lease::take(&replica.current_link()), Err(Error::NoTree(_))));
-    let mut leases = Vec::new();
+    let (mut leases, mut second) = (Vec::new(), Vec::new());
     for sequence in 1..=5 {
         let version = origin.publish(&large(sequence), sequence);
-        fetch(&origin.store, &replica, &version).unwrap();
+        let asked = fetch(&origin.store, &replica, &version).unwrap();
         let left = replica.remove_old().unwrap();
         assert_eq!(left, usize::from(4 <= sequence), "{sequence}");
         if sequence == 2 {
             leases.push(Lease::take(&replica.current_link()).unwrap());
+            second = asked;
         }
     }
     // The present one, the one before, and the one with a lease.
     assert_eq!(there(), 3);
     assert_eq!(read(leases[0].tree()), large(2));
-    // What an old generation has is still handed out.
-    let Node::File { bytes, .. } = &large(2)["large"] else { unreachable!() };
-    let first = super::super::chunk::tests::noise(0, 0);
-    assert!(first.is_empty() && bytes.len() == 1_000_000);
+    // What an old generation has is handed out until it goes.
+    let is_there = |hash: &Hash| replica.read(hash).unwrap().is_some();
+    assert!(second.iter().all(is_there));
     leases.clear();
     assert_eq!(replica.remove_old().unwrap(), 0);
     assert_eq!((there(), current(&replica)), (2, large(5)));
+    assert!(!second.is_empty() && !second.iter().any(is_there));
+}
+
+/// Whoever serves chunks finds what any kept version has, while versions come and go.
+#[test]
+fn chunks_are_read_while_generations_come_and_go() {
+    let top = tempfile::tempdir().unwrap();
+    let origin = Origin::new(top.path());
+    let replica = store(&top, Options { generations_kept: 1, ..Options::default() });
+    let trees = [sample(1), sample(2)];
+    let hashes: Vec<Hash> = trees
+        .iter()
+        .flat_map(Tree::values)
+        .filter_map(|it| match it {
+            Node::File { bytes, .. } if (1..4_000).contains(&bytes.len()) => Some(Hash::of(bytes)),
+            _ => None,
+        })
+        .collect();
+    assert!(3 < hashes.len());
+    for (tree, sequence) in trees.iter().zip(1..) {
+        fetch(&origin.store, &replica, &origin.publish(tree, sequence)).unwrap();
+    }
+    let is_over = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                    for hash in &hashes {
+                        assert!(
+                            replica.read(hash).unwrap().is_some_and(|it| Hash::of(&it) == *hash)
+                        );
+                    }
+                }
+            });
+        }
+        for sequence in 3..40 {
+            let tree = &trees[usize::try_from(sequence - 1).unwrap() % 2];
+            fetch(&origin.store, &replica, &origin.publish(tree, sequence)).unwrap();
+            replica.remove_old().unwrap();
+        }
+        is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+    assert_eq!(replica.damaged(), Vec::<std::path::PathBuf>::new());
 }
 
 #[test]
@@ -197,4 +240,26 @@ fn a_store_has_one_process_and_one_draft() {
     let error = make().commit(&version).unwrap_err();
     assert!(matches!(error, Error::OtherVersion(_)), "{error}");
     assert_eq!(current(&origin.store), large(1));
+}
+
+#[test]
+fn a_daemon_that_ends_is_not_kept_waiting() {
+    let top = tempfile::tempdir().unwrap();
+    let origin = Origin::new(top.path());
+    let replica = store(&top, Options::default());
+    let version = origin.publish(&large(1), 1);
+    fetch(&origin.store, &replica, &version).unwrap();
+    let next = origin.publish(&large(2), 2);
+    let mut fetch = Fetch::begin(&replica, &next).unwrap();
+    let wanted = fetch.wanted(1).unwrap();
+    replica.put(&wanted[0].hash, &origin.store.read(&wanted[0].hash).unwrap().unwrap()).unwrap();
+    replica.stop();
+    origin.store.stop();
+    let draft = Draft::make(&origin.store, &origin.directory, Publishing::default());
+    assert!(matches!(draft, Err(Error::Stopped)));
+    assert!(matches!(replica.verify(), Err(Error::Stopped)));
+    assert!(matches!(fetch.wanted(9), Err(Error::Stopped)));
+    // What is there is still handed out.
+    assert!(replica.read(&version.root).unwrap().is_some());
+    assert_eq!(current(&replica), large(1));
 }

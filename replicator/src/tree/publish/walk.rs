@@ -1,0 +1,386 @@
+//! The walk over a directory that is published: what it finds goes into the manifest and the generation.
+
+use std::ffi::{CStr, OsStr};
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::super::building::Building;
+use super::super::chunk::{Chunker, Extent, FILE};
+use super::super::disk::Output;
+use super::super::error::Error;
+use super::super::fetch::Former;
+use super::super::generation::LEASE;
+use super::super::levels::{Builder, Piece};
+use super::super::listing::Extents;
+use super::super::manifest::{Encoder, Entry, EntryKind, Fault, Totals};
+use super::super::path::EntryPath;
+use super::super::store::Store;
+use super::source::{Found, Names, Source, Stamp};
+use super::spool::Spool;
+use super::{Draft, LOSS_ENTRIES_MIN, Problems, Publishing, READS_MAX};
+use crate::version::Kind;
+
+/// The clocks of file systems move on after so many nanoseconds at the latest; most of them after four million.
+const TICK_NANOS: i64 = 20_000_000;
+/// What is read at once, in bytes.
+const READ_BYTES: usize = 256 << 10;
+/// Of a hundred entries, so many have to be there still.
+const KEPT_PERCENT: u64 = 70;
+
+/// What a walk has come to.
+pub(super) struct Maker<'a> {
+    store: &'a Arc<Store>,
+    building: Building,
+    directory: &'a Path,
+    publishing: Publishing,
+    former: Option<Former>,
+    /// The stamps of the files of `former`.
+    stamps: Option<File>,
+    /// A file that was changed at or after this second is not to be trusted the next time.
+    trusted_before: i64,
+    encoder: Encoder,
+    levels: Builder,
+    /// Of the manifest, what has not been handed on.
+    out: Vec<u8>,
+    /// Bytes of the manifest, those in `out` included.
+    position: u64,
+    totals: Totals,
+    spool: Spool,
+    buffer: Vec<u8>,
+    problems: Problems,
+}
+
+/// What is known of a file once it has been read.
+struct ReadFile {
+    out: Output,
+    bytes: u64,
+    stamp: Stamp,
+}
+
+impl<'a> Maker<'a> {
+    pub(super) fn new(
+        store: &'a Arc<Store>,
+        mut building: Building,
+        directory: &'a Path,
+        publishing: Publishing,
+        trusted_after: i64,
+    ) -> Result<Self, Error> {
+        let lease = building.dir().join(LEASE);
+        let began = fs::metadata(&lease).map_err(Error::io(&lease))?.mtime();
+        let current = store.current();
+        Ok(Self {
+            stamps: current.as_ref().and_then(|it| it.stamps()),
+            former: current.map(Former::new),
+            trusted_before: began - trusted_after,
+            encoder: Encoder::default(),
+            levels: Builder::new(Kind::Tree),
+            out: Vec::new(),
+            position: 0,
+            totals: Totals::default(),
+            spool: Spool::new(building.spool()?),
+            buffer: vec![0; READ_BYTES],
+            problems: Problems::default(),
+            store,
+            building,
+            directory,
+            publishing,
+        })
+    }
+
+    pub(super) fn make(mut self, top: &Source) -> Result<Draft, Error> {
+        self.directory(top, None)?;
+        if self.is_refused() {
+            return Err(Error::Problems(self.problems));
+        }
+        let totals = self.encoder.finish(&mut self.out)?;
+        self.store.options().check(totals)?;
+        if let Some(before) = self.store.current().map(|it| it.meta().totals.entries) {
+            let is_loss = LOSS_ENTRIES_MIN <= before
+                && u128::from(totals.entries) * 100 < u128::from(before) * u128::from(KEPT_PERCENT);
+            if is_loss && !self.publishing.accepts_loss {
+                let (path, now) = (self.directory.to_owned(), totals.entries);
+                return Err(Error::Loss { path, before, now });
+            }
+        }
+        self.levels.feed(&self.out);
+        self.building.stream(&self.out)?;
+        let (root, pieces) = self.levels.finish()?;
+        pieces.iter().try_for_each(|it| add(&mut self.building, it))?;
+        let Self { store, building, problems: left_out, .. } = self;
+        Ok(Draft { store: store.clone(), building, root, totals, left_out })
+    }
+
+    /// Whether nothing will come of it, so that the rest is only looked through for more problems.
+    fn is_refused(&self) -> bool {
+        !self.publishing.leaves_out && self.problems.count != 0
+    }
+
+    fn problem(&mut self, above: Option<&EntryPath>, name: &[u8], reason: impl ToString) {
+        let path = match (above, name) {
+            (None, []) => PathBuf::from("."),
+            (Some(above), []) => PathBuf::from(above.as_str()),
+            (above, name) => {
+                let above = Path::new(above.map_or("", |it| it.as_str()));
+                above.join(OsStr::from_bytes(name))
+            }
+        };
+        self.problems.add(path, reason.to_string());
+    }
+
+    /// Adds all that is in a directory; returns whether that is anything.
+    fn directory(&mut self, dir: &Source, path: Option<&EntryPath>) -> Result<bool, Error> {
+        let names = match dir.names() {
+            Ok(Names::All(names)) => names,
+            Ok(Names::TooMany) => {
+                self.problem(path, b"", "the directory has too many names: split it");
+                return Ok(false);
+            }
+            Err(error) => {
+                self.problem(path, b"", error);
+                return Ok(false);
+            }
+        };
+        let mut has_any = false;
+        for name in names {
+            self.store.go_on()?;
+            match self.name(dir, path, &name) {
+                Ok(is_listed) => has_any |= is_listed,
+                Err(Stop::Gone) => {}
+                Err(Stop::Problem(reason)) => self.problem(path, name.as_bytes(), reason),
+                Err(Stop::Error(error)) => return Err(error),
+            }
+        }
+        Ok(has_any)
+    }
+
+    /// Adds what has this name; returns whether it is listed.
+    fn name(&mut self, dir: &Source, above: Option<&EntryPath>, name: &CStr) -> Result<bool, Stop> {
+        // What is gone since the names were read is none.
+        let Some(found) = dir.find(name)? else { return Ok(false) };
+        let text = name
+            .to_str()
+            .map_err(|_unsaid| Stop::Problem("the name is not UTF-8: rename it".to_owned()))?;
+        let path = EntryPath::child(above, text).map_err(|it| Stop::Problem(it.to_string()))?;
+        match found {
+            Found::Directory => {
+                let below = dir.open_directory(name)?;
+                let has_any = self.directory(&below, Some(&path))?;
+                if !has_any && !self.is_refused() {
+                    self.entry(Entry { path: path.clone(), kind: EntryKind::Directory })?;
+                    self.building.directory(&path)?;
+                }
+                Ok(true)
+            }
+            Found::Link(target) => {
+                let target = target.into_string().map_err(|_unsaid| {
+                    Stop::Problem("what the link leads to is not UTF-8".to_owned())
+                })?;
+                let kind = EntryKind::Link { target: target.as_str().into() };
+                self.entry(Entry { path: path.clone(), kind })?;
+                self.building.symlink(&path, &target)?;
+                Ok(true)
+            }
+            Found::File(stamp) => {
+                self.file(dir, name, path, &stamp)?;
+                Ok(true)
+            }
+            Found::Other(what) => Err(Stop::Problem(format!("{what} cannot be replicated"))),
+        }
+    }
+
+    /// Puts an entry in the manifest.
+    fn entry(&mut self, entry: Entry) -> Result<u64, Stop> {
+        let before = self.out.len();
+        self.encoder
+            .entry(&entry, &mut self.out)
+            .map_err(|it: Fault| Stop::Problem(it.to_string()))?;
+        self.position += (self.out.len() - before) as u64;
+        self.totals.entries += 1;
+        self.store.options().check(self.totals)?;
+        self.hand_on()?;
+        Ok(self.position - entry.encoded_bytes())
+    }
+
+    fn extent(&mut self, at: u64, offset: u64, extent: Extent) -> Result<(), Error> {
+        let before = self.out.len();
+        self.encoder.extent(extent, &mut self.out)?;
+        self.position += (self.out.len() - before) as u64;
+        self.building.extent(at, offset, extent)?;
+        self.hand_on()
+    }
+
+    /// Hands on what there is of the manifest, if it is worth it.
+    fn hand_on(&mut self) -> Result<(), Error> {
+        if self.out.len() < READ_BYTES {
+            return Ok(());
+        }
+        self.levels.feed(&self.out);
+        self.building.stream(&self.out)?;
+        self.out.clear();
+        while let Some(piece) = self.levels.next_piece() {
+            add(&mut self.building, &piece)?;
+        }
+        Ok(())
+    }
+
+    fn file(
+        &mut self,
+        dir: &Source,
+        name: &CStr,
+        path: EntryPath,
+        stamp: &Stamp,
+    ) -> Result<(), Stop> {
+        self.totals.bytes = self.totals.bytes.saturating_add(stamp.bytes);
+        self.store.options().check(self.totals)?;
+        if self.is_refused() {
+            return dir.open_file(name).map(drop);
+        }
+        if self.reuse(&path, stamp)? {
+            return Ok(());
+        }
+        let ReadFile { out, bytes, stamp } = self.read(dir, name)?;
+        let (executable, modified) = (stamp.executable, stamp.modified.0);
+        let kind = EntryKind::File { executable, bytes, modified };
+        let at = self.entry(Entry { path: path.clone(), kind })?;
+        let mut offset = 0;
+        self.spool.finish()?;
+        while let Some(extent) = self.spool.next_extent()? {
+            self.extent(at, offset, extent)?;
+            offset += u64::from(extent.bytes);
+        }
+        self.building.take_in(&path, out, executable, modified)?;
+        let is_trusted = stamp.changed.0 < self.trusted_before;
+        let record = if is_trusted { stamp.to_bytes() } else { Stamp::UNKNOWN };
+        self.building.source(&record)?;
+        Ok(())
+    }
+
+    /// Takes a file from the present generation, if it has not been changed since that was made.
+    fn reuse(&mut self, path: &EntryPath, stamp: &Stamp) -> Result<bool, Stop> {
+        let (Some(former), Some(stamps)) = (&mut self.former, &self.stamps) else {
+            return Ok(false);
+        };
+        let generation = former.generation().clone();
+        let Some((listed, ordinal)) = former.find(path) else { return Ok(false) };
+        let kind = EntryKind::File {
+            executable: stamp.executable,
+            bytes: stamp.bytes,
+            modified: stamp.modified.0,
+        };
+        let mut record = Stamp::UNKNOWN;
+        let offset = ordinal * record.len() as u64;
+        let is_known =
+            stamps.read_exact_at(&mut record, offset).is_ok() && record == stamp.to_bytes();
+        if !is_known || listed.entry.kind != kind || !generation.is_untouched(listed) {
+            return Ok(false);
+        }
+        let mut extents = Extents::new(&generation.manifest_path(), generation.manifest(), listed);
+        let entry = listed.entry.clone();
+        let from = generation.path(path);
+        let at = self.entry(entry)?;
+        let mut offset = 0;
+        while let Some(extent) = extents.next_extent()? {
+            self.extent(at, offset, extent)?;
+            offset += u64::from(extent.bytes);
+        }
+        if !self.building.link(path, &from)? {
+            let mut out = self.building.file(path)?;
+            let source = File::open(&from).map_err(Error::io(&from))?;
+            out.copy_from(&source).map_err(Error::io(out.path()))?;
+            self.building.seal(out, stamp.executable, stamp.modified.0)?;
+        }
+        self.building.source(&record)?;
+        Ok(true)
+    }
+
+    /// Copies a file, and cuts the copy; again, if it was changed meanwhile.
+    fn read(&mut self, dir: &Source, name: &CStr) -> Result<ReadFile, Stop> {
+        let mut last = None;
+        for _ in 0..READS_MAX {
+            let (source, before) = dir.open_file(name)?;
+            let mut out = self.building.incoming()?;
+            let created = out.file().metadata().map_err(Error::io(out.path()))?;
+            // Another change within the same tick of the clock could not be told.
+            let is_settled = before.is_before(&Stamp::of(&created), TICK_NANOS);
+            self.spool.clear();
+            let is_shared = out.share(&source).map_err(Error::io(out.path()))?;
+            let input = if is_shared { out.file().clone() } else { Arc::new(source.try_clone()?) };
+            let bytes = self.cut(&input, (!is_shared).then_some(&mut out))?;
+            let after = Stamp::of(&source.metadata()?);
+            let is_same = before == after && bytes == after.bytes;
+            let content = self.spool.digest();
+            if is_same && (is_settled || last == Some(content)) {
+                return Ok(ReadFile { out, bytes, stamp: after });
+            }
+            last = Some(content);
+        }
+        Err(Stop::Problem(
+            "it changes while it is read: publish when nobody writes to it, or from a snapshot"
+                .to_owned(),
+        ))
+    }
+
+    /// Cuts a file, and writes it to `copy`; returns how many bytes it has.
+    fn cut(&mut self, input: &File, mut copy: Option<&mut Output>) -> Result<u64, Stop> {
+        let mut chunker = Chunker::new(FILE);
+        let mut bytes = 0;
+        loop {
+            self.store.go_on()?;
+            let read = input.read_at(&mut self.buffer, bytes)?;
+            let piece = self.buffer.get(..read).unwrap_or_default();
+            if piece.is_empty() {
+                break;
+            }
+            bytes += read as u64;
+            if let Some(copy) = &mut copy {
+                copy.write(piece).map_err(Error::io(copy.path()))?;
+            }
+            chunker.feed(piece);
+            while let Some(chunk) = chunker.next_chunk() {
+                self.spool.push(chunk)?;
+            }
+        }
+        while let Some(chunk) = chunker.finish() {
+            self.spool.push(chunk)?;
+        }
+        Ok(bytes)
+    }
+}
+
+fn add(building: &mut Building, piece: &Piece) -> Result<(), Error> {
+    if piece.is_leaf {
+        building.leaf(&piece.hash, piece.bytes.len())
+    } else {
+        building.node(&piece.hash, &piece.bytes)
+    }
+}
+
+/// Why something is not listed.
+pub(super) enum Stop {
+    /// It is not there any more.
+    Gone,
+    /// It cannot be.
+    Problem(String),
+    /// Nothing more can be.
+    Error(Error),
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Self {
+        Self::Error(error)
+    }
+}
+
+/// What the system says of something in the directory is a problem of that alone.
+impl From<io::Error> for Stop {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::NotFound => Self::Gone,
+            _ => Self::Problem(error.to_string()),
+        }
+    }
+}
