@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use fastrand::Rng;
 use replicator::group::access::{Access, Rule};
+use replicator::id::MemberId;
 
 use crate::world::{Event, World};
 use crate::{JOINED, MINUTE, PATIENCE};
@@ -90,8 +91,33 @@ fn nobody_speaks_for_the_dead() {
         world.restart_all();
         world.run(world.now + MINUTE);
         world.settle_down(PATIENCE);
-        assert!(world.is_silent(dead));
-        world.stay_sound(MINUTE * 5);
+        for _ in 0..300 {
+            world.run(world.now + MINUTE / 60);
+            assert!(world.is_silent(dead), "not for a moment");
+        }
+    }
+}
+
+/// Who was not running cannot tell how long others were silent.
+#[test]
+fn who_has_slept_takes_nothing_over() {
+    for seed in 0..8 {
+        let mut world = settled(seed, 5);
+        let leader = world.leader();
+        let charter = world.charter(leader).unwrap();
+        let (epoch, deputy) = (charter.epoch(), MemberId::of(&charter.deputies()[0]));
+        let deputy = world.places[&deputy];
+        for minutes in [1, 4, 30] {
+            let until = world.now + MINUTE * minutes;
+            world.schedule(world.now, Event::Pause { member: deputy, until });
+            world.run(until);
+            for _ in 0..120 {
+                world.run(world.now + MINUTE / 60);
+                assert!(!world.group(deputy).is_leader(), "after {minutes} minutes");
+            }
+            world.settle_down(PATIENCE);
+            assert_eq!((world.leader(), world.charter(deputy).unwrap().epoch()), (leader, epoch));
+        }
     }
 }
 
@@ -174,7 +200,7 @@ fn who_is_denied_stays_out_whatever_it_was() {
         let mut world = settled(seed, 6);
         // A deputy in every second world, which leads on in its own mind.
         let deputy = world.charter(0).unwrap().deputies()[0];
-        let deputy = world.places[&replicator::id::MemberId::of(&deputy)];
+        let deputy = world.places[&MemberId::of(&deputy)];
         let leader = world.leader();
         let other = (0..6).find(|it| *it != leader && *it != deputy).unwrap();
         let denied = if seed % 2 == 0 { deputy } else { other };

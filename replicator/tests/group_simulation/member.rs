@@ -132,6 +132,12 @@ impl Member {
         self.started + at * 100 / self.rate + Duration::from_nanos(99)
     }
 
+    /// How often it has started, as far as it has kept that.
+    pub(crate) fn incarnation(&self) -> u64 {
+        let number = self.kept.as_ref().and_then(|it| it[1..].first_chunk());
+        number.map_or(0, |it| u64::from(u32::from_be_bytes(*it)))
+    }
+
     /// Starts it with what it has on disk, or with its invitation.
     pub(crate) fn open(&mut self, now: Duration) {
         self.started = now;

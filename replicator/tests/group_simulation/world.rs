@@ -227,10 +227,12 @@ impl World {
         if it.is_up() || it.is_gone || (it.kept.is_none() && it.invitation.is_none()) {
             return;
         }
+        let before = it.incarnation();
         it.open(self.now);
         let life = it.life;
         self.renew(member);
         self.act(member);
+        assert!(before < self.members[member].incarnation(), "{member} forgets that it was here");
         self.schedule(self.now + KEPT / 2, Event::Tidy { member, life });
     }
 
