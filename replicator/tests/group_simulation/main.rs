@@ -1,7 +1,7 @@
 //! Groups of members, links, faults and time, simulated: the same seed gives the same world.
 //!
-//! `HARVEST_REPLICATION_SEEDS` says how many worlds, `HARVEST_REPLICATION_SEED` which one alone; with
-//! `HARVEST_REPLICATION_TRACE` what the members' admins are told is printed.
+//! `HARVEST_REPLICATION_SEEDS` says how many worlds, `HARVEST_REPLICATION_SEED` which one alone;
+//! `HARVEST_REPLICATION_TRACE` has a member's number, and prints what it does and what all admins are told.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 #![allow(clippy::print_stderr, reason = "it says which seed failed")]

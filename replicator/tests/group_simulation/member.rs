@@ -8,7 +8,7 @@ use net::identity::Identity;
 use replicator::group::access::Access;
 use replicator::group::charter::{Address, Tree};
 use replicator::group::join::Invitation;
-use replicator::group::{Alarm, Group, Message, Settings};
+use replicator::group::{Group, Message, Settings};
 use replicator::id::MemberId;
 use replicator::version::{Kind, Name};
 
@@ -55,12 +55,10 @@ pub(crate) struct Member {
     pub wake: Duration,
     /// Who was said to lie, and how often.
     pub accused: BTreeMap<MemberId, usize>,
-    pub alarms: Vec<Alarm>,
     /// Messages in the minute that is counted, and which it is.
     pub sent: (u64, usize),
     /// The most that anybody sent in a minute.
     pub sent_max: usize,
-    pub persists: usize,
     /// What it might send again.
     pub memory: Vec<Message>,
     /// It never comes back.
@@ -112,10 +110,8 @@ impl Member {
             once: BTreeMap::new(),
             wake: Duration::MAX,
             accused: BTreeMap::new(),
-            alarms: Vec::new(),
             sent: (0, 0),
             sent_max: 0,
-            persists: 0,
             memory: Vec::new(),
             is_gone: false,
         }
@@ -134,6 +130,12 @@ impl Member {
     pub(crate) fn world_time(&self, at: Duration) -> Duration {
         let at = at.min(Duration::from_hours(24 * 365));
         self.started + at * 100 / self.rate + Duration::from_nanos(99)
+    }
+
+    /// How often it has started, as far as it has kept that.
+    pub(crate) fn incarnation(&self) -> u64 {
+        let number = self.kept.as_ref().and_then(|it| it[1..].first_chunk());
+        number.map_or(0, |it| u64::from(u32::from_be_bytes(*it)))
     }
 
     /// Starts it with what it has on disk, or with its invitation.

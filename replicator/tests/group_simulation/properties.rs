@@ -122,7 +122,7 @@ impl World {
                     && member.site == self.members[*it].settings.site
             });
             flaw(settled, || format!("{it} is not as its admin has settled"))?;
-            let life = self.own_incarnation(*it);
+            let life = self.members[*it].incarnation();
             for other in honest.iter().filter(|other| *other != it) {
                 let heard = self.group(*other).heard(self.members[*it].id).map(|it| it.0 >> 32);
                 flaw(heard == Some(life), || {
@@ -137,11 +137,6 @@ impl World {
         }
         let denied = self.denied.iter().find(|it| charter.body().member(**it).is_some());
         flaw(denied.is_none(), || format!("{denied:?} is denied and in the group"))
-    }
-
-    fn own_incarnation(&self, member: usize) -> u64 {
-        let kept = self.members[member].kept.as_deref().unwrap_or_default();
-        u64::from(u32::from_be_bytes([kept[1], kept[2], kept[3], kept[4]]))
     }
 
     fn place(&self, charter: &Charter, at: usize) -> usize {

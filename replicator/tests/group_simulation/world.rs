@@ -80,7 +80,8 @@ pub(crate) struct World {
     pub denied: BTreeSet<MemberId>,
     /// How far an observer has heard a member, in one life of the observer.
     pub seen: BTreeMap<(usize, u32, MemberId), u64>,
-    pub is_traced: bool,
+    /// Whose actions are printed, and what all admins are told.
+    pub traced: Option<usize>,
 }
 
 pub(crate) fn pair(a: usize, b: usize) -> [usize; 2] {
@@ -108,7 +109,7 @@ impl World {
             count: 0,
             denied: BTreeSet::new(),
             seen: BTreeMap::new(),
-            is_traced: std::env::var("HARVEST_REPLICATION_TRACE").is_ok(),
+            traced: std::env::var("HARVEST_REPLICATION_TRACE").ok().map(|it| it.parse().unwrap()),
             members,
         }
     }
@@ -226,10 +227,12 @@ impl World {
         if it.is_up() || it.is_gone || (it.kept.is_none() && it.invitation.is_none()) {
             return;
         }
+        let before = it.incarnation();
         it.open(self.now);
         let life = it.life;
         self.renew(member);
         self.act(member);
+        assert!(before < self.members[member].incarnation(), "{member} forgets that it was here");
         self.schedule(self.now + KEPT / 2, Event::Tidy { member, life });
     }
 
@@ -317,16 +320,11 @@ impl World {
                     return self.crash(member);
                 }
             }
-            if self.is_traced && std::env::var("WHO").is_ok_and(|it| it == member.to_string()) {
-                eprintln!(
-                    "{:?} {member}: {}",
-                    self.now,
-                    format!("{action:?}").chars().take(200).collect::<String>()
-                );
+            if self.traced == Some(member) {
+                eprintln!("{:?} {member}: {action:?}", self.now);
             }
             match action {
                 Action::Persist(bytes) => {
-                    self.members[member].persists += 1;
                     self.members[member].kept = Some(bytes);
                 }
                 Action::Send { to, message } => {
@@ -334,15 +332,15 @@ impl World {
                     to.into_iter().for_each(|it| self.send(member, it, &message));
                 }
                 Action::Connect { key, .. } => {
-                    self.connect(member, self.places[&MemberId::of(&key)])
+                    self.connect(member, self.places[&MemberId::of(&key)]);
                 }
                 Action::Measure { member: to, probe } => {
-                    self.measure(member, self.places[&to], probe)
+                    self.measure(member, self.places[&to], probe);
                 }
                 Action::NewCharter => self.renew(member),
                 Action::Admitted => {}
                 Action::Refused(reason) => {
-                    if self.is_traced {
+                    if self.traced.is_some() {
                         eprintln!("{:?} {member}: refused, {reason}", self.now);
                     }
                 }
@@ -360,7 +358,7 @@ impl World {
     }
 
     fn alarm(&mut self, member: usize, alarm: Alarm) {
-        if self.is_traced {
+        if self.traced.is_some() {
             eprintln!("{:?} {member}: {alarm}", self.now);
         }
         if let Alarm::Lied(by) = alarm {
@@ -373,7 +371,6 @@ impl World {
                 wanted.pause = SHUNNED;
             }
         }
-        self.members[member].alarms.push(alarm);
     }
 
     fn connect(&mut self, from: usize, to: usize) {
