@@ -18,6 +18,9 @@
 mod action;
 mod space;
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
