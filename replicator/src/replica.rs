@@ -16,7 +16,11 @@
 //! Sans-I/O.
 
 mod action;
+mod sources;
 mod space;
+
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -25,7 +29,7 @@ pub use action::{Action, Notice};
 use space::Space;
 pub use space::{Failure, Progress};
 
-use crate::fetch::{Came, Fault, Fetch, Window};
+use crate::fetch::{Came, Fetch, Window};
 use crate::flood::{Flood, Heard, Neighborhood};
 use crate::id::{GroupId, MemberId};
 use crate::message::{Message, Request};
@@ -220,40 +224,6 @@ impl Replica {
         self.out.push_back(Action::Notice(notice));
     }
 
-    fn handle_held(
-        &mut self,
-        from: MemberId,
-        namespace: &Namespace,
-        number: Number,
-        now: Duration,
-    ) {
-        if !self.flood.is_listed(namespace) {
-            return;
-        }
-        let Some(held) = self.up.get_mut(&from) else { return };
-        let before = held.insert(namespace.clone(), number);
-        self.set_sources(namespace, now);
-        let fetching = self.progress(namespace).map(|it| it.version.number);
-        let is_of_use = fetching.is_some_and(|it| before < Some(it) && it <= number);
-        if is_of_use {
-            self.fetch.handle_held(from, namespace, now);
-        }
-        if before < Some(number) && self.flood.is_listed(namespace) {
-            self.space(namespace).handle_held(number);
-        }
-    }
-
-    fn handle_gone(&mut self, from: MemberId, chunks: &[Hash], now: Duration) {
-        for namespace in self.fetch.handle_gone(from, chunks, now) {
-            let fetching = self.progress(&namespace).map(|it| it.version.number);
-            let newest = self.flood.newest(&namespace).map(|it| it.number);
-            // It may have removed a version after a later one came: of that it would have said so before.
-            if fetching == newest && self.held_by(from, &namespace) == fetching {
-                self.fetch.shun(from, Fault::Lacks, now);
-            }
-        }
-    }
-
     fn handle_chunk(&mut self, from: MemberId, bytes: Vec<u8>, now: Duration) {
         let hash = Hash::of(&bytes);
         match self.fetch.handle_chunk(from, &hash, now) {
@@ -413,23 +383,6 @@ impl Replica {
             }
         }
         self.pump();
-    }
-
-    fn set_sources(&mut self, namespace: &Namespace, now: Duration) {
-        if let Some(number) = self.progress(namespace).map(|it| it.version.number) {
-            let sources = self.sources(namespace, number);
-            self.fetch.set_sources(namespace, sources, now);
-        }
-    }
-
-    /// Whom to ask for a version: first whoever is on the way to where it came from, then those that hold it.
-    fn sources(&self, namespace: &Namespace, number: Number) -> Vec<MemberId> {
-        let mut sources = self.flood.sources(namespace);
-        let holds = |it: &MemberId| self.held_by(*it, namespace) >= Some(number);
-        if let Some((_, others)) = sources.split_first_mut() {
-            others.sort_by_key(|it| !holds(it));
-        }
-        sources
     }
 
     /// Does what follows from what was handled.

@@ -259,7 +259,8 @@ fn who_compares_finds_what_was_lost() {
     one.handle_own(&version(&all[0], 7, 1));
     one.handle_own(&version(&all[1], 3, 1));
     other.handle_own(&version(&all[1], 4, 1));
-    (one.take_messages(), other.take_messages());
+    one.take_messages();
+    other.take_messages();
     other.compare(one.me);
     talk(&mut one, &mut other);
     assert_eq!(both(&one), both(&other));
@@ -270,7 +271,8 @@ fn who_compares_finds_what_was_lost() {
     let [mut one, mut other] = floods();
     one.handle_own(&version(&all[0], 7, 1));
     other.handle_own(&version(&all[0], 7, 2));
-    (one.take_messages(), other.take_messages());
+    one.take_messages();
+    other.take_messages();
     one.compare(other.me);
     talk(&mut one, &mut other);
     let name = namespace(&all[0]);

@@ -75,6 +75,8 @@ pub(crate) struct World {
     pub messages: usize,
     /// Chunks that each member has sent.
     pub chunks_sent: Vec<usize>,
+    /// Chunks that each member was asked for.
+    pub chunks_asked: Vec<usize>,
 }
 
 impl World {
@@ -138,6 +140,7 @@ impl World {
             members_of,
             messages: 0,
             chunks_sent: vec![0; members],
+            chunks_asked: vec![0; members],
         };
         world.form_groups();
         world.form_links();
@@ -259,21 +262,7 @@ impl World {
 
     fn handle(&mut self, event: Event) {
         match event {
-            Event::Deliver { link, life, from, bytes } => {
-                let Link { ends, life: alive, is_up, .. } = self.links[link];
-                let to = ends[usize::from(ends[0] == from)];
-                if is_up && alive == life {
-                    let now = self.clock(to);
-                    self.messages += 1;
-                    let id = self.nodes[from].id;
-                    // What cannot be read closes the link.
-                    match Message::from_bytes(&bytes) {
-                        Ok(message) => self.nodes[to].handle_message(id, message, now),
-                        Err(_) => return self.reset(link),
-                    }
-                    self.drain(to);
-                }
-            }
+            Event::Deliver { link, life, from, bytes } => self.deliver(link, life, from, &bytes),
             Event::Down { link, life } if life == u32::MAX || life == self.links[link].life => {
                 self.cut(link);
             }
@@ -303,6 +292,23 @@ impl World {
                 }
             }
         }
+    }
+
+    fn deliver(&mut self, link: usize, life: u32, from: usize, bytes: &[u8]) {
+        let Link { ends, life: alive, is_up, .. } = self.links[link];
+        if !is_up || alive != life {
+            return;
+        }
+        let to = ends[usize::from(ends[0] == from)];
+        self.messages += 1;
+        // What cannot be read closes the link.
+        let Ok(message) = Message::from_bytes(bytes) else { return self.reset(link) };
+        if let Message::Request(request) = &message {
+            self.chunks_asked[to] += request.chunks.len();
+        }
+        let (id, now) = (self.nodes[from].id, self.clock(to));
+        self.nodes[to].handle_message(id, message, now);
+        self.drain(to);
     }
 
     fn is_made(&self, version: &Version) -> bool {
