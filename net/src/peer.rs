@@ -173,7 +173,8 @@ impl Endpoint {
         let addresses = lookup_host(peer).await.map_err(unresolved)?;
         let addresses: Vec<SocketAddr> = addresses.take(ADDRESSES_MAX).collect();
         // Two tries of the system's, a second apart: it would wait ever longer for a line that is up again.
-        let share = self.patience.min(CONNECT_PATIENCE) / u32::try_from(addresses.len().max(1)).unwrap_or(1);
+        let share = self.patience.min(CONNECT_PATIENCE)
+            / u32::try_from(addresses.len().max(1)).unwrap_or(1);
         let mut last = io::Error::new(io::ErrorKind::NotFound, "it has no address");
         for address in addresses {
             last = match timeout(share, self.open_one(address)).await {

@@ -22,6 +22,7 @@ mod publishing;
 mod serving;
 mod space;
 mod status;
+mod verifying;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::fs;
@@ -50,6 +51,7 @@ pub use self::status::{
     FetchStatus, GroupStatus, LinkStatus, MemberStatus, NoteStatus, Status, TopologyLink,
     TreeStatus,
 };
+pub use self::verifying::Report;
 use crate::config::{Config, Entry, GroupConfig};
 use crate::error::Error;
 use crate::group::access::Access;
@@ -242,6 +244,15 @@ impl Handle {
     pub async fn publish(&self, tree: String, accepts_loss: bool) -> Result<Published, Error> {
         let answer = self.ask(|reply| Ask::Publish { tree, accepts_loss, reply }).await?;
         answer.map_err(Error::Refused)
+    }
+
+    /// Reads all that readers see of a tree, or of all of them; what is damaged is fetched again.
+    ///
+    /// # Errors
+    ///
+    /// There is no such tree, or it cannot be read. Or it has stopped.
+    pub async fn verify(&self, tree: Option<String>) -> Result<Vec<Report>, Error> {
+        self.ask(|reply| Ask::Verify(tree, reply)).await?.map_err(Error::Refused)
     }
 
     /// The line by which somebody can join a group; its name may be left out if there is one alone.

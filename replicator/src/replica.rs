@@ -427,6 +427,14 @@ impl Replica {
         retries.chain(self.fetch.poll_timeout()).fold(self.compare_at, Duration::min)
     }
 
+    /// Some of what is held is damaged on disk: it is fetched once more. What others write to is not held before
+    /// that is done; of a namespace of one's own nobody else has more, so that it has to be published again.
+    pub fn handle_damaged(&mut self, of: &Namespace, now: Duration) {
+        if of.origin != self.me && self.space(of).held.take().is_some() {
+            self.advance(of, now);
+        }
+    }
+
     /// Does what is due by now.
     pub fn handle_timeout(&mut self, now: Duration) {
         self.fetch.handle_timeout(now);

@@ -35,6 +35,7 @@ pub(crate) fn admin(handle: Handle, token: AdminToken, pages: Pages) -> Router {
         .route("/healthz", get(healthz))
         .route("/topology.svg", get(topology))
         .route("/publish", post(publish))
+        .route("/verify", post(verify))
         .route("/invite", post(invite))
         .route("/lead", post(lead))
         .with_state(Admin { handle, pages: pages.clone() })
@@ -144,6 +145,21 @@ async fn publish(
 ) -> Response {
     match handle.publish(tree, accept_loss).await {
         Ok(published) => Json(published).into_response(),
+        Err(error) => fail(&error),
+    }
+}
+
+#[derive(Deserialize)]
+struct VerifyQuery {
+    tree: Option<String>,
+}
+
+async fn verify(
+    State(Admin { handle, .. }): State<Admin>,
+    Query(VerifyQuery { tree }): Query<VerifyQuery>,
+) -> Response {
+    match handle.verify(tree).await {
+        Ok(reports) => Json(reports).into_response(),
         Err(error) => fail(&error),
     }
 }

@@ -347,8 +347,8 @@ pub fn next(
     let old_cost = current.cost(costs);
     let is_less = |new: u64, old: u64| (new as f64) < old as f64 * WORTH_CHANGING;
     // Content goes over the tree: where all links are used anyway, which of them are the tree's still matters.
-    let is_worth_it = is_less(new.cost(costs), old_cost)
-        || is_less(costs.of(&new.tree), costs.of(&current.tree));
+    let is_worth_it =
+        is_less(new.cost(costs), old_cost) || is_less(costs.of(&new.tree), costs.of(&current.tree));
     if !current.reaches_as(&new) || old_cost == u64::MAX || is_worth_it {
         return new;
     }

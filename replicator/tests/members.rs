@@ -57,3 +57,39 @@ async fn who_was_away_catches_up_and_a_writer_goes_on_where_it_was() {
     world.assert_equal();
     world.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_damaged_is_fetched_again() {
+    let mut world = World::found().await;
+    fs::write(world.source("a"), vec![1; 100_000]).unwrap();
+    fs::write(world.source("b"), "b").unwrap();
+    let one = world.join().await;
+    let version = world.publish().await.version;
+    world.all_hold(&version).await;
+    let file = world.replica(one).join("a");
+    // Somebody writes where nobody may.
+    let mut permissions = fs::metadata(&file).unwrap().permissions();
+    std::os::unix::fs::PermissionsExt::set_mode(&mut permissions, 0o644);
+    fs::set_permissions(&file, permissions).unwrap();
+    fs::write(&file, vec![2; 100_000]).unwrap();
+    let found = world.verify(one).await;
+    assert_eq!((found[0].entries, found[0].damaged_total), (2, 1), "{found:?}");
+    world.until(|world| fs::read(world.replica(one).join("a")).unwrap()[0] == 1).await;
+    world.assert_equal();
+    assert_eq!(world.verify(one).await[0].damaged_total, 0);
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_member_of_two_groups_carries_updates_across() {
+    let mut world = World::found().await;
+    fs::write(world.source("a"), "1").unwrap();
+    let between = world.join().await;
+    // It founds a group of its own besides, of which it brings the trees of the first.
+    world.found_beside(between).await;
+    let far = world.join_of(between, "far").await;
+    let version = world.publish().await.version;
+    world.holds(far, &version).await;
+    world.assert_equal();
+    world.stop().await;
+}

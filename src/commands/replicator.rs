@@ -13,7 +13,7 @@ use replicator::config::TreeConfig;
 use replicator::drawing;
 use replicator::group::charter::Address;
 use replicator::group::join::Invitation;
-use replicator::node::{GroupStatus, Published, Status, TreeStatus};
+use replicator::node::{GroupStatus, Published, Report, Status, TreeStatus};
 use replicator::version::Name;
 use replicator::{Config, Handle, Server};
 use serde::Deserialize;
@@ -78,6 +78,16 @@ pub(crate) enum Command {
         #[arg(long)]
         accept_loss: bool,
         /// Print the member's answer as JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Read all that readers see, of one tree or of all; what is damaged is fetched again. Exit with 1 if anything is.
+    Verify {
+        #[command(flatten)]
+        file: File,
+        /// The tree's name.
+        tree: Option<String>,
+        /// As JSON.
         #[arg(long)]
         json: bool,
     },
@@ -156,6 +166,15 @@ pub(crate) async fn run(command: Command) -> anyhow::Result<ExitCode> {
             let admin = admin(&config)?;
             let query = [("tree", tree.as_str()), ("accept_loss", &loss)];
             admin.tell(&admin.post("publish", &query).await?, json, said)
+        }
+        Command::Verify { file, tree, json } => {
+            let admin = admin(&load(&file.config)?)?;
+            let query: Vec<_> = tree.iter().map(|it| ("tree", it.as_str())).collect();
+            let answer = admin.post("verify", &query).await?;
+            admin.tell(&answer, json, |it: &Vec<Report>| verified(it))?;
+            let found: Vec<Report> = serde_json::from_slice(&answer)?;
+            let is_whole = found.iter().all(|it| it.damaged_total == 0);
+            Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
         }
         Command::Invite { file, group } => {
             let admin = admin(&load(&file.config)?)?;
@@ -355,6 +374,21 @@ fn said(published: &Published) -> String {
     if 0 < published.left_out_total {
         lines.push(format!("left out, {} in all:", published.left_out_total));
         lines.extend(published.left_out.iter().map(|it| format!("  {it}")));
+    }
+    lines.join("\n")
+}
+
+fn verified(reports: &[Report]) -> String {
+    let mut lines = Vec::new();
+    for it in reports {
+        let (entries, size) =
+            (output::counted(it.entries, "entry"), web::templates::size(it.bytes));
+        let damaged = match it.damaged_total {
+            0 => "as they were written".to_owned(),
+            count => format!("{count} damaged"),
+        };
+        lines.push(format!("{} of {}: {entries}, {size}, {damaged}", it.tree, it.writer));
+        lines.extend(it.damaged.iter().map(|it| format!("  {it}")));
     }
     lines.join("\n")
 }

@@ -7,6 +7,7 @@ use tokio::sync::oneshot;
 use super::core::Core;
 use super::publishing::Published;
 use super::status::Status;
+use super::verifying::Report;
 use crate::config::Config;
 use crate::error::Error;
 use crate::group::join::Invitation;
@@ -27,6 +28,8 @@ pub(super) enum Ask {
         accepts_loss: bool,
         reply: oneshot::Sender<Result<Published, String>>,
     },
+    /// Read a tree, or all of them.
+    Verify(Option<String>, oneshot::Sender<Result<Vec<Report>, String>>),
     /// The line by which somebody can join a group.
     Invite(Option<Name>, oneshot::Sender<Result<Invitation, String>>),
     /// Take over other settings.
@@ -43,6 +46,7 @@ impl Core {
             Ask::Publish { tree, accepts_loss, reply } => {
                 self.publish_asked(&tree, accepts_loss, reply);
             }
+            Ask::Verify(tree, reply) => self.verify(tree.as_deref(), reply),
             Ask::Invite(group, reply) => drop(reply.send(self.invite(group.as_ref()))),
             Ask::Reload(config, reply) => drop(reply.send(self.reload(config))),
             Ask::Lead(group, reply) => drop(reply.send(self.lead(group.as_ref()))),

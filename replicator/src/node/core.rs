@@ -23,6 +23,7 @@ use super::notes::Notes;
 use super::publishing::{Committed, Drafted, Watching};
 use super::serving::{Batch, Serving};
 use super::space::{Outcome, Space};
+use super::verifying::Verified;
 use crate::config::Config;
 use crate::group::Group;
 use crate::group::charter::Tree;
@@ -70,6 +71,8 @@ pub(super) enum Done {
     Drafted(Drafted),
     /// A version is what readers see, or not.
     Committed(Committed),
+    /// A tree has been read.
+    Verified(Verified),
     /// What was old is gone.
     Removed,
 }
@@ -145,6 +148,7 @@ impl Core {
             self.handle_timeout();
         }
         drop(events);
+        self.spaces.values().for_each(|it| it.store().stop());
         let ended = async { while self.jobs.join_next().await.is_some() {} };
         if tokio::time::timeout(JOBS_END, ended).await.is_err() {
             tracing::warn!("what is done on disk has not ended in time; it is done again");
@@ -206,6 +210,7 @@ impl Core {
         if self.look_at <= now {
             self.look_at = now + LOOK;
             self.spaces.values_mut().for_each(Space::look);
+            self.heal(now);
             self.close_spare(now);
         }
     }
@@ -360,6 +365,7 @@ impl Core {
             Done::Called(member, is_sent) => self.handle_called(member, is_sent, now),
             Done::Drafted(drafted) => self.handle_drafted(drafted, now),
             Done::Committed(committed) => self.handle_committed(committed, now),
+            Done::Verified(verified) => self.handle_verified(verified, now),
             Done::Removed => {}
         }
     }

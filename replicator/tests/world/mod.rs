@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use net::shutdown::Shutdown;
-use replicator::node::{Published, Status};
+use replicator::node::{Published, Report, Status};
+use replicator::version::Name;
 use replicator::{Config, Handle, Server};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
@@ -19,6 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(90);
 const LOOK: Duration = Duration::from_millis(20);
 
 struct Member {
+    text: String,
     config: Config,
     running: Option<(Handle, Shutdown, JoinHandle<Result<(), replicator::Error>>)>,
 }
@@ -55,13 +57,20 @@ impl World {
             "data = \"{data}\"\naddress = \"127.0.0.1:{at}\"\nlisten = \"127.0.0.1:{at}\"\n\
              admin_listen = \"127.0.0.1:0\"\n{rest}"
         );
-        self.members.push(Member { config: Config::parse(&text).unwrap(), running: None });
+        let config = Config::parse(&text).unwrap();
+        self.members.push(Member { text, config, running: None });
         self.resume(self.members.len() - 1).await;
     }
 
     /// Adds a member; returns its place.
     pub(crate) async fn join(&mut self) -> usize {
-        let invitation = self.handle(0).invite(None).await.unwrap();
+        self.join_of(0, "g").await
+    }
+
+    /// Adds a member to the group of this name, by the invitation of another.
+    pub(crate) async fn join_of(&mut self, leader: usize, group: &str) -> usize {
+        let name = Name::new(group).unwrap();
+        let invitation = self.handle(leader).invite(Some(name)).await.unwrap();
         self.start(&format!("[[group]]\njoin = \"{invitation}\"\n")).await;
         self.members.len() - 1
     }
@@ -99,13 +108,35 @@ impl World {
         self.handle(0).publish("t".to_owned(), false).await.unwrap()
     }
 
+    pub(crate) async fn verify(&self, member: usize) -> Vec<Report> {
+        self.handle(member).verify(None).await.unwrap()
+    }
+
+    /// Waits until something is so.
+    pub(crate) async fn until(&self, is_so: impl Fn(&Self) -> bool) {
+        let until = Instant::now() + PATIENCE;
+        while !is_so(self) {
+            assert!(Instant::now() < until, "it does not come to be");
+            sleep(LOOK).await;
+        }
+    }
+
+    /// Has a member found the group `far` besides, and bring the trees of the first into it.
+    pub(crate) async fn found_beside(&mut self, member: usize) {
+        self.halt(member).await;
+        let far = "[[group]]\nname = \"far\"\ncarry = [\"g\"]\n";
+        let text = format!("{}{far}", self.members[member].text);
+        self.members[member].config = Config::parse(&text).unwrap();
+        self.resume(member).await;
+    }
+
     /// A path in what is published.
     pub(crate) fn source(&self, path: &str) -> PathBuf {
         self.dir.path().join("source").join(path)
     }
 
     /// What readers see at a member.
-    fn replica(&self, member: usize) -> PathBuf {
+    pub(crate) fn replica(&self, member: usize) -> PathBuf {
         let name = format!("t@{}", self.writer);
         self.dir.path().join(member.to_string()).join("trees").join(name).join("current")
     }
