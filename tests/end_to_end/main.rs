@@ -9,6 +9,7 @@ mod harness;
 mod oai;
 mod oai_peers;
 mod push;
+mod replicator;
 mod report;
 mod shell;
 mod soak;

@@ -1,0 +1,134 @@
+//! Replicators between processes: a group of three, founded, joined, published to and asked.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use net::clock;
+use serde_json::Value;
+
+use crate::daemons::free_port;
+use crate::harness::{PATIENCE, Running, ask, harvest, run, run_ok, texts, write};
+
+struct Member {
+    settings: PathBuf,
+    running: Running,
+}
+
+impl Member {
+    /// Starts the member of these settings.
+    fn start(folder: &Path) -> Self {
+        let settings = folder.join("replicator.toml");
+        let mut running = Running::start(harvest(["replicator", "run", "-c", text(&settings)]));
+        running.line_with("runs");
+        Self { settings, running }
+    }
+
+    fn run(&self, arguments: &[&str]) -> String {
+        let (command, rest) = arguments.split_first().unwrap();
+        let head = ["replicator", command, "-c", text(&self.settings)];
+        run_ok(head.iter().chain(rest))
+    }
+
+    fn status(&self) -> Value {
+        serde_json::from_str(&self.run(&["status", "--json"])).unwrap()
+    }
+
+    /// Waits until readers of the only tree see this version; says where they find it.
+    fn holds(&self, version: &str) -> PathBuf {
+        let end = clock::monotonic() + PATIENCE;
+        loop {
+            let status = self.status();
+            let tree = &status["trees"][0];
+            if tree["held"] == version {
+                return tree["path"].as_str().unwrap().into();
+            }
+            assert!(clock::monotonic() < end, "{version} does not come: {status:#}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+/// The word of a text that begins like this.
+fn word<'a>(text: &'a str, begins: &str) -> &'a str {
+    text.split_whitespace().find(|it| it.starts_with(begins)).unwrap()
+}
+
+#[test]
+fn a_group_is_founded_joined_and_published_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    write(folder.path(), "source/a/one.txt", "one");
+    let address = || format!("127.0.0.1:{}", free_port());
+    let tree = format!("docs={}", text(&path("source")));
+    let place = address();
+    let first = ["--group", "g", "--address", &place, "--tree", &tree];
+    let said = run_ok(["replicator", "init", text(&path("m0"))].iter().chain(&first));
+    let invitation = word(&said, "harvest-group-1,").to_owned();
+    // What is there already is not written over.
+    let again = run(["replicator", "init", text(&path("m0"))].iter().chain(&first));
+    assert!(!again.status.success() && texts(&again).1.contains("replicator.toml"));
+    let mut members = vec![Member::start(&path("m0"))];
+    for name in ["m1", "m2"] {
+        let place = address();
+        let rest = [&invitation, "--address", &place, "--site", "far"];
+        run_ok(["replicator", "join", text(&path(name))].into_iter().chain(rest));
+        members.push(Member::start(&path(name)));
+    }
+    let origin = &members[0];
+    assert_eq!(word(&origin.run(&["invite"]), "harvest-group-1,"), invitation);
+    let said = origin.run(&["publish"]);
+    let version = said.split([' ', ':']).nth(1).unwrap().to_owned();
+    assert!(said.contains("1 entry"), "{said}");
+    for member in &members {
+        let current = member.holds(&version);
+        assert_eq!(fs::read_to_string(current.join("a/one.txt")).unwrap(), "one");
+        assert!(member.run(&["verify"]).contains("as they were written"));
+    }
+    assert!(origin.run(&["publish", text(&path("source"))]).contains("nothing has changed"));
+    check_asked(origin, &path("topology.svg"));
+    // A tree that has all but gone is not published unless that is meant.
+    for number in 0..120 {
+        write(folder.path(), &format!("source/{number}.txt"), "many");
+    }
+    let many = origin.run(&["publish", "docs", "--json"]);
+    let many: Value = serde_json::from_str(&many).unwrap();
+    assert_eq!(many["entries"], 121);
+    fs::remove_dir_all(path("source")).unwrap();
+    fs::create_dir(path("source")).unwrap();
+    let refused = run(["replicator", "publish", "-c", text(&origin.settings)]);
+    assert!(!refused.status.success() && texts(&refused).1.contains("121"));
+    let emptied = origin.run(&["publish", "--accept-loss", "--json"]);
+    let emptied: Value = serde_json::from_str(&emptied).unwrap();
+    let current = members[2].holds(emptied["version"].as_str().unwrap());
+    assert_eq!(fs::read_dir(current).unwrap().count(), 0);
+    for member in &mut members {
+        assert!(member.running.stop("TERM").success());
+    }
+}
+
+/// Looks at what a member shows.
+fn check_asked(member: &Member, svg: &Path) {
+    let status = member.run(&["status"]);
+    assert!(status.contains("3 members") && status.contains("led by this member"), "{status}");
+    let drawn = member.run(&["topology", "--json", "--svg", text(svg)]);
+    let drawn: Value = serde_json::from_str(&drawn).unwrap();
+    assert_eq!(drawn["members"].as_array().unwrap().len(), 3);
+    let picture = fs::read_to_string(svg).unwrap();
+    assert_eq!(picture.matches("<circle").count(), 3, "{picture}");
+    let settings = fs::read_to_string(&member.settings).unwrap();
+    let admin = settings.lines().find(|it| it.starts_with("admin_listen")).unwrap();
+    let admin = format!("http://{}", admin.split('"').nth(1).unwrap());
+    let (code, _, page) = ask("GET", &format!("{admin}/"), &[]);
+    let page = String::from_utf8(page).unwrap();
+    assert!(code == 200 && page.contains("<svg") && page.contains("docs"), "{page}");
+    let (code, _, metrics) = ask("GET", &format!("{admin}/metrics"), &[]);
+    let metrics = String::from_utf8(metrics).unwrap();
+    assert!(code == 200 && metrics.contains("harvest_replicator_tree_newest"), "{metrics}");
+    // Whoever has no token may look, and change nothing.
+    assert_eq!(ask("POST", &format!("{admin}/publish?tree=docs"), &[]).0, 401);
+}
