@@ -75,7 +75,7 @@ fn a_group_is_founded_joined_and_published_to() {
     let mut members = vec![Member::start(&path("m0"))];
     for name in ["m1", "m2"] {
         let place = address();
-        let rest = [&invitation, "--address", &place, "--site", "far"];
+        let rest = [invitation.as_str(), "--address", place.as_str(), "--site", "far"];
         run_ok(["replicator", "join", text(&path(name))].into_iter().chain(rest));
         members.push(Member::start(&path(name)));
     }
