@@ -95,9 +95,10 @@ impl Group {
         self.due.ask = now + self.admission.pause;
         self.admission.pause = (self.admission.pause * 2).min(ASK_PAUSE_MAX);
         let to = self.whom();
-        if let Some(it) =
-            self.invitation.as_ref().filter(|_| to.is_none() || self.charter.is_none())
-        {
+        let is_lacking = to.is_none() || self.charter.is_none();
+        // The founder may have been given its own.
+        let invitation = self.invitation.as_ref().filter(|it| MemberId::of(&it.key) != self.me);
+        if let Some(it) = invitation.filter(|_| is_lacking) {
             let (key, address) = (it.key, it.address.clone());
             self.queue.push_back(Action::Connect { key, address });
         }

@@ -18,6 +18,8 @@ struct World {
     alarms: Vec<Alarm>,
     /// Who is cut off from all others, but not from each other.
     cut: Vec<MemberId>,
+    /// Who has links, but does not answer calls.
+    deaf: Vec<MemberId>,
 }
 
 fn identity(seed: u8) -> Arc<Identity> {
@@ -56,7 +58,7 @@ impl World {
             groups.insert(id(seed), group.unwrap());
         }
         let (kept, links, alarms) = (BTreeMap::new(), Vec::new(), Vec::new());
-        Self { now: Duration::ZERO, groups, kept, links, alarms, cut: Vec::new() }
+        Self { now: Duration::ZERO, groups, kept, links, alarms, cut: Vec::new(), deaf: Vec::new() }
     }
 
     fn run(&mut self, time: Duration) {
@@ -118,7 +120,9 @@ impl World {
                         queue.push_back(to);
                     }
                     Action::Measure { member: to, .. } => {
-                        let is_there = self.groups.contains_key(&to) && !self.is_cut(member, to);
+                        let is_there = self.groups.contains_key(&to)
+                            && !self.is_cut(member, to)
+                            && !self.deaf.contains(&to);
                         let group = self.groups.get_mut(&member).unwrap();
                         if is_there {
                             group.handle_round_trip(to, Duration::from_millis(10), now);
@@ -285,4 +289,35 @@ fn parts_that_were_both_led_merge_again() {
     world.run(6 * MINUTE);
     assert_eq!(world.charter().leader(), id(1));
     assert!(world.groups[&id(8)].is_member());
+}
+
+#[test]
+fn who_did_not_answer_is_called_again_while_a_link_is_up() {
+    let mut world = World::new(3);
+    world.deaf = vec![id(2)];
+    world.run(5 * MINUTE);
+    assert!(world.groups[&id(1)].linked.contains_key(&id(2)));
+    let round_trip = |it: &World| it.groups[&id(1)].estimate(id(2)).unwrap().round_trip();
+    assert_eq!(round_trip(&world), None);
+    // Nobody else is called less often for that.
+    assert!(world.groups[&id(1)].estimate(id(3)).unwrap().round_trip().is_some());
+    world.deaf.clear();
+    world.run(2 * MINUTE);
+    assert!(round_trip(&world).is_some());
+}
+
+#[test]
+fn who_has_lost_its_disk_asks_whoever_connects_with_it() {
+    let mut world = World::new(4);
+    world.run(2 * MINUTE);
+    // Who has invited it is not there any more.
+    let mut invitation = world.groups[&id(1)].invitation(None).unwrap();
+    invitation.key = identity(99).public();
+    world.kill(id(3));
+    let now = world.now;
+    let new = Group::open(identity(3), settings(3, None), None, Some(invitation), now).unwrap();
+    world.groups.insert(id(3), new);
+    world.run(2 * MINUTE);
+    assert!(world.groups[&id(3)].is_member());
+    assert_eq!(world.charter().body().member(id(3)).unwrap().silent, None);
 }

@@ -35,7 +35,8 @@ const PATIENCE: Duration = Duration::from_mins(15);
 /// How many worlds there are when nobody says.
 const SEEDS: u64 = 300;
 
-/// Most messages that a member of a group of so many sends in a minute, whatever happens.
+/// Most messages that a member of a group of so many sends in a minute, whatever happens: over each link, of each
+/// member a row or a beat every 5 s, by clocks that run a quarter faster, and 60 charters, digests and requests.
 fn burst_max(members: usize) -> usize {
     (members - 1) * (16 * members + 60)
 }

@@ -156,7 +156,7 @@ pub(in super::super) fn are_settled(
     member: MemberId,
     trees: impl Iterator<Item = Tree>,
 ) -> bool {
-    let (mut count, mut listed) = (0, 0);
+    let mut count = 0;
     for tree in trees {
         let found = all.binary_search_by(|it| it.tree.id().cmp(&tree.id()));
         let Some(it) = found.ok().and_then(|at| all.get(at)) else { return false };
@@ -166,8 +166,7 @@ pub(in super::super) fn are_settled(
         }
         count += usize::from(it.by.contains(&member));
     }
-    all.iter().for_each(|it| listed += usize::from(it.by.contains(&member)));
-    count == listed
+    count == all.iter().filter(|it| it.by.contains(&member)).count()
 }
 
 #[cfg(test)]
