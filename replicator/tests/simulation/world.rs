@@ -1,4 +1,7 @@
 //! A simulated world of members, links, faults and time.
+//!
+//! What is sent over one link comes in order, and over several in any; what is on its way when a link is cut is lost.
+//! Every member's clock runs at a pace of its own.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
