@@ -10,9 +10,11 @@ use crate::node::{GroupStatus, MemberStatus, TopologyLink};
 /// The picture's width and height.
 const SIZE: f64 = 640.0;
 /// Room around the circle, for names.
-const MARGIN: f64 = 110.0;
+const MARGIN: f64 = 150.0;
 /// Beyond so many members only their sites are named, and no numbers stand at links.
 const NAMED_MAX: usize = 40;
+/// Longest address that is shown, in characters.
+const NAME_MAX: usize = 24;
 /// Colors that can be told apart in light and in the dark; sites take them in turn.
 const COLORS: [&str; 8] =
     ["#2f7fc1", "#c8641e", "#3a9448", "#a04fb0", "#b8860b", "#c2405a", "#2a9d9d", "#7a6ad8"];
@@ -94,7 +96,7 @@ fn draw_link(svg: &mut String, link: &TopologyLink, places: &[Place<'_>]) {
         let _ = write!(
             svg,
             "<text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\" font-size=\"10\" \
-             fill=\"currentColor\">{}</text>",
+             paint-order=\"stroke\" stroke=\"Canvas\" stroke-width=\"3\" fill=\"currentColor\">{}</text>",
             y - 4.0,
             web::templates::escape(&cost(link)),
         );
@@ -132,8 +134,7 @@ fn draw_member(svg: &mut String, place: &Place<'_>, group: &GroupStatus, count: 
         } else {
             "start"
         };
-        let host = member.address.rsplit_once(':').map_or(member.address.as_str(), |it| it.0);
-        let shown: String = host.chars().take(18).collect();
+        let shown: String = member.address.chars().take(NAME_MAX).collect();
         let _ = write!(
             svg,
             "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"{anchor}\" fill=\"currentColor\">{}</text>",
