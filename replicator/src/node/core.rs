@@ -246,7 +246,8 @@ impl Core {
             Event::Room(_) => {}
             Event::Unreachable { neighbor, error, again } => {
                 let address = &neighbor.address;
-                tracing::debug!(%address, %error, ?again, "no link");
+                tracing::debug!(%address, ?again, "no link");
+                self.notes.add(format!("no link to {address}: {error}"), now);
                 if let Some(key) = neighbor.key {
                     self.handle_unreachable(MemberId::of(&key), now);
                 }
