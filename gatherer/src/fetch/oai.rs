@@ -47,7 +47,8 @@ pub(crate) enum Ended {
     Held,
     /// It could not be finished, and is on the list of problems.
     Failed,
-    /// It was not at its end after the longest time, and has come further: the next one goes on from there.
+    /// It was not at its end after the longest time, and has come further, or what came before was damaged
+    /// meanwhile: the next one goes on at once.
     GoesOn,
     /// It was told to stop.
     Stopped,
@@ -101,9 +102,10 @@ pub(crate) async fn harvest(
                 Err(collection::Error::Loss { lost, of, .. }) => {
                     return hold(&site, &url, lost, of).await;
                 }
+                // Nobody is to wait for what is only to be read again.
                 Err(error @ collection::Error::SetBack { .. }) => {
-                    site.problem(url, HARVEST_PROBLEM, error.to_string());
-                    return Ok(Ended::Failed);
+                    tracing::info!("{error}");
+                    return Ok(Ended::GoesOn);
                 }
                 Err(error) => return Err(error),
             },

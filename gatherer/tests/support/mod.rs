@@ -154,7 +154,7 @@ impl Bench {
             if wanted(&status) {
                 return status;
             }
-            assert!(clock::monotonic() < end, "{status:#?}");
+            assert!(clock::monotonic() < end, "{status:#?}\n{:#?}", self.handle.problems());
         }
     }
 
