@@ -22,7 +22,13 @@ const LOOK: Duration = Duration::from_millis(20);
 struct Member {
     text: String,
     config: Config,
-    running: Option<(Handle, Shutdown, JoinHandle<Result<(), replicator::Error>>)>,
+    running: Option<Running>,
+}
+
+struct Running {
+    handle: Handle,
+    shutdown: Shutdown,
+    task: JoinHandle<Result<(), replicator::Error>>,
 }
 
 /// A group of members; the first founded it, and publishes the tree `t`.
@@ -77,7 +83,7 @@ impl World {
 
     /// Stops a member in order.
     pub(crate) async fn halt(&mut self, member: usize) {
-        let (_, shutdown, task) = self.members[member].running.take().unwrap();
+        let Running { shutdown, task, .. } = self.members[member].running.take().unwrap();
         shutdown.start();
         task.await.unwrap().unwrap();
     }
@@ -87,7 +93,7 @@ impl World {
         let server = Server::bind(self.members[member].config.clone()).await.unwrap();
         let (handle, shutdown) = (server.handle(), Shutdown::new());
         let task = tokio::spawn(server.run(shutdown.clone()));
-        self.members[member].running = Some((handle, shutdown, task));
+        self.members[member].running = Some(Running { handle, shutdown, task });
     }
 
     pub(crate) async fn stop(mut self) {
@@ -97,7 +103,7 @@ impl World {
     }
 
     fn handle(&self, member: usize) -> &Handle {
-        &self.members[member].running.as_ref().unwrap().0
+        &self.members[member].running.as_ref().unwrap().handle
     }
 
     pub(crate) async fn status(&self, member: usize) -> Status {
