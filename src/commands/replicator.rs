@@ -437,11 +437,14 @@ fn render_group(status: &Status, group: &GroupStatus) -> String {
 fn render_tree(tree: &TreeStatus) -> String {
     let TreeStatus { name, writer, held, newest, .. } = tree;
     let of = if tree.is_mine { "of this member".to_owned() } else { format!("of {writer}") };
-    let held_said = held.as_deref().map_or("none yet".to_owned(), |it| {
-        let (entries, size) =
-            (output::counted(tree.entries, "entry"), web::templates::size(tree.bytes));
-        format!("{it} ({entries}, {size}) at {}", tree.path)
-    });
+    let held_said = held.as_deref().map_or_else(
+        || "none yet".to_owned(),
+        |it| {
+            let (entries, size) =
+                (output::counted(tree.entries, "entry"), web::templates::size(tree.bytes));
+            format!("{it} ({entries}, {size}) at {}", tree.path)
+        },
+    );
     let mut said = format!("tree {name} {of}: {held_said}");
     if let Some(newest) = newest.as_ref().filter(|it| Some(*it) != held.as_ref()) {
         said.push_str(&format!("; newest is {newest}"));

@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use net::clock;
 use serde_json::Value;
@@ -44,7 +43,6 @@ impl Member {
                 return tree["path"].as_str().unwrap().into();
             }
             assert!(clock::monotonic() < end, "{version} does not come: {status:#}");
-            std::thread::sleep(Duration::from_millis(50));
         }
     }
 }
