@@ -290,6 +290,11 @@ impl Hub {
         }
         let link = Link::new(&stream, self.started);
         self.links.insert(member, link.clone());
+        // Where one answers again, others may: a line between two sites is mended for all of them.
+        let now = self.now();
+        for wanted in self.wanted.values_mut() {
+            wanted.due = wanted.due.map(|it| it.min(now));
+        }
         let events = self.events.clone();
         self.tasks.spawn(async move {
             let _ = events.send(Event::Up(link.clone())).await;
