@@ -142,7 +142,10 @@ impl Core {
             }
             // What waits is taken in before anything is done about it: it may be much that comes at once.
             for _ in 0..crate::link::EVENTS_MAX {
-                let Some(event) = events.try_recv().ok().filter(|_| self.has_room()) else { break };
+                if !self.has_room() {
+                    break;
+                }
+                let Ok(event) = events.try_recv() else { break };
                 self.handle_event(event);
             }
             self.handle_timeout();
