@@ -230,6 +230,15 @@ pub enum Error {
         /// The epoch that it says now.
         told: Epoch,
     },
+    /// A log folder is damaged, or tells another story than before. At a replica: have its origin begin the
+    /// log anew, by removing the folder that it follows its feed into.
+    #[error("log folder {dir}: {what}")]
+    LogFolder {
+        /// The folder.
+        dir: PathBuf,
+        /// What is wrong with it.
+        what: String,
+    },
     /// The text is no epoch or version.
     #[error("`{text}` is not an epoch (16 hex digits) or version (epoch, `-`, serial)")]
     Epoch {

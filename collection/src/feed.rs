@@ -36,8 +36,11 @@ use crate::collection::Collection;
 use crate::consumers::Readers;
 use crate::error::Error;
 use crate::hot::Hot;
+use crate::instance::Instance;
 use crate::log::View;
 use crate::member;
+use crate::replica::Replica;
+use crate::scan::Pinned;
 use crate::served;
 use crate::snapshot::{self, Snapshot, Snapshots};
 
@@ -134,7 +137,7 @@ pub struct FeedServer {
 
 #[derive(Debug)]
 pub(crate) struct Shared {
-    pub(crate) collection: Collection,
+    pub(crate) log: Instance,
     options: FeedOptions,
     pub(crate) snapshots: Mutex<Snapshots>,
     pub(crate) hot: Hot,
@@ -147,6 +150,17 @@ impl FeedServer {
     /// Returns a server of `collection`'s feed.
     #[must_use]
     pub fn new(collection: Collection, options: FeedOptions) -> Self {
+        Self::of(Instance::Own(collection), options)
+    }
+
+    /// Returns a server of the feed of a replica, under its origin's (epoch, serial): who has read a part of the
+    /// one goes on with the other.
+    #[must_use]
+    pub fn of_replica(replica: Replica, options: FeedOptions) -> Self {
+        Self::of(Instance::Replica(replica), options)
+    }
+
+    fn of(log: Instance, options: FeedOptions) -> Self {
         let snapshots = Mutex::new(Snapshots::new(
             options.snapshot_shared,
             options.snapshot_kept,
@@ -156,7 +170,7 @@ impl FeedServer {
         let counts = Counts::default();
         Self {
             shared: Arc::new(Shared {
-                collection,
+                log,
                 options,
                 snapshots,
                 hot: Hot::default(),
@@ -235,7 +249,7 @@ impl FeedServer {
 
     /// Waits until there is something newer than `have`; returns whether there is after a wait.
     async fn wait(&self, have: Version, wait: Duration) -> bool {
-        let mut versions = self.shared.collection.watch();
+        let mut versions = self.shared.log.watch();
         if wait.is_zero() || *versions.borrow_and_update() != have {
             return false;
         }
@@ -249,7 +263,7 @@ impl FeedServer {
 
     /// Returns the answer with what follows `have`; `None` if a snapshot is due.
     async fn look_up(&self, have: Version) -> Result<Option<Response<Body>>, Refusal> {
-        let view = self.shared.collection.inner.log.view();
+        let view = self.shared.log.view();
         if !follows(&view, have) {
             return Ok(None);
         }
@@ -266,7 +280,7 @@ impl FeedServer {
 
     /// Puts together the answer with what follows `have`; `None` if a snapshot is due.
     fn assemble(&self, have: Version) -> Result<Option<Response<Body>>, Error> {
-        let view = self.shared.collection.inner.log.view();
+        let view = self.shared.log.view();
         if !follows(&view, have) {
             return Ok(None);
         }
@@ -280,8 +294,8 @@ impl FeedServer {
             Ok(None) => *response.body_mut() = served::body(&parts, &tail, 0, length),
             Err(error) => {
                 view.is_sound(have.serial)?;
-                let dir = &self.shared.collection.inner.dir;
-                return Err(Error::io("cannot read a segment in", dir, error));
+                let dir = self.shared.log.dir();
+                return Err(Error::io("cannot read a segment in", &dir, error));
             }
         }
         Ok(Some(response))
@@ -291,7 +305,7 @@ impl FeedServer {
     fn delta(&self, have: Version, to: Version, length: u64) -> Response<Body> {
         let mut response = Response::new(body::empty());
         let headers = response.headers_mut();
-        describe(headers, "delta", have.serial, to, self.shared.collection.len());
+        describe(headers, "delta", have.serial, to, self.shared.log.objects());
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store, no-transform"));
         headers.insert(header::CONTENT_LENGTH, value(length));
         response
@@ -299,13 +313,13 @@ impl FeedServer {
 
     async fn snapshot(&self, id: &str, request: &Request<()>) -> Result<Response<Body>, Refusal> {
         negotiate(request.headers())?;
-        let epoch = self.shared.collection.version().epoch;
+        let epoch = self.shared.log.version().epoch;
         let found = self.shared.snapshots.lock().await.get(id, epoch, clock::monotonic());
         let gone = "no such snapshot any more; ask /feed for the present one";
         let snapshot = found.ok_or_else(|| Refusal::new(StatusCode::GONE, gone))?;
         if let Err(error) = snapshot.is_sound() {
             // Once what is damaged has been replaced, a new one is of use.
-            self.shared.collection.inner.log.view().is_sound(0).map_err(|it| damaged(&it))?;
+            self.shared.log.view().is_sound(0).map_err(|it| damaged(&it))?;
             tracing::warn!(snapshot = snapshot.id, %error, "snapshot given up");
             return Err(Refusal::new(StatusCode::GONE, gone));
         }
@@ -316,7 +330,7 @@ impl FeedServer {
     /// Lets go of the files of snapshots that are too old, which compaction may have made
     /// superfluous long since: no newcomer may come for months.
     fn expire_snapshots(&self) {
-        let epoch = self.shared.collection.version().epoch;
+        let epoch = self.shared.log.version().epoch;
         // Whoever has the lock does it as well.
         if let Ok(mut snapshots) = self.shared.snapshots.try_lock() {
             snapshots.expire(epoch, clock::monotonic());
@@ -327,17 +341,17 @@ impl FeedServer {
     async fn current_snapshot(&self) -> Result<Arc<Snapshot>, Refusal> {
         let mut snapshots = self.shared.snapshots.lock().await;
         let now = clock::monotonic();
-        let epoch = self.shared.collection.version().epoch;
+        let epoch = self.shared.log.version().epoch;
         if let Some(snapshot) = snapshots.current(epoch, now)
-            && follows(&self.shared.collection.inner.log.view(), snapshot.to)
+            && follows(&self.shared.log.view(), snapshot.to)
         {
             return Ok(snapshot);
         }
-        let collection = self.shared.collection.clone();
+        let log = self.shared.log.clone();
         let pinned = blocking(move || {
-            let pinned = collection.pin()?;
+            let pinned = Pinned::new(log.view());
             pinned.view.is_sound(0)?;
-            Ok((pinned, collection.len()))
+            Ok((pinned, log.objects()))
         });
         let (pinned, objects) = pinned.await?;
         add(&self.shared.counts.snapshots, 1);

@@ -449,6 +449,18 @@ impl Decoder {
     /// [`Error::Stream`]: the stream is damaged at that offset; the decoder is of no further use.
     /// Drop the connection and fetch again from the last whole member.
     pub fn next_member(&mut self) -> Result<Option<Member>, Error> {
+        Ok(self.next_at()?.map(|(member, _)| member))
+    }
+
+    /// The same, with the member's bytes as they came.
+    pub(crate) fn next_with_bytes(&mut self) -> Result<Option<(Member, Vec<u8>)>, Error> {
+        let Some((member, at)) = self.next_at()? else { return Ok(None) };
+        let bytes = self.buffer.get(at..self.done).unwrap_or_default().to_vec();
+        Ok(Some((member, bytes)))
+    }
+
+    /// The same, with where it begins in the buffer.
+    fn next_at(&mut self) -> Result<Option<(Member, usize)>, Error> {
         let rest = &self.buffer[self.done..];
         if rest.len() < self.wanted {
             return Ok(None);
@@ -470,10 +482,11 @@ impl Decoder {
             return Ok(None);
         }
         let member = self.unpacker.unpack(place, rest, offset).map_err(damaged)?;
+        let at = self.done;
         self.done += usize::try_from(member.length).unwrap_or(usize::MAX);
         self.offset += member.length;
         self.wanted = 1;
-        Ok(Some(member))
+        Ok(Some((member, at)))
     }
 
     /// Returns where the next member starts, in bytes of the stream.

@@ -13,14 +13,14 @@
 //!
 //! Source: DESIGN.md, "Feed", "Snapshot" and "Cursors".
 
-mod answer;
+pub(crate) mod answer;
 mod pushed;
 
 use std::time::{Duration, Instant};
 
 use http::{StatusCode, header};
 use net::client::{Client, Request, Response};
-use net::{clock, host};
+use net::clock;
 use tokio::sync::mpsc;
 use tokio::time::sleep;
 use url::Url;
@@ -31,10 +31,9 @@ use crate::error::{Damage, Error};
 use crate::feed::{self, value};
 use crate::holders::Cursor;
 use crate::intake::{Intake, Piece, Stream, Tally};
-use crate::member;
 use crate::report::Applied;
 
-use answer::{Answer, is_of_transfer, range_start};
+use answer::{Answer, Asking, is_of_transfer, range_start};
 pub use pushed::Pushed;
 
 /// Pieces of a body that wait to be taken in; each is at most 256 KiB.
@@ -111,14 +110,9 @@ pub struct Summary {
 /// Pulls one source into a collection.
 #[derive(Clone, Debug)]
 pub struct Puller {
-    client: Client,
-    base: Url,
-    source: String,
+    ask: Asking,
     collection: Collection,
     limits: PullLimits,
-    token: Option<String>,
-    allow_private: bool,
-    consumer: Option<String>,
     confirmed: bool,
 }
 
@@ -143,28 +137,30 @@ impl Puller {
         collection: Collection,
         limits: PullLimits,
     ) -> Self {
-        let (token, allow_private, consumer, confirmed) = (None, false, None, false);
-        Self { client, base, source, collection, limits, token, allow_private, consumer, confirmed }
+        let (token, allow_private, consumer) = (None, false, None);
+        let bytes_max = limits.bytes_max;
+        let ask = Asking { client, base, source, token, allow_private, consumer, bytes_max };
+        Self { ask, collection, limits, confirmed: false }
     }
 
     /// Sets the bearer token that the source asks for.
     #[must_use]
     pub fn token(mut self, token: Option<String>) -> Self {
-        self.token = token;
+        self.ask.token = token;
         self
     }
 
     /// Sets whether the source may be in a private network or on this machine.
     #[must_use]
     pub fn allow_private(mut self, allow_private: bool) -> Self {
-        self.allow_private = allow_private;
+        self.ask.allow_private = allow_private;
         self
     }
 
     /// Sets the id that the source is told, so that it knows who has got how far.
     #[must_use]
     pub fn consumer(mut self, id: &str) -> Self {
-        self.consumer = Some(id.to_owned());
+        self.ask.consumer = Some(id.to_owned());
         self
     }
 
@@ -209,7 +205,7 @@ impl Puller {
         let (mut snapshots, mut held) = (0, self.held().await?);
         let held_before = held;
         if self.limits.records_max < held {
-            return Err(self.over_limit(format!("{held} objects"), "records_max"));
+            return Err(self.ask.over_limit(format!("{held} objects"), "records_max"));
         }
         for _ in 0..REQUESTS_MAX {
             let before = self.cursor().await?;
@@ -232,12 +228,12 @@ impl Puller {
             if FRUITLESS_MAX <= fruitless {
                 return Err(error);
             }
-            tracing::info!(source = %self.source, %error, "a pull goes on after a break");
+            tracing::info!(source = %self.ask.source, %error, "a pull goes on after a break");
             summary.resumed += 1;
             wait = Duration::ZERO;
             sleep(PAUSE * fruitless).await;
         }
-        Err(self.no_feed(&self.base, "it keeps us asking".to_owned()))
+        Err(self.ask.no_feed(&self.ask.base, "it keeps us asking".to_owned()))
     }
 
     /// Makes one request and takes in its answer.
@@ -250,8 +246,8 @@ impl Puller {
         tally: &mut Tally,
     ) -> Result<Next, Error> {
         let known = cursor.clone().filter(|_| !anew);
-        let response = self.client.send(self.request(known.as_ref(), times, summary)).await;
-        let mut response = response.map_err(|error| self.failed(error))?;
+        let response = self.ask.client.send(self.request(known.as_ref(), times, summary)).await;
+        let mut response = response.map_err(|error| self.ask.failed(error))?;
         let progress = known.as_ref().and_then(|it| it.snapshot.as_ref());
         match (response.status, progress) {
             (StatusCode::OK | StatusCode::PARTIAL_CONTENT, _) => {}
@@ -261,9 +257,9 @@ impl Puller {
             ) => {
                 return Ok(Next::Anew);
             }
-            _ => return Err(self.refused(response).await),
+            _ => return Err(self.ask.refused(response).await),
         }
-        let answer = self.answer(&response)?;
+        let answer = self.ask.answer(&response)?;
         if let Some(have) = cursor.as_ref().filter(|it| answer.to.epoch < it.epoch) {
             return self.go_back(&response.url, have.epoch, answer.to.epoch).await;
         }
@@ -271,7 +267,7 @@ impl Puller {
         let mut intake = match (answer.kind, &known) {
             (Kind::Delta, Some(have)) => self.delta(&response, answer, have)?,
             (Kind::Delta, None) => {
-                return Err(self.no_feed(&response.url, "a delta to nothing".to_owned()));
+                return Err(self.ask.no_feed(&response.url, "a delta to nothing".to_owned()));
             }
             (Kind::Snapshot, _) => {
                 let mut intake = self.snapshot(&response, answer, known.as_ref())?;
@@ -303,32 +299,30 @@ impl Puller {
         summary: &Summary,
     ) -> Request {
         let progress = cursor.and_then(|it| it.snapshot.as_ref());
-        let path = match (cursor, progress) {
-            (_, Some(progress)) => format!("snapshot/{}", progress.id),
-            (Some(have), None) => {
-                let (since, epoch, wait) = (have.serial, have.epoch, wait.as_secs());
-                format!("feed?since={since}&epoch={epoch}&wait={wait}")
+        let path = match progress {
+            Some(progress) => format!("snapshot/{}", progress.id),
+            None => {
+                let have = cursor.map(|it| Version { epoch: it.epoch, serial: it.serial });
+                Asking::path(have, wait)
             }
-            (None, None) => "feed".to_owned(),
         };
-        let mut request = Request::get(host::join(&self.base, &path))
-            .token(self.token.clone())
-            .allow_private(self.allow_private)
-            .header(feed::ACCEPT_FORMAT, value(member::FORMAT));
-        if let Some(id) = &self.consumer {
-            request = request.header(feed::CONSUMER, value(id));
-        }
+        let total = deadline.saturating_duration_since(clock::monotonic());
+        let mut request = self.ask.get(&path, wait, total);
         if let Some(progress) = progress.filter(|it| it.offset != 0) {
             request = request
                 .header(header::RANGE, value(format!("bytes={}-", progress.offset)))
                 .header(header::IF_RANGE, value(format!("\"{}\"", progress.id)));
         }
-        let mut timeouts = self.client.timeouts();
-        timeouts.header += wait;
-        timeouts.total = Some(deadline.saturating_duration_since(clock::monotonic()));
-        request.timeouts = Some(timeouts);
         request.response_bytes_max = Some(self.limits.bytes_max.saturating_sub(summary.bytes));
         request
+    }
+
+    /// Notes which key the source says is its own: what it signs is known by it.
+    fn note_key(&self, response: &Response) {
+        let owner = response.headers.get(feed::KEY).and_then(|it| it.to_str().ok());
+        if let Some((_id, key)) = owner.and_then(|it| it.split_once(' ')) {
+            self.collection.source_key(&self.ask.source, key);
+        }
     }
 
     fn delta(&self, response: &Response, answer: Answer, have: &Cursor) -> Result<Intake, Error> {
@@ -336,7 +330,7 @@ impl Puller {
             || answer.to.serial < have.serial
         {
             let what = format!("we asked for what follows {} and got another delta", have.serial);
-            return Err(self.no_feed(&response.url, what));
+            return Err(self.ask.no_feed(&response.url, what));
         }
         let mut intake = self.intake(Stream::Delta);
         intake.serial = have.serial;
@@ -351,12 +345,12 @@ impl Puller {
     ) -> Result<Intake, Error> {
         if self.limits.records_max < answer.objects {
             let what = format!("a snapshot of {} objects", answer.objects);
-            return Err(self.over_limit(what, "records_max"));
+            return Err(self.ask.over_limit(what, "records_max"));
         }
         let progress = cursor.and_then(|it| Some((it, it.snapshot.as_ref()?)));
         if let Some((cursor, progress)) = progress {
             if (cursor.epoch, progress.to) != (answer.to.epoch, answer.to.serial) {
-                return Err(self.no_feed(&response.url, "the snapshot has changed".to_owned()));
+                return Err(self.ask.no_feed(&response.url, "the snapshot has changed".to_owned()));
             }
             let (id, generation) = (progress.id.clone(), progress.generation);
             let offset = progress.offset;
@@ -366,7 +360,7 @@ impl Puller {
                 intake.skip = offset;
             } else if range_start(response) != Some(offset) {
                 let what = format!("we asked for what follows byte {offset} and got another part");
-                return Err(self.no_feed(&response.url, what));
+                return Err(self.ask.no_feed(&response.url, what));
             }
             return Ok(intake);
         }
@@ -376,7 +370,7 @@ impl Puller {
     }
 
     fn intake(&self, stream: Stream) -> Intake {
-        Intake::new(self.collection.clone(), self.source.clone(), stream)
+        Intake::new(self.collection.clone(), self.ask.source.clone(), stream)
     }
 
     /// Takes in a body, off the async threads; what came before an error is applied.
@@ -411,11 +405,11 @@ impl Puller {
             (Ok(()), _) => Ok(()),
             // Cut short because the transfer broke off: that is the reason to name.
             (Err(Error::Stream { what: Damage::Truncated, .. }), Err(error)) => {
-                Err(self.failed(error))
+                Err(self.ask.failed(error))
             }
             (Err(Error::Stream { offset, what }), _) => {
                 let url = response.url.to_string();
-                Err(Error::Corrupt { name: self.source.clone(), url, offset, what })
+                Err(Error::Corrupt { name: self.ask.source.clone(), url, offset, what })
             }
             (Err(error), _) => Err(error),
         }
@@ -424,7 +418,7 @@ impl Puller {
     /// Has a source that is at an older epoch read anew, if that is confirmed.
     async fn go_back(&self, url: &Url, known: Epoch, told: Epoch) -> Result<Next, Error> {
         if !self.confirmed {
-            let (name, url) = (self.source.clone(), url.to_string());
+            let (name, url) = (self.ask.source.clone(), url.to_string());
             return Err(Error::EpochBack { name, url, known, told });
         }
         // What it says now is older than what it said: of the two the newer would win.
@@ -446,7 +440,7 @@ impl Puller {
         &self,
         ask: impl FnOnce(&Collection, &str) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
-        let (collection, source) = (self.collection.clone(), self.source.clone());
+        let (collection, source) = (self.collection.clone(), self.ask.source.clone());
         match tokio::task::spawn_blocking(move || ask(&collection, &source)).await {
             Ok(answer) => answer,
             Err(panic) => std::panic::resume_unwind(panic.into_panic()),

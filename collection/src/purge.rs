@@ -17,6 +17,7 @@ use crate::compact::Due;
 use crate::consumers::Consumer;
 use crate::error::Error;
 use crate::feed::FeedServer;
+use crate::instance::Instance;
 use crate::member::{MEMBER_BYTES_MAX, Unpacker};
 use crate::notice::{Notice, Subject};
 use crate::suppress::Doubt;
@@ -65,23 +66,28 @@ impl FeedServer {
     ///
     /// # Errors
     ///
-    /// As for [`Collection::purge`].
+    /// As for [`Collection::purge`]. [`Error::LogFolder`]: the feed is of a replica, which has nothing of its
+    /// own to purge; purge at its origin.
     pub async fn purge(&self, only: Option<Subject>) -> Result<PurgeReport, Error> {
         let shared = &self.shared;
+        let Instance::Own(collection) = &shared.log else {
+            let what = "it is another's, and is purged by whoever writes it".to_owned();
+            return Err(Error::LogFolder { dir: shared.log.dir(), what });
+        };
         shared.snapshots.lock().await.clear();
         shared.hot.clear();
-        let mut purged = purge(shared.collection.clone(), only).await?;
+        let mut purged = purge(collection.clone(), only).await?;
         // Who has asked meanwhile was given what was there.
         shared.snapshots.lock().await.clear();
         shared.hot.clear();
         for tries in 0..READERS_TRIES {
-            purged.still_read = shared.collection.inner.retired()?;
+            purged.still_read = collection.inner.retired()?;
             if purged.still_read.is_empty() || tries + 1 == READERS_TRIES {
                 break;
             }
             sleep(READERS_PAUSE).await;
         }
-        let epoch = shared.collection.version().epoch;
+        let epoch = collection.version().epoch;
         let (consumers, since_ms) =
             shared.consumers.behind(Version { epoch, serial: purged.told_at });
         Ok(PurgeReport { purged, index_left: None, consumers, since_ms: Some(since_ms) })

@@ -124,6 +124,13 @@ impl Segment {
         Ok(Self::with(disk, path, number, file))
     }
 
+    /// Opens a file that others may have too, to read; its entries are to be set.
+    pub(crate) fn open_to_read(disk: &Disk, path: PathBuf, number: u64) -> Result<Self, Error> {
+        let opened = disk.open_to_read(&path);
+        let file = opened.map_err(|error| Error::io("cannot open", &path, error))?;
+        Ok(Self::with(disk, path, number, file))
+    }
+
     fn with(disk: &Disk, path: PathBuf, number: u64, file: File) -> Self {
         Self {
             path,

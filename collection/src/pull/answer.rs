@@ -1,35 +1,74 @@
-//! What a source's answer says before its body comes, and what is wrong with one that is none.
+//! How a feed is asked, what its answer says before its body comes, and what is wrong with one that is none.
+
+use std::time::Duration;
 
 use http::{HeaderName, HeaderValue, StatusCode};
-use net::client::Response;
+use net::client::{Client, Request, Response};
 use net::error::Stage;
+use net::host;
 use url::Url;
 
-use super::{Kind, Puller};
+use super::Kind;
 use crate::change::Version;
 use crate::error::Error;
+use crate::feed::value;
 use crate::{feed, member};
 
 /// What the head of an answer says of its body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Answer {
-    pub(super) kind: Kind,
-    pub(super) from: u64,
-    pub(super) to: Version,
-    pub(super) objects: u64,
+pub(crate) struct Answer {
+    pub(crate) kind: Kind,
+    pub(crate) from: u64,
+    pub(crate) to: Version,
+    pub(crate) objects: u64,
 }
 
-impl Puller {
-    /// Notes which key the source says is its own: what it signs is known by it.
-    pub(super) fn note_key(&self, response: &Response) {
-        let owner = response.headers.get(feed::KEY).and_then(|it| it.to_str().ok());
-        if let Some((_id, key)) = owner.and_then(|it| it.split_once(' ')) {
-            self.collection.source_key(&self.source, key);
+/// Asks one feed.
+#[derive(Clone, Debug)]
+pub(crate) struct Asking {
+    pub(crate) client: Client,
+    /// The feed is at `feed` below it.
+    pub(crate) base: Url,
+    /// The source's name.
+    pub(crate) source: String,
+    pub(crate) token: Option<String>,
+    pub(crate) allow_private: bool,
+    /// Who asks.
+    pub(crate) consumer: Option<String>,
+    /// Most compressed bytes to take.
+    pub(crate) bytes_max: u64,
+}
+
+impl Asking {
+    /// A request for what is at `path` below the base, whose answer may be held for `wait` and takes `total` at most.
+    pub(crate) fn get(&self, path: &str, wait: Duration, total: Duration) -> Request {
+        let mut request = Request::get(host::join(&self.base, path))
+            .token(self.token.clone())
+            .allow_private(self.allow_private)
+            .header(feed::ACCEPT_FORMAT, value(member::FORMAT));
+        if let Some(id) = &self.consumer {
+            request = request.header(feed::CONSUMER, value(id));
+        }
+        let mut timeouts = self.client.timeouts();
+        timeouts.header += wait;
+        timeouts.total = Some(total);
+        request.timeouts = Some(timeouts);
+        request.response_bytes_max = Some(self.bytes_max);
+        request
+    }
+
+    /// The path of what follows `have`, or of all.
+    pub(crate) fn path(have: Option<Version>, wait: Duration) -> String {
+        match have {
+            Some(Version { epoch, serial }) => {
+                format!("feed?since={serial}&epoch={epoch}&wait={}", wait.as_secs())
+            }
+            None => "feed".to_owned(),
         }
     }
 
     /// Reads what the head says of the body.
-    pub(super) fn answer(&self, response: &Response) -> Result<Answer, Error> {
+    pub(crate) fn answer(&self, response: &Response) -> Result<Answer, Error> {
         let wrong = |what: String| self.no_feed(&response.url, what);
         let text = |name: &HeaderName| {
             let text = response.headers.get(name).map(HeaderValue::to_str);
@@ -57,7 +96,7 @@ impl Puller {
     }
 
     /// Names what a source that answers with neither 200 nor 206 wants to say.
-    pub(super) async fn refused(&self, response: Response) -> Error {
+    pub(crate) async fn refused(&self, response: Response) -> Error {
         let spoken = response.header(feed::FORMAT.as_str()).map(str::to_owned);
         match (response.status, spoken) {
             (StatusCode::NOT_ACCEPTABLE, Some(spoken)) => self.other_format(&response.url, &spoken),
@@ -66,25 +105,25 @@ impl Puller {
         }
     }
 
-    pub(super) fn failed(&self, error: net::Error) -> Error {
+    pub(crate) fn failed(&self, error: net::Error) -> Error {
         match error {
             net::Error::TooLarge { .. } => {
-                let what = format!("more than {} bytes at once", self.limits.bytes_max);
+                let what = format!("more than {} bytes at once", self.bytes_max);
                 self.over_limit(what, "bytes_max")
             }
             error => Error::Source { name: self.source.clone(), error },
         }
     }
 
-    pub(super) fn over_limit(&self, what: String, setting: &'static str) -> Error {
+    pub(crate) fn over_limit(&self, what: String, setting: &'static str) -> Error {
         Error::OverLimit { name: self.source.clone(), what, setting }
     }
 
-    pub(super) fn no_feed(&self, url: &Url, what: String) -> Error {
+    pub(crate) fn no_feed(&self, url: &Url, what: String) -> Error {
         Error::NotAFeed { name: self.source.clone(), url: url.to_string(), what }
     }
 
-    pub(super) fn other_format(&self, url: &Url, spoken: &str) -> Error {
+    pub(crate) fn other_format(&self, url: &Url, spoken: &str) -> Error {
         let (name, url, spoken) = (self.source.clone(), url.to_string(), spoken.to_owned());
         Error::Format { name, url, spoken, ours: member::FORMAT }
     }

@@ -84,13 +84,13 @@ impl Puller {
         let Some(have) = cursor.filter(|it| pushed.follows(it)) else { return Ok(false) };
         let held = self.held().await?;
         if self.limits.records_max < held {
-            return Err(self.over_limit(format!("{held} objects"), "records_max"));
+            return Err(self.ask.over_limit(format!("{held} objects"), "records_max"));
         }
         let mut intake = self.intake(Stream::Delta);
         intake.serial = have.serial;
         (intake.epoch, intake.to) = (pushed.to.epoch, pushed.to.serial);
         (intake.stored, intake.held, intake.confirmed) = (Some(have), held, self.confirmed);
-        intake.url = self.base.to_string();
+        intake.url = self.ask.base.to_string();
         intake.go_on_from(Tally::default());
         intake.records_max = self.limits.records_max;
         let (pieces, waiting) = mpsc::channel(2);
@@ -109,7 +109,7 @@ impl Puller {
         sum_up(summary, &tally, held, clock::now_ms());
         match taken {
             Err(Error::Stream { offset, what }) => {
-                let (name, url) = (self.source.clone(), self.base.to_string());
+                let (name, url) = (self.ask.source.clone(), self.ask.base.to_string());
                 Err(Error::Corrupt { name, url, offset, what })
             }
             other => other.map(|()| true),

@@ -1,0 +1,61 @@
+//! What a feed is of: a collection that is written here, or the replica of one.
+
+use std::path::PathBuf;
+
+use tokio::sync::watch;
+
+use crate::change::Version;
+use crate::collection::Collection;
+use crate::log::View;
+use crate::replica::Replica;
+
+/// One of the places where a collection's log is.
+#[derive(Clone, Debug)]
+pub(crate) enum Instance {
+    /// It is written here.
+    Own(Collection),
+    /// It comes from elsewhere.
+    Replica(Replica),
+}
+
+impl Instance {
+    /// The log as it is now.
+    pub(crate) fn view(&self) -> View {
+        match self {
+            Self::Own(collection) => collection.inner.log.view(),
+            Self::Replica(replica) => replica.view(),
+        }
+    }
+
+    /// How far it has come.
+    pub(crate) fn version(&self) -> Version {
+        match self {
+            Self::Own(collection) => collection.version(),
+            Self::Replica(replica) => replica.version(),
+        }
+    }
+
+    /// Hears of every new version.
+    pub(crate) fn watch(&self) -> watch::Receiver<Version> {
+        match self {
+            Self::Own(collection) => collection.watch(),
+            Self::Replica(replica) => replica.watch(),
+        }
+    }
+
+    /// How many objects live in it.
+    pub(crate) fn objects(&self) -> u64 {
+        match self {
+            Self::Own(collection) => collection.len(),
+            Self::Replica(replica) => replica.objects(),
+        }
+    }
+
+    /// Where it is.
+    pub(crate) fn dir(&self) -> PathBuf {
+        match self {
+            Self::Own(collection) => collection.inner.dir.clone(),
+            Self::Replica(replica) => replica.dir(),
+        }
+    }
+}

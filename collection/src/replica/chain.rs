@@ -1,0 +1,342 @@
+//! What a log folder holds, file by file, and the chain of hashes over it.
+//!
+//! The text of a `CHAIN`, one fact a line, in this order:
+//!
+//! ```text
+//! harvest log 1
+//! life 5f0c63a7d41be920
+//! epoch 0193c1f2a5b00000
+//! serial 5321
+//! objects 5120
+//! base 5000 c0ffee…
+//! file 1 base 5000 1048576 c0ffee…
+//! file 2 log 5321 20480 4be920…
+//! ```
+//!
+//! A *life* begins with a snapshot of the origin's feed, `base` says up to which serial that reaches and the
+//! chain's value there. A file is named by its number, which rises; it has members of the base or commits after
+//! it, up to a serial, so many bytes, and the chain has that value behind it. `serial` is how far all of it reaches:
+//! what was superseded before it was read may be missing at the end, as anywhere.
+//!
+//! **The chain.** Its value behind a member is BLAKE3 of the value before it and the member's bytes. When a log
+//! is folded (`fold`) its base changes, and the value at the base's serial stays: what followed it
+//! still follows. So whoever holds a log up to some serial can tell whether another one continues it. The
+//! chain is signed with the version of the namespace that the folder is published as.
+//!
+//! Source: ours; Haber & Stornetta, "How to time-stamp a digital document" (1991), for chains of hashes.
+//!
+//! Sans-I/O.
+
+use std::fmt::{self, Write as _};
+use std::str::FromStr;
+
+use crate::change::{Epoch, Version};
+
+/// Longest text, in bytes.
+pub const CHAIN_BYTES_MAX: usize = 1 << 20;
+/// Most files of a folder.
+pub const FILES_MAX: usize = 8_192;
+
+const TITLE: &str = "harvest log 1";
+
+/// A value of the chain.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Link([u8; 32]);
+
+impl Link {
+    /// The value before the first member of a log.
+    pub(super) fn first(life: u64, epoch: Epoch) -> Self {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(b"harvest log\0");
+        hasher.update(&life.to_be_bytes());
+        hasher.update(&epoch.0.to_be_bytes());
+        Self(*hasher.finalize().as_bytes())
+    }
+
+    /// The value behind a member.
+    pub(super) fn after(&self, member: &[u8]) -> Self {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(&self.0);
+        hasher.update(member);
+        Self(*hasher.finalize().as_bytes())
+    }
+}
+
+impl fmt::Display for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().take(4).try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl FromStr for Link {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let (pairs, rest) = text.as_bytes().as_chunks::<2>();
+        if pairs.len() != 32 || !rest.is_empty() {
+            return Err(());
+        }
+        let mut value = [0; 32];
+        for (byte, pair) in value.iter_mut().zip(pairs) {
+            let nibble = |digit: u8| match digit {
+                b'0'..=b'9' => Ok(digit - b'0'),
+                b'a'..=b'f' => Ok(digit - b'a' + 10),
+                _ => Err(()),
+            };
+            let [high, low] = *pair;
+            *byte = nibble(high)? << 4 | nibble(low)?;
+        }
+        Ok(Self(value))
+    }
+}
+
+/// What a file is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// The state that the log begins with.
+    Base,
+    /// What has happened since.
+    Log,
+}
+
+/// A file of a log folder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogFile {
+    /// Names it; those behind have greater ones.
+    pub number: u64,
+    /// What it is of.
+    pub part: Part,
+    /// The last serial in it.
+    pub to: u64,
+    /// How long it is, in bytes.
+    pub bytes: u64,
+    /// The chain's value behind it.
+    pub link: Link,
+}
+
+impl LogFile {
+    /// What it is called in its folder.
+    #[must_use]
+    pub fn name(&self) -> String {
+        let part = match self.part {
+            Part::Base => "base",
+            Part::Log => "log",
+        };
+        format!("{part}-{:08}.gz", self.number)
+    }
+}
+
+/// The contents of a log folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chain {
+    /// Drawn when the log was begun: one that was begun anew continues none.
+    pub life: u64,
+    /// The version that the log reaches.
+    pub version: Version,
+    /// How many objects live in it.
+    pub objects: u64,
+    /// Up to which serial the base reaches, from 0.
+    pub base: u64,
+    /// The chain's value there.
+    pub base_link: Link,
+    /// First those of the base, then those of the log, in the order of their serials.
+    pub files: Vec<LogFile>,
+}
+
+/// Why a text is no `CHAIN`.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ParseChainError {
+    /// It is too long, or no text.
+    #[error("it has more than {CHAIN_BYTES_MAX} bytes or is no text")]
+    Form,
+    /// A line is none of the format, or not where it has to be.
+    #[error("line {0} is none of a `{TITLE}`, or not in its place")]
+    Line(usize),
+    /// A file does not follow the one before it.
+    #[error("file {0} does not follow the one before it")]
+    Order(u64),
+}
+
+impl Chain {
+    /// The chain's value at the end of the log.
+    #[must_use]
+    pub fn link(&self) -> Link {
+        let log = self.files.iter().filter(|it| it.part == Part::Log);
+        log.last().map_or(self.base_link, |it| it.link)
+    }
+
+    /// How long the files of a part are together, in bytes.
+    #[must_use]
+    pub fn bytes(&self, part: Part) -> u64 {
+        self.files.iter().filter(|it| it.part == part).map(|it| it.bytes).sum()
+    }
+
+    /// Reads what is written by `to_string`, and nothing else.
+    ///
+    /// # Errors
+    ///
+    /// Which line is wrong: whoever wrote it is broken, or lies.
+    pub fn parse(bytes: &[u8]) -> Result<Self, ParseChainError> {
+        if CHAIN_BYTES_MAX < bytes.len() {
+            return Err(ParseChainError::Form);
+        }
+        let text = std::str::from_utf8(bytes).map_err(|_error| ParseChainError::Form)?;
+        let mut lines = text.lines().enumerate();
+        let mut next = |word: &'static str| -> Result<Vec<&str>, ParseChainError> {
+            let (at, line) = lines.next().unwrap_or((0, ""));
+            let mut words = line.split(' ');
+            let is_it = words.next() == Some(word);
+            if is_it { Ok(words.collect()) } else { Err(ParseChainError::Line(at + 1)) }
+        };
+        let title = next("harvest")?;
+        let (life, epoch, serial) = (next("life")?, next("epoch")?, next("serial")?);
+        let (objects, base) = (next("objects")?, next("base")?);
+        let head = (|| {
+            let [life] = *life else { return None };
+            let life = u64::from_str_radix(life, 16).ok()?;
+            let version = Version { epoch: one(&epoch)?, serial: one(&serial)? };
+            let objects = one(&objects)?;
+            let [base, link] = *base else { return None };
+            let (base, base_link) = (base.parse().ok()?, link.parse().ok()?);
+            let is_ours = title == ["log", "1"] && base <= version.serial;
+            let files = Vec::new();
+            is_ours.then_some(Self { life, version, objects, base, base_link, files })
+        })();
+        let mut chain = head.ok_or(ParseChainError::Line(1))?;
+        for (at, line) in lines {
+            let file = parse_file(line).ok_or(ParseChainError::Line(at + 1))?;
+            if !chain.takes(&file) {
+                return Err(ParseChainError::Order(file.number));
+            }
+            chain.files.push(file);
+        }
+        // One text for one meaning.
+        if chain.to_string() == text { Ok(chain) } else { Err(ParseChainError::Line(1)) }
+    }
+
+    /// Whether a file may come next.
+    fn takes(&self, file: &LogFile) -> bool {
+        let last = self.files.last();
+        let rises = last.is_none_or(|it| it.number < file.number && it.to <= file.to);
+        let is_in_place = match file.part {
+            Part::Base => last.is_none_or(|it| it.part == Part::Base) && file.to <= self.base,
+            Part::Log => self.base <= file.to,
+        };
+        let is_reached = file.to <= self.version.serial;
+        rises && is_in_place && is_reached && file.bytes != 0 && self.files.len() < FILES_MAX
+    }
+}
+
+fn one<T: FromStr>(words: &[&str]) -> Option<T> {
+    let [word] = words else { return None };
+    word.parse().ok()
+}
+
+fn parse_file(line: &str) -> Option<LogFile> {
+    let words: Vec<&str> = line.split(' ').collect();
+    let ["file", number, part, to, bytes, link] = *words else { return None };
+    let part = match part {
+        "base" => Part::Base,
+        "log" => Part::Log,
+        _ => return None,
+    };
+    let (number, to, bytes) = (number.parse().ok()?, to.parse().ok()?, bytes.parse().ok()?);
+    Some(LogFile { number, part, to, bytes, link: link.parse().ok()? })
+}
+
+impl fmt::Display for Chain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { life, version, objects, base, base_link, files } = self;
+        let Version { epoch, serial } = version;
+        writeln!(f, "{TITLE}\nlife {life:016x}\nepoch {epoch}\nserial {serial}")?;
+        writeln!(f, "objects {objects}\nbase {base} {base_link}")?;
+        let mut line = String::new();
+        for LogFile { number, part, to, bytes, link } in files {
+            let part = match part {
+                Part::Base => "base",
+                Part::Log => "log",
+            };
+            line.clear();
+            writeln!(line, "file {number} {part} {to} {bytes} {link}")?;
+            f.write_str(&line)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn chain(lengths: &[(u64, u64)], base_files: usize) -> Chain {
+        let mut link = Link::first(7, Epoch(9));
+        let mut serial = 0;
+        let mut files = Vec::new();
+        for (at, (further, bytes)) in lengths.iter().enumerate() {
+            serial += further;
+            link = link.after(&bytes.to_be_bytes());
+            let part = if at < base_files { Part::Base } else { Part::Log };
+            files.push(LogFile { number: at as u64 * 3, part, to: serial, bytes: *bytes, link });
+        }
+        let base = files.iter().rfind(|it| it.part == Part::Base);
+        let (base, base_link) = base.map_or((0, Link::first(7, Epoch(9))), |it| (it.to, it.link));
+        let version = Version { epoch: Epoch(9), serial };
+        Chain { life: 7, version, objects: 3, base, base_link, files }
+    }
+
+    proptest! {
+        #[test]
+        fn a_chain_reads_back(
+            lengths in prop::collection::vec((0..1_u64 << 40, 1..1_u64 << 40), 0..20),
+            base_files in 0..20_usize,
+        ) {
+            let chain = chain(&lengths, base_files);
+            prop_assert_eq!(Chain::parse(chain.to_string().as_bytes()), Ok(chain));
+        }
+
+        #[test]
+        fn nothing_else_reads(text in "[a-z0-9 \n]{0,200}") {
+            let _ = Chain::parse(text.as_bytes()).map(|it| assert_eq!(it.to_string(), text));
+        }
+    }
+
+    fn check(change: impl FnOnce(String) -> String, expected: ParseChainError) {
+        let text = change(chain(&[(5, 1), (5, 2), (5, 3)], 2).to_string());
+        assert_eq!(Chain::parse(text.as_bytes()), Err(expected), "{text}");
+    }
+
+    #[test]
+    fn says_what_is_wrong() {
+        check(|it| it.replace("log 1\n", "log 2\n"), ParseChainError::Line(1));
+        check(|it| it.replace("life", "live"), ParseChainError::Line(2));
+        check(|it| it.replace("objects 3", "objects 03"), ParseChainError::Line(1));
+        check(|it| it.replace("\nbase 10", "\nbase 9"), ParseChainError::Order(3));
+        check(|it| it.replace("\nbase 10", "\nbase 16"), ParseChainError::Line(1));
+        check(|it| it.replace("\nserial 15", "\nserial 14"), ParseChainError::Order(6));
+        check(|it| it.replace("file 6", "file 2"), ParseChainError::Order(2));
+        check(|it| it.replace("file 3", "file 0"), ParseChainError::Order(0));
+        check(|it| it.replace("log 15", "log 9"), ParseChainError::Order(6));
+        check(|it| it.replace("log 15 3", "log 15 0"), ParseChainError::Order(6));
+        check(|it| it.replace("file 0 base", "file 0 log"), ParseChainError::Order(0));
+        check(|it| it.replace("file 6 log", "file 6 ../log"), ParseChainError::Line(9));
+        check(|it| it.trim_end().to_owned(), ParseChainError::Line(1));
+        check(|it| it + &" ".repeat(CHAIN_BYTES_MAX), ParseChainError::Form);
+    }
+
+    #[test]
+    fn a_link_depends_on_all_before_it() {
+        let first = Link::first(7, Epoch(9));
+        assert_ne!(first, Link::first(8, Epoch(9)));
+        assert_ne!(first, Link::first(7, Epoch(8)));
+        assert_ne!(first.after(b"ab"), first.after(b"a").after(b"b"));
+        assert_ne!(first.after(b"a").after(b"b"), first.after(b"b").after(b"a"));
+    }
+}

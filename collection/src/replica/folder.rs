@@ -1,0 +1,193 @@
+//! A log folder on disk: `CHAIN` and the files that it names, and what is checked of them.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::chain::{CHAIN_BYTES_MAX, Chain, Link, LogFile, Part};
+use crate::disk::Disk;
+use crate::error::Error;
+use crate::segment::{Entry, Segment};
+
+/// The file that says what a folder holds.
+pub const CHAIN: &str = "CHAIN";
+/// The next one, before it takes the place of the last.
+pub(super) const CHAIN_NEW: &str = "CHAIN.new";
+
+/// The error of a folder that is not what it should be.
+pub(super) fn wrong(dir: &Path, what: impl Into<String>) -> Error {
+    Error::LogFolder { dir: dir.to_owned(), what: what.into() }
+}
+
+/// Reads what a folder says that it holds; `None` if it says nothing.
+///
+/// # Errors
+///
+/// [`Error::LogFolder`]: that is no `CHAIN`. The system's.
+pub(super) fn read_chain(disk: &Disk, dir: &Path) -> Result<Option<Chain>, Error> {
+    let path = dir.join(CHAIN);
+    let failed = |error| Error::io("cannot read", &path, error);
+    let file = match disk.open_to_read(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        opened => opened.map_err(failed)?,
+    };
+    let mut bytes = vec![0; CHAIN_BYTES_MAX + 1];
+    let (read, error) = file.read_up_to(&mut bytes, 0);
+    if let Some(error) = error {
+        return Err(failed(error));
+    }
+    bytes.truncate(read);
+    Chain::parse(&bytes).map(Some).map_err(|error| wrong(dir, format!("{CHAIN}: {error}")))
+}
+
+/// Opens a file of a folder and finds the members in it, whose serials are above `after`.
+///
+/// # Errors
+///
+/// [`Error::LogFolder`]: it is not what is said of it. The system's.
+pub(super) fn open_file(
+    disk: &Disk,
+    dir: &Path,
+    file: &LogFile,
+    after: u64,
+) -> Result<Segment, Error> {
+    let path = dir.join(file.name());
+    let segment = Segment::open_to_read(disk, path, file.number)?;
+    let refuse = |what: &str| Err(wrong(dir, format!("{}: {what}", file.name())));
+    if segment.file_bytes()? != file.bytes {
+        return refuse("it is longer or shorter than CHAIN says");
+    }
+    let survey = segment.survey(false, after, file.bytes)?;
+    if let Some(gap) = survey.gaps.first() {
+        return refuse(&format!("{} at byte {}", gap.why, gap.offset));
+    }
+    let is_served = |it: &Entry| !it.local && it.changes != 0;
+    if !survey.entries.iter().all(is_served) {
+        return refuse("it has a member that no feed serves");
+    }
+    if survey.entries.last().is_none_or(|it| it.last != file.to) {
+        return refuse("it reaches another serial than CHAIN says");
+    }
+    segment.extend(survey.entries);
+    Ok(segment)
+}
+
+/// Follows the chain through a file: returns its value behind each member, with the member's last serial.
+///
+/// # Errors
+///
+/// [`Error::Damaged`]; the system's.
+pub(super) fn links(segment: &Segment, mut link: Link) -> Result<Vec<(u64, Link)>, Error> {
+    let entries = segment.entries().clone();
+    let mut links = Vec::with_capacity(entries.len());
+    for entry in &entries {
+        let bytes = segment.raw(entry)?;
+        segment.check(entry, &bytes)?;
+        link = link.after(&bytes);
+        links.push((entry.last, link));
+    }
+    Ok(links)
+}
+
+/// Makes sure that `new` is a log folder, whole and with nothing else in it, and that it goes on from `old`, if there
+/// is one: what is the same in both is not read again. Blocks.
+///
+/// A log that was begun anew continues none, nor does one that was folded behind where the old one ended.
+///
+/// # Errors
+///
+/// [`Error::LogFolder`]: it is none, is damaged, or tells another story than the old one: the origin has to begin
+/// its log anew. The system's.
+pub fn check(new: &Path, old: Option<&Path>) -> Result<(), Error> {
+    let disk = Disk::System;
+    let chain = read_chain(&disk, new)?.ok_or_else(|| wrong(new, "it has no CHAIN"))?;
+    check_names(new, &chain)?;
+    let old = match old {
+        Some(old) => read_chain(&disk, old)?,
+        None => None,
+    };
+    let is_same = |it: &Chain| (it.life, it.version.epoch) == (chain.life, chain.version.epoch);
+    let old = old.filter(is_same);
+    let first = Link::first(chain.life, chain.version.epoch);
+    let until = old.as_ref().map_or(0, |it| it.version.serial);
+    let follow = |part, start, after| follow(new, &chain, old.as_ref(), (part, start, after));
+    follow(Part::Base, first, 0)?;
+    let there = follow(Part::Log, chain.base_link, chain.base)?;
+    let Some(old) = old else { return Ok(()) };
+    if chain.version.serial < old.version.serial {
+        let what = format!("it ends at {}, before {until}, where it was", chain.version.serial);
+        return Err(wrong(new, what));
+    }
+    if chain.base <= until && there != old.link() {
+        let what = format!("it is not the log that reached {until} before, under the same name");
+        return Err(wrong(new, what));
+    }
+    Ok(())
+}
+
+/// Follows the chain through the files of a part; returns its value where the old log ended.
+fn follow(
+    dir: &Path,
+    chain: &Chain,
+    old: Option<&Chain>,
+    (part, start, after): (Part, Link, u64),
+) -> Result<Link, Error> {
+    let until = old.map_or(0, |it| it.version.serial);
+    let (mut link, mut after, mut there) = (start, after, start);
+    for file in chain.files.iter().filter(|it| it.part == part) {
+        let is_known = old.is_some_and(|it| it.files.contains(file));
+        let links = if is_known {
+            vec![(file.to, file.link)]
+        } else {
+            links(&open_file(&Disk::System, dir, file, after)?, link)?
+        };
+        link = links.last().map_or(link, |it| it.1);
+        if link != file.link {
+            let what = format!("{}: its members are not those of the chain", file.name());
+            return Err(wrong(dir, what));
+        }
+        let upto = links.iter().rfind(|it| it.0 <= until);
+        there = upto.map_or(there, |it| it.1);
+        after = file.to;
+    }
+    Ok(there)
+}
+
+/// Makes sure that there is nothing in a folder but what it should have.
+fn check_names(dir: &Path, chain: &Chain) -> Result<(), Error> {
+    let mut names: Vec<String> = chain.files.iter().map(LogFile::name).collect();
+    names.push(CHAIN.to_owned());
+    for name in list(dir)? {
+        if !names.contains(&name) {
+            return Err(wrong(dir, format!("it has a {name} that CHAIN does not name")));
+        }
+    }
+    Ok(())
+}
+
+/// The names in a folder.
+pub(super) fn list(dir: &Path) -> Result<Vec<String>, Error> {
+    let failed = |error| Error::io("cannot list", dir, error);
+    let entries = fs::read_dir(dir).map_err(failed)?;
+    let name = |it: io::Result<fs::DirEntry>| {
+        it.map(|it| it.file_name().to_string_lossy().into_owned()).map_err(failed)
+    };
+    entries.map(name).collect()
+}
+
+/// Puts a `CHAIN` in force, durably: a crash leaves the old one or this.
+///
+/// # Errors
+///
+/// The system's.
+pub(super) fn write_chain(disk: &Disk, dir: &Path, chain: &Chain) -> Result<(), Error> {
+    let (path, new): (PathBuf, PathBuf) = (dir.join(CHAIN), dir.join(CHAIN_NEW));
+    let write = || {
+        let file = disk.create(&new)?;
+        file.write_all_at(chain.to_string().as_bytes(), 0)?;
+        file.sync_all()?;
+        disk.rename(&new, &path)?;
+        disk.open_to_sync(dir)?.sync_all()
+    };
+    write().map_err(|error| Error::io("cannot replace", &path, error))
+}

@@ -1,0 +1,198 @@
+//! Following a feed into a log folder: what an origin of a replicated collection does.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use http::StatusCode;
+use net::client::{Client, Response};
+use tokio::sync::mpsc;
+use tokio::task::spawn_blocking;
+use url::Url;
+
+use super::writer::{Stream, Writer};
+use crate::change::Version;
+use crate::disk::Disk;
+use crate::error::{Damage, Error};
+use crate::intake::Piece;
+use crate::pull::answer::{Answer, Asking};
+use crate::pull::{Kind, PullLimits};
+
+/// Pieces of a body that wait to be written; each is at most 256 KiB.
+const PIECES_AHEAD: usize = 4;
+/// Longest wait for something new.
+const WAIT_MAX: Duration = Duration::from_secs(60);
+
+/// Follows one feed into a log folder of its own. Blocks nobody: what takes the disk is done elsewhere.
+///
+/// A snapshot that breaks off begins again from its start; a delta as well. What is in the folder is always whole.
+#[derive(Debug)]
+pub struct Follower {
+    ask: Asking,
+    dir: PathBuf,
+    /// Whoever writes has it; one who was given up may still do so for a moment.
+    writer: Arc<Mutex<Writer>>,
+    reached: Option<(Version, u64)>,
+}
+
+impl Follower {
+    /// Opens the folder `dir`, making it if there is none, to follow the feed at `feed` below `base` into it. `name`
+    /// is said in errors. It sends no token and does not reach private networks unless told so.
+    ///
+    /// # Errors
+    ///
+    /// The folder cannot be read or made: see what it says.
+    pub async fn open(
+        client: Client,
+        base: Url,
+        name: String,
+        dir: PathBuf,
+    ) -> Result<Self, Error> {
+        let bytes_max = PullLimits::default().bytes_max;
+        let (source, token, allow_private, consumer) = (name, None, false, None);
+        let ask = Asking { client, base, source, token, allow_private, consumer, bytes_max };
+        let folder = dir.clone();
+        let writer = match spawn_blocking(move || Writer::open(&Disk::System, &folder)).await {
+            Ok(opened) => Arc::new(Mutex::new(opened?)),
+            Err(panic) => std::panic::resume_unwind(panic.into_panic()),
+        };
+        let mut follower = Self { ask, dir, writer, reached: None };
+        follower.with(|_| Ok(())).await?;
+        Ok(follower)
+    }
+
+    /// Sets the bearer token that the feed asks for.
+    #[must_use]
+    pub fn token(mut self, token: Option<String>) -> Self {
+        self.ask.token = token;
+        self
+    }
+
+    /// Sets whether the feed may be in a private network or on this machine.
+    #[must_use]
+    pub fn allow_private(mut self, allow_private: bool) -> Self {
+        self.ask.allow_private = allow_private;
+        self
+    }
+
+    /// Sets the id that the feed is told, so that it knows who has got how far.
+    #[must_use]
+    pub fn consumer(mut self, id: &str) -> Self {
+        self.ask.consumer = Some(id.to_owned());
+        self
+    }
+
+    /// How far the folder reaches; `None` before the first snapshot is there.
+    #[must_use]
+    pub fn version(&self) -> Option<Version> {
+        self.reached.map(|it| it.0)
+    }
+
+    /// How many objects live in the collection, as the feed said.
+    #[must_use]
+    pub fn objects(&self) -> u64 {
+        self.reached.map_or(0, |it| it.1)
+    }
+
+    /// The folder.
+    #[must_use]
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Asks the feed once, and waits up to `wait` (whole seconds, at most 60) for something new. Returns whether the
+    /// folder has changed. May be dropped at any point.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Source`], [`Error::Corrupt`]: try again later; the folder is as it was. [`Error::NotAFeed`],
+    /// [`Error::Format`], [`Error::OverLimit`]: something must be changed by hand. Any other: the file system's.
+    pub async fn follow(&mut self, wait: Duration) -> Result<bool, Error> {
+        self.with(|_| Ok(())).await?;
+        let wait = wait.min(WAIT_MAX);
+        let have = self.version();
+        let total = PullLimits::default().time_max + wait;
+        let request = self.ask.get(&Asking::path(have, wait), wait, total);
+        let mut response =
+            self.ask.client.send(request).await.map_err(|error| self.ask.failed(error))?;
+        if response.status != StatusCode::OK {
+            return Err(self.ask.refused(response).await);
+        }
+        let answer = self.ask.answer(&response)?;
+        let life = match (answer.kind, have) {
+            (Kind::Delta, Some(have)) if follows(&answer, have) => None,
+            (Kind::Delta, _) => {
+                let what = "a delta to something else than what was asked for".to_owned();
+                return Err(self.ask.no_feed(&response.url, what));
+            }
+            (Kind::Snapshot, _) => Some(getrandom::u64().unwrap_or(answer.to.epoch.0)),
+        };
+        if life.is_none() && Some(answer.to) == have {
+            return Ok(false);
+        }
+        let stream = Stream { life, to: answer.to, objects: answer.objects };
+        self.transfer(&mut response, stream).await
+    }
+
+    /// Takes in a body.
+    async fn transfer(&mut self, response: &mut Response, stream: Stream) -> Result<bool, Error> {
+        let (pieces, waiting) = mpsc::channel(PIECES_AHEAD);
+        let writer = Arc::clone(&self.writer);
+        let worker = spawn_blocking(move || {
+            writer.lock().unwrap_or_else(PoisonError::into_inner).take(&stream, waiting)
+        });
+        let fetched = loop {
+            match response.chunk().await {
+                Ok(None) => break Ok(()),
+                // The writer stops listening when something is wrong with what it got.
+                Ok(Some(piece)) => {
+                    if pieces.send(Piece::Bytes(piece)).await.is_err() {
+                        break Ok(());
+                    }
+                }
+                Err(error) => break Err(error),
+            }
+        };
+        drop(pieces.send(Piece::End).await);
+        let taken = match worker.await {
+            Ok(done) => done,
+            Err(panic) => std::panic::resume_unwind(panic.into_panic()),
+        };
+        self.with(|_| Ok(())).await?;
+        match (taken, fetched) {
+            (Err(Error::Stream { what: Damage::Truncated, .. }), Err(error)) => {
+                Err(self.ask.failed(error))
+            }
+            (Err(Error::Stream { offset, what }), _) => {
+                let (name, url) = (self.ask.source.clone(), response.url.to_string());
+                Err(Error::Corrupt { name, url, offset, what })
+            }
+            (taken, _) => taken,
+        }
+    }
+
+    /// Does something with the folder, and sees how far it reaches then.
+    async fn with<T: Send + 'static>(
+        &mut self,
+        work: impl FnOnce(&mut Writer) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        let writer = Arc::clone(&self.writer);
+        let worked = spawn_blocking(move || {
+            let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
+            let done = work(&mut writer);
+            (done, writer.chain().map(|it| (it.version, it.objects)))
+        });
+        match worked.await {
+            Ok((done, reached)) => {
+                self.reached = reached;
+                done
+            }
+            Err(panic) => std::panic::resume_unwind(panic.into_panic()),
+        }
+    }
+}
+
+/// Whether a delta goes on from there.
+fn follows(answer: &Answer, have: Version) -> bool {
+    (answer.to.epoch, answer.from) == (have.epoch, have.serial) && have.serial <= answer.to.serial
+}

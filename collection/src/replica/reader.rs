@@ -1,0 +1,136 @@
+//! A log folder as a feed's readers see it, under the origin's (epoch, serial).
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::watch;
+
+use super::chain::{Chain, LogFile, Part};
+use super::folder::{open_file, read_chain, wrong};
+use crate::change::Version;
+use crate::disk::Disk;
+use crate::error::Error;
+use crate::log::View;
+use crate::segment::Segment;
+
+/// A collection of somebody else, as it has come here: read, never written.
+///
+/// Cheap to clone; all clones are the same replica. Its files stay open, so that what is read stays as it is when
+/// the folder goes.
+#[derive(Clone, Debug)]
+pub struct Replica {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    present: Mutex<Present>,
+    versions: watch::Sender<Version>,
+}
+
+#[derive(Debug)]
+struct Present {
+    dir: PathBuf,
+    chain: Chain,
+    view: View,
+}
+
+impl Replica {
+    /// Opens a log folder. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::LogFolder`]: it is none, or is damaged. The system's.
+    pub fn open(dir: &Path) -> Result<Self, Error> {
+        let present = Present::open(dir, None)?;
+        let versions = watch::Sender::new(present.chain.version);
+        Ok(Self { shared: Arc::new(Shared { present: Mutex::new(present), versions }) })
+    }
+
+    /// Goes over to another folder: a newer state of the same log, or one that was begun anew. Files that both have
+    /// are not read again. Who waits for something new is woken. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// As for [`open`](Self::open); what was there goes on being served.
+    pub fn renew(&self, dir: &Path) -> Result<(), Error> {
+        let before = self.with(|it| (it.chain.clone(), it.view.clone()));
+        let present = Present::open(dir, Some(&before))?;
+        let version = present.chain.version;
+        *self.shared.present.lock().unwrap_or_else(PoisonError::into_inner) = present;
+        self.shared.versions.send_if_modified(|known| {
+            let newer = *known != version;
+            *known = version;
+            newer
+        });
+        Ok(())
+    }
+
+    /// How far the collection has come.
+    #[must_use]
+    pub fn version(&self) -> Version {
+        self.with(|it| it.chain.version)
+    }
+
+    /// How many objects live in it.
+    #[must_use]
+    pub fn objects(&self) -> u64 {
+        self.with(|it| it.chain.objects)
+    }
+
+    /// Bytes of all members.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.with(|it| it.chain.bytes(Part::Base) + it.chain.bytes(Part::Log))
+    }
+
+    pub(crate) fn view(&self) -> View {
+        self.with(|it| it.view.clone())
+    }
+
+    pub(crate) fn dir(&self) -> PathBuf {
+        self.with(|it| it.dir.clone())
+    }
+
+    pub(crate) fn watch(&self) -> watch::Receiver<Version> {
+        self.shared.versions.subscribe()
+    }
+
+    fn with<T>(&self, read: impl FnOnce(&Present) -> T) -> T {
+        read(&self.shared.present.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Present {
+    fn open(dir: &Path, before: Option<&(Chain, View)>) -> Result<Self, Error> {
+        let disk = Disk::System;
+        let chain = read_chain(&disk, dir)?.ok_or_else(|| wrong(dir, "it has no CHAIN"))?;
+        let known: HashMap<u64, (&LogFile, &Arc<Segment>)> = match before {
+            Some((old, view)) if old.life == chain.life => {
+                let both = old.files.iter().zip(&view.segments);
+                both.map(|(file, segment)| (file.number, (file, segment))).collect()
+            }
+            _ => HashMap::new(),
+        };
+        let mut after = 0;
+        let mut segments = Vec::with_capacity(chain.files.len());
+        for file in &chain.files {
+            let same = known.get(&file.number).filter(|it| it.0 == file);
+            segments.push(match same {
+                Some((_, segment)) => Arc::clone(segment),
+                None => Arc::new(open_file(&disk, dir, file, after)?),
+            });
+            after = file.to;
+        }
+        let view = View {
+            segments,
+            version: chain.version,
+            horizon: chain.base,
+            // Folding changes the bytes of a version, as a compaction does.
+            compacted: chain.base,
+            residue: 0,
+        };
+        Ok(Self { dir: dir.to_owned(), chain, view })
+    }
+}

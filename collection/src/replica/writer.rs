@@ -1,0 +1,359 @@
+//! The log folder that an origin keeps: what its feed says, as it says it.
+//!
+//! Members are appended as they come, verified, and count once the stream's end mark has come and `CHAIN` is replaced:
+//! a crash, or a stream that breaks off, leaves what was there before.
+
+use std::path::{Path, PathBuf};
+
+use tokio::sync::mpsc;
+
+use super::chain::{Chain, FILES_MAX, Link, LogFile, Part};
+use super::folder::{self, CHAIN, list, write_chain, wrong};
+use crate::change::Version;
+use crate::content::Drafter;
+use crate::disk::{Disk, File};
+use crate::error::{Damage, Error};
+use crate::intake::Piece;
+use crate::member::{Decoder, Header, MEMBER_BYTES_MAX, Member};
+use crate::pack::Packer;
+
+/// A file of the base is closed at this length, in bytes.
+const BASE_FILE_BYTES: u64 = 64 << 20;
+/// A file of the log is closed at a 64th of the log, within these, in bytes: the last one is copied with each version.
+const LOG_FILE_BYTES: (u64, u64) = (1 << 20, 8 << 20);
+const LOG_PARTS: u64 = 64;
+/// Compression of what is left of a member of which a part is known: fast.
+const LEVEL_REST: u32 = 1;
+
+/// An origin's log folder.
+#[derive(Debug)]
+pub(crate) struct Writer {
+    disk: Disk,
+    dir: PathBuf,
+    chain: Option<Chain>,
+    /// The number of the next file.
+    next: u64,
+    /// Whether there may be something that belongs to no state of the log.
+    unclean: bool,
+}
+
+impl Writer {
+    /// Opens a folder, and makes it if there is none. One that is damaged is begun anew.
+    ///
+    /// # Errors
+    ///
+    /// The system's.
+    pub(crate) fn open(disk: &Disk, dir: &Path) -> Result<Self, Error> {
+        disk.make_directory(dir).map_err(|error| Error::io("cannot create", dir, error))?;
+        let chain = match folder::read_chain(disk, dir).and_then(|it| sound(disk, dir, it)) {
+            Err(error @ (Error::LogFolder { .. } | Error::Damaged { .. })) => {
+                tracing::warn!(%error, "the log is begun anew");
+                None
+            }
+            read => read?,
+        };
+        let mut writer =
+            Self { disk: disk.clone(), dir: dir.to_owned(), chain, next: 1, unclean: true };
+        writer.tidy()?;
+        Ok(writer)
+    }
+
+    pub(crate) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// What is there; `None` before anything is.
+    pub(crate) fn chain(&self) -> Option<&Chain> {
+        self.chain.as_ref()
+    }
+
+    /// Removes what does not belong there, such as a stream that broke off left.
+    pub(super) fn tidy(&mut self) -> Result<(), Error> {
+        let files: &[LogFile] = self.chain.as_ref().map_or(&[], |it| it.files.as_slice());
+        let mut highest = files.last().map_or(0, |it| it.number);
+        for name in list(&self.dir)? {
+            let number = name.split_once('-').and_then(|it| it.1.strip_suffix(".gz"));
+            highest = highest.max(number.and_then(|it| it.parse().ok()).unwrap_or(0));
+            let is_known = files.iter().any(|it| it.name() == name);
+            if !is_known && (name != CHAIN || self.chain.is_none()) {
+                let path = self.dir.join(name);
+                let removed = self.disk.remove(&path);
+                removed.map_err(|error| Error::io("cannot remove", &path, error))?;
+            }
+        }
+        if let Some(last) = files.last() {
+            let path = self.dir.join(last.name());
+            let cut = self.disk.open(&path).and_then(|it| it.set_len(last.bytes));
+            cut.map_err(|error| Error::io("cannot shorten", &path, error))?;
+        }
+        self.next = self.next.max(highest + 1);
+        self.unclean = false;
+        Ok(())
+    }
+
+    /// Takes in a stream until there is no more: a delta to what is there, or else a snapshot, which begins the
+    /// log anew under that `life`. Blocks. Returns whether anything has changed.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Stream`]: it is damaged, or cut short, there. The system's. All is as it was.
+    pub(crate) fn take(
+        &mut self,
+        stream: &Stream,
+        mut pieces: mpsc::Receiver<Piece>,
+    ) -> Result<bool, Error> {
+        if self.unclean {
+            self.tidy()?;
+        }
+        self.unclean = true;
+        let taken = Taking::new(self, stream).and_then(|mut taking| {
+            loop {
+                match pieces.blocking_recv() {
+                    Some(Piece::Bytes(bytes)) => taking.feed(&bytes)?,
+                    Some(Piece::End) => return taking.finish(),
+                    None => return Ok(None),
+                }
+            }
+        });
+        let Ok(Some(chain)) = taken else {
+            self.tidy()?;
+            return taken.map(|_| false);
+        };
+        self.replace(chain)
+    }
+
+    /// Puts another list of files in force, and removes those that are no more on it.
+    pub(super) fn replace(&mut self, chain: Chain) -> Result<bool, Error> {
+        let is_new = self.chain.as_ref() != Some(&chain);
+        if is_new {
+            write_chain(&self.disk, &self.dir, &chain)?;
+            self.chain = Some(chain);
+        }
+        self.tidy()?;
+        Ok(is_new)
+    }
+
+    /// Makes an empty file.
+    pub(super) fn create(&mut self, part: Part) -> Result<Open, Error> {
+        let (to, bytes, link) = (0, 0, Link::first(0, Default::default()));
+        let file = LogFile { number: self.next, part, to, bytes, link };
+        self.next += 1;
+        let path = self.dir.join(file.name());
+        let made = self.disk.create(&path);
+        let made = made.map_err(|error| Error::io("cannot create", &path, error))?;
+        Ok(Open { entry: file, file: made, path })
+    }
+
+    pub(super) fn disk(&self) -> &Disk {
+        &self.disk
+    }
+}
+
+/// Makes sure that all files are there, and the last one is what it should be.
+fn sound(disk: &Disk, dir: &Path, chain: Option<Chain>) -> Result<Option<Chain>, Error> {
+    let Some(chain) = chain else { return Ok(None) };
+    for file in &chain.files {
+        let path = dir.join(file.name());
+        let bytes = disk.open_to_read(&path).and_then(|it| it.length()).unwrap_or(0);
+        if bytes < file.bytes {
+            return Err(wrong(dir, format!("{} is missing or cut short", file.name())));
+        }
+    }
+    let Some((last, before)) = chain.files.split_last() else { return Ok(Some(chain)) };
+    let same = before.last().filter(|it| it.part == last.part);
+    let (link, after) = match (same, last.part) {
+        (Some(before), _) => (before.link, before.to),
+        (None, Part::Base) => (Link::first(chain.life, chain.version.epoch), 0),
+        (None, Part::Log) => (chain.base_link, chain.base),
+    };
+    let path = dir.join(last.name());
+    let cut = disk.open(&path).and_then(|it| it.set_len(last.bytes));
+    cut.map_err(|error| Error::io("cannot shorten", &path, error))?;
+    let links = folder::links(&folder::open_file(disk, dir, last, after)?, link)?;
+    if links.last().is_none_or(|it| it.1 != last.link) {
+        return Err(wrong(dir, format!("{} is not what was written", last.name())));
+    }
+    Ok(Some(chain))
+}
+
+/// What comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stream {
+    /// The life of a log that is begun anew; `None`: the stream goes on from what is there.
+    pub(crate) life: Option<u64>,
+    /// The version that it is to reach.
+    pub(crate) to: Version,
+    /// How many objects live then.
+    pub(crate) objects: u64,
+}
+
+/// A file that is being written.
+#[derive(Debug)]
+pub(super) struct Open {
+    pub(super) entry: LogFile,
+    file: File,
+    path: PathBuf,
+}
+
+impl Open {
+    /// Adds a member.
+    pub(super) fn append(&mut self, member: &[u8], to: u64, link: Link) -> Result<(), Error> {
+        let written = self.file.write_all_at(member, self.entry.bytes);
+        written.map_err(|error| Error::io("cannot write", &self.path, error))?;
+        self.entry =
+            LogFile { to, bytes: self.entry.bytes + member.len() as u64, link, ..self.entry };
+        Ok(())
+    }
+
+    /// Makes it durable.
+    pub(super) fn close(self) -> Result<LogFile, Error> {
+        let synced = self.file.sync_all();
+        synced.map_err(|error| Error::io("cannot sync", &self.path, error))?;
+        Ok(self.entry)
+    }
+}
+
+/// A stream on its way into the folder.
+struct Taking<'a> {
+    writer: &'a mut Writer,
+    /// What there will be, but for the file that is open.
+    chain: Chain,
+    part: Part,
+    open: Option<Open>,
+    link: Link,
+    serial: u64,
+    to: Version,
+    decoder: Decoder,
+    ended: bool,
+}
+
+impl<'a> Taking<'a> {
+    fn new(writer: &'a mut Writer, stream: &Stream) -> Result<Self, Error> {
+        let &Stream { life, to, objects } = stream;
+        let (part, mut chain) = match (life, &writer.chain) {
+            (None, Some(chain)) => (Part::Log, Chain { objects, ..chain.clone() }),
+            (life, _) => {
+                let life = life.unwrap_or_default();
+                let base_link = Link::first(life, to.epoch);
+                let (base, files) = (to.serial, Vec::new());
+                let version = Version { serial: 0, ..to };
+                (Part::Base, Chain { life, version, objects, base, base_link, files })
+            }
+        };
+        let (link, serial) = (chain.link(), chain.version.serial);
+        let goes_on = |it: &LogFile| it.part == Part::Log && it.bytes < LOG_FILE_BYTES.1;
+        let last = chain.files.last().copied().filter(|it| part == Part::Log && goes_on(it));
+        let open = match last {
+            Some(last) => {
+                let path = writer.dir.join(last.name());
+                let file = writer.disk.open(&path);
+                let file = file.map_err(|error| Error::io("cannot open", &path, error))?;
+                chain.files.pop().map(|entry| Open { entry, file, path })
+            }
+            None => None,
+        };
+        let decoder = Decoder::new(MEMBER_BYTES_MAX);
+        Ok(Self { writer, chain, part, open, link, serial, to, decoder, ended: false })
+    }
+
+    fn feed(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.decoder.feed(bytes);
+        while let Some((member, bytes)) = self.decoder.next_with_bytes()? {
+            self.member(&member, bytes)?;
+        }
+        Ok(())
+    }
+
+    fn member(&mut self, member: &Member, bytes: Vec<u8>) -> Result<(), Error> {
+        let header = &member.header;
+        let damaged = |what| Error::Stream { offset: member.offset, what };
+        if self.ended || header.local {
+            return Err(damaged(Damage::Content));
+        }
+        if header.end_mark {
+            let is_it = (header.epoch, header.base) == (self.to.epoch, self.to.serial);
+            self.ended = is_it && self.serial <= self.to.serial;
+            return if self.ended { Ok(()) } else { Err(damaged(Damage::Content)) };
+        }
+        if header.last() < self.serial || self.to.serial < header.last() {
+            return Err(damaged(Damage::Order));
+        }
+        // What is signed for others is to be what its header says.
+        member.changes().map_err(damaged)?;
+        let bytes = if header.base < self.serial {
+            match rest(member, self.serial).map_err(damaged)? {
+                Some(bytes) => bytes,
+                None => return Ok(()),
+            }
+        } else {
+            bytes
+        };
+        if header.entries.is_empty() {
+            return Ok(());
+        }
+        self.append(&bytes, header.last())
+    }
+
+    fn append(&mut self, bytes: &[u8], to: u64) -> Result<(), Error> {
+        let log_bytes = self.chain.bytes(Part::Log);
+        let full = match self.part {
+            Part::Base => BASE_FILE_BYTES,
+            Part::Log => (log_bytes / LOG_PARTS).clamp(LOG_FILE_BYTES.0, LOG_FILE_BYTES.1),
+        };
+        if self.open.as_ref().is_some_and(|it| full <= it.entry.bytes) {
+            self.close()?;
+        }
+        self.link = self.link.after(bytes);
+        self.serial = to;
+        let mut open = match self.open.take() {
+            Some(open) => open,
+            None => self.writer.create(self.part)?,
+        };
+        open.append(bytes, to, self.link)?;
+        self.open = Some(open);
+        Ok(())
+    }
+
+    fn close(&mut self) -> Result<(), Error> {
+        if FILES_MAX <= self.chain.files.len() {
+            return Err(wrong(&self.writer.dir, format!("a log has at most {FILES_MAX} files")));
+        }
+        if let Some(open) = self.open.take() {
+            self.chain.files.push(open.close()?);
+        }
+        Ok(())
+    }
+
+    /// Ends the stream; returns what there is then, `None` if the stream was given up.
+    fn finish(mut self) -> Result<Option<Chain>, Error> {
+        self.decoder.finish()?;
+        if !self.ended {
+            let offset = self.decoder.offset();
+            return Err(Error::Stream { offset, what: Damage::Truncated });
+        }
+        self.close()?;
+        if self.part == Part::Base {
+            self.chain.base_link = self.link;
+        }
+        self.chain.version = self.to;
+        Ok(Some(self.chain))
+    }
+}
+
+/// Makes a member of those changes that come after a serial; `None` if there are none.
+fn rest(member: &Member, after: u64) -> Result<Option<Vec<u8>>, Damage> {
+    let changes = member.changes()?;
+    let mut drafter = Drafter::new(MEMBER_BYTES_MAX, MEMBER_BYTES_MAX);
+    for scanned in changes.iter().filter(|it| after < it.serial) {
+        drafter.push(&scanned.change).map_err(|_reason| Damage::Content)?;
+    }
+    drafter.cut();
+    let drafts = drafter.take();
+    // It was one member, so what is left of it is one.
+    let ([draft], header) = (drafts.as_slice(), &member.header) else { return Ok(None) };
+    let entries = header.entries.iter().filter(|it| after < it.0).copied().collect();
+    let header = Header { base: after, entries, ..header.clone() };
+    let mut bytes = Vec::new();
+    header.write(&Packer::new(LEVEL_REST).pack(draft), &mut bytes);
+    Ok(Some(bytes))
+}
