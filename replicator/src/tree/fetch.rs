@@ -16,7 +16,7 @@ use super::listing::{Extents, Listed, Listing};
 use super::manifest::{Decoder, EntryKind, Item, Totals};
 use super::path::EntryPath;
 use super::store::Store;
-use crate::version::{Hash, Kind, Version};
+use crate::version::{Hash, Version};
 
 /// Most chunks that are named as wanted at once.
 pub const WANTED_MAX: usize = LOOK_AHEAD_CHUNKS;
@@ -133,7 +133,7 @@ impl Fetch {
                         let bytes = u32::try_from(NODE_BYTES_MAX).unwrap_or(u32::MAX);
                         return Ok(vec![Wanted { hash, bytes }]);
                     };
-                    let walk = Walk::new(Kind::Tree, &hash, &root)?;
+                    let walk = Walk::new(self.store.kind(), &hash, &root)?;
                     let mut building = self.store.begin()?;
                     building.node(&hash, &root)?;
                     let (decoder, totals) = (Decoder::default(), Totals::default());
