@@ -41,7 +41,7 @@ use crate::metrics::Counters;
 use crate::pipeline::blocking;
 use crate::pull_log;
 use crate::schedule::{Due, Planned, Schedule};
-use crate::source::Source;
+use crate::source::{Kind, Source};
 use crate::status::SourceStatus;
 use crate::under_way::UnderWay;
 pub(crate) use brought::Brought;
@@ -255,6 +255,11 @@ impl Collector {
             return Box::pin(harvest).await;
         }
         let puller = puller(&self.inner, source).confirmed(confirmed);
+        // A replica's URL is made of a path.
+        if let (Kind::Replica, Ok(directory)) = (source.kind, source.url.to_file_path()) {
+            let taken = puller.pull_in_place(&directory, wait, pulled);
+            return Box::pin(taken).await.map_err(Broke::from);
+        }
         puller.pull_into(wait, pulled).await.map_err(Broke::from)
     }
 

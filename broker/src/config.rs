@@ -232,8 +232,13 @@ fn read_source(table: &Table<'_>) -> Option<Source> {
     let latency = table.float("latency_seconds", 0.1..=LATENCY_SECS_MAX);
     let weight = table.float("weight", 0.0..=WEIGHT_MAX);
     let syndication = read_syndication(&table.table("syndication"));
-    let url = if is_oai { exchange::source::base_url(table) } else { table.base_url("url") };
-    if !table.require("url", "\"http://host:8500/\"") {
+    let url = match kind.and_then(Kind::named) {
+        Some(Kind::Replica) => read_directory(table),
+        Some(Kind::Oai) => exchange::source::base_url(table),
+        _ => table.base_url("url"),
+    };
+    let is_replica = kind == Some(Kind::Replica.name());
+    if !is_replica && !table.require("url", "\"http://host:8500/\"") {
         return None;
     }
     let url = url?;
@@ -268,6 +273,28 @@ fn read_source(table: &Table<'_>) -> Option<Source> {
         }
     }
     Some(source)
+}
+
+/// Reads where a replica is, and that it is said to be nowhere else.
+fn read_directory(table: &Table<'_>) -> Option<Url> {
+    let expected = "a directory that a replicator keeps, such as \"/srv/papers\"";
+    if !table.require("directory", expected) {
+        return None;
+    }
+    for key in ["url", "token", "push"].into_iter().filter(|key| table.has(key)) {
+        table.mistake(
+            key,
+            format!("a replica has no {key}"),
+            "nothing: it is read from `directory`",
+        );
+    }
+    let directory = table.path("directory")?;
+    let url = Url::from_file_path(&directory).ok();
+    if url.is_none() {
+        let message = format!("{} is not said from the root on", directory.display());
+        table.mistake("directory", message, expected);
+    }
+    url
 }
 
 /// What a source says of its intervals must hold together, and with what `[freshness]` says.
@@ -318,6 +345,8 @@ fn name_of(url: &Url) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use ::freshness::interval::{Model, Policy};
 
     use super::*;
@@ -455,6 +484,26 @@ mod tests {
         }
         let feed = "name = 'n'\ndata = 'd'\n[[source]]\nurl = 'http://h/'\nset = 'a'";
         assert!(Config::parse(feed).unwrap_err()[0].to_string().contains("set"));
+    }
+
+    #[test]
+    fn a_replica_is_a_directory() {
+        let source =
+            |lines: &str| format!("name = 'n'\ndata = 'd'\n[[source]]\nkind = 'replica'\n{lines}");
+        let config = Config::parse(&source("directory = '/srv/papers'\nfollow = true")).unwrap();
+        let found = &config.sources[0];
+        assert_eq!((found.kind, found.name.as_str()), (Kind::Replica, "/srv/papers"));
+        assert_eq!(found.url.to_file_path().unwrap(), Path::new("/srv/papers"));
+        assert!(found.follow);
+        for (lines, part) in [
+            ("", "\"directory\""),
+            ("directory = 'papers'", "papers is not said from the root on"),
+            ("directory = '/srv/papers'\nurl = 'http://h/'", "a replica has no url"),
+            ("directory = '/srv/papers'\npush = true", "a replica has no push"),
+        ] {
+            let mistakes = Config::parse(&source(lines)).unwrap_err();
+            assert!(mistakes[0].to_string().contains(part), "{lines}: {}", mistakes[0]);
+        }
     }
 
     /// The policy that `[freshness]` with these lines makes.

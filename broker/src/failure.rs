@@ -95,7 +95,7 @@ impl Failure {
         match error {
             Cause::Source { error, .. } => Self::of_link(error),
             Cause::Corrupt { .. } => Self::Corrupt,
-            Cause::NotAFeed { .. } => Self::NotAFeed,
+            Cause::NotAFeed { .. } | Cause::LogFolder { .. } => Self::NotAFeed,
             Cause::Format { .. } => Self::OtherFormat,
             Cause::OverLimit { .. } | Cause::Swollen { .. } => Self::OverLimit,
             Cause::EpochBack { .. } => Self::WrongEpoch,

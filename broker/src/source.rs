@@ -2,9 +2,12 @@
 //!
 //! What the settings say of a source, checked; how it fares is in [`crate::status`], when it is
 //! pulled in [`crate::schedule`]. A gatherer and a broker speak the same feed, so that of these two the
-//! kind is for people and for status. An OAI-PMH repository is harvested: it has [`Oai`].
+//! kind is for people and for status. An OAI-PMH repository is harvested: it has [`Oai`]. A replica is read
+//! where a replicator keeps it, in a directory of this machine.
 //!
 //! Sans-I/O.
+
+use std::path::Path;
 
 pub use exchange::source::{Oai, Token};
 use freshness::schedule::Window;
@@ -28,11 +31,13 @@ pub enum Kind {
     Broker,
     /// A repository that speaks OAI-PMH.
     Oai,
+    /// The log of a collection elsewhere, which a replicator brings here.
+    Replica,
 }
 
 impl Kind {
     /// The names that the settings accept.
-    pub const NAMES: [&'static str; 3] = ["gatherer", "broker", "oai"];
+    pub const NAMES: [&'static str; 4] = ["gatherer", "broker", "oai", "replica"];
 
     /// Returns the kind of that name.
     pub fn named(name: &str) -> Option<Self> {
@@ -40,6 +45,7 @@ impl Kind {
             "gatherer" => Some(Self::Gatherer),
             "broker" => Some(Self::Broker),
             "oai" => Some(Self::Oai),
+            "replica" => Some(Self::Replica),
             _ => None,
         }
     }
@@ -50,6 +56,7 @@ impl Kind {
             Self::Gatherer => "gatherer",
             Self::Broker => "broker",
             Self::Oai => "oai",
+            Self::Replica => "replica",
         }
     }
 }
@@ -62,7 +69,8 @@ pub struct Source {
     pub name: String,
     /// What it is.
     pub kind: Kind,
-    /// Where its feed is: `feed` and `snapshot/…` are joined to this. Of a repository, its base URL.
+    /// Where its feed is: `feed` and `snapshot/…` are joined to this. Of a repository, its base URL; of a replica,
+    /// the directory as a `file` URL.
     pub url: Url,
     /// Whether to hold a long poll open, so that a change is heard of at once.
     pub follow: bool,
@@ -125,5 +133,12 @@ impl Source {
     /// Returns a repository of that name and base URL with the defaults of the settings file.
     pub fn oai(name: impl Into<String>, url: Url) -> Self {
         Self { kind: Kind::Oai, oai: Some(Oai::default()), ..Self::gatherer(name, url) }
+    }
+
+    /// Returns a replica of that name in that directory with the defaults of the settings file; `None` if the
+    /// path is not said from the root on.
+    pub fn replica(name: impl Into<String>, directory: &Path) -> Option<Self> {
+        let url = Url::from_file_path(directory).ok()?;
+        Some(Self { kind: Kind::Replica, ..Self::gatherer(name, url) })
     }
 }

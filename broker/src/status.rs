@@ -254,7 +254,7 @@ pub struct SourceStatus {
     pub name: String,
     /// Its address.
     pub url: String,
-    /// `gatherer`, `broker` or `oai`.
+    /// `gatherer`, `broker`, `oai` or `replica`.
     pub kind: String,
     /// λ: estimated rate of change, changes per second; `None` before a second pull.
     pub rate_per_second: Option<f64>,

@@ -190,6 +190,11 @@ impl Drafter {
         }
     }
 
+    /// Returns how long the member that is open is, in plain bytes.
+    pub(crate) fn open_bytes(&self) -> usize {
+        self.open.plain.len()
+    }
+
     /// Returns how many members are complete.
     pub(crate) fn ready(&self) -> usize {
         self.done.len()

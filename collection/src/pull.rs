@@ -14,6 +14,7 @@
 //! Source: DESIGN.md, "Feed", "Snapshot" and "Cursors".
 
 pub(crate) mod answer;
+mod in_place;
 mod pushed;
 
 use std::time::{Duration, Instant};

@@ -14,12 +14,17 @@
 //! TR §8 (the replicator).
 
 mod chain;
+mod fold;
 mod folder;
 mod follow;
 mod reader;
 mod writer;
 
+#[cfg(test)]
+mod tests;
+
 pub use chain::{CHAIN_BYTES_MAX, Chain, FILES_MAX, Link, LogFile, ParseChainError, Part};
+pub use fold::{FOLD_BYTES_MIN, fold_if_due};
 pub use folder::{CHAIN, check};
 pub use follow::Follower;
 pub use reader::Replica;

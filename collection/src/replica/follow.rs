@@ -100,7 +100,7 @@ impl Follower {
         &self.dir
     }
 
-    /// Asks the feed once, and waits up to `wait` (whole seconds, at most 60) for something new. Returns whether the
+    /// Asks the feed once, unless the log has to be folded, and waits up to `wait` (whole seconds, at most 60) for something new. Returns whether the
     /// folder has changed. May be dropped at any point.
     ///
     /// # Errors
@@ -108,7 +108,9 @@ impl Follower {
     /// [`Error::Source`], [`Error::Corrupt`]: try again later; the folder is as it was. [`Error::NotAFeed`],
     /// [`Error::Format`], [`Error::OverLimit`]: something must be changed by hand. Any other: the file system's.
     pub async fn follow(&mut self, wait: Duration) -> Result<bool, Error> {
-        self.with(|_| Ok(())).await?;
+        if self.with(Writer::fold_if_due).await? {
+            return Ok(true);
+        }
         let wait = wait.min(WAIT_MAX);
         let have = self.version();
         let total = PullLimits::default().time_max + wait;

@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 use tokio::sync::mpsc;
 
 use super::chain::{Chain, FILES_MAX, Link, LogFile, Part};
+use super::fold::{fold, is_due};
 use super::folder::{self, CHAIN, list, write_chain, wrong};
-use crate::change::Version;
+use crate::change::{Epoch, Version};
 use crate::content::Drafter;
 use crate::disk::{Disk, File};
 use crate::error::{Damage, Error};
@@ -18,7 +19,7 @@ use crate::member::{Decoder, Header, MEMBER_BYTES_MAX, Member};
 use crate::pack::Packer;
 
 /// A file of the base is closed at this length, in bytes.
-const BASE_FILE_BYTES: u64 = 64 << 20;
+pub(super) const BASE_FILE_BYTES: u64 = 64 << 20;
 /// A file of the log is closed at a 64th of the log, within these, in bytes: the last one is copied with each version.
 const LOG_FILE_BYTES: (u64, u64) = (1 << 20, 8 << 20);
 const LOG_PARTS: u64 = 64;
@@ -58,10 +59,6 @@ impl Writer {
         Ok(writer)
     }
 
-    pub(crate) fn dir(&self) -> &Path {
-        &self.dir
-    }
-
     /// What is there; `None` before anything is.
     pub(crate) fn chain(&self) -> Option<&Chain> {
         self.chain.as_ref()
@@ -70,10 +67,8 @@ impl Writer {
     /// Removes what does not belong there, such as a stream that broke off left.
     pub(super) fn tidy(&mut self) -> Result<(), Error> {
         let files: &[LogFile] = self.chain.as_ref().map_or(&[], |it| it.files.as_slice());
-        let mut highest = files.last().map_or(0, |it| it.number);
+        let last = files.last().map_or(0, |it| it.number);
         for name in list(&self.dir)? {
-            let number = name.split_once('-').and_then(|it| it.1.strip_suffix(".gz"));
-            highest = highest.max(number.and_then(|it| it.parse().ok()).unwrap_or(0));
             let is_known = files.iter().any(|it| it.name() == name);
             if !is_known && (name != CHAIN || self.chain.is_none()) {
                 let path = self.dir.join(name);
@@ -86,7 +81,7 @@ impl Writer {
             let cut = self.disk.open(&path).and_then(|it| it.set_len(last.bytes));
             cut.map_err(|error| Error::io("cannot shorten", &path, error))?;
         }
-        self.next = self.next.max(highest + 1);
+        self.next = last + 1;
         self.unclean = false;
         Ok(())
     }
@@ -133,19 +128,21 @@ impl Writer {
         Ok(is_new)
     }
 
-    /// Makes an empty file.
-    pub(super) fn create(&mut self, part: Part) -> Result<Open, Error> {
-        let (to, bytes, link) = (0, 0, Link::first(0, Default::default()));
-        let file = LogFile { number: self.next, part, to, bytes, link };
-        self.next += 1;
-        let path = self.dir.join(file.name());
-        let made = self.disk.create(&path);
-        let made = made.map_err(|error| Error::io("cannot create", &path, error))?;
-        Ok(Open { entry: file, file: made, path })
-    }
-
-    pub(super) fn disk(&self) -> &Disk {
-        &self.disk
+    /// Makes the base anew, if the log has grown longer than it. Blocks. Returns whether it did.
+    ///
+    /// # Errors
+    ///
+    /// As for [`fold_if_due`](super::fold_if_due). All is as it was.
+    pub(crate) fn fold_if_due(&mut self) -> Result<bool, Error> {
+        let Some(chain) = self.chain.clone().filter(is_due) else { return Ok(false) };
+        if self.unclean {
+            self.tidy()?;
+        }
+        self.unclean = true;
+        match fold(&self.disk, &self.dir, &chain, &self.dir) {
+            Ok(folded) => self.replace(folded),
+            Err(error) => self.tidy().and(Err(error)),
+        }
     }
 }
 
@@ -196,6 +193,16 @@ pub(super) struct Open {
 }
 
 impl Open {
+    /// Makes an empty file.
+    pub(super) fn create(disk: &Disk, dir: &Path, number: u64, part: Part) -> Result<Self, Error> {
+        let (to, bytes, link) = (0, 0, Link::first(0, Epoch::default()));
+        let entry = LogFile { number, part, to, bytes, link };
+        let path = dir.join(entry.name());
+        let made = disk.create(&path);
+        let file = made.map_err(|error| Error::io("cannot create", &path, error))?;
+        Ok(Self { entry, file, path })
+    }
+
     /// Adds a member.
     pub(super) fn append(&mut self, member: &[u8], to: u64, link: Link) -> Result<(), Error> {
         let written = self.file.write_all_at(member, self.entry.bytes);
@@ -307,11 +314,17 @@ impl<'a> Taking<'a> {
         self.serial = to;
         let mut open = match self.open.take() {
             Some(open) => open,
-            None => self.writer.create(self.part)?,
+            None => self.create()?,
         };
         open.append(bytes, to, self.link)?;
         self.open = Some(open);
         Ok(())
+    }
+
+    fn create(&mut self) -> Result<Open, Error> {
+        let number = self.writer.next;
+        self.writer.next += 1;
+        Open::create(&self.writer.disk, &self.writer.dir, number, self.part)
     }
 
     fn close(&mut self) -> Result<(), Error> {

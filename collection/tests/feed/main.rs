@@ -7,6 +7,7 @@ mod broken;
 mod foreign;
 mod pulling;
 mod pushed;
+mod replica;
 mod rotten;
 mod serving;
 mod support;

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use collection::feed::{FeedOptions, FeedServer};
 use collection::pull::{PullLimits, Puller, Summary};
+use collection::replica::Replica;
 use collection::{Batch, Change, Collection, GATHERER_ID, Oid, Options, Stamp};
 use net::body::Body;
 use net::client::{Client, Request, Settings, Timeouts};
@@ -122,6 +123,12 @@ impl Server {
 
     pub(crate) fn feed(&self) -> FeedServer {
         self.feed.lock().unwrap().clone()
+    }
+
+    /// Serves the replica of a collection in its place.
+    pub(crate) fn serve_replica(&self, replica: &Replica) {
+        let fresh = FeedServer::of_replica(replica.clone(), FeedOptions::default());
+        *self.feed.lock().unwrap() = fresh;
     }
 
     /// Serves another collection, or the same one as after a restart.

@@ -1,0 +1,181 @@
+//! Reading a replica where it lies: the log folder takes the place of the feed.
+//!
+//! What is new is taken in as from a feed, with the same cursor, so that a consumer can go from the feed to the replica
+//! and back. A snapshot that is given up begins again from its start: to read it costs nobody else anything.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use net::clock;
+use tokio::sync::mpsc;
+use tokio::task::spawn_blocking;
+use tokio::time::sleep;
+
+use super::{Kind, PIECES_AHEAD, Puller, Summary, sum_up};
+use crate::change::{Stamp, Version};
+use crate::error::Error;
+use crate::feed::follows;
+use crate::holders::Cursor;
+use crate::intake::{Intake, Piece, Stream, Tally};
+use crate::log::View;
+use crate::replica::Replica;
+use crate::{member, served};
+
+/// How often it is looked for something newer while one waits for it: the cost is that of reading one small file.
+const LOOK: Duration = Duration::from_secs(1);
+/// So often a folder is opened anew that goes while it is being opened.
+const OPEN_TRIES: u32 = 3;
+
+impl Puller {
+    /// Takes in what is new in the log folder that `link` leads to. With `wait` it waits for so long for something
+    /// new to come. May be dropped at any point; one at a time, as with [`pull`](Self::pull). `summary` says what
+    /// came, also if it fails.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::LogFolder`]: no replica is there, or a damaged one: try again when it has come. [`Error::OverLimit`],
+    /// [`Error::Swollen`], [`Error::Loss`], [`Error::EpochBack`], [`Error::Corrupt`]: as for [`pull`](Self::pull).
+    pub async fn pull_in_place(
+        &self,
+        link: &Path,
+        wait: Option<Duration>,
+        summary: &mut Summary,
+    ) -> Result<(), Error> {
+        *summary = Summary::default();
+        let until = clock::monotonic() + wait.unwrap_or_default();
+        let mut cursor = self.cursor().await?;
+        let replica = self.newer(link, cursor.as_ref(), until).await?;
+        let view = replica.view();
+        summary.version = view.version;
+        let (epoch, base) = (view.version.epoch, link.display().to_string());
+        if let Some(have) = cursor.as_ref().filter(|it| epoch < it.epoch) {
+            if !self.confirmed {
+                let (name, known) = (self.ask.source.clone(), have.epoch);
+                return Err(Error::EpochBack { name, url: base, known, told: epoch });
+            }
+            // What it says now is older than what it said: of the two the newer would win.
+            let now = Stamp(clock::now_ms());
+            self.blocking(move |collection, source| collection.remove_source(source, now)).await?;
+            cursor = None;
+        }
+        let held = self.held().await?;
+        if self.limits.records_max < held.max(replica.objects()) {
+            return Err(self.ask.over_limit(format!("{held} objects"), "records_max"));
+        }
+        let have = cursor.as_ref().filter(|it| it.snapshot.is_none());
+        let have = have.map(|it| Version { epoch: it.epoch, serial: it.serial });
+        let mut intake = match have.filter(|it| follows(&view, *it)) {
+            Some(have) => {
+                let mut intake = self.intake(Stream::Delta);
+                intake.serial = have.serial;
+                intake
+            }
+            None => {
+                summary.kind = Kind::Snapshot;
+                let generation = clock::now_ms().max(1);
+                let id = format!("{generation}");
+                let mut intake = self.intake(Stream::Snapshot { id, generation, offset: 0 });
+                intake.begin_after(cursor.as_ref());
+                intake
+            }
+        };
+        (intake.epoch, intake.to, intake.stored) = (epoch, view.version.serial, cursor);
+        (intake.held, intake.confirmed, intake.url) = (held, self.confirmed, base);
+        intake.records_max = self.limits.records_max;
+        intake.go_on_from(Tally::default());
+        summary.objects = replica.objects().min(self.limits.records_max);
+        let (tally, bytes, taken) = read(view, intake).await;
+        summary.bytes = bytes;
+        sum_up(summary, &tally, held, clock::now_ms());
+        match taken {
+            Err(Error::Stream { offset, what }) => {
+                let (name, url) = (self.ask.source.clone(), link.display().to_string());
+                Err(Error::Corrupt { name, url, offset, what })
+            }
+            other => other,
+        }
+    }
+
+    /// Opens the folder once it has something newer than the cursor, or the time is over.
+    async fn newer(
+        &self,
+        link: &Path,
+        cursor: Option<&Cursor>,
+        until: Instant,
+    ) -> Result<Replica, Error> {
+        let known = cursor.filter(|it| it.snapshot.is_none());
+        let known = known.map(|it| Version { epoch: it.epoch, serial: it.serial });
+        loop {
+            let link = link.to_owned();
+            let opened = match spawn_blocking(move || open(&link)).await {
+                Ok(opened) => opened?,
+                Err(panic) => std::panic::resume_unwind(panic.into_panic()),
+            };
+            if Some(opened.version()) != known || until <= clock::monotonic() {
+                return Ok(opened);
+            }
+            sleep(LOOK).await;
+        }
+    }
+}
+
+/// Opens the folder that a link leads to now: what it leads to may be another one the next moment.
+fn open(link: &Path) -> Result<Replica, Error> {
+    let lead = |_error| Error::LogFolder {
+        dir: link.to_owned(),
+        what: "nothing is there: the replica has not come yet, or is kept elsewhere".to_owned(),
+    };
+    let mut tries = 1;
+    loop {
+        let dir: PathBuf = fs::canonicalize(link).map_err(lead)?;
+        match Replica::open(&dir) {
+            Err(_) if tries < OPEN_TRIES && !dir.exists() => tries += 1,
+            opened => return opened,
+        }
+    }
+}
+
+/// Takes in what a view has behind where the intake is; returns what came, and of how many bytes.
+async fn read(view: View, intake: Intake) -> (Tally, u64, Result<(), Error>) {
+    let since = match intake.stream {
+        Stream::Delta => intake.serial,
+        Stream::Snapshot { .. } => 0,
+    };
+    let parts = view.parts(since).0;
+    let tail = Bytes::from(member::end_mark(view.version));
+    let length = served::bytes_of(&parts) + tail.len() as u64;
+    let (sender, waiting) = mpsc::channel(PIECES_AHEAD);
+    let reader = spawn_blocking(move || {
+        let mut pieces = served::pieces(&parts, &tail, 0, length);
+        let mut end = Ok(());
+        loop {
+            match pieces() {
+                Ok(Some(piece)) => {
+                    if sender.blocking_send(Piece::Bytes(piece)).is_err() {
+                        return end;
+                    }
+                }
+                Ok(None) => break,
+                Err(error) => {
+                    end = Err(error);
+                    break;
+                }
+            }
+        }
+        // Who does not listen any more has said why.
+        let _ = sender.blocking_send(Piece::End);
+        end
+    });
+    let worker = spawn_blocking(move || intake.run(waiting));
+    let (read, worked) = tokio::join!(reader, worker);
+    match (worked, read) {
+        (Ok((tally, Err(error))), Ok(Err(cause))) => {
+            tracing::warn!(%cause, "a replica cannot be read to its end");
+            (tally, length, Err(error))
+        }
+        (Ok((tally, taken)), Ok(_)) => (tally, length, taken),
+        (Err(panic), _) | (_, Err(panic)) => std::panic::resume_unwind(panic.into_panic()),
+    }
+}

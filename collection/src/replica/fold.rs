@@ -1,0 +1,272 @@
+//! Folding: the base of a log made anew from base and log, without what is superseded.
+//!
+//! What comes out depends on the members alone: every replica that has the same log makes the same files, and none of
+//! them has to travel. It is found out in parts, by identifier, so that memory is bounded: each part takes a pass over
+//! the log.
+//!
+//! # Differences from a compaction
+//!
+//! Deletes go as soon as the base has them: who has read less far than the base reaches begins with the base. Members
+//! are cut after changes whose serials say so, so that files before and after agree where nothing was superseded.
+//!
+//! Source: ours.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use roaring::RoaringTreemap;
+
+use super::chain::{Chain, Link, LogFile, Part};
+use super::folder::{self, open_file, wrong};
+use super::writer::{BASE_FILE_BYTES, Open};
+use crate::change::{Change, Scanned, Stamp};
+use crate::content::Drafter;
+use crate::disk::Disk;
+use crate::error::{Damage, Error};
+use crate::member::{Header, MEMBER_BYTES_MAX, Unpacker};
+use crate::pack;
+use crate::segment::Segment;
+
+/// A log shorter than that is not folded, in bytes, however short the base is.
+pub const FOLD_BYTES_MIN: u64 = 16 << 20;
+/// Compression of what comes out: small.
+const LEVEL_FOLD: u32 = 9;
+/// So many identifiers are held in memory at once, some 40 bytes each.
+const PART_CHANGES_MAX: u64 = 2_000_000;
+/// Plain bytes of a member, unless a record is larger.
+const MEMBER_BYTES: usize = 64 << 10;
+/// From so many plain bytes on a member may be cut, behind a serial that this divides.
+const CUT: (usize, u64) = (32 << 10, 8);
+/// Drafts are compressed together once there are so many.
+const DRAFTS_MAX: usize = 16;
+
+/// The key of an object, or of a root.
+type Key = [u8; 16];
+
+/// Whether a log has grown longer than its base.
+pub(crate) fn is_due(chain: &Chain) -> bool {
+    chain.bytes(Part::Base) + FOLD_BYTES_MIN <= chain.bytes(Part::Log)
+}
+
+/// Makes the files that the log folder `dir` will have once it is folded, if that is due, in the directory `out`. They
+/// need not be durable. Blocks.
+///
+/// # Errors
+///
+/// [`Error::LogFolder`], [`Error::Damaged`]: the folder is no log. The system's.
+pub fn fold_if_due(dir: &Path, out: &Path) -> Result<Vec<PathBuf>, Error> {
+    let disk = Disk::System;
+    let chain = folder::read_chain(&disk, dir)?.ok_or_else(|| wrong(dir, "it has no CHAIN"))?;
+    if !is_due(&chain) {
+        return Ok(Vec::new());
+    }
+    let folded = fold(&disk, dir, &chain, out)?;
+    Ok(folded.files.iter().map(|it| out.join(it.name())).collect())
+}
+
+/// Folds what is in `dir` into files in `out`, which may be the same; returns what there is then.
+pub(super) fn fold(disk: &Disk, dir: &Path, chain: &Chain, out: &Path) -> Result<Chain, Error> {
+    let mut segments = Vec::with_capacity(chain.files.len());
+    let mut after = 0;
+    for file in &chain.files {
+        segments.push(open_file(disk, dir, file, after)?);
+        after = file.to;
+    }
+    let live = live(&segments)?;
+    let mut folding = Folding::new(disk, out, chain);
+    scan(&segments, |scanned, commit| {
+        if !live.contains(scanned.serial) {
+            return Ok(());
+        }
+        folding.push(&scanned, commit).map_err(|reason| wrong(dir, reason))?;
+        folding.flush(DRAFTS_MAX)
+    })?;
+    let files = folding.finish()?;
+    let (base, base_link) = (chain.version.serial, chain.link());
+    Ok(Chain { base, base_link, files, ..chain.clone() })
+}
+
+/// Goes through all changes, with the commit of each.
+fn scan(
+    segments: &[Segment],
+    mut each: impl FnMut(Scanned, u64) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let mut unpacker = Unpacker::new(MEMBER_BYTES_MAX);
+    for segment in segments {
+        let entries = segment.entries().clone();
+        for entry in &entries {
+            let damaged = |what: Damage| Error::Damaged {
+                path: segment.path.clone(),
+                offset: entry.offset,
+                what,
+            };
+            let member = segment.read(entry, &mut unpacker)?;
+            for scanned in member.changes().map_err(damaged)? {
+                each(scanned, member.header.commit)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The serials of what is still the last word on anything.
+fn live(segments: &[Segment]) -> Result<RoaringTreemap, Error> {
+    let count = |it: &Segment| it.entries().iter().map(|it| u64::from(it.changes)).sum::<u64>();
+    let changes: u64 = segments.iter().map(count).sum();
+    let parts = changes.div_ceil(PART_CHANGES_MAX).max(1);
+    let mut live = RoaringTreemap::new();
+    for part in 0..parts {
+        let mut last: HashMap<Key, (u64, Option<u64>)> = HashMap::new();
+        scan(segments, |scanned, _| {
+            let serial = scanned.serial;
+            let key = key(&scanned.change);
+            if first_half(&key) % parts != part {
+                return Ok(());
+            }
+            match &scanned.change {
+                Change::Update(_) | Change::Confirm { .. } => {
+                    last.insert(key, (serial, None));
+                }
+                Change::Refresh(_) => {
+                    last.entry(key).and_modify(|it| it.1 = Some(serial));
+                }
+                Change::Delete(_) => {
+                    last.remove(&key);
+                }
+                Change::Suppress(oid, notice) => {
+                    last.remove(&key);
+                    // New consumers must hear of it whenever they come.
+                    if *oid == notice.carrier() {
+                        live.insert(serial);
+                    }
+                }
+            }
+            Ok(())
+        })?;
+        live.extend(
+            last.values().flat_map(|(update, refresh)| [Some(*update), *refresh]).flatten(),
+        );
+    }
+    Ok(live)
+}
+
+fn key(change: &Change) -> Key {
+    let mut hasher = blake3::Hasher::new();
+    match (change, change.oid()) {
+        (Change::Confirm { gatherer, root, .. }, _) => {
+            hasher.update(b"root\0").update(root.as_bytes()).update(b"\0");
+            hasher.update(gatherer.as_bytes());
+        }
+        (_, Some(oid)) => drop(hasher.update(b"object\0").update(&oid.key())),
+        (_, None) => {}
+    }
+    let hash = hasher.finalize();
+    hash.as_bytes().first_chunk().copied().unwrap_or_default()
+}
+
+fn first_half(key: &Key) -> u64 {
+    key.first_chunk().map_or(0, |it| u64::from_le_bytes(*it))
+}
+
+/// A base in the making.
+struct Folding<'a> {
+    disk: &'a Disk,
+    dir: &'a Path,
+    chain: &'a Chain,
+    drafter: Drafter,
+    /// Serials and stamps of the drafts, with the commit of the last of each; and of the draft that is open.
+    entries: Vec<(Vec<(u64, Stamp)>, u64)>,
+    open: Vec<(u64, Stamp)>,
+    commit: u64,
+    link: Link,
+    next: u64,
+    file: Option<Open>,
+    files: Vec<LogFile>,
+}
+
+impl<'a> Folding<'a> {
+    fn new(disk: &'a Disk, dir: &'a Path, chain: &'a Chain) -> Self {
+        Self {
+            disk,
+            dir,
+            chain,
+            drafter: Drafter::new(MEMBER_BYTES, MEMBER_BYTES_MAX),
+            entries: Vec::new(),
+            open: Vec::new(),
+            commit: 0,
+            link: Link::first(chain.life, chain.version.epoch),
+            next: chain.files.last().map_or(1, |it| it.number + 1),
+            file: None,
+            files: Vec::new(),
+        }
+    }
+
+    fn push(&mut self, scanned: &Scanned, commit: u64) -> Result<(), &'static str> {
+        let joined = self.drafter.push(&scanned.change)?;
+        if !joined {
+            self.entries.push((std::mem::take(&mut self.open), self.commit));
+        }
+        self.open.push((scanned.serial, scanned.stamp));
+        self.commit = commit;
+        if CUT.0 <= self.drafter.open_bytes() && scanned.serial.is_multiple_of(CUT.1) {
+            self.cut();
+        }
+        Ok(())
+    }
+
+    fn cut(&mut self) {
+        self.drafter.cut();
+        if !self.open.is_empty() {
+            self.entries.push((std::mem::take(&mut self.open), self.commit));
+        }
+    }
+
+    /// Writes what is drafted once there are `least` drafts.
+    fn flush(&mut self, least: usize) -> Result<(), Error> {
+        if self.drafter.ready() < least {
+            return Ok(());
+        }
+        let drafts = self.drafter.take();
+        let entries = std::mem::take(&mut self.entries);
+        for (packed, (entries, commit)) in pack::pack(&drafts, LEVEL_FOLD).iter().zip(entries) {
+            let header = Header {
+                start_of_commit: true,
+                end_of_commit: true,
+                epoch: self.chain.version.epoch,
+                commit,
+                // Of nothing but its own changes, so that it is the same whatever comes before it.
+                base: entries.first().map_or(0, |it| it.0 - 1),
+                entries,
+                ..Header::default()
+            };
+            let mut bytes = Vec::new();
+            header.write(packed, &mut bytes);
+            self.append(&bytes, header.last())?;
+        }
+        Ok(())
+    }
+
+    fn append(&mut self, bytes: &[u8], to: u64) -> Result<(), Error> {
+        if let Some(full) = self.file.take_if(|it| BASE_FILE_BYTES <= it.entry.bytes) {
+            self.files.push(full.close()?);
+        }
+        self.link = self.link.after(bytes);
+        let mut file = match self.file.take() {
+            Some(file) => file,
+            None => Open::create(self.disk, self.dir, self.next, Part::Base)?,
+        };
+        self.next = file.entry.number + 1;
+        file.append(bytes, to, self.link)?;
+        self.file = Some(file);
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<Vec<LogFile>, Error> {
+        self.cut();
+        self.flush(1)?;
+        if let Some(file) = self.file.take() {
+            self.files.push(file.close()?);
+        }
+        Ok(self.files)
+    }
+}

@@ -1,0 +1,207 @@
+//! A log that is followed from a feed, and a replica of it that takes the feed's place.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use collection::feed::FeedOptions;
+use collection::pull::{Kind, Summary};
+use collection::replica::{CHAIN, Chain, Follower, Part, Replica, check};
+use collection::{Change, Error};
+use tokio::time::timeout;
+
+use crate::support::{
+    Harm, Random, SOON, Server, Store, base, client, oid, patient, proxy, pull, puller, update,
+};
+
+const NOW: Duration = Duration::ZERO;
+
+async fn follower(address: std::net::SocketAddr, dir: &Path) -> Follower {
+    let opened = Follower::open(client(), base(address), "papers".to_owned(), dir.to_owned());
+    opened.await.unwrap().allow_private(true)
+}
+
+async fn follow(follower: &mut Follower) -> bool {
+    timeout(SOON, follower.follow(NOW)).await.unwrap().unwrap()
+}
+
+fn chain(dir: &Path) -> Chain {
+    Chain::parse(&fs::read(dir.join(CHAIN)).unwrap()).unwrap()
+}
+
+async fn pull_in_place(store: &Store, dir: &Path, wait: Option<Duration>) -> Summary {
+    let mut summary = Summary::default();
+    // Nothing is asked over the network: nobody listens there.
+    let nowhere = std::net::SocketAddr::from(([127, 0, 0, 1], 1));
+    let puller = puller(nowhere, store);
+    timeout(SOON, puller.pull_in_place(dir, wait, &mut summary)).await.unwrap().unwrap();
+    summary
+}
+
+#[tokio::test]
+async fn consumers_change_instance_with_their_cursor() {
+    let (source, broker, dir) = (Store::new(), Store::new(), tempfile::tempdir().unwrap());
+    source.fill(0..200, "first", 30);
+    let server = Server::start(&source, FeedOptions::default()).await;
+    let mut follower = follower(server.address, dir.path()).await;
+    assert_eq!(follower.version(), None);
+    assert!(follow(&mut follower).await);
+    assert!(!follow(&mut follower).await, "there is nothing new");
+    assert_eq!(pull(server.address, &broker).await.kind, Kind::Snapshot);
+
+    source.fill(100..300, "second", 30);
+    source.commit(vec![Change::Delete(oid(3)), update(4, "third")]);
+    assert!(follow(&mut follower).await);
+    assert_eq!(follower.version(), Some(source.collection.version()));
+    assert_eq!(follower.objects(), 299);
+    check(dir.path(), None).unwrap();
+
+    // The origin is gone; its replica goes on with whoever has read from it, and with who has not.
+    let replica = Replica::open(dir.path()).unwrap();
+    server.serve_replica(&replica);
+    let summary = pull(server.address, &broker).await;
+    assert_eq!((summary.kind, summary.changes), (Kind::Delta, 202));
+    assert_eq!(broker.titles(), source.titles());
+    let newcomer = Store::new();
+    assert_eq!(pull(server.address, &newcomer).await.kind, Kind::Snapshot);
+    assert_eq!(newcomer.titles(), source.titles());
+
+    // And it is back.
+    source.fill(0..10, "fourth", 3);
+    server.serve(&source);
+    let summary = pull(server.address, &broker).await;
+    assert_eq!((summary.kind, summary.changes), (Kind::Delta, 10));
+    assert_eq!(broker.titles(), source.titles());
+}
+
+#[tokio::test]
+async fn who_waits_at_a_replica_hears_of_what_comes() {
+    let (source, broker, dir) = (Store::new(), Store::new(), tempfile::tempdir().unwrap());
+    source.fill(0..20, "first", 30);
+    let origin = Server::start(&source, FeedOptions::default()).await;
+    let mut follower = follower(origin.address, dir.path()).await;
+    follow(&mut follower).await;
+    let replica = Replica::open(dir.path()).unwrap();
+    let server = Server::start(&source, FeedOptions::default()).await;
+    server.serve_replica(&replica);
+    pull(server.address, &broker).await;
+
+    let waiting = puller(server.address, &broker);
+    let waiting = tokio::spawn(async move { waiting.pull(Some(SOON)).await });
+    while server.feed().counters().waiting == 0 {
+        tokio::task::yield_now().await;
+    }
+    // The follower waits at the origin just so.
+    let followed = async { follower.follow(SOON).await };
+    let commit = async {
+        while origin.feed().counters().waiting == 0 {
+            tokio::task::yield_now().await;
+        }
+        source.fill(0..5, "second", 5);
+    };
+    let (followed, ()) = tokio::join!(followed, commit);
+    assert!(followed.unwrap());
+    replica.renew(dir.path()).unwrap();
+    let summary = timeout(SOON, waiting).await.unwrap().unwrap().unwrap();
+    assert_eq!((summary.kind, summary.changes), (Kind::Delta, 5));
+    assert_eq!(broker.titles(), source.titles());
+}
+
+#[tokio::test]
+async fn a_replica_is_read_where_it_lies() {
+    let (source, broker, dir) = (Store::new(), Store::new(), tempfile::tempdir().unwrap());
+    let (log, link) = (dir.path().join("log"), dir.path().join("papers"));
+    source.fill(0..3_000, "first", 1_000);
+    let server = Server::start(&source, FeedOptions::default()).await;
+    let mut follower = follower(server.address, &log).await;
+    follow(&mut follower).await;
+
+    let mut summary = Summary::default();
+    let error = puller(server.address, &broker).pull_in_place(&link, None, &mut summary).await;
+    let error = error.unwrap_err();
+    assert!(matches!(error, Error::LogFolder { .. }), "{error}");
+    assert!(error.to_string().contains("the replica has not come yet"), "{error}");
+
+    std::os::unix::fs::symlink(&log, &link).unwrap();
+    let summary = pull_in_place(&broker, &link, None).await;
+    assert_eq!((summary.kind, summary.changes), (Kind::Snapshot, 3_000));
+    assert_eq!(broker.titles(), source.titles());
+    assert_eq!(pull_in_place(&broker, &link, None).await.changes, 0);
+
+    source.fill(0..50, "second", 7);
+    source.commit(vec![Change::Delete(oid(60))]);
+    let coming = async {
+        follow(&mut follower).await;
+    };
+    let (summary, ()) = tokio::join!(pull_in_place(&broker, &link, Some(SOON)), coming);
+    assert_eq!((summary.kind, summary.changes), (Kind::Delta, 51));
+    assert_eq!(broker.titles(), source.titles());
+    // From there on it may as well be the feed.
+    source.fill(0..1, "third", 1);
+    let summary = pull(server.address, &broker).await;
+    assert_eq!((summary.kind, summary.changes), (Kind::Delta, 1));
+}
+
+#[tokio::test]
+async fn a_stream_cut_anywhere_leaves_a_whole_log() {
+    let seeds: u64 = std::env::var("HARVEST_SEEDS").map_or(4, |it| it.parse().unwrap());
+    for seed in 0..seeds {
+        let (source, dir) = (Store::new(), tempfile::tempdir().unwrap());
+        source.fill(0..100, "first", 30);
+        let server = Server::start(&source, FeedOptions::default()).await;
+        let mut random = Random(seed);
+        let proxy = proxy(server.address, move |_| match random.below(3) {
+            0 => Harm::None,
+            1 => Harm::Cut(random.below(2_000)),
+            _ => Harm::Flip(random.below(2_000)),
+        });
+        let proxy = proxy.await;
+        // A length that was flipped is waited for in vain.
+        let opened = Follower::open(
+            patient(Duration::from_millis(300)),
+            base(proxy),
+            "papers".to_owned(),
+            dir.path().to_owned(),
+        );
+        let mut follower = opened.await.unwrap().allow_private(true);
+        let (mut broken, mut serial) = (0, 0);
+        for round in 0..40 {
+            if round % 2 == 1 {
+                source.fill(0..20, "changed", 3);
+            }
+            let reached = follower.version();
+            match timeout(SOON, follower.follow(NOW)).await.unwrap() {
+                Ok(changed) => assert_eq!(changed, follower.version() != reached),
+                Err(error) => {
+                    broken += 1;
+                    assert_eq!(follower.version(), reached, "seed {seed}: {error}");
+                }
+            }
+            let Some(version) = follower.version() else { continue };
+            check(dir.path(), None).unwrap();
+            assert_eq!(Replica::open(dir.path()).unwrap().version(), version);
+            assert!(serial <= version.serial);
+            serial = version.serial;
+        }
+        println!("seed {seed}: {broken} of 40 broke");
+        assert!(0 < broken && 0 < serial, "seed {seed}");
+    }
+}
+
+#[tokio::test]
+async fn another_epoch_begins_the_log_anew() {
+    let (source, other, dir) = (Store::new(), Store::new(), tempfile::tempdir().unwrap());
+    source.fill(0..20, "first", 30);
+    let server = Server::start(&source, FeedOptions::default()).await;
+    let mut follower = follower(server.address, dir.path()).await;
+    follow(&mut follower).await;
+    let before = chain(dir.path());
+    other.fill(5..10, "other", 30);
+    server.serve(&other);
+    assert!(follow(&mut follower).await);
+    let after = chain(dir.path());
+    assert_ne!((before.life, before.version.epoch), (after.life, after.version.epoch));
+    assert_eq!(after.version, other.collection.version());
+    assert_eq!(after.bytes(Part::Log), 0);
+    check(dir.path(), None).unwrap();
+}
