@@ -413,6 +413,7 @@ impl Opening {
             client: Client::new(net::client::Settings::default()),
             feeds: Default::default(),
             renewing: Default::default(),
+            folding: BTreeSet::new(),
             stop: Shutdown::new(),
             notes: Default::default(),
             caller,

@@ -100,6 +100,9 @@ impl Core {
             self.replica.handle_failed(namespace, version.number, Failure::Disk, now);
             return;
         }
+        if version.kind == Kind::Collection {
+            return self.fold(namespace);
+        }
         if let Some(space) = self.spaces.get_mut(namespace) {
             space.begin(version);
         }
