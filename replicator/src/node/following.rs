@@ -241,19 +241,16 @@ impl Core {
         let dir = log_dir(&self.config.data, name);
         let me = self.me.to_string();
         self.jobs.spawn(async move {
-            let mut follower = match follower {
-                Some(follower) => follower,
-                None => {
-                    let opened = open(client, &config, dir).await.map(|it| it.consumer(&me));
-                    let (follower, outcome) = match opened {
-                        Ok(follower) => (Some(follower), Outcome::Opened),
-                        Err(error) => (None, Outcome::Failed(error)),
-                    };
-                    return Done::Heard(Heard { config, follower, outcome });
-                }
+            let Some(mut follower) = follower else {
+                let opened = open(client, &config, dir).await.map(|it| it.consumer(&me));
+                let (follower, outcome) = match opened {
+                    Ok(follower) => (Some(follower), Outcome::Opened),
+                    Err(error) => (None, Outcome::Failed(error)),
+                };
+                return Done::Heard(Heard { config, follower, outcome });
             };
             let outcome = tokio::select! {
-                followed = follower.follow(wait) => match followed {
+                followed = follow(&mut follower, wait) => match followed {
                     Ok(is_new) => Outcome::Followed(is_new),
                     Err(error) => Outcome::Failed(error),
                 },
@@ -384,6 +381,16 @@ async fn open(client: Client, config: &CollectionConfig, dir: PathBuf) -> Result
     let (feed, name) = (config.feed.clone(), config.name.to_string());
     let follower = Follower::open(client, feed, name, dir).await?;
     Ok(follower.token(config.token.clone()).allow_private(config.allow_private))
+}
+
+/// Asks what is new; returns whether the folder has changed.
+async fn follow(follower: &mut Follower, wait: Duration) -> Result<bool, Error> {
+    let is_changed = follower.follow(wait).await?;
+    if is_changed && wait.is_zero() {
+        // What was asked for at once may be behind what was folded, or came as a snapshot.
+        follower.follow(wait).await?;
+    }
+    Ok(is_changed)
 }
 
 #[cfg(test)]

@@ -341,7 +341,7 @@ impl Core {
         let is_mine = of.origin == self.me;
         let told = self.following.told(&of.name, now).filter(|_| is_mine);
         let kind = self.spaces.get(of).map(|it| it.store().kind());
-        let kind = kind.or(self.replica.flood().newest(of).map(|it| it.kind));
+        let kind = kind.or_else(|| self.replica.flood().newest(of).map(|it| it.kind));
         if told.is_none() && kind != Some(Kind::Collection) {
             return None;
         }

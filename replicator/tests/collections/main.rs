@@ -163,20 +163,19 @@ async fn what_a_log_is_folded_to_does_not_travel() {
     world.all_reach(&kept).await;
     let base = |files: &Files| files.keys().filter(|it| it.starts_with("base-")).cloned().collect();
     let first: Vec<String> = base(&world.assert_equal());
+    let before = world.bytes_in(1).await;
     // Records that do not compress, and are not superseded.
     for round in 0..20 {
         kept.fill_with(round * 100..round * 100 + 100, 13_000);
         world.publish().await;
     }
     world.all_reach(&kept).await;
-    let before = world.bytes_in(1).await;
-    let log_bytes = world.files(1).values().map(Vec::len).sum::<usize>() as u64;
-    assert!(FOLD_BYTES_MIN < log_bytes, "{log_bytes}");
     world.until(1, |_, _| base(&world.files(1)) != first).await;
     world.all_reach(&kept).await;
     let (files, came) = (world.assert_equal(), world.bytes_in(1).await - before);
     let bytes = files.values().map(Vec::len).sum::<usize>() as u64;
-    assert!(FOLD_BYTES_MIN < bytes && came < bytes / 8, "{came} of {bytes} bytes came");
+    // The log has come, and what it was folded to has not.
+    assert!(FOLD_BYTES_MIN < bytes && came < bytes / 2 * 3, "{came} bytes came for {bytes}");
     let late = Kept::new();
     assert_eq!(late.pull(&world.outside(1)).await.kind, Kind::Snapshot);
     assert_eq!(late.titles(), kept.titles());

@@ -136,7 +136,11 @@ pub(crate) fn copy(from: &Path, to: &Path) {
     for entry in fs::read_dir(from).unwrap() {
         let path = entry.unwrap().path();
         let at = to.join(path.file_name().unwrap());
-        if path.is_dir() { copy(&path, &at) } else { drop(fs::copy(path, at).unwrap()) }
+        if path.is_dir() {
+            copy(&path, &at);
+        } else {
+            fs::copy(path, at).unwrap();
+        }
     }
 }
 
