@@ -1,12 +1,19 @@
 //! A way in for fuzz targets; compiled for nothing else (`cargo fuzz` sets `cfg(fuzzing)`).
 
+use std::path::Path;
+
 use bytes::Bytes;
+use soif::Record;
 use tokio::sync::mpsc;
 
-use crate::change::Version;
+use crate::change::{Batch, Change, GATHERER_ID, Stamp, Version};
 use crate::collection::Collection;
+use crate::disk::Disk;
 use crate::error::Error;
 use crate::intake::{Intake, Piece, Stream};
+use crate::options::Options;
+use crate::replica::CHAIN;
+use crate::replica::writer::{self as log, Writer};
 
 /// The name under which [`take_in`] takes in.
 pub const SOURCE: &str = "source";
@@ -43,4 +50,38 @@ pub fn take_in(
         drop(sender.try_send(piece));
     }
     intake.run(waiting).1
+}
+
+/// Makes a log folder of a few objects in `dir`; returns its `CHAIN`, and its files in the order of that.
+///
+/// # Errors
+///
+/// The system's.
+pub fn log_folder(dir: &Path) -> Result<(Vec<u8>, Vec<Vec<u8>>), Error> {
+    let options = Options { member_bytes_max: 256, ..Options::default() };
+    let (collection, _) = Collection::open(&dir.join("collection"), options, Stamp(5))?;
+    let log = dir.join("log");
+    let mut writer = Writer::open(&Disk::System, &log)?;
+    let mut since = 0;
+    for round in 0..3_u64 {
+        for n in 0..4_u64 {
+            let mut record = Record::new("FILE", format!("http://h/{n}"));
+            record.push(GATHERER_ID, "g");
+            record.push("Round", round.to_string());
+            let changes = vec![Change::Update(record)];
+            collection.commit(Batch { changes, notes: Vec::new() }, Stamp(6 + round))?;
+        }
+        let have = Version { serial: since, ..collection.version() };
+        let pushed = collection.changes_since(have, u64::MAX)?;
+        let (sender, waiting) = mpsc::channel(2);
+        for piece in pushed.map(|it| Piece::Bytes(it.members)).into_iter().chain([Piece::End]) {
+            drop(sender.try_send(piece));
+        }
+        let (life, to) = ((round == 0).then_some(7), collection.version());
+        writer.take(&log::Stream { life, to, objects: collection.len() }, waiting)?;
+        since = to.serial;
+    }
+    let read = |name: &str| std::fs::read(log.join(name)).unwrap_or_default();
+    let files = writer.chain().map(|it| it.files.clone()).unwrap_or_default();
+    Ok((read(CHAIN), files.iter().map(|it| read(&it.name())).collect()))
 }

@@ -18,8 +18,10 @@ mod fold;
 mod folder;
 mod follow;
 mod reader;
-mod writer;
+pub(crate) mod writer;
 
+#[cfg(test)]
+mod power_cut;
 #[cfg(test)]
 mod tests;
 

@@ -167,8 +167,8 @@ impl Chain {
     /// The chain's value at the end of the log.
     #[must_use]
     pub fn link(&self) -> Link {
-        let log = self.files.iter().filter(|it| it.part == Part::Log);
-        log.last().map_or(self.base_link, |it| it.link)
+        let log = self.files.last().filter(|it| it.part == Part::Log);
+        log.map_or(self.base_link, |it| it.link)
     }
 
     /// How long the files of a part are together, in bytes.
@@ -287,7 +287,8 @@ mod tests {
             files.push(LogFile { number: at as u64 * 3, part, to: serial, bytes: *bytes, link });
         }
         let base = files.iter().rfind(|it| it.part == Part::Base);
-        let (base, base_link) = base.map_or((0, Link::first(7, Epoch(9))), |it| (it.to, it.link));
+        let (base, base_link) =
+            base.map_or_else(|| (0, Link::first(7, Epoch(9))), |it| (it.to, it.link));
         let version = Version { epoch: Epoch(9), serial };
         Chain { life: 7, version, objects: 3, base, base_link, files }
     }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use super::chain::{CHAIN_BYTES_MAX, Chain, Link, LogFile, Part};
 use crate::disk::Disk;
 use crate::error::Error;
+use crate::member::MEMBER_BYTES_MAX;
 use crate::segment::{Entry, Segment};
 
 /// The file that says what a folder holds.
@@ -61,9 +62,10 @@ pub(super) fn open_file(
     if let Some(gap) = survey.gaps.first() {
         return refuse(&format!("{} at byte {}", gap.why, gap.offset));
     }
-    let is_served = |it: &Entry| !it.local && it.changes != 0;
+    let is_served =
+        |it: &Entry| !it.local && it.changes != 0 && it.bytes as usize <= MEMBER_BYTES_MAX;
     if !survey.entries.iter().all(is_served) {
-        return refuse("it has a member that no feed serves");
+        return refuse("it has a member that no feed serves, or that is too large");
     }
     if survey.entries.last().is_none_or(|it| it.last != file.to) {
         return refuse("it reaches another serial than CHAIN says");
@@ -186,6 +188,8 @@ pub(super) fn write_chain(disk: &Disk, dir: &Path, chain: &Chain) -> Result<(), 
         let file = disk.create(&new)?;
         file.write_all_at(chain.to_string().as_bytes(), 0)?;
         file.sync_all()?;
+        // The files that it names are to be there before it is.
+        disk.open_to_sync(dir)?.sync_all()?;
         disk.rename(&new, &path)?;
         disk.open_to_sync(dir)?.sync_all()
     };

@@ -30,8 +30,8 @@ use crate::scan::Scan;
 type Titles = BTreeMap<String, String>;
 
 /// A collection and the folder that follows it.
-struct World {
-    collection: Collection,
+pub(super) struct World {
+    pub(super) collection: Collection,
     writer: Writer,
     dir: TempDir,
 }
@@ -40,7 +40,7 @@ fn object(n: u32) -> Oid {
     Oid::new("00000000000000aa", &format!("http://h/{n}"))
 }
 
-fn update(n: u32, title: &str) -> Change {
+pub(super) fn update(n: u32, title: &str) -> Change {
     let mut record = Record::new("FILE", object(n).url);
     record.push("Title", title);
     record.push(GATHERER_ID, "00000000000000aa");
@@ -48,7 +48,7 @@ fn update(n: u32, title: &str) -> Change {
 }
 
 impl World {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let options = Options { member_bytes_max: 512, ..Options::default() };
         let (collection, _) =
@@ -57,16 +57,16 @@ impl World {
         Self { collection, writer, dir }
     }
 
-    fn log(&self) -> std::path::PathBuf {
+    pub(super) fn log(&self) -> std::path::PathBuf {
         self.dir.path().join("log")
     }
 
-    fn commit(&self, changes: Vec<Change>) {
+    pub(super) fn commit(&self, changes: Vec<Change>) {
         self.collection.commit(Batch { changes, notes: Vec::new() }, Stamp(2)).unwrap();
     }
 
     /// What a feed says to whoever has come to `since`, and where that leads.
-    fn stream(&self, since: u64) -> (Vec<u8>, Version) {
+    pub(super) fn stream(&self, since: u64) -> (Vec<u8>, Version) {
         let mut bytes = Vec::new();
         for (file, offset, length) in self.collection.extents(since).unwrap().unwrap().files {
             let mut part = vec![0; usize::try_from(length).unwrap()];
@@ -79,19 +79,19 @@ impl World {
     }
 
     /// Follows once, as from a feed.
-    fn follow(&mut self, life: Option<u64>) -> bool {
+    pub(super) fn follow(&mut self, life: Option<u64>) -> bool {
         let since = self.writer.chain().map_or(0, |it| it.version.serial);
         let (bytes, to) = self.stream(if life.is_some() { 0 } else { since });
         let stream = Stream { life, to, objects: self.collection.len() };
         take(&mut self.writer, stream, &bytes).unwrap()
     }
 
-    fn titles(&self) -> Titles {
+    pub(super) fn titles(&self) -> Titles {
         titles(self.collection.inner.log.view())
     }
 }
 
-fn take(writer: &mut Writer, stream: Stream, bytes: &[u8]) -> Result<bool, Error> {
+pub(super) fn take(writer: &mut Writer, stream: Stream, bytes: &[u8]) -> Result<bool, Error> {
     let (sender, receiver) = mpsc::channel(bytes.len() / 100 + 2);
     for piece in bytes.chunks(100) {
         sender.try_send(Piece::Bytes(Bytes::copy_from_slice(piece))).unwrap();
@@ -100,7 +100,7 @@ fn take(writer: &mut Writer, stream: Stream, bytes: &[u8]) -> Result<bool, Error
     writer.take(&stream, receiver)
 }
 
-fn titles(view: View) -> Titles {
+pub(super) fn titles(view: View) -> Titles {
     let mut titles = BTreeMap::new();
     for scanned in Scan::new(view, 0) {
         match scanned.unwrap().change {
