@@ -34,6 +34,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Instant;
 
+use collection::replica::FILES_MAX;
 use net::client::Client;
 use net::identity::Identity;
 use net::peer::Endpoint;
@@ -78,6 +79,16 @@ fn spaces_dir(data: &Path, kind: Kind) -> PathBuf {
         Kind::Tree => "trees",
         Kind::Collection => "collections",
     })
+}
+
+/// What is allowed in a tree, or in the log of a collection.
+fn store_options(kind: Kind) -> Options {
+    let options = Options { kind, ..Options::default() };
+    match kind {
+        Kind::Tree => options,
+        // `CHAIN` besides.
+        Kind::Collection => Options { entries_max: FILES_MAX as u64 + 1, ..options },
+    }
 }
 
 /// A member, bound and ready to run.
@@ -413,7 +424,6 @@ impl Opening {
             client: Client::new(net::client::Settings::default()),
             feeds: Default::default(),
             renewing: Default::default(),
-            folding: BTreeSet::new(),
             stop: Shutdown::new(),
             notes: Default::default(),
             caller,
@@ -478,7 +488,7 @@ impl Core {
             let path = entry.map_err(failed)?.path();
             let name = path.file_name().and_then(|it| it.to_str()).unwrap_or_default();
             let Some(namespace) = parse_namespace(name) else { continue };
-            let store = Store::open(&path, Options { kind, ..Options::default() })?;
+            let store = Store::open(&path, store_options(kind))?;
             self.spaces.insert(namespace, space::Space::new(Arc::new(store)));
         }
         Ok(())

@@ -13,7 +13,7 @@ use crate::link::frame::Reason;
 use crate::link::queue::CLASSES;
 use crate::message::Message;
 use crate::replica::{Action, Failure, Notice};
-use crate::tree::store::{Options, Store};
+use crate::tree::store::Store;
 use crate::version::{Hash, Kind, Namespace, Version};
 
 impl Core {
@@ -100,9 +100,6 @@ impl Core {
             self.replica.handle_failed(namespace, version.number, Failure::Disk, now);
             return;
         }
-        if version.kind == Kind::Collection {
-            return self.fold(namespace);
-        }
         if let Some(space) = self.spaces.get_mut(namespace) {
             space.begin(version);
         }
@@ -116,8 +113,8 @@ impl Core {
             return if is_it { Ok(()) } else { Err(why.to_owned()) };
         }
         let dir = super::spaces_dir(&self.config.data, kind).join(namespace.to_string());
-        let options = Options { kind, ..Options::default() };
-        let store = Store::open(&dir, options).map_err(|error| error.to_string())?;
+        let store =
+            Store::open(&dir, super::store_options(kind)).map_err(|error| error.to_string())?;
         self.spaces.insert(namespace.clone(), Space::new(store.into()));
         Ok(())
     }

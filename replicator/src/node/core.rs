@@ -36,7 +36,6 @@ use crate::link::frame::Reason;
 use crate::link::{Caller, Command, Event, Limit, Link};
 use crate::message::Message;
 use crate::replica::Replica;
-use crate::tree;
 use crate::version::{Hash, Name, Namespace, Version};
 
 /// Beyond so many bytes that came and are not on disk yet nothing more is read from links.
@@ -79,8 +78,6 @@ pub(super) enum Done {
     Heard(Heard),
     /// The feed that is served of one says what is new, or not.
     Renewed(Renewed),
-    /// What a log is to be folded to is here, or not.
-    Folded(Namespace, Result<u64, tree::error::Error>),
     /// A tree has been read.
     Verified(Verified),
     /// What was old is gone.
@@ -113,8 +110,6 @@ pub(super) struct Core {
     pub(super) client: Client,
     pub(super) feeds: Feeds,
     pub(super) renewing: Renewing,
-    /// Whose logs are being folded.
-    pub(super) folding: BTreeSet<Namespace>,
     /// Starts when this ends.
     pub(super) stop: Shutdown,
     pub(super) notes: Notes,
@@ -396,7 +391,6 @@ impl Core {
             Done::Drafted(drafted) => self.handle_drafted(drafted, now),
             Done::Committed(committed) => self.handle_committed(committed, now),
             Done::Heard(heard) => self.handle_heard(heard, now),
-            Done::Folded(namespace, staged) => self.handle_folded(&namespace, staged, now),
             Done::Renewed(renewed) => self.handle_renewed(renewed, now),
             Done::Verified(verified) => self.handle_verified(verified, now),
             Done::Removed => {}

@@ -13,7 +13,6 @@ use collection::replica::Replica;
 use net::shutdown::Shutdown;
 
 use super::core::{Core, Done};
-use crate::tree;
 use crate::version::{Kind, Namespace};
 
 /// The feeds of a member; clones share them.
@@ -123,38 +122,6 @@ impl Core {
             let renewed = present.map(|it| feeds.renew(&of, &it.tree(), &stop));
             Done::Renewed(Renewed { of, outcome: renewed.unwrap_or(Ok(())) })
         });
-    }
-
-    /// Begins to fetch a version of a collection, once what the log is folded to meanwhile is here.
-    pub(super) fn fold(&mut self, of: &Namespace) {
-        let Some(store) = self.spaces.get(of).map(|it| it.store().clone()) else { return };
-        if self.folding.insert(of.clone()) {
-            let of = of.clone();
-            self.jobs.spawn_blocking(move || {
-                let staged = store.stage_folded();
-                Done::Folded(of, staged)
-            });
-        }
-    }
-
-    pub(super) fn handle_folded(
-        &mut self,
-        of: &Namespace,
-        staged: Result<u64, tree::error::Error>,
-        now: Duration,
-    ) {
-        self.folding.remove(of);
-        match staged {
-            Ok(0) => {}
-            Ok(bytes) => tracing::info!(collection = %of, bytes, "folded"),
-            // All of it comes from others then.
-            Err(error) => self.notes.add(format!("{of} is not folded here: {error}"), now),
-        }
-        // It may be another one by now, or none.
-        let version = self.replica.progress(of).map(|it| it.version.clone());
-        if let (Some(version), Some(space)) = (version, self.spaces.get_mut(of)) {
-            space.begin(&version);
-        }
     }
 
     pub(super) fn renew_all_feeds(&mut self) {

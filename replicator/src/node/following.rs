@@ -353,9 +353,10 @@ impl Core {
         }
         followed.asked.push(reply);
         match &followed.state {
-            State::Due(_) => followed.plan(Step::Follow, now),
+            State::Due(Step::Follow) => followed.due = now,
             State::Following(hurry) => hurry.notify_one(),
-            State::Publishing => {}
+            // The feed is asked after that.
+            State::Due(Step::Publish) | State::Publishing => {}
         }
         None
     }

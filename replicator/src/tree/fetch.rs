@@ -16,7 +16,7 @@ use super::listing::{Extents, Listed, Listing};
 use super::manifest::{Decoder, EntryKind, Item, Totals};
 use super::path::EntryPath;
 use super::store::Store;
-use crate::version::{Hash, Version};
+use crate::version::{Hash, Kind, Version};
 
 /// Most chunks that are named as wanted at once.
 pub const WANTED_MAX: usize = LOOK_AHEAD_CHUNKS;
@@ -167,6 +167,12 @@ impl Fetch {
             return Err(Error::OtherVersion(self.version.number));
         }
         let (path, file) = building.manifest()?;
+        if self.store.kind() == Kind::Collection {
+            let staged = self.store.stage_folded(&mut Listing::new(path, file.clone()));
+            if let Err(error) = staged {
+                tracing::warn!(version = %self.version.number, %error, "a log is not folded here");
+            }
+        }
         let listing = Listing::new(path, file);
         let former = self.store.current().map(Former::new);
         let (extents, missing, is_scanned) = (None, Vec::new(), false);

@@ -97,6 +97,8 @@ pub struct Store {
     /// How many generations were begun.
     begun: Mutex<u64>,
     damaged: Mutex<Vec<PathBuf>>,
+    /// The serial of the last generation whose log was folded.
+    folded: Mutex<u64>,
     stop: Stop,
     _lock: File,
 }
@@ -138,6 +140,7 @@ impl Store {
             serial: Mutex::new(opened.serial),
             begun: Mutex::default(),
             damaged: Mutex::new(opened.damaged),
+            folded: Mutex::default(),
             stop: Stop::default(),
             _lock: lock,
         };
@@ -361,6 +364,12 @@ impl Store {
             }
             checked => Ok(checked?),
         }
+    }
+
+    /// Whether the log of a generation is to be folded, which it is once.
+    pub(super) fn begin_folding(&self, serial: u64) -> bool {
+        let mut folded = self.folded.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::replace(&mut *folded, serial) != serial
     }
 
     fn point_to(&self, generation: &Generation) -> Result<(), Error> {
