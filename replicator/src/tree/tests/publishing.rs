@@ -235,8 +235,8 @@ fn a_collection_is_a_log_and_nothing_else() {
     let publish = |kind, sequence| {
         let draft = Draft::make(&store, &directory, Publishing::default()).unwrap();
         let (name, number) = (Name::new("c").unwrap(), Number { epoch: 1, sequence });
-        let bytes = draft.totals().bytes;
-        draft.commit(&Version::sign(&identity, name, kind, number, bytes, draft.root()))
+        let (bytes, root) = (draft.totals().bytes, draft.root());
+        draft.commit(&Version::sign(&identity, name, kind, number, bytes, root))
     };
     for (chain, other, named) in [
         ("harvest log 2\n", None, "CHAIN"),
