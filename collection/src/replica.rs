@@ -26,7 +26,7 @@ mod power_cut;
 mod tests;
 
 pub use chain::{CHAIN_BYTES_MAX, Chain, FILES_MAX, Link, LogFile, ParseChainError, Part};
-pub use fold::{FOLD_BYTES_MIN, fold_if_due};
+pub use fold::{FOLD_BYTES_MIN, fold_into};
 pub use folder::{CHAIN, check};
 pub use follow::Follower;
 pub use reader::Replica;

@@ -6,6 +6,7 @@
 //! # site = "main"                    members of one site have good links between them
 //! # listen = "0.0.0.0:4000"          links (TCP) and null calls (UDP)
 //! # admin_listen = "127.0.0.1:5000"  page, status, metrics, administration
+//! # feed_listen = "0.0.0.0:4001"     feeds of the collections for others; default: at admin_listen alone
 //! # link_rate = "10 MB"              most bytes a second to one member
 //! # site_rate = "40 MB"              most bytes a second to all members of another site together
 //!
@@ -29,14 +30,28 @@
 //! name = "papers"
 //! writer = "0f1e2d3c4b5a6978"        somebody else's: a link to its newest version is kept here
 //! directory = "/srv/replicas/papers"
+//!
+//! [[collection]]
+//! name = "catalog"                   trees and collections have names of their own each
+//! feed = "http://127.0.0.1:8501/"    the gatherer or broker whose collection is published as it changes
+//! # token = "…"                      that the feed asks for
+//! # allow_private = true             whether the feed may be in a private network, or on this machine
+//! # groups = ["papers"]              default: all of the above
+//!
+//! [[collection]]
+//! name = "catalog"
+//! writer = "0f1e2d3c4b5a6978"        as for trees
+//! directory = "/srv/replicas/catalog"
 //! ```
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use url::Url;
 use web::settings::{Document, Mistake, Table};
 
 use crate::group::access::Rule;
@@ -45,7 +60,7 @@ use crate::group::join::{Invitation, MEMBER_TREES_MAX};
 use crate::id::{GroupId, MemberId};
 use crate::limit::{RATE_MAX, RATE_MIN};
 use crate::topology::Connectivity;
-use crate::version::Name;
+use crate::version::{Kind, Name};
 
 /// Where links are accepted, and null calls answered.
 pub const LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::UNSPECIFIED), 4_000);
@@ -68,6 +83,8 @@ pub struct Config {
     pub listen: SocketAddr,
     /// Page, status, administration.
     pub admin_listen: SocketAddr,
+    /// Where the feeds of collections are served to others, besides the admin listener.
+    pub feed_listen: Option<SocketAddr>,
     /// Where the other members reach it.
     pub address: Address,
     /// Its site.
@@ -80,7 +97,9 @@ pub struct Config {
     pub groups: Vec<GroupConfig>,
     /// The trees that it publishes.
     pub trees: Vec<TreeConfig>,
-    /// Links that it keeps to trees of others.
+    /// The collections that it publishes.
+    pub collections: Vec<CollectionConfig>,
+    /// Links that it keeps to trees and collections of others.
     pub replicas: Vec<ReplicaConfig>,
 }
 
@@ -145,9 +164,33 @@ pub struct TreeConfig {
     pub skip_problems: bool,
 }
 
-/// Where a tree of somebody else is to be seen.
+/// A collection that is published as it changes.
+#[derive(Clone, PartialEq, Eq)]
+pub struct CollectionConfig {
+    /// Its name.
+    pub name: Name,
+    /// Where it is served: `feed` below this.
+    pub feed: Url,
+    /// The bearer token that the feed asks for.
+    pub token: Option<String>,
+    /// Whether the feed may be in a private network, or on this machine.
+    pub allow_private: bool,
+    /// The groups that have it; empty: all.
+    pub groups: BTreeSet<Name>,
+}
+
+impl fmt::Debug for CollectionConfig {
+    /// Without the token.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CollectionConfig({} of {})", self.name, self.feed)
+    }
+}
+
+/// Where a tree or a collection of somebody else is to be seen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReplicaConfig {
+    /// Whether it is a tree or a collection.
+    pub kind: Kind,
     /// Its name.
     pub name: Name,
     /// Who writes to it.
@@ -171,17 +214,9 @@ impl Config {
             PathBuf::new()
         };
         let address = read_address(&root);
-        let tables = root.tables("tree");
-        let is_foreign = |it: &Table<'_>| it.has("writer");
-        let (foreign, own): (Vec<_>, Vec<_>) = tables.into_iter().partition(is_foreign);
-        web::settings::refuse_repeats(&own, "name");
         let groups = read_groups(&root);
         let names: Vec<&Name> = groups.iter().map(|it| it.entry.name()).collect();
-        let trees: Vec<TreeConfig> = own.iter().filter_map(|it| read_tree(it, &names)).collect();
-        if MEMBER_TREES_MAX < own.len() {
-            let message = format!("{} trees are too many", own.len());
-            root.mistake("tree", message, format!("at most {MEMBER_TREES_MAX} of one member"));
-        }
+        let Spaces { trees, collections, replicas } = read_spaces(&root, &names);
         let rate = |key| {
             let rate = root.bytes(key)?;
             if !(RATE_MIN..=RATE_MAX).contains(&rate) {
@@ -194,11 +229,17 @@ impl Config {
             true => read_name(&root, "site"),
             false => Name::new(SITE).ok(),
         };
-        let replicas = foreign.iter().filter_map(read_replica).collect();
         let (listen, admin_listen) =
             (root.addr("listen", LISTEN), root.addr("admin_listen", ADMIN_LISTEN));
-        if listen.port() != 0 && listen.port() == admin_listen.port() {
-            root.mistake("admin_listen", "both listeners have one port", "another port");
+        let feed_listen = root.has("feed_listen").then(|| root.addr("feed_listen", LISTEN));
+        let others =
+            [Some(("admin_listen", admin_listen)), feed_listen.map(|it| ("feed_listen", it))];
+        let mut taken = vec![listen.port()];
+        for (key, at) in others.into_iter().flatten() {
+            if at.port() != 0 && taken.contains(&at.port()) {
+                root.mistake(key, "two listeners have one port", "another port");
+            }
+            taken.push(at.port());
         }
         let (link_rate, site_rate) = (rate("link_rate"), rate("site_rate"));
         document.finish()?;
@@ -208,12 +249,14 @@ impl Config {
             data,
             listen,
             admin_listen,
+            feed_listen,
             address,
             site,
             link_rate,
             site_rate,
             groups,
             trees,
+            collections,
             replicas,
         })
     }
@@ -318,9 +361,40 @@ fn read_group(table: &Table<'_>) -> Option<GroupConfig> {
     Some(GroupConfig { entry: founds.or(joins)?, connectivity, allow, deny, deputies, carry })
 }
 
-fn read_tree(table: &Table<'_>, groups: &[&Name]) -> Option<TreeConfig> {
-    let name = required_name(table);
-    let directory = required_directory(table);
+/// What is published, and what others publish.
+struct Spaces {
+    trees: Vec<TreeConfig>,
+    collections: Vec<CollectionConfig>,
+    replicas: Vec<ReplicaConfig>,
+}
+
+fn read_spaces(root: &Table<'_>, groups: &[&Name]) -> Spaces {
+    let is_foreign = |it: &Table<'_>| it.has("writer");
+    let read = |key| -> (Vec<Table<'_>>, Vec<Table<'_>>) {
+        root.tables(key).into_iter().partition(is_foreign)
+    };
+    let ((foreign_trees, mut own), (foreign_collections, collections)) =
+        (read("tree"), read("collection"));
+    let foreign_trees = foreign_trees.iter().map(|it| (Kind::Tree, it));
+    let foreign_collections = foreign_collections.iter().map(|it| (Kind::Collection, it));
+    let foreign = foreign_trees.chain(foreign_collections);
+    let trees = own.len();
+    own.extend(collections);
+    // What tells one from the other is the name alone.
+    web::settings::refuse_repeats(&own, "name");
+    if MEMBER_TREES_MAX < own.len() {
+        let message = format!("{} trees and collections are too many", own.len());
+        root.mistake("tree", message, format!("at most {MEMBER_TREES_MAX} of one member"));
+    }
+    let (trees, collections) = own.split_at(trees);
+    Spaces {
+        trees: trees.iter().filter_map(|it| read_tree(it, groups)).collect(),
+        collections: collections.iter().filter_map(|it| read_collection(it, groups)).collect(),
+        replicas: foreign.filter_map(|(kind, it)| read_replica(kind, it)).collect(),
+    }
+}
+
+fn read_listed(table: &Table<'_>, groups: &[&Name]) -> BTreeSet<Name> {
     let mut listed = BTreeSet::new();
     for text in table.strings("groups") {
         match groups.iter().find(|it| it.as_str() == text) {
@@ -328,13 +402,36 @@ fn read_tree(table: &Table<'_>, groups: &[&Name]) -> Option<TreeConfig> {
             None => table.mistake("groups", format!("{text:?} is no group here"), "its name"),
         }
     }
+    listed
+}
+
+fn read_collection(table: &Table<'_>, groups: &[&Name]) -> Option<CollectionConfig> {
+    let name = required_name(table);
+    let listed = read_listed(table, groups);
+    let token = table.string("token");
+    if token.as_ref().is_some_and(|it| it.is_empty() || !it.bytes().all(|it| it.is_ascii_graphic()))
+    {
+        table.mistake("token", "the token is not one word", "visible ASCII without spaces");
+    }
+    let allow_private = table.boolean("allow_private", true);
+    if !table.require("feed", "where a gatherer or broker listens: \"http://127.0.0.1:8501/\"") {
+        return None;
+    }
+    let (name, feed) = (name?, table.base_url("feed")?);
+    Some(CollectionConfig { name, feed, token, allow_private, groups: listed })
+}
+
+fn read_tree(table: &Table<'_>, groups: &[&Name]) -> Option<TreeConfig> {
+    let name = required_name(table);
+    let directory = required_directory(table);
+    let listed = read_listed(table, groups);
     let watch = table.duration_within("watch", WATCH);
     let skip_problems = table.boolean("skip_problems", false);
     let (name, directory) = (name?, directory?);
     Some(TreeConfig { name, directory, watch, groups: listed, skip_problems })
 }
 
-fn read_replica(table: &Table<'_>) -> Option<ReplicaConfig> {
+fn read_replica(kind: Kind, table: &Table<'_>) -> Option<ReplicaConfig> {
     let name = required_name(table);
     let directory = required_directory(table);
     let text = table.string("writer")?;
@@ -343,7 +440,7 @@ fn read_replica(table: &Table<'_>) -> Option<ReplicaConfig> {
         table.mistake("writer", format!("{text:?} is no id: {error}"), "as `status` shows it");
     }
     let (name, directory, writer) = (name?, directory?, writer.ok()?);
-    Some(ReplicaConfig { name, writer, directory })
+    Some(ReplicaConfig { kind, name, writer, directory })
 }
 
 fn required_name(table: &Table<'_>) -> Option<Name> {

@@ -4,7 +4,7 @@
 
 use web::metrics::Sample;
 
-use crate::node::Status;
+use crate::node::{CollectionStatus, Status, TreeStatus};
 
 /// Returns all samples.
 pub(crate) fn samples(status: &Status) -> Vec<Sample> {
@@ -36,7 +36,7 @@ pub(crate) fn samples(status: &Status) -> Vec<Sample> {
             sample.with("writer", tree.writer.as_str())
         };
         let help = "1 while readers see the newest version that was heard of.";
-        let is_newest = tree.held.is_some() && tree.held >= tree.newest;
+        let is_newest = tree.held.is_some() && (tree.newest.is_none() || tree.held == tree.newest);
         samples.push(gauge("harvest_replicator_tree_newest", help, f64::from(is_newest)));
         let help = "Bytes of all files that readers see.";
         samples.push(gauge("harvest_replicator_tree_bytes", help, tree.bytes as f64));
@@ -46,6 +46,7 @@ pub(crate) fn samples(status: &Status) -> Vec<Sample> {
         let damaged = tree.damaged.len() as f64;
         let help = "Files that are not as they were written.";
         samples.push(gauge("harvest_replicator_tree_damaged", help, damaged));
+        samples.extend(tree.collection.iter().flat_map(|it| collection(tree, it)));
     }
     for link in &status.links {
         let labeled = |sample: Sample| sample.with("member", link.member.as_str());
@@ -62,5 +63,34 @@ pub(crate) fn samples(status: &Status) -> Vec<Sample> {
             waiting,
         )));
     }
+    samples
+}
+
+fn collection(tree: &TreeStatus, status: &CollectionStatus) -> Vec<Sample> {
+    let labeled = |sample: Sample| {
+        sample.with("collection", tree.name.as_str()).with("writer", tree.writer.as_str())
+    };
+    let gauge = |name, help, value: u64| labeled(Sample::gauge(name, help, value as f64));
+    let counter = |name, help, value: u64| labeled(Sample::counter(name, help, value as f64));
+    let served = &status.served;
+    let help = "Objects of a collection, as far as it has come here.";
+    let mut samples = vec![gauge("harvest_replicator_collection_objects", help, status.objects)];
+    if status.feed.is_some() {
+        let help = "1 while the feed that a collection is made from can be followed and published.";
+        let is_well = u64::from(status.problem.is_none());
+        samples.push(gauge("harvest_replicator_collection_followed", help, is_well));
+    }
+    let help = "Deltas that the feed of a collection has answered here.";
+    samples.push(counter("harvest_replicator_feed_deltas_total", help, served.deltas));
+    let help = "Requests that the feed of a collection has sent to a snapshot.";
+    samples.push(counter("harvest_replicator_feed_redirects_total", help, served.redirects));
+    let help = "Answers with a snapshot of a collection, or a part of one.";
+    samples.push(counter("harvest_replicator_feed_snapshots_total", help, served.snapshots));
+    let help = "Requests that the feed of a collection has refused.";
+    samples.push(counter("harvest_replicator_feed_refused_total", help, served.refused));
+    let help = "Bytes of all answers of the feed of a collection that were begun.";
+    samples.push(counter("harvest_replicator_feed_bytes_total", help, served.bytes));
+    let help = "Requests that wait for something new in a collection.";
+    samples.push(gauge("harvest_replicator_feed_waiting", help, served.waiting));
     samples
 }

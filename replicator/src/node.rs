@@ -1,11 +1,11 @@
-//! A member that runs: its links, its groups, its trees and its administrator.
+//! A member that runs: its links, its groups, its trees and collections, and its administrator.
 //!
 //! ```text
 //! link::Hub ─events→ core ─commands→ link::Hub
 //!                     │ handle_…, poll_action
 //!       group::Group (one a group), replica::Replica: what to do
 //!                     │ jobs
-//!        space (chunks in, switch), serving (chunks out), publishing
+//!        space (chunks in, switch), serving (chunks out), publishing, following
 //! ```
 //!
 //! The core runs on a thread of its own; everything else that takes long is a job of it.
@@ -13,6 +13,8 @@
 mod ask;
 mod content;
 mod core;
+mod feeds;
+mod following;
 mod groups;
 mod invitations;
 mod kept;
@@ -32,6 +34,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Instant;
 
+use collection::replica::FILES_MAX;
+use net::client::Client;
 use net::identity::Identity;
 use net::peer::Endpoint;
 use net::shutdown::Shutdown;
@@ -44,12 +48,13 @@ use web::auth::AdminToken;
 
 use self::ask::{ASKS_MAX, Ask};
 use self::core::{Core, Keys, STRANGERS_MAX};
+pub(crate) use self::feeds::Feeds;
 use self::invitations::Invitations;
 use self::kept::Kept;
 pub use self::publishing::Published;
 pub use self::status::{
-    FetchStatus, GroupStatus, LinkStatus, MemberStatus, NoteStatus, Status, TopologyLink,
-    TreeStatus,
+    CollectionStatus, FeedStatus, FetchStatus, GroupStatus, LinkStatus, MemberStatus, NoteStatus,
+    Status, TopologyLink, TreeStatus,
 };
 pub use self::verifying::Report;
 use crate::config::{Config, Entry, GroupConfig};
@@ -62,15 +67,28 @@ use crate::id::MemberId;
 use crate::link::{Caller, Command, EVENTS_MAX, Event, Hub};
 use crate::replica::Replica;
 use crate::serve;
-use crate::tree::store::Store;
+use crate::tree::store::{Options, Store};
 use crate::version::{Kind, Name, Namespace, Version};
 
 /// Most commands that wait for the hub.
 const COMMANDS_MAX: usize = 16;
 
-/// Where the trees are.
-fn trees_dir(data: &Path) -> PathBuf {
-    data.join("trees")
+/// Where the trees, or the collections, are.
+fn spaces_dir(data: &Path, kind: Kind) -> PathBuf {
+    data.join(match kind {
+        Kind::Tree => "trees",
+        Kind::Collection => "collections",
+    })
+}
+
+/// What is allowed in a tree, or in the log of a collection.
+fn store_options(kind: Kind) -> Options {
+    let options = Options { kind, ..Options::default() };
+    match kind {
+        Kind::Tree => options,
+        // `CHAIN` besides.
+        Kind::Collection => Options { entries_max: FILES_MAX as u64 + 1, ..options },
+    }
 }
 
 /// A member, bound and ready to run.
@@ -84,6 +102,8 @@ pub struct Server {
     commands: mpsc::Receiver<Command>,
     listener: TcpListener,
     admin: TcpListener,
+    /// Where feeds are served to others.
+    feeds: Option<TcpListener>,
     token: AdminToken,
     pages: Pages,
 }
@@ -99,6 +119,10 @@ impl Server {
         let listen = |error: net::Error| Error::Listen(error.to_string());
         let listener = net::server::bind(config.listen).await.map_err(listen)?;
         let admin = net::server::bind(config.admin_listen).await.map_err(listen)?;
+        let feeds = match config.feed_listen {
+            Some(at) => Some(net::server::bind(at).await.map_err(listen)?),
+            None => None,
+        };
         let gone = |source: std::io::Error| Error::Listen(source.to_string());
         let at = listener.local_addr().map_err(gone)?;
         let socket = UdpSocket::bind(at).await.map_err(|source| {
@@ -131,7 +155,19 @@ impl Server {
         });
         let hub = Hub::new(endpoint, known, started, events.0.clone());
         let handle = Handle { ask };
-        Ok(Self { handle, core, hub, caller, events, commands, listener, admin, token, pages })
+        Ok(Self {
+            handle,
+            core,
+            hub,
+            caller,
+            events,
+            commands,
+            listener,
+            admin,
+            feeds,
+            token,
+            pages,
+        })
     }
 
     /// The address of links and null calls.
@@ -152,6 +188,16 @@ impl Server {
         self.admin.local_addr().map_err(|error| Error::Listen(error.to_string()))
     }
 
+    /// The address at which feeds are served to others, if that is wanted.
+    ///
+    /// # Errors
+    ///
+    /// The socket has no address any more.
+    pub fn feed_addr(&self) -> Result<Option<SocketAddr>, Error> {
+        let at = self.feeds.as_ref().map(TcpListener::local_addr).transpose();
+        at.map_err(|error| Error::Listen(error.to_string()))
+    }
+
     /// The member's id.
     #[must_use]
     pub fn id(&self) -> MemberId {
@@ -170,8 +216,7 @@ impl Server {
     ///
     /// A listener is gone: start anew.
     pub async fn run(self, shutdown: Shutdown) -> Result<(), Error> {
-        let Self { handle, core, hub, caller, events, commands, listener, admin, token, pages } =
-            self;
+        let Self { handle, core, hub, caller, events, commands, listener, .. } = self;
         // What ends first, for whatever reason, ends the others.
         let child = shutdown.child();
         let mut tasks: JoinSet<Result<(), Error>> = JoinSet::new();
@@ -189,19 +234,23 @@ impl Server {
             hub.run(listener, commands, stop).await;
             Ok(())
         });
+        let feeds = core.feeds.clone();
         let stop = child.clone();
         let on = runtime::Handle::current();
         tasks.spawn_blocking(move || {
             on.block_on(core.run(receiver, stop));
             Ok(())
         });
-        let stop = child.clone();
-        let router = serve::admin(handle, token, pages);
-        tasks.spawn(async move {
-            let served =
-                net::server::serve(admin, router, net::server::Limits::default(), stop).await;
-            served.map_err(|error| Error::Listen(error.to_string()))
-        });
+        let public = self.feeds.map(|it| (it, serve::feeds(feeds.clone(), &self.pages)));
+        let admin = (self.admin, serve::admin(handle, feeds, self.token, self.pages));
+        for (listener, router) in [Some(admin), public].into_iter().flatten() {
+            let stop = child.clone();
+            tasks.spawn(async move {
+                let limits = net::server::Limits::default();
+                let served = net::server::serve(listener, router, limits, stop).await;
+                served.map_err(|error| Error::Listen(error.to_string()))
+            });
+        }
         let mut outcome = Ok(());
         while let Some(ended) = tasks.join_next().await {
             child.start();
@@ -311,7 +360,11 @@ fn settings(
     carried: Vec<Tree>,
 ) -> group::Settings {
     let name = group.entry.name();
-    let is_in = |it: &&crate::config::TreeConfig| it.groups.is_empty() || it.groups.contains(name);
+    let is_in = |groups: &BTreeSet<Name>| groups.is_empty() || groups.contains(name);
+    let trees = config.trees.iter().filter(|it| is_in(&it.groups));
+    let trees = trees.map(|it| (it.name.clone(), Kind::Tree));
+    let collections = config.collections.iter().filter(|it| is_in(&it.groups));
+    let collections = collections.map(|it| (it.name.clone(), Kind::Collection));
     let has_list = !group.allow.is_empty() || !group.deny.is_empty();
     let invited = invitations.keys(group.entry.group(key));
     let access = (has_list || !invited.is_empty()).then(|| Access {
@@ -322,7 +375,7 @@ fn settings(
     group::Settings {
         address: config.address.clone(),
         site: config.site.clone(),
-        trees: config.trees.iter().filter(is_in).map(|it| (it.name.clone(), Kind::Tree)).collect(),
+        trees: trees.chain(collections).collect(),
         carried,
         connectivity: group.connectivity,
         deputies: group.deputies.clone(),
@@ -367,6 +420,11 @@ impl Opening {
             site_limits: BTreeMap::new(),
             measuring: Default::default(),
             watching: Default::default(),
+            following: Default::default(),
+            client: Client::new(net::client::Settings::default()),
+            feeds: Default::default(),
+            renewing: Default::default(),
+            stop: Shutdown::new(),
             notes: Default::default(),
             caller,
             commands: to_hub,
@@ -380,13 +438,16 @@ impl Opening {
             config: Arc::new(config),
         };
         core.open_groups()?;
-        core.open_trees()?;
+        for kind in [Kind::Tree, Kind::Collection] {
+            core.open_spaces(kind)?;
+        }
         for bytes in core.kept.versions()? {
             if let Some(namespace) = Version::namespace_of(&bytes) {
                 core.restored.insert(namespace, bytes);
             }
         }
         core.watching.set(&core.config.trees, std::time::Duration::ZERO);
+        core.following.set(&core.config.collections, std::time::Duration::ZERO);
         core.link_replicas();
         Ok(core)
     }
@@ -418,16 +479,16 @@ impl Core {
         Ok(())
     }
 
-    /// Opens the trees that are on disk.
-    fn open_trees(&mut self) -> Result<(), Error> {
-        let dir = trees_dir(&self.config.data);
+    /// Opens the trees, or the collections, that are on disk.
+    fn open_spaces(&mut self, kind: Kind) -> Result<(), Error> {
+        let dir = spaces_dir(&self.config.data, kind);
         fs::create_dir_all(&dir).map_err(|source| Error::io(&dir, source))?;
         let failed = |source| Error::io(&dir, source);
         for entry in fs::read_dir(&dir).map_err(failed)? {
             let path = entry.map_err(failed)?.path();
             let name = path.file_name().and_then(|it| it.to_str()).unwrap_or_default();
             let Some(namespace) = parse_namespace(name) else { continue };
-            let store = Store::open(&path, Default::default())?;
+            let store = Store::open(&path, store_options(kind))?;
             self.spaces.insert(namespace, space::Space::new(Arc::new(store)));
         }
         Ok(())
@@ -437,7 +498,8 @@ impl Core {
     fn link_replicas(&mut self) {
         for it in self.config.replicas.clone() {
             let namespace = Namespace { origin: it.writer, name: it.name.clone() };
-            let target = trees_dir(&self.config.data).join(namespace.to_string()).join("current");
+            let dir = spaces_dir(&self.config.data, it.kind);
+            let target = dir.join(namespace.to_string()).join("current");
             if let Err(error) = kept::link(&target, &it.directory) {
                 self.notes.add(format!("{namespace} is not linked: {error}"), self.now());
             }

@@ -1,13 +1,15 @@
-//! What a member answers its administrator: the page, status, the topology as a picture, metrics, and requests.
+//! What a member answers its administrator: the page, status, the topology as a picture, metrics, and requests;
+//! and, to everybody who reaches it, the feeds of the collections that are here.
 //!
-//! Those that change anything need the token.
+//! Requests that change anything need the token.
 
-use axum::extract::{Query, State};
+use axum::body::Body;
+use axum::extract::{Path, Query, Request, State};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
+use axum::routing::{any, get, post};
 use axum::{Json, Router};
-use http::StatusCode;
 use http::header::CONTENT_TYPE;
+use http::{StatusCode, Uri};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use web::Pages;
@@ -19,7 +21,7 @@ use web::templates::Source;
 use crate::drawing;
 use crate::error::Error;
 use crate::metrics;
-use crate::node::{GroupStatus, Handle, Status};
+use crate::node::{Feeds, GroupStatus, Handle, Status};
 use crate::version::Name;
 
 /// The pages that are only ours.
@@ -27,7 +29,7 @@ pub(crate) const TEMPLATES: &[Source] =
     &[Source { name: "replicator.html", text: include_str!("../templates/replicator.html") }];
 
 /// Returns the routes of the admin listener.
-pub(crate) fn admin(handle: Handle, token: AdminToken, pages: Pages) -> Router {
+pub(crate) fn admin(handle: Handle, feeds: Feeds, token: AdminToken, pages: Pages) -> Router {
     let router = Router::new()
         .route("/", get(page))
         .route("/status", get(status))
@@ -39,8 +41,49 @@ pub(crate) fn admin(handle: Handle, token: AdminToken, pages: Pages) -> Router {
         .route("/invite", post(invite))
         .route("/lead", post(lead))
         .with_state(Admin { handle, pages: pages.clone() })
-        .layer(axum::middleware::from_fn_with_state(token, auth::guard));
+        .layer(axum::middleware::from_fn_with_state(token, auth::guard))
+        .merge(feed_routes(feeds));
     pages.frame(router)
+}
+
+/// Returns the routes of the listener that has the feeds alone.
+pub(crate) fn feeds(feeds: Feeds, pages: &Pages) -> Router {
+    pages.frame(feed_routes(feeds))
+}
+
+/// The feed and the snapshots of each collection below a path of its own: `/collections/NAME@ORIGIN/`.
+fn feed_routes(feeds: Feeds) -> Router {
+    Router::new()
+        .route("/collections/{name}/feed", any(feed))
+        .route("/collections/{name}/snapshot/{id}", any(snapshot))
+        .with_state(feeds)
+}
+
+async fn feed(State(feeds): State<Feeds>, Path(name): Path<String>, request: Request) -> Response {
+    respond(&feeds, &name, "/feed", request).await
+}
+
+async fn snapshot(
+    State(feeds): State<Feeds>,
+    Path((name, id)): Path<(String, String)>,
+    request: Request,
+) -> Response {
+    respond(&feeds, &name, &format!("/snapshot/{id}"), request).await
+}
+
+/// Has the feed of a collection answer, as if it were the only one.
+async fn respond(feeds: &Feeds, name: &str, path: &str, request: Request) -> Response {
+    let feed = match feeds.find(name) {
+        Ok(feed) => feed,
+        Err(error) => return (StatusCode::NOT_FOUND, format!("{error}\n")).into_response(),
+    };
+    let query = request.uri().query().map(|it| format!("?{it}")).unwrap_or_default();
+    let Ok(uri) = format!("{path}{query}").parse::<Uri>() else {
+        return StatusCode::BAD_REQUEST.into_response();
+    };
+    let mut request = request.map(drop);
+    *request.uri_mut() = uri;
+    feed.respond(request).await.map(Body::new)
 }
 
 #[derive(Clone)]

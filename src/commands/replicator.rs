@@ -1,4 +1,7 @@
-//! `harvest replicator`: the daemon that keeps trees equal at all members of a group, and what is asked of it.
+//! `harvest replicator`: the daemon that keeps trees and collections equal at all members of a group, and what is asked
+//! of it.
+
+mod answers;
 
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
@@ -13,21 +16,26 @@ use replicator::config::TreeConfig;
 use replicator::drawing;
 use replicator::group::charter::Address;
 use replicator::group::join::Invitation;
-use replicator::node::{GroupStatus, Published, Report, Status, TreeStatus};
+use replicator::node::{Report, Status};
 use replicator::version::Name;
 use replicator::{Config, Handle, Server};
 use serde::Deserialize;
+use url::Url;
 
+use self::answers::{render, said, verified};
 use crate::admin::Admin;
 use crate::settings::{self, File};
 use crate::{daemon, output};
 
-/// Run a replicator: keep trees equal at all members of a group, each change sent once over each slow link.
+/// Run a replicator: keep trees and collections equal at all members of a group, each change sent once over each slow
+/// link.
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Examples:
   harvest replicator init boulder --group papers --address a.example.org:4000 --tree papers=/srv/papers
   harvest replicator run -c boulder/replicator.toml
   harvest replicator publish -c boulder/replicator.toml papers
+  harvest replicator init golden --group catalogs --address a.example.org:4000 \
+    --collection catalog=http://127.0.0.1:8501/
   harvest replicator join paris --address b.example.org:4000 --site paris 'harvest-group-1,…'
   harvest replicator topology -c boulder/replicator.toml --svg topology.svg")]
 pub(crate) enum Command {
@@ -40,9 +48,8 @@ pub(crate) enum Command {
         group: Name,
         #[command(flatten)]
         place: Place,
-        /// A tree to publish, as NAME=DIRECTORY; may be given several times.
-        #[arg(long, value_name = "NAME=DIRECTORY", value_parser = tree)]
-        tree: Vec<(Name, PathBuf)>,
+        #[command(flatten)]
+        publishing: Publishing,
     },
     /// Join a group: write the settings and keys of a new member.
     Join {
@@ -52,9 +59,8 @@ pub(crate) enum Command {
         invitation: Invitation,
         #[command(flatten)]
         place: Place,
-        /// A tree to publish, as NAME=DIRECTORY; may be given several times.
-        #[arg(long, value_name = "NAME=DIRECTORY", value_parser = tree)]
-        tree: Vec<(Name, PathBuf)>,
+        #[command(flatten)]
+        publishing: Publishing,
     },
     /// Run the member until SIGTERM or Ctrl-C; SIGHUP reads the settings again.
     Run(File),
@@ -68,11 +74,12 @@ pub(crate) enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Publish a tree: all of it, or nothing; prints the version that readers see then.
+    /// Publish a tree: all of it, or nothing; prints the version that readers see then. Of a collection the feed is asked
+    /// at once what is new.
     Publish {
         #[command(flatten)]
         file: File,
-        /// The tree's name or directory; may be left out if there is one alone.
+        /// The tree's name or directory, or the collection's name; may be left out if there is one alone.
         tree: Option<String>,
         /// Publish also if much that was there is gone.
         #[arg(long)]
@@ -123,6 +130,18 @@ pub(crate) enum Command {
     },
 }
 
+/// What a new member publishes.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Publishing {
+    /// A tree to publish, as NAME=DIRECTORY; may be given several times.
+    #[arg(long, value_name = "NAME=DIRECTORY", value_parser = tree)]
+    tree: Vec<(Name, PathBuf)>,
+    /// A collection to publish as it changes, as NAME=URL of the gatherer or broker that has it; may be given several
+    /// times.
+    #[arg(long, value_name = "NAME=URL", value_parser = collection)]
+    collection: Vec<(Name, Url)>,
+}
+
 /// Where a member is.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Place {
@@ -141,6 +160,12 @@ impl Command {
     }
 }
 
+fn collection(text: &str) -> Result<(Name, Url), String> {
+    let (name, feed) = text.split_once('=').ok_or("it has to be NAME=URL")?;
+    let feed = feed.parse().map_err(|error| format!("{feed} is no URL: {error}"))?;
+    Ok((Name::new(name).map_err(|error| error.to_string())?, feed))
+}
+
 fn tree(text: &str) -> Result<(Name, PathBuf), String> {
     let (name, directory) = text.split_once('=').ok_or("it has to be NAME=DIRECTORY")?;
     Ok((Name::new(name).map_err(|error| error.to_string())?, directory.into()))
@@ -149,9 +174,11 @@ fn tree(text: &str) -> Result<(Name, PathBuf), String> {
 /// Does what the command says.
 pub(crate) async fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
-        Command::Init { directory, group, place, tree } => init(&directory, &group, &place, &tree),
-        Command::Join { directory, invitation, place, tree } => {
-            join(&directory, &invitation, &place, &tree)
+        Command::Init { directory, group, place, publishing } => {
+            init(&directory, &group, &place, &publishing)
+        }
+        Command::Join { directory, invitation, place, publishing } => {
+            join(&directory, &invitation, &place, &publishing)
         }
         Command::Run(File { config }) => serve(&config).await,
         Command::Check(file) => file.check(load),
@@ -228,31 +255,37 @@ fn admin(config: &Config) -> anyhow::Result<Admin> {
     Admin::new("replicator", config.admin_listen, &config.data)
 }
 
-/// The name of the tree that is meant.
+/// The name of the tree, or of the collection, that is meant.
 fn chosen(config: &Config, tree: Option<String>) -> anyhow::Result<String> {
     let names = || {
-        let names: Vec<&str> = config.trees.iter().map(|it| it.name.as_str()).collect();
-        names.join(", ")
+        let trees = config.trees.iter().map(|it| it.name.as_str());
+        trees.chain(config.collections.iter().map(|it| it.name.as_str())).collect::<Vec<_>>()
     };
     let Some(tree) = tree else {
-        return match config.trees.as_slice() {
-            [only] => Ok(only.name.to_string()),
-            [] => bail!("the settings have no [[tree]] to publish"),
-            _ => bail!("there are several trees: name one of {}", names()),
+        return match names().as_slice() {
+            [only] => Ok((*only).to_owned()),
+            [] => bail!("the settings have no [[tree]] or [[collection]] to publish"),
+            several => bail!("there are several: name one of {}", several.join(", ")),
         };
     };
+    if config.collections.iter().any(|it| it.name.as_str() == tree) {
+        return Ok(tree);
+    }
     let given = fs::canonicalize(&tree).ok();
     let is_it = |it: &&TreeConfig| {
         it.name.as_str() == tree || given.is_some() && fs::canonicalize(&it.directory).ok() == given
     };
     match config.trees.iter().find(is_it) {
         Some(found) => Ok(found.name.to_string()),
-        None => bail!("no [[tree]] has the name or the directory {tree:?}; there are: {}", names()),
+        None => bail!(
+            "no [[tree]] or [[collection]] has the name {tree:?}, and no [[tree]] that directory; there are: {}",
+            names().join(", ")
+        ),
     }
 }
 
 /// The settings of a new member, with what else there is to say as comments.
-fn written(group: &str, place: &Place, trees: &[(Name, PathBuf)]) -> anyhow::Result<String> {
+fn written(group: &str, place: &Place, publishing: &Publishing) -> anyhow::Result<String> {
     let Place { address, site } = place;
     let port = address.as_str().rsplit_once(':').map_or("4000", |it| it.1);
     let mut text = format!(
@@ -264,7 +297,7 @@ fn written(group: &str, place: &Place, trees: &[(Name, PathBuf)]) -> anyhow::Res
          admin_listen = \"127.0.0.1:{}\"\n\n[[group]]\n{group}\n",
         admin_port(port),
     );
-    for (name, directory) in trees {
+    for (name, directory) in &publishing.tree {
         let directory = std::path::absolute(directory)?;
         let Some(shown) = directory.to_str() else {
             bail!("{} cannot be written in settings: it is not UTF-8", directory.display());
@@ -272,6 +305,11 @@ fn written(group: &str, place: &Place, trees: &[(Name, PathBuf)]) -> anyhow::Res
         let shown = toml_quoted(shown);
         text.push_str(&format!("\n[[tree]]\nname = \"{name}\"\ndirectory = {shown}\n"));
         text.push_str("# watch = \"10 s\"      publish by itself whatever changes\n");
+    }
+    for (name, feed) in &publishing.collection {
+        let shown = toml_quoted(feed.as_str());
+        text.push_str(&format!("\n[[collection]]\nname = \"{name}\"\nfeed = {shown}\n"));
+        text.push_str("# token = \"…\"         that the feed asks for\n");
     }
     Ok(text)
 }
@@ -309,9 +347,9 @@ fn init(
     directory: &Path,
     group: &Name,
     place: &Place,
-    trees: &[(Name, PathBuf)],
+    publishing: &Publishing,
 ) -> anyhow::Result<ExitCode> {
-    let text = written(&format!("name = \"{group}\""), place, trees)?;
+    let text = written(&format!("name = \"{group}\""), place, publishing)?;
     let path = make(directory, &text)?;
     let data = load(&path)?.data;
     let (id, invitation) = replicator::node::invitation(&data, group, &place.address)?;
@@ -328,9 +366,9 @@ fn join(
     directory: &Path,
     invitation: &Invitation,
     place: &Place,
-    trees: &[(Name, PathBuf)],
+    publishing: &Publishing,
 ) -> anyhow::Result<ExitCode> {
-    let text = written(&format!("join = \"{invitation}\""), place, trees)?;
+    let text = written(&format!("join = \"{invitation}\""), place, publishing)?;
     let path = make(directory, &text)?;
     load(&path)?;
     let shown = path.display();
@@ -359,108 +397,6 @@ async fn serve(path: &Path) -> anyhow::Result<ExitCode> {
 async fn reload(handle: &Handle, path: &Path) -> anyhow::Result<Vec<&'static str>> {
     handle.reload(load(path)?).await?;
     Ok(Vec::new())
-}
-
-fn said(published: &Published) -> String {
-    let Published { tree, version, is_changed, entries, bytes, .. } = published;
-    let size = web::templates::size(*bytes);
-    let mut lines = vec![match is_changed {
-        true => format!("{tree} {version}: {}, {size}", output::counted(*entries, "entry")),
-        false => format!("{tree} {version}: nothing has changed"),
-    }];
-    if !published.is_listed {
-        lines.push("no group has the tree yet; it goes out as soon as one has".to_owned());
-    }
-    if 0 < published.left_out_total {
-        lines.push(format!("left out, {} in all:", published.left_out_total));
-        lines.extend(published.left_out.iter().map(|it| format!("  {it}")));
-    }
-    lines.join("\n")
-}
-
-fn verified(reports: &[Report]) -> String {
-    let mut lines = Vec::new();
-    for it in reports {
-        let (entries, size) =
-            (output::counted(it.entries, "entry"), web::templates::size(it.bytes));
-        let damaged = match it.damaged_total {
-            0 => "as they were written".to_owned(),
-            count => format!("{count} damaged"),
-        };
-        lines.push(format!("{} of {}: {entries}, {size}, {damaged}", it.tree, it.writer));
-        lines.extend(it.damaged.iter().map(|it| format!("  {it}")));
-    }
-    lines.join("\n")
-}
-
-fn render(status: &Status) -> String {
-    let Status { id, address, site, software, .. } = status;
-    let mut lines = vec![format!("{id} at {address} in {site}, harvest {software}")];
-    for group in &status.groups {
-        lines.push(render_group(status, group));
-    }
-    lines.extend(status.trees.iter().map(render_tree));
-    for link in &status.links {
-        let (came, went) =
-            (web::templates::size(link.bytes_in), web::templates::size(link.bytes_out));
-        lines.push(format!(
-            "link to {} at {}: {came} received, {went} sent",
-            link.member, link.address
-        ));
-    }
-    for note in status.notes.iter().take(10) {
-        let times =
-            if note.count == 1 { String::new() } else { format!(" ({} times)", note.count) };
-        lines.push(format!("note: {}{times}", note.text));
-    }
-    lines.join("\n")
-}
-
-fn render_group(status: &Status, group: &GroupStatus) -> String {
-    let name = &group.name;
-    if !group.is_member {
-        return format!("group {name}: not in it yet, asking");
-    }
-    let silent = group.members.iter().filter(|it| it.is_silent).count();
-    let leader = match &group.leader {
-        Some(leader) if *leader == status.id => "led by this member".to_owned(),
-        Some(leader) => format!("led by {leader}"),
-        None => "led by nobody".to_owned(),
-    };
-    let members = output::counted(group.members.len() as u64, "member");
-    let links = output::counted(group.topology.len() as u64, "link");
-    let charter = format!("charter {}.{}", group.epoch, group.revision);
-    let silent = if silent == 0 { String::new() } else { format!(" ({silent} silent)") };
-    format!("group {name}: {members}{silent}, {links}, {leader}, {charter}")
-}
-
-fn render_tree(tree: &TreeStatus) -> String {
-    let TreeStatus { name, writer, held, newest, .. } = tree;
-    let of = if tree.is_mine { "of this member".to_owned() } else { format!("of {writer}") };
-    let held_said = held.as_deref().map_or_else(
-        || "none yet".to_owned(),
-        |it| {
-            let (entries, size) =
-                (output::counted(tree.entries, "entry"), web::templates::size(tree.bytes));
-            format!("{it} ({entries}, {size}) at {}", tree.path)
-        },
-    );
-    let mut said = format!("tree {name} {of}: {held_said}");
-    if let Some(newest) = newest.as_ref().filter(|it| Some(*it) != held.as_ref()) {
-        said.push_str(&format!("; newest is {newest}"));
-    }
-    if let Some(fetching) = &tree.fetching {
-        let (came, missing) =
-            (web::templates::size(fetching.came), web::templates::size(fetching.missing));
-        said.push_str(&format!("; fetching {}: {came} came, {missing} to come", fetching.version));
-    }
-    if tree.is_contradicted {
-        said.push_str("; its writer contradicts itself");
-    }
-    for it in &tree.damaged {
-        said.push_str(&format!("\n  damaged: {it}"));
-    }
-    said
 }
 
 fn topology(
@@ -507,48 +443,16 @@ mod tests {
             address: Address::new("h.example:4100").unwrap(),
             site: Name::new("s").unwrap(),
         };
-        let trees = [(Name::new("t").unwrap(), PathBuf::from("/srv/a \"b\"\\\n"))];
-        let text = written("name = \"g\"", &place, &trees).unwrap();
+        let tree = vec![tree("t=/srv/a \"b\"\\\n").unwrap()];
+        let collection = vec![collection("c=http://h:8501").unwrap()];
+        let publishing = Publishing { tree, collection };
+        let text = written("name = \"g\"", &place, &publishing).unwrap();
         let config = Config::parse(&text).unwrap();
         assert_eq!((config.listen.port(), config.admin_listen.port()), (4_100, 5_100));
-        assert_eq!(config.trees[0].directory, trees[0].1);
-    }
-
-    #[test]
-    fn a_status_names_what_an_admin_must_know() {
-        let group = GroupStatus {
-            name: "g".to_owned(),
-            is_member: true,
-            leader: Some("me".to_owned()),
-            ..GroupStatus::default()
-        };
-        let asking = GroupStatus { name: "h".to_owned(), ..GroupStatus::default() };
-        let tree = TreeStatus {
-            name: "t".to_owned(),
-            writer: "w".to_owned(),
-            held: Some("1.2".to_owned()),
-            newest: Some("1.3".to_owned()),
-            entries: 2,
-            damaged: vec!["x".to_owned()],
-            is_contradicted: true,
-            ..TreeStatus::default()
-        };
-        let status = Status {
-            id: "me".to_owned(),
-            groups: vec![group, asking],
-            trees: vec![tree],
-            ..Status::default()
-        };
-        let text = render(&status);
-        for part in [
-            "group g: 0 members, 0 links, led by this member",
-            "group h: not in it yet, asking",
-            "tree t of w: 1.2 (2 entries",
-            "newest is 1.3",
-            "its writer contradicts itself",
-            "damaged: x",
-        ] {
-            assert!(text.contains(part), "{part} is not in\n{text}");
+        assert_eq!(config.trees[0].directory, publishing.tree[0].1);
+        assert_eq!(config.collections[0].feed, publishing.collection[0].1);
+        for no in ["c", "C=http://h/", "c=h"] {
+            assert!(super::collection(no).is_err(), "{no}");
         }
     }
 }

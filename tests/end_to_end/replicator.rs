@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use net::clock;
 use serde_json::Value;
 
-use crate::daemons::free_port;
-use crate::harness::{PATIENCE, Running, ask, harvest, run, run_ok, texts, write};
+use crate::daemons::{broker_settings, free_port, gatherer_site};
+use crate::harness::{PATIENCE, Running, ask, harvest, run, run_ok, texts, wait_for_total, write};
 
 struct Member {
     settings: PathBuf,
@@ -106,6 +106,55 @@ fn a_group_is_founded_joined_and_published_to() {
     assert_eq!(fs::read_dir(current).unwrap().count(), 0);
     for member in &mut members {
         assert!(member.running.stop("TERM").success());
+    }
+}
+
+#[test]
+fn a_collection_goes_from_a_gatherer_over_replicators_to_a_broker() {
+    let site = gatherer_site();
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let address = || format!("127.0.0.1:{}", free_port());
+    let collection = format!("docs={}", site.gatherer_url);
+    let place = address();
+    let first = ["--group", "g", "--address", &place, "--collection", &collection];
+    let said = run_ok(["replicator", "init", text(&path("m0"))].iter().chain(&first));
+    let invitation = word(&said, "harvest-group-1,").to_owned();
+    let mut origin = Member::start(&path("m0"));
+    let place = address();
+    let rest = [invitation.as_str(), "--address", place.as_str(), "--site", "far"];
+    run_ok(["replicator", "join", text(&path("m1"))].into_iter().chain(rest));
+    let mut replica = Member::start(&path("m1"));
+    let said = origin.run(&["publish", "docs"]);
+    replica.holds(said.split([' ', ':']).nth(1).unwrap());
+    let status = replica.run(&["status"]);
+    assert!(status.contains("collection docs of") && status.contains("objects"), "{status}");
+    let status = origin.run(&["status"]);
+    assert!(status.contains(&site.gatherer_url), "{status}");
+    // A broker that knows the replica alone.
+    let settings = fs::read_to_string(&replica.settings).unwrap();
+    let admin = settings.lines().find(|it| it.starts_with("admin_listen")).unwrap();
+    let feed = format!("http://{}/collections/docs/", admin.split('"').nth(1).unwrap());
+    let file = broker_settings(folder.path(), &[(&feed, true)]);
+    let file = write(folder.path(), "broker.toml", file);
+    let mut broker = Running::start(harvest(["broker", "run", "-c", text(&file)]));
+    let page = broker.search_url();
+    wait_for_total(&page, "orchard", 1);
+    // What is new comes through, also after the origin was killed.
+    write(site.folder.path(), "tree/site/sloe.txt", "A sloe is no plum.\n");
+    wait_for_total(&page, "sloe", 1);
+    origin.running.stop("KILL");
+    write(site.folder.path(), "tree/site/medlar.txt", "A medlar is eaten when it is rotten.\n");
+    let mut origin = Member::start(&path("m0"));
+    wait_for_total(&page, "medlar", 1);
+    let (code, _, metrics) = ask("GET", &feed.replace("collections/docs/", "metrics"), &[]);
+    let metrics = String::from_utf8(metrics).unwrap();
+    assert!(code == 200 && metrics.contains("harvest_replicator_feed_deltas_total"), "{metrics}");
+    let (code, _, page) = ask("GET", &feed.replace("collections/docs/", ""), &[]);
+    assert!(code == 200 && String::from_utf8(page).unwrap().contains("/collections/docs@"));
+    assert_eq!(ask("GET", &format!("{}feed", feed.replace("docs", "none")), &[]).0, 404);
+    for it in [&mut origin.running, &mut replica.running, &mut broker] {
+        assert!(it.stop("TERM").success());
     }
 }
 

@@ -48,18 +48,15 @@ pub(crate) fn is_due(chain: &Chain) -> bool {
     chain.bytes(Part::Base) + FOLD_BYTES_MIN <= chain.bytes(Part::Log)
 }
 
-/// Makes the files that the log folder `dir` will have once it is folded, if that is due, in the directory `out`. They
-/// need not be durable. Blocks.
+/// Makes the files that the log folder `dir` has once it is folded, whether that is due or not, in the directory `out`;
+/// they need not be durable. Of a log that was folded somewhat later most is the same, byte by byte. Blocks.
 ///
 /// # Errors
 ///
 /// [`Error::LogFolder`], [`Error::Damaged`]: the folder is no log. The system's.
-pub fn fold_if_due(dir: &Path, out: &Path) -> Result<Vec<PathBuf>, Error> {
+pub fn fold_into(dir: &Path, out: &Path) -> Result<Vec<PathBuf>, Error> {
     let disk = Disk::System;
     let chain = folder::read_chain(&disk, dir)?.ok_or_else(|| wrong(dir, "it has no CHAIN"))?;
-    if !is_due(&chain) {
-        return Ok(Vec::new());
-    }
     let folded = fold(&disk, dir, &chain, out)?;
     Ok(folded.files.iter().map(|it| out.join(it.name())).collect())
 }

@@ -132,7 +132,7 @@ impl Writer {
     ///
     /// # Errors
     ///
-    /// As for [`fold_if_due`](super::fold_if_due). All is as it was.
+    /// As for [`fold_into`](super::fold_into). All is as it was.
     pub(crate) fn fold_if_due(&mut self) -> Result<bool, Error> {
         let Some(chain) = self.chain.clone().filter(is_due) else { return Ok(false) };
         if self.unclean {

@@ -18,6 +18,7 @@ fn what_is_not_said_has_a_default() {
     assert_eq!(group.entry.group(&[7; 32]), GroupId::of(&[7; 32], "a"));
     assert!(group.connectivity.is_none() && group.allow.is_empty());
     assert!(config.trees.is_empty() && config.replicas.is_empty());
+    assert!(config.collections.is_empty() && config.feed_listen.is_none());
 }
 
 #[test]
@@ -25,13 +26,17 @@ fn all_that_can_be_said_is_read() {
     let key = "3d4017c3e843895a92b70aa74d1b7ebc9c982ccf2ec4968cc0cd55f12af4660c";
     let text = format!(
         "data = \"d\"\naddress = \"h:4000\"\nsite = \"x\"\nlisten = \"127.0.0.1:1\"\n\
-         admin_listen = \"127.0.0.1:2\"\nlink_rate = \"1 MB\"\nsite_rate = \"2 MB\"\n\
+         admin_listen = \"127.0.0.1:2\"\nfeed_listen = \"127.0.0.1:3\"\n\
+         link_rate = \"1 MB\"\nsite_rate = \"2 MB\"\n\
          [[group]]\nname = \"a\"\nconnectivity = 3\nallow = [\"10.0.0.0/8\"]\n\
          deny = [\"10.1.0.0/16\"]\ndeputies = [\"00000000000000ab\"]\n\
          [[group]]\njoin = \"harvest-group-1,b,{key},h:1,{key}\"\n\
          [[tree]]\nname = \"t\"\ndirectory = \"s\"\nwatch = \"10 s\"\ngroups = [\"b\"]\n\
          skip_problems = true\n\
-         [[tree]]\nname = \"t\"\nwriter = \"00000000000000ab\"\ndirectory = \"r\"\n"
+         [[tree]]\nname = \"t\"\nwriter = \"00000000000000ab\"\ndirectory = \"r\"\n\
+         [[collection]]\nname = \"c\"\nfeed = \"http://h:8501\"\ntoken = \"x\"\ngroups = [\"a\"]\n\
+         allow_private = false\n\
+         [[collection]]\nname = \"c\"\nwriter = \"00000000000000ac\"\ndirectory = \"q\"\n"
     );
     let config = Config::parse(&text).unwrap();
     assert_eq!((config.link_rate, config.site_rate), (Some(1_000_000), Some(2_000_000)));
@@ -42,7 +47,13 @@ fn all_that_can_be_said_is_read() {
     let tree = &config.trees[0];
     assert!(tree.skip_problems && tree.watch == Some(Duration::from_secs(10)));
     assert_eq!(tree.groups.iter().map(Name::as_str).collect::<Vec<_>>(), ["b"]);
-    assert_eq!(config.replicas[0].writer, MemberId(0xab));
+    let writers: Vec<MemberId> = config.replicas.iter().map(|it| it.writer).collect();
+    assert_eq!(writers, [MemberId(0xab), MemberId(0xac)]);
+    assert_eq!(config.feed_listen, Some("127.0.0.1:3".parse().unwrap()));
+    let [collection] = config.collections.as_slice() else { panic!("{config:?}") };
+    assert_eq!((collection.name.as_str(), collection.feed.as_str()), ("c", "http://h:8501/"));
+    assert_eq!((collection.token.as_deref(), collection.allow_private), (Some("x"), false));
+    assert_eq!(collection.groups.iter().map(Name::as_str).collect::<Vec<_>>(), ["a"]);
 }
 
 #[test]
@@ -53,14 +64,23 @@ fn every_mistake_is_named_with_its_line() {
          [[group]]\nname = \"a\"\n\
          [[tree]]\nname = \"t\"\ngroups = [\"z\"]\nwatch = \"1 ms\"\n\
          [[tree]]\nname = \"t\"\ndirectory = \"r\"\n\
-         [[tree]]\nname = \"t\"\nwriter = \"me\"\ndirectory = \"r\"\nwatsch = true\n",
+         [[tree]]\nname = \"t\"\nwriter = \"me\"\ndirectory = \"r\"\nwatsch = true\n\
+         [[tree]]\nname = \"u\"\ndirectory = \"u\"\n\
+         [[collection]]\nname = \"u\"\nfeed = \"http://h/\"\ntoken = \"a b\"\n\
+         [[collection]]\nname = \"v\"\n\
+         [[collection]]\nname = \"w\"\nfeed = \"ftp://h/\"\ngroups = [\"y\"]\n",
     );
     for part in [
         "\"data\"",
         "\"address\"",
         "2:",
         "3:",
-        "both listeners have one port",
+        "two listeners have one port",
+        "\"name\" is \"u\", as in [tree",
+        "the token is not one word",
+        "\"feed\" is missing",
+        "is not of a web server",
+        "\"y\" is no group here",
         "one of `name` and `join`",
         "this is no invitation",
         "`?` is neither an id",

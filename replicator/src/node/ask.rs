@@ -91,6 +91,7 @@ impl Core {
             ("data", before.data != config.data),
             ("listen", before.listen != config.listen),
             ("admin_listen", before.admin_listen != config.admin_listen),
+            ("feed_listen", before.feed_listen != config.feed_listen),
             ("the groups", entries(before) != entries(&config)),
         ]
         .into_iter()
@@ -102,6 +103,7 @@ impl Core {
         let now = self.now();
         self.config = config;
         self.watching.set(&self.config.trees, now);
+        self.following.set(&self.config.collections, now);
         self.limit_all();
         self.settle_groups(now);
         self.link_replicas();

@@ -107,14 +107,14 @@ impl Core {
 
     /// Opens the directory of a namespace, unless it is open.
     pub(super) fn open_space(&mut self, namespace: &Namespace, kind: Kind) -> Result<(), String> {
-        if self.spaces.contains_key(namespace) {
-            return Ok(());
+        if let Some(space) = self.spaces.get(namespace) {
+            let is_it = space.store().kind() == kind;
+            let why = "it was something else before, a tree or a collection: take another name";
+            return if is_it { Ok(()) } else { Err(why.to_owned()) };
         }
-        if kind != Kind::Tree {
-            return Err("collections are not replicated yet".to_owned());
-        }
-        let dir = super::trees_dir(&self.config.data).join(namespace.to_string());
-        let store = Store::open(&dir, Default::default()).map_err(|error| error.to_string())?;
+        let dir = super::spaces_dir(&self.config.data, kind).join(namespace.to_string());
+        let store =
+            Store::open(&dir, super::store_options(kind)).map_err(|error| error.to_string())?;
         self.spaces.insert(namespace.clone(), Space::new(store.into()));
         Ok(())
     }
@@ -141,6 +141,7 @@ impl Core {
             Said::Switched => {
                 self.replica.handle_switched(of, number, now);
                 self.remove_old(of);
+                self.renew_feed(of);
             }
             Said::Failed(error) => {
                 self.notes.add(format!("{of} {number}: {error}"), now);

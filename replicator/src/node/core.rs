@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use net::client::Client;
 use net::identity::Identity;
 use net::shutdown::Shutdown;
 use tokio::sync::mpsc;
@@ -16,6 +17,8 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use super::ask::Ask;
+use super::feeds::{Feeds, Renewed, Renewing};
+use super::following::{Following, Heard};
 use super::invitations::Invitations;
 use super::kept::Kept;
 use super::measuring::Measuring;
@@ -71,6 +74,10 @@ pub(super) enum Done {
     Drafted(Drafted),
     /// A version is what readers see, or not.
     Committed(Committed),
+    /// The feed of a collection has been asked.
+    Heard(Heard),
+    /// The feed that is served of one says what is new, or not.
+    Renewed(Renewed),
     /// A tree has been read.
     Verified(Verified),
     /// What was old is gone.
@@ -98,6 +105,13 @@ pub(super) struct Core {
     pub(super) site_limits: BTreeMap<Name, Limit>,
     pub(super) measuring: Measuring,
     pub(super) watching: Watching,
+    pub(super) following: Following,
+    /// By which feeds are followed.
+    pub(super) client: Client,
+    pub(super) feeds: Feeds,
+    pub(super) renewing: Renewing,
+    /// Starts when this ends.
+    pub(super) stop: Shutdown,
     pub(super) notes: Notes,
     pub(super) caller: Arc<Caller>,
     pub(super) commands: mpsc::Sender<Command>,
@@ -123,6 +137,7 @@ impl std::fmt::Debug for Core {
 impl Core {
     /// Runs until the shutdown starts, or the links are gone.
     pub(super) async fn run(mut self, mut events: mpsc::Receiver<Event>, shutdown: Shutdown) {
+        self.renew_all_feeds();
         loop {
             self.settle().await;
             let wait = self.poll_timeout().saturating_sub(self.now());
@@ -151,6 +166,7 @@ impl Core {
             self.handle_timeout();
         }
         drop(events);
+        self.stop.start();
         self.spaces.values().for_each(|it| it.store().stop());
         let ended = async { while self.jobs.join_next().await.is_some() {} };
         if tokio::time::timeout(JOBS_END, ended).await.is_err() {
@@ -196,8 +212,12 @@ impl Core {
     fn poll_timeout(&self) -> Duration {
         let groups = self.groups.values().map(Group::poll_timeout);
         let others = [self.look_at, self.replica.poll_timeout()];
-        let late = self.measuring.poll_timeout().into_iter().chain(self.watching.poll_timeout());
-        groups.chain(others).chain(late).min().unwrap_or_default()
+        let late = [
+            self.measuring.poll_timeout(),
+            self.watching.poll_timeout(),
+            self.following.poll_timeout(),
+        ];
+        groups.chain(others).chain(late.into_iter().flatten()).min().unwrap_or_default()
     }
 
     fn handle_timeout(&mut self) {
@@ -210,6 +230,7 @@ impl Core {
         }
         self.measure_late(now);
         self.watch(now);
+        self.follow(now);
         if self.look_at <= now {
             self.look_at = now + LOOK;
             self.spaces.values_mut().for_each(Space::look);
@@ -369,6 +390,8 @@ impl Core {
             Done::Called(member, is_sent) => self.handle_called(member, is_sent, now),
             Done::Drafted(drafted) => self.handle_drafted(drafted, now),
             Done::Committed(committed) => self.handle_committed(committed, now),
+            Done::Heard(heard) => self.handle_heard(heard, now),
+            Done::Renewed(renewed) => self.handle_renewed(renewed, now),
             Done::Verified(verified) => self.handle_verified(verified, now),
             Done::Removed => {}
         }

@@ -1,7 +1,8 @@
-//! How a tree of this member's own becomes a version: by command, or as soon as a look at it shows a change.
+//! How what is this member's own becomes a version: a tree by command, or as soon as a look at it shows a change; the
+//! log of a collection when that has grown (`following`).
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -20,7 +21,7 @@ const PROBLEMS_MAX: usize = 100;
 /// What came of publishing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Published {
-    /// The tree.
+    /// The tree, or the collection.
     pub tree: String,
     /// Epoch and sequence of the version that readers see now, with a point between.
     pub version: String,
@@ -38,8 +39,37 @@ pub struct Published {
     pub is_listed: bool,
 }
 
-/// Who waits for it; nobody if it is published since it has changed.
-pub(super) type Reply = Option<oneshot::Sender<Result<Published, String>>>;
+/// What is to be published.
+pub(super) struct Source {
+    name: Name,
+    kind: Kind,
+    directory: PathBuf,
+    publishing: Publishing,
+}
+
+impl Source {
+    fn tree(tree: TreeConfig, accepts_loss: bool) -> Self {
+        let publishing = Publishing { leaves_out: tree.skip_problems, accepts_loss };
+        Self { name: tree.name, kind: Kind::Tree, directory: tree.directory, publishing }
+    }
+
+    /// The folder with the log of a collection.
+    pub(super) fn log(name: Name, directory: PathBuf) -> Self {
+        // A log that is begun anew, or folded, has fewer files.
+        let publishing = Publishing { leaves_out: false, accepts_loss: true };
+        Self { name, kind: Kind::Collection, directory, publishing }
+    }
+}
+
+/// Who waits for it.
+pub(super) enum Reply {
+    /// Nobody: it is published since it has changed.
+    Nobody,
+    /// Somebody asked.
+    Asked(oneshot::Sender<Result<Published, String>>),
+    /// It is the log of a collection.
+    Follower,
+}
 
 /// A look at a tree is over.
 pub(super) struct Drafted {
@@ -92,12 +122,12 @@ impl Core {
             self.watching.due.insert(name, now + every);
             let namespace = Namespace { origin: self.me, name: tree.name.clone() };
             if !self.publishing.contains(&namespace) {
-                self.publish(tree, false, None);
+                self.publish(Source::tree(tree, false), Reply::Nobody);
             }
         }
     }
 
-    /// Publishes a tree for who has asked for it, by its name or its directory.
+    /// Publishes a tree for who has asked for it, by its name or its directory, or a collection by its name.
     pub(super) fn publish_asked(
         &mut self,
         tree: &str,
@@ -107,42 +137,55 @@ impl Core {
         let is_it = |it: &&TreeConfig| it.name.as_str() == tree || it.directory == Path::new(tree);
         let found = self.config.trees.iter().find(is_it).cloned();
         let refused = match found {
-            None => Some(format!("there is no [[tree]] {tree:?} in the settings")),
+            None => {
+                let Some(left) = self.publish_collection_asked(tree, reply) else { return };
+                let why =
+                    format!("there is no [[tree]] or [[collection]] {tree:?} in the settings");
+                return drop(left.send(Err(why)));
+            }
             Some(tree) => {
                 let namespace = Namespace { origin: self.me, name: tree.name.clone() };
                 if !self.publishing.contains(&namespace) {
-                    return self.publish(tree, accepts_loss, Some(reply));
+                    return self.publish(Source::tree(tree, accepts_loss), Reply::Asked(reply));
                 }
-                Some(format!("{} is being published just now: try again", tree.name))
+                format!("{} is being published just now: try again", tree.name)
             }
         };
         // Who has gone away need not know.
-        refused.map(|it| reply.send(Err(it)));
+        drop(reply.send(Err(refused)));
     }
 
-    fn publish(&mut self, tree: TreeConfig, accepts_loss: bool, reply: Reply) {
+    pub(super) fn publish(&mut self, source: Source, reply: Reply) {
         let now = self.now();
-        let namespace = Namespace { origin: self.me, name: tree.name.clone() };
-        if let Err(error) = self.open_space(&namespace, Kind::Tree) {
-            return self.refuse(&tree.name, reply, error, now);
+        let Source { name, kind, directory, publishing } = source;
+        let namespace = Namespace { origin: self.me, name };
+        if let Err(error) = self.open_space(&namespace, kind) {
+            return self.answer(&namespace.name, reply, Err(error), now);
         }
         let Some(store) = self.spaces.get(&namespace).map(|it| it.store().clone()) else { return };
         self.publishing.insert(namespace.clone());
-        let publishing = Publishing { leaves_out: tree.skip_problems, accepts_loss };
         self.jobs.spawn_blocking(move || {
-            let made = Draft::make(&store, &tree.directory, publishing);
+            let made = Draft::make(&store, &directory, publishing);
             Done::Drafted(Drafted { namespace, made, reply })
         });
     }
 
-    /// Says that nothing is published, to who has asked or to the admin.
-    fn refuse(&mut self, tree: &Name, reply: Reply, why: String, now: Duration) {
-        match reply {
-            Some(reply) => drop(reply.send(Err(why))),
-            None if self.watching.wrong.get(tree) == Some(&why) => {}
-            None => {
-                self.notes.add(format!("{tree} is not published: {why}"), now);
-                self.watching.wrong.insert(tree.clone(), why);
+    /// Says what has come of it: to who waits for it, or to the admin if something is wrong.
+    fn answer(
+        &mut self,
+        name: &Name,
+        reply: Reply,
+        answer: Result<Published, String>,
+        now: Duration,
+    ) {
+        match (reply, answer) {
+            (Reply::Asked(reply), answer) => drop(reply.send(answer)),
+            (Reply::Follower, answer) => self.handle_log_published(name, answer, now),
+            (Reply::Nobody, Ok(_)) => {}
+            (Reply::Nobody, Err(why)) if self.watching.wrong.get(name) == Some(&why) => {}
+            (Reply::Nobody, Err(why)) => {
+                self.notes.add(format!("{name} is not published: {why}"), now);
+                self.watching.wrong.insert(name.clone(), why);
             }
         }
     }
@@ -153,7 +196,7 @@ impl Core {
             Ok(draft) => draft,
             Err(error) => {
                 self.publishing.remove(&namespace);
-                return self.refuse(&namespace.name, reply, said(&error), now);
+                return self.answer(&namespace.name, reply, Err(said(&error)), now);
             }
         };
         self.watching.wrong.remove(&namespace.name);
@@ -174,16 +217,15 @@ impl Core {
         };
         if present.is_some() {
             self.publishing.remove(&namespace);
-            reply.map(|it| it.send(Ok(answer)));
             self.jobs.spawn_blocking(move || {
                 draft.discard();
                 Done::Removed
             });
-            return;
+            return self.answer(&namespace.name, reply, Ok(answer), now);
         }
         let (bytes, root) = (draft.totals().bytes, draft.root());
-        let name = namespace.name;
-        let version = Version::sign(&self.identity, name, Kind::Tree, number, bytes, root);
+        let (name, kind) = (namespace.name, draft.kind());
+        let version = Version::sign(&self.identity, name, kind, number, bytes, root);
         self.jobs.spawn_blocking(move || {
             let outcome = draft.commit(&version).map(drop);
             Done::Committed(Committed { version, answer, outcome, reply })
@@ -213,25 +255,32 @@ impl Core {
         let namespace = version.namespace.clone();
         self.publishing.remove(&namespace);
         if let Err(error) = outcome {
-            return self.refuse(&namespace.name, reply, said(&error), now);
+            return self.answer(&namespace.name, reply, Err(said(&error)), now);
         }
         match self.replica.publish(&version, now) {
             Ok(()) => {}
             // It goes out when a group has the tree.
             Err(PublishError::Unlisted) => answer.is_listed = false,
             Err(error @ PublishError::Old(_)) => {
-                return self.refuse(&namespace.name, reply, error.to_string(), now);
+                return self.answer(&namespace.name, reply, Err(error.to_string()), now);
             }
         }
         tracing::info!(tree = %namespace.name, version = %version.number, "published");
         self.remove_old(&namespace);
-        reply.map(|it| it.send(Ok(answer)));
+        self.renew_feed(&namespace);
+        self.answer(&namespace.name, reply, Ok(answer), now);
     }
 }
 
 /// What is wrong, with the first few things that cannot be replicated.
 fn said(error: &Error) -> String {
-    let Error::Problems(problems) = error else { return error.to_string() };
+    let problems = match error {
+        Error::Problems(problems) => problems,
+        Error::Log(_) => {
+            return format!("{error}; to begin the log anew, remove its folder in DATA/logs");
+        }
+        _ => return error.to_string(),
+    };
     let mut said = format!("{} things cannot be replicated:", problems.count);
     for it in problems.listed.iter().take(PROBLEMS_MAX) {
         said.push_str(&format!("\n  {}: {}", it.path.display(), it.reason));

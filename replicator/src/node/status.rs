@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
+use collection::feed::Counters;
 use serde::{Deserialize, Serialize};
 
 use super::core::Core;
@@ -10,7 +11,7 @@ use crate::estimate::{Entry, Row};
 use crate::group::Group;
 use crate::id::MemberId;
 use crate::topology::Topology;
-use crate::version::{Namespace, Number};
+use crate::version::{Kind, Name, Namespace, Number};
 
 /// Everything that an administrator asks first.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -29,7 +30,7 @@ pub struct Status {
     pub started: u64,
     /// Its groups, in the order of the settings.
     pub groups: Vec<GroupStatus>,
-    /// All trees of its groups, by name.
+    /// All trees and collections of its groups, by name.
     pub trees: Vec<TreeStatus>,
     /// Its links that are up.
     pub links: Vec<LinkStatus>,
@@ -100,9 +101,11 @@ pub struct TopologyLink {
     pub bandwidth: Option<u64>,
 }
 
-/// A tree.
+/// A tree, or a collection.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TreeStatus {
+    /// `tree` or `collection`.
+    pub kind: String,
     /// Its name.
     pub name: String,
     /// The id of who writes to it.
@@ -127,6 +130,50 @@ pub struct TreeStatus {
     pub damaged: Vec<String>,
     /// The version that each neighbor has said to hold.
     pub held_by: Vec<(String, String)>,
+    /// What there is to say of a collection alone.
+    pub collection: Option<CollectionStatus>,
+}
+
+/// A collection.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CollectionStatus {
+    /// Epoch and serial that its feed has reached here, with a hyphen between; none before anything is there.
+    pub reached: Option<String>,
+    /// Objects that live in it.
+    pub objects: u64,
+    /// The path of its feed at this member's listeners.
+    pub path: String,
+    /// What that has done since the start.
+    pub served: FeedStatus,
+    /// The feed that it is made from, if this member publishes it.
+    pub feed: Option<String>,
+    /// What is wrong with that, and what is done about it.
+    pub problem: Option<String>,
+}
+
+/// What a feed has done since the start.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct FeedStatus {
+    /// Deltas that were answered.
+    pub deltas: u64,
+    /// Requests that were sent to a snapshot.
+    pub redirects: u64,
+    /// Answers with a snapshot, or a part of one.
+    pub snapshots: u64,
+    /// Requests that were refused.
+    pub refused: u64,
+    /// Bytes of all answers that were begun.
+    pub bytes: u64,
+    /// Requests that wait for something new.
+    pub waiting: u64,
+}
+
+impl From<Counters> for FeedStatus {
+    fn from(counters: Counters) -> Self {
+        let Counters { deltas, redirects, snapshot_answers, refused, bytes, waiting, .. } =
+            counters;
+        Self { deltas, redirects, snapshots: snapshot_answers, refused, bytes, waiting }
+    }
 }
 
 /// A version on its way.
@@ -186,7 +233,7 @@ impl Core {
             software: env!("CARGO_PKG_VERSION").to_owned(),
             started: self.started_ms / 1_000,
             groups: groups.collect(),
-            trees: self.tree_status(),
+            trees: self.tree_status(now),
             links: self.link_status(now),
             notes: self
                 .notes
@@ -243,15 +290,17 @@ impl Core {
         }
     }
 
-    fn tree_status(&self) -> Vec<TreeStatus> {
+    fn tree_status(&self, now: Duration) -> Vec<TreeStatus> {
         let mut all = self.replica.flood().namespaces();
         all.extend(self.spaces.keys().cloned());
+        let own = |it: &Name| Namespace { origin: self.me, name: it.clone() };
+        all.extend(self.following.names().map(own));
         all.sort_unstable_by(|a, b| (&a.name, a.origin).cmp(&(&b.name, b.origin)));
         all.dedup();
-        all.iter().map(|it| self.one_tree(it)).collect()
+        all.iter().map(|it| self.one_tree(it, now)).collect()
     }
 
-    fn one_tree(&self, of: &Namespace) -> TreeStatus {
+    fn one_tree(&self, of: &Namespace, now: Duration) -> TreeStatus {
         let shown = |it: Number| it.to_string();
         let store = self.spaces.get(of).map(|it| it.store());
         let held = store.and_then(|it| it.current());
@@ -267,7 +316,10 @@ impl Core {
             let number = self.replica.held_by(*it, of)?;
             Some((it.to_string(), shown(number)))
         });
+        let collection = self.collection_status(of, now);
+        let kind = if collection.is_some() { "collection" } else { "tree" };
         TreeStatus {
+            kind: kind.to_owned(),
             name: of.name.to_string(),
             writer: of.origin.to_string(),
             is_mine: of.origin == self.me,
@@ -280,7 +332,29 @@ impl Core {
             bytes: totals.bytes,
             damaged: damaged.iter().map(|it| it.display().to_string()).collect(),
             held_by: held_by.collect(),
+            collection,
         }
+    }
+
+    /// What there is to say of a collection; none of a tree.
+    fn collection_status(&self, of: &Namespace, now: Duration) -> Option<CollectionStatus> {
+        let is_mine = of.origin == self.me;
+        let told = self.following.told(&of.name, now).filter(|_| is_mine);
+        let kind = self.spaces.get(of).map(|it| it.store().kind());
+        let kind = kind.or_else(|| self.replica.flood().newest(of).map(|it| it.kind));
+        if told.is_none() && kind != Some(Kind::Collection) {
+            return None;
+        }
+        let reached = self.feeds.reached(of);
+        let (feed, problem) = told.map_or((None, None), |it| (Some(it.feed), it.problem));
+        Some(CollectionStatus {
+            reached: reached.map(|it| it.version.to_string()),
+            objects: reached.map_or(0, |it| it.objects),
+            path: format!("/collections/{of}/feed"),
+            served: reached.map(|it| it.counters.into()).unwrap_or_default(),
+            feed,
+            problem,
+        })
     }
 
     fn link_status(&self, now: Duration) -> Vec<LinkStatus> {

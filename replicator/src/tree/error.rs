@@ -47,6 +47,10 @@ pub enum Error {
     /// What was put in a manifest last cannot be its end.
     #[error(transparent)]
     Unfinished(#[from] Fault),
+    /// The log of a collection is damaged, or tells another story than before: readers see what they saw. Its origin
+    /// has to begin it anew.
+    #[error(transparent)]
+    Log(#[from] collection::Error),
     /// There is more than is allowed here.
     #[error(
         "{entries} entries of {bytes} bytes, allowed are {entries_max} of {bytes_max}: raise the limit, or split the tree"
@@ -100,6 +104,9 @@ impl Error {
     pub fn failure(&self) -> Failure {
         match self {
             Self::Walk(_) | Self::Manifest(_) | Self::Bounds { .. } | Self::OtherVersion(_) => {
+                Failure::Content
+            }
+            Self::Log(collection::Error::LogFolder { .. } | collection::Error::Damaged { .. }) => {
                 Failure::Content
             }
             Self::WrongHash(_) => Failure::Missing,

@@ -133,7 +133,7 @@ impl Fetch {
                         let bytes = u32::try_from(NODE_BYTES_MAX).unwrap_or(u32::MAX);
                         return Ok(vec![Wanted { hash, bytes }]);
                     };
-                    let walk = Walk::new(Kind::Tree, &hash, &root)?;
+                    let walk = Walk::new(self.store.kind(), &hash, &root)?;
                     let mut building = self.store.begin()?;
                     building.node(&hash, &root)?;
                     let (decoder, totals) = (Decoder::default(), Totals::default());
@@ -167,6 +167,12 @@ impl Fetch {
             return Err(Error::OtherVersion(self.version.number));
         }
         let (path, file) = building.manifest()?;
+        if self.store.kind() == Kind::Collection {
+            let staged = self.store.stage_folded(&mut Listing::new(path, file.clone()));
+            if let Err(error) = staged {
+                tracing::warn!(version = %self.version.number, %error, "a log is not folded here");
+            }
+        }
         let listing = Listing::new(path, file);
         let former = self.store.current().map(Former::new);
         let (extents, missing, is_scanned) = (None, Vec::new(), false);

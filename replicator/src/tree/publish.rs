@@ -134,6 +134,12 @@ impl Draft {
         self.totals
     }
 
+    /// What its version has to be of.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        self.store.kind()
+    }
+
     /// Whether it is other than the present generation, or that is damaged: whether to commit it.
     #[must_use]
     pub fn is_changed(&self) -> bool {
@@ -157,7 +163,7 @@ impl Draft {
         let Self { store, building, root, totals, .. } = self;
         let dir = building.dir().to_owned();
         let is_it =
-            version.root == root && version.bytes == totals.bytes && version.kind == Kind::Tree;
+            version.root == root && version.bytes == totals.bytes && version.kind == store.kind();
         let switched = if is_it {
             store.switch(building, &Meta::new(version, totals))
         } else {

@@ -1,7 +1,7 @@
-//! What a member has of one tree: its generations, and chunks of a version to come.
+//! What a member has of one tree, or of the log of one collection: its generations, and chunks of a version to come.
 //!
 //! ```text
-//! DATA/trees/NAME@ORIGIN/
+//! DATA/trees/NAME@ORIGIN/      or DATA/collections/NAME@ORIGIN/
 //!     current          leads to generations/…/tree of the newest
 //!     generations/     see `generation`
 //!     staged           chunks that came
@@ -14,13 +14,15 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
+use collection::replica;
+
 use super::building::{Building, Stop, building_dir};
 use super::disk::Disk;
 use super::error::Error;
 use super::generation::{Found, Generation, Meta, TREE, dir_name, lock_out, serial};
 use super::manifest::Totals;
 use super::staging::Staging;
-use crate::version::Hash;
+use crate::version::{Hash, Kind};
 
 /// How many generations are kept besides the present one, if nothing else is said: for readers without a lease.
 pub const GENERATIONS_KEPT: usize = 3;
@@ -48,6 +50,8 @@ const GONE: &str = ".gone-";
 /// What is allowed, and kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
+    /// What versions are of; those of another kind are refused.
+    pub kind: Kind,
     /// Generations besides the present one.
     pub generations_kept: usize,
     /// Of a tree.
@@ -70,6 +74,7 @@ impl Options {
 impl Default for Options {
     fn default() -> Self {
         Self {
+            kind: Kind::Tree,
             generations_kept: GENERATIONS_KEPT,
             bytes_max: TREE_BYTES_MAX,
             entries_max: ENTRIES_MAX,
@@ -92,6 +97,8 @@ pub struct Store {
     /// How many generations were begun.
     begun: Mutex<u64>,
     damaged: Mutex<Vec<PathBuf>>,
+    /// The serial of the last generation whose log was folded.
+    folded: Mutex<u64>,
     stop: Stop,
     _lock: File,
 }
@@ -133,6 +140,7 @@ impl Store {
             serial: Mutex::new(opened.serial),
             begun: Mutex::default(),
             damaged: Mutex::new(opened.damaged),
+            folded: Mutex::default(),
             stop: Stop::default(),
             _lock: lock,
         };
@@ -176,6 +184,12 @@ impl Store {
 
     pub(super) fn go_on(&self) -> Result<(), Error> {
         self.stop.check()
+    }
+
+    /// What versions are of.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        self.options.kind
     }
 
     pub(super) fn options(&self) -> &Options {
@@ -309,8 +323,12 @@ impl Store {
         let _ = self.disk.remove(dir);
     }
 
-    /// Makes a generation whole, and the present one. What was staged goes.
+    /// Makes a generation whole, and the present one. What was staged goes. A log has to be one, and to go on from
+    /// the present one.
     pub(super) fn switch(&self, building: Building, meta: &Meta) -> Result<Arc<Generation>, Error> {
+        if self.kind() == Kind::Collection {
+            self.check_log(&building.dir().join(TREE))?;
+        }
         let mut serial = self.serial.lock().unwrap_or_else(PoisonError::into_inner);
         *serial += 1;
         let dir = building.finish(meta, &dir_name(*serial, meta.number))?;
@@ -334,6 +352,24 @@ impl Store {
         // The switch is done: what cannot be dropped now is dropped by the next one.
         let _ = self.staging().clear();
         Ok(generation)
+    }
+
+    fn check_log(&self, log: &Path) -> Result<(), Error> {
+        let present = self.current().map(|it| it.tree());
+        match replica::check(log, present.as_deref()) {
+            // What is damaged here is no reason to refuse what mends it.
+            Err(collection::Error::LogFolder { dir, .. }) if Some(&dir) == present.as_ref() => {
+                self.note_damaged(dir.join(replica::CHAIN));
+                Ok(replica::check(log, None)?)
+            }
+            checked => Ok(checked?),
+        }
+    }
+
+    /// Whether the log of a generation is to be folded, which it is once.
+    pub(super) fn begin_folding(&self, serial: u64) -> bool {
+        let mut folded = self.folded.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::replace(&mut *folded, serial) != serial
     }
 
     fn point_to(&self, generation: &Generation) -> Result<(), Error> {

@@ -52,7 +52,7 @@ impl Store {
     pub fn verify(&self) -> Result<Verified, Error> {
         let mut verified = Verified::default();
         let Some(generation) = self.current() else { return Ok(verified) };
-        if let Some(path) = check_manifest(&generation)? {
+        if let Some(path) = check_manifest(&generation, self.kind())? {
             // It does not say what there should be.
             verified.add(self, path);
             return Ok(verified);
@@ -125,7 +125,7 @@ impl Names {
 }
 
 /// Reads the chunks of the manifest; returns the file in which one is not as it was.
-fn check_manifest(generation: &Generation) -> Result<Option<PathBuf>, Error> {
+fn check_manifest(generation: &Generation, kind: Kind) -> Result<Option<PathBuf>, Error> {
     let root = generation.meta().root;
     let mut walk: Option<Walk> = None;
     loop {
@@ -140,7 +140,7 @@ fn check_manifest(generation: &Generation) -> Result<Option<PathBuf>, Error> {
             Found::Damaged(path) => return Ok(Some(path)),
         };
         match &mut walk {
-            None => walk = Some(Walk::new(Kind::Tree, &root, &bytes)?),
+            None => walk = Some(Walk::new(kind, &root, &bytes)?),
             Some(walk) => drop(walk.take(&wanted, &bytes)?),
         }
         while walk.as_mut().is_some_and(|it| it.next_bytes().is_some()) {}

@@ -22,7 +22,6 @@ use super::super::store::Store;
 use super::source::{Found, Names, Source, Stamp};
 use super::spool::Spool;
 use super::{Draft, LOSS_ENTRIES_MIN, Problems, Publishing, READS_MAX};
-use crate::version::Kind;
 
 /// The clocks of file systems move on after so many nanoseconds at the latest; most of them after four million.
 const TICK_NANOS: i64 = 20_000_000;
@@ -77,7 +76,7 @@ impl<'a> Maker<'a> {
             former: current.map(Former::new),
             trusted_before: began - trusted_after,
             encoder: Encoder::default(),
-            levels: Builder::new(Kind::Tree),
+            levels: Builder::new(store.kind()),
             out: Vec::new(),
             position: 0,
             totals: Totals::default(),

@@ -3,15 +3,19 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::{FileExt as _, MetadataExt as _, symlink};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+use net::identity::Identity;
 
 use super::super::error::Error;
 use super::super::publish::{Draft, Problem, Publishing};
 use super::super::store::{Options, Store};
 use super::{Node, Origin, Tree, current, file, hasty, read, write};
+use crate::replica::Failure;
+use crate::version::{Kind, Name, Number, Version};
 
 fn inode(store: &Store, path: &str) -> u64 {
     fs::metadata(store.current_link().join(path)).unwrap().ino()
@@ -213,4 +217,48 @@ fn any_number_of_names_and_any_depth_comes_through_in_order() {
     let store = hasty(&top.path().join("bounded"), options).unwrap();
     let draft = Draft::make(&Arc::new(store), &origin.directory, Publishing::default());
     assert!(matches!(draft, Err(Error::Bounds { entries: 3_001, .. })));
+}
+
+#[test]
+fn a_collection_is_a_log_and_nothing_else() {
+    let top = tempfile::tempdir().unwrap();
+    let options = Options { kind: Kind::Collection, ..Options::default() };
+    let store = Arc::new(hasty(&top.path().join("c"), options).unwrap());
+    let directory = top.path().join("log");
+    fs::create_dir(&directory).unwrap();
+    let empty = format!(
+        "harvest log 1\nlife {0:016x}\nepoch {0:016x}\nserial 0\nobjects 0\nbase 0 {1}\n",
+        7,
+        "00".repeat(32)
+    );
+    let identity = Identity::of(&[7; 32]).unwrap();
+    let publish = |kind, sequence| {
+        let draft = Draft::make(&store, &directory, Publishing::default()).unwrap();
+        let (name, number) = (Name::new("c").unwrap(), Number { epoch: 1, sequence });
+        let bytes = draft.totals().bytes;
+        draft.commit(&Version::sign(&identity, name, kind, number, bytes, draft.root()))
+    };
+    for (chain, other, named) in [
+        ("harvest log 2\n", None, "CHAIN"),
+        (empty.as_str(), Some("notes.txt"), "notes.txt"),
+        ("", Some("log-00000001.gz"), "CHAIN"),
+    ] {
+        fs::write(directory.join("CHAIN"), chain).unwrap();
+        other.iter().for_each(|it| fs::write(directory.join(it), "x").unwrap());
+        let refused = publish(Kind::Collection, 1).unwrap_err();
+        assert!(matches!(refused, Error::Log(_)), "{refused}");
+        assert_eq!(refused.failure(), Failure::Content);
+        assert!(refused.to_string().contains(named), "{refused}");
+        other.iter().for_each(|it| fs::remove_file(directory.join(it)).unwrap());
+    }
+    assert!(store.current().is_none());
+    fs::write(directory.join("CHAIN"), &empty).unwrap();
+    assert!(matches!(publish(Kind::Tree, 1), Err(Error::OtherVersion(_))));
+    publish(Kind::Collection, 1).unwrap();
+    // What is damaged here is no reason to refuse what mends it.
+    let present = store.current().unwrap().tree().join("CHAIN");
+    fs::set_permissions(&present, fs::Permissions::from_mode(0o644)).unwrap();
+    fs::write(&present, "harvest").unwrap();
+    publish(Kind::Collection, 2).unwrap();
+    assert_eq!(fs::read_to_string(store.current_link().join("CHAIN")).unwrap(), empty);
 }

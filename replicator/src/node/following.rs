@@ -1,0 +1,407 @@
+//! How a collection of this member's own becomes versions: its feed is followed into a folder, which is published
+//! whenever it has grown.
+//!
+//! ```text
+//! the feed of a gatherer or broker ─▶ DATA/logs/NAME ─publish─▶ DATA/collections/NAME@ORIGIN
+//! ```
+//!
+//! For each collection one thing is done at a time: while its folder is published nothing is written to it.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use collection::Error;
+use collection::replica::Follower;
+use net::client::Client;
+use tokio::sync::{Notify, oneshot};
+
+use super::core::{Core, Done};
+use super::publishing::{Published, Reply, Source};
+use crate::config::CollectionConfig;
+use crate::version::{Name, Namespace};
+
+/// A feed that failed is asked again after so long; twice as long each time after, up to [`RETRY_MAX`].
+const RETRY: Duration = Duration::from_secs(1);
+/// The longest pause before a feed is asked again.
+const RETRY_MAX: Duration = Duration::from_mins(5);
+/// A feed is asked, and a version published, once in so long.
+const PACE: Duration = Duration::from_secs(1);
+/// So long a feed holds its answer while there is nothing new.
+const WAIT: Duration = Duration::from_secs(50);
+/// Most who wait for a version of one collection.
+const ASKED_MAX: usize = 64;
+
+/// Who waits for a version.
+type Asked = oneshot::Sender<Result<Published, String>>;
+
+/// Where the log of a collection of this member's own is.
+fn log_dir(data: &Path, name: &Name) -> PathBuf {
+    data.join("logs").join(name.as_str())
+}
+
+/// What is done about a collection.
+#[derive(Debug)]
+enum State {
+    /// Something is to be done next.
+    Due(Step),
+    /// A job follows the feed; whoever wants it to end says so.
+    Following(Arc<Notify>),
+    /// The folder is being published.
+    Publishing,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    Follow,
+    Publish,
+}
+
+/// A collection that is followed.
+#[derive(Debug)]
+struct Followed {
+    config: CollectionConfig,
+    /// None before the folder is open, and while a job has it.
+    follower: Option<Follower>,
+    state: State,
+    due: Duration,
+    failures: u32,
+    /// What was wrong the last time.
+    problem: Option<String>,
+    /// Whose version needs the feed to be asked once more, and who gets that which comes next.
+    asked: Vec<Asked>,
+    answered: Vec<Asked>,
+    /// Whether what was published is damaged, and is to be published once more.
+    is_damaged: bool,
+    /// Whether it is no more in the settings.
+    is_over: bool,
+}
+
+impl Followed {
+    fn new(config: CollectionConfig, now: Duration) -> Self {
+        Self {
+            config,
+            follower: None,
+            state: State::Due(Step::Follow),
+            due: now,
+            failures: 0,
+            problem: None,
+            asked: Vec::new(),
+            answered: Vec::new(),
+            is_damaged: false,
+            is_over: false,
+        }
+    }
+
+    /// Plans what is next.
+    fn plan(&mut self, step: Step, due: Duration) {
+        (self.state, self.due) = (State::Due(step), due);
+    }
+
+    /// Has the job that follows the feed end.
+    fn hurry(&self) {
+        if let State::Following(hurry) = &self.state {
+            hurry.notify_one();
+        }
+    }
+
+    fn handle_success(&mut self) {
+        (self.failures, self.problem) = (0, None);
+    }
+
+    /// Answers who waits for what was begun.
+    fn answer(&mut self, answer: &Result<Published, String>) {
+        for it in self.answered.drain(..) {
+            // Who has gone away need not know.
+            drop(it.send(answer.clone()));
+        }
+    }
+
+    /// Plans another try; returns the problem if it is another than before.
+    fn handle_failure(&mut self, why: String, now: Duration) -> Option<String> {
+        self.plan(Step::Follow, now + pause(self.failures));
+        self.failures = self.failures.saturating_add(1);
+        self.answer(&Err(why.clone()));
+        let is_known = self.problem.as_ref() == Some(&why);
+        self.problem = Some(why.clone());
+        (!is_known).then_some(why)
+    }
+}
+
+/// How long to wait after so many failures before.
+fn pause(failures: u32) -> Duration {
+    RETRY.saturating_mul(2_u32.saturating_pow(failures)).min(RETRY_MAX)
+}
+
+/// The collections that this member publishes.
+#[derive(Debug, Default)]
+pub(super) struct Following {
+    all: BTreeMap<Name, Followed>,
+}
+
+/// A feed has been asked, or a folder opened.
+pub(super) struct Heard {
+    config: CollectionConfig,
+    follower: Option<Follower>,
+    outcome: Outcome,
+}
+
+enum Outcome {
+    /// The folder is open now.
+    Opened,
+    /// The feed has answered: whether there is something new.
+    Followed(bool),
+    /// Somebody wants something else.
+    Interrupted,
+    Failed(Error),
+}
+
+/// What is told of a followed collection.
+#[derive(Clone, Debug)]
+pub(super) struct Told {
+    pub(super) feed: String,
+    pub(super) problem: Option<String>,
+}
+
+impl Following {
+    /// Takes over which collections there are.
+    pub(super) fn set(&mut self, collections: &[CollectionConfig], now: Duration) {
+        for followed in self.all.values_mut() {
+            let config = collections.iter().find(|it| it.name == followed.config.name);
+            followed.is_over = config.is_none();
+            let changed = config.filter(|it| **it != followed.config).cloned();
+            if followed.is_over || changed.is_some() {
+                // It is opened anew, once whoever has it has ended.
+                followed.follower = None;
+                followed.hurry();
+            }
+            if let Some(config) = changed {
+                followed.config = config;
+                if let State::Due(_) = followed.state {
+                    followed.due = now;
+                }
+            }
+        }
+        self.all.retain(|_, it| !it.is_over || !matches!(it.state, State::Due(_)));
+        for config in collections {
+            let new = || Followed::new(config.clone(), now);
+            self.all.entry(config.name.clone()).or_insert_with(new);
+        }
+    }
+
+    pub(super) fn poll_timeout(&self) -> Option<Duration> {
+        let is_due = |it: &&Followed| matches!(it.state, State::Due(_));
+        self.all.values().filter(is_due).map(|it| it.due).min()
+    }
+
+    /// What to tell of one.
+    pub(super) fn told(&self, name: &Name, now: Duration) -> Option<Told> {
+        let followed = self.all.get(name)?;
+        let again = followed.due.saturating_sub(now).as_secs();
+        let problem = followed.problem.as_ref();
+        let problem = problem.map(|it| match followed.state {
+            State::Due(_) => format!("{it}; next try in {again} s"),
+            State::Following(_) | State::Publishing => format!("{it}; being tried again"),
+        });
+        Some(Told { feed: followed.config.feed.to_string(), problem })
+    }
+
+    pub(super) fn names(&self) -> impl Iterator<Item = &Name> {
+        self.all.keys()
+    }
+}
+
+impl Core {
+    /// Does what is due for the collections of this member.
+    pub(super) fn follow(&mut self, now: Duration) {
+        let all = self.following.all.iter();
+        let due: Vec<(Name, Step)> = all
+            .filter_map(|(name, it)| match it.state {
+                State::Due(step) if it.due <= now => Some((name.clone(), step)),
+                _ => None,
+            })
+            .collect();
+        for (name, step) in due {
+            match step {
+                Step::Follow => self.ask_feed(&name),
+                Step::Publish => self.publish_log(&name),
+            }
+        }
+    }
+
+    fn ask_feed(&mut self, name: &Name) {
+        let Some(followed) = self.following.all.get_mut(name) else { return };
+        let hurry = Arc::new(Notify::new());
+        followed.state = State::Following(hurry.clone());
+        followed.answered.append(&mut followed.asked);
+        let wait = if followed.answered.is_empty() { WAIT } else { Duration::ZERO };
+        let (config, follower) = (followed.config.clone(), followed.follower.take());
+        let (client, stop) = (self.client.clone(), self.stop.clone());
+        let dir = log_dir(&self.config.data, name);
+        let me = self.me.to_string();
+        self.jobs.spawn(async move {
+            let Some(mut follower) = follower else {
+                let opened = open(client, &config, dir).await.map(|it| it.consumer(&me));
+                let (follower, outcome) = match opened {
+                    Ok(follower) => (Some(follower), Outcome::Opened),
+                    Err(error) => (None, Outcome::Failed(error)),
+                };
+                return Done::Heard(Heard { config, follower, outcome });
+            };
+            let outcome = tokio::select! {
+                followed = follow(&mut follower, wait) => match followed {
+                    Ok(is_new) => Outcome::Followed(is_new),
+                    Err(error) => Outcome::Failed(error),
+                },
+                () = hurry.notified() => Outcome::Interrupted,
+                () = stop.started() => Outcome::Interrupted,
+            };
+            Done::Heard(Heard { config, follower: Some(follower), outcome })
+        });
+    }
+
+    pub(super) fn handle_heard(&mut self, heard: Heard, now: Duration) {
+        let Heard { config, follower, outcome } = heard;
+        let name = config.name.clone();
+        let Some(followed) = self.following.all.get_mut(&name) else { return };
+        if followed.is_over {
+            self.following.all.remove(&name);
+            return;
+        }
+        // Otherwise it is opened anew, by the settings as they are now.
+        followed.follower = follower.filter(|_| config == followed.config);
+        let is_held = followed.follower.as_ref().is_some_and(|it| it.version().is_some());
+        let (is_new, pause) = match outcome {
+            // What is in the folder may not have been published before the last end.
+            Outcome::Opened => (true, Duration::ZERO),
+            Outcome::Interrupted => (std::mem::take(&mut followed.is_damaged), Duration::ZERO),
+            Outcome::Followed(is_new) => {
+                followed.handle_success();
+                (is_new || !followed.answered.is_empty(), PACE)
+            }
+            Outcome::Failed(error) => {
+                // Somebody else may have been in the folder.
+                let is_ours = matches!(error, Error::Io { .. } | Error::LogFolder { .. });
+                followed.follower.take_if(|_| is_ours);
+                let problem = followed.handle_failure(error.to_string(), now);
+                return self.note_problem(&name, problem, now);
+            }
+        };
+        if pause.is_zero() || !is_held {
+            // Who waits for what the feed says now waits on.
+            followed.asked.append(&mut followed.answered);
+        }
+        if is_new && is_held {
+            followed.plan(Step::Publish, now);
+        } else {
+            followed.plan(Step::Follow, now + pause);
+        }
+    }
+
+    fn note_problem(&mut self, name: &Name, problem: Option<String>, now: Duration) {
+        if let Some(problem) = problem {
+            self.notes.add(format!("collection {name}: {problem}"), now);
+        }
+    }
+
+    fn publish_log(&mut self, name: &Name) {
+        let Some(followed) = self.following.all.get_mut(name) else { return };
+        followed.state = State::Publishing;
+        let directory = log_dir(&self.config.data, name);
+        self.publish(Source::log(name.clone(), directory), Reply::Follower);
+    }
+
+    /// The folder of a collection has been published, or not.
+    pub(super) fn handle_log_published(
+        &mut self,
+        name: &Name,
+        answer: Result<Published, String>,
+        now: Duration,
+    ) {
+        let Some(followed) = self.following.all.get_mut(name) else { return };
+        if followed.is_over {
+            self.following.all.remove(name);
+            return;
+        }
+        match answer {
+            Ok(published) => {
+                if published.is_changed {
+                    followed.handle_success();
+                }
+                followed.answer(&Ok(published));
+                let is_asked = !followed.asked.is_empty();
+                followed.plan(Step::Follow, if is_asked { now } else { now + PACE });
+            }
+            Err(why) => {
+                // It is opened as it is then: somebody may have removed it meanwhile.
+                followed.follower = None;
+                let problem = followed.handle_failure(why, now);
+                self.note_problem(name, problem, now);
+            }
+        }
+    }
+
+    /// Has the feed of a collection asked at once, and what is new published; says whether there is such a collection.
+    pub(super) fn publish_collection_asked(&mut self, name: &str, reply: Asked) -> Option<Asked> {
+        let now = self.now();
+        let found = self.following.all.iter_mut().find(|it| it.0.as_str() == name && !it.1.is_over);
+        let Some((_, followed)) = found else { return Some(reply) };
+        if ASKED_MAX <= followed.asked.len() {
+            drop(reply.send(Err(format!("too many wait for {name}: try again"))));
+            return None;
+        }
+        followed.asked.push(reply);
+        match &followed.state {
+            State::Due(Step::Follow) => followed.due = now,
+            State::Following(hurry) => hurry.notify_one(),
+            // The feed is asked after that.
+            State::Due(Step::Publish) | State::Publishing => {}
+        }
+        None
+    }
+
+    /// Has the log of a collection published once more, since what was published is damaged; says whether it is one.
+    pub(super) fn publish_again(&mut self, of: &Namespace, now: Duration) -> bool {
+        let Some(followed) = self.following.all.get_mut(&of.name) else { return false };
+        match followed.state {
+            // Otherwise what is wrong is known already.
+            _ if followed.failures != 0 => {}
+            State::Due(_) if followed.follower.is_some() => followed.plan(Step::Publish, now),
+            State::Due(_) | State::Publishing => {}
+            State::Following(_) => {
+                followed.is_damaged = true;
+                followed.hurry();
+            }
+        }
+        true
+    }
+}
+
+async fn open(client: Client, config: &CollectionConfig, dir: PathBuf) -> Result<Follower, Error> {
+    let (feed, name) = (config.feed.clone(), config.name.to_string());
+    let follower = Follower::open(client, feed, name, dir).await?;
+    Ok(follower.token(config.token.clone()).allow_private(config.allow_private))
+}
+
+/// Asks what is new; returns whether the folder has changed.
+async fn follow(follower: &mut Follower, wait: Duration) -> Result<bool, Error> {
+    let is_changed = follower.follow(wait).await?;
+    if is_changed && wait.is_zero() {
+        // What was asked for at once may be behind what was folded, or came as a snapshot.
+        follower.follow(wait).await?;
+    }
+    Ok(is_changed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_up_to_a_limit() {
+        let pauses: Vec<u64> = (0..12).map(|it| pause(it).as_secs()).collect();
+        assert_eq!(pauses, [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300, 300]);
+        assert_eq!(pause(u32::MAX), RETRY_MAX);
+    }
+}

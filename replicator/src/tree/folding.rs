@@ -1,0 +1,95 @@
+//! What the log of a collection is folded to: made here, so that it does not have to come from others.
+//!
+//! What comes out depends on the log alone ([`fold_into`]): who has all of it makes the same files as its origin, and
+//! who lacks its end makes most of them.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::{self, Read as _};
+use std::path::Path;
+
+use collection::replica::{FILES_MAX, fold_into};
+
+use super::chunk::{Chunker, FILE};
+use super::error::Error;
+use super::listing::Listing;
+use super::store::Store;
+use crate::version::Hash;
+
+/// Where the files are made, beside the generations.
+const FOLDED: &str = "folded";
+/// What the names of files of a base begin with.
+const BASE: &str = "base-";
+/// What is read at once, in bytes.
+const READ_BYTES: usize = 256 << 10;
+
+impl Store {
+    /// Stages the chunks of what the present log is folded to, if that is what a version has whose entries these are:
+    /// files of a base that the present one has not. Once is enough for what is present.
+    ///
+    /// # Errors
+    ///
+    /// The log is damaged, or the system's: go on without, all of it comes from others.
+    pub(super) fn stage_folded(&self, listing: &mut Listing) -> Result<(), Error> {
+        let Some(present) = self.current() else { return Ok(()) };
+        let known = bases(&mut present.listing())?;
+        let is_folded = !bases(listing)?.is_subset(&known);
+        if !is_folded || !self.begin_folding(present.serial()) {
+            return Ok(());
+        }
+        let dir = self.dir().join(FOLDED);
+        clear(&dir)?;
+        fs::create_dir(&dir).map_err(Error::io(&dir))?;
+        let folded = fold_into(&present.tree(), &dir).map_err(Error::from);
+        let staged = folded.and_then(|made| made.iter().try_for_each(|it| self.stage(it)));
+        clear(&dir).and(staged)
+    }
+
+    /// Stages the chunks of a file.
+    fn stage(&self, path: &Path) -> Result<(), Error> {
+        let mut file = File::open(path).map_err(Error::io(path))?;
+        let mut buffer = vec![0; READ_BYTES];
+        let mut chunker = Chunker::new(FILE);
+        loop {
+            self.go_on()?;
+            let read = file.read(&mut buffer).map_err(Error::io(path))?;
+            if read == 0 {
+                break;
+            }
+            chunker.feed(buffer.get(..read).unwrap_or_default());
+            while let Some(chunk) = chunker.next_chunk() {
+                self.stage_chunk(chunk)?;
+            }
+        }
+        while let Some(chunk) = chunker.finish() {
+            self.stage_chunk(chunk)?;
+        }
+        Ok(())
+    }
+
+    fn stage_chunk(&self, chunk: &[u8]) -> Result<(), Error> {
+        let hash = Hash::of(chunk);
+        if self.has(&hash)? { Ok(()) } else { self.put(&hash, chunk) }
+    }
+}
+
+/// The files of a log's base.
+fn bases(listing: &mut Listing) -> Result<BTreeSet<String>, Error> {
+    let mut names = BTreeSet::new();
+    while let Some(listed) = listing.next_entry()? {
+        let name = listed.entry.path.as_str();
+        // No log has as many; what is none is refused in the end.
+        if name.starts_with(BASE) && names.len() < FILES_MAX {
+            names.insert(name.to_owned());
+        }
+    }
+    Ok(names)
+}
+
+/// Removes a directory, if it is there.
+fn clear(dir: &Path) -> Result<(), Error> {
+    match fs::remove_dir_all(dir) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed.map_err(Error::io(dir)),
+    }
+}

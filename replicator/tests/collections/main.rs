@@ -1,0 +1,183 @@
+//! Collections that are replicated: from a feed, over members, to those who read the feeds of these.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod support;
+
+use std::fs;
+
+use collection::pull::Kind;
+use collection::replica::FOLD_BYTES_MIN;
+use support::{Files, Kept, Source, World, copy};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn commits_reach_all_members_byte_by_byte_and_readers_change_between_them() {
+    let kept = Kept::new();
+    kept.fill(0..300, "first", 20);
+    let source = Source::start(&kept).await;
+    let mut world = World::of(&source, 3).await;
+    world.all_reach(&kept).await;
+    let first = world.assert_equal();
+    // A reader of the collection itself goes on at a replica.
+    let reader = Kept::new();
+    assert_eq!(reader.pull(&source.base).await.kind, Kind::Snapshot);
+    kept.fill(100..200, "second", 10);
+    kept.delete(7);
+    world.all_reach(&kept).await;
+    let second = world.assert_equal();
+    // What is closed is not touched any more.
+    let is_closed = |name: &&String| name.starts_with("base-");
+    for name in first.keys().filter(is_closed) {
+        assert_eq!(first[name], second[name], "{name}");
+    }
+    let summary = reader.pull(&world.outside(2)).await;
+    assert_eq!((summary.kind, summary.version), (Kind::Delta, kept.version()));
+    assert_eq!(reader.titles(), kept.titles());
+    // So does one of a replica at the collection itself, and at another replica.
+    kept.fill(0..3, "third", 1);
+    assert_eq!(reader.pull(&source.base).await.kind, Kind::Delta);
+    kept.fill(3..6, "fourth", 1);
+    world.all_reach(&kept).await;
+    assert_eq!(reader.pull(&world.inside(1)).await.kind, Kind::Delta);
+    assert_eq!(reader.titles(), kept.titles());
+    // Who comes late, as a member or as a reader, begins with what there is.
+    world.join().await;
+    world.all_reach(&kept).await;
+    world.assert_equal();
+    let late = Kept::new();
+    assert_eq!(late.pull(&world.outside(3)).await.kind, Kind::Snapshot);
+    assert_eq!(late.titles(), kept.titles());
+    let (_, told) = world.told(3).await.unwrap();
+    assert!(0 < told.served.snapshots && 0 < told.served.bytes, "{told:?}");
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn publishing_asks_the_feed_at_once() {
+    let kept = Kept::new();
+    kept.fill(0..10, "first", 10);
+    let source = Source::start(&kept).await;
+    let world = World::found(&source).await;
+    for round in 0..5 {
+        kept.fill(round..round + 2, "again", 1);
+        let published = world.publish().await;
+        let (tree, told) = world.told(0).await.unwrap();
+        assert_eq!(tree.held, Some(published.version));
+        assert_eq!(told.feed.as_deref(), Some(source.base.as_str()));
+        assert_eq!(told.problem, None);
+        world.all_reach(&kept).await;
+    }
+    let known = world.publish().await;
+    assert!(!known.is_changed, "{known:?}");
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_origin_that_stops_in_the_middle_or_loses_its_log_goes_on() {
+    let kept = Kept::new();
+    kept.fill(0..100, "first", 10);
+    let source = Source::start(&kept).await;
+    let mut world = World::of(&source, 2).await;
+    let reader = Kept::new();
+    world.all_reach(&kept).await;
+    reader.pull(&world.outside(1)).await;
+    for round in 0..4 {
+        let many = round * 1_000..round * 1_000 + 400;
+        let collection = kept.collection.clone();
+        let halted = async {
+            // Some of it is on its way.
+            let mut versions = collection.watch();
+            let begun = versions.borrow_and_update().serial;
+            versions.wait_for(|it| begun + 50 < it.serial).await.unwrap();
+            world.halt(0).await;
+            if round == 2 {
+                fs::remove_dir_all(world.data(0).join("logs")).unwrap();
+                // Nobody has got that by the old log.
+                kept.fill(0..1, "lost", 1);
+            }
+            world.resume(0).await;
+        };
+        let filled = tokio::task::spawn_blocking({
+            let kept = kept.clone();
+            move || kept.fill(many, "many", 5)
+        });
+        halted.await;
+        filled.await.unwrap();
+        world.all_reach(&kept).await;
+        world.assert_equal();
+        // Those that begin within the hour begin with the same snapshot, so a log that was lost reaches as far back.
+        let summary = reader.pull(&world.outside(1)).await;
+        assert_eq!((summary.kind, summary.version), (Kind::Delta, kept.version()));
+        assert_eq!(reader.titles(), kept.titles());
+    }
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_log_that_contradicts_what_was_published_is_refused_and_named() {
+    let kept = Kept::new();
+    kept.fill(0..50, "first", 10);
+    let source = Source::start(&kept).await;
+    let mut world = World::of(&source, 2).await;
+    world.all_reach(&kept).await;
+    let (logs, old) = (world.data(0).join("logs/c"), world.data(0).join("logs-old"));
+    world.halt(0).await;
+    copy(&logs, &old);
+    let fork = kept.fork();
+    world.resume(0).await;
+    kept.fill(50..60, "second", 1);
+    world.all_reach(&kept).await;
+    let good = world.files(1);
+    // The folder is as it was before, and the feed tells another story since.
+    world.halt(0).await;
+    fs::remove_dir_all(&logs).unwrap();
+    fs::rename(&old, &logs).unwrap();
+    fork.fill(50..90, "other", 1);
+    source.serve(&fork);
+    world.resume(0).await;
+    let is_named = |it: Option<&String>| it.is_some_and(|it| it.contains("log folder"));
+    world.until(0, |_, it| is_named(it.problem.as_ref())).await;
+    // An origin that does not know any more what it published is refused by the others.
+    world.halt(0).await;
+    fs::remove_dir_all(world.data(0).join("collections")).unwrap();
+    world.resume(0).await;
+    let origin = format!("c@{}", world.origin);
+    world.notes(1, &[&origin, "log folder", "before"]).await;
+    world.notes(1, &[&origin, "log folder", "it is not the log that reached"]).await;
+    assert!(world.files(1) == good, "readers see something else");
+    // A log that is begun anew is taken.
+    world.halt(0).await;
+    fs::remove_dir_all(&logs).unwrap();
+    world.resume(0).await;
+    world.all_reach(&fork).await;
+    world.assert_equal();
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_log_is_folded_to_does_not_travel() {
+    let kept = Kept::new();
+    kept.fill(0..10, "first", 10);
+    let source = Source::start(&kept).await;
+    let world = World::of(&source, 2).await;
+    world.all_reach(&kept).await;
+    let base = |files: &Files| files.keys().filter(|it| it.starts_with("base-")).cloned().collect();
+    let first: Vec<String> = base(&world.assert_equal());
+    let before = world.bytes_in(1).await;
+    // Records that do not compress, and are not superseded.
+    for round in 0..20 {
+        kept.fill_with(round * 100..round * 100 + 100, 13_000);
+        world.publish().await;
+    }
+    world.all_reach(&kept).await;
+    world.until(1, |_, _| base(&world.files(1)) != first).await;
+    world.all_reach(&kept).await;
+    let (files, came) = (world.assert_equal(), world.bytes_in(1).await - before);
+    let bytes = files.values().map(Vec::len).sum::<usize>() as u64;
+    // The log has come, and what it was folded to has not.
+    assert!(FOLD_BYTES_MIN < bytes && came < bytes / 2 * 3, "{came} bytes came for {bytes}");
+    let late = Kept::new();
+    assert_eq!(late.pull(&world.outside(1)).await.kind, Kind::Snapshot);
+    assert_eq!(late.titles(), kept.titles());
+    world.stop().await;
+}

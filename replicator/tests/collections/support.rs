@@ -1,0 +1,359 @@
+//! A collection behind its feed, members that replicate it, and consumers of their feeds: all in this process.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::net::SocketAddr;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::Request;
+use collection::feed::{FeedOptions, FeedServer};
+use collection::pull::{PullLimits, Puller, Summary};
+use collection::{Batch, Change, Collection, GATHERER_ID, Oid, Options, Stamp, Version};
+use net::client::{Client, Settings};
+use net::clock;
+use net::server::{Limits, bind, serve};
+use net::shutdown::Shutdown;
+use replicator::node::{CollectionStatus, Published, Status, TreeStatus};
+use replicator::{Config, Handle, Server};
+use soif::Record;
+use tempfile::TempDir;
+use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::{Instant, sleep};
+use url::Url;
+
+/// Nothing here takes nearly as long.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// Between two looks at what has come of something.
+const LOOK: Duration = Duration::from_millis(20);
+const GATHERER: &str = "00000000000000aa";
+
+fn now() -> Stamp {
+    Stamp(clock::now_ms())
+}
+
+fn update(number: u32, title: &str) -> Change {
+    let mut record = Record::new("FILE", format!("http://h/{number}"));
+    record.push("Title", format!("{title} {number}"));
+    record.push("Keywords", format!("{:x}", u128::from(number).wrapping_mul(u128::MAX / 7_919)));
+    record.push(GATHERER_ID, GATHERER);
+    Change::Update(record)
+}
+
+/// The files of a directory.
+pub(crate) type Files = BTreeMap<String, Vec<u8>>;
+
+/// A collection in a folder of its own.
+#[derive(Clone)]
+pub(crate) struct Kept {
+    pub(crate) collection: Collection,
+    dir: Arc<TempDir>,
+}
+
+impl Kept {
+    pub(crate) fn new() -> Self {
+        Self::open(tempfile::tempdir().unwrap())
+    }
+
+    fn open(dir: TempDir) -> Self {
+        let options = Options { member_bytes_max: 2 << 10, ..Options::default() };
+        let (collection, _) = Collection::open(dir.path(), options, now()).unwrap();
+        Self { collection, dir: Arc::new(dir) }
+    }
+
+    /// Another one that has the same past.
+    pub(crate) fn fork(&self) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        copy(self.dir.path(), dir.path());
+        Self::open(dir)
+    }
+
+    /// Commits objects, so many to a commit.
+    pub(crate) fn fill(&self, numbers: Range<u32>, title: &str, each: usize) {
+        let all: Vec<Change> = numbers.map(|it| update(it, title)).collect();
+        for changes in all.chunks(each) {
+            self.commit(changes.to_vec());
+        }
+    }
+
+    /// Commits objects with so many digits each that do not compress well.
+    pub(crate) fn fill_with(&self, numbers: Range<u32>, digits: usize) {
+        let mut random = fastrand::Rng::with_seed(u64::from(numbers.start));
+        let changes = numbers.map(|number| {
+            let mut change = update(number, "large");
+            if let Change::Update(record) = &mut change {
+                record
+                    .push("Digits", (0..digits).map(|_| random.alphanumeric()).collect::<String>());
+            }
+            change
+        });
+        self.commit(changes.collect());
+    }
+
+    pub(crate) fn delete(&self, number: u32) {
+        self.commit(vec![Change::Delete(Oid::new(GATHERER, &format!("http://h/{number}")))]);
+    }
+
+    fn commit(&self, changes: Vec<Change>) {
+        self.collection.commit(Batch { changes, notes: Vec::new() }, now()).unwrap();
+    }
+
+    pub(crate) fn version(&self) -> Version {
+        self.collection.version()
+    }
+
+    /// The title of every object that lives.
+    pub(crate) fn titles(&self) -> BTreeMap<String, String> {
+        let mut titles = BTreeMap::new();
+        for scanned in self.collection.scan(0).unwrap() {
+            match scanned.unwrap().change {
+                Change::Update(record) => {
+                    titles.insert(record.url.clone(), record.text("Title").unwrap().into_owned());
+                }
+                Change::Delete(oid) | Change::Suppress(oid, _) => drop(titles.remove(&oid.url)),
+                Change::Refresh(_) | Change::Confirm { .. } => {}
+            }
+        }
+        titles
+    }
+
+    /// Takes in what is new at a feed.
+    pub(crate) async fn pull(&self, base: &Url) -> Summary {
+        let settings = Settings { allow_private: true, ..Settings::default() };
+        let (client, limits) = (Client::new(settings), PullLimits::default());
+        let source = "s".to_owned();
+        let puller = Puller::new(client, base.clone(), source, self.collection.clone(), limits);
+        puller.allow_private(true).pull(None).await.unwrap()
+    }
+}
+
+pub(crate) fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        let at = to.join(path.file_name().unwrap());
+        if path.is_dir() {
+            copy(&path, &at);
+        } else {
+            fs::copy(path, at).unwrap();
+        }
+    }
+}
+
+/// Where a collection is served; it can be changed for another.
+pub(crate) struct Source {
+    pub(crate) base: Url,
+    feed: Arc<Mutex<FeedServer>>,
+    _tasks: JoinSet<()>,
+}
+
+impl Source {
+    pub(crate) async fn start(kept: &Kept) -> Self {
+        let feed = FeedServer::new(kept.collection.clone(), FeedOptions::default());
+        let feed = Arc::new(Mutex::new(feed));
+        let shared = feed.clone();
+        let answer = move |request: Request| {
+            let feed = shared.lock().unwrap().clone();
+            async move { feed.respond(request.map(drop)).await.map(Body::new) }
+        };
+        let listener = bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap();
+        let base = format!("http://{}/", listener.local_addr().unwrap()).parse().unwrap();
+        let mut tasks = JoinSet::new();
+        tasks.spawn(async move {
+            let router = Router::new().fallback(answer);
+            serve(listener, router, Limits::default(), Shutdown::new()).await.unwrap();
+        });
+        Self { base, feed, _tasks: tasks }
+    }
+
+    pub(crate) fn serve(&self, kept: &Kept) {
+        let feed = FeedServer::new(kept.collection.clone(), FeedOptions::default());
+        *self.feed.lock().unwrap() = feed;
+    }
+}
+
+struct Member {
+    config: Config,
+    running: Option<Running>,
+}
+
+struct Running {
+    handle: Handle,
+    admin: SocketAddr,
+    feeds: Option<SocketAddr>,
+    shutdown: Shutdown,
+    task: JoinHandle<Result<(), replicator::Error>>,
+}
+
+/// A group of members; the first founded it, and publishes the collection `c`.
+pub(crate) struct World {
+    dir: TempDir,
+    members: Vec<Member>,
+    pub(crate) origin: String,
+}
+
+impl World {
+    pub(crate) async fn found(source: &Source) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let mut world = Self { dir, members: Vec::new(), origin: String::new() };
+        let collection = format!("[[collection]]\nname = \"c\"\nfeed = \"{}\"\n", source.base);
+        world.start(&format!("[[group]]\nname = \"g\"\n{collection}")).await;
+        world.origin = world.status(0).await.id;
+        world
+    }
+
+    /// Founds a group, and has so many members join.
+    pub(crate) async fn of(source: &Source, members: usize) -> Self {
+        let mut world = Self::found(source).await;
+        for _ in 1..members {
+            world.join().await;
+        }
+        world
+    }
+
+    pub(crate) async fn join(&mut self) {
+        let invitation = self.running(0).handle.invite(None).await.unwrap();
+        self.start(&format!("[[group]]\njoin = \"{invitation}\"\n")).await;
+    }
+
+    async fn start(&mut self, rest: &str) {
+        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let at = free.local_addr().unwrap().port();
+        drop(free);
+        let data = self.data(self.members.len());
+        let data = data.display();
+        let text = format!(
+            "data = \"{data}\"\naddress = \"127.0.0.1:{at}\"\nlisten = \"127.0.0.1:{at}\"\n\
+             admin_listen = \"127.0.0.1:0\"\nfeed_listen = \"127.0.0.1:0\"\n{rest}"
+        );
+        self.members.push(Member { config: Config::parse(&text).unwrap(), running: None });
+        self.resume(self.members.len() - 1).await;
+    }
+
+    pub(crate) async fn resume(&mut self, member: usize) {
+        let server = Server::bind(self.members[member].config.clone()).await.unwrap();
+        let (handle, shutdown) = (server.handle(), Shutdown::new());
+        let (admin, feeds) = (server.admin_addr().unwrap(), server.feed_addr().unwrap());
+        let task = tokio::spawn(server.run(shutdown.clone()));
+        self.members[member].running = Some(Running { handle, admin, feeds, shutdown, task });
+    }
+
+    pub(crate) async fn halt(&mut self, member: usize) {
+        let Running { shutdown, task, .. } = self.members[member].running.take().unwrap();
+        shutdown.start();
+        task.await.unwrap().unwrap();
+    }
+
+    pub(crate) async fn stop(mut self) {
+        for member in 0..self.members.len() {
+            self.halt(member).await;
+        }
+    }
+
+    fn running(&self, member: usize) -> &Running {
+        self.members[member].running.as_ref().unwrap()
+    }
+
+    pub(crate) async fn status(&self, member: usize) -> Status {
+        self.running(member).handle.status().await.unwrap()
+    }
+
+    pub(crate) async fn publish(&self) -> Published {
+        self.running(0).handle.publish("c".to_owned(), false).await.unwrap()
+    }
+
+    /// Where a member keeps its data.
+    pub(crate) fn data(&self, member: usize) -> PathBuf {
+        self.dir.path().join(member.to_string())
+    }
+
+    /// The feed of the collection at a member: at its administrator's listener.
+    pub(crate) fn inside(&self, member: usize) -> Url {
+        format!("http://{}/collections/c/", self.running(member).admin).parse().unwrap()
+    }
+
+    /// The same at the listener that is for others, by its whole name.
+    pub(crate) fn outside(&self, member: usize) -> Url {
+        let at = self.running(member).feeds.unwrap();
+        format!("http://{at}/collections/c@{}/", self.origin).parse().unwrap()
+    }
+
+    /// What a member says of the collection.
+    pub(crate) async fn told(&self, member: usize) -> Option<(TreeStatus, CollectionStatus)> {
+        let found = self.status(member).await.trees.into_iter().find(|it| it.name == "c")?;
+        let collection = found.collection.clone()?;
+        Some((found, collection))
+    }
+
+    /// Waits until what a member says of the collection is so.
+    pub(crate) async fn until(
+        &self,
+        member: usize,
+        is_so: impl Fn(&TreeStatus, &CollectionStatus) -> bool,
+    ) {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let told = self.told(member).await;
+            if told.as_ref().is_some_and(|(tree, collection)| is_so(tree, collection)) {
+                return;
+            }
+            if until < Instant::now() {
+                panic!("it does not come to be at {member}: {:#?}", self.status(member).await);
+            }
+            sleep(LOOK).await;
+        }
+    }
+
+    /// Waits until a member has noted all of these words at once.
+    pub(crate) async fn notes(&self, member: usize, words: &[&str]) {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let status = self.status(member).await;
+            let has_all = |text: &str| words.iter().all(|it| text.contains(it));
+            if status.notes.iter().any(|it| has_all(&it.text)) {
+                return;
+            }
+            assert!(Instant::now() < until, "{words:?} is not noted at {member}: {status:#?}");
+            sleep(LOOK).await;
+        }
+    }
+
+    /// Waits until all members are where the collection is.
+    pub(crate) async fn all_reach(&self, kept: &Kept) {
+        let (version, objects) = (kept.version().to_string(), kept.collection.len());
+        for member in 0..self.members.len() {
+            let is_there = |_: &TreeStatus, it: &CollectionStatus| {
+                it.reached.as_ref() == Some(&version) && it.objects == objects
+            };
+            self.until(member, is_there).await;
+        }
+    }
+
+    /// How many bytes have come to a member over its links.
+    pub(crate) async fn bytes_in(&self, member: usize) -> u64 {
+        self.status(member).await.links.iter().map(|it| it.bytes_in).sum()
+    }
+
+    /// What readers of a member see of the collection: its files.
+    pub(crate) fn files(&self, member: usize) -> Files {
+        let name = format!("c@{}", self.origin);
+        let current = self.data(member).join("collections").join(name).join("current");
+        let entries = fs::read_dir(current).unwrap().map(|it| it.unwrap().path());
+        let name = |it: &Path| it.file_name().unwrap().to_str().unwrap().to_owned();
+        entries.map(|it| (name(&it), fs::read(&it).unwrap())).collect()
+    }
+
+    /// Makes sure that all members have the same bytes; returns them.
+    pub(crate) fn assert_equal(&self) -> Files {
+        let files = self.files(0);
+        assert!(files.contains_key("CHAIN") && 1 < files.len(), "{:?}", files.keys());
+        for member in 1..self.members.len() {
+            assert!(self.files(member) == files, "member {member} has other bytes");
+        }
+        files
+    }
+}
