@@ -195,7 +195,9 @@ impl FeedServer {
             add(&self.shared.counts.refused, 1);
             refusal.response()
         });
-        if let Some(owner) = &self.shared.options.owner {
+        // What a replica's origin has signed is known by its key, wherever it is read.
+        let owner = self.shared.options.owner.clone().or_else(|| self.shared.log.owner());
+        if let Some(owner) = owner {
             response.headers_mut().insert(KEY, value(owner));
         }
         if request.method() == Method::HEAD {

@@ -51,6 +51,14 @@ impl Instance {
         }
     }
 
+    /// The id and the public key that a replica's origin says are its own; `None` of a collection that is written here.
+    pub(crate) fn owner(&self) -> Option<String> {
+        match self {
+            Self::Own(_) => None,
+            Self::Replica(replica) => replica.owner(),
+        }
+    }
+
     /// Where it is.
     pub(crate) fn dir(&self) -> PathBuf {
         match self {

@@ -320,7 +320,10 @@ impl Puller {
 
     /// Notes which key the source says is its own: what it signs is known by it.
     fn note_key(&self, response: &Response) {
-        let owner = response.headers.get(feed::KEY).and_then(|it| it.to_str().ok());
+        self.note_owner(response.headers.get(feed::KEY).and_then(|it| it.to_str().ok()));
+    }
+
+    fn note_owner(&self, owner: Option<&str>) {
         if let Some((_id, key)) = owner.and_then(|it| it.split_once(' ')) {
             self.collection.source_key(&self.ask.source, key);
         }

@@ -60,6 +60,7 @@ impl Puller {
             self.blocking(move |collection, source| collection.remove_source(source, now)).await?;
             cursor = None;
         }
+        self.note_owner(replica.owner().as_deref());
         let held = self.held().await?;
         if self.limits.records_max < held.max(replica.objects()) {
             return Err(self.ask.over_limit(format!("{held} objects"), "records_max"));

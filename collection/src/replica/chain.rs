@@ -8,6 +8,7 @@
 //! epoch 0193c1f2a5b00000
 //! serial 5321
 //! objects 5120
+//! owner 0123456789abcdef ed25519-key
 //! base 5000 c0ffee…
 //! file 1 base 5000 1048576 c0ffee…
 //! file 2 log 5321 20480 4be920…
@@ -16,7 +17,8 @@
 //! A *life* begins with a snapshot of the origin's feed, `base` says up to which serial that reaches and the
 //! chain's value there. A file is named by its number, which rises; it has members of the base or commits after
 //! it, up to a serial, so many bytes, and the chain has that value behind it. `serial` is how far all of it reaches:
-//! what was superseded before it was read may be missing at the end, as anywhere.
+//! what was superseded before it was read may be missing at the end, as anywhere. `owner` is the id and the public key that
+//! the origin's feed says are its own, or `-`.
 //!
 //! **The chain.** Its value behind a member is BLAKE3 of the value before it and the member's bytes. When a log
 //! is folded (`fold`) its base changes, and the value at the base's serial stays: what followed it
@@ -36,6 +38,8 @@ use crate::change::{Epoch, Version};
 pub const CHAIN_BYTES_MAX: usize = 1 << 20;
 /// Most files of a folder.
 pub const FILES_MAX: usize = 8_192;
+/// Longest owner, in bytes.
+const OWNER_BYTES_MAX: usize = 200;
 
 const TITLE: &str = "harvest log 1";
 
@@ -141,6 +145,8 @@ pub struct Chain {
     pub version: Version,
     /// How many objects live in it.
     pub objects: u64,
+    /// The id and the public key of whose collection it is, with a space between; `None` if its feed did not say.
+    pub owner: Option<String>,
     /// Up to which serial the base reaches, from 0.
     pub base: u64,
     /// The chain's value there.
@@ -196,17 +202,22 @@ impl Chain {
         };
         let title = next("harvest")?;
         let (life, epoch, serial) = (next("life")?, next("epoch")?, next("serial")?);
-        let (objects, base) = (next("objects")?, next("base")?);
+        let (objects, owner, base) = (next("objects")?, next("owner")?, next("base")?);
         let head = (|| {
             let [life] = *life else { return None };
             let life = u64::from_str_radix(life, 16).ok()?;
             let version = Version { epoch: one(&epoch)?, serial: one(&serial)? };
             let objects = one(&objects)?;
+            let owner = match *owner {
+                ["-"] => None,
+                [id, key] => Some(known_owner(&format!("{id} {key}"))?),
+                _ => return None,
+            };
             let [base, link] = *base else { return None };
             let (base, base_link) = (base.parse().ok()?, link.parse().ok()?);
             let is_ours = title == ["log", "1"] && base <= version.serial;
             let files = Vec::new();
-            is_ours.then_some(Self { life, version, objects, base, base_link, files })
+            is_ours.then_some(Self { life, version, objects, owner, base, base_link, files })
         })();
         let mut chain = head.ok_or(ParseChainError::Line(1))?;
         for (at, line) in lines {
@@ -233,6 +244,13 @@ impl Chain {
     }
 }
 
+/// The owner that a feed names, if that is two words and not too long.
+pub(super) fn known_owner(text: &str) -> Option<String> {
+    let is_word = |it: &str| !it.is_empty() && it.bytes().all(|it| it.is_ascii_graphic());
+    let (id, key) = text.split_once(' ')?;
+    (is_word(id) && is_word(key) && text.len() <= OWNER_BYTES_MAX).then(|| text.to_owned())
+}
+
 fn one<T: FromStr>(words: &[&str]) -> Option<T> {
     let [word] = words else { return None };
     word.parse().ok()
@@ -252,10 +270,11 @@ fn parse_file(line: &str) -> Option<LogFile> {
 
 impl fmt::Display for Chain {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { life, version, objects, base, base_link, files } = self;
+        let Self { life, version, objects, owner, base, base_link, files } = self;
+        let owner = owner.as_deref().unwrap_or("-");
         let Version { epoch, serial } = version;
         writeln!(f, "{TITLE}\nlife {life:016x}\nepoch {epoch}\nserial {serial}")?;
-        writeln!(f, "objects {objects}\nbase {base} {base_link}")?;
+        writeln!(f, "objects {objects}\nowner {owner}\nbase {base} {base_link}")?;
         let mut line = String::new();
         for LogFile { number, part, to, bytes, link } in files {
             let part = match part {
@@ -290,7 +309,8 @@ mod tests {
         let (base, base_link) =
             base.map_or_else(|| (0, Link::first(7, Epoch(9))), |it| (it.to, it.link));
         let version = Version { epoch: Epoch(9), serial };
-        Chain { life: 7, version, objects: 3, base, base_link, files }
+        let owner = base_files.is_multiple_of(2).then(|| "0123 key".to_owned());
+        Chain { life: 7, version, objects: 3, owner, base, base_link, files }
     }
 
     proptest! {
@@ -327,7 +347,9 @@ mod tests {
         check(|it| it.replace("log 15", "log 9"), ParseChainError::Order(6));
         check(|it| it.replace("log 15 3", "log 15 0"), ParseChainError::Order(6));
         check(|it| it.replace("file 0 base", "file 0 log"), ParseChainError::Order(0));
-        check(|it| it.replace("file 6 log", "file 6 ../log"), ParseChainError::Line(9));
+        check(|it| it.replace("file 6 log", "file 6 ../log"), ParseChainError::Line(10));
+        check(|it| it.replace("owner 0123 key", "owner 0123"), ParseChainError::Line(1));
+        check(|it| it.replace("owner 0123 key", "owner  0123 key"), ParseChainError::Line(1));
         check(|it| it.trim_end().to_owned(), ParseChainError::Line(1));
         check(|it| it + &" ".repeat(CHAIN_BYTES_MAX), ParseChainError::Form);
     }

@@ -10,10 +10,12 @@ use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
 use url::Url;
 
+use super::chain::known_owner;
 use super::writer::{Stream, Writer};
 use crate::change::Version;
 use crate::disk::Disk;
 use crate::error::{Damage, Error};
+use crate::feed;
 use crate::intake::Piece;
 use crate::pull::answer::{Answer, Asking};
 use crate::pull::{Kind, PullLimits};
@@ -132,7 +134,8 @@ impl Follower {
         if life.is_none() && Some(answer.to) == have {
             return Ok(false);
         }
-        let stream = Stream { life, to: answer.to, objects: answer.objects };
+        let owner = response.headers.get(feed::KEY).and_then(|it| known_owner(it.to_str().ok()?));
+        let stream = Stream { life, to: answer.to, objects: answer.objects, owner };
         self.transfer(&mut response, stream).await
     }
 

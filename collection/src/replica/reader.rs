@@ -79,6 +79,13 @@ impl Replica {
         self.with(|it| it.chain.objects)
     }
 
+    /// The id and the public key of whose collection it is, if its feed said so: what is signed with that key counts as
+    /// the origin's word.
+    #[must_use]
+    pub fn owner(&self) -> Option<String> {
+        self.with(|it| it.chain.owner.clone())
+    }
+
     /// Bytes of all members.
     #[must_use]
     pub fn bytes(&self) -> u64 {

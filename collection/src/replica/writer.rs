@@ -174,7 +174,7 @@ fn sound(disk: &Disk, dir: &Path, chain: Option<Chain>) -> Result<Option<Chain>,
 }
 
 /// What comes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Stream {
     /// The life of a log that is begun anew; `None`: the stream goes on from what is there.
     pub(crate) life: Option<u64>,
@@ -182,6 +182,8 @@ pub(crate) struct Stream {
     pub(crate) to: Version,
     /// How many objects live then.
     pub(crate) objects: u64,
+    /// Whose it is, as the feed says.
+    pub(crate) owner: Option<String>,
 }
 
 /// A file that is being written.
@@ -236,15 +238,16 @@ struct Taking<'a> {
 
 impl<'a> Taking<'a> {
     fn new(writer: &'a mut Writer, stream: &Stream) -> Result<Self, Error> {
-        let &Stream { life, to, objects } = stream;
+        let &Stream { life, to, objects, ref owner } = stream;
+        let owner = owner.clone();
         let (part, mut chain) = match (life, &writer.chain) {
-            (None, Some(chain)) => (Part::Log, Chain { objects, ..chain.clone() }),
+            (None, Some(chain)) => (Part::Log, Chain { objects, owner, ..chain.clone() }),
             (life, _) => {
                 let life = life.unwrap_or_default();
                 let base_link = Link::first(life, to.epoch);
                 let (base, files) = (to.serial, Vec::new());
                 let version = Version { serial: 0, ..to };
-                (Part::Base, Chain { life, version, objects, base, base_link, files })
+                (Part::Base, Chain { life, version, objects, owner, base, base_link, files })
             }
         };
         let (link, serial) = (chain.link(), chain.version.serial);

@@ -11,7 +11,7 @@ use collection::{Change, Error};
 use tokio::time::timeout;
 
 use crate::support::{
-    Harm, Random, SOON, Server, Store, base, client, oid, patient, proxy, pull, puller, update,
+    Harm, Random, SOON, Server, Store, base, client, get, oid, patient, proxy, pull, puller, update,
 };
 
 const NOW: Duration = Duration::ZERO;
@@ -42,7 +42,9 @@ async fn pull_in_place(store: &Store, dir: &Path, wait: Option<Duration>) -> Sum
 async fn consumers_change_instance_with_their_cursor() {
     let (source, broker, dir) = (Store::new(), Store::new(), tempfile::tempdir().unwrap());
     source.fill(0..200, "first", 30);
-    let server = Server::start(&source, FeedOptions::default()).await;
+    let owner = Some("0123456789abcdef key".to_owned());
+    let options = FeedOptions { owner: owner.clone(), ..FeedOptions::default() };
+    let server = Server::start(&source, options).await;
     let mut follower = follower(server.address, dir.path()).await;
     assert_eq!(follower.version(), None);
     assert!(follow(&mut follower).await);
@@ -59,6 +61,9 @@ async fn consumers_change_instance_with_their_cursor() {
     // The origin is gone; its replica goes on with whoever has read from it, and with who has not.
     let replica = Replica::open(dir.path()).unwrap();
     server.serve_replica(&replica);
+    assert_eq!(replica.owner(), owner);
+    let answer = get(server.address, "feed").await;
+    assert_eq!(answer.header("harvest-key").map(str::to_owned), owner);
     let summary = pull(server.address, &broker).await;
     assert_eq!((summary.kind, summary.changes), (Kind::Delta, 202));
     assert_eq!(broker.titles(), source.titles());

@@ -15,6 +15,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// What is written at once, in bytes.
 const WRITE_BYTES: usize = 256 << 10;
+/// So many zeros are left out, in bytes: what file systems can do without.
+const HOLE_BYTES_MIN: usize = 4096;
 
 /// What trees are written to.
 #[derive(Clone, Debug, Default)]
@@ -167,6 +169,15 @@ impl Output {
         if self.buffer.len() < WRITE_BYTES { Ok(()) } else { self.flush() }
     }
 
+    /// The same for what may be large and mostly empty: zeros take no room on the disk.
+    pub(super) fn write_sparse(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if bytes.len() < HOLE_BYTES_MIN || bytes.iter().any(|it| *it != 0) {
+            return self.write(bytes);
+        }
+        self.flush()?;
+        self.set_length(self.at + bytes.len() as u64)
+    }
+
     pub(super) fn flush(&mut self) -> io::Result<()> {
         let (path, at, bytes) = (&*self.path, self.at, &*self.buffer);
         if bytes.is_empty() {
@@ -179,7 +190,7 @@ impl Output {
         Ok(())
     }
 
-    /// Drops what lies behind so many bytes, and goes on there.
+    /// Drops what lies behind so many bytes, or has zeros up to there, and goes on there.
     pub(super) fn set_length(&mut self, bytes: u64) -> io::Result<()> {
         self.buffer.clear();
         let path = &*self.path;

@@ -262,7 +262,7 @@ impl Fetch {
             if chunk.len() as u64 != u64::from(extent.bytes) {
                 return Err(WalkError::Node(extent.hash).into());
             }
-            out.write(&chunk).map_err(Error::io(out.path()))?;
+            out.write_sparse(&chunk).map_err(Error::io(out.path()))?;
         }
         out.map_or(Ok(()), |it| building.seal(it, executable, modified))?;
         Ok(true)

@@ -3,6 +3,8 @@
 //! What is not is noted, so that its chunks count as missing and nothing is linked to it: fetching the same version
 //! once more, or publishing it, makes a generation that is whole.
 
+use std::collections::HashSet;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
@@ -13,7 +15,7 @@ use super::generation::{Found, Generation, is_about_content, open_file};
 use super::index::Source;
 use super::levels::Walk;
 use super::listing::{Extents, Listed};
-use super::manifest::EntryKind;
+use super::manifest::{Entry, EntryKind};
 use super::store::{DAMAGED_MAX, Store};
 use crate::version::{Hash, Kind};
 
@@ -41,8 +43,8 @@ impl Verified {
 }
 
 impl Store {
-    /// Reads all of the present generation, which takes as long as the disk needs for it. What others put into its
-    /// directory is not seen.
+    /// Reads all of the present generation, which takes as long as the disk needs for it. What is in its directory and
+    /// not of the version is damage as well: readers see it.
     ///
     /// # Errors
     ///
@@ -55,17 +57,70 @@ impl Store {
             verified.add(self, path);
             return Ok(verified);
         }
+        let mut names = Names::new(generation.tree());
         let mut listing = generation.listing();
         while let Some(listed) = listing.next_entry()? {
             verified.entries += 1;
             verified.bytes += listed.bytes();
+            names.expect(&listed.entry, &mut |path| verified.add(self, path))?;
             let path = generation.path(&listed.entry.path);
             if !check_entry(self, &generation, &listed, &path)? {
                 generation.set_damaged(Source::Entry(listed.at));
                 verified.add(self, path);
             }
         }
+        names.close(0, &mut |path| verified.add(self, path))?;
         Ok(verified)
+    }
+}
+
+/// The names that there should be, in the directories that lead to the last entry: all that is below a directory comes
+/// together. At most as many as [`SIBLINGS_MAX`](super::order::SIBLINGS_MAX).
+struct Names {
+    open: Vec<(PathBuf, HashSet<OsString>)>,
+}
+
+impl Names {
+    fn new(top: PathBuf) -> Self {
+        Self { open: vec![(top, HashSet::new())] }
+    }
+
+    /// Expects the next entry; what is in directories that are left behind and was not expected is handed to `extra`.
+    fn expect(&mut self, entry: &Entry, extra: &mut impl FnMut(PathBuf)) -> Result<(), Error> {
+        let names: Vec<&str> = entry.path.components().collect();
+        let open = self.open.iter().skip(1).map(|it| it.0.file_name());
+        let is_same = |(open, name): &(Option<&OsStr>, &&str)| *open == Some(OsStr::new(name));
+        let common = open.zip(&names).take_while(is_same).count();
+        self.close(common + 1, extra)?;
+        let is_directory = matches!(entry.kind, EntryKind::Directory);
+        for (depth, name) in names.iter().enumerate().skip(common) {
+            let Some((dir, known)) = self.open.last_mut() else { break };
+            let below = dir.join(name);
+            known.insert((*name).into());
+            if is_directory || depth + 1 < names.len() {
+                self.open.push((below, HashSet::new()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks into the directories that are open below so many.
+    fn close(&mut self, keep: usize, extra: &mut impl FnMut(PathBuf)) -> Result<(), Error> {
+        while keep < self.open.len() {
+            let Some((dir, known)) = self.open.pop() else { break };
+            let entries = match fs::read_dir(&dir) {
+                // It is named as missing, or what should be in it is.
+                Err(error) if is_about_content(&error) => continue,
+                entries => entries.map_err(Error::io(&dir))?,
+            };
+            for entry in entries {
+                let name = entry.map_err(Error::io(&dir))?.file_name();
+                if !known.contains(&name) {
+                    extra(dir.join(name));
+                }
+            }
+        }
+        Ok(())
     }
 }
 

@@ -336,7 +336,7 @@ impl<'a> Maker<'a> {
             }
             bytes += read as u64;
             if let Some(copy) = &mut copy {
-                copy.write(piece).map_err(Error::io(copy.path()))?;
+                copy.write_sparse(piece).map_err(Error::io(copy.path()))?;
             }
             chunker.feed(piece);
             while let Some(chunk) = chunker.next_chunk() {

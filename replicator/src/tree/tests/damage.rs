@@ -79,6 +79,10 @@ fn what_is_damaged_is_named_and_fetched_again() {
     check(|it| fs::remove_file(it.join("tree/new2")).unwrap(), "tree/new2", 1..=20);
     check(|it| fs::remove_file(it.join("tree/link")).unwrap(), "tree/link", 0..=0);
     check(|it| fs::remove_dir(it.join("tree/none")).unwrap(), "tree/none", 0..=0);
+    for extra in ["tree/extra", "tree/d1/extra", "tree/none/extra"] {
+        check(|it| fs::write(it.join(extra), "").unwrap(), extra, 0..=0);
+    }
+    check(|it| fs::create_dir(it.join("tree/d3/extra")).unwrap(), "tree/d3/extra", 0..=0);
     check(|it| write_over(&it.join("manifest"), 5), "manifest", 1..=1);
     check(|it| write_over(&it.join("nodes"), 5), "nodes", 1..=1);
     let executable = Permissions::from_mode(0o555);

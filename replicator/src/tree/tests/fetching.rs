@@ -1,6 +1,7 @@
 //! Versions that are interrupted, too large, or lies; readers and what is removed.
 
 use std::fs;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::sync::Arc;
 
 use net::identity::Identity;
@@ -262,4 +263,33 @@ fn a_daemon_that_ends_is_not_kept_waiting() {
     // What is there is still handed out.
     assert!(replica.read(&version.root).unwrap().is_some());
     assert_eq!(current(&replica), large(1));
+}
+
+#[test]
+fn what_a_file_has_none_of_takes_no_room() {
+    const FILE_BYTES: u64 = 40 << 20;
+    let top = tempfile::tempdir().unwrap();
+    let origin = Origin::new(top.path());
+    fs::create_dir_all(&origin.directory).unwrap();
+    let source = fs::File::create(origin.directory.join("disk.img")).unwrap();
+    source.set_len(FILE_BYTES).unwrap();
+    source.write_all_at(b"something", 10_000_001).unwrap();
+    source.write_all_at(&[1; 100_000], 20_000_000).unwrap();
+    drop(source);
+    let draft = Draft::make(&origin.store, &origin.directory, Publishing::default()).unwrap();
+    let version = origin.sign(&draft, 1);
+    draft.commit(&version).unwrap();
+    let replica = store(&top, Options::default());
+    let asked = fetch(&origin.store, &replica, &version).unwrap().len();
+    assert!(asked < 50, "{asked} chunks were asked for");
+    let mut stored = 0;
+    for store in [&origin.store, &replica] {
+        let path = store.current().unwrap().tree().join("disk.img");
+        let found = fs::metadata(&path).unwrap();
+        assert_eq!(found.len(), FILE_BYTES);
+        stored += found.blocks() * 512;
+        assert_eq!(fs::read(&path).unwrap(), fs::read(origin.directory.join("disk.img")).unwrap());
+        assert_eq!(store.verify().unwrap().damaged_count, 0);
+    }
+    assert!(stored < 4 << 20, "{stored} bytes are taken");
 }
