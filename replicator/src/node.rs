@@ -95,7 +95,7 @@ fn store_options(kind: Kind) -> Options {
 #[derive(Debug)]
 pub struct Server {
     handle: Handle,
-    core: Core,
+    core: Box<Core>,
     hub: Hub,
     caller: Arc<Caller>,
     events: (mpsc::Sender<Event>, mpsc::Receiver<Event>),
@@ -141,7 +141,7 @@ impl Server {
             let token = AdminToken::load_or_create(&data)?;
             let site = web::Site::new(format!("Replicator {}", core.me));
             let pages = Pages::new(site, serve::TEMPLATES, None)?;
-            Ok::<_, Error>((core, token, pages))
+            Ok::<_, Error>((Box::new(core), token, pages))
         });
         let (core, token, pages) = opened.await.map_err(|_ended| Error::Stopped)??;
         let events = mpsc::channel(EVENTS_MAX);

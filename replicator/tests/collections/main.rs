@@ -40,6 +40,10 @@ async fn commits_reach_all_members_byte_by_byte_and_readers_change_between_them(
     world.all_reach(&kept).await;
     assert_eq!(reader.pull(&world.inside(1)).await.kind, Kind::Delta);
     assert_eq!(reader.titles(), kept.titles());
+    kept.fill(6..9, "fifth", 1);
+    world.all_reach(&kept).await;
+    assert_eq!(reader.pull_in_place(&world.current(2)).await.kind, Kind::Delta);
+    assert_eq!(reader.titles(), kept.titles());
     // Who comes late, as a member or as a reader, begins with what there is.
     world.join().await;
     world.all_reach(&kept).await;
@@ -69,6 +73,29 @@ async fn publishing_asks_the_feed_at_once() {
     }
     let known = world.publish().await;
     assert!(!known.is_changed, "{known:?}");
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn collections_come_and_go_with_the_settings() {
+    let kept = Kept::new();
+    kept.fill(0..50, "first", 10);
+    let source = Source::start(&kept).await;
+    let mut world = World::of(&source, 2).await;
+    world.all_reach(&kept).await;
+    // The same collection, elsewhere and further on.
+    let moved = kept.fork();
+    moved.fill(50..60, "second", 1);
+    let elsewhere = Source::start(&moved).await;
+    world.reload(Some(&elsewhere)).await;
+    world.all_reach(&moved).await;
+    world.until(0, |_, it| it.feed.as_deref() == Some(elsewhere.base.as_str())).await;
+    world.reload(None).await;
+    world.until(0, |_, it| it.feed.is_none()).await;
+    moved.fill(60..70, "third", 1);
+    world.reload(Some(&elsewhere)).await;
+    world.all_reach(&moved).await;
+    world.assert_equal();
     world.stop().await;
 }
 

@@ -123,11 +123,23 @@ impl Kept {
 
     /// Takes in what is new at a feed.
     pub(crate) async fn pull(&self, base: &Url) -> Summary {
+        self.puller(base).pull(None).await.unwrap()
+    }
+
+    /// Takes in what is new in a log folder.
+    pub(crate) async fn pull_in_place(&self, folder: &Path) -> Summary {
+        let mut summary = Summary::default();
+        let puller = self.puller(&"http://localhost/".parse().unwrap());
+        puller.pull_in_place(folder, None, &mut summary).await.unwrap();
+        summary
+    }
+
+    fn puller(&self, base: &Url) -> Puller {
         let settings = Settings { allow_private: true, ..Settings::default() };
         let (client, limits) = (Client::new(settings), PullLimits::default());
         let source = "s".to_owned();
         let puller = Puller::new(client, base.clone(), source, self.collection.clone(), limits);
-        puller.allow_private(true).pull(None).await.unwrap()
+        puller.allow_private(true)
     }
 }
 
@@ -176,7 +188,14 @@ impl Source {
     }
 }
 
+/// The settings of who publishes what is served there.
+fn published(source: &Source) -> String {
+    format!("[[collection]]\nname = \"c\"\nfeed = \"{}\"\n", source.base)
+}
+
 struct Member {
+    /// Its settings, but for collections.
+    text: String,
     config: Config,
     running: Option<Running>,
 }
@@ -200,8 +219,7 @@ impl World {
     pub(crate) async fn found(source: &Source) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let mut world = Self { dir, members: Vec::new(), origin: String::new() };
-        let collection = format!("[[collection]]\nname = \"c\"\nfeed = \"{}\"\n", source.base);
-        world.start(&format!("[[group]]\nname = \"g\"\n{collection}")).await;
+        world.start("[[group]]\nname = \"g\"\n", &published(source)).await;
         world.origin = world.status(0).await.id;
         world
     }
@@ -217,10 +235,10 @@ impl World {
 
     pub(crate) async fn join(&mut self) {
         let invitation = self.running(0).handle.invite(None).await.unwrap();
-        self.start(&format!("[[group]]\njoin = \"{invitation}\"\n")).await;
+        self.start(&format!("[[group]]\njoin = \"{invitation}\"\n"), "").await;
     }
 
-    async fn start(&mut self, rest: &str) {
+    async fn start(&mut self, group: &str, collections: &str) {
         let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let at = free.local_addr().unwrap().port();
         drop(free);
@@ -228,10 +246,20 @@ impl World {
         let data = data.display();
         let text = format!(
             "data = \"{data}\"\naddress = \"127.0.0.1:{at}\"\nlisten = \"127.0.0.1:{at}\"\n\
-             admin_listen = \"127.0.0.1:0\"\nfeed_listen = \"127.0.0.1:0\"\n{rest}"
+             admin_listen = \"127.0.0.1:0\"\nfeed_listen = \"127.0.0.1:0\"\n{group}"
         );
-        self.members.push(Member { config: Config::parse(&text).unwrap(), running: None });
+        let config = Config::parse(&(text.clone() + collections)).unwrap();
+        self.members.push(Member { text, config, running: None });
         self.resume(self.members.len() - 1).await;
+    }
+
+    /// Has the first member publish what is served there, or nothing.
+    pub(crate) async fn reload(&mut self, source: Option<&Source>) {
+        let collections = source.map(published).unwrap_or_default();
+        let member = &mut self.members[0];
+        member.config = Config::parse(&(member.text.clone() + &collections)).unwrap();
+        let config = member.config.clone();
+        self.running(0).handle.reload(config).await.unwrap();
     }
 
     pub(crate) async fn resume(&mut self, member: usize) {
@@ -338,11 +366,15 @@ impl World {
         self.status(member).await.links.iter().map(|it| it.bytes_in).sum()
     }
 
+    /// What readers of a member open.
+    pub(crate) fn current(&self, member: usize) -> PathBuf {
+        let name = format!("c@{}", self.origin);
+        self.data(member).join("collections").join(name).join("current")
+    }
+
     /// What readers of a member see of the collection: its files.
     pub(crate) fn files(&self, member: usize) -> Files {
-        let name = format!("c@{}", self.origin);
-        let current = self.data(member).join("collections").join(name).join("current");
-        let entries = fs::read_dir(current).unwrap().map(|it| it.unwrap().path());
+        let entries = fs::read_dir(self.current(member)).unwrap().map(|it| it.unwrap().path());
         let name = |it: &Path| it.file_name().unwrap().to_str().unwrap().to_owned();
         entries.map(|it| (name(&it), fs::read(&it).unwrap())).collect()
     }

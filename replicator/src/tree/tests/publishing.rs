@@ -8,6 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use collection::replica::Chain;
 use net::identity::Identity;
 
 use super::super::error::Error;
@@ -226,11 +227,10 @@ fn a_collection_is_a_log_and_nothing_else() {
     let store = Arc::new(hasty(&top.path().join("c"), options).unwrap());
     let directory = top.path().join("log");
     fs::create_dir(&directory).unwrap();
-    let empty = format!(
-        "harvest log 1\nlife {0:016x}\nepoch {0:016x}\nserial 0\nobjects 0\nbase 0 {1}\n",
-        7,
-        "00".repeat(32)
-    );
+    let base_link = "00".repeat(32).parse().unwrap();
+    let version = collection::Version { epoch: collection::Epoch(7), serial: 0 };
+    let (life, objects, owner, base, files) = (7, 0, None, 0, Vec::new());
+    let empty = Chain { life, version, objects, owner, base, base_link, files }.to_string();
     let identity = Identity::of(&[7; 32]).unwrap();
     let publish = |kind, sequence| {
         let draft = Draft::make(&store, &directory, Publishing::default()).unwrap();
