@@ -118,10 +118,11 @@ impl Followed {
         }
     }
 
-    /// Plans another try; returns the problem if it is another than before.
+    /// Plans another try, which nobody waits for; returns the problem if it is another than before.
     fn handle_failure(&mut self, why: String, now: Duration) -> Option<String> {
         self.plan(Step::Follow, now + pause(self.failures));
         self.failures = self.failures.saturating_add(1);
+        self.answered.append(&mut self.asked);
         self.answer(&Err(why.clone()));
         let is_known = self.problem.as_ref() == Some(&why);
         self.problem = Some(why.clone());
@@ -354,9 +355,10 @@ impl Core {
         followed.asked.push(reply);
         match &followed.state {
             State::Due(Step::Follow) => followed.due = now,
-            State::Following(hurry) => hurry.notify_one(),
+            // What comes without a wait is let come: it may be a long snapshot.
+            State::Following(hurry) if followed.answered.is_empty() => hurry.notify_one(),
             // The feed is asked after that.
-            State::Due(Step::Publish) | State::Publishing => {}
+            State::Following(_) | State::Due(Step::Publish) | State::Publishing => {}
         }
         None
     }
