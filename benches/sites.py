@@ -25,6 +25,8 @@ CLONE_NEWNET = 0x40000000
 # What a line holds before it drops: so many seconds at its rate, and so many bytes at least.
 QUEUE_S = 0.1
 QUEUE_BYTES_MIN = 32 << 10
+# What a line carries at once after a pause, in seconds at its rate: the relay may have been late, and not the line.
+CREDIT_S = 0.02
 ISOLATED = "HARVEST_SITES_ISOLATED"
 NEEDS = "network namespaces and TUN devices are needed: run this as root"
 
@@ -76,8 +78,8 @@ class Line:
         """When a packet is there; none if it is dropped."""
         if not self.up or self.queue < self.free - now:
             return None
-        self.free = max(self.free, now) + size / self.rate
-        return self.free + self.delay
+        self.free = max(self.free, now - CREDIT_S) + size / self.rate
+        return max(self.free, now) + self.delay
 
 
 def relay(tuns, lines, control):

@@ -47,8 +47,8 @@ const ROUND_TRIPS: usize = 8;
 const READINGS: usize = 4;
 /// Transfers within so long of a reading add to it, and make none of their own: whatever holds them back lasts.
 const READING: Duration = Duration::from_mins(1);
-/// Two readings agree if the lesser is at least so many hundredths of the greater.
-const AGREE_PERCENT: u64 = 80;
+/// Two readings agree if they differ by no more than so many hundredths of the greater.
+const AGREE_PERCENT: u64 = 20;
 /// What agrees is probed again after so long without a reading.
 const PROBE_AGAIN: Duration = Duration::from_hours(12);
 /// The pause after the first probe of a link; it doubles with each one that settles nothing, so many times.
@@ -131,7 +131,7 @@ impl Estimate {
     fn is_agreed(&self) -> bool {
         let mut rates: Vec<u64> = self.readings.iter().map(|it| it.0).collect();
         rates.sort_unstable_by(|a, b| b.cmp(a));
-        matches!(*rates, [first, second, ..] if first / 100 * AGREE_PERCENT <= second)
+        matches!(*rates, [first, second, ..] if first - second <= first / 100 * AGREE_PERCENT)
     }
 
     /// The shortest of the last round trips.
@@ -160,9 +160,11 @@ const BLOCK_FIRST: u64 = 16 << 10;
 /// The last, in bytes.
 const BLOCK_LAST: u64 = 4 << 20;
 /// A block that takes longer, and as many round trips as [`BLOCK_ROUND_TRIPS`], is the last.
-const BLOCK_TIME: Duration = Duration::from_millis(250);
+const BLOCK_TIME: Duration = Duration::from_millis(500);
 /// See [`BLOCK_TIME`].
 const BLOCK_ROUND_TRIPS: u32 = 4;
+/// A block that takes fewer round trips says nothing: some buffer may have taken it at once.
+const COUNTED_ROUND_TRIPS: u32 = 2;
 
 /// A measurement of bandwidth over a warm connection: blocks that double until one takes long enough to tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -171,8 +173,8 @@ pub struct Probe {
     round_trip: Duration,
     /// The block that is on its way, in bytes.
     block: u64,
-    /// What the one before it has found, in bytes a second.
-    before: u64,
+    /// The most that those before it have found, in bytes a second.
+    found: u64,
 }
 
 /// What a probe does next.
@@ -187,7 +189,7 @@ pub enum Step {
 impl Probe {
     /// Begins a probe of a link whose round trip is known.
     pub fn new(round_trip: Duration) -> (Self, Step) {
-        (Self { round_trip, block: BLOCK_FIRST, before: 0 }, Step::Send(BLOCK_FIRST))
+        (Self { round_trip, block: BLOCK_FIRST, found: 0 }, Step::Send(BLOCK_FIRST))
     }
 
     /// Takes in how long the block took that was to be sent.
@@ -195,10 +197,12 @@ impl Probe {
         // A round trip that was taken while the link was full is too long, and makes a link look faster than it is.
         let found = rate(self.block, took - self.round_trip.min(took / BLOCK_ROUND_TRIPS));
         if BLOCK_LAST <= self.block || BLOCK_TIME.max(self.round_trip * BLOCK_ROUND_TRIPS) <= took {
-            // One of the two may have lost packets on its way.
-            return Step::Done(found.max(self.before));
+            // The last may have lost packets on its way, or been held up at one of its ends.
+            return Step::Done(found.max(self.found));
         }
-        self.before = found;
+        if self.round_trip * COUNTED_ROUND_TRIPS <= took {
+            self.found = self.found.max(found);
+        }
         self.block *= 2;
         Step::Send(self.block)
     }

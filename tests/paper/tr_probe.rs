@@ -44,9 +44,7 @@ impl Connection {
         let mut acknowledged = VecDeque::new();
         for _ in 0..bytes.div_ceil(SEGMENT_BYTES) {
             if self.window <= acknowledged.len() as u64 {
-                now = acknowledged.pop_front().unwrap_or_default();
-                self.window = (self.window + 1).min(WINDOW_BYTES_MAX / SEGMENT_BYTES);
-                // What has come back meanwhile opens the window, too.
+                now = acknowledged.front().copied().unwrap_or(now);
             }
             while acknowledged.front().is_some_and(|it| *it <= now) {
                 acknowledged.pop_front();

@@ -98,6 +98,9 @@ fn a_probe_is_not_misled_by_much() {
     assert!((95..=105).contains(&probe(ms(40), &bursts)));
     let lossy = |bytes: u64| if 2 << 20 <= bytes { block(bytes) * 2 } else { block(bytes) };
     assert!((95..=105).contains(&probe(ms(40), &lossy)));
+    // An end that is late for a tenth of a second each time.
+    let late = |bytes: u64| block(bytes) + ms(100);
+    assert!((80..=105).contains(&probe(ms(40), &late)));
 }
 
 #[test]
@@ -157,7 +160,9 @@ fn a_probe_replaces_what_was_read_too_low() {
     estimate.handle_probe(48 * MBIT, now);
     assert_eq!(estimate.bandwidth(), Some(48 * MBIT));
     // One says that it is slow, one that it is fast: a third one is to say.
-    assert!(!estimate.wants_probe(now + PROBE_PAUSE - ms(1)) && estimate.wants_probe(now + PROBE_PAUSE));
+    assert!(
+        !estimate.wants_probe(now + PROBE_PAUSE - ms(1)) && estimate.wants_probe(now + PROBE_PAUSE)
+    );
     estimate.handle_probe(40 * MBIT, now);
     let later = now + PROBE_AGAIN;
     assert!(!estimate.wants_probe(later - ms(1)) && estimate.wants_probe(later));

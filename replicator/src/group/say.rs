@@ -18,10 +18,9 @@ const ROW_PAUSE: Duration = Duration::from_secs(5);
 /// Between any others as well, and a second for each entry: so a group of any size takes 14 bytes a second for each
 /// member.
 const ROW_PAUSE_USUAL: Duration = Duration::from_secs(15);
-/// What a link costs is told again when it has changed by so many hundredths.
+/// A link is told of again when what it costs, its bandwidth or its round trip has changed by so many hundredths: the
+/// cost may say little of one of the two.
 const CHANGE_PERCENT: u64 = 10;
-/// And so are its bandwidth and its round trip, of which the cost may say little, by so many.
-const PART_CHANGE_PERCENT: u64 = 20;
 /// Round trips that differ by less are the same.
 const ROUND_TRIP_CHANGE_MIN: Duration = Duration::from_millis(5);
 /// Up to so much later than at its pause a member measures, so that not all go on in step.
@@ -357,7 +356,7 @@ fn change(told: &[Entry], now: &[Entry]) -> Change {
 
 /// Whether the bandwidth or the round trip differs by much, if both are known.
 fn has_part_changed(old: Entry, new: Entry) -> bool {
-    let differs = |a: u64, b: u64| a.max(b) * PART_CHANGE_PERCENT < a.abs_diff(b) * 100;
+    let differs = |a: u64, b: u64| a.max(b) * CHANGE_PERCENT < a.abs_diff(b) * 100;
     let bandwidths = old.bandwidth().zip(new.bandwidth());
     let round_trips = old.round_trip().zip(new.round_trip());
     let micros = |it: Duration| u64::try_from(it.as_micros()).unwrap_or(u64::MAX >> 8);

@@ -1,0 +1,51 @@
+//! Replicators at sites that are far from each other: TR §8's own set-up, in network namespaces.
+//!
+//! The world is that of `benches/replication groups`: processes of the binary under test, in three groups that overlap, one
+//! of them behind 28 KB/s; lines that a relay delays and paces; what goes between sites as the kernel counts it.
+//! It needs root, sudo without a password, or namespaces and TUN devices for everybody; without them the test fails
+//! and says so. All that it makes ends with it: see `benches/sites.py`.
+//!
+//! `HARVEST_SITES_MEMBERS` says how many members there are (the paper: 30), `HARVEST_SITES_MEGABYTES` how large the
+//! collection is that the first version has (the paper: 60).
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+const MEMBERS: u64 = 9;
+const MEGABYTES: u64 = 1;
+
+fn number(name: &str, or: u64) -> u64 {
+    std::env::var(name).map_or(or, |text| text.parse().unwrap())
+}
+
+#[test]
+fn three_groups_stay_equal_over_slow_lines_and_without_their_leaders() {
+    let members = number("HARVEST_SITES_MEMBERS", MEMBERS);
+    let megabytes = number("HARVEST_SITES_MEGABYTES", MEGABYTES);
+    let folder = tempfile::tempdir().unwrap();
+    let output = Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/replication"))
+        .args(["groups", "--binary", env!("CARGO_BIN_EXE_harvest")])
+        .args(["--members", &members.to_string(), "--megabytes", &megabytes.to_string()])
+        .env("TMPDIR", folder.path())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    println!("{said}");
+    assert!(output.status.success(), "{}\n{said}\n{errors}", output.status);
+    let last = said.lines().last().unwrap();
+    let figures: Value = serde_json::from_str(last).unwrap_or_else(|it| panic!("{it}: {said}"));
+    let count = |name: &str| figures[name].as_u64().unwrap();
+    assert_eq!((count("members"), count("publishes_equal")), (members, 10), "{last}");
+    // Two leaders were killed: all others have the version after that.
+    assert_eq!(count("equal_after_kill"), members - 2, "{last}");
+    // Each byte crosses the slow line once, and what steers and measures is little beside it.
+    let home = figures["home_bytes_over_published"].as_f64().unwrap();
+    assert!((1.0..=HOME_MAX).contains(&home), "{last}");
+    // What is left there is what the kernel was to remove.
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "{folder:?}");
+}
