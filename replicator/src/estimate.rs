@@ -6,8 +6,8 @@
 //!
 //! # Differences from the paper
 //!
-//! * Bandwidth is read off transfers that happen anyway; links are probed that carry none, or of which two
-//!   readings do not agree.
+//! * Bandwidth is read off transfers that happen anyway; links are probed that carry none, or of which no two
+//!   readings agree, those of the other end included.
 //! * The probe doubles its block on a warm connection until it takes long enough to tell ([`Probe`]), and leaves
 //!   out the round trip: 64 KB on a new one take several, while the window opens, so that at 40 ms they read
 //!   2.6 Mbit/s on a link of 50 (`tests/paper/tr_probe.rs`).
@@ -52,9 +52,9 @@ const AGREE_PERCENT: u64 = 20;
 /// What agrees is probed again after so long without a reading.
 const PROBE_AGAIN: Duration = Duration::from_hours(12);
 /// The pause after the first probe of a link; it doubles with each one that settles nothing, so many times.
-const PROBE_PAUSE: Duration = Duration::from_secs(15);
+const PROBE_PAUSE: Duration = Duration::from_secs(30);
 /// See [`PROBE_PAUSE`].
-const PROBE_DOUBLINGS_MAX: u32 = 5;
+const PROBE_DOUBLINGS_MAX: u32 = 4;
 /// Transfers of fewer bytes say nothing of a link's bandwidth.
 const TRANSFER_BYTES_MIN: u64 = 128 << 10;
 /// Shorter transfers say as little: what had waited somewhere comes faster than the link carries it.
@@ -108,7 +108,7 @@ impl Estimate {
     fn handle_reading(&mut self, now: Duration) {
         self.readings.truncate(READINGS);
         self.measured = Some(now);
-        if self.is_agreed() {
+        if self.is_agreed(None) {
             self.probes = 0;
         }
     }
@@ -119,19 +119,26 @@ impl Estimate {
         self.probes = self.probes.saturating_add(1).min(PROBE_DOUBLINGS_MAX + 1);
     }
 
-    /// Whether a probe would tell something, and is not too soon after the last.
-    pub fn wants_probe(&self, now: Duration) -> bool {
+    /// Whether a probe would tell something, and is not too soon after the last. `theirs` is the bandwidth that the
+    /// other end says.
+    pub fn wants_probe(&self, theirs: Option<u64>, now: Duration) -> bool {
         let doublings = self.probes.saturating_sub(1);
         let is_soon = self.probed.is_some_and(|it| now < it + PROBE_PAUSE * (1 << doublings));
         let is_old = self.readings.first().is_none_or(|it| it.1 + PROBE_AGAIN <= now);
-        !is_soon && (is_old || !self.is_agreed())
+        !is_soon && (is_old || !self.is_agreed(theirs))
     }
 
-    /// Whether the two greatest readings agree.
-    fn is_agreed(&self) -> bool {
-        let mut rates: Vec<u64> = self.readings.iter().map(|it| it.0).collect();
-        rates.sort_unstable_by(|a, b| b.cmp(a));
-        matches!(*rates, [first, second, ..] if first - second <= first / 100 * AGREE_PERCENT)
+    /// Whether so many readings agree with the greatest that it is believed: one if the other end says the same, two
+    /// in any case, and all of them if the other end says that the link is faster.
+    fn is_agreed(&self, theirs: Option<u64>) -> bool {
+        let Some(first) = self.bandwidth() else { return false };
+        let agrees = |it: u64| first.abs_diff(it) <= first.max(it) / 100 * AGREE_PERCENT;
+        let needed = match theirs {
+            Some(it) if agrees(it) => 1,
+            Some(it) if first < it => READINGS,
+            _ => 2,
+        };
+        needed <= self.readings.iter().filter(|it| agrees(it.0)).count()
     }
 
     /// The shortest of the last round trips.
@@ -227,13 +234,15 @@ pub enum Measure {
 pub struct Candidate<'a> {
     /// What is known of the link.
     pub estimate: &'a Estimate,
+    /// The bandwidth that the other end says, in bytes a second.
+    pub theirs: Option<u64>,
     /// Not to be probed before then: until then others do.
     pub probe_from: Duration,
 }
 
 impl Candidate<'_> {
     fn wants_probe(self, now: Duration) -> bool {
-        self.probe_from <= now && self.estimate.wants_probe(now)
+        self.probe_from <= now && self.estimate.wants_probe(self.theirs, now)
     }
 }
 

@@ -145,7 +145,7 @@ fn transfers_say_what_a_link_carries() {
     assert_eq!(transfers(&mut estimate, &[100, 10]), [100, 100]);
     // However many there are in a minute, they are one.
     let now = estimate.measured.unwrap() + READING;
-    (0..500).for_each(|at| estimate.handle_transfer(MBIT, ms(1_000), now + ms(at * 100)));
+    (0..500).for_each(|at| estimate.handle_transfer(10 * MBIT, ms(1_000), now + ms(at * 100)));
     assert_eq!(estimate.bandwidth(), Some(100 * MBIT));
     assert_eq!(estimate.age(now + ms(50_000)), Some(ms(100)));
 }
@@ -155,17 +155,24 @@ fn a_probe_replaces_what_was_read_too_low() {
     let mut estimate = Estimate::default();
     transfers(&mut estimate, &[26]);
     let now = READING * 2;
-    assert!(estimate.wants_probe(now));
+    assert!(estimate.wants_probe(None, now));
     estimate.handle_probing(now);
     estimate.handle_probe(48 * MBIT, now);
     assert_eq!(estimate.bandwidth(), Some(48 * MBIT));
     // One says that it is slow, one that it is fast: a third one is to say.
-    assert!(
-        !estimate.wants_probe(now + PROBE_PAUSE - ms(1)) && estimate.wants_probe(now + PROBE_PAUSE)
-    );
-    estimate.handle_probe(40 * MBIT, now);
+    let wants = |it: &Estimate, now: Duration| it.wants_probe(None, now);
+    let again = now + PROBE_PAUSE;
+    assert!(!wants(&estimate, again - ms(1)) && wants(&estimate, again));
+    // Unless the other end has found the same.
+    assert!(!estimate.wants_probe(Some(45 * MBIT), again));
+    assert!(estimate.wants_probe(Some(26 * MBIT), again));
+    // If that has found more, two readings are not enough.
+    estimate.handle_probe(48 * MBIT, now);
+    assert!(!wants(&estimate, again) && estimate.wants_probe(Some(100 * MBIT), again));
+    (0..2).for_each(|_| estimate.handle_probe(48 * MBIT, now));
+    assert!(!estimate.wants_probe(Some(100 * MBIT), again));
     let later = now + PROBE_AGAIN;
-    assert!(!estimate.wants_probe(later - ms(1)) && estimate.wants_probe(later));
+    assert!(!wants(&estimate, later - ms(1)) && wants(&estimate, later));
 }
 
 #[test]
@@ -173,7 +180,7 @@ fn a_link_that_always_says_something_else_is_not_probed_all_the_time() {
     let (mut estimate, mut probes) = (Estimate::default(), Vec::new());
     for second in 0..3_600 {
         let now = Duration::from_secs(second);
-        if estimate.wants_probe(now) {
+        if estimate.wants_probe(None, now) {
             estimate.handle_probing(now);
             // As if each time another link.
             estimate.handle_probe(1 << (probes.len() % READINGS), now);
@@ -181,7 +188,7 @@ fn a_link_that_always_says_something_else_is_not_probed_all_the_time() {
         }
     }
     let pauses: Vec<u64> = probes.windows(2).map(|it| it[1] - it[0]).collect();
-    assert_eq!(pauses[..7], [15, 30, 60, 120, 240, 480, 480]);
+    assert_eq!(pauses[..7], [30, 60, 120, 240, 480, 480, 480]);
 }
 
 proptest! {
@@ -207,7 +214,9 @@ proptest! {
 
 /// All of them may be probed at once.
 fn candidates(all: &[Estimate]) -> Vec<Candidate<'_>> {
-    all.iter().map(|estimate| Candidate { estimate, probe_from: Duration::ZERO }).collect()
+    all.iter()
+        .map(|estimate| Candidate { estimate, theirs: None, probe_from: Duration::ZERO })
+        .collect()
 }
 
 #[test]
@@ -222,7 +231,7 @@ fn who_was_not_measured_for_longest_is_next() {
     assert_eq!(next(&all, Some(start), ms(1)), Measure::Wait(PAUSE_YOUNG));
     assert_eq!(next(&all, Some(start), PAUSE_YOUNG), Measure::Call { member: 1, probe: true });
     all[1].handle_round_trip(ms(1), PAUSE_YOUNG);
-    all[2].handle_transfer(1 << 30, ms(1_000), ms(1));
+    all[2].handle_transfer(2 * MBIT, ms(2_000), ms(1));
     // Those of which more is to be known go before who was not called for longest.
     let known = Duration::from_secs(20);
     assert_eq!(next(&all, None, known), Measure::Call { member: 2, probe: true });
@@ -240,7 +249,7 @@ fn who_was_not_measured_for_longest_is_next() {
 fn who_has_just_come_is_probed_by_one_after_another() {
     let new = Estimate::default();
     let turn = |turn: u32, now: Duration| {
-        let all = [Candidate { estimate: &new, probe_from: PAUSE_YOUNG * turn }];
+        let all = [Candidate { estimate: &new, theirs: None, probe_from: PAUSE_YOUNG * turn }];
         measure(&all, None, now)
     };
     // All call it at once, which costs nothing.

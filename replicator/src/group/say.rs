@@ -253,7 +253,7 @@ impl Group {
         let before = there.partition_point(|(id, _)| *id < self.me);
         there.rotate_left(before);
         let all: Vec<Candidate<'_>> =
-            (0..).zip(&there).map(|(turn, (_, it))| candidate(turn, it)).collect();
+            (0..).zip(&there).map(|(turn, it)| self.candidate(turn, it.0, it.1)).collect();
         let mut next = estimate::measure(&all, self.last_measure, now);
         let called = match next {
             Measure::Call { member, probe } => there.get(member).map(|it| (it.0, probe)),
@@ -275,6 +275,16 @@ impl Group {
             Measure::Wait(until) => until,
             Measure::Call { .. } => now + estimate::PAUSE_YOUNG,
         };
+    }
+
+    /// A member that others measure, too: in this turn it is probed by this one.
+    fn candidate<'a>(&self, turn: u32, id: MemberId, peer: &'a Peer) -> Candidate<'a> {
+        let said = self
+            .rows
+            .get(id)
+            .and_then(|it| it.signed.row.entries.iter().find(|it| it.to == self.me.0)?.bandwidth());
+        let probe_from = peer.since + estimate::PAUSE_YOUNG * turn;
+        Candidate { estimate: &peer.estimate, theirs: said, probe_from }
     }
 
     /// By how much the next measurement after this one is late: as good as by chance.
@@ -324,11 +334,6 @@ impl Group {
     pub fn heard(&self, member: MemberId) -> Option<(u64, u16)> {
         self.rows.get(member).map(Heard::mark)
     }
-}
-
-/// A member that is to be probed by one after another, in this turn by oneself.
-fn candidate(turn: u32, peer: &Peer) -> Candidate<'_> {
-    Candidate { estimate: &peer.estimate, probe_from: peer.since + estimate::PAUSE_YOUNG * turn }
 }
 
 /// How much the links have changed since they were told.
