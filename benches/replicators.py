@@ -220,6 +220,8 @@ class World:
         while off := self.off():
             if began + patience_s < time.monotonic():
                 raise TimeoutError(f"after {patience_s} s not within 25 %: {off}")
+            if os.environ.get("HARVEST_BENCH_WATCH"):
+                print(f"  {time.monotonic() - began:.0f} s: {off}", flush=True)
             time.sleep(2)
         return time.monotonic() - began
 

@@ -27,7 +27,7 @@ fn number(name: &str, or: u64) -> u64 {
 }
 
 #[test]
-fn three_groups_stay_equal_over_slow_lines_and_without_their_leaders() {
+fn three_groups_stay_equal_over_slow_lines_and_without_a_leader() {
     let members = number("HARVEST_SITES_MEMBERS", MEMBERS);
     let megabytes = number("HARVEST_SITES_KILOBYTES", KILOBYTES) as f64 / 1_000.0;
     let folder = tempfile::tempdir().unwrap();
@@ -45,8 +45,8 @@ fn three_groups_stay_equal_over_slow_lines_and_without_their_leaders() {
     let figures: Value = serde_json::from_str(last).unwrap_or_else(|it| panic!("{it}: {said}"));
     let count = |name: &str| figures[name].as_u64().unwrap();
     assert_eq!((count("members"), count("versions_equal")), (members, 10), "{last}");
-    // Two leaders were killed: all others have the version after that.
-    assert_eq!(count("left_equal"), members - 2, "{last}");
+    // A leader was killed: all others have the version after that.
+    assert_eq!(count("left_equal"), members - 1, "{last}");
     let bytes = |name: &str| figures[name].as_f64().unwrap();
     let (published, home) = (bytes("bytes_published"), bytes("bytes_home"));
     assert!((megabytes * 1e6..).contains(&published), "{last}");

@@ -52,9 +52,9 @@ const AGREE_PERCENT: u64 = 20;
 /// What agrees is probed again after so long without a reading.
 const PROBE_AGAIN: Duration = Duration::from_hours(12);
 /// The pause after the first probe of a link; it doubles with each one that settles nothing, so many times.
-const PROBE_PAUSE: Duration = Duration::from_secs(30);
+const PROBE_PAUSE: Duration = Duration::from_secs(15);
 /// See [`PROBE_PAUSE`].
-const PROBE_DOUBLINGS_MAX: u32 = 4;
+const PROBE_DOUBLINGS_MAX: u32 = 5;
 /// Transfers of fewer bytes say nothing of a link's bandwidth.
 const TRANSFER_BYTES_MIN: u64 = 128 << 10;
 /// Shorter transfers say as little: what had waited somewhere comes faster than the link carries it.

@@ -79,10 +79,10 @@ fn our_probe(mut connection: Connection) -> f64 {
     }
 }
 
-/// What was read, and what the model says: within a fifth.
+/// What was measured, and what the model says: within a quarter, since the relay and both ends take time, too.
 fn check(found: f64, measured: f64) {
     let off = (found - measured).abs() / measured;
-    assert!(off <= 0.2, "{found:.2} Mbit/s here, {measured} measured");
+    assert!(off <= 0.25, "{found:.2} Mbit/s here, {measured} measured");
 }
 
 #[test]

@@ -188,7 +188,7 @@ fn a_link_that_always_says_something_else_is_not_probed_all_the_time() {
         }
     }
     let pauses: Vec<u64> = probes.windows(2).map(|it| it[1] - it[0]).collect();
-    assert_eq!(pauses[..7], [30, 60, 120, 240, 480, 480, 480]);
+    assert_eq!(pauses[..7], [15, 30, 60, 120, 240, 480, 480]);
 }
 
 proptest! {
