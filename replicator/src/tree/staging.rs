@@ -115,23 +115,52 @@ impl Staging {
     ///
     /// Its bytes have another hash; there is no room: all is as it was.
     pub(super) fn put(&mut self, hash: &Hash, bytes: &[u8]) -> Result<(), Error> {
-        let length = u32::try_from(bytes.len()).ok().filter(|it| *it <= CHUNK_BYTES_MAX);
-        let Some(length) = length.filter(|it| *it != 0 && Hash::of(bytes) == *hash) else {
+        if Hash::of(bytes) != *hash {
             return Err(Error::WrongHash(*hash));
-        };
-        if self.find(hash).is_some_and(|it| it.read().is_some()) {
-            return Ok(());
         }
-        let at = self.out.position();
-        let chunk = [&hash.0[..], &length.to_le_bytes(), bytes].concat();
-        let written = self.out.write(&chunk).and_then(|()| self.out.flush());
-        if let Err(error) = written {
+        self.put_all([(hash, bytes)])
+    }
+
+    /// Adds chunks that have these hashes, those that are not there, with one write for all of them if they are
+    /// not many. Whoever gets one from here checks it in any case.
+    ///
+    /// # Errors
+    ///
+    /// One is too long, or empty; there is no room: all is as it was.
+    pub(super) fn put_all<'a>(
+        &mut self,
+        chunks: impl IntoIterator<Item = (&'a Hash, &'a [u8])>,
+    ) -> Result<(), Error> {
+        let begin = self.out.position();
+        let mut added = Vec::new();
+        let written = self.write_all(chunks, &mut added);
+        if written.is_err() {
             // What it took goes, or is cut when the file is opened again.
-            let _ = self.out.set_length(at);
-            return Err(Error::io(self.out.path())(error));
+            let _ = self.out.set_length(begin);
+        } else {
+            added.iter().for_each(|(hash, at, length)| self.insert(hash, *at, *length));
         }
-        self.insert(hash, at, bytes.len());
-        Ok(())
+        written
+    }
+
+    fn write_all<'a>(
+        &mut self,
+        chunks: impl IntoIterator<Item = (&'a Hash, &'a [u8])>,
+        added: &mut Vec<(Hash, u64, usize)>,
+    ) -> Result<(), Error> {
+        for (hash, bytes) in chunks {
+            let length = u32::try_from(bytes.len()).ok();
+            let length = length.filter(|it| (1..=CHUNK_BYTES_MAX).contains(it));
+            let Some(length) = length else { return Err(Error::WrongHash(*hash)) };
+            if self.find(hash).is_some_and(|it| it.read().is_some()) {
+                continue;
+            }
+            added.push((*hash, self.out.position(), bytes.len()));
+            for part in [&hash.0[..], &length.to_le_bytes(), bytes] {
+                self.out.write(part).map_err(Error::io(self.out.path()))?;
+            }
+        }
+        self.out.flush().map_err(Error::io(self.out.path()))
     }
 
     /// How many bytes they take on disk.
