@@ -42,6 +42,8 @@ const STARTED: Duration = Duration::from_mins(2);
 const PATIENCE: Duration = Duration::from_mins(15);
 /// Members that publish a tree.
 const WRITERS: usize = 10;
+/// What is said, as the simulation counts it.
+const KINDS: [&str; 5] = ["beats", "rows", "digests", "null calls", "charters"];
 const STEP: Duration = Duration::from_secs(1);
 /// Pings, their answers, each with its header, and what TLS adds to a record (docs/links.md): every 5 s, both ways.
 const PING_BYTES: f64 = 2.0 * 2.0 * (4.0 + 8.0 + 22.0) * 12.0;
@@ -164,8 +166,8 @@ impl Settled {
         let reading = began.elapsed();
         assert!(computed.is_some() && read.is_ok());
         println!(
-            "{:5} members in one group: all agree {:.0} s after the last has started; charter {} bytes, read and \
-             checked in {:.2} ms; the leader's next topology {:.2} ms; {} kB of memory a member",
+            "{} members agree {:.0} s after the last has started. The charter has {} bytes, and is read and checked \
+             in {:.2} ms. To see whether another topology is better takes {:.2} ms. A member has {} kB in memory.",
             self.members,
             self.took.as_secs_f64(),
             self.charter_bytes(),
@@ -191,21 +193,31 @@ impl Settled {
             self.world.run(self.world.now + STEP);
         }
         println!(
-            "      what is known of all links: {rows} bytes; all follow a deputy {:.0} s after the leader has died",
+            "What is known of all links has {rows} bytes. All follow a deputy {:.0} s after the leader has died.\n",
             (self.world.now - began).as_secs_f64()
         );
     }
 }
 
 impl Rest {
+    pub(crate) fn print_head() {
+        print!("            ");
+        for kind in KINDS {
+            print!(" {kind:>16}");
+        }
+        println!("   in all  pings     work   leader  at once  charters");
+    }
+
+    /// Of each kind so many, and their bytes; work is that of the machines, and at once the longest of the leader's.
     pub(crate) fn print(&self, name: &str) {
-        let kinds = self
-            .kinds
-            .iter()
-            .map(|(kind, count, bytes)| format!("{kind} {count:.1} ({bytes:.0} bytes)"));
+        print!("{name:<12}");
+        for kind in KINDS {
+            let found = self.kinds.iter().find(|it| it.0 == kind);
+            let (count, bytes) = found.map_or((0.0, 0.0), |it| (it.1, it.2));
+            print!(" {count:7.1} {bytes:8.0}");
+        }
         println!(
-            "      {name}: {}; in all {:.0} bytes, and {:.0} of pings; {:.2} ms of work, the leader {:.2} ms, at once {:.1} ms; {} charters in all",
-            kinds.collect::<Vec<_>>().join(", "),
+            " {:8.0} {:6.0} {:5.1} ms {:5.1} ms {:5.1} ms  {:8}",
             self.bytes,
             self.pings,
             self.work.as_secs_f64() * 1e3,

@@ -51,20 +51,24 @@ fn lines(members: usize, seed: u64) -> HashMap<[usize; 2], (Duration, u64)> {
 fn main() {
     let asked: Vec<usize> = std::env::args().skip(1).map(|it| it.parse().unwrap()).collect();
     let sizes = if asked.is_empty() { vec![30, 300, 3_000] } else { asked };
-    println!("An update of 1 MiB in 64 chunks, from one member to all");
+    println!("An update of 1 MiB in 64 chunks, from one member to all\n");
+    update::Update::print_head();
     for members in &sizes {
         update::run(*members, 1).print();
     }
-    println!("\nWhat members say of themselves, for each member and minute");
+    println!(
+        "\nWhat the members of one group say of themselves: messages and bytes a member and minute\n"
+    );
     for members in sizes.iter().filter(|it| **it <= GROUP) {
         let mut group = control::settle(*members, 1);
         group.print_joined();
-        for (name, from) in [("first hour", 20), ("later", 65)] {
-            group.rest(Duration::from_mins(from), Duration::from_mins(10)).print(name);
+        control::Rest::print_head();
+        for (name, from, minutes) in [("first hour", 20, 5), ("later", 62, 30)] {
+            group.rest(Duration::from_mins(from), Duration::from_mins(minutes)).print(name);
         }
         group.lose_leader();
     }
-    println!("\nWhat a leader computes");
+    println!("What a leader computes\n");
     sizes.iter().for_each(|it| leader::print(*it));
 }
 
@@ -82,7 +86,7 @@ mod tests {
         let minimum = update.bytes * 29;
         assert!(minimum <= update.sent && update.sent * 100 <= minimum * 105, "{update:?}");
         let mut group = control::settle(30, 1);
-        let rest = group.rest(Duration::from_mins(20), Duration::from_mins(2));
+        let rest = group.rest(Duration::from_mins(4), Duration::from_mins(2));
         assert!(rest.bytes < 60_000.0, "{rest:?} a minute");
         assert!(group.charter_bytes() < 8_000);
     }

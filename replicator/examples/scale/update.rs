@@ -153,15 +153,21 @@ fn slowest(world: &World, bytes: u64) -> (Duration, usize) {
 }
 
 impl Update {
+    pub(crate) fn print_head() {
+        println!(
+            "members  links  deep  announcements   bytes  all bytes  chunks   all have it  slowest way  at rest"
+        );
+    }
+
+    /// Announcements and their bytes are those that a member sends; all bytes and those of chunks are over what
+    /// has to go; at rest are bytes that a member sends in a minute.
     pub(crate) fn print(&self) {
+        assert_eq!(self.held, self.members, "all have it");
         let members = self.members as f64;
         let minimum = (self.bytes * (self.members as u64 - 1)) as f64;
         println!(
-            "{:5} members ({} have it), {} links, tree {} deep: {:.1} announcements a member, {:.0} bytes; \
-             {:.4} x the bytes that have to go, {:.4} x of chunks; all have it after {:.2} s, along the slowest \
-             way {:.2} s; at rest {:.0} bytes a member and minute",
+            "{:7}  {:5}  {:4}  {:13.1}  {:6.0}  {:7.4} x  {:6.4} x  {:9.2} s  {:9.2} s  {:7.0}",
             self.members,
-            self.held,
             self.links,
             self.depth,
             self.announcements as f64 / members,

@@ -275,7 +275,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// [`Error::Full`]: try again later. None of them is there then.
+    /// [`Error::Full`]: try again later. Some of them may be there then.
     pub fn put_all<'a>(
         &self,
         chunks: impl IntoIterator<Item = (&'a Hash, &'a [u8])>,
