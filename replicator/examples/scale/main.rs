@@ -2,6 +2,7 @@
 //! do, in the worlds of the seeded simulations, with the machines that run in `harvest`:
 //!
 //!     cargo run --release -p replicator --example scale [-- MEMBERS…]
+//!     cargo run --release -p replicator --example scale -- memory MEMBERS
 //!
 //! docs/scale.md says what the numbers mean. Times of work are of this machine; all others are of the simulated
 //! world, and the same in each run.
@@ -49,7 +50,13 @@ fn lines(members: usize, seed: u64) -> HashMap<[usize; 2], (Duration, u64)> {
 }
 
 fn main() {
-    let asked: Vec<usize> = std::env::args().skip(1).map(|it| it.parse().unwrap()).collect();
+    let mut arguments = std::env::args().skip(1).peekable();
+    if arguments.next_if(|it| it == "memory").is_some() {
+        let members = arguments.next().expect("how many members?").parse().unwrap();
+        println!("{} kB a member of a group of {members}", control::memory(members) / 1_000);
+        return;
+    }
+    let asked: Vec<usize> = arguments.map(|it| it.parse().unwrap()).collect();
     let sizes = if asked.is_empty() { vec![30, 300, 3_000] } else { asked };
     println!("An update of 1 MiB in 64 chunks, from one member to all\n");
     update::Update::print_head();

@@ -20,7 +20,7 @@ use crate::version::Hash;
 const RECORD_BYTES: usize = KEY_BYTES + 8 + 8 + 4;
 const KEY_BYTES: usize = 16;
 /// What is read at once, in records.
-const BLOCK_RECORDS: u64 = 113;
+const BLOCK_RECORDS: usize = 113;
 /// What is sorted in memory at once, in records.
 const RUN_RECORDS_MAX: usize = 1 << 20;
 /// Sources that are no entry.
@@ -187,13 +187,14 @@ impl Index {
     pub(super) fn find(&self, hash: &Hash) -> io::Result<Option<Place>> {
         let Some(wanted) = key(&hash.0) else { return Ok(None) };
         let (mut low, mut high) = (0, self.records);
-        let mut buffer = [0; RECORD_BYTES * BLOCK_RECORDS as usize];
+        let mut buffer = [0; RECORD_BYTES * BLOCK_RECORDS];
+        let records_max = BLOCK_RECORDS as u64;
         // Where it would be if all were spread evenly.
         let mut guess = share(wanted, self.records);
         let mut is_guessing = true;
         while low < high {
-            let begin = guess.saturating_sub(BLOCK_RECORDS / 2).clamp(low, high - 1);
-            let count = BLOCK_RECORDS.min(high - begin);
+            let begin = guess.saturating_sub(records_max / 2).clamp(low, high - 1);
+            let count = records_max.min(high - begin);
             let length = usize::try_from(count).unwrap_or(0) * RECORD_BYTES;
             let block = buffer.get_mut(..length).unwrap_or_default();
             self.file.read_exact_at(block, begin * RECORD_BYTES as u64)?;

@@ -136,7 +136,10 @@ impl Staging {
         let mut added = Vec::new();
         for (hash, bytes) in chunks {
             let begun = self.begin(hash, bytes, &mut added);
-            let first = added.first().map_or(self.out.position(), |it: &(Hash, u64, usize)| it.1);
+            let Some(first) = added.first().map(|it: &(Hash, u64, usize)| it.1) else {
+                begun?;
+                continue;
+            };
             if begun.is_err() {
                 // What it took goes, or is cut when the file is opened again.
                 let _ = self.out.set_length(first);

@@ -1,7 +1,5 @@
 //! What is sent, and what work it makes.
 
-use std::time::{Duration, Instant};
-
 use replicator::group::Message;
 
 use super::member::Conduct;
@@ -14,14 +12,6 @@ const CALL_BYTES: usize = 64;
 /// member a row or a beat every 5 s, by clocks that run a quarter faster, and 60 charters, digests and requests.
 fn burst_max(members: usize) -> usize {
     (members - 1) * (16 * members + 60)
-}
-
-/// How long something takes.
-#[expect(clippy::disallowed_methods, reason = "it measures the machines, and tells them nothing")]
-pub(crate) fn timed(work: impl FnOnce()) -> Duration {
-    let began = Instant::now();
-    work();
-    began.elapsed()
 }
 
 /// What a message is, and its bytes.

@@ -10,9 +10,9 @@ use replicator::group::charter::Charter;
 use replicator::group::{Action, Alarm, Group, Message};
 use replicator::id::MemberId;
 
+use super::liar;
 use super::links::{Connection, DEAD, KEPT};
 use super::member::{Conduct, Member};
-use super::{liar, traffic};
 
 /// Who has lied is not connected with for so long.
 const SHUNNED: Duration = Duration::from_mins(1);
@@ -77,8 +77,6 @@ pub(crate) struct World {
     pub queues: f64,
     /// What was sent over links, by kind: how many, and their bytes.
     pub traffic: BTreeMap<&'static str, (u64, u64)>,
-    /// Of each member: how long its machine has worked, and the longest that it did at once.
-    pub work: Vec<(Duration, Duration)>,
     pub connections: Vec<Connection>,
     events: BinaryHeap<Reverse<Due>>,
     count: u64,
@@ -112,7 +110,6 @@ impl World {
             loss: 0,
             queues: 0.5,
             traffic: BTreeMap::new(),
-            work: vec![(Duration::ZERO, Duration::ZERO); members.len()],
             connections: Vec::new(),
             events: BinaryHeap::new(),
             count: 0,
@@ -212,9 +209,7 @@ impl World {
     pub(crate) fn call(&mut self, member: usize, call: impl FnOnce(&mut Group, Duration)) {
         let now = self.members[member].clock(self.now);
         if let Some(group) = &mut self.members[member].group {
-            let took = traffic::timed(|| call(group, now));
-            let (all, longest) = &mut self.work[member];
-            (*all, *longest) = (*all + took, took.max(*longest));
+            call(group, now);
         }
         self.act(member);
     }
