@@ -1,7 +1,7 @@
 //! TR §8: the time of a 64 KB block over TCP, which flood-d takes for a link's bandwidth.
 //!
 //! "Bandwidth" then is mostly round trips: of a connection, and of the window that opens. Measured between two
-//! network namespaces with a line of 50 Mbit/s and 40 ms (shared/reference/replication.md), the block reads
+//! network namespaces with a line of 50 Mbit/s and 40 ms, the block reads
 //! 2.6 Mbit/s, and a block of 4 MB over a warm connection 45; on a line of 200 Mbit/s the paper's reads 2.8. Here a
 //! model of the connection says the same: a segment at a time over a line that paces and delays, with ten of
 //! them at first (RFC 6928) and two more for each that is acknowledged.
