@@ -67,6 +67,7 @@ use crate::id::MemberId;
 use crate::link::{Caller, Command, EVENTS_MAX, Event, Hub};
 use crate::replica::Replica;
 use crate::serve;
+use crate::tree;
 use crate::tree::store::{Options, Store};
 use crate::version::{Kind, Name, Namespace, Version};
 
@@ -398,6 +399,8 @@ impl Opening {
         let Self { config, started, caller, to_hub, asks } = self;
         let data = config.data.clone();
         fs::create_dir_all(&data).map_err(|source| Error::io(&data, source))?;
+        // Two members of one key would contradict each other.
+        let lock = tree::store::lock(&data)?;
         let kept = Kept::open(&data)?;
         let identity = Arc::new(Identity::load_or_create(&data)?);
         let key = identity.public();
@@ -405,6 +408,7 @@ impl Opening {
         let invitations = Invitations::load_or_create(&data, entries, &key)?;
         let me = MemberId::of(&key);
         let mut core = Core {
+            _lock: lock,
             identity,
             me,
             kept,

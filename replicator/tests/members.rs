@@ -93,3 +93,15 @@ async fn a_member_of_two_groups_carries_updates_across() {
     world.assert_equal();
     world.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_members_never_share_their_data() {
+    let mut world = World::found().await;
+    let refused = world.bind_again(0).await.unwrap_err().to_string();
+    assert!(refused.contains("is in use by another process"), "{refused}");
+    // What runs is not disturbed, and the next may have the data.
+    world.publish().await;
+    world.halt(0).await;
+    world.resume(0).await;
+    world.stop().await;
+}

@@ -4,6 +4,7 @@
 //! milliseconds; what takes longer (chunks, switching, publishing) is done by jobs.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
+use std::fs::File;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
@@ -86,6 +87,8 @@ pub(super) enum Done {
 
 /// A member that runs.
 pub(super) struct Core {
+    /// One process has the data.
+    pub(super) _lock: File,
     pub(super) identity: Arc<Identity>,
     pub(super) me: MemberId,
     pub(super) config: Arc<Config>,

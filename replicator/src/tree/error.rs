@@ -33,7 +33,7 @@ pub enum Error {
     #[error("stopped, as the daemon ends")]
     Stopped,
     /// Another process has this directory.
-    #[error("{0} is in use by another process")]
+    #[error("{0} is in use by another process: stop that, or use another directory")]
     InUse(PathBuf),
     /// Bytes do not have the hash under which they came: whoever sent them is broken, or lies.
     #[error("the bytes of chunk {0} are others")]

@@ -449,7 +449,12 @@ fn make_durably(dir: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-fn lock(dir: &Path) -> Result<File, Error> {
+/// Has this process alone be in a directory, for as long as what is returned is open.
+///
+/// # Errors
+///
+/// [`Error::InUse`]; the system's.
+pub(crate) fn lock(dir: &Path) -> Result<File, Error> {
     let path = dir.join(LOCK);
     let open = OpenOptions::new().write(true).create(true).truncate(false).open(&path);
     let file = open.map_err(Error::io(&path))?;

@@ -96,6 +96,14 @@ impl World {
         self.members[member].running = Some(Running { handle, shutdown, task });
     }
 
+    /// Tries to run another member with the data of one, elsewhere.
+    pub(crate) async fn bind_again(&self, member: usize) -> Result<(), replicator::error::Error> {
+        let mut config = self.members[member].config.clone();
+        let any = std::net::SocketAddr::from(([127, 0, 0, 1], 0));
+        (config.listen, config.admin_listen) = (any, any);
+        Server::bind(config).await.map(drop)
+    }
+
     pub(crate) async fn stop(mut self) {
         for member in 0..self.members.len() {
             self.halt(member).await;
