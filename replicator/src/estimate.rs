@@ -6,11 +6,16 @@
 //!
 //! # Differences from the paper
 //!
-//! * Bandwidth is read off transfers that happen anyway; only links that carry none are probed.
-//! * The probe doubles its block on a warm connection until doubling no longer makes it faster
-//!   ([`Probe`]), and leaves out the round trip: 64 KB on a new one take several, while the window opens,
-//!   so that at 40 ms they read 2.6 Mbit/s on a link of 50.
-//! * A round trip is the shortest of the last few, since queues only ever add to it.
+//! * Bandwidth is read off transfers that happen anyway; links are probed that carry none, or of which no two
+//!   readings agree, those of the other end included.
+//! * The probe doubles its block on a warm connection until it takes long enough to tell ([`Probe`]), and leaves
+//!   out the round trip: 64 KB on a new one take several, while the window opens, so that at 40 ms they read
+//!   2.6 Mbit/s on a link of 50 (`tests/paper/tr_probe.rs`).
+//! * A round trip is the shortest of the last few, since queues only ever add to it, and a bandwidth the greatest of
+//!   the last few readings, since what else is on the way only ever takes from it: so a transfer that something
+//!   else held back never lowers it.
+//! * Not all probe the same member at once: each begins with the one after it, and who has just come is
+//!   probed by one after another ([`Candidate::probe_from`]).
 //! * Estimates age: who has not been measured for [`LIFE`] is no longer a neighbor to choose.
 //!
 //! Sans-I/O.
@@ -38,20 +43,35 @@ pub const PAUSE_OLD: Duration = Duration::from_mins(5);
 
 /// Round trips that are remembered.
 const ROUND_TRIPS: usize = 8;
+/// Readings of bandwidth that are remembered: after so many lower ones a link is believed to have become slower.
+const READINGS: usize = 4;
+/// Transfers within so long of a reading add to it, and make none of their own: whatever holds them back lasts.
+const READING: Duration = Duration::from_mins(1);
+/// Two readings agree if they differ by no more than so many hundredths of the greater.
+const AGREE_PERCENT: u64 = 20;
+/// What agrees is probed again after so long without a reading.
+const PROBE_AGAIN: Duration = Duration::from_hours(12);
+/// The pause after the first probe of a link; it doubles with each one that settles nothing, so many times.
+const PROBE_PAUSE: Duration = Duration::from_secs(15);
+/// See [`PROBE_PAUSE`].
+const PROBE_DOUBLINGS_MAX: u32 = 5;
 /// Transfers of fewer bytes say nothing of a link's bandwidth.
-const TRANSFER_BYTES_MIN: u64 = 256 << 10;
-/// Transfers of fewer round trips say as little: the window was still opening.
+const TRANSFER_BYTES_MIN: u64 = 128 << 10;
+/// Shorter transfers say as little: what had waited somewhere comes faster than the link carries it.
+const TRANSFER_MIN: Duration = Duration::from_secs(1);
+/// And so do those of fewer round trips: the window was still opening.
 const TRANSFER_ROUND_TRIPS_MIN: u32 = 8;
-/// What a slower transfer weighs, in hundredths: it may have been slow for reasons of its own.
-const SLOWER_PERCENT: u64 = 25;
 
 /// What one member knows of the link to another.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Estimate {
     /// The last of them, the newest first.
     round_trips: Vec<Duration>,
-    /// Bytes a second; 0 as long as nothing has been measured.
-    bandwidth: u64,
+    /// The last readings of the bandwidth, the newest first: bytes a second, never 0, and when.
+    readings: Vec<(u64, Duration)>,
+    /// When it was last to be probed, and how often since two readings agreed.
+    probed: Option<Duration>,
+    probes: u32,
     /// When it was last measured, on the member's own clock since its start.
     measured: Option<Duration>,
 }
@@ -67,22 +87,58 @@ impl Estimate {
     /// Takes in a transfer that the link alone held back; too short ones are ignored.
     pub fn handle_transfer(&mut self, bytes: u64, took: Duration, now: Duration) {
         let round_trip = self.round_trip().unwrap_or_default();
-        if bytes < TRANSFER_BYTES_MIN || took < round_trip * TRANSFER_ROUND_TRIPS_MIN {
+        let least = TRANSFER_MIN.max(round_trip * TRANSFER_ROUND_TRIPS_MIN);
+        if bytes < TRANSFER_BYTES_MIN || took < least {
             return;
         }
         let found = rate(bytes, took);
-        self.bandwidth = match self.bandwidth {
-            0 => found,
-            known if known <= found => found,
-            known => known - (known - found) / 100 * SLOWER_PERCENT,
-        };
-        self.measured = Some(now);
+        match self.readings.first_mut() {
+            Some((known, at)) if now < *at + READING => *known = found.max(*known),
+            _ => self.readings.insert(0, (found, now)),
+        }
+        self.handle_reading(now);
     }
 
     /// Takes in what a [`Probe`] has found.
     pub fn handle_probe(&mut self, bandwidth: u64, now: Duration) {
-        self.bandwidth = bandwidth.max(1);
+        self.readings.insert(0, (bandwidth.max(1), now));
+        self.handle_reading(now);
+    }
+
+    fn handle_reading(&mut self, now: Duration) {
+        self.readings.truncate(READINGS);
         self.measured = Some(now);
+        if self.is_agreed(None) {
+            self.probes = 0;
+        }
+    }
+
+    /// Takes note that a probe is to be made now.
+    pub fn handle_probing(&mut self, now: Duration) {
+        self.probed = Some(now);
+        self.probes = self.probes.saturating_add(1).min(PROBE_DOUBLINGS_MAX + 1);
+    }
+
+    /// Whether a probe would tell something, and is not too soon after the last. `theirs` is the bandwidth that the
+    /// other end says.
+    pub fn wants_probe(&self, theirs: Option<u64>, now: Duration) -> bool {
+        let doublings = self.probes.saturating_sub(1);
+        let is_soon = self.probed.is_some_and(|it| now < it + PROBE_PAUSE * (1 << doublings));
+        let is_old = self.readings.first().is_none_or(|it| it.1 + PROBE_AGAIN <= now);
+        !is_soon && (is_old || !self.is_agreed(theirs))
+    }
+
+    /// Whether so many readings agree with the greatest that it is believed: one if the other end says the same, two
+    /// in any case, and all of them if the other end says that the link is faster.
+    fn is_agreed(&self, theirs: Option<u64>) -> bool {
+        let Some(first) = self.bandwidth() else { return false };
+        let agrees = |it: u64| first.abs_diff(it) <= first.max(it) / 100 * AGREE_PERCENT;
+        let needed = match theirs {
+            Some(it) if agrees(it) => 1,
+            Some(it) if first < it => READINGS,
+            _ => 2,
+        };
+        needed <= self.readings.iter().filter(|it| agrees(it.0)).count()
     }
 
     /// The shortest of the last round trips.
@@ -90,9 +146,9 @@ impl Estimate {
         self.round_trips.iter().min().copied()
     }
 
-    /// In bytes a second.
+    /// In bytes a second: the greatest of the last readings.
     pub fn bandwidth(&self) -> Option<u64> {
-        (self.bandwidth != 0).then_some(self.bandwidth)
+        self.readings.iter().map(|it| it.0).max()
     }
 
     /// How long ago it was measured.
@@ -106,23 +162,25 @@ fn rate(bytes: u64, took: Duration) -> u64 {
     u64::try_from(rate).unwrap_or(u64::MAX).max(1)
 }
 
-/// The first block of a probe, in bytes: the paper's.
-const BLOCK_FIRST: u64 = 64 << 10;
+/// The first block of a probe, in bytes: a quarter of the paper's, so that many can probe a slow link.
+const BLOCK_FIRST: u64 = 16 << 10;
 /// The last, in bytes.
 const BLOCK_LAST: u64 = 4 << 20;
-/// A block that takes longer is the last.
-const BLOCK_TIME: Duration = Duration::from_secs(2);
-/// Doubling is worth it while it makes the block faster by as much, in hundredths.
-const GROWTH_PERCENT: u64 = 15;
+/// A block that takes longer, and as many round trips as [`BLOCK_ROUND_TRIPS`], is the last.
+const BLOCK_TIME: Duration = Duration::from_millis(500);
+/// See [`BLOCK_TIME`].
+const BLOCK_ROUND_TRIPS: u32 = 4;
+/// A block that takes fewer round trips says nothing: some buffer may have taken it at once.
+const COUNTED_ROUND_TRIPS: u32 = 2;
 
-/// A measurement of bandwidth over a warm connection: blocks that double, as long as that makes them faster.
+/// A measurement of bandwidth over a warm connection: blocks that double until one takes long enough to tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Probe {
     /// Of which each block takes one.
     round_trip: Duration,
     /// The block that is on its way, in bytes.
     block: u64,
-    /// What was found so far, in bytes a second.
+    /// The most that those before it have found, in bytes a second.
     found: u64,
 }
 
@@ -143,12 +201,14 @@ impl Probe {
 
     /// Takes in how long the block took that was to be sent.
     pub fn handle_sent(&mut self, took: Duration) -> Step {
-        // A window that still opens makes a block slower than the link, and nothing makes it faster.
-        let found = rate(self.block, took.saturating_sub(self.round_trip).max(took / 8));
-        let is_faster = self.found / 100 * (100 + GROWTH_PERCENT) < found;
-        self.found = self.found.max(found);
-        if !is_faster || BLOCK_LAST <= self.block || BLOCK_TIME <= took {
-            return Step::Done(self.found);
+        // A round trip that was taken while the link was full is too long, and makes a link look faster than it is.
+        let found = rate(self.block, took - self.round_trip.min(took / BLOCK_ROUND_TRIPS));
+        if BLOCK_LAST <= self.block || BLOCK_TIME.max(self.round_trip * BLOCK_ROUND_TRIPS) <= took {
+            // The last may have lost packets on its way, or been held up at one of its ends.
+            return Step::Done(found.max(self.found));
+        }
+        if self.round_trip * COUNTED_ROUND_TRIPS <= took {
+            self.found = self.found.max(found);
         }
         self.block *= 2;
         Step::Send(self.block)
@@ -158,7 +218,7 @@ impl Probe {
 /// What a member does about measuring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measure {
-    /// Call this one, and take its bandwidth too if nothing is known of it.
+    /// Call this one, and take its bandwidth too if that is not known well.
     Call {
         /// Its place among those asked about.
         member: usize,
@@ -169,21 +229,41 @@ pub enum Measure {
     Wait(Duration),
 }
 
-/// Says whom to measure next: whoever was not measured for longest, those never measured first. `estimates` are
-/// those of all others; `last` is when a measurement last began, all on the member's own clock since its
-/// start.
-pub fn measure(estimates: &[Estimate], last: Option<Duration>, now: Duration) -> Measure {
+/// Somebody who may be measured.
+#[derive(Clone, Copy, Debug)]
+pub struct Candidate<'a> {
+    /// What is known of the link.
+    pub estimate: &'a Estimate,
+    /// The bandwidth that the other end says, in bytes a second.
+    pub theirs: Option<u64>,
+    /// Not to be probed before then: until then others do.
+    pub probe_from: Duration,
+}
+
+impl Candidate<'_> {
+    fn wants_probe(self, now: Duration) -> bool {
+        self.probe_from <= now && self.estimate.wants_probe(self.theirs, now)
+    }
+}
+
+/// Says whom to measure next: those never measured first, in their order, then those to be probed, then whoever was not
+/// measured for longest. `all` are all others; `last` is when a measurement last began, all on the member's own clock
+/// since its start.
+pub fn measure(all: &[Candidate<'_>], last: Option<Duration>, now: Duration) -> Measure {
     // One that has just come is measured as soon as if all were young.
-    let is_young = now < YOUNG || estimates.iter().any(|it| it.measured.is_none());
-    let pause = if is_young { PAUSE_YOUNG } else { PAUSE_OLD };
+    let is_new = |it: &Candidate<'_>| it.estimate.measured.is_none() || it.wants_probe(now);
+    let pause = if now < YOUNG || all.iter().any(is_new) { PAUSE_YOUNG } else { PAUSE_OLD };
     // With few others, each is left alone for a while all the same.
     let due = last.map_or(Duration::ZERO, |it| it + pause);
     if now < due {
         return Measure::Wait(due);
     }
-    let oldest = estimates.iter().enumerate().min_by_key(|(_, it)| it.measured);
-    match oldest {
-        Some((member, it)) => Measure::Call { member, probe: it.bandwidth == 0 },
+    let next = all.iter().enumerate().min_by_key(|(_, it)| {
+        let measured = it.estimate.measured;
+        (measured.is_some(), !it.wants_probe(now), measured)
+    });
+    match next {
+        Some((member, it)) => Measure::Call { member, probe: it.wants_probe(now) },
         None => Measure::Wait(now + pause),
     }
 }

@@ -140,6 +140,11 @@ impl Message {
         wire::write(self)
     }
 
+    /// Writes the [`Message::Chunk`] of these bytes, with one copy of them.
+    pub fn chunk(bytes: &[u8]) -> Vec<u8> {
+        wire::write_chunk(bytes)
+    }
+
     /// Reads what [`Message::to_bytes`] writes, and nothing else.
     ///
     /// # Errors

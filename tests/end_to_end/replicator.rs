@@ -126,7 +126,7 @@ fn a_collection_goes_from_a_gatherer_over_replicators_to_a_broker() {
     run_ok(["replicator", "join", text(&path("m1"))].into_iter().chain(rest));
     let mut replica = Member::start(&path("m1"));
     let said = origin.run(&["publish", "docs"]);
-    replica.holds(said.split([' ', ':']).nth(1).unwrap());
+    let log = replica.holds(said.split([' ', ':']).nth(1).unwrap());
     let status = replica.run(&["status"]);
     assert!(status.contains("collection docs of") && status.contains("objects"), "{status}");
     let status = origin.run(&["status"]);
@@ -140,6 +140,17 @@ fn a_collection_goes_from_a_gatherer_over_replicators_to_a_broker() {
     let mut broker = Running::start(harvest(["broker", "run", "-c", text(&file)]));
     let page = broker.search_url();
     wait_for_total(&page, "orchard", 1);
+    // And one that reads it where it lies.
+    let data = path("beside");
+    let (data, log) = (text(&data), text(&log));
+    let settings = format!(
+        "name = \"Beside\"\ndata = \"{data}\"\nlisten = \"127.0.0.1:0\"\nadmin_listen = \"127.0.0.1:0\"\n\
+         [[source]]\nkind = \"replica\"\ndirectory = \"{log}\"\nfollow = true\n"
+    );
+    let file = write(folder.path(), "beside.toml", settings);
+    let mut beside = Running::start(harvest(["broker", "run", "-c", text(&file)]));
+    let page_beside = beside.search_url();
+    wait_for_total(&page_beside, "orchard", 1);
     // What is new comes through, also after the origin was killed.
     write(site.folder.path(), "tree/site/sloe.txt", "A sloe is no plum.\n");
     wait_for_total(&page, "sloe", 1);
@@ -147,13 +158,15 @@ fn a_collection_goes_from_a_gatherer_over_replicators_to_a_broker() {
     write(site.folder.path(), "tree/site/medlar.txt", "A medlar is eaten when it is rotten.\n");
     let mut origin = Member::start(&path("m0"));
     wait_for_total(&page, "medlar", 1);
+    wait_for_total(&page_beside, "medlar", 1);
+    wait_for_total(&page_beside, "sloe", 1);
     let (code, _, metrics) = ask("GET", &feed.replace("collections/docs/", "metrics"), &[]);
     let metrics = String::from_utf8(metrics).unwrap();
     assert!(code == 200 && metrics.contains("harvest_replicator_feed_deltas_total"), "{metrics}");
     let (code, _, page) = ask("GET", &feed.replace("collections/docs/", ""), &[]);
     assert!(code == 200 && String::from_utf8(page).unwrap().contains("/collections/docs@"));
     assert_eq!(ask("GET", &format!("{}feed", feed.replace("docs", "none")), &[]).0, 404);
-    for it in [&mut origin.running, &mut replica.running, &mut broker] {
+    for it in [&mut origin.running, &mut replica.running, &mut broker, &mut beside] {
         assert!(it.stop("TERM").success());
     }
 }

@@ -6,3 +6,4 @@ mod adly_mixes;
 mod liu;
 mod sharma_fig3;
 mod tr_figure3;
+mod tr_probe;

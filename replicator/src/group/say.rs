@@ -7,9 +7,10 @@ use std::time::Duration;
 use super::links::{UPDATE_BYTES, is_unanswered};
 use super::rows::{Digest, Heard, Own, Said, Taken};
 use super::{Action, BEAT, COMPARE, FAILURES_MAX, Group, LOST, Message, Peer, rows};
-use crate::estimate::{self, Entry, Estimate, Measure, Row};
+use crate::estimate::{self, Candidate, Entry, Estimate, Measure, Row};
 use crate::id::MemberId;
 use crate::topology::cost;
+use crate::version::Hash;
 use std::sync::Arc;
 
 /// Between two rows in which a link comes or goes lies at least as much.
@@ -17,8 +18,13 @@ const ROW_PAUSE: Duration = Duration::from_secs(5);
 /// Between any others as well, and a second for each entry: so a group of any size takes 14 bytes a second for each
 /// member.
 const ROW_PAUSE_USUAL: Duration = Duration::from_secs(15);
-/// What a link costs is told again when it has changed by so many hundredths.
+/// A link is told of again when what it costs, its bandwidth or its round trip has changed by so many hundredths: the
+/// cost may say little of one of the two.
 const CHANGE_PERCENT: u64 = 10;
+/// Round trips that differ by less are the same.
+const ROUND_TRIP_CHANGE_MIN: Duration = Duration::from_millis(5);
+/// Up to so much later than at its pause a member measures, so that not all go on in step.
+const MEASURE_SPREAD_MS: u64 = 2_000;
 /// Who lacks a row asks a neighbor for it no more often.
 const ASK_PAUSE: Duration = Duration::from_secs(5);
 /// Pauses between two attempts to reach members that are lost: a share of the time since they are, between these.
@@ -237,23 +243,57 @@ impl Group {
             let is_failing = FAILURES_MAX <= peer.failures;
             (!is_failing || is_worth_it) && member.is_some_and(|it| it.silent.is_none())
         };
-        let there = self.peers.iter().filter(|(id, it)| is_there(id, it));
-        let (members, estimates): (Vec<MemberId>, Vec<Estimate>) =
-            there.map(|(id, it)| (*id, it.estimate.clone())).unzip();
-        let mut next = estimate::measure(&estimates, self.last_measure, now);
-        if let Measure::Call { member, probe } = next {
-            self.last_measure = Some(now);
-            let member = members.get(member).copied();
-            if let Some(peer) = member.and_then(|it| self.peers.get_mut(&it)) {
+        let mut there: Vec<(MemberId, &Peer)> = self
+            .peers
+            .iter()
+            .filter(|(id, it)| is_there(id, it))
+            .map(|(id, it)| (*id, it))
+            .collect();
+        // Each begins with the one after it, so that not all measure the same member at once.
+        let before = there.partition_point(|(id, _)| *id < self.me);
+        there.rotate_left(before);
+        let all: Vec<Candidate<'_>> =
+            (0..).zip(&there).map(|(turn, it)| self.candidate(turn, it.0, it.1)).collect();
+        let mut next = estimate::measure(&all, self.last_measure, now);
+        let called = match next {
+            Measure::Call { member, probe } => there.get(member).map(|it| (it.0, probe)),
+            Measure::Wait(_) => None,
+        };
+        if let Some((member, probe)) = called {
+            let begun = now + self.measure_spread(member);
+            next = estimate::measure(&all, Some(begun), now);
+            self.last_measure = Some(begun);
+            if let Some(peer) = self.peers.get_mut(&member) {
                 peer.called = Some(now);
+                if probe {
+                    peer.estimate.handle_probing(now);
+                }
             }
-            self.queue.extend(member.map(|member| Action::Measure { member, probe }));
-            next = estimate::measure(&estimates, self.last_measure, now);
+            self.queue.push_back(Action::Measure { member, probe });
         }
         self.due.measure = match next {
             Measure::Wait(until) => until,
             Measure::Call { .. } => now + estimate::PAUSE_YOUNG,
         };
+    }
+
+    /// A member that others measure, too: in this turn it is probed by this one.
+    fn candidate<'a>(&self, turn: u32, id: MemberId, peer: &'a Peer) -> Candidate<'a> {
+        let said = self
+            .rows
+            .get(id)
+            .and_then(|it| it.signed.row.entries.iter().find(|it| it.to == self.me.0)?.bandwidth());
+        let probe_from = peer.since + estimate::PAUSE_YOUNG * turn;
+        Candidate { estimate: &peer.estimate, theirs: said, probe_from }
+    }
+
+    /// By how much the next measurement after this one is late: as good as by chance.
+    fn measure_spread(&self, member: MemberId) -> Duration {
+        let last = self.last_measure.unwrap_or_default().as_nanos().to_le_bytes();
+        let hash =
+            Hash::of(&[&self.me.0.to_le_bytes(), &member.0.to_le_bytes(), &last[..]].concat());
+        let chance = hash.0.first_chunk().map_or(0, |it| u64::from_le_bytes(*it));
+        Duration::from_millis(chance % MEASURE_SPREAD_MS)
     }
 
     /// Tries to reach one of those that nothing is heard of, or to which there should be a link; all, if there is
@@ -305,6 +345,7 @@ fn change(told: &[Entry], now: &[Entry]) -> Change {
         None if is_unanswered(*it) => Change::Whole,
         None => Change::Some,
         Some(old) if is_unanswered(*old) != is_unanswered(*it) => Change::Whole,
+        Some(old) if has_part_changed(*old, *it) => Change::Some,
         Some(old) => match (price(*old), price(*it)) {
             (Some(old), Some(new)) if old.abs_diff(new) * 100 <= old.max(new) * CHANGE_PERCENT => {
                 Change::None
@@ -316,6 +357,18 @@ fn change(told: &[Entry], now: &[Entry]) -> Change {
     let is_fewer = now.len() < told.len();
     let least = if is_fewer { Change::Some } else { Change::None };
     now.iter().map(one).fold(least, Change::max)
+}
+
+/// Whether the bandwidth or the round trip differs by much, if both are known.
+fn has_part_changed(old: Entry, new: Entry) -> bool {
+    let differs = |a: u64, b: u64| a.max(b) * CHANGE_PERCENT < a.abs_diff(b) * 100;
+    let bandwidths = old.bandwidth().zip(new.bandwidth());
+    let round_trips = old.round_trip().zip(new.round_trip());
+    let micros = |it: Duration| u64::try_from(it.as_micros()).unwrap_or(u64::MAX >> 8);
+    bandwidths.is_some_and(|(a, b)| differs(a, b))
+        || round_trips.is_some_and(|(a, b)| {
+            ROUND_TRIP_CHANGE_MIN <= a.abs_diff(b) && differs(micros(a), micros(b))
+        })
 }
 
 fn price(entry: Entry) -> Option<u64> {

@@ -15,9 +15,10 @@ use std::time::Duration;
 /// What comes before is left out: the window was still opening.
 pub const OPENING: Duration = Duration::from_millis(250);
 /// The shortest sample, in bytes.
-pub const SAMPLE_BYTES_MIN: u64 = 256 << 10;
-/// The shortest sample that ends while more comes.
-pub const SAMPLE_MIN: Duration = Duration::from_secs(1);
+pub const SAMPLE_BYTES_MIN: u64 = 128 << 10;
+/// The shortest sample that ends while more comes: so long that a reader which was late for a while, and then finds
+/// much at once, does not make the link look much faster.
+pub const SAMPLE_MIN: Duration = Duration::from_secs(2);
 
 /// So many bytes came in so long, while the link alone held them back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,13 +91,13 @@ mod tests {
         Duration::from_millis(ms)
     }
 
-    /// What reads of 32 KiB each 10 ms, 3.2 MiB a second, make of these.
+    /// What reads of 16 KiB each 10 ms, 1.6 MiB a second, make of these.
     fn check(reads: &[Option<bool>], expected: &[(u64, u64)]) {
         let mut goodput = Goodput::default();
         let samples: Vec<_> = reads
             .iter()
             .zip(1..)
-            .filter_map(|(pressed, turn)| goodput.handle_read(32 * KIB, *pressed, ms(10 * turn)))
+            .filter_map(|(pressed, turn)| goodput.handle_read(16 * KIB, *pressed, ms(10 * turn)))
             .map(|it| (it.bytes / KIB, u64::try_from(it.took.as_millis()).unwrap()))
             .collect();
         assert_eq!(samples, expected);
@@ -114,8 +115,8 @@ mod tests {
         check(&[vec![None; 99], vec![Some(true); 99]].concat(), &[]);
         // 25 reads while the window opens, and too few after.
         check(&reads(25 + 7), &[]);
-        check(&reads(25 + 8), &[(256, 80)]);
-        check(&reads(25 + 150), &[(3_200, 1_000), (1_600, 500)]);
+        check(&reads(25 + 8), &[(128, 80)]);
+        check(&reads(25 + 250), &[(3_200, 2_000), (800, 500)]);
         check(&vec![Some(false); 500], &[]);
     }
 

@@ -124,8 +124,8 @@ mod tests {
     fn a_link_is_read_off_its_blocks() {
         let found = probe(0).unwrap();
         assert!((RATE - RATE / 20..=RATE + RATE / 20).contains(&found), "{found}");
-        assert_eq!(probe(4 << 10), Some(found));
-        assert_eq!(probe(5 << 10), None);
+        assert_eq!(probe(1 << 10), Some(found));
+        assert_eq!(probe(2 << 10), None);
     }
 
     #[test]
@@ -133,7 +133,10 @@ mod tests {
         let mut probing = Probing::new(ROUND_TRIP);
         assert_eq!(probing.handle_taken(ROUND_TRIP), Progress::Done(None));
         probing.next_piece(ROUND_TRIP);
-        assert_eq!(probing.handle_taken(ROUND_TRIP), Progress::Done(None));
+        assert_eq!(probing.handle_taken(ROUND_TRIP * 2), Progress::Goes);
+        // The second block is two pieces.
+        probing.next_piece(ROUND_TRIP);
+        assert_eq!(probing.handle_taken(ROUND_TRIP * 2), Progress::Done(None));
         assert!(!probing.is_late(BLOCK_MAX));
         assert!(probing.is_late(BLOCK_MAX + ROUND_TRIP));
     }

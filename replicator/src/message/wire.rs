@@ -77,15 +77,19 @@ pub(super) fn write(message: &Message) -> Vec<u8> {
             to.push(CANCEL);
             write_hashes(&mut to, chunks);
         }
-        Message::Chunk(bytes) => {
-            to.push(CHUNK);
-            to.extend(bytes);
-        }
+        Message::Chunk(bytes) => return write_chunk(bytes),
         Message::Gone(chunks) => {
             to.push(GONE);
             write_hashes(&mut to, chunks);
         }
     }
+    to
+}
+
+pub(super) fn write_chunk(bytes: &[u8]) -> Vec<u8> {
+    let mut to = Vec::with_capacity(1 + bytes.len());
+    to.push(CHUNK);
+    to.extend_from_slice(bytes);
     to
 }
 

@@ -13,6 +13,7 @@ use crate::link::frame::Reason;
 use crate::link::queue::CLASSES;
 use crate::message::Message;
 use crate::replica::{Action, Failure, Notice};
+use crate::tree::generation::LastFile;
 use crate::tree::store::Store;
 use crate::version::{Hash, Kind, Namespace, Version};
 
@@ -188,7 +189,7 @@ impl Core {
         for (member, linked) in &mut self.links {
             while let Some(ready) = linked.serving.pop() {
                 let class = usize::from(ready.priority).min(CLASSES - 1);
-                let message = Message::Chunk(ready.bytes.to_vec()).to_bytes();
+                let message = Message::chunk(&ready.bytes);
                 let class = u8::try_from(class).unwrap_or(u8::MAX);
                 match linked.link.send_chunk(class, ready.hash.0, message.into()) {
                     Ok(()) | Err(SendError::Down | SendError::TooLong(_)) => {}
@@ -209,7 +210,8 @@ impl Core {
                 batch.chunks.iter().map(|it| (*it, fresh(it))).collect();
             let store = space.store().clone();
             self.jobs.spawn_blocking(move || {
-                let read = |hash: Hash| match store.read(&hash) {
+                let mut opened = LastFile::default();
+                let mut read = |hash: Hash| match store.read_with(&hash, &mut opened) {
                     Ok(found) => found.map(Bytes::from),
                     Err(error) => {
                         tracing::warn!(%error, "a chunk cannot be read");

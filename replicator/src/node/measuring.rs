@@ -4,10 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::core::{Core, Done};
+use crate::estimate::Estimate;
 use crate::id::{GroupId, MemberId};
 use crate::link::call::ANSWER_MAX;
 use crate::link::{Command, Neighbor};
 
+/// Calls, one after another, of which the shortest round trip counts: what is busy here or there adds to it.
+const CALLS: u32 = 3;
 /// Who has no link yet is connected to first; if that takes so long, it does not answer.
 const CONNECT_MAX: Duration = Duration::from_secs(15);
 
@@ -17,6 +20,9 @@ struct Call {
     groups: BTreeSet<GroupId>,
     is_probing: bool,
     until: Duration,
+    /// How many are still to be answered.
+    left: u32,
+    shortest: Duration,
 }
 
 /// All calls that are under way.
@@ -34,7 +40,13 @@ impl Measuring {
 impl Core {
     /// Calls a member for a group.
     pub(super) fn measure(&mut self, group: GroupId, member: MemberId, probe: bool, now: Duration) {
-        let new = || Call { groups: BTreeSet::new(), is_probing: false, until: now + CONNECT_MAX };
+        let new = || Call {
+            groups: BTreeSet::new(),
+            is_probing: false,
+            until: now + CONNECT_MAX,
+            left: CALLS,
+            shortest: Duration::MAX,
+        };
         let call = self.measuring.calls.entry(member).or_insert_with(new);
         call.groups.insert(group);
         call.is_probing |= probe;
@@ -92,14 +104,24 @@ impl Core {
     }
 
     pub(super) fn handle_round_trip(&mut self, member: MemberId, took: Duration, now: Duration) {
+        let Some(call) = self.measuring.calls.get_mut(&member) else { return };
+        call.shortest = call.shortest.min(took);
+        call.left = call.left.saturating_sub(1);
+        if call.left != 0 {
+            call.until = now + ANSWER_MAX;
+            return self.call(member);
+        }
         let Some(call) = self.measuring.calls.remove(&member) else { return };
+        let mut shortest = call.shortest;
         for group in &call.groups {
             if let Some(group) = self.groups.get_mut(group) {
-                group.handle_round_trip(member, took, now);
+                group.handle_round_trip(member, call.shortest, now);
+                let known = group.estimate(member).and_then(Estimate::round_trip);
+                shortest = shortest.min(known.unwrap_or(shortest));
             }
         }
         if let Some(linked) = self.links.get(&member).filter(|_| call.is_probing) {
-            linked.link.probe(took);
+            linked.link.probe(shortest);
         }
         self.set_window(member);
     }

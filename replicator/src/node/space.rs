@@ -11,6 +11,9 @@ use crate::tree::levels::Wanted;
 use crate::tree::store::Store;
 use crate::version::{Hash, Number, Version};
 
+/// So much is written at once, in bytes.
+const WRITE_BYTES: usize = 256 << 10;
+
 /// The disk's side of a namespace.
 #[derive(Debug)]
 pub(super) struct Space {
@@ -22,6 +25,7 @@ pub(super) struct Space {
     /// Chunks that came and are not on disk yet.
     fresh: BTreeMap<Hash, Bytes>,
     queue: Vec<Hash>,
+    queue_bytes: usize,
     /// What was said to be wanted and has not come, of so many.
     open: BTreeSet<Hash>,
     said: usize,
@@ -62,7 +66,8 @@ impl Job {
     pub(super) fn run(self) -> Outcome {
         match self {
             Self::Keep { store, puts, version, mut fetch, is_asking } => {
-                let kept = puts.iter().try_for_each(|(hash, bytes)| store.put(hash, bytes));
+                // Their hashes were taken as they came.
+                let kept = store.put_all(puts.iter().map(|(hash, bytes)| (hash, &bytes[..])));
                 let asked = version.as_ref().filter(|_| is_asking);
                 let wanted = kept.and_then(|()| match asked {
                     Some(version) => wanted(&store, version, &mut fetch).map(Some),
@@ -112,6 +117,7 @@ impl Space {
             fetch: None,
             fresh: BTreeMap::new(),
             queue: Vec::new(),
+            queue_bytes: 0,
             open: BTreeSet::new(),
             said: 0,
             is_asking: false,
@@ -156,8 +162,10 @@ impl Space {
     pub(super) fn keep(&mut self, hash: Hash, bytes: Bytes) {
         self.open.remove(&hash);
         self.is_asking |= self.version.is_some() && self.open.len() <= self.said / 2;
+        let length = bytes.len();
         if self.fresh.insert(hash, bytes).is_none() {
             self.queue.push(hash);
+            self.queue_bytes += length;
         }
     }
 
@@ -171,6 +179,13 @@ impl Space {
         self.is_switching = true;
     }
 
+    /// Whether what came is to be written now: what is little waits for more, as long as more is to come and
+    /// nothing waits for it. Every [`LOOK`](super::core::Core) it is written in any case.
+    fn has_to_write(&self) -> bool {
+        let is_last = self.version.is_none() || self.open.is_empty() || self.is_switching;
+        !self.queue.is_empty() && (is_last || WRITE_BYTES <= self.queue_bytes)
+    }
+
     /// What is to be done next, if anything can be.
     pub(super) fn next_job(&mut self) -> Option<Job> {
         if self.is_busy {
@@ -179,7 +194,8 @@ impl Space {
         let store = self.store.clone();
         let job = if self.is_switching && self.queue.is_empty() && self.fetch.is_some() {
             Job::Switch(self.fetch.take()?)
-        } else if !self.queue.is_empty() || self.is_asking {
+        } else if self.is_asking || self.has_to_write() {
+            self.queue_bytes = 0;
             let queue = std::mem::take(&mut self.queue).into_iter();
             let puts = queue.filter_map(|it| Some((it, self.fresh.get(&it)?.clone()))).collect();
             let (version, fetch) = (self.version.clone(), self.fetch.take());

@@ -121,6 +121,10 @@ pub(super) enum Found {
     Damaged(PathBuf),
 }
 
+/// The file of a generation from which a chunk was read last, so that the next one need not open it again.
+#[derive(Debug, Default)]
+pub struct LastFile(Option<((u64, u64), PathBuf, io::Result<File>)>);
+
 impl Generation {
     /// Opens the generation in `dir`.
     ///
@@ -213,18 +217,31 @@ impl Generation {
 
     /// Reads a chunk, if it is listed, there and has this hash.
     pub(super) fn read(&self, hash: &Hash) -> Result<Found, Error> {
+        self.read_with(hash, &mut LastFile::default())
+    }
+
+    /// As [`Generation::read`], from the file that was opened last, if that is the one.
+    pub(super) fn read_with(&self, hash: &Hash, opened: &mut LastFile) -> Result<Found, Error> {
         let found = self.index.find(hash).map_err(Error::io(self.dir.join(INDEX)))?;
         let Some(place) = found else { return Ok(Found::No) };
         let (path, read) = match place.source {
             Source::Manifest => (self.dir.join(MANIFEST), read(&self.manifest, place)),
             Source::Nodes => (self.dir.join(NODES), read(&self.nodes, place)),
             Source::Entry(at) => {
-                let manifest = self.dir.join(MANIFEST);
-                let path = path_at(&self.manifest, at).map_err(Error::io(&manifest))?;
-                let Some(path) = path else { return Ok(Found::Damaged(manifest)) };
-                let path = self.path(&path);
-                let bytes = open_file(&path).and_then(|it| read(&it, place));
-                (path, bytes)
+                let key = (self.serial, at);
+                if opened.0.as_ref().is_none_or(|it| it.0 != key) {
+                    let manifest = self.dir.join(MANIFEST);
+                    let path = path_at(&self.manifest, at).map_err(Error::io(&manifest))?;
+                    let Some(path) = path else { return Ok(Found::Damaged(manifest)) };
+                    let path = self.path(&path);
+                    let file = open_file(&path);
+                    opened.0 = Some((key, path, file));
+                }
+                match &opened.0 {
+                    Some((_, path, Ok(file))) => (path.clone(), read(file, place)),
+                    Some((_, path, Err(error))) => (path.clone(), Err(again(error))),
+                    None => return Ok(Found::No),
+                }
             }
         };
         match read {
@@ -264,6 +281,11 @@ pub(super) fn open_file(path: &Path) -> io::Result<File> {
     use rustix::fs::{Mode, OFlags, open};
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
     Ok(File::from(open(path, flags, Mode::empty())?))
+}
+
+/// The same error once more.
+fn again(error: &io::Error) -> io::Error {
+    error.raw_os_error().map_or_else(|| error.kind().into(), io::Error::from_raw_os_error)
 }
 
 fn read(file: &File, place: Place) -> io::Result<Vec<u8>> {

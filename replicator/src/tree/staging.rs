@@ -18,6 +18,8 @@ use crate::version::Hash;
 /// Longest chunk that is kept, in bytes.
 pub(super) const CHUNK_BYTES_MAX: u32 = 64 << 10;
 
+/// So much is written at once, in bytes.
+const WRITE_BYTES: u64 = 256 << 10;
 /// Hash and length come before each chunk.
 const HEAD_BYTES: usize = 32 + 4;
 /// A length takes so many bits of a place, an offset the others.
@@ -115,22 +117,69 @@ impl Staging {
     ///
     /// Its bytes have another hash; there is no room: all is as it was.
     pub(super) fn put(&mut self, hash: &Hash, bytes: &[u8]) -> Result<(), Error> {
-        let length = u32::try_from(bytes.len()).ok().filter(|it| *it <= CHUNK_BYTES_MAX);
-        let Some(length) = length.filter(|it| *it != 0 && Hash::of(bytes) == *hash) else {
+        if Hash::of(bytes) != *hash {
             return Err(Error::WrongHash(*hash));
-        };
+        }
+        self.put_all([(hash, bytes)])
+    }
+
+    /// Adds chunks that have these hashes, those that are not there, with one write for [`WRITE_BYTES`]. Whoever gets
+    /// one from here checks it in any case.
+    ///
+    /// # Errors
+    ///
+    /// One is too long, or empty; there is no room: those of earlier writes stay, the others are not there.
+    pub(super) fn put_all<'a>(
+        &mut self,
+        chunks: impl IntoIterator<Item = (&'a Hash, &'a [u8])>,
+    ) -> Result<(), Error> {
+        let mut added = Vec::new();
+        for (hash, bytes) in chunks {
+            let begun = self.begin(hash, bytes, &mut added);
+            let Some(first) = added.first().map(|it: &(Hash, u64, usize)| it.1) else {
+                begun?;
+                continue;
+            };
+            if begun.is_err() {
+                // What it took goes, or is cut when the file is opened again.
+                let _ = self.out.set_length(first);
+                return begun;
+            }
+            if WRITE_BYTES <= self.out.position() - first {
+                self.finish(&mut added)?;
+            }
+        }
+        self.finish(&mut added)
+    }
+
+    /// Adds a chunk to those that are written next.
+    fn begin(
+        &mut self,
+        hash: &Hash,
+        bytes: &[u8],
+        added: &mut Vec<(Hash, u64, usize)>,
+    ) -> Result<(), Error> {
+        let length = u32::try_from(bytes.len()).ok();
+        let length = length.filter(|it| (1..=CHUNK_BYTES_MAX).contains(it));
+        let length = length.ok_or(Error::WrongHash(*hash))?;
         if self.find(hash).is_some_and(|it| it.read().is_some()) {
             return Ok(());
         }
-        let at = self.out.position();
-        let chunk = [&hash.0[..], &length.to_le_bytes(), bytes].concat();
-        let written = self.out.write(&chunk).and_then(|()| self.out.flush());
-        if let Err(error) = written {
-            // What it took goes, or is cut when the file is opened again.
-            let _ = self.out.set_length(at);
+        added.push((*hash, self.out.position(), bytes.len()));
+        for part in [&hash.0[..], &length.to_le_bytes(), bytes] {
+            self.out.write(part).map_err(Error::io(self.out.path()))?;
+        }
+        Ok(())
+    }
+
+    /// Has what was added be in the file, and found.
+    fn finish(&mut self, added: &mut Vec<(Hash, u64, usize)>) -> Result<(), Error> {
+        let Some(first) = added.first().map(|it| it.1) else { return Ok(()) };
+        if let Err(error) = self.out.flush() {
+            let _ = self.out.set_length(first);
             return Err(Error::io(self.out.path())(error));
         }
-        self.insert(hash, at, bytes.len());
+        added.drain(..).for_each(|(hash, at, length)| self.insert(&hash, at, length));
         Ok(())
     }
 
@@ -202,6 +251,35 @@ mod tests {
             assert_eq!(read(&again, &hash), Some(bytes));
             assert_eq!(there(&again), kept);
         }
+    }
+
+    #[test]
+    fn what_is_put_together_is_written_together() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("pack");
+        let mut staging = Staging::open(&Disk::System, &path).unwrap();
+        let chunks: Vec<(Hash, Vec<u8>)> = (0..200)
+            .map(|n: usize| vec![n.to_le_bytes()[0]; 9_000 + n])
+            .map(|it| (Hash::of(&it), it))
+            .collect();
+        let all = || chunks.iter().map(|(hash, bytes)| (hash, &bytes[..]));
+        staging.put_all(all()).unwrap();
+        let length = staging.bytes();
+        staging.put_all(all()).unwrap();
+        assert_eq!(staging.bytes(), length, "they are there");
+        for (hash, bytes) in &chunks {
+            assert_eq!(read(&staging, hash).as_ref(), Some(bytes));
+        }
+        // Of those before one that cannot be, what was written stays.
+        staging.clear().unwrap();
+        let bad = (Hash::of(b"none"), Vec::new());
+        let result = staging.put_all(all().take(100).chain([(&bad.0, &bad.1[..])]).chain(all()));
+        assert!(matches!(result, Err(Error::WrongHash(hash)) if hash == bad.0));
+        let there = chunks.iter().filter(|it| read(&staging, &it.0).is_some()).count();
+        assert!((60..100).contains(&there), "{there}");
+        staging.put_all(all()).unwrap();
+        let again = Staging::open(&Disk::System, &path).unwrap();
+        assert!(chunks.iter().all(|it| read(&again, &it.0).as_ref() == Some(&it.1)));
     }
 
     #[test]

@@ -19,7 +19,7 @@ use collection::replica;
 use super::building::{Building, Stop, building_dir};
 use super::disk::Disk;
 use super::error::Error;
-use super::generation::{Found, Generation, Meta, TREE, dir_name, lock_out, serial};
+use super::generation::{Found, Generation, LastFile, Meta, TREE, dir_name, lock_out, serial};
 use super::manifest::Totals;
 use super::staging::Staging;
 use crate::version::{Hash, Kind};
@@ -227,13 +227,23 @@ impl Store {
     ///
     /// The system's.
     pub fn read(&self, hash: &Hash) -> Result<Option<Vec<u8>>, Error> {
+        self.read_with(hash, &mut LastFile::default())
+    }
+
+    /// As [`Store::read`], for many chunks one after another, which often are in the same file: `opened` is the last
+    /// one.
+    ///
+    /// # Errors
+    ///
+    /// The system's.
+    pub fn read_with(&self, hash: &Hash, opened: &mut LastFile) -> Result<Option<Vec<u8>>, Error> {
         if let Some(bytes) = self.read_staged(hash) {
             return Ok(Some(bytes));
         }
         loop {
             let all = self.all();
             for generation in all.iter().rev() {
-                match generation.read(hash) {
+                match generation.read_with(hash, opened) {
                     Ok(Found::Bytes(bytes)) => return Ok(Some(bytes)),
                     Ok(Found::No) => {}
                     // It may have been removed meanwhile.
@@ -272,6 +282,19 @@ impl Store {
     /// [`Error::WrongHash`]: ask somebody else. [`Error::Full`]: try again later.
     pub fn put(&self, hash: &Hash, bytes: &[u8]) -> Result<(), Error> {
         self.staging().put(hash, bytes)
+    }
+
+    /// Adds chunks of a version to come, which have these hashes: whoever calls has seen to that. It costs less than
+    /// [`Store::put`] of each, and from then on they can be read, and handed on.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Full`]: try again later. Some of them may be there then.
+    pub fn put_all<'a>(
+        &self,
+        chunks: impl IntoIterator<Item = (&'a Hash, &'a [u8])>,
+    ) -> Result<(), Error> {
+        self.staging().put_all(chunks)
     }
 
     /// How many bytes the chunks of versions to come take on disk.

@@ -8,7 +8,7 @@ use replicator::estimate::{Entry, Estimate, Row};
 use replicator::group::Message;
 use replicator::id::GroupId;
 
-use crate::member::Member;
+use super::member::Member;
 
 /// Messages that it might send again.
 const MEMORY: usize = 64;

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::collections::btree_map::Entry;
 use std::time::Duration;
 
-use crate::member::Wanted;
-use crate::world::{Event, World, pair};
+use super::member::Wanted;
+use super::world::{Event, World, pair};
 
 /// Whoever does not answer is given up after this.
 const DIAL_MAX: Duration = Duration::from_secs(5);

@@ -14,6 +14,7 @@ mod links;
 mod member;
 mod plan;
 mod properties;
+mod traffic;
 mod world;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -34,12 +35,6 @@ const END: Duration = Duration::from_mins(9);
 const PATIENCE: Duration = Duration::from_mins(15);
 /// How many worlds there are when nobody says.
 const SEEDS: u64 = 300;
-
-/// Most messages that a member of a group of so many sends in a minute, whatever happens: over each link, of each
-/// member a row or a beat every 5 s, by clocks that run a quarter faster, and 60 charters, digests and requests.
-fn burst_max(members: usize) -> usize {
-    (members - 1) * (16 * members + 60)
-}
 
 /// Most messages that a member sends in a minute while nothing happens: at most five signs of life of each over each
 /// of its links, by the fastest clock, and, with each neighbor, what they know once by each of them, with its answer
@@ -171,6 +166,8 @@ fn a_group_at_rest_says_no_more_than_that_it_is_there() {
         let mut dice = Rng::with_seed(seed);
         let count = size(&mut dice);
         let mut world = World::new(dice, count);
+        // What is measured is within what a topology stays for.
+        world.queues = 0.1;
         world.join_before(JOINED);
         world.run(JOINED);
         world.settle_down(PATIENCE);

@@ -13,14 +13,14 @@ use replicator::id::MemberId;
 use replicator::topology::Connectivity;
 use replicator::version::Name;
 
-use crate::member::{Member, identity, settings};
-use crate::properties::is_connected_without;
-use crate::world::{Event, World, pair};
+use super::member::{Member, identity, settings};
+use super::properties::is_connected_without;
+use super::world::{Event, World, pair};
 
-const SECRET: [u8; 32] = [9; 32];
+pub(crate) const SECRET: [u8; 32] = [9; 32];
 
 /// Round trip and bandwidth of each pair: good within a site.
-fn pairs(dice: &mut Rng, sites: &[usize]) -> BTreeMap<[usize; 2], (Duration, u64)> {
+pub(crate) fn pairs(dice: &mut Rng, sites: &[usize]) -> BTreeMap<[usize; 2], (Duration, u64)> {
     let mut pairs = BTreeMap::new();
     for a in 0..sites.len() {
         for b in 0..a {
@@ -59,7 +59,7 @@ impl World {
             }
             if dice.u8(..3) == 0 {
                 let carried = (0..4).filter(|_| dice.bool());
-                settings.carried = carried.map(crate::member::foreign).collect();
+                settings.carried = carried.map(super::member::foreign).collect();
             }
             members.push(Member::new(at, settings, dice.u32(80..125)));
         }
@@ -69,7 +69,7 @@ impl World {
         world
     }
 
-    fn found(&mut self, secret: Option<[u8; 32]>) {
+    pub(crate) fn found(&mut self, secret: Option<[u8; 32]>) {
         let first = &mut self.members[0];
         let identity = Arc::clone(&first.identity);
         let (name, settings) = (Name::new("group").unwrap(), first.settings.clone());

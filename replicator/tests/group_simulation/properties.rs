@@ -9,8 +9,8 @@ use replicator::group::links::UPDATE_BYTES;
 use replicator::id::MemberId;
 use replicator::topology::{self, Bounds, Connectivity, Costs, Topology};
 
-use crate::member::Conduct;
-use crate::world::{World, pair};
+use super::member::Conduct;
+use super::world::{World, pair};
 
 /// Whether members are connected by links when some of them are gone.
 pub(crate) fn is_connected_without(

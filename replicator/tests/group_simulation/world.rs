@@ -10,9 +10,9 @@ use replicator::group::charter::Charter;
 use replicator::group::{Action, Alarm, Group, Message};
 use replicator::id::MemberId;
 
-use crate::links::{Connection, DEAD, KEPT};
-use crate::member::{Conduct, Member};
-use crate::{burst_max, liar};
+use super::liar;
+use super::links::{Connection, DEAD, KEPT};
+use super::member::{Conduct, Member};
 
 /// Who has lied is not connected with for so long.
 const SHUNNED: Duration = Duration::from_mins(1);
@@ -73,6 +73,10 @@ pub(crate) struct World {
     sides: Vec<u8>,
     /// Of a hundred calls so many are not answered.
     pub loss: u8,
+    /// Queues make a round trip longer by this share at most.
+    pub queues: f64,
+    /// What was sent over links, by kind: how many, and their bytes.
+    pub traffic: BTreeMap<&'static str, (u64, u64)>,
     pub connections: Vec<Connection>,
     events: BinaryHeap<Reverse<Due>>,
     count: u64,
@@ -104,6 +108,8 @@ impl World {
             cut: BTreeSet::new(),
             sides: vec![0; members.len()],
             loss: 0,
+            queues: 0.5,
+            traffic: BTreeMap::new(),
             connections: Vec::new(),
             events: BinaryHeap::new(),
             count: 0,
@@ -383,12 +389,13 @@ impl World {
     fn measure(&mut self, from: usize, to: usize, probe: bool) {
         let is_lost = self.dice.u8(..100) < self.loss || self.members[to].paused.is_some();
         let life = self.members[from].life;
+        self.count_call();
         let (round_trip, _) = self.pairs[&pair(from, to)];
         let mut took = None;
         let mut after = Duration::from_secs(2);
         if self.is_reachable(from, to) && !is_lost {
             // Queues on the way only ever add to it.
-            after = round_trip.mul_f64(1.0 + self.dice.f64() / 2.0);
+            after = round_trip.mul_f64(1.0 + self.dice.f64() * self.queues);
             took = Some(after);
         }
         if self.members[from].conduct == Conduct::Liar {
@@ -405,9 +412,7 @@ impl World {
         };
         let Some(connection) = self.members[from].links.get(&to).copied() else { return };
         for message in all {
-            if !is_liar {
-                self.count_message(from);
-            }
+            self.count_message(from, &message);
             let jitter = Duration::from_micros(self.dice.u64(..3_000));
             let at = self.now + self.pairs[&pair(from, to)].0 / 2 + jitter;
             let way = usize::from(from > to);
@@ -418,28 +423,13 @@ impl World {
         }
     }
 
-    fn count_message(&mut self, from: usize) {
-        let minute = self.now.as_secs() / 60;
-        let it = &mut self.members[from];
-        if it.sent.0 != minute {
-            it.sent = (minute, 0);
-        }
-        it.sent.1 += 1;
-        it.sent_max = it.sent_max.max(it.sent.1);
-        let bound = burst_max(self.members.len());
-        assert!(
-            self.members[from].sent.1 <= bound,
-            "member {from} sends more than {bound} a minute"
-        );
-    }
-
     /// Has somebody's admin change something.
     fn settle(&mut self, member: usize) {
-        let carried = (0..4).filter(|_| self.dice.bool()).map(crate::member::foreign).collect();
+        let carried = (0..4).filter(|_| self.dice.bool()).map(super::member::foreign).collect();
         let site = self.dice.usize(..3);
         let it = &mut self.members[member];
         it.settings.carried = carried;
-        it.settings.site = crate::member::settings(0, site, None).site;
+        it.settings.site = super::member::settings(0, site, None).site;
         let settings = it.settings.clone();
         self.call(member, |group, now| group.handle_settings(settings, now));
     }

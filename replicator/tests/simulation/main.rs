@@ -9,6 +9,7 @@
 
 mod cases;
 mod conduct;
+mod links;
 mod making;
 mod node;
 mod world;

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use fastrand::Rng;
 use replicator::version::{Name, Namespace};
 
-use crate::conduct::Conduct;
-use crate::node::Node;
-use crate::world::Published;
+use super::conduct::Conduct;
+use super::node::Node;
+use super::world::Published;
 
 /// Groups of at least two, each but the first sharing a member with one before it; everybody is in one.
 pub(crate) fn groups(dice: &mut Rng, members: usize) -> Vec<BTreeSet<usize>> {

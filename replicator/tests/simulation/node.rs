@@ -1,6 +1,8 @@
 //! A member of the simulated world: the real machine, and a shell with a disk that forgets.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::rc::Rc;
 use std::time::Duration;
 
 use net::identity::Identity;
@@ -9,6 +11,7 @@ use replicator::flood::Neighborhood;
 use replicator::id::{GroupId, MemberId};
 use replicator::message::{Message, Request};
 use replicator::replica::{Action, Failure, Notice, Replica};
+use replicator::topology::Link;
 use replicator::version::{Hash, Kind, Name, Namespace, Number, Version};
 
 /// Bytes of a chunk's line in the root: hash and length.
@@ -16,13 +19,16 @@ const LINE_BYTES: usize = 36;
 /// Versions whose chunks a member keeps, if nobody says otherwise.
 const KEPT: usize = 2;
 
+/// The bytes that any member has on disk, once.
+pub(crate) type Pool = Rc<RefCell<HashMap<Hash, Rc<[u8]>>>>;
+
 /// What survives a crash.
 #[derive(Default)]
 pub(crate) struct Disk {
     known: BTreeMap<Namespace, Version>,
     held: BTreeMap<Namespace, Version>,
     kept: BTreeMap<Namespace, Vec<Version>>,
-    chunks: BTreeMap<Hash, Vec<u8>>,
+    chunks: BTreeMap<Hash, Rc<[u8]>>,
     /// Chunks that a crash may lose.
     unsynced: BTreeSet<Hash>,
 }
@@ -32,6 +38,7 @@ pub(crate) struct Node {
     pub id: MemberId,
     pub replica: Replica,
     pub disk: Disk,
+    pub pool: Pool,
     groups: BTreeMap<GroupId, Neighborhood>,
     walking: BTreeMap<Namespace, Version>,
     switching: BTreeMap<Namespace, Version>,
@@ -49,6 +56,8 @@ pub(crate) struct Node {
     pub kept: usize,
     /// Whether nothing can be kept.
     pub is_full: bool,
+    /// The most bytes that a chunk is taken to have.
+    pub length: u32,
 }
 
 impl Node {
@@ -62,6 +71,7 @@ impl Node {
             identity,
             id,
             disk: Disk::default(),
+            pool: Pool::default(),
             groups: BTreeMap::new(),
             walking: BTreeMap::new(),
             switching: BTreeMap::new(),
@@ -73,6 +83,7 @@ impl Node {
             is_up: true,
             kept: KEPT,
             is_full: false,
+            length: 64,
         }
     }
 
@@ -86,12 +97,18 @@ impl Node {
         self.groups.values().flat_map(|it| it.neighbors(self.id)).collect()
     }
 
-    pub(crate) fn tree_neighbors(&self) -> usize {
-        let ends = |it: &Neighborhood| {
-            let me = it.members.binary_search(&self.id).unwrap();
-            it.topology.tree().iter().filter(|it| it.a() == me || it.b() == me).count()
+    /// Its neighbors in the trees of its groups.
+    pub(crate) fn tree(&self) -> Vec<MemberId> {
+        let ends = |place: &Neighborhood| {
+            let me = place.members.binary_search(&self.id).unwrap();
+            let other = |it: &Link| match (it.a() == me, it.b() == me) {
+                (true, _) => Some(place.members[it.b()]),
+                (_, true) => Some(place.members[it.a()]),
+                _ => None,
+            };
+            place.topology.tree().iter().filter_map(other).collect::<Vec<_>>()
         };
-        self.groups.values().map(ends).sum()
+        self.groups.values().flat_map(ends).collect()
     }
 
     pub(crate) fn held(&self, namespace: &Namespace) -> Option<&Version> {
@@ -128,6 +145,11 @@ impl Node {
         self.act(now);
     }
 
+    fn put(&mut self, hash: Hash, bytes: &[u8]) {
+        let shared = self.pool.borrow_mut().entry(hash).or_insert_with(|| bytes.into()).clone();
+        self.disk.chunks.insert(hash, shared);
+    }
+
     /// Makes a version of these chunks, without publishing it.
     pub(crate) fn make(&mut self, name: &Name, number: Number, chunks: &[Vec<u8>]) -> Version {
         let mut root = Vec::new();
@@ -135,11 +157,11 @@ impl Node {
             let hash = Hash::of(chunk);
             root.extend(hash.0);
             root.extend(u32::try_from(chunk.len()).unwrap().to_le_bytes());
-            self.disk.chunks.insert(hash, chunk.clone());
+            self.put(hash, chunk);
         }
         root.push(0);
         let hash = Hash::of(&root);
-        self.disk.chunks.insert(hash, root);
+        self.put(hash, &root);
         let bytes = chunks.iter().map(|it| it.len() as u64).sum();
         Version::sign(&self.identity, name.clone(), Kind::Tree, number, bytes, hash)
     }
@@ -188,8 +210,8 @@ impl Node {
         self.act(now);
     }
 
-    pub(crate) fn handle_up(&mut self, member: MemberId, now: Duration) {
-        self.replica.handle_up(member, Window { bytes: 2_000, chunks: 40 }, now);
+    pub(crate) fn handle_up(&mut self, member: MemberId, window: Window, now: Duration) {
+        self.replica.handle_up(member, window, now);
         self.act(now);
     }
 
@@ -226,7 +248,7 @@ impl Node {
                         self.fail(&namespaces, now);
                         continue;
                     }
-                    self.disk.chunks.insert(hash, bytes);
+                    self.put(hash, &bytes);
                     self.disk.unsynced.insert(hash);
                     for namespace in namespaces {
                         self.walk(&namespace, now);
@@ -268,7 +290,7 @@ impl Node {
         let mut others = Vec::new();
         for hash in &request.chunks {
             match self.disk.chunks.get(hash) {
-                Some(bytes) => self.sent.push((to, Message::Chunk(bytes.clone()))),
+                Some(bytes) => self.sent.push((to, Message::Chunk(bytes.to_vec()))),
                 None => others.push(*hash),
             }
         }
@@ -281,7 +303,7 @@ impl Node {
     fn walk(&mut self, namespace: &Namespace, now: Duration) {
         let Some(version) = self.walking.get(namespace).cloned() else { return };
         let Some(root) = self.disk.chunks.get(&version.root) else {
-            self.replica.want(namespace, &[(version.root, 64)], now);
+            self.replica.want(namespace, &[(version.root, self.length)], now);
             return;
         };
         if root.len() % LINE_BYTES != 1 {
@@ -292,7 +314,7 @@ impl Node {
         let lacking: Vec<(Hash, u32)> = lines(root)
             .into_iter()
             .filter(|it| !self.disk.chunks.contains_key(it))
-            .map(|it| (it, 64))
+            .map(|it| (it, self.length))
             .collect();
         if lacking.is_empty() {
             // Its chunks stay until readers see them.

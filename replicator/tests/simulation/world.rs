@@ -4,21 +4,20 @@
 //! Every member's clock runs at a pace of its own.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap};
 use std::time::Duration;
 
 use fastrand::Rng;
-use replicator::flood::Neighborhood;
 use replicator::id::{GroupId, MemberId};
 use replicator::message::{Announcement, Message, Route};
-use replicator::topology::{Bounds, Connectivity, Costs, Topology};
 use replicator::version::{Name, Namespace, Number, Version};
 
-use crate::conduct::{Conduct, Past};
-use crate::making;
-use crate::node::Node;
+use super::conduct::{Conduct, Past};
+use super::links::{Line, Link};
+use super::making;
+use super::node::Node;
 
-enum Event {
+pub(crate) enum Event {
     Deliver { link: usize, life: u32, from: usize, bytes: Vec<u8> },
     Down { link: usize, life: u32 },
     Up { link: usize },
@@ -30,17 +29,8 @@ enum Event {
     Wake { member: usize },
 }
 
-struct Link {
-    ends: [usize; 2],
-    delay: Duration,
-    /// Bytes a second.
-    bandwidth: u64,
-    /// When each direction is free again.
-    free: [Duration; 2],
-    is_up: bool,
-    /// Counts how often it was cut.
-    life: u32,
-}
+/// How many chunks an update brings, and of how many bytes.
+pub(crate) type Sizes = (std::ops::Range<usize>, std::ops::Range<usize>);
 
 /// A namespace and what became of it.
 pub(crate) struct Published {
@@ -62,7 +52,14 @@ pub(crate) struct World {
     pub conduct: Vec<Conduct>,
     pub groups: Vec<BTreeSet<usize>>,
     pub spaces: Vec<Published>,
-    links: Vec<Link>,
+    /// What links have, by their ends; that of others is left to the dice.
+    pub lines: HashMap<[usize; 2], Line>,
+    /// How many chunks a version brings, and of how many bytes.
+    pub sizes: Sizes,
+    pub links: Vec<Link>,
+    /// Links by their ends, and those of each member.
+    pub between: HashMap<[usize; 2], usize>,
+    pub links_of: Vec<Vec<usize>>,
     events: BinaryHeap<Reverse<(Duration, u64, usize)>>,
     pending: BTreeMap<usize, Event>,
     count: u64,
@@ -71,15 +68,19 @@ pub(crate) struct World {
     /// Of each member: what it may say again.
     past: Vec<Past>,
     /// When a member that is slow has sent all its chunks, by from and to.
-    slow: BTreeMap<(usize, usize), Duration>,
+    pub slow: BTreeMap<(usize, usize), Duration>,
     /// How fast each member's clock runs, in hundredths.
-    rates: Vec<u32>,
+    pub rates: Vec<u32>,
     pub members_of: BTreeMap<MemberId, usize>,
     pub messages: usize,
     /// Chunks that each member has sent.
     pub chunks_sent: Vec<usize>,
     /// Chunks that each member was asked for.
     pub chunks_asked: Vec<usize>,
+    /// What was sent over links, by the first byte of the message: how many, and their bytes.
+    pub sent: BTreeMap<u8, (u64, u64)>,
+    /// When each member switched last.
+    pub switched: Vec<Duration>,
 }
 
 impl World {
@@ -115,6 +116,18 @@ impl World {
     }
 
     fn with(
+        dice: Rng,
+        nodes: Vec<Node>,
+        groups: Vec<BTreeSet<usize>>,
+        spaces: Vec<Published>,
+        conduct: Vec<Conduct>,
+    ) -> Self {
+        Self::over(HashMap::new(), dice, nodes, groups, spaces, conduct)
+    }
+
+    /// Makes a world with these links.
+    pub(crate) fn over(
+        lines: HashMap<[usize; 2], Line>,
         mut dice: Rng,
         nodes: Vec<Node>,
         groups: Vec<BTreeSet<usize>>,
@@ -131,7 +144,11 @@ impl World {
             conduct,
             groups,
             spaces,
+            lines,
+            sizes: (1..12, 1..60),
             links: Vec::new(),
+            between: HashMap::new(),
+            links_of: vec![Vec::new(); members],
             events: BinaryHeap::new(),
             pending: BTreeMap::new(),
             count: 0,
@@ -144,60 +161,12 @@ impl World {
             messages: 0,
             chunks_sent: vec![0; members],
             chunks_asked: vec![0; members],
+            sent: BTreeMap::new(),
+            switched: vec![Duration::ZERO; members],
         };
         world.form_groups();
         world.form_links();
         world
-    }
-
-    /// Has every group agree on a topology, from costs that are made up.
-    pub(crate) fn form_groups(&mut self) {
-        for (at, group) in self.groups.clone().into_iter().enumerate() {
-            let mut members: Vec<MemberId> = group.iter().map(|it| self.nodes[*it].id).collect();
-            members.sort_unstable();
-            let mut costs = Costs::new(members.len());
-            for a in 0..members.len() {
-                for b in 0..a {
-                    costs.set(a, b, self.dice.u32(1..1_000));
-                }
-            }
-            let topology = Topology::new(&costs, Connectivity::Two, Bounds::DEFAULT);
-            let here = self.spaces.iter().filter(|it| it.groups.contains(&at));
-            let writers = here
-                .map(|it| (it.namespace.clone(), self.nodes[it.origin].identity.public()))
-                .collect();
-            let place = Neighborhood { members, topology, writers };
-            for member in group {
-                let now = self.clock(member);
-                self.nodes[member].set_group(GroupId(at as u64), place.clone(), now);
-                self.drain(member);
-            }
-        }
-    }
-
-    /// Makes links between all who are neighbors now; the others' are closed.
-    pub(crate) fn form_links(&mut self) {
-        for a in 0..self.nodes.len() {
-            let neighbors = self.nodes[a].neighbors();
-            for b in 0..a {
-                let is_wanted = neighbors.contains(&self.nodes[b].id);
-                let link = self.links.iter().position(|it| it.ends == [b, a]);
-                match link {
-                    None if is_wanted => {
-                        let delay = Duration::from_millis(self.dice.u64(1..120));
-                        let bandwidth = self.dice.u64(2_000..200_000);
-                        let (free, ends) = ([Duration::ZERO; 2], [b, a]);
-                        let (is_up, life) = (false, 0);
-                        self.links.push(Link { ends, delay, bandwidth, free, is_up, life });
-                        let link = self.links.len() - 1;
-                        self.schedule(Duration::ZERO, Event::Up { link });
-                    }
-                    Some(link) if is_wanted => self.schedule(Duration::ZERO, Event::Up { link }),
-                    Some(link) => self.cut(link),
-                    None => {}
-                }
-            }
-        }
     }
 
     /// Plans what goes wrong and what is published before `end`.
@@ -236,7 +205,7 @@ impl World {
         }
     }
 
-    fn schedule(&mut self, after: Duration, event: Event) {
+    pub(crate) fn schedule(&mut self, after: Duration, event: Event) {
         self.count += 1;
         let key = self.count as usize;
         self.pending.insert(key, event);
@@ -277,6 +246,7 @@ impl World {
                 if life == self.lives[member] {
                     assert!(self.is_made(&version), "nobody has signed what is switched to");
                     let now = self.clock(member);
+                    self.switched[member] = self.now;
                     self.nodes[member].finish_switch(&version, now);
                     self.drain(member);
                 }
@@ -322,11 +292,7 @@ impl World {
         if !self.nodes[member].is_up {
             return;
         }
-        for link in 0..self.links.len() {
-            if self.links[link].ends.contains(&member) {
-                self.cut(link);
-            }
-        }
+        self.links_of[member].clone().into_iter().for_each(|it| self.cut(it));
         self.lives[member] += 1;
         self.wakes[member] = Duration::MAX;
         self.nodes[member].crash(&mut self.dice);
@@ -339,54 +305,12 @@ impl World {
         let now = self.clock(member);
         self.nodes[member].restart(now);
         self.drain(member);
-        for link in 0..self.links.len() {
-            if self.links[link].ends.contains(&member) {
-                self.raise(link);
-            }
-        }
+        self.links_of[member].clone().into_iter().for_each(|it| self.raise(it));
     }
 
     /// How many neighbors a member has in the trees of its groups.
     pub(crate) fn tree_neighbors(&self, member: usize) -> usize {
-        self.nodes[member].tree_neighbors()
-    }
-
-    fn reset(&mut self, link: usize) {
-        self.cut(link);
-        self.schedule(Duration::from_secs(1), Event::Up { link });
-    }
-
-    fn cut(&mut self, link: usize) {
-        if !std::mem::take(&mut self.links[link].is_up) {
-            return;
-        }
-        self.links[link].life += 1;
-        let [a, b] = self.links[link].ends;
-        for (from, to) in [(a, b), (b, a)] {
-            let id = self.nodes[to].id;
-            if self.nodes[from].is_up {
-                let now = self.clock(from);
-                self.nodes[from].handle_down(id, now);
-                self.drain(from);
-            }
-        }
-    }
-
-    fn raise(&mut self, link: usize) {
-        let [a, b] = self.links[link].ends;
-        let is_wanted = self.nodes[a].neighbors().contains(&self.nodes[b].id);
-        let are_up = self.nodes[a].is_up && self.nodes[b].is_up;
-        if self.links[link].is_up || !are_up || !is_wanted {
-            return;
-        }
-        self.links[link].is_up = true;
-        self.links[link].free = [self.now; 2];
-        for (from, to) in [(a, b), (b, a)] {
-            let id = self.nodes[to].id;
-            let now = self.clock(from);
-            self.nodes[from].handle_up(id, now);
-            self.drain(from);
-        }
+        self.nodes[member].tree().len()
     }
 
     pub(crate) fn publish(&mut self, space: usize) {
@@ -403,8 +327,9 @@ impl World {
         let Published { name, last, made, chunks, .. } = &mut self.spaces[space];
         // Some chunks stay, some go, some are new.
         chunks.retain(|_| self.dice.u8(..) < 200);
-        for _ in 0..self.dice.usize(1..12) {
-            let length = self.dice.usize(1..60);
+        let (count, lengths) = self.sizes.clone();
+        for _ in 0..self.dice.usize(count) {
+            let length = self.dice.usize(lengths.clone());
             chunks.push((0..length).map(|_| self.dice.u8(..)).collect());
         }
         let version = self.nodes[origin].make(name, number, chunks);
@@ -468,25 +393,5 @@ impl World {
             self.wakes[member] = at;
             self.schedule(at - self.now, Event::Wake { member });
         }
-    }
-
-    fn send(&mut self, from: usize, to: usize, message: &Message) {
-        let ends = [from.min(to), from.max(to)];
-        let Some(link) = self.links.iter().position(|it| it.ends == ends && it.is_up) else {
-            return;
-        };
-        let bytes = message.to_bytes();
-        let it = &mut self.links[link];
-        let is_slow = self.conduct[from] == Conduct::Slow && matches!(message, Message::Chunk(_));
-        // Whoever sends chunks slowly sends everything else in between.
-        let (free, bandwidth) = if is_slow {
-            (self.slow.entry((from, to)).or_default(), 1)
-        } else {
-            (&mut it.free[usize::from(from > to)], it.bandwidth)
-        };
-        *free = (*free).max(self.now)
-            + Duration::from_micros(bytes.len() as u64 * 1_000_000 / bandwidth);
-        let (after, life) = (*free + it.delay - self.now, it.life);
-        self.schedule(after, Event::Deliver { link, life, from, bytes });
     }
 }

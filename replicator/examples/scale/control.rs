@@ -1,0 +1,241 @@
+//! What the members of a group say of themselves and of their links: the simulated world of groups.
+
+#[path = "../../tests/group_simulation/liar.rs"]
+#[allow(dead_code, reason = "the tests need more of it")]
+mod liar;
+#[path = "../../tests/group_simulation/links.rs"]
+#[allow(dead_code, reason = "the tests need more of it")]
+mod links;
+#[path = "../../tests/group_simulation/member.rs"]
+#[allow(dead_code, reason = "the tests need more of it")]
+mod member;
+#[path = "../../tests/group_simulation/plan.rs"]
+#[allow(dead_code, reason = "the tests need more of it")]
+mod plan;
+#[path = "../../tests/group_simulation/properties.rs"]
+#[allow(dead_code, reason = "the tests need more of it")]
+mod properties;
+#[path = "../../tests/group_simulation/traffic.rs"]
+#[allow(dead_code, reason = "the tests need more of it")]
+mod traffic;
+#[path = "../../tests/group_simulation/world.rs"]
+#[allow(dead_code, reason = "the tests need more of it")]
+mod world;
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use fastrand::Rng;
+use member::{Member, settings};
+use net::identity::Identity;
+use replicator::group::Group;
+use replicator::group::access::Access;
+use replicator::group::charter::Charter;
+use replicator::topology::Connectivity;
+use world::World;
+
+pub(crate) use plan::pairs;
+
+/// All start before this.
+const STARTED: Duration = Duration::from_mins(2);
+/// And agree before this.
+const PATIENCE: Duration = Duration::from_mins(15);
+/// Members that publish a tree.
+const WRITERS: usize = 10;
+/// Clock ticks a second in `/proc`.
+const TICKS: f64 = 100.0;
+/// Turns of which the fastest counts: others may need the processor.
+const TURNS: usize = 9;
+/// What is said, as the simulation counts it.
+const KINDS: [&str; 5] = ["beats", "rows", "digests", "null calls", "charters"];
+const STEP: Duration = Duration::from_secs(1);
+/// Pings, their answers, each with its header, and what TLS adds to a record (docs/links.md): every 5 s, both ways.
+const PING_BYTES: f64 = 2.0 * 2.0 * (4.0 + 8.0 + 22.0) * 12.0;
+
+/// A group that has come to be.
+pub(crate) struct Settled {
+    world: World,
+    members: usize,
+    /// After the last has started.
+    took: Duration,
+}
+
+/// What is said while nothing happens, for each member and minute.
+#[derive(Debug)]
+pub(crate) struct Rest {
+    kinds: Vec<(&'static str, f64, f64)>,
+    pub bytes: f64,
+    pings: f64,
+    /// Seconds of a processor.
+    work: f64,
+    charters: u64,
+}
+
+/// Seconds for which this process has worked.
+fn processor() -> f64 {
+    let text = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let behind = text.rsplit(')').next().unwrap_or_default();
+    let ticks = behind.split(' ').skip(12).take(2).filter_map(|it| it.parse::<f64>().ok());
+    ticks.sum::<f64>() / TICKS
+}
+
+/// Memory that a process takes for each member of a group, in bytes: one in which nothing else was before.
+pub(crate) fn memory(members: usize) -> u64 {
+    let before = resident();
+    let mut group = settle(members, 1);
+    // Each knows of each by then.
+    group.world.run(Duration::from_mins(8));
+    resident().saturating_sub(before) / members as u64
+}
+
+fn resident() -> u64 {
+    let text = fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages = text.split(' ').nth(1).and_then(|it| it.parse::<u64>().ok());
+    pages.unwrap_or_default() * 4_096
+}
+
+/// Founds a group, and has so many join it.
+pub(crate) fn settle(members: usize, seed: u64) -> Settled {
+    let mut dice = Rng::with_seed(seed);
+    let sites: Vec<usize> = (0..members).map(|it| it / super::SITE).collect();
+    let all = sites.iter().enumerate().map(|(at, site)| {
+        let key = Identity::of(&plan::SECRET).expect("a key").public();
+        let access = Access { invitations: vec![key], ..Access::default() };
+        let mut settings = settings(at, *site, (at == 0).then_some(access));
+        settings.connectivity = (at == 0).then_some(Connectivity::Two);
+        if WRITERS <= at {
+            settings.trees.clear();
+        }
+        Member::new(at, settings, 100)
+    });
+    let all = all.collect();
+    let pairs = pairs(&mut dice, &sites);
+    let mut world = World::with(dice, all, pairs);
+    world.found(Some(plan::SECRET));
+    world.join_before(STARTED);
+    world.run(STARTED);
+    while !agree(&world, members) && world.now < STARTED + PATIENCE {
+        world.run(world.now + STEP);
+    }
+    assert!(agree(&world, members), "{members} members do not agree");
+    let took = world.now - STARTED;
+    Settled { world, members, took }
+}
+
+/// Whether all that are up have one charter, in which so many are not silent.
+fn agree(world: &World, members: usize) -> bool {
+    let up = (0..world.members.len()).filter(|it| world.members[*it].is_up());
+    let charters: Vec<_> = up.map(|it| world.charter(it)).collect();
+    let Some(Some(first)) = charters.first() else { return false };
+    let there = first.body().members.iter().filter(|it| it.silent.is_none()).count();
+    there == members && charters.iter().all(|it| it.is_some_and(|it| it == *first))
+}
+
+impl Settled {
+    fn leader(&self) -> usize {
+        let leads = |it: &Member| it.group.as_ref().is_some_and(Group::is_leader);
+        self.world.members.iter().position(leads).expect("a leader")
+    }
+
+    fn charter(&self) -> &Charter {
+        self.world.charter(self.leader()).expect("a charter")
+    }
+
+    pub(crate) fn charter_bytes(&self) -> usize {
+        self.charter().to_bytes().len()
+    }
+
+    /// Runs from one moment for a while, and says what was said meanwhile.
+    pub(crate) fn rest(&mut self, from: Duration, time: Duration) -> Rest {
+        self.world.run(from);
+        self.world.traffic.clear();
+        let (before, worked) = (self.charter().revision(), processor());
+        self.world.run(from + time);
+        let work = (processor() - worked) / self.members as f64;
+        let minutes = time.as_secs_f64() / 60.0;
+        let share = self.members as f64 * minutes;
+        let each = |it: (&&'static str, &(u64, u64))| {
+            (*it.0, it.1.0 as f64 / share, it.1.1 as f64 / share)
+        };
+        let kinds: Vec<_> = self.world.traffic.iter().map(each).collect();
+        let links = self.charter().body().topology.links().count() as f64;
+        let pings = PING_BYTES * links / self.members as f64;
+        let bytes = kinds.iter().map(|it| it.2).sum();
+        let charters = self.charter().revision() - before;
+        Rest { kinds, bytes, pings, work: work / minutes, charters }
+    }
+
+    pub(crate) fn print_joined(&self) {
+        let leader = self.world.group(self.leader());
+        let next = fastest(|| assert!(leader.computed().is_some()));
+        let (bytes, group) = (self.charter().to_bytes(), self.charter().group());
+        let reading = fastest(|| assert!(Charter::from_bytes(&bytes, group, None).is_ok()));
+        println!(
+            "{} members agree {:.0} s after the last has started. The charter has {} bytes, and is read and checked \
+             in {:.2} ms. To see whether another topology is better takes {:.2} ms.",
+            self.members,
+            self.took.as_secs_f64(),
+            self.charter_bytes(),
+            reading.as_secs_f64() * 1e3,
+            next.as_secs_f64() * 1e3,
+        );
+    }
+
+    /// Has the leader die, and says when all others follow the next.
+    pub(crate) fn lose_leader(&mut self) {
+        let rows: usize =
+            self.world.group(self.leader()).rows().iter().map(|it| it.to_bytes().len() + 97).sum();
+        let (leader, began) = (self.leader(), self.world.now);
+        let epoch = self.charter().epoch();
+        self.world.crash(leader);
+        let is_over = |world: &World| {
+            (0..world.members.len())
+                .filter(|it| *it != leader)
+                .all(|it| world.charter(it).is_some_and(|it| it.epoch() == epoch + 1))
+        };
+        while !is_over(&self.world) && self.world.now < began + PATIENCE {
+            self.world.run(self.world.now + STEP);
+        }
+        println!(
+            "What is known of all links has {rows} bytes. All follow a deputy {:.0} s after the leader has died.\n",
+            (self.world.now - began).as_secs_f64()
+        );
+    }
+}
+
+impl Rest {
+    pub(crate) fn print_head() {
+        print!("            ");
+        for kind in KINDS {
+            print!(" {kind:>16}");
+        }
+        println!("   in all  pings      work  charters");
+    }
+
+    /// Of each kind so many, and their bytes; work is all that the simulation does for a member.
+    pub(crate) fn print(&self, name: &str) {
+        print!("{name:<12}");
+        for kind in KINDS {
+            let found = self.kinds.iter().find(|it| it.0 == kind);
+            let (count, bytes) = found.map_or((0.0, 0.0), |it| (it.1, it.2));
+            print!(" {count:7.1} {bytes:8.0}");
+        }
+        println!(
+            " {:8.0} {:6.0} {:6.1} ms  {:8}",
+            self.bytes,
+            self.pings,
+            self.work * 1e3,
+            self.charters,
+        );
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "a measurement reads the clock")]
+fn fastest(work: impl Fn()) -> Duration {
+    let turn = |_| {
+        let began = Instant::now();
+        work();
+        began.elapsed()
+    };
+    (0..TURNS).map(turn).min().unwrap_or_default()
+}
