@@ -20,6 +20,7 @@ mod invitations;
 mod kept;
 mod measuring;
 mod notes;
+mod places;
 mod publishing;
 mod serving;
 mod space;
@@ -29,12 +30,11 @@ mod verifying;
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::fs;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Instant;
 
-use collection::replica::FILES_MAX;
 use net::client::Client;
 use net::identity::Identity;
 use net::peer::Endpoint;
@@ -68,29 +68,10 @@ use crate::link::{Caller, Command, EVENTS_MAX, Event, Hub};
 use crate::replica::Replica;
 use crate::serve;
 use crate::tree;
-use crate::tree::store::{Options, Store};
-use crate::version::{Kind, Name, Namespace, Version};
+use crate::version::{Kind, Name, Version};
 
 /// Most commands that wait for the hub.
 const COMMANDS_MAX: usize = 16;
-
-/// Where the trees, or the collections, are.
-fn spaces_dir(data: &Path, kind: Kind) -> PathBuf {
-    data.join(match kind {
-        Kind::Tree => "trees",
-        Kind::Collection => "collections",
-    })
-}
-
-/// What is allowed in a tree, or in the log of a collection.
-fn store_options(kind: Kind) -> Options {
-    let options = Options { kind, ..Options::default() };
-    match kind {
-        Kind::Tree => options,
-        // `CHAIN` besides.
-        Kind::Collection => Options { entries_max: FILES_MAX as u64 + 1, ..options },
-    }
-}
 
 /// A member, bound and ready to run.
 #[derive(Debug)]
@@ -482,36 +463,4 @@ impl Core {
         }
         Ok(())
     }
-
-    /// Opens the trees, or the collections, that are on disk.
-    fn open_spaces(&mut self, kind: Kind) -> Result<(), Error> {
-        let dir = spaces_dir(&self.config.data, kind);
-        fs::create_dir_all(&dir).map_err(|source| Error::io(&dir, source))?;
-        let failed = |source| Error::io(&dir, source);
-        for entry in fs::read_dir(&dir).map_err(failed)? {
-            let path = entry.map_err(failed)?.path();
-            let name = path.file_name().and_then(|it| it.to_str()).unwrap_or_default();
-            let Some(namespace) = parse_namespace(name) else { continue };
-            let store = Store::open(&path, store_options(kind))?;
-            self.spaces.insert(namespace, space::Space::new(Arc::new(store)));
-        }
-        Ok(())
-    }
-
-    /// Has the directories of the settings lead to the trees of others.
-    fn link_replicas(&mut self) {
-        for it in self.config.replicas.clone() {
-            let namespace = Namespace { origin: it.writer, name: it.name.clone() };
-            let dir = spaces_dir(&self.config.data, it.kind);
-            let target = dir.join(namespace.to_string()).join("current");
-            if let Err(error) = kept::link(&target, &it.directory) {
-                self.notes.add(format!("{namespace} is not linked: {error}"), self.now());
-            }
-        }
-    }
-}
-
-fn parse_namespace(text: &str) -> Option<Namespace> {
-    let (name, origin) = text.rsplit_once('@')?;
-    Some(Namespace { origin: origin.parse().ok()?, name: Name::new(name).ok()? })
 }

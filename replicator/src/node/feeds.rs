@@ -55,7 +55,7 @@ impl Feeds {
     /// There is none, or there are several: tell who asks.
     pub(crate) fn find(&self, text: &str) -> Result<FeedServer, NoFeed> {
         let all = self.all.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(feed) = super::parse_namespace(text).and_then(|it| all.get(&it)) {
+        if let Some(feed) = super::places::parse_namespace(text).and_then(|it| all.get(&it)) {
             return Ok(feed.server.clone());
         }
         let named: Vec<_> = all.iter().filter(|it| it.0.name.as_str() == text).collect();
