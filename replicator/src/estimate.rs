@@ -48,7 +48,7 @@ const READINGS: usize = 4;
 /// Transfers within so long of a reading add to it, and make none of their own: whatever holds them back lasts.
 const READING: Duration = Duration::from_mins(1);
 /// Two readings agree if they differ by no more than so many hundredths of the greater.
-const AGREE_PERCENT: u64 = 20;
+const AGREE_PERCENT: u64 = 10;
 /// What agrees is probed again after so long without a reading.
 const PROBE_AGAIN: Duration = Duration::from_hours(12);
 /// The pause after the first probe of a link; it doubles with each one that settles nothing, so many times.
@@ -67,13 +67,22 @@ const TRANSFER_ROUND_TRIPS_MIN: u32 = 8;
 pub struct Estimate {
     /// The last of them, the newest first.
     round_trips: Vec<Duration>,
-    /// The last readings of the bandwidth, the newest first: bytes a second, never 0, and when.
-    readings: Vec<(u64, Duration)>,
+    /// The last readings of the bandwidth, the newest first.
+    readings: Vec<Reading>,
     /// When it was last to be probed, and how often since two readings agreed.
     probed: Option<Duration>,
     probes: u32,
     /// When it was last measured, on the member's own clock since its start.
     measured: Option<Duration>,
+}
+
+/// What a link carried once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Reading {
+    /// Bytes a second, never 0.
+    rate: u64,
+    at: Duration,
+    is_probe: bool,
 }
 
 impl Estimate {
@@ -93,15 +102,15 @@ impl Estimate {
         }
         let found = rate(bytes, took);
         match self.readings.first_mut() {
-            Some((known, at)) if now < *at + READING => *known = found.max(*known),
-            _ => self.readings.insert(0, (found, now)),
+            Some(it) if !it.is_probe && now < it.at + READING => it.rate = it.rate.max(found),
+            _ => self.readings.insert(0, Reading { rate: found, at: now, is_probe: false }),
         }
         self.handle_reading(now);
     }
 
     /// Takes in what a [`Probe`] has found.
     pub fn handle_probe(&mut self, bandwidth: u64, now: Duration) {
-        self.readings.insert(0, (bandwidth.max(1), now));
+        self.readings.insert(0, Reading { rate: bandwidth.max(1), at: now, is_probe: true });
         self.handle_reading(now);
     }
 
@@ -124,12 +133,13 @@ impl Estimate {
     pub fn wants_probe(&self, theirs: Option<u64>, now: Duration) -> bool {
         let doublings = self.probes.saturating_sub(1);
         let is_soon = self.probed.is_some_and(|it| now < it + PROBE_PAUSE * (1 << doublings));
-        let is_old = self.readings.first().is_none_or(|it| it.1 + PROBE_AGAIN <= now);
+        let is_old = self.readings.first().is_none_or(|it| it.at + PROBE_AGAIN <= now);
         !is_soon && (is_old || !self.is_agreed(theirs))
     }
 
     /// Whether so many readings agree with the greatest that it is believed: one if the other end says the same, two
-    /// in any case, and all of them if the other end says that the link is faster.
+    /// in any case, and all of them if the other end says that the link is faster. One has to be a probe's: what a
+    /// transfer has read both ends know, and while it lasts it may be held back in the same way.
     fn is_agreed(&self, theirs: Option<u64>) -> bool {
         let Some(first) = self.bandwidth() else { return false };
         let agrees = |it: u64| first.abs_diff(it) <= first.max(it) / 100 * AGREE_PERCENT;
@@ -138,7 +148,8 @@ impl Estimate {
             Some(it) if first < it => READINGS,
             _ => 2,
         };
-        needed <= self.readings.iter().filter(|it| agrees(it.0)).count()
+        let agreeing = || self.readings.iter().filter(|it| agrees(it.rate));
+        needed <= agreeing().count() && agreeing().any(|it| it.is_probe)
     }
 
     /// The shortest of the last round trips.
@@ -148,7 +159,7 @@ impl Estimate {
 
     /// In bytes a second: the greatest of the last readings.
     pub fn bandwidth(&self) -> Option<u64> {
-        self.readings.iter().map(|it| it.0).max()
+        self.readings.iter().map(|it| it.rate).max()
     }
 
     /// How long ago it was measured.

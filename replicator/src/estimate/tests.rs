@@ -165,6 +165,10 @@ fn a_probe_replaces_what_was_read_too_low() {
     assert!(!wants(&estimate, again - ms(1)) && wants(&estimate, again));
     // Unless the other end has found the same.
     assert!(!estimate.wants_probe(Some(45 * MBIT), again));
+    // Which, of a transfer, is nothing new.
+    let mut transferred = Estimate::default();
+    transfers(&mut transferred, &[26, 26]);
+    assert!(transferred.wants_probe(Some(26 * MBIT), again));
     assert!(estimate.wants_probe(Some(26 * MBIT), again));
     // If that has found more, two readings are not enough.
     estimate.handle_probe(48 * MBIT, now);
