@@ -72,7 +72,7 @@ pub(crate) struct Rest {
 }
 
 /// Seconds for which this process has worked.
-fn processor() -> f64 {
+pub(crate) fn processor() -> f64 {
     let text = fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let behind = text.rsplit(')').next().unwrap_or_default();
     let ticks = behind.split(' ').skip(12).take(2).filter_map(|it| it.parse::<f64>().ok());

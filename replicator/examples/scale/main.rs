@@ -94,7 +94,8 @@ mod tests {
         assert!(minimum <= update.sent && update.sent * 100 <= minimum * 105, "{update:?}");
         let mut group = control::settle(30, 1);
         let rest = group.rest(Duration::from_mins(4), Duration::from_mins(2));
-        assert!(rest.bytes < 30_000.0, "{rest:?} a minute");
+        // All measure each other for the first time, and say so.
+        assert!(rest.bytes < 50_000.0, "{rest:?} a minute");
         assert!(group.charter_bytes() < 4_000);
     }
 

@@ -191,7 +191,7 @@ impl Index {
         let records_max = BLOCK_RECORDS as u64;
         // Where it would be if all were spread evenly.
         let mut guess = share(wanted, self.records);
-        let mut is_guessing = true;
+        let mut is_halving = false;
         while low < high {
             let begin = guess.saturating_sub(records_max / 2).clamp(low, high - 1);
             let count = records_max.min(high - begin);
@@ -211,10 +211,10 @@ impl Index {
                 return Ok(found.ok().and_then(|it| place(records.get(it)?)));
             }
             // Somebody may have made chunks whose hashes begin alike: halving ends in any case.
-            is_guessing = !is_guessing;
-            if is_guessing {
+            if is_halving {
                 guess = low.midpoint(high);
             }
+            is_halving = !is_halving;
         }
         Ok(None)
     }
