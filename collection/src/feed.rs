@@ -19,8 +19,9 @@
 //! The TR keeps one compressed file for the whole collection, its "common-case cache", and makes
 //! every other answer afresh. Here every answer is a part of the log.
 
+mod counters;
+
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -43,6 +44,9 @@ use crate::replica::Replica;
 use crate::scan::Pinned;
 use crate::served;
 use crate::snapshot::{self, Snapshot, Snapshots};
+
+pub use counters::Counters;
+use counters::{Counts, add};
 
 /// Longest `wait`, in seconds.
 pub const WAIT_SECS_MAX: u64 = 60;
@@ -91,42 +95,6 @@ impl Default for FeedOptions {
             owner: None,
         }
     }
-}
-
-/// What a feed has done since it started.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// Deltas answered, empty ones included.
-    pub deltas: u64,
-    /// Of those, held by `wait` and then answered with something new.
-    pub woken: u64,
-    /// Requests sent to a snapshot.
-    pub redirects: u64,
-    /// Snapshots made.
-    pub snapshots: u64,
-    /// Answers with a snapshot, or with a part of one.
-    pub snapshot_answers: u64,
-    /// Requests refused: malformed, of unknown format, for unknown snapshots.
-    pub refused: u64,
-    /// Bytes of all bodies begun; not all need have been fetched.
-    pub bytes: u64,
-    /// Requests held by `wait` now.
-    pub waiting: u64,
-}
-
-#[derive(Debug, Default)]
-struct Counts {
-    deltas: AtomicU64,
-    woken: AtomicU64,
-    redirects: AtomicU64,
-    snapshots: AtomicU64,
-    snapshot_answers: AtomicU64,
-    refused: AtomicU64,
-    bytes: AtomicU64,
-}
-
-fn add(count: &AtomicU64, number: u64) {
-    count.fetch_add(number, Ordering::Relaxed);
 }
 
 /// Serves a collection's feed and snapshots; clones share them.
@@ -211,20 +179,9 @@ impl FeedServer {
     /// Returns what the feed has done since it started.
     #[must_use]
     pub fn counters(&self) -> Counters {
-        let counts = &self.shared.counts;
-        let get = |count: &AtomicU64| count.load(Ordering::Relaxed);
         let free = self.shared.waiting.available_permits();
         let waiting = self.shared.options.waiting_max.saturating_sub(free);
-        Counters {
-            deltas: get(&counts.deltas),
-            woken: get(&counts.woken),
-            redirects: get(&counts.redirects),
-            snapshots: get(&counts.snapshots),
-            snapshot_answers: get(&counts.snapshot_answers),
-            refused: get(&counts.refused),
-            bytes: get(&counts.bytes),
-            waiting: u64::try_from(waiting).unwrap_or(u64::MAX),
-        }
+        self.shared.counts.read(u64::try_from(waiting).unwrap_or(u64::MAX))
     }
 
     async fn feed(&self, request: &Request<()>) -> Result<Response<Body>, Refusal> {

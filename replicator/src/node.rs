@@ -67,7 +67,7 @@ use crate::id::MemberId;
 use crate::link::{Caller, Command, EVENTS_MAX, Event, Hub};
 use crate::replica::Replica;
 use crate::serve;
-use crate::tree;
+use crate::tree::lock::lock;
 use crate::version::{Kind, Name, Version};
 
 /// Most commands that wait for the hub.
@@ -381,7 +381,7 @@ impl Opening {
         let data = config.data.clone();
         fs::create_dir_all(&data).map_err(|source| Error::io(&data, source))?;
         // Two members of one key would contradict each other.
-        let lock = tree::store::lock(&data)?;
+        let lock = lock(&data)?;
         let kept = Kept::open(&data)?;
         let identity = Arc::new(Identity::load_or_create(&data)?);
         let key = identity.public();

@@ -17,6 +17,7 @@ pub mod generation;
 mod index;
 pub mod levels;
 mod listing;
+pub(crate) mod lock;
 pub mod manifest;
 pub mod order;
 pub mod path;

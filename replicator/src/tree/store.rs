@@ -10,7 +10,7 @@
 //!
 //! Everything blocks: call it where that is no harm.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
@@ -20,6 +20,7 @@ use super::building::{Building, Stop, building_dir};
 use super::disk::Disk;
 use super::error::Error;
 use super::generation::{Found, Generation, LastFile, Meta, TREE, dir_name, lock_out, serial};
+use super::lock::lock;
 use super::manifest::Totals;
 use super::staging::Staging;
 use crate::version::{Hash, Kind};
@@ -43,7 +44,6 @@ const CURRENT: &str = "current";
 const CURRENT_NEW: &str = "current.new";
 const GENERATIONS: &str = "generations";
 const STAGED: &str = "staged";
-const LOCK: &str = "LOCK";
 /// Generations that are being removed begin so.
 const GONE: &str = ".gone-";
 
@@ -447,22 +447,6 @@ fn make_durably(dir: &Path) -> Result<(), Error> {
         Disk::System.sync(above).map_err(Error::io(above))?;
     }
     Ok(())
-}
-
-/// Has this process alone be in a directory, for as long as what is returned is open.
-///
-/// # Errors
-///
-/// [`Error::InUse`]; the system's.
-pub(crate) fn lock(dir: &Path) -> Result<File, Error> {
-    let path = dir.join(LOCK);
-    let open = OpenOptions::new().write(true).create(true).truncate(false).open(&path);
-    let file = open.map_err(Error::io(&path))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(Error::InUse(dir.to_owned())),
-        Err(TryLockError::Error(error)) => Err(Error::io(path)(error)),
-    }
 }
 
 /// The generations that are there.

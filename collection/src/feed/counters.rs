@@ -1,0 +1,58 @@
+//! What a feed counts.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What a feed has done since it started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Deltas answered, empty ones included.
+    pub deltas: u64,
+    /// Of those, held by `wait` and then answered with something new.
+    pub woken: u64,
+    /// Requests sent to a snapshot.
+    pub redirects: u64,
+    /// Snapshots made.
+    pub snapshots: u64,
+    /// Answers with a snapshot, or with a part of one.
+    pub snapshot_answers: u64,
+    /// Requests refused: malformed, of unknown format, for unknown snapshots.
+    pub refused: u64,
+    /// Bytes of all bodies begun; not all need have been fetched.
+    pub bytes: u64,
+    /// Requests held by `wait` now.
+    pub waiting: u64,
+}
+
+/// The same while it goes on.
+#[derive(Debug, Default)]
+pub(super) struct Counts {
+    pub(super) deltas: AtomicU64,
+    pub(super) woken: AtomicU64,
+    pub(super) redirects: AtomicU64,
+    pub(super) snapshots: AtomicU64,
+    pub(super) snapshot_answers: AtomicU64,
+    pub(super) refused: AtomicU64,
+    pub(super) bytes: AtomicU64,
+}
+
+impl Counts {
+    /// Reads all, while so many requests are held.
+    pub(super) fn read(&self, waiting: u64) -> Counters {
+        let get = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        Counters {
+            deltas: get(&self.deltas),
+            woken: get(&self.woken),
+            redirects: get(&self.redirects),
+            snapshots: get(&self.snapshots),
+            snapshot_answers: get(&self.snapshot_answers),
+            refused: get(&self.refused),
+            bytes: get(&self.bytes),
+            waiting,
+        }
+    }
+}
+
+/// Adds to one of them.
+pub(super) fn add(count: &AtomicU64, number: u64) {
+    count.fetch_add(number, Ordering::Relaxed);
+}

@@ -1,0 +1,110 @@
+//! Members out of a stream, in pieces of any size.
+//!
+//! Sans-I/O.
+
+use super::{Frame, Header, Member, Unpacker};
+use crate::error::{Damage, Error};
+
+/// Incremental decoder: bytes of members in pieces of any size, verified members out.
+#[derive(Debug)]
+pub struct Decoder {
+    /// Bytes fed; those before `done` are done with and go at the next feed.
+    buffer: Vec<u8>,
+    done: usize,
+    /// Offset in the stream of the next member.
+    offset: u64,
+    /// What is missing before there is any point in looking again, in bytes from `done`.
+    wanted: usize,
+    unpacker: Unpacker,
+}
+
+impl Decoder {
+    /// Makes a decoder that refuses members above `member_bytes_max` bytes, packed or plain.
+    #[must_use]
+    pub fn new(member_bytes_max: usize) -> Self {
+        Self {
+            buffer: Vec::new(),
+            done: 0,
+            offset: 0,
+            wanted: 1,
+            unpacker: Unpacker::new(member_bytes_max),
+        }
+    }
+
+    /// Adds bytes of the stream, in stream order.
+    pub fn feed(&mut self, bytes: &[u8]) {
+        if self.done != 0 {
+            self.buffer.drain(..self.done);
+            self.done = 0;
+        }
+        self.buffer.extend_from_slice(bytes);
+    }
+
+    /// Returns the next whole member, or `None` when more bytes are needed.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Stream`]: the stream is damaged at that offset; the decoder is of no further use.
+    /// Drop the connection and fetch again from the last whole member.
+    pub fn next_member(&mut self) -> Result<Option<Member>, Error> {
+        Ok(self.next_at()?.map(|(member, _)| member))
+    }
+
+    /// The same, with the member's bytes as they came.
+    pub(crate) fn next_with_bytes(&mut self) -> Result<Option<(Member, Vec<u8>)>, Error> {
+        let Some((member, at)) = self.next_at()? else { return Ok(None) };
+        let bytes = self.buffer.get(at..self.done).unwrap_or_default().to_vec();
+        Ok(Some((member, bytes)))
+    }
+
+    /// The same, with where it begins in the buffer.
+    fn next_at(&mut self) -> Result<Option<(Member, usize)>, Error> {
+        let rest = &self.buffer[self.done..];
+        if rest.len() < self.wanted {
+            return Ok(None);
+        }
+        let offset = self.offset;
+        let damaged = |what| Error::Stream { offset, what };
+        let place = match Header::read(rest).map_err(damaged)? {
+            Frame::More(bytes) => {
+                self.wanted = bytes;
+                return Ok(None);
+            }
+            Frame::Whole(place) => place,
+        };
+        if self.unpacker.bytes_max < place.member_bytes() {
+            return Err(damaged(Damage::TooLarge));
+        }
+        if rest.len() < place.member_bytes() {
+            self.wanted = place.member_bytes();
+            return Ok(None);
+        }
+        let member = self.unpacker.unpack(place, rest, offset).map_err(damaged)?;
+        let at = self.done;
+        self.done += usize::try_from(member.length).unwrap_or(usize::MAX);
+        self.offset += member.length;
+        self.wanted = 1;
+        Ok(Some((member, at)))
+    }
+
+    /// Returns where the next member starts, in bytes of the stream.
+    #[must_use]
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// Ends the stream.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Stream`]: the stream ends inside a member ([`Damage::Truncated`]), or in what is none.
+    pub fn finish(&self) -> Result<(), Error> {
+        let rest = &self.buffer[self.done..];
+        if rest.is_empty() {
+            return Ok(());
+        }
+        // More was waited for before this was looked at: whatever the pieces, the same answer.
+        let what = Header::read(rest).err().unwrap_or(Damage::Truncated);
+        Err(Error::Stream { offset: self.offset, what })
+    }
+}
