@@ -58,7 +58,9 @@ fn main() {
     }
     let asked: Vec<usize> = arguments.map(|it| it.parse().unwrap()).collect();
     let sizes = if asked.is_empty() { vec![30, 300, 3_000] } else { asked };
-    println!("An update of 1 MiB in 64 chunks, from one member to all\n");
+    println!("What a leader computes\n");
+    sizes.iter().for_each(|it| leader::print(*it));
+    println!("\nAn update of 1 MiB in 64 chunks, from one member to all\n");
     update::Update::print_head();
     for members in &sizes {
         update::run(*members, 1).print();
@@ -75,8 +77,6 @@ fn main() {
         }
         group.lose_leader();
     }
-    println!("What a leader computes\n");
-    sizes.iter().for_each(|it| leader::print(*it));
 }
 
 #[cfg(test)]
