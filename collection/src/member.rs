@@ -416,6 +416,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::error::Error;
 
     proptest! {
         #[test]
