@@ -39,7 +39,7 @@ pub const YOUNG: Duration = Duration::from_hours(1);
 /// Pauses between two measurements of a member that is young or has yet to measure somebody, and of any other.
 pub const PAUSE_YOUNG: Duration = Duration::from_secs(5);
 /// See [`PAUSE_YOUNG`].
-pub const PAUSE_OLD: Duration = Duration::from_mins(5);
+pub const PAUSE_OLD: Duration = Duration::from_mins(4);
 
 /// Round trips that are remembered.
 const ROUND_TRIPS: usize = 8;

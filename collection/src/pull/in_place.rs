@@ -4,6 +4,7 @@
 //! and back. A snapshot that is given up begins again from its start: to read it costs nobody else anything.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -13,7 +14,8 @@ use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
-use super::{Kind, PIECES_AHEAD, Puller, Summary, sum_up};
+use super::answer::is_of_transfer;
+use super::{FRUITLESS_MAX, Kind, PIECES_AHEAD, Puller, Summary, sum_up};
 use crate::change::{Stamp, Version};
 use crate::error::Error;
 use crate::feed::follows;
@@ -43,8 +45,24 @@ impl Puller {
         wait: Option<Duration>,
         summary: &mut Summary,
     ) -> Result<(), Error> {
-        *summary = Summary::default();
         let until = clock::monotonic() + wait.unwrap_or_default();
+        let mut tries = 1;
+        loop {
+            match self.take_in_place(link, until, summary).await {
+                // Of one that was given up the last may have been applied meanwhile.
+                Err(error) if is_of_transfer(&error) && tries < FRUITLESS_MAX => tries += 1,
+                taken => return taken,
+            }
+        }
+    }
+
+    async fn take_in_place(
+        &self,
+        link: &Path,
+        until: Instant,
+        summary: &mut Summary,
+    ) -> Result<(), Error> {
+        *summary = Summary::default();
         let mut cursor = self.cursor().await?;
         let replica = self.newer(link, cursor.as_ref(), until).await?;
         let view = replica.view();
@@ -65,23 +83,10 @@ impl Puller {
         if self.limits.records_max < held.max(replica.objects()) {
             return Err(self.ask.over_limit(format!("{held} objects"), "records_max"));
         }
-        let have = cursor.as_ref().filter(|it| it.snapshot.is_none());
-        let have = have.map(|it| Version { epoch: it.epoch, serial: it.serial });
-        let mut intake = match have.filter(|it| follows(&view, *it)) {
-            Some(have) => {
-                let mut intake = self.intake(Stream::Delta);
-                intake.serial = have.serial;
-                intake
-            }
-            None => {
-                summary.kind = Kind::Snapshot;
-                let generation = clock::now_ms().max(1);
-                let id = format!("{generation}");
-                let mut intake = self.intake(Stream::Snapshot { id, generation, offset: 0 });
-                intake.begin_after(cursor.as_ref());
-                intake
-            }
-        };
+        let mut intake = self.intake_of(&view, cursor.as_ref());
+        if let Stream::Snapshot { .. } = intake.stream {
+            summary.kind = Kind::Snapshot;
+        }
         (intake.epoch, intake.to, intake.stored) = (epoch, view.version.serial, cursor);
         (intake.held, intake.confirmed, intake.url) = (held, self.confirmed, base);
         intake.records_max = self.limits.records_max;
@@ -97,6 +102,22 @@ impl Puller {
             }
             other => other,
         }
+    }
+
+    /// What goes on from the cursor, or begins with the base.
+    fn intake_of(&self, view: &View, cursor: Option<&Cursor>) -> Intake {
+        let have = cursor.filter(|it| it.snapshot.is_none());
+        let have = have.map(|it| Version { epoch: it.epoch, serial: it.serial });
+        if let Some(have) = have.filter(|it| follows(view, *it)) {
+            let mut intake = self.intake(Stream::Delta);
+            intake.serial = have.serial;
+            return intake;
+        }
+        let generation = clock::now_ms().max(1);
+        let id = generation.to_string();
+        let mut intake = self.intake(Stream::Snapshot { id, generation, offset: 0 });
+        intake.begin_after(cursor);
+        intake
     }
 
     /// Opens the folder once it has something newer than the cursor, or the time is over.
@@ -147,29 +168,28 @@ async fn read(view: View, intake: Intake) -> (Tally, u64, Result<(), Error>) {
     let parts = view.parts(since).0;
     let tail = Bytes::from(member::end_mark(view.version));
     let length = served::bytes_of(&parts) + tail.len() as u64;
-    let (sender, waiting) = mpsc::channel(PIECES_AHEAD);
+    // What is read goes through here, so that both ends stop if this is dropped: another pull may follow.
+    let (sender, mut pieces) = mpsc::channel(PIECES_AHEAD);
     let reader = spawn_blocking(move || {
-        let mut pieces = served::pieces(&parts, &tail, 0, length);
-        let mut end = Ok(());
-        loop {
-            match pieces() {
-                Ok(Some(piece)) => {
-                    if sender.blocking_send(Piece::Bytes(piece)).is_err() {
-                        return end;
-                    }
-                }
-                Ok(None) => break,
-                Err(error) => {
-                    end = Err(error);
-                    break;
-                }
+        let mut read = served::pieces(&parts, &tail, 0, length);
+        while let Some(piece) = read()? {
+            if sender.blocking_send(piece).is_err() {
+                break;
             }
         }
-        // Who does not listen any more has said why.
-        let _ = sender.blocking_send(Piece::End);
-        end
+        Ok::<(), io::Error>(())
     });
+    let (to_intake, waiting) = mpsc::channel(PIECES_AHEAD);
     let worker = spawn_blocking(move || intake.run(waiting));
+    while let Some(piece) = pieces.recv().await {
+        // The worker stops listening when something is wrong with what it got.
+        if to_intake.send(Piece::Bytes(piece)).await.is_err() {
+            break;
+        }
+    }
+    drop(pieces);
+    // A worker that does not listen has ended already.
+    drop(to_intake.send(Piece::End).await);
     let (read, worked) = tokio::join!(reader, worker);
     match (worked, read) {
         (Ok((tally, Err(error))), Ok(Err(cause))) => {

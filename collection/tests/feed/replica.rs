@@ -148,6 +148,31 @@ async fn a_replica_is_read_where_it_lies() {
 }
 
 #[tokio::test]
+async fn reading_a_replica_that_is_given_up_midway_is_taken_up_by_the_next() {
+    let (source, broker, dir) = (Store::new(), Store::new(), tempfile::tempdir().unwrap());
+    source.fill(0..12_000, "first", 1_000);
+    let server = Server::start(&source, FeedOptions::default()).await;
+    let mut follower = follower(server.address, dir.path()).await;
+    follow(&mut follower).await;
+    let (puller, log) = (puller(server.address, &broker), dir.path().to_owned());
+    let mut versions = broker.collection.watch();
+    let given_up = tokio::spawn(async move {
+        let mut summary = Summary::default();
+        puller.pull_in_place(&log, None, &mut summary).await
+    });
+    timeout(SOON, versions.wait_for(|it| 0 < it.serial)).await.unwrap().unwrap();
+    given_up.abort();
+    drop(given_up.await);
+    // What was being applied may still end; nothing more is.
+    let summary = pull_in_place(&broker, dir.path(), None).await;
+    assert!(summary.changes <= 12_000);
+    let reached = broker.collection.version();
+    assert_eq!(broker.titles(), source.titles());
+    assert_eq!(pull_in_place(&broker, dir.path(), None).await.changes, 0);
+    assert_eq!(broker.collection.version(), reached);
+}
+
+#[tokio::test]
 async fn a_stream_cut_anywhere_leaves_a_whole_log() {
     let seeds: u64 = std::env::var("HARVEST_SEEDS").map_or(4, |it| it.parse().unwrap());
     for seed in 0..seeds {

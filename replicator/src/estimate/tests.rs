@@ -298,3 +298,9 @@ fn of_two_that_say_something_the_worse_counts() {
     assert!(near(costs.get(0, 2), cost(ms(10), 4_000_000, 1_000_000)));
     assert_eq!(costs.get(1, 2), UNREACHABLE);
 }
+
+#[test]
+fn in_the_largest_group_all_are_measured_again_before_they_are_forgotten() {
+    let others = u32::try_from(crate::group::charter::MEMBERS_MAX - 1).unwrap();
+    assert!(PAUSE_OLD * others < LIFE - LIFE / 10);
+}
