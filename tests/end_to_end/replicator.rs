@@ -126,7 +126,7 @@ fn a_collection_goes_from_a_gatherer_over_replicators_to_a_broker() {
     run_ok(["replicator", "join", text(&path("m1"))].into_iter().chain(rest));
     let mut replica = Member::start(&path("m1"));
     let said = origin.run(&["publish", "docs"]);
-    let log = replica.holds(said.split([' ', ':']).nth(1).unwrap());
+    replica.holds(said.split([' ', ':']).nth(1).unwrap());
     let status = replica.run(&["status"]);
     assert!(status.contains("collection docs of") && status.contains("objects"), "{status}");
     let status = origin.run(&["status"]);
@@ -141,6 +141,19 @@ fn a_collection_goes_from_a_gatherer_over_replicators_to_a_broker() {
     let page = broker.search_url();
     wait_for_total(&page, "orchard", 1);
     // And one that reads it where it lies.
+    let log = path("docs");
+    let writer = origin.status()["id"].as_str().unwrap().to_owned();
+    let kept = format!(
+        "{settings}\n[[collection]]\nname = \"docs\"\nwriter = \"{writer}\"\ndirectory = \"{}\"\n",
+        text(&log)
+    );
+    fs::write(&replica.settings, kept).unwrap();
+    replica.running.signal("HUP");
+    let end = clock::monotonic() + PATIENCE;
+    while !log.join("CHAIN").exists() {
+        assert!(clock::monotonic() < end, "{} leads nowhere", text(&log));
+        std::thread::yield_now();
+    }
     let data = path("beside");
     let (data, log) = (text(&data), text(&log));
     let settings = format!(
