@@ -592,7 +592,7 @@ mod tests {
                 r#"1:1: "name" is missing; expected name = a text in quotes"#,
                 r#"1:1: both listeners are at 127.0.0.1:9501; expected another port for "admin_listen""#,
                 r#"1:1: "data" is missing; expected data = "/var/lib/harvest/broker""#,
-                r#"3:8: "kind" is "gather"; expected one of "gatherer", "broker", "oai""#,
+                r#"3:8: "kind" is "gather"; expected one of "gatherer", "broker", "oai", "replica""#,
                 r#"5:7: the URL ftp://h/ is not of a web server; expected an http:// or https:// URL, such as "http://host:8500/""#,
                 r#"6:1: "url" is missing in [source 2]; expected url = "http://host:8500/""#,
                 r#"11:10: "window" is "9"; expected two hours of the day in UTC, such as "22-6""#,
