@@ -184,6 +184,12 @@ const BLOCK_ROUND_TRIPS: u32 = 4;
 /// A block that takes fewer round trips says nothing: some buffer may have taken it at once.
 const COUNTED_ROUND_TRIPS: u32 = 2;
 
+/// A block of so many bytes that takes no longer than [`FAST_TIME`] and a round trip is the last as well: what is faster
+/// than 50 MB a second costs an update little, however much faster it is.
+const FAST_BYTES: u64 = 512 << 10;
+/// See [`FAST_BYTES`].
+const FAST_TIME: Duration = Duration::from_millis(10);
+
 /// A measurement of bandwidth over a warm connection: blocks that double until one takes long enough to tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Probe {
@@ -214,7 +220,9 @@ impl Probe {
     pub fn handle_sent(&mut self, took: Duration) -> Step {
         // A round trip that was taken while the link was full is too long, and makes a link look faster than it is.
         let found = rate(self.block, took - self.round_trip.min(took / BLOCK_ROUND_TRIPS));
-        if BLOCK_LAST <= self.block || BLOCK_TIME.max(self.round_trip * BLOCK_ROUND_TRIPS) <= took {
+        let is_fast = FAST_BYTES <= self.block && took <= self.round_trip + FAST_TIME;
+        let is_long = BLOCK_TIME.max(self.round_trip * BLOCK_ROUND_TRIPS) <= took;
+        if is_fast || is_long || BLOCK_LAST <= self.block {
             // The last may have lost packets on its way, or been held up at one of its ends.
             return Step::Done(found.max(self.found));
         }

@@ -80,6 +80,15 @@ fn a_slow_link_is_not_filled_by_its_probe() {
 }
 
 #[test]
+fn a_probe_of_a_fast_link_sends_little() {
+    for mbit in [1_000, 10_000] {
+        let (found, sent) = probe(Tcp::new(Duration::from_micros(200), mbit * MBIT));
+        assert!(50_000_000 <= found, "{found}");
+        assert!(sent < 1 << 20, "{sent} bytes were sent at {mbit} Mbit/s");
+    }
+}
+
+#[test]
 fn a_probe_is_not_misled_by_much() {
     let block = |bytes: u64| ms(40) + Duration::from_micros(bytes * 1_000_000 / (50 * MBIT));
     let probe = |round_trip: Duration, took: &dyn Fn(u64) -> Duration| {
