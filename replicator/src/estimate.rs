@@ -14,6 +14,8 @@
 //! * A round trip is the shortest of the last few, since queues only ever add to it, and a bandwidth the greatest of
 //!   the last few readings, since what else is on the way only ever takes from it: so a transfer that something
 //!   else held back never lowers it.
+//! * Members of two sites share the line between them: once three of them agree on what it carries, the others take that
+//!   over ([`line`]).
 //! * Not all probe the same member at once: each begins with the one after it, and who has just come is
 //!   probed by one after another ([`Candidate::probe_from`]).
 //! * Estimates age: who has not been measured for [`LIFE`] is no longer a neighbor to choose.
@@ -25,6 +27,7 @@ mod row;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
 use std::collections::HashMap;
 use std::time::Duration;
 
@@ -49,6 +52,8 @@ const READINGS: usize = 4;
 const READING: Duration = Duration::from_mins(1);
 /// Two readings agree if they differ by no more than so many hundredths of the greater.
 const AGREE_PERCENT: u64 = 10;
+/// So many have to agree on what a line carries: one that lies is not enough.
+const TELLERS: usize = 3;
 /// What agrees is probed again after so long without a reading.
 const PROBE_AGAIN: Duration = Duration::from_hours(12);
 /// The pause after the first probe of a link; it doubles with each one that settles nothing, so many times.
@@ -122,6 +127,13 @@ impl Estimate {
         }
     }
 
+    /// Takes over what others have found of the line that the link shares with theirs, if nothing else is known.
+    pub fn handle_line(&mut self, bandwidth: u64, now: Duration) {
+        if self.readings.is_empty() {
+            self.readings.push(Reading { rate: bandwidth.max(1), at: now, is_probe: false });
+        }
+    }
+
     /// Takes note that a probe is to be made now.
     pub fn handle_probing(&mut self, now: Duration) {
         self.probed = Some(now);
@@ -129,8 +141,11 @@ impl Estimate {
     }
 
     /// Whether a probe would tell something, and is not too soon after the last. `theirs` is the bandwidth that the
-    /// other end says.
-    pub fn wants_probe(&self, theirs: Option<u64>, now: Duration) -> bool {
+    /// other end says, `line` what others have found of the line that the link shares with theirs.
+    pub fn wants_probe(&self, theirs: Option<u64>, line: Option<u64>, now: Duration) -> bool {
+        if self.bandwidth().zip(line).is_some_and(|(own, line)| agree(own, line)) {
+            return false;
+        }
         let doublings = self.probes.saturating_sub(1);
         let is_soon = self.probed.is_some_and(|it| now < it + PROBE_PAUSE * (1 << doublings));
         let is_old = self.readings.first().is_none_or(|it| it.at + PROBE_AGAIN <= now);
@@ -142,7 +157,7 @@ impl Estimate {
     /// transfer has read both ends know, and while it lasts it may be held back in the same way.
     fn is_agreed(&self, theirs: Option<u64>) -> bool {
         let Some(first) = self.bandwidth() else { return false };
-        let agrees = |it: u64| first.abs_diff(it) <= first.max(it) / 100 * AGREE_PERCENT;
+        let agrees = |it: u64| agree(first, it);
         let needed = match theirs {
             Some(it) if agrees(it) => 1,
             Some(it) if first < it => READINGS,
@@ -168,6 +183,21 @@ impl Estimate {
     }
 }
 
+/// Whether two readings, in bytes a second, are as good as the same.
+fn agree(one: u64, other: u64) -> bool {
+    one.abs_diff(other) <= one.max(other) / 100 * AGREE_PERCENT
+}
+
+/// What a line between two sites carries, by what members say who have links over it: the greatest bandwidth that
+/// [`TELLERS`] of them agree on. `said` are who says so and bytes a second, in any order.
+pub fn line(said: &[(u64, u64)]) -> Option<u64> {
+    let agreed = said.iter().filter(|(_, found)| {
+        let tellers = said.iter().filter(|it| agree(it.1, *found)).map(|it| it.0);
+        TELLERS <= tellers.collect::<BTreeSet<_>>().len()
+    });
+    agreed.map(|it| it.1).max()
+}
+
 fn rate(bytes: u64, took: Duration) -> u64 {
     let rate = u128::from(bytes) * 1_000_000 / took.as_micros().max(1);
     u64::try_from(rate).unwrap_or(u64::MAX).max(1)
@@ -184,8 +214,8 @@ const BLOCK_ROUND_TRIPS: u32 = 4;
 /// A block that takes fewer round trips says nothing: some buffer may have taken it at once.
 const COUNTED_ROUND_TRIPS: u32 = 2;
 
-/// A block of so many bytes that takes no longer than [`FAST_TIME`] and a round trip is the last as well: what is faster
-/// than 50 MB a second costs an update little, however much faster it is.
+/// A block of so many bytes that takes no longer than [`FAST_TIME`] is the last as well: what is faster than 50 MB
+/// a second costs an update little, however much faster it is.
 const FAST_BYTES: u64 = 512 << 10;
 /// See [`FAST_BYTES`].
 const FAST_TIME: Duration = Duration::from_millis(10);
@@ -220,7 +250,7 @@ impl Probe {
     pub fn handle_sent(&mut self, took: Duration) -> Step {
         // A round trip that was taken while the link was full is too long, and makes a link look faster than it is.
         let found = rate(self.block, took - self.round_trip.min(took / BLOCK_ROUND_TRIPS));
-        let is_fast = FAST_BYTES <= self.block && took <= self.round_trip + FAST_TIME;
+        let is_fast = FAST_BYTES <= self.block && took <= FAST_TIME;
         let is_long = BLOCK_TIME.max(self.round_trip * BLOCK_ROUND_TRIPS) <= took;
         if is_fast || is_long || BLOCK_LAST <= self.block {
             // The last may have lost packets on its way, or been held up at one of its ends.
@@ -255,13 +285,15 @@ pub struct Candidate<'a> {
     pub estimate: &'a Estimate,
     /// The bandwidth that the other end says, in bytes a second.
     pub theirs: Option<u64>,
+    /// What others have found of the line that the link shares with theirs.
+    pub line: Option<u64>,
     /// Not to be probed before then: until then others do.
     pub probe_from: Duration,
 }
 
 impl Candidate<'_> {
     fn wants_probe(self, now: Duration) -> bool {
-        self.probe_from <= now && self.estimate.wants_probe(self.theirs, now)
+        self.probe_from <= now && self.estimate.wants_probe(self.theirs, self.line, now)
     }
 }
 

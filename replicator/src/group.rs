@@ -89,6 +89,8 @@ struct Peer {
     /// For how long it had been silent before.
     before: Duration,
     estimate: Estimate,
+    /// What others have found of the line that the link shares with theirs, in bytes a second.
+    line: Option<u64>,
     /// When it was last called.
     called: Option<Duration>,
     /// Calls and connections that failed since one did not.

@@ -95,7 +95,7 @@ mod tests {
         let mut group = control::settle(30, 1);
         let rest = group.rest(Duration::from_mins(4), Duration::from_mins(2));
         // All measure each other for the first time, and say so.
-        assert!(rest.bytes < 50_000.0, "{rest:?} a minute");
+        assert!(rest.bytes < 80_000.0, "{rest:?} a minute");
         assert!(group.charter_bytes() < 4_000);
     }
 

@@ -164,26 +164,26 @@ fn a_probe_replaces_what_was_read_too_low() {
     let mut estimate = Estimate::default();
     transfers(&mut estimate, &[26]);
     let now = READING * 2;
-    assert!(estimate.wants_probe(None, now));
+    assert!(estimate.wants_probe(None, None, now));
     estimate.handle_probing(now);
     estimate.handle_probe(48 * MBIT, now);
     assert_eq!(estimate.bandwidth(), Some(48 * MBIT));
     // One says that it is slow, one that it is fast: a third one is to say.
-    let wants = |it: &Estimate, now: Duration| it.wants_probe(None, now);
+    let wants = |it: &Estimate, now: Duration| it.wants_probe(None, None, now);
     let again = now + PROBE_PAUSE;
     assert!(!wants(&estimate, again - ms(1)) && wants(&estimate, again));
     // Unless the other end has found the same.
-    assert!(!estimate.wants_probe(Some(45 * MBIT), again));
+    assert!(!estimate.wants_probe(Some(45 * MBIT), None, again));
     // Which, of a transfer, is nothing new.
     let mut transferred = Estimate::default();
     transfers(&mut transferred, &[26, 26]);
-    assert!(transferred.wants_probe(Some(26 * MBIT), again));
-    assert!(estimate.wants_probe(Some(26 * MBIT), again));
+    assert!(transferred.wants_probe(Some(26 * MBIT), None, again));
+    assert!(estimate.wants_probe(Some(26 * MBIT), None, again));
     // If that has found more, two readings are not enough.
     estimate.handle_probe(48 * MBIT, now);
-    assert!(!wants(&estimate, again) && estimate.wants_probe(Some(100 * MBIT), again));
+    assert!(!wants(&estimate, again) && estimate.wants_probe(Some(100 * MBIT), None, again));
     (0..2).for_each(|_| estimate.handle_probe(48 * MBIT, now));
-    assert!(!estimate.wants_probe(Some(100 * MBIT), again));
+    assert!(!estimate.wants_probe(Some(100 * MBIT), None, again));
     let later = now + PROBE_AGAIN;
     assert!(!wants(&estimate, later - ms(1)) && wants(&estimate, later));
 }
@@ -193,7 +193,7 @@ fn a_link_that_always_says_something_else_is_not_probed_all_the_time() {
     let (mut estimate, mut probes) = (Estimate::default(), Vec::new());
     for second in 0..3_600 {
         let now = Duration::from_secs(second);
-        if estimate.wants_probe(None, now) {
+        if estimate.wants_probe(None, None, now) {
             estimate.handle_probing(now);
             // As if each time another link.
             estimate.handle_probe(1 << (probes.len() % READINGS), now);
@@ -228,7 +228,12 @@ proptest! {
 /// All of them may be probed at once.
 fn candidates(all: &[Estimate]) -> Vec<Candidate<'_>> {
     all.iter()
-        .map(|estimate| Candidate { estimate, theirs: None, probe_from: Duration::ZERO })
+        .map(|estimate| Candidate {
+            estimate,
+            theirs: None,
+            line: None,
+            probe_from: Duration::ZERO,
+        })
         .collect()
 }
 
@@ -262,7 +267,12 @@ fn who_was_not_measured_for_longest_is_next() {
 fn who_has_just_come_is_probed_by_one_after_another() {
     let new = Estimate::default();
     let turn = |turn: u32, now: Duration| {
-        let all = [Candidate { estimate: &new, theirs: None, probe_from: PAUSE_YOUNG * turn }];
+        let all = [Candidate {
+            estimate: &new,
+            theirs: None,
+            line: None,
+            probe_from: PAUSE_YOUNG * turn,
+        }];
         measure(&all, None, now)
     };
     // All call it at once, which costs nothing.
@@ -312,4 +322,33 @@ fn of_two_that_say_something_the_worse_counts() {
 fn in_the_largest_group_all_are_measured_again_before_they_are_forgotten() {
     let others = u32::try_from(crate::group::charter::MEMBERS_MAX - 1).unwrap();
     assert!(PAUSE_OLD * others < LIFE - LIFE / 10);
+}
+
+#[test]
+fn what_three_agree_on_is_taken_over_and_not_probed() {
+    let check = |said: &[(u64, u64)], expected: Option<u64>| {
+        assert_eq!(line(said), expected.map(|it| it * MBIT), "{said:?}");
+    };
+    let said = |teller: u64, mbit: u64| (teller, mbit * MBIT);
+    check(&[], None);
+    check(&[said(1, 50), said(2, 48)], None);
+    // One that says much has one voice.
+    check(&[said(1, 900), said(1, 900), said(1, 900), said(2, 50)], None);
+    check(&[said(1, 900), said(2, 46), said(3, 48), said(4, 50)], Some(50));
+    check(
+        &[said(1, 20), said(2, 20), said(3, 20), said(4, 48), said(5, 50), said(6, 49)],
+        Some(50),
+    );
+    let now = Duration::from_secs(60);
+    let mut estimate = Estimate::default();
+    estimate.handle_line(50 * MBIT, now);
+    assert_eq!(estimate.bandwidth(), Some(50 * MBIT));
+    assert!(!estimate.wants_probe(None, Some(50 * MBIT), now));
+    // What others say counts no more once they say something else, nor against what was measured.
+    assert!(
+        estimate.wants_probe(None, None, now) && estimate.wants_probe(None, Some(9 * MBIT), now)
+    );
+    estimate.handle_probe(80 * MBIT, now);
+    estimate.handle_line(50 * MBIT, now);
+    assert_eq!(estimate.bandwidth(), Some(80 * MBIT));
 }

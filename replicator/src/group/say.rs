@@ -2,16 +2,18 @@
 //!
 //! Sans-I/O.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
+use super::charter::Charter;
 use super::links::{UPDATE_BYTES, is_unanswered};
 use super::rows::{Digest, Heard, Own, Said, Taken};
 use super::{Action, BEAT, COMPARE, FAILURES_MAX, Group, LOST, Message, Peer, rows};
 use crate::estimate::{self, Candidate, Entry, Estimate, Measure, Row};
 use crate::id::MemberId;
 use crate::topology::cost;
-use crate::version::Hash;
-use std::sync::Arc;
+use crate::version::{Hash, Name};
 
 /// Between two rows in which a link comes or goes lies at least as much.
 const ROW_PAUSE: Duration = Duration::from_secs(5);
@@ -31,6 +33,10 @@ const ASK_PAUSE: Duration = Duration::from_secs(5);
 const LOOK_PAUSE_MIN: Duration = Duration::from_secs(1);
 /// See [`LOOK_PAUSE_MIN`].
 const LOOK_PAUSE_MAX: Duration = Duration::from_mins(1);
+/// Of what one member says of the lines between two sites so many readings are looked at, the greatest first.
+const SAID_OF_ONE_MAX: usize = 4;
+/// And so many of what all say.
+const SAID_MAX: usize = 128;
 /// The time since members are lost over the pause between attempts.
 const LOOK_SHARE: u32 = 32;
 /// Who does not answer although a link is up is called no more often.
@@ -235,6 +241,7 @@ impl Group {
             self.due.measure = now + estimate::PAUSE_YOUNG;
             return;
         };
+        self.take_over_lines(&charter, now);
         let is_there = |id: &MemberId, peer: &Peer| {
             let member = charter.body().member(*id);
             // Calls to one that a link is up to will be answered again some time.
@@ -284,7 +291,41 @@ impl Group {
             .get(id)
             .and_then(|it| it.signed.row.entries.iter().find(|it| it.to == self.me.0)?.bandwidth());
         let probe_from = peer.since + estimate::PAUSE_YOUNG * turn;
-        Candidate { estimate: &peer.estimate, theirs: said, probe_from }
+        Candidate { estimate: &peer.estimate, theirs: said, line: peer.line, probe_from }
+    }
+
+    /// Takes over what the members of two sites, this one's and another, agree on about the line between them.
+    fn take_over_lines(&mut self, charter: &Charter, now: Duration) {
+        let sites: BTreeMap<u64, &Name> =
+            charter.body().members.iter().map(|it| (it.id().0, &it.site)).collect();
+        let Some(here) = sites.get(&self.me.0).copied() else { return };
+        let mut said: BTreeMap<&Name, Vec<(u64, u64)>> = BTreeMap::new();
+        for (teller, heard) in self.rows.iter().filter(|it| it.0 != self.me) {
+            let Some(from) = sites.get(&teller.0).copied() else { continue };
+            let mut found: BTreeMap<&Name, Vec<u64>> = BTreeMap::new();
+            for entry in heard.signed.row.entries.iter().filter(|it| it.to != self.me.0) {
+                let far = match sites.get(&entry.to).copied() {
+                    Some(to) if from == here && to != here => to,
+                    Some(to) if from != here && to == here => from,
+                    _ => continue,
+                };
+                found.entry(far).or_default().extend(entry.bandwidth());
+            }
+            for (site, mut found) in found {
+                found.sort_unstable_by(|a, b| b.cmp(a));
+                let said = said.entry(site).or_default();
+                let room = SAID_MAX.saturating_sub(said.len()).min(SAID_OF_ONE_MAX);
+                said.extend(found.into_iter().take(room).map(|it| (teller.0, it)));
+            }
+        }
+        let lines: BTreeMap<&Name, Option<u64>> =
+            said.iter().map(|(site, said)| (*site, estimate::line(said))).collect();
+        for (id, peer) in &mut self.peers {
+            peer.line = sites.get(&id.0).and_then(|it| lines.get(it).copied().flatten());
+            if let Some(line) = peer.line.filter(|_| peer.estimate.round_trip().is_some()) {
+                peer.estimate.handle_line(line, now);
+            }
+        }
     }
 
     /// By how much the next measurement after this one is late: as good as by chance.

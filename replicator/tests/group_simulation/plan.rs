@@ -19,14 +19,18 @@ use super::world::{Event, World, pair};
 
 pub(crate) const SECRET: [u8; 32] = [9; 32];
 
-/// Round trip and bandwidth of each pair: good within a site.
+/// Round trip and bandwidth of each pair: good within a site; between two sites there is one line.
 pub(crate) fn pairs(dice: &mut Rng, sites: &[usize]) -> BTreeMap<[usize; 2], (Duration, u64)> {
-    let mut pairs = BTreeMap::new();
+    let (mut pairs, mut lines) = (BTreeMap::new(), BTreeMap::new());
     for a in 0..sites.len() {
         for b in 0..a {
             let link = match sites[a] == sites[b] {
                 true => (Duration::from_micros(dice.u64(200..2_000)), 100_000_000),
-                false => (Duration::from_millis(dice.u64(10..150)), dice.u64(30_000..10_000_000)),
+                false => {
+                    let line = lines.entry(pair(sites[a], sites[b]));
+                    let bandwidth = *line.or_insert_with(|| dice.u64(30_000..10_000_000));
+                    (Duration::from_millis(dice.u64(10..150)), bandwidth)
+                }
             };
             pairs.insert(pair(a, b), link);
         }

@@ -9,6 +9,7 @@ use fastrand::Rng;
 use replicator::group::charter::Charter;
 use replicator::group::{Action, Alarm, Group, Message};
 use replicator::id::MemberId;
+use replicator::version::Name;
 
 use super::liar;
 use super::links::{Connection, DEAD, KEPT};
@@ -426,10 +427,15 @@ impl World {
     /// Has somebody's admin change something.
     fn settle(&mut self, member: usize) {
         let carried = (0..4).filter(|_| self.dice.bool()).map(super::member::foreign).collect();
-        let site = self.dice.usize(..3);
+        let is_renamed = self.dice.bool();
         let it = &mut self.members[member];
         it.settings.carried = carried;
-        it.settings.site = super::member::settings(0, site, None).site;
+        // A part of a site may be called something else; what its lines are stays.
+        if is_renamed {
+            let name = it.settings.site.to_string();
+            let other = name.strip_suffix("-b").map_or_else(|| format!("{name}-b"), str::to_owned);
+            it.settings.site = Name::new(&other).unwrap();
+        }
         let settings = it.settings.clone();
         self.call(member, |group, now| group.handle_settings(settings, now));
     }
