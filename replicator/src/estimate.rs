@@ -15,7 +15,7 @@
 //!   the last few readings, since what else is on the way only ever takes from it: so a transfer that something
 //!   else held back never lowers it.
 //! * Members of two sites share the line between them: once three of them agree on what it carries, the others take that
-//!   over ([`line`]).
+//!   over ([`line()`]).
 //! * Not all probe the same member at once: each begins with the one after it, and who has just come is
 //!   probed by one after another ([`Candidate::probe_from`]).
 //! * Estimates age: who has not been measured for [`LIFE`] is no longer a neighbor to choose.
@@ -189,7 +189,7 @@ fn agree(one: u64, other: u64) -> bool {
 }
 
 /// What a line between two sites carries, by what members say who have links over it: the greatest bandwidth that
-/// [`TELLERS`] of them agree on. `said` are who says so and bytes a second, in any order.
+/// three of them agree on. `said` are who says so and bytes a second, in any order.
 pub fn line(said: &[(u64, u64)]) -> Option<u64> {
     let agreed = said.iter().filter(|(_, found)| {
         let tellers = said.iter().filter(|it| agree(it.1, *found)).map(|it| it.0);
