@@ -215,15 +215,16 @@ class World:
         }
 
     def near(self, patience_s):
-        """Waits until all that is said of the lines between sites is within 25 % of what they are."""
+        """Waits until all that is said of the lines between sites is within 25 % of what they are; returns how long that
+        took, and what still is not so after `patience_s`."""
         began = time.monotonic()
         while off := self.off():
             if began + patience_s < time.monotonic():
-                raise TimeoutError(f"after {patience_s} s not within 25 %: {off}")
+                break
             if os.environ.get("HARVEST_BENCH_WATCH"):
                 print(f"  {time.monotonic() - began:.0f} s: {off}", flush=True)
             time.sleep(2)
-        return time.monotonic() - began
+        return time.monotonic() - began, off
 
     def publish(self, members=None, patience_s=PATIENCE_S):
         """Publishes, and waits until all have it; says how long that took, and what."""
