@@ -129,16 +129,21 @@ impl Puller {
     ) -> Result<Replica, Error> {
         let known = cursor.filter(|it| it.snapshot.is_none());
         let known = known.map(|it| Version { epoch: it.epoch, serial: it.serial });
-        loop {
+        let newest = |link: &Path| {
             let link = link.to_owned();
-            let opened = match spawn_blocking(move || open(&link)).await {
-                Ok(opened) => opened?,
-                Err(panic) => std::panic::resume_unwind(panic.into_panic()),
-            };
-            if Some(opened.version()) != known || until <= clock::monotonic() {
-                return Ok(opened);
-            }
+            spawn_blocking(move || Replica::reached(&link).ok())
+        };
+        // Only what `CHAIN` says is read while there is nothing new: to open a folder takes longer.
+        while known.is_some()
+            && clock::monotonic() < until
+            && newest(link).await.unwrap_or_default() == known
+        {
             sleep(LOOK).await;
+        }
+        let link = link.to_owned();
+        match spawn_blocking(move || open(&link)).await {
+            Ok(opened) => opened,
+            Err(panic) => std::panic::resume_unwind(panic.into_panic()),
         }
     }
 }

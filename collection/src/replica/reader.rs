@@ -48,6 +48,16 @@ impl Replica {
         Ok(Self { shared: Arc::new(Shared { present: Mutex::new(present), versions }) })
     }
 
+    /// How far the log in a folder reaches, without opening it. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// As for [`open`](Self::open), as far as `CHAIN` shows it.
+    pub fn reached(dir: &Path) -> Result<Version, Error> {
+        let chain = read_chain(&Disk::System, dir)?.ok_or_else(|| wrong(dir, "it has no CHAIN"))?;
+        Ok(chain.version)
+    }
+
     /// Goes over to another folder: a newer state of the same log, or one that was begun anew. Files that both have
     /// are not read again. Who waits for something new is woken. Blocks.
     ///
