@@ -386,20 +386,7 @@ impl Puller {
     ) -> Result<(), Error> {
         let (pieces, waiting) = mpsc::channel(PIECES_AHEAD);
         let worker = tokio::task::spawn_blocking(move || intake.run(waiting));
-        let fetched = loop {
-            match response.chunk().await {
-                Ok(None) => break Ok(()),
-                // The worker stops listening when something is wrong with what it got.
-                Ok(Some(piece)) => {
-                    if pieces.send(Piece::Bytes(piece)).await.is_err() {
-                        break Ok(());
-                    }
-                }
-                Err(error) => break Err(error),
-            }
-        };
-        // A worker that does not listen has ended already.
-        drop(pieces.send(Piece::End).await);
+        let fetched = forward(response, &pieces).await;
         let (found, taken) = match worker.await {
             Ok(done) => done,
             Err(panic) => std::panic::resume_unwind(panic.into_panic()),
@@ -450,6 +437,28 @@ impl Puller {
             Err(panic) => std::panic::resume_unwind(panic.into_panic()),
         }
     }
+}
+
+/// Hands a body on, piece by piece, with its end.
+pub(crate) async fn forward(
+    response: &mut Response,
+    pieces: &mpsc::Sender<Piece>,
+) -> Result<(), net::Error> {
+    let fetched = loop {
+        match response.chunk().await {
+            Ok(None) => break Ok(()),
+            // Whoever takes them stops listening when something is wrong with what came.
+            Ok(Some(piece)) => {
+                if pieces.send(Piece::Bytes(piece)).await.is_err() {
+                    break Ok(());
+                }
+            }
+            Err(error) => break Err(error),
+        }
+    };
+    // Who does not listen has ended already.
+    drop(pieces.send(Piece::End).await);
+    fetched
 }
 
 /// Writes down what a pull has brought by `now_ms` of a source that held so many objects before.

@@ -16,9 +16,8 @@ use crate::change::Version;
 use crate::disk::Disk;
 use crate::error::{Damage, Error};
 use crate::feed;
-use crate::intake::Piece;
 use crate::pull::answer::{Answer, Asking};
-use crate::pull::{Kind, PullLimits};
+use crate::pull::{Kind, PullLimits, forward};
 
 /// Pieces of a body that wait to be written; each is at most 256 KiB.
 const PIECES_AHEAD: usize = 4;
@@ -146,19 +145,7 @@ impl Follower {
         let worker = spawn_blocking(move || {
             writer.lock().unwrap_or_else(PoisonError::into_inner).take(&stream, waiting)
         });
-        let fetched = loop {
-            match response.chunk().await {
-                Ok(None) => break Ok(()),
-                // The writer stops listening when something is wrong with what it got.
-                Ok(Some(piece)) => {
-                    if pieces.send(Piece::Bytes(piece)).await.is_err() {
-                        break Ok(());
-                    }
-                }
-                Err(error) => break Err(error),
-            }
-        };
-        drop(pieces.send(Piece::End).await);
+        let fetched = forward(response, &pieces).await;
         let taken = match worker.await {
             Ok(done) => done,
             Err(panic) => std::panic::resume_unwind(panic.into_panic()),
