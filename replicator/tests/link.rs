@@ -16,10 +16,10 @@ use replicator::limit::Bucket;
 use replicator::link::frame::{MESSAGE_BYTES_MAX, Reason};
 use replicator::link::{Caller, Command, EVENTS_MAX, End, Event, Hub, Link, Neighbor, SendError};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, UdpSocket};
+use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
-use tokio::time::timeout;
+use tokio::time::{interval, timeout};
 
 /// Nothing here takes nearly as long.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -264,9 +264,37 @@ async fn what_is_no_frame_ends_the_link_and_both_know_why() {
     assert_eq!(said[said.len() - 5..said.len() - 1], [1, 0, 0, 6]);
 }
 
+/// The address of a line to `to` that carries 16 KiB each 8 ms that way, and whatever comes back.
+async fn narrow(to: String) -> (String, JoinHandle<std::io::Result<()>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let line = async move {
+        let (near, _) = listener.accept().await?;
+        let (mut from_near, mut to_near) = near.into_split();
+        let (mut from_far, mut to_far) = TcpStream::connect(to).await?.into_split();
+        let there = async {
+            let mut turns = interval(Duration::from_millis(8));
+            let mut piece = vec![0; 16 << 10];
+            loop {
+                turns.tick().await;
+                match from_near.read(&mut piece).await? {
+                    0 => return Ok::<_, std::io::Error>(()),
+                    count => to_far.write_all(&piece[..count]).await?,
+                }
+            }
+        };
+        tokio::try_join!(there, tokio::io::copy(&mut from_far, &mut to_near)).map(|_| ())
+    };
+    (address, tokio::spawn(line))
+}
+
 #[tokio::test]
 async fn a_link_is_measured_while_it_is_busy_and_by_a_probe() {
-    let (mut a, to_b, mut b, _to_a) = two().await;
+    let (mut a, mut b) = (Member::start(1, &[2]).await, Member::start(2, &[1]).await);
+    // The link has to be slower than its ends are, however busy the machine is.
+    let (address, line) = narrow(b.address.clone()).await;
+    a.wants(Neighbor { address, ..b.as_neighbor() }).await;
+    let (to_b, _to_a) = (a.up().await, b.up().await);
     to_b.probe(Duration::from_millis(1));
     let found = a.until(|it| if let Event::Probed(_, it) = it { Some(*it) } else { None }).await;
     assert!(found.is_some_and(|it| 1_000_000 < it), "{found:?}");
@@ -282,6 +310,7 @@ async fn a_link_is_measured_while_it_is_busy_and_by_a_probe() {
     }
     assert!(at_b.unwrap().bytes >= 128 << 10);
     assert!(at_a.unwrap().took > Duration::ZERO);
+    line.abort();
 }
 
 #[tokio::test]
