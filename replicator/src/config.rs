@@ -22,7 +22,7 @@
 //! [[tree]]
 //! name = "papers"
 //! directory = "/srv/papers"          what is published
-//! # watch = "10 s"                   look for changes so often, and publish them; default: by command alone
+//! # watch = "10 s"                   publish what changes, at the latest after so long; default: by command alone
 //! # groups = ["papers"]              default: all of the above
 //! # skip_problems = false            publish without what cannot be replicated
 //!
@@ -69,7 +69,7 @@ pub const ADMIN_LISTEN: SocketAddr =
     SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 5_000);
 /// The site of a member that names none.
 pub const SITE: &str = "main";
-/// How often a tree may be looked at for changes.
+/// How long a change may wait to be published.
 pub const WATCH: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_hours(24);
 /// Most groups of one member.
 pub const GROUPS_MAX: usize = 16;
@@ -156,7 +156,8 @@ pub struct TreeConfig {
     pub name: Name,
     /// What is published.
     pub directory: PathBuf,
-    /// How often it is looked at for changes; none: by command alone.
+    /// A change is published after this at the latest, and the tree looked at so often if its changes are not heard
+    /// of; none: by command alone.
     pub watch: Option<Duration>,
     /// The groups that have it; empty: all.
     pub groups: BTreeSet<Name>,

@@ -46,6 +46,11 @@ pub(crate) fn samples(status: &Status) -> Vec<Sample> {
         let damaged = tree.damaged.len() as f64;
         let help = "Files that are not as they were written.";
         samples.push(gauge("harvest_replicator_tree_damaged", help, damaged));
+        if let Some(watch) = &tree.watch {
+            let help = "1 while changes of a tree are heard of, and not just looked for.";
+            let is_heard = f64::from(watch.problem.is_none());
+            samples.push(gauge("harvest_replicator_tree_watched", help, is_heard));
+        }
         samples.extend(tree.collection.iter().flat_map(|it| collection(tree, it)));
     }
     for link in &status.links {

@@ -26,6 +26,7 @@ mod serving;
 mod space;
 mod status;
 mod verifying;
+mod watching;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::fs;
@@ -54,9 +55,10 @@ use self::kept::Kept;
 pub use self::publishing::Published;
 pub use self::status::{
     CollectionStatus, FeedStatus, FetchStatus, GroupStatus, LinkStatus, MemberStatus, NoteStatus,
-    Status, TopologyLink, TreeStatus,
+    Status, TopologyLink, TreeStatus, WatchStatus,
 };
 pub use self::verifying::Report;
+use self::watching::Watching;
 use crate::config::{Config, Entry, GroupConfig};
 use crate::error::Error;
 use crate::group::access::Access;
@@ -404,7 +406,7 @@ impl Opening {
             links: BTreeMap::new(),
             site_limits: BTreeMap::new(),
             measuring: Default::default(),
-            watching: Default::default(),
+            watching: Watching::new(started),
             following: Default::default(),
             client: Client::new(net::client::Settings::default()),
             feeds: Default::default(),

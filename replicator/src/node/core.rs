@@ -24,10 +24,11 @@ use super::invitations::Invitations;
 use super::kept::Kept;
 use super::measuring::Measuring;
 use super::notes::Notes;
-use super::publishing::{Committed, Drafted, Watching};
+use super::publishing::{Committed, Drafted};
 use super::serving::{Batch, Serving};
 use super::space::{Outcome, Space};
 use super::verifying::Verified;
+use super::watching::{Found, Watching};
 use crate::config::Config;
 use crate::group::Group;
 use crate::group::charter::Tree;
@@ -71,6 +72,8 @@ pub(super) enum Done {
     Read(MemberId, Batch, Vec<(Hash, Option<Bytes>)>),
     /// A call went out, or not.
     Called(MemberId, bool),
+    /// It has been seen whether changes of a tree are heard of.
+    Checked(Found),
     /// A tree has been looked at.
     Drafted(Drafted),
     /// A version is what readers see, or not.
@@ -141,6 +144,7 @@ impl Core {
     /// Runs until the shutdown starts, or the links are gone.
     pub(super) async fn run(mut self, mut events: mpsc::Receiver<Event>, shutdown: Shutdown) {
         self.renew_all_feeds();
+        let heard = self.watching.heard();
         loop {
             self.settle().await;
             let wait = self.poll_timeout().saturating_sub(self.now());
@@ -156,6 +160,7 @@ impl Core {
                     None => break,
                 },
                 Some(ask) = self.asks.recv() => self.handle_ask(ask),
+                () = heard.notified() => {}
                 () = sleep(wait) => {}
             }
             // What waits is taken in before anything is done about it: it may be much that comes at once.
@@ -391,6 +396,7 @@ impl Core {
             Done::Space(namespace, outcome) => self.handle_outcome(&namespace, outcome, now),
             Done::Read(member, batch, chunks) => self.handle_read(member, &batch, chunks, now),
             Done::Called(member, is_sent) => self.handle_called(member, is_sent, now),
+            Done::Checked(found) => self.handle_checked(found, now),
             Done::Drafted(drafted) => self.handle_drafted(drafted, now),
             Done::Committed(committed) => self.handle_committed(committed, now),
             Done::Heard(heard) => self.handle_heard(heard, now),

@@ -130,8 +130,20 @@ pub struct TreeStatus {
     pub damaged: Vec<String>,
     /// The version that each neighbor has said to hold.
     pub held_by: Vec<(String, String)>,
+    /// How its changes are noticed, if it is published by itself.
+    pub watch: Option<WatchStatus>,
     /// What there is to say of a collection alone.
     pub collection: Option<CollectionStatus>,
+}
+
+/// How changes of a tree are noticed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct WatchStatus {
+    /// A change waits no longer until it is published, in seconds; and so often the tree is looked at if its changes
+    /// are not heard of.
+    pub every: u64,
+    /// Why they are not heard of, and what to do about it; none if they are.
+    pub problem: Option<String>,
 }
 
 /// A collection.
@@ -332,6 +344,7 @@ impl Core {
             bytes: totals.bytes,
             damaged: damaged.iter().map(|it| it.display().to_string()).collect(),
             held_by: held_by.collect(),
+            watch: self.watching.status(&of.name).filter(|_| of.origin == self.me),
             collection,
         }
     }

@@ -1,6 +1,8 @@
 //! What a replicator answers, in words.
 
-use replicator::node::{CollectionStatus, GroupStatus, Published, Report, Status, TreeStatus};
+use replicator::node::{
+    CollectionStatus, GroupStatus, Published, Report, Status, TreeStatus, WatchStatus,
+};
 
 use crate::output;
 
@@ -106,6 +108,9 @@ fn render_tree(tree: &TreeStatus) -> String {
     }
     for it in &tree.damaged {
         said.push_str(&format!("\n  damaged: {it}"));
+    }
+    if let Some(WatchStatus { every, problem: Some(problem) }) = &tree.watch {
+        said.push_str(&format!("\n  looked at every {every} s, {problem}"));
     }
     if let Some(collection) = &tree.collection {
         said.push_str(&render_collection(collection));
