@@ -411,6 +411,7 @@ impl Opening {
             client: Client::new(net::client::Settings::default()),
             feeds: Default::default(),
             renewing: Default::default(),
+            old: Default::default(),
             stop: Shutdown::new(),
             notes: Default::default(),
             caller,

@@ -229,9 +229,9 @@ mod tests {
     }
 
     /// Lets time go on, in steps of 100 ms; returns when the tree was looked at.
-    fn looks(watch: &mut Watch, until: f64, mut news: impl FnMut(f64) -> News) -> Vec<f64> {
+    fn looks(watch: &mut Watch, until: u32, mut news: impl FnMut(f64) -> News) -> Vec<f64> {
         let mut looks = Vec::new();
-        for step in 1..=(until * 10.0) as u32 {
+        for step in 1..=until * 10 {
             let now = f64::from(step) / 10.0;
             watch.handle_news(news(now), at(now));
             if let Some(check) = watch.poll_check(at(now)) {
@@ -253,12 +253,12 @@ mod tests {
     fn a_tree_is_looked_at_once_it_is_quiet_and_otherwise_rarely() {
         let mut watch = hearing();
         let news = |now| if (3.0..4.05).contains(&now) { changed(now) } else { News::default() };
-        assert_eq!(looks(&mut watch, 1_300.0, news), [5.0, 605.0, 1_205.0]);
+        assert_eq!(looks(&mut watch, 1_300, news), [5.0, 605.0, 1_205.0]);
     }
 
     #[test]
     fn endless_changes_are_seen_within_a_bound() {
-        assert_eq!(looks(&mut hearing(), 31.0, changed), [10.1, 20.2, 30.3]);
+        assert_eq!(looks(&mut hearing(), 31, changed), [10.1, 20.2, 30.3]);
     }
 
     #[test]
@@ -279,7 +279,7 @@ mod tests {
         assert!(watch.handle_news(lost.clone(), at(0.1)));
         assert!(!watch.handle_news(lost, at(0.1)), "it is said once");
         assert_eq!(watch.deaf(), Some("why"));
-        let seen = looks(&mut watch, 601.0, |_| News::default());
+        let seen = looks(&mut watch, 601, |_| News::default());
         assert_eq!(seen.first(), Some(&1.0));
         assert!(seen.windows(2).all(|it| it[1] - it[0] < 10.2), "{seen:?}");
         assert!(watch.poll_check(at(620.0)).is_some_and(|it| it.may_watch));
@@ -313,6 +313,6 @@ mod tests {
         assert!(watch.poll_check(at(3.0)).is_some());
         assert!(watch.handle_checked(Checked::Hearing, false, at(3.0)));
         watch.handle_looked(false, at(3.0));
-        assert_eq!(looks(&mut watch, 14.0, |_| News::default()), [13.0]);
+        assert_eq!(looks(&mut watch, 14, |_| News::default()), [13.0]);
     }
 }

@@ -21,6 +21,8 @@ pub(crate) struct Answer {
     pub(crate) from: u64,
     pub(crate) to: Version,
     pub(crate) objects: u64,
+    /// What was suppressed up to this serial is not in the body; 0 if nothing is said.
+    pub(crate) purged: u64,
 }
 
 /// Asks one feed.
@@ -92,7 +94,10 @@ impl Asking {
         }
         let epoch = text(&feed::EPOCH)?.parse().map_err(|error: Error| wrong(error.to_string()))?;
         let to = Version { epoch, serial: number(&feed::TO)? };
-        Ok(Answer { kind, from: number(&feed::FROM)?, to, objects: number(&feed::OBJECTS)? })
+        let (from, objects) = (number(&feed::FROM)?, number(&feed::OBJECTS)?);
+        let is_said = response.headers.contains_key(feed::PURGED);
+        let purged = if is_said { number(&feed::PURGED)? } else { 0 };
+        Ok(Answer { kind, from, to, objects, purged })
     }
 
     /// Names what a source that answers with neither 200 nor 206 wants to say.

@@ -101,7 +101,18 @@ impl Follower {
         &self.dir
     }
 
-    /// Asks the feed once, unless the log has to be folded, and waits up to `wait` (whole seconds, at most 60) for something new. Returns whether the
+    /// Folds the log, if it has grown longer than its base, or has what was purged at its source. Returns whether it
+    /// did. May be dropped at any point; it goes on then, and who comes next waits for its end.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::LogFolder`], [`Error::Damaged`]: the folder is no log any more: remove it. Any other: the file system's,
+    /// such as want of room: try again later. The folder is as it was, and can be followed into.
+    pub async fn fold_if_due(&mut self) -> Result<bool, Error> {
+        self.with(Writer::fold_if_due).await
+    }
+
+    /// Asks the feed once, and waits up to `wait` (whole seconds, at most 60) for something new. Returns whether the
     /// folder has changed. May be dropped at any point.
     ///
     /// # Errors
@@ -109,9 +120,6 @@ impl Follower {
     /// [`Error::Source`], [`Error::Corrupt`]: try again later; the folder is as it was. [`Error::NotAFeed`],
     /// [`Error::Format`], [`Error::OverLimit`]: something must be changed by hand. Any other: the file system's.
     pub async fn follow(&mut self, wait: Duration) -> Result<bool, Error> {
-        if self.with(Writer::fold_if_due).await? {
-            return Ok(true);
-        }
         let wait = wait.min(WAIT_MAX);
         let have = self.version();
         let total = PullLimits::default().time_max + wait;
@@ -130,11 +138,12 @@ impl Follower {
             }
             (Kind::Snapshot, _) => Some(getrandom::u64().unwrap_or(answer.to.epoch.0)),
         };
+        let purged = answer.purged;
         if life.is_none() && Some(answer.to) == have {
-            return Ok(false);
+            return self.with(move |it| it.note_purged(purged)).await;
         }
         let owner = response.headers.get(feed::KEY).and_then(|it| known_owner(it.to_str().ok()?));
-        let stream = Stream { life, to: answer.to, objects: answer.objects, owner };
+        let stream = Stream { life, to: answer.to, objects: answer.objects, owner, purged };
         self.transfer(&mut response, stream).await
     }
 

@@ -18,6 +18,7 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use super::ask::Ask;
+use super::content::Old;
 use super::feeds::{Feeds, Renewed, Renewing};
 use super::following::{Following, Heard};
 use super::invitations::Invitations;
@@ -84,7 +85,9 @@ pub(super) enum Done {
     Renewed(Renewed),
     /// A tree has been read.
     Verified(Verified),
-    /// What was old is gone.
+    /// What was old is gone, but for so many generations.
+    Old(Namespace, usize),
+    /// What was begun is gone.
     Removed,
 }
 
@@ -116,6 +119,8 @@ pub(super) struct Core {
     pub(super) client: Client,
     pub(super) feeds: Feeds,
     pub(super) renewing: Renewing,
+    /// What of generations that nobody needs could not be removed.
+    pub(super) old: BTreeMap<Namespace, Old>,
     /// Starts when this ends.
     pub(super) stop: Shutdown,
     pub(super) notes: Notes,
@@ -144,6 +149,7 @@ impl Core {
     /// Runs until the shutdown starts, or the links are gone.
     pub(super) async fn run(mut self, mut events: mpsc::Receiver<Event>, shutdown: Shutdown) {
         self.renew_all_feeds();
+        self.remove_all_old();
         let heard = self.watching.heard();
         loop {
             self.settle().await;
@@ -243,6 +249,7 @@ impl Core {
             self.look_at = now + LOOK;
             self.spaces.values_mut().for_each(Space::look);
             self.heal(now);
+            self.retry_old(now);
             self.close_spare(now);
         }
     }
@@ -402,6 +409,7 @@ impl Core {
             Done::Heard(heard) => self.handle_heard(heard, now),
             Done::Renewed(renewed) => self.handle_renewed(renewed, now),
             Done::Verified(verified) => self.handle_verified(verified, now),
+            Done::Old(namespace, left) => self.handle_old(namespace, left, now),
             Done::Removed => {}
         }
     }

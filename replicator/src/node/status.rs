@@ -161,6 +161,12 @@ pub struct CollectionStatus {
     pub feed: Option<String>,
     /// What is wrong with that, and what is done about it.
     pub problem: Option<String>,
+    /// Why its log could not be folded here the last time, and what to do about it.
+    pub unfolded: Option<String>,
+    /// When that was, in seconds since 1970 (UTC), if this member publishes it.
+    pub unfolded_at: Option<u64>,
+    /// Why bytes that were purged at the origin may be here yet.
+    pub unpurged: Option<String>,
 }
 
 /// What a feed has done since the start.
@@ -359,7 +365,14 @@ impl Core {
             return None;
         }
         let reached = self.feeds.reached(of);
-        let (feed, problem) = told.map_or((None, None), |it| (Some(it.feed), it.problem));
+        let (feed, problem, unfolded) =
+            told.map_or((None, None, None), |it| (Some(it.feed), it.problem, it.unfolded));
+        let (unfolded, unfolded_at) = match unfolded {
+            Some((why, at)) => (Some(why), Some((self.started_ms + millis(at)) / 1_000)),
+            None => {
+                (self.spaces.get(of).and_then(|it| it.store().unfolded()).map(unfolded_here), None)
+            }
+        };
         Some(CollectionStatus {
             reached: reached.map(|it| it.version.to_string()),
             objects: reached.map_or(0, |it| it.objects),
@@ -367,7 +380,19 @@ impl Core {
             served: reached.map(|it| it.counters.into()).unwrap_or_default(),
             feed,
             problem,
+            unfolded,
+            unfolded_at,
+            unpurged: self.unpurged(of, reached.is_some_and(|it| it.holds_purged)),
         })
+    }
+
+    /// Why what was purged at the origin of a collection may be here yet.
+    fn unpurged(&self, of: &Namespace, holds_purged: bool) -> Option<String> {
+        if holds_purged {
+            return Some("it goes with the next version: the origin folds its log".to_owned());
+        }
+        let old = self.old.get(of)?;
+        Some(format!("{} former versions are in use by readers: end them", old.left))
     }
 
     fn link_status(&self, now: Duration) -> Vec<LinkStatus> {
@@ -384,6 +409,12 @@ impl Core {
         });
         all.collect()
     }
+}
+
+fn unfolded_here(why: String) -> String {
+    format!(
+        "{why}; all of it came from others; free some room, or `verify` it, before the next time"
+    )
 }
 
 fn millis(it: Duration) -> u64 {

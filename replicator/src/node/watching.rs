@@ -25,7 +25,7 @@ pub(super) const DIRECTORIES_MAX: usize = 100_000;
 /// Directories that go while they are about to be watched are passed over so often.
 const PLACE_TRIES: u32 = 3;
 /// File systems that tell of what is changed on this machine alone, by the number that `statfs` says.
-const REMOTE: &[(u32, &str)] = &[
+const REMOTE: &[(rustix::fs::FsWord, &str)] = &[
     (0x6969, "NFS"),
     (0x517B, "SMB"),
     (0xFF53_4D42, "SMB"),
@@ -308,7 +308,7 @@ fn survey(top: &Path, most: usize, stop: &Shutdown) -> Result<(), Deaf> {
 
 /// The kind of a file system whose changes are made on other machines as well; `None` for others.
 fn remote(dir: &Path) -> Option<&'static str> {
-    let kind = rustix::fs::statfs(dir).ok()?.f_type as u32;
+    let kind = rustix::fs::statfs(dir).ok()?.f_type;
     REMOTE.iter().find(|it| it.0 == kind).map(|it| it.1)
 }
 

@@ -8,13 +8,14 @@ use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::Path;
 
-use collection::replica::{FILES_MAX, fold_into};
+use collection::replica::{self, FILES_MAX, fold_into};
 
 use super::chunk::{Chunker, FILE};
 use super::error::Error;
+use super::generation::Generation;
 use super::listing::Listing;
 use super::store::Store;
-use crate::version::Hash;
+use crate::version::{Hash, Kind};
 
 /// Where the files are made, beside the generations.
 const FOLDED: &str = "folded";
@@ -42,7 +43,16 @@ impl Store {
         fs::create_dir(&dir).map_err(Error::io(&dir))?;
         let folded = fold_into(&present.tree(), &dir).map_err(Error::from);
         let staged = folded.and_then(|made| made.iter().try_for_each(|it| self.stage(it)));
-        clear(&dir).and(staged)
+        let outcome = clear(&dir).and(staged);
+        self.note_folded(outcome.as_ref().err().map(Error::to_string));
+        outcome
+    }
+
+    /// Whether a former log has bytes that were purged since, as the present one says: then it goes before its time, and
+    /// so does one of which that cannot be told.
+    pub(super) fn holds_purged(&self, former: &Generation, present: &Generation) -> bool {
+        self.kind() == Kind::Collection
+            && replica::holds_purged(&former.tree(), &present.tree()).unwrap_or(true)
     }
 
     /// Stages the chunks of a file.

@@ -99,6 +99,8 @@ pub struct Store {
     damaged: Mutex<Vec<PathBuf>>,
     /// The serial of the last generation whose log was folded.
     folded: Mutex<u64>,
+    /// Why that could not be done the last time.
+    unfolded: Mutex<Option<String>>,
     stop: Stop,
     _lock: File,
 }
@@ -141,6 +143,7 @@ impl Store {
             begun: Mutex::default(),
             damaged: Mutex::new(opened.damaged),
             folded: Mutex::default(),
+            unfolded: Mutex::default(),
             stop: Stop::default(),
             _lock: lock,
         };
@@ -395,6 +398,16 @@ impl Store {
         std::mem::replace(&mut *folded, serial) != serial
     }
 
+    pub(super) fn note_folded(&self, failure: Option<String>) {
+        *self.unfolded.lock().unwrap_or_else(PoisonError::into_inner) = failure;
+    }
+
+    /// Why a log could not be folded here the last time; all of it came from others then.
+    #[must_use]
+    pub fn unfolded(&self) -> Option<String> {
+        self.unfolded.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     fn point_to(&self, generation: &Generation) -> Result<(), Error> {
         let (new, link) = (self.dir.join(CURRENT_NEW), self.dir.join(CURRENT));
         self.disk.remove(&new).map_err(Error::io(&new))?;
@@ -402,17 +415,21 @@ impl Store {
         self.disk.rename(&new, &link).map_err(Error::io(link))
     }
 
-    /// Removes generations beyond those that are kept, unless a reader has a lease on them; returns how many are
-    /// left beyond. Call it after a switch, and now and then.
+    /// Removes generations beyond those that are kept, and logs with what was purged since, unless a reader has a lease
+    /// on them; returns how many are left that should go. Call it after a switch, and now and then.
     ///
     /// # Errors
     ///
     /// The system's; what is left is removed the next time.
     pub fn remove_old(&self) -> Result<usize, Error> {
         let all = self.all();
-        let old = all.len().saturating_sub(self.options.generations_kept + 1);
-        let mut left = old;
-        for generation in all.iter().take(old) {
+        let Some((present, former)) = all.split_last() else { return Ok(0) };
+        let old = former.len().saturating_sub(self.options.generations_kept);
+        let is_old =
+            |it: &(usize, &Arc<Generation>)| it.0 < old || self.holds_purged(it.1, present);
+        let old: Vec<_> = former.iter().enumerate().filter(is_old).map(|it| it.1).collect();
+        let mut left = old.len();
+        for generation in old {
             let dir = generation.dir();
             let Some(_locked) = lock_out(dir)? else { continue };
             let mut all = self.generations.write().unwrap_or_else(PoisonError::into_inner);

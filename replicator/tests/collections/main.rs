@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+mod purging;
 mod support;
 
 use std::collections::BTreeMap;

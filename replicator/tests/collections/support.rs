@@ -13,9 +13,13 @@ use axum::body::Body;
 use axum::extract::Request;
 use collection::feed::{FeedOptions, FeedServer};
 use collection::pull::{PullLimits, Puller, Summary};
-use collection::{Batch, Change, Collection, GATHERER_ID, Oid, Options, Stamp, Version};
+use collection::{
+    Author, Batch, Change, Collection, GATHERER_ID, Oid, Options, PurgeReport, Stamp, Subject,
+    Version,
+};
 use net::client::{Client, Settings};
 use net::clock;
+use net::identity::Identity;
 use net::server::{Limits, bind, serve};
 use net::shutdown::Shutdown;
 use replicator::node::{CollectionStatus, Published, Status, TreeStatus};
@@ -63,6 +67,24 @@ impl Kept {
         let options = Options { member_bytes_max: 2 << 10, ..Options::default() };
         let (collection, _) = Collection::open(dir.path(), options, now()).unwrap();
         Self { collection, dir: Arc::new(dir) }
+    }
+
+    /// One from which something may be taken down.
+    pub(crate) fn suppressing() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let suppressed = Some(dir.path().join("suppressed.soif"));
+        let options = Options { member_bytes_max: 2 << 10, suppressed, ..Options::default() };
+        let at = dir.path().join("collection");
+        let (collection, _) = Collection::open(&at, options, now()).unwrap();
+        Self { collection, dir: Arc::new(dir) }
+    }
+
+    /// Takes an object down.
+    pub(crate) fn suppress(&self, number: u32) {
+        let identity = Identity::of(&[1; 32]).unwrap();
+        let author = Author { id: identity.id(), identity };
+        let subject = Subject::parse(&format!("http://h/{number}")).unwrap();
+        self.collection.suppress(&author, subject, "", now()).unwrap();
     }
 
     /// Another one that has the same past.
@@ -180,6 +202,12 @@ impl Source {
             serve(listener, router, Limits::default(), Shutdown::new()).await.unwrap();
         });
         Self { base, feed, _tasks: tasks }
+    }
+
+    /// Has what is suppressed leave the disk.
+    pub(crate) async fn purge(&self) -> PurgeReport {
+        let feed = self.feed.lock().unwrap().clone();
+        feed.purge(None).await.unwrap()
     }
 
     pub(crate) fn serve(&self, kept: &Kept) {
@@ -332,6 +360,20 @@ impl World {
             if until < Instant::now() {
                 panic!("it does not come to be at {member}: {:#?}", self.status(member).await);
             }
+            sleep(LOOK).await;
+        }
+    }
+
+    /// The directory below which all members keep their data.
+    pub(crate) fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// Waits until something is so.
+    pub(crate) async fn until_so(&self, what: &str, is_so: impl Fn() -> bool) {
+        let until = Instant::now() + PATIENCE;
+        while !is_so() {
+            assert!(Instant::now() < until, "{what}: {:#?}", self.status(0).await);
             sleep(LOOK).await;
         }
     }
