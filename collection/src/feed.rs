@@ -10,7 +10,7 @@
 //! Headers of both: `Harvest-Kind` (`delta` or `snapshot`), `Harvest-Format`, `Harvest-Epoch`,
 //! `Harvest-From` and `Harvest-To` (serials: after the one, up to the other), `Harvest-Objects`
 //! (live objects); `Harvest-Purged`, if anything was: what was suppressed up to that serial is not in the
-//! stream any more. A request may list the formats that it understands in `Harvest-Accept-Format`;
+//! stream any more. A request that says `Harvest-Purged` is not held once more has been purged. A request may list the formats that it understands in `Harvest-Accept-Format`;
 //! 406 names those spoken here.
 //!
 //! Source: DESIGN.md, "Feed" and "Snapshot"; TR §5.3 for the stream that is compressed ahead of time.
@@ -22,6 +22,7 @@
 
 mod counters;
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -112,7 +113,7 @@ pub(crate) struct Shared {
     pub(crate) snapshots: Mutex<Snapshots>,
     pub(crate) hot: Hot,
     waiting: Semaphore,
-    /// Ends all waiting: who keeps what was purged is to hear of it.
+    /// Wakes who keeps what was purged.
     pub(crate) purges: Notify,
     counts: Counts,
     pub(crate) consumers: Readers,
@@ -194,7 +195,7 @@ impl FeedServer {
         let query = Query::parse(request.uri().query().unwrap_or_default())?;
         self.shared.consumers.note(request, query.version.unwrap_or_default());
         if let Some(have) = query.version {
-            let woken = self.wait(have, query.wait).await;
+            let woken = self.wait(have, query.wait, purged(request.headers())).await;
             if let Some(found) = self.look_up(have).await? {
                 self.expire_snapshots();
                 add(&self.shared.counts.deltas, 1);
@@ -211,17 +212,24 @@ impl FeedServer {
         Ok(response)
     }
 
-    /// Waits until there is something newer than `have`; returns whether there is after a wait.
-    async fn wait(&self, have: Version, wait: Duration) -> bool {
+    /// Waits until there is something newer than `have`, or more has been purged than the asker knows of, who keeps it
+    /// then; returns whether there is something newer after a wait.
+    async fn wait(&self, have: Version, wait: Duration, known: Option<u64>) -> bool {
         let mut versions = self.shared.log.watch();
         if wait.is_zero() || *versions.borrow_and_update() != have {
             return false;
         }
         let Ok(_permit) = self.shared.waiting.try_acquire() else { return false };
+        let mut purged = pin!(self.shared.purges.notified());
+        // What is purged from here on is heard.
+        purged.as_mut().enable();
+        if known.is_some_and(|it| it < self.shared.log.view().purged) {
+            return false;
+        }
         let newer = versions.wait_for(|it| *it != have);
         tokio::select! {
             newer = timeout(wait, newer) => matches!(newer, Ok(Ok(_))),
-            () = self.shared.purges.notified() => false,
+            () = purged, if known.is_some() => false,
             () = self.shared.options.shutdown.started() => false,
         }
     }
@@ -385,6 +393,11 @@ impl Query {
         };
         Ok(Self { version, wait: Duration::from_secs(wait) })
     }
+}
+
+/// Up to which serial whoever asks knows that was purged, if it says so.
+fn purged(headers: &HeaderMap) -> Option<u64> {
+    headers.get(PURGED)?.to_str().ok()?.trim().parse().ok()
 }
 
 /// Checks that one of the formats that the request understands is spoken here.

@@ -85,6 +85,12 @@ fn collection(tree: &TreeStatus, status: &CollectionStatus) -> Vec<Sample> {
         let is_well = u64::from(status.problem.is_none());
         samples.push(gauge("harvest_replicator_collection_followed", help, is_well));
     }
+    let help = "1 while nothing is here of what was purged at the origin of a collection.";
+    let is_purged = u64::from(status.unpurged.is_none());
+    samples.push(gauge("harvest_replicator_collection_purged", help, is_purged));
+    let help = "1 while the log of a collection can be folded here; status says why not.";
+    let is_folded = u64::from(status.unfolded.is_none());
+    samples.push(gauge("harvest_replicator_collection_folded", help, is_folded));
     let help = "Deltas that the feed of a collection has answered here.";
     samples.push(counter("harvest_replicator_feed_deltas_total", help, served.deltas));
     let help = "Requests that the feed of a collection has sent to a snapshot.";

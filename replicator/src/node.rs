@@ -54,8 +54,8 @@ use self::invitations::Invitations;
 use self::kept::Kept;
 pub use self::publishing::Published;
 pub use self::status::{
-    CollectionStatus, FeedStatus, FetchStatus, GroupStatus, LinkStatus, MemberStatus, NoteStatus,
-    Status, TopologyLink, TreeStatus, WatchStatus,
+    CollectionStatus, FailureStatus, FeedStatus, FetchStatus, GroupStatus, LinkStatus,
+    MemberStatus, NoteStatus, Status, TopologyLink, TreeStatus, WatchStatus,
 };
 pub use self::verifying::Report;
 use self::watching::Watching;

@@ -33,7 +33,16 @@ pub struct Follower {
     dir: PathBuf,
     /// Whoever writes has it; one who was given up may still do so for a moment.
     writer: Arc<Mutex<Writer>>,
-    reached: Option<(Version, u64)>,
+    reached: Option<Reached>,
+}
+
+/// How far a folder reaches.
+#[derive(Clone, Copy, Debug)]
+struct Reached {
+    version: Version,
+    objects: u64,
+    /// Up to which serial its source is known to have purged.
+    purged: u64,
 }
 
 impl Follower {
@@ -86,13 +95,13 @@ impl Follower {
     /// How far the folder reaches; `None` before the first snapshot is there.
     #[must_use]
     pub fn version(&self) -> Option<Version> {
-        self.reached.map(|it| it.0)
+        self.reached.map(|it| it.version)
     }
 
     /// How many objects live in the collection, as the feed said.
     #[must_use]
     pub fn objects(&self) -> u64 {
-        self.reached.map_or(0, |it| it.1)
+        self.reached.map_or(0, |it| it.objects)
     }
 
     /// The folder.
@@ -123,7 +132,9 @@ impl Follower {
         let wait = wait.min(WAIT_MAX);
         let have = self.version();
         let total = PullLimits::default().time_max + wait;
+        let known = self.reached.map_or(0, |it| it.purged);
         let request = self.ask.get(&Asking::path(have, wait), wait, total);
+        let request = request.header(feed::PURGED, feed::value(known));
         let mut response =
             self.ask.client.send(request).await.map_err(|error| self.ask.failed(error))?;
         if response.status != StatusCode::OK {
@@ -181,7 +192,12 @@ impl Follower {
         let worked = spawn_blocking(move || {
             let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
             let done = work(&mut writer);
-            (done, writer.chain().map(|it| (it.version, it.objects)))
+            let reached = writer.chain().map(|it| Reached {
+                version: it.version,
+                objects: it.objects,
+                purged: it.purged,
+            });
+            (done, reached)
         });
         match worked.await {
             Ok((done, reached)) => {

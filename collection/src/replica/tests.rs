@@ -177,6 +177,36 @@ fn a_feed_that_has_packed_its_end_says_what_is_known_once_more() {
 }
 
 #[test]
+fn what_was_purged_has_a_log_folded_once() {
+    let mut world = World::new();
+    world.commit((0..20).map(|it| update(it, "first")).collect());
+    world.follow(Some(7));
+    world.commit(vec![update(3, "second")]);
+    world.follow(None);
+    let before = world.dir.path().join("before");
+    copy(&world.log(), &before);
+    assert!(!world.writer.fold_if_due().unwrap(), "it is short");
+    assert!(world.writer.note_purged(20).unwrap());
+    assert!(!world.writer.note_purged(20).unwrap(), "that is known");
+    let replica = Replica::open(&world.log()).unwrap();
+    assert!(replica.holds_purged() && replica.purged() == 0);
+    // It is known after a restart, too.
+    world.writer = Writer::open(&Disk::System, &world.log()).unwrap();
+    assert!(world.writer.fold_if_due().unwrap());
+    assert!(!world.writer.fold_if_due().unwrap());
+    check(&world.log(), Some(&before)).unwrap();
+    assert!(holds_purged(&before, &world.log()).unwrap());
+    assert!(!holds_purged(&world.log(), &world.log()).unwrap());
+    replica.renew(&world.log()).unwrap();
+    assert!(!replica.holds_purged() && replica.purged() == 20);
+    assert_eq!(titles(replica.view()), world.titles());
+    // Whoever says more than there can be is not believed.
+    assert!(world.writer.note_purged(u64::MAX).unwrap());
+    assert!(!world.writer.note_purged(u64::MAX).unwrap());
+    assert!(!world.writer.fold_if_due().unwrap(), "it was folded behind all there is");
+}
+
+#[test]
 fn a_stream_that_breaks_off_leaves_what_was_there() {
     let mut world = World::new();
     world.commit((0..30).map(|n| update(n, "old")).collect());

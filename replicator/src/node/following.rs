@@ -19,6 +19,7 @@ use tokio::sync::{Notify, oneshot};
 
 use super::core::{Core, Done};
 use super::publishing::{Published, Reply, Source};
+use super::status::FailureStatus;
 use crate::config::CollectionConfig;
 use crate::version::{Name, Namespace};
 
@@ -189,8 +190,7 @@ enum Outcome {
 pub(super) struct Told {
     pub(super) feed: String,
     pub(super) problem: Option<String>,
-    /// Why the log could not be folded, and when.
-    pub(super) unfolded: Option<(String, Duration)>,
+    pub(super) unfolded: Option<FailureStatus>,
 }
 
 impl Following {
@@ -235,10 +235,9 @@ impl Following {
         });
         let unfolded = followed.unfolded.as_ref().map(|it| {
             let again = it.due.saturating_sub(now).as_secs();
-            (
-                format!("{}; free some room if that is it; next try in {again} s or so", it.why),
-                it.at,
-            )
+            let remedy = "it is followed and published as it is; free some room";
+            let text = format!("{}; {remedy}; next try in {again} s or so", it.why);
+            FailureStatus { text, ago: now.saturating_sub(it.at).as_secs() }
         });
         Some(Told { feed: followed.config.feed.to_string(), problem, unfolded })
     }
@@ -453,6 +452,28 @@ async fn follow(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_log_that_cannot_be_folded_is_named_once_and_tried_again_later() {
+        let config = CollectionConfig {
+            name: Name::new("c").unwrap(),
+            feed: "http://localhost/".parse().unwrap(),
+            token: None,
+            allow_private: true,
+            groups: Default::default(),
+        };
+        let at = Duration::from_secs;
+        let mut followed = Followed::new(config, at(0));
+        let full = || Err("no room".to_owned());
+        let said = followed.handle_fold(full(), at(10));
+        assert_eq!(said.as_deref(), Some("the log cannot be folded: no room"));
+        assert_eq!(followed.handle_fold(full(), at(20)), None);
+        let due = |it: &Followed| it.unfolded.as_ref().map(|it| (it.at, it.due));
+        assert_eq!(due(&followed), Some((at(20), at(22))));
+        assert_eq!(followed.handle_fold(Ok(()), at(30)), None);
+        assert_eq!(due(&followed), None);
+        assert!(followed.handle_fold(full(), at(40)).is_some());
+    }
 
     #[test]
     fn pauses_grow_up_to_a_limit() {

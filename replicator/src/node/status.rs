@@ -11,6 +11,7 @@ use crate::estimate::{Entry, Row};
 use crate::group::Group;
 use crate::id::MemberId;
 use crate::topology::Topology;
+use crate::tree::folding::Unfolded;
 use crate::version::{Kind, Name, Namespace, Number};
 
 /// Everything that an administrator asks first.
@@ -161,12 +162,19 @@ pub struct CollectionStatus {
     pub feed: Option<String>,
     /// What is wrong with that, and what is done about it.
     pub problem: Option<String>,
-    /// Why its log could not be folded here the last time, and what to do about it.
-    pub unfolded: Option<String>,
-    /// When that was, in seconds since 1970 (UTC), if this member publishes it.
-    pub unfolded_at: Option<u64>,
+    /// Its log could not be folded here the last time that was due.
+    pub unfolded: Option<FailureStatus>,
     /// Why bytes that were purged at the origin may be here yet.
     pub unpurged: Option<String>,
+}
+
+/// Something that could not be done.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct FailureStatus {
+    /// What, why, and what to do about it.
+    pub text: String,
+    /// How long ago, in seconds.
+    pub ago: u64,
 }
 
 /// What a feed has done since the start.
@@ -367,12 +375,13 @@ impl Core {
         let reached = self.feeds.reached(of);
         let (feed, problem, unfolded) =
             told.map_or((None, None, None), |it| (Some(it.feed), it.problem, it.unfolded));
-        let (unfolded, unfolded_at) = match unfolded {
-            Some((why, at)) => (Some(why), Some((self.started_ms + millis(at)) / 1_000)),
-            None => {
-                (self.spaces.get(of).and_then(|it| it.store().unfolded()).map(unfolded_here), None)
-            }
-        };
+        let here = || self.spaces.get(of).and_then(|it| it.store().unfolded());
+        let unfolded = unfolded.or_else(|| {
+            let Unfolded { why, at_ms } = here()?;
+            let ago = net::clock::now_ms().saturating_sub(at_ms) / 1_000;
+            let remedy = "all of it came from others; free some room, or `verify` it";
+            Some(FailureStatus { text: format!("{why}; {remedy}"), ago })
+        });
         Some(CollectionStatus {
             reached: reached.map(|it| it.version.to_string()),
             objects: reached.map_or(0, |it| it.objects),
@@ -381,7 +390,6 @@ impl Core {
             feed,
             problem,
             unfolded,
-            unfolded_at,
             unpurged: self.unpurged(of, reached.is_some_and(|it| it.holds_purged)),
         })
     }
@@ -409,12 +417,6 @@ impl Core {
         });
         all.collect()
     }
-}
-
-fn unfolded_here(why: String) -> String {
-    format!(
-        "{why}; all of it came from others; free some room, or `verify` it, before the next time"
-    )
 }
 
 fn millis(it: Duration) -> u64 {

@@ -9,6 +9,7 @@ use std::io::{self, Read as _};
 use std::path::Path;
 
 use collection::replica::{self, FILES_MAX, fold_into};
+use net::clock;
 
 use super::chunk::{Chunker, FILE};
 use super::error::Error;
@@ -23,6 +24,15 @@ const FOLDED: &str = "folded";
 const BASE: &str = "base-";
 /// What is read at once, in bytes.
 const READ_BYTES: usize = 256 << 10;
+
+/// A log could not be folded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unfolded {
+    /// Why.
+    pub why: String,
+    /// When, in Unix milliseconds.
+    pub at_ms: u64,
+}
 
 impl Store {
     /// Stages the chunks of what the present log is folded to, if that is what a version has whose entries these are:
@@ -39,12 +49,10 @@ impl Store {
             return Ok(());
         }
         let dir = self.dir().join(FOLDED);
-        clear(&dir)?;
-        fs::create_dir(&dir).map_err(Error::io(&dir))?;
-        let folded = fold_into(&present.tree(), &dir).map_err(Error::from);
-        let staged = folded.and_then(|made| made.iter().try_for_each(|it| self.stage(it)));
+        let staged = self.fold(&present.tree(), &dir);
         let outcome = clear(&dir).and(staged);
-        self.note_folded(outcome.as_ref().err().map(Error::to_string));
+        let failed = |error: &Error| Unfolded { why: error.to_string(), at_ms: clock::now_ms() };
+        self.note_folded(outcome.as_ref().err().map(failed));
         outcome
     }
 
@@ -53,6 +61,13 @@ impl Store {
     pub(super) fn holds_purged(&self, former: &Generation, present: &Generation) -> bool {
         self.kind() == Kind::Collection
             && replica::holds_purged(&former.tree(), &present.tree()).unwrap_or(true)
+    }
+
+    /// Stages the chunks of what a log is folded to, by way of a directory.
+    fn fold(&self, log: &Path, dir: &Path) -> Result<(), Error> {
+        clear(dir)?;
+        fs::create_dir(dir).map_err(Error::io(dir))?;
+        fold_into(log, dir)?.iter().try_for_each(|it| self.stage(it))
     }
 
     /// Stages the chunks of a file.

@@ -19,6 +19,7 @@ use collection::replica;
 use super::building::{Building, Stop, building_dir};
 use super::disk::Disk;
 use super::error::Error;
+use super::folding::Unfolded;
 use super::generation::{Found, Generation, LastFile, Meta, TREE, dir_name, lock_out, serial};
 use super::lock::lock;
 use super::manifest::Totals;
@@ -100,7 +101,7 @@ pub struct Store {
     /// The serial of the last generation whose log was folded.
     folded: Mutex<u64>,
     /// Why that could not be done the last time.
-    unfolded: Mutex<Option<String>>,
+    unfolded: Mutex<Option<Unfolded>>,
     stop: Stop,
     _lock: File,
 }
@@ -398,13 +399,13 @@ impl Store {
         std::mem::replace(&mut *folded, serial) != serial
     }
 
-    pub(super) fn note_folded(&self, failure: Option<String>) {
+    pub(super) fn note_folded(&self, failure: Option<Unfolded>) {
         *self.unfolded.lock().unwrap_or_else(PoisonError::into_inner) = failure;
     }
 
     /// Why a log could not be folded here the last time; all of it came from others then.
     #[must_use]
-    pub fn unfolded(&self) -> Option<String> {
+    pub fn unfolded(&self) -> Option<Unfolded> {
         self.unfolded.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 

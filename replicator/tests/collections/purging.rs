@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use collection::pull::Kind;
 use flate2::read::MultiGzDecoder;
+use replicator::node::FailureStatus;
 use replicator::tree::generation::Lease;
 
 use crate::support::{Kept, Source, World};
@@ -58,8 +59,8 @@ fn holding(top: &Path, packed: &[u8]) -> Vec<PathBuf> {
 /// Commits the object, and returns bytes of it as the origin's log has them.
 async fn commit_packed(kept: &Kept, world: &World) -> Vec<u8> {
     let last = |files: &crate::support::Files| {
-        let of_log = files.iter().filter(|it| it.0.starts_with("log-"));
-        of_log.last().map(|it| (it.0.clone(), it.1.clone())).unwrap()
+        let mut of_log = files.iter().rev().filter(|it| it.0.starts_with("log-"));
+        of_log.next().map(|it| (it.0.clone(), it.1.clone())).unwrap()
     };
     let before = last(&world.files(0));
     kept.fill(OBJECT..OBJECT + 1, WORD, 1);
@@ -128,5 +129,32 @@ async fn what_is_purged_at_the_source_leaves_all_members_soon() {
     world.publish().await;
     assert!(world.files(0) == folded, "it was folded again");
     assert_eq!(holding(world.dir(), &packed), [] as [PathBuf; 0]);
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_log_that_cannot_be_folded_here_comes_from_others_and_is_named() {
+    let kept = Kept::suppressing();
+    kept.fill(0..300, "first", 20);
+    let source = Source::start(&kept).await;
+    let world = World::of(&source, 2).await;
+    world.all_reach(&kept).await;
+    // What is no directory is in the way.
+    let in_the_way = world.current(1).with_file_name("folded");
+    fs::write(&in_the_way, "").unwrap();
+    let purge = async |number| {
+        kept.suppress(number);
+        world.all_reach(&kept).await;
+        source.purge().await;
+    };
+    purge(7).await;
+    let is_named = |it: Option<&FailureStatus>| it.is_some_and(|it| it.text.contains("folded"));
+    world.until(1, |_, it| is_named(it.unfolded.as_ref())).await;
+    world.until(1, |tree, _| tree.held == tree.newest).await;
+    world.assert_equal();
+    fs::remove_file(in_the_way).unwrap();
+    purge(8).await;
+    world.until(1, |_, it| it.unfolded.is_none()).await;
+    world.assert_equal();
     world.stop().await;
 }

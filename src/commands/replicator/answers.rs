@@ -1,7 +1,8 @@
 //! What a replicator answers, in words.
 
 use replicator::node::{
-    CollectionStatus, GroupStatus, Published, Report, Status, TreeStatus, WatchStatus,
+    CollectionStatus, FailureStatus, GroupStatus, Published, Report, Status, TreeStatus,
+    WatchStatus,
 };
 
 use crate::output;
