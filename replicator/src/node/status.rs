@@ -156,6 +156,8 @@ pub struct CollectionStatus {
     pub objects: u64,
     /// The path of its feed at this member's listeners.
     pub path: String,
+    /// The URL by which others have it as a source, through a proxy, if that is known.
+    pub url: Option<String>,
     /// What that has done since the start.
     pub served: FeedStatus,
     /// The feed that it is made from, if this member publishes it.
@@ -382,10 +384,12 @@ impl Core {
             let remedy = "all of it came from others; free some room, or `verify` it";
             Some(FailureStatus { text: format!("{why}; {remedy}"), ago })
         });
+        let base_url = self.config.base_url.as_ref();
         Some(CollectionStatus {
             reached: reached.map(|it| it.version.to_string()),
             objects: reached.map_or(0, |it| it.objects),
             path: format!("/collections/{of}/feed"),
+            url: base_url.map(|it| format!("{it}collections/{of}/")),
             served: reached.map(|it| it.counters.into()).unwrap_or_default(),
             feed,
             problem,

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::Path;
+use std::sync::{MutexGuard, PoisonError};
 
 use collection::replica::{self, FILES_MAX, fold_into};
 use net::clock;
@@ -24,6 +25,15 @@ const FOLDED: &str = "folded";
 const BASE: &str = "base-";
 /// What is read at once, in bytes.
 const READ_BYTES: usize = 256 << 10;
+
+/// What was folded in a store.
+#[derive(Debug, Default)]
+pub(super) struct Folding {
+    /// The serial of the last generation whose log was folded.
+    serial: u64,
+    /// That could not be done.
+    failure: Option<Unfolded>,
+}
 
 /// A log could not be folded.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,15 +55,26 @@ impl Store {
         let Some(present) = self.current() else { return Ok(()) };
         let known = bases(&mut present.listing())?;
         let is_folded = !bases(listing)?.is_subset(&known);
-        if !is_folded || !self.begin_folding(present.serial()) {
+        let serial = present.serial();
+        if !is_folded || std::mem::replace(&mut self.folding().serial, serial) == serial {
             return Ok(());
         }
         let dir = self.dir().join(FOLDED);
         let staged = self.fold(&present.tree(), &dir);
         let outcome = clear(&dir).and(staged);
         let failed = |error: &Error| Unfolded { why: error.to_string(), at_ms: clock::now_ms() };
-        self.note_folded(outcome.as_ref().err().map(failed));
+        self.folding().failure = outcome.as_ref().err().map(failed);
         outcome
+    }
+
+    /// Why a log could not be folded here the last time; all of it came from others then.
+    #[must_use]
+    pub fn unfolded(&self) -> Option<Unfolded> {
+        self.folding().failure.clone()
+    }
+
+    fn folding(&self) -> MutexGuard<'_, Folding> {
+        self.folding.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether a former log has bytes that were purged since, as the present one says: then it goes before its time, and

@@ -19,7 +19,7 @@ use collection::replica;
 use super::building::{Building, Stop, building_dir};
 use super::disk::Disk;
 use super::error::Error;
-use super::folding::Unfolded;
+use super::folding::Folding;
 use super::generation::{Found, Generation, LastFile, Meta, TREE, dir_name, lock_out, serial};
 use super::lock::lock;
 use super::manifest::Totals;
@@ -98,10 +98,7 @@ pub struct Store {
     /// How many generations were begun.
     begun: Mutex<u64>,
     damaged: Mutex<Vec<PathBuf>>,
-    /// The serial of the last generation whose log was folded.
-    folded: Mutex<u64>,
-    /// Why that could not be done the last time.
-    unfolded: Mutex<Option<Unfolded>>,
+    pub(super) folding: Mutex<Folding>,
     stop: Stop,
     _lock: File,
 }
@@ -143,8 +140,7 @@ impl Store {
             serial: Mutex::new(opened.serial),
             begun: Mutex::default(),
             damaged: Mutex::new(opened.damaged),
-            folded: Mutex::default(),
-            unfolded: Mutex::default(),
+            folding: Mutex::default(),
             stop: Stop::default(),
             _lock: lock,
         };
@@ -391,22 +387,6 @@ impl Store {
             }
             checked => Ok(checked?),
         }
-    }
-
-    /// Whether the log of a generation is to be folded, which it is once.
-    pub(super) fn begin_folding(&self, serial: u64) -> bool {
-        let mut folded = self.folded.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::replace(&mut *folded, serial) != serial
-    }
-
-    pub(super) fn note_folded(&self, failure: Option<Unfolded>) {
-        *self.unfolded.lock().unwrap_or_else(PoisonError::into_inner) = failure;
-    }
-
-    /// Why a log could not be folded here the last time; all of it came from others then.
-    #[must_use]
-    pub fn unfolded(&self) -> Option<Unfolded> {
-        self.unfolded.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn point_to(&self, generation: &Generation) -> Result<(), Error> {

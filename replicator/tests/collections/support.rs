@@ -26,6 +26,8 @@ use replicator::node::{CollectionStatus, Published, Status, TreeStatus};
 use replicator::{Config, Handle, Server};
 use soif::Record;
 use tempfile::TempDir;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Instant, sleep};
 use url::Url;
@@ -274,7 +276,8 @@ impl World {
         let data = data.display();
         let text = format!(
             "data = \"{data}\"\naddress = \"127.0.0.1:{at}\"\nlisten = \"127.0.0.1:{at}\"\n\
-             admin_listen = \"127.0.0.1:0\"\nfeed_listen = \"127.0.0.1:0\"\n{group}"
+             admin_listen = \"127.0.0.1:0\"\nfeed_listen = \"127.0.0.1:0\"\n\
+             base_url = \"https://feeds.example.org/papers\"\n{group}"
         );
         let config = Config::parse(&(text.clone() + collections)).unwrap();
         self.members.push(Member { text, config, running: None });
@@ -336,6 +339,18 @@ impl World {
     pub(crate) fn outside(&self, member: usize) -> Url {
         let at = self.running(member).feeds.unwrap();
         format!("http://{at}/collections/c@{}/", self.origin).parse().unwrap()
+    }
+
+    /// What the listener for others answers to a request for a path at a host: the head.
+    pub(crate) async fn answered(&self, member: usize, host: &str, path: &str) -> String {
+        let at = self.running(member).feeds.unwrap();
+        let mut stream = TcpStream::connect(at).await.unwrap();
+        let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).await.unwrap();
+        let answer = String::from_utf8_lossy(&answer);
+        answer.split("\r\n\r\n").next().unwrap_or_default().to_lowercase()
     }
 
     /// What a member says of the collection.
