@@ -61,10 +61,12 @@ pub struct PurgeReport {
 }
 
 impl FeedServer {
-    /// Lets go of all that is kept of former states: who fetches a snapshot asks for a new one. Blocks.
+    /// Lets go of all that is kept of former states of a replica, since more has been purged from the present one: who
+    /// fetches a snapshot asks for a new one, and who keeps the log hears of it. Blocks.
     pub fn let_go(&self) {
         self.shared.snapshots.blocking_lock().clear();
         self.shared.hot.clear();
+        self.shared.purges.notify_waiters();
     }
 
     /// Purges the collection of what is suppressed (all of it, or just `only`), after letting go of

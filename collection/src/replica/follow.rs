@@ -5,10 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use http::StatusCode;
-use net::client::{Client, Response};
+use net::client::Response;
 use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
-use url::Url;
 
 use super::chain::known_owner;
 use super::writer::{Stream, Writer};
@@ -46,21 +45,12 @@ struct Reached {
 }
 
 impl Follower {
-    /// Opens the folder `dir`, making it if there is none, to follow the feed at `feed` below `base` into it. `name`
-    /// is said in errors. It sends no token and does not reach private networks unless told so.
+    /// Opens the folder `dir`, making it if there is none, to follow what `ask` asks into it.
     ///
     /// # Errors
     ///
     /// The folder cannot be read or made: see what it says.
-    pub async fn open(
-        client: Client,
-        base: Url,
-        name: String,
-        dir: PathBuf,
-    ) -> Result<Self, Error> {
-        let bytes_max = PullLimits::default().bytes_max;
-        let (source, token, allow_private, consumer) = (name, None, false, None);
-        let ask = Asking { client, base, source, token, allow_private, consumer, bytes_max };
+    pub async fn open(ask: Asking, dir: PathBuf) -> Result<Self, Error> {
         let folder = dir.clone();
         let writer = match spawn_blocking(move || Writer::open(&Disk::System, &folder)).await {
             Ok(opened) => Arc::new(Mutex::new(opened?)),
@@ -69,27 +59,6 @@ impl Follower {
         let mut follower = Self { ask, dir, writer, reached: None };
         follower.with(|_| Ok(())).await?;
         Ok(follower)
-    }
-
-    /// Sets the bearer token that the feed asks for.
-    #[must_use]
-    pub fn token(mut self, token: Option<String>) -> Self {
-        self.ask.token = token;
-        self
-    }
-
-    /// Sets whether the feed may be in a private network or on this machine.
-    #[must_use]
-    pub fn allow_private(mut self, allow_private: bool) -> Self {
-        self.ask.allow_private = allow_private;
-        self
-    }
-
-    /// Sets the id that the feed is told, so that it knows who has got how far.
-    #[must_use]
-    pub fn consumer(mut self, id: &str) -> Self {
-        self.ask.consumer = Some(id.to_owned());
-        self
     }
 
     /// How far the folder reaches; `None` before the first snapshot is there.

@@ -76,7 +76,7 @@ fn every_mistake_is_named_with_its_line() {
     for part in [
         "\"data\"",
         "\"address\"",
-        "2:1: no feeds are served to others",
+        "2:12: no feeds are served to others",
         "3:",
         "4:",
         "two listeners have one port",

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use collection::Error;
+use collection::pull::Asking;
 use collection::replica::Follower;
 use net::client::Client;
 use tokio::sync::{Notify, oneshot};
@@ -278,8 +279,7 @@ impl Core {
         let me = self.me.to_string();
         self.jobs.spawn(async move {
             let Some(mut follower) = follower else {
-                let opened = open(client, &config, dir).await.map(|it| it.consumer(&me));
-                let (follower, outcome) = match opened {
+                let (follower, outcome) = match open(client, &config, me, dir).await {
                     Ok(follower) => (Some(follower), Outcome::Opened),
                     Err(error) => (None, Outcome::Failed(error)),
                 };
@@ -422,10 +422,15 @@ impl Core {
     }
 }
 
-async fn open(client: Client, config: &CollectionConfig, dir: PathBuf) -> Result<Follower, Error> {
-    let (feed, name) = (config.feed.clone(), config.name.to_string());
-    let follower = Follower::open(client, feed, name, dir).await?;
-    Ok(follower.token(config.token.clone()).allow_private(config.allow_private))
+async fn open(
+    client: Client,
+    config: &CollectionConfig,
+    me: String,
+    dir: PathBuf,
+) -> Result<Follower, Error> {
+    let ask = Asking::new(client, config.feed.clone(), config.name.as_str()).consumer(me);
+    let ask = ask.token(config.token.clone()).allow_private(config.allow_private);
+    Follower::open(ask, dir).await
 }
 
 /// Folds the log if that is due and wanted, or asks what is new; returns whether the folder has changed.

@@ -12,7 +12,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
 use collection::feed::{FeedOptions, FeedServer};
-use collection::pull::{PullLimits, Puller, Summary};
+use collection::pull::{Asking, PullLimits, Puller, Summary};
 use collection::{
     Author, Batch, Change, Collection, GATHERER_ID, Oid, Options, PurgeReport, Stamp, Subject,
     Version,
@@ -161,9 +161,8 @@ impl Kept {
     fn puller(&self, base: &Url) -> Puller {
         let settings = Settings { allow_private: true, ..Settings::default() };
         let (client, limits) = (Client::new(settings), PullLimits::default());
-        let source = "s".to_owned();
-        let puller = Puller::new(client, base.clone(), source, self.collection.clone(), limits);
-        puller.allow_private(true)
+        let ask = Asking::new(client, base.clone(), "s").allow_private(true);
+        Puller::new(ask, self.collection.clone(), limits)
     }
 }
 

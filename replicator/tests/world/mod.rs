@@ -16,7 +16,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
 /// Nothing here takes nearly as long.
-const PATIENCE: Duration = Duration::from_secs(90);
+const PATIENCE: Duration = Duration::from_secs(300);
 /// Between two looks at what has come of something.
 const LOOK: Duration = Duration::from_millis(20);
 
