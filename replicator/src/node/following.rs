@@ -433,25 +433,28 @@ async fn open(
     Follower::open(ask, dir).await
 }
 
-/// Folds the log if that is due and wanted, or asks what is new; returns whether the folder has changed.
+/// Folds the log if that is due and wanted, and asks what is new; returns whether the folder has changed.
 async fn follow(
     follower: &mut Follower,
     wait: Duration,
     fold: Option<&mut Option<Result<(), String>>>,
 ) -> Result<bool, Error> {
+    let mut is_folded = false;
     if let Some(outcome) = fold {
         let folded = follower.fold_if_due().await;
-        *outcome = Some(folded.as_ref().map(drop).map_err(Error::to_string));
-        if let Ok(true) = folded {
+        is_folded = matches!(folded, Ok(true));
+        *outcome = Some(folded.map(drop).map_err(|error| error.to_string()));
+        if is_folded && !wait.is_zero() {
             return Ok(true);
         }
     }
-    let is_changed = follower.follow(wait).await?;
-    if is_changed && wait.is_zero() {
-        // What was asked for at once may be behind what was folded, or came as a snapshot.
-        follower.follow(wait).await?;
+    match follower.follow(wait).await {
+        // What was asked for at once may have come as a snapshot.
+        Ok(true) if wait.is_zero() => follower.follow(wait).await.map(|_| true),
+        // It is to be published; what is wrong with the feed shows the next time.
+        Err(_) if is_folded => Ok(true),
+        followed => followed.map(|it| it || is_folded),
     }
-    Ok(is_changed)
 }
 
 #[cfg(test)]

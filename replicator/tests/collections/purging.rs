@@ -154,7 +154,7 @@ async fn a_log_that_cannot_be_folded_here_comes_from_others_and_is_named() {
     world.assert_equal();
     fs::remove_file(in_the_way).unwrap();
     purge(8).await;
-    world.until(1, |_, it| it.unfolded.is_none()).await;
+    world.until(1, |tree, it| it.unfolded.is_none() && tree.held == tree.newest).await;
     world.assert_equal();
     world.stop().await;
 }
