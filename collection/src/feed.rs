@@ -10,7 +10,8 @@
 //! Headers of both: `Harvest-Kind` (`delta` or `snapshot`), `Harvest-Format`, `Harvest-Epoch`,
 //! `Harvest-From` and `Harvest-To` (serials: after the one, up to the other), `Harvest-Objects`
 //! (live objects); `Harvest-Purged`, if anything was: what was suppressed up to that serial is not in the
-//! stream any more. A request that says `Harvest-Purged` is not held once more has been purged. A request may list the formats that it understands in `Harvest-Accept-Format`;
+//! stream any more. A request that says `Harvest-Purged` is not held once more has been purged. A
+//! request may list the formats that it understands in `Harvest-Accept-Format`;
 //! 406 names those spoken here.
 //!
 //! Source: DESIGN.md, "Feed" and "Snapshot"; TR §5.3 for the stream that is compressed ahead of time.

@@ -20,8 +20,10 @@ use crate::config::TreeConfig;
 use crate::version::{Name, Namespace};
 use crate::watch::{Check, Checked, Deaf, News, Watch};
 
-/// Most directories of a tree that are watched: each takes some 500 bytes here, and 1 KiB in the system.
+/// Most directories of a tree that are watched: each takes memory here, for its path twice, and in the system.
 pub(super) const DIRECTORIES_MAX: usize = 100_000;
+/// What the system says when there are too many watchers.
+const TOO_MANY_OPEN: i32 = rustix::io::Errno::MFILE.raw_os_error();
 /// Directories that go while they are about to be watched are passed over so often.
 const PLACE_TRIES: u32 = 3;
 /// File systems that tell of what is changed on this machine alone, by the number that `statfs` says.
@@ -268,9 +270,6 @@ fn unwatched(error: &watcher::Error) -> Deaf {
     let why = format!("{at}{}; {remedy}", watcher::reason(error));
     Deaf { why, is_lasting: !matches!(error.kind, ErrorKind::PathNotFound) }
 }
-
-/// What the system says when there are too many watchers.
-const TOO_MANY_OPEN: i32 = rustix::io::Errno::MFILE.raw_os_error();
 
 /// Makes sure that a tree can be watched: no more than so many directories, and none whose changes the system does not
 /// hear of. What cannot be read is passed over.
