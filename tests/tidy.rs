@@ -15,19 +15,20 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
     ("oai", &["soif"]),
     ("freshness", &[]),
     ("net", &[]),
+    ("watcher", &[]),
     ("web", &["net"]),
     ("collection", &["soif", "net"]),
     ("exchange", &["soif", "oai", "collection", "net", "web"]),
-    ("gatherer", &["soif", "oai", "freshness", "collection", "exchange", "net", "web"]),
+    ("gatherer", &["soif", "oai", "freshness", "collection", "exchange", "net", "watcher", "web"]),
     ("broker", &["soif", "oai", "freshness", "collection", "exchange", "net", "web"]),
-    ("replicator", &["soif", "collection", "net", "web"]),
+    ("replicator", &["soif", "collection", "net", "watcher", "web"]),
 ];
 
 /// Outside crates that only some of ours may name, so that each can be replaced in one place.
 const KEPT_TO: &[(&str, &[&str])] = &[
     ("tantivy", &["broker"]),
     ("sled", &["collection"]),
-    ("notify", &["gatherer"]),
+    ("notify", &["watcher"]),
     ("hyper", &["net"]),
     ("hyper-util", &["net"]),
     ("rustls", &["net"]),

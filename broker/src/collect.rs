@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use collection::Collection;
-use collection::pull::{PullLimits, Puller, Summary};
+use collection::pull::{Asking, PullLimits, Puller, Summary};
 use exchange::harvester::Hosts;
 use freshness::schedule::Expected;
 use freshness::study::Cost;
@@ -347,8 +347,9 @@ fn puller(inner: &Inner, source: &Source) -> Puller {
     let limits = PullLimits { records_max, bytes_max, time_max: inner.patience.pull_max };
     let (client, collection) = (inner.client.clone(), inner.collection.clone());
     let token = source.token.as_ref().map(|it| it.secret().to_owned());
-    Puller::new(client, source.url.clone(), source.name.clone(), collection, limits)
+    let ask = Asking::new(client, source.url.clone(), source.name.as_str())
         .token(token)
         .allow_private(source.allow_private)
-        .consumer(&inner.broker_id)
+        .consumer(inner.broker_id.as_str());
+    Puller::new(ask, collection, limits)
 }

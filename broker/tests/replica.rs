@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use broker::source::Source;
 use collection::Version;
+use collection::pull::Asking;
 use collection::replica::Follower;
 use serde_json::Value;
 use tokio::time::timeout;
@@ -48,8 +49,8 @@ async fn a_search_at_a_replica_equals_the_primary_s() {
 
     let log = dir.path().join("log");
     let base = url_of(primary.address);
-    let opened = Follower::open(client(), base, "primary".to_owned(), log.clone()).await;
-    let mut follower = opened.unwrap().allow_private(true);
+    let ask = Asking::new(client(), base, "primary").allow_private(true);
+    let mut follower = Follower::open(ask, log.clone()).await.unwrap();
     let (mut kept, mut rounds) = (Vec::new(), Vec::new());
     for round in 0..4_u64 {
         let text = format!("round{round} word{}", round % 2);

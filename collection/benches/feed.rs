@@ -14,7 +14,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use collection::feed::{FeedOptions, FeedServer};
-use collection::pull::{PullLimits, Puller};
+use collection::pull::{Asking, PullLimits, Puller};
 use collection::{Batch, Change, Collection, GATHERER_ID, Options, Stamp};
 use net::body::Body;
 use net::client::{Client, Request, Settings};
@@ -172,6 +172,10 @@ impl Served {
     }
 }
 
+fn asking(client: Client, base: Url) -> Asking {
+    Asking::new(client, base, "source").allow_private(true)
+}
+
 fn client() -> Client {
     Client::new(Settings {
         allow_private: true,
@@ -233,9 +237,7 @@ async fn at_once() {
         let broker = dir.path().join(format!("broker-{number}"));
         let (collection, _) = Collection::open(&broker, Options::default(), now()).unwrap();
         let limits = PullLimits::default();
-        let puller =
-            Puller::new(client(), server.url(""), "source".to_owned(), collection.clone(), limits);
-        let puller = puller.allow_private(true);
+        let puller = Puller::new(asking(client(), server.url("")), collection.clone(), limits);
         pulls.spawn(async move { puller.pull(None).await.map(|_| collection.len()) });
     }
     let start = clock::monotonic();
@@ -284,13 +286,12 @@ async fn large_and_cut() {
     let base = Url::parse(&format!("http://{proxy}/")).unwrap();
     let client =
         Client::new(Settings { allow_private: true, idle_per_host_max: 0, ..Settings::default() });
-    let puller =
-        Puller::new(client, base, "source".to_owned(), collection.clone(), PullLimits::default());
+    let puller = Puller::new(asking(client, base), collection.clone(), PullLimits::default());
     let (mut bytes, mut resumed, mut tries) = (0, 0, 0);
     while collection.len() < records {
         tries += 1;
         assert!(tries <= 2 * CUTS, "it does not come to an end");
-        if let Ok(pulled) = puller.clone().allow_private(true).pull(None).await {
+        if let Ok(pulled) = puller.pull(None).await {
             bytes += pulled.bytes;
             resumed += pulled.resumed;
         }

@@ -9,7 +9,9 @@
 //!
 //! Headers of both: `Harvest-Kind` (`delta` or `snapshot`), `Harvest-Format`, `Harvest-Epoch`,
 //! `Harvest-From` and `Harvest-To` (serials: after the one, up to the other), `Harvest-Objects`
-//! (live objects). A request may list the formats that it understands in `Harvest-Accept-Format`;
+//! (live objects); `Harvest-Purged`, if anything was: what was suppressed up to that serial is not in the
+//! stream any more. A request that says `Harvest-Purged` is not held once more has been purged. A
+//! request may list the formats that it understands in `Harvest-Accept-Format`;
 //! 406 names those spoken here.
 //!
 //! Source: DESIGN.md, "Feed" and "Snapshot"; TR §5.3 for the stream that is compressed ahead of time.
@@ -21,6 +23,7 @@
 
 mod counters;
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,7 +32,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Status
 use net::body::{self, Body};
 use net::clock;
 use net::shutdown::Shutdown;
-use tokio::sync::{Mutex, Semaphore};
+use tokio::sync::{Mutex, Notify, Semaphore};
 use tokio::time::timeout;
 
 use crate::change::{Epoch, Version};
@@ -65,6 +68,7 @@ pub(crate) const KEY: HeaderName = HeaderName::from_static("harvest-key");
 /// The id of who asks.
 pub(crate) const CONSUMER: HeaderName = HeaderName::from_static("harvest-consumer");
 pub(crate) const OBJECTS: HeaderName = HeaderName::from_static("harvest-objects");
+pub(crate) const PURGED: HeaderName = HeaderName::from_static("harvest-purged");
 
 /// How a feed is served. [`Default`] suits all but tests.
 #[derive(Clone, Debug)]
@@ -110,6 +114,8 @@ pub(crate) struct Shared {
     pub(crate) snapshots: Mutex<Snapshots>,
     pub(crate) hot: Hot,
     waiting: Semaphore,
+    /// Wakes who keeps what was purged.
+    pub(crate) purges: Notify,
     counts: Counts,
     pub(crate) consumers: Readers,
 }
@@ -143,6 +149,7 @@ impl FeedServer {
                 snapshots,
                 hot: Hot::default(),
                 waiting,
+                purges: Notify::new(),
                 counts,
                 consumers: Readers::default(),
             }),
@@ -189,7 +196,7 @@ impl FeedServer {
         let query = Query::parse(request.uri().query().unwrap_or_default())?;
         self.shared.consumers.note(request, query.version.unwrap_or_default());
         if let Some(have) = query.version {
-            let woken = self.wait(have, query.wait).await;
+            let woken = self.wait(have, query.wait, purged(request.headers())).await;
             if let Some(found) = self.look_up(have).await? {
                 self.expire_snapshots();
                 add(&self.shared.counts.deltas, 1);
@@ -206,16 +213,24 @@ impl FeedServer {
         Ok(response)
     }
 
-    /// Waits until there is something newer than `have`; returns whether there is after a wait.
-    async fn wait(&self, have: Version, wait: Duration) -> bool {
+    /// Waits until there is something newer than `have`, or more has been purged than the asker knows of, who keeps it
+    /// then; returns whether there is something newer after a wait.
+    async fn wait(&self, have: Version, wait: Duration, known: Option<u64>) -> bool {
         let mut versions = self.shared.log.watch();
         if wait.is_zero() || *versions.borrow_and_update() != have {
             return false;
         }
         let Ok(_permit) = self.shared.waiting.try_acquire() else { return false };
+        let mut purged = pin!(self.shared.purges.notified());
+        // What is purged from here on is heard.
+        purged.as_mut().enable();
+        if known.is_some_and(|it| it < self.shared.log.view().purged) {
+            return false;
+        }
         let newer = versions.wait_for(|it| *it != have);
         tokio::select! {
             newer = timeout(wait, newer) => matches!(newer, Ok(Ok(_))),
+            () = purged, if known.is_some() => false,
             () = self.shared.options.shutdown.started() => false,
         }
     }
@@ -227,7 +242,7 @@ impl FeedServer {
             return Ok(None);
         }
         if let Some(file) = self.shared.hot.find(&view, have.serial) {
-            let mut response = self.delta(have, view.version, file.len());
+            let mut response = self.delta(have, &view, file.len());
             file.answer(&mut response);
             return Ok(Some(response));
         }
@@ -247,7 +262,7 @@ impl FeedServer {
         let parts = view.parts(have.serial).0;
         let tail = Bytes::from(member::end_mark(view.version));
         let length = served::bytes_of(&parts) + tail.len() as u64;
-        let mut response = self.delta(have, view.version, length);
+        let mut response = self.delta(have, &view, length);
         match self.shared.hot.make(&view, have.serial, &parts, &tail) {
             Ok(Some(file)) => file.answer(&mut response),
             Ok(None) => *response.body_mut() = served::body(&parts, &tail, 0, length),
@@ -261,10 +276,11 @@ impl FeedServer {
     }
 
     /// Makes an answer with a delta of `length` bytes, but for its body.
-    fn delta(&self, have: Version, to: Version, length: u64) -> Response<Body> {
+    fn delta(&self, have: Version, view: &View, length: u64) -> Response<Body> {
         let mut response = Response::new(body::empty());
         let headers = response.headers_mut();
-        describe(headers, "delta", have.serial, to, self.shared.log.objects());
+        let objects = self.shared.log.objects();
+        describe(headers, "delta", have.serial, view, objects);
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store, no-transform"));
         headers.insert(header::CONTENT_LENGTH, value(length));
         response
@@ -380,6 +396,11 @@ impl Query {
     }
 }
 
+/// Up to which serial whoever asks knows that was purged, if it says so.
+fn purged(headers: &HeaderMap) -> Option<u64> {
+    headers.get(PURGED)?.to_str().ok()?.trim().parse().ok()
+}
+
 /// Checks that one of the formats that the request understands is spoken here.
 fn negotiate(headers: &HeaderMap) -> Result<(), Refusal> {
     let accepted: Vec<_> =
@@ -408,16 +429,20 @@ pub(crate) fn describe(
     headers: &mut HeaderMap,
     kind: &'static str,
     from: u64,
-    to: Version,
+    view: &View,
     n: u64,
 ) {
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/gzip"));
     headers.insert(KIND, HeaderValue::from_static(kind));
     headers.insert(FORMAT, value(member::FORMAT));
+    let to = view.version;
     headers.insert(EPOCH, value(to.epoch));
     headers.insert(FROM, value(from));
     headers.insert(TO, value(to.serial));
     headers.insert(OBJECTS, value(n));
+    if view.purged != 0 {
+        headers.insert(PURGED, value(view.purged));
+    }
 }
 
 /// Returns a header's value. Ours are numbers, hex and ranges: always fit for one.

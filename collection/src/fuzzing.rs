@@ -78,7 +78,10 @@ pub fn log_folder(dir: &Path) -> Result<(Vec<u8>, Vec<Vec<u8>>), Error> {
             drop(sender.try_send(piece));
         }
         let (life, to) = ((round == 0).then_some(7), collection.version());
-        writer.take(&log::Stream { life, to, objects: collection.len(), owner: None }, waiting)?;
+        writer.take(
+            &log::Stream { life, to, objects: collection.len(), owner: None, purged: 0 },
+            waiting,
+        )?;
         since = to.serial;
     }
     let read = |name: &str| std::fs::read(log.join(name)).unwrap_or_default();

@@ -34,6 +34,8 @@ pub(crate) struct View {
     pub(crate) compacted: u64,
     /// Changes that the last full compaction kept besides the live objects' updates.
     pub(crate) residue: u64,
+    /// What was suppressed up to this serial has been purged.
+    pub(crate) purged: u64,
 }
 
 /// The readers' side of the log.

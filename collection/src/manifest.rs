@@ -31,6 +31,8 @@ pub(crate) struct Manifest {
     pub(crate) compacted: u64,
     /// Changes that the last full compaction kept besides the live objects' updates.
     pub(crate) residue: u64,
+    /// What was suppressed up to this serial has been purged.
+    pub(crate) purged: u64,
     /// Acknowledged changes were lost, and what follows from that has not been done yet.
     pub(crate) lost: bool,
     /// The last serial, stamp (Unix milliseconds) and commit when this was written: compaction may
@@ -96,6 +98,7 @@ impl Manifest {
                 "stamp" => manifest.stamp = number()?,
                 "commit" => manifest.commit = number()?,
                 "residue" => manifest.residue = number()?,
+                "purged" => manifest.purged = number()?,
                 "swept" => manifest.swept = number()?,
                 "unswept-until" => manifest.unswept_until = number()?,
                 "lost" => manifest.lost = number()? != 0,
@@ -121,6 +124,7 @@ impl Manifest {
             ("horizon", self.horizon),
             ("compacted", self.compacted),
             ("residue", self.residue),
+            ("purged", self.purged),
             ("serial", self.serial),
             ("stamp", self.stamp),
             ("commit", self.commit),
@@ -198,6 +202,7 @@ mod tests {
             horizon: 3,
             compacted: 9,
             residue: 1,
+            purged: 4,
             lost: true,
             serial: 12,
             stamp: 1_000,

@@ -20,7 +20,7 @@ mod pushed;
 use std::time::{Duration, Instant};
 
 use http::{StatusCode, header};
-use net::client::{Client, Request, Response};
+use net::client::{Request, Response};
 use net::clock;
 use tokio::sync::mpsc;
 use tokio::time::sleep;
@@ -34,7 +34,8 @@ use crate::holders::Cursor;
 use crate::intake::{Intake, Piece, Stream, Tally};
 use crate::report::Applied;
 
-use answer::{Answer, Asking, is_of_transfer, range_start};
+pub use answer::Asking;
+use answer::{Answer, is_of_transfer, range_start};
 pub use pushed::Pushed;
 
 /// Pieces of a body that wait to be taken in; each is at most 256 KiB.
@@ -128,41 +129,11 @@ enum Next {
 }
 
 impl Puller {
-    /// Returns a puller of the source named `source`, whose feed is at `feed` below `base`, into
-    /// `collection`. It sends no token and does not reach private networks unless told so.
+    /// Returns a puller of what `ask` asks into `collection`.
     #[must_use]
-    pub fn new(
-        client: Client,
-        base: Url,
-        source: String,
-        collection: Collection,
-        limits: PullLimits,
-    ) -> Self {
-        let (token, allow_private, consumer) = (None, false, None);
-        let bytes_max = limits.bytes_max;
-        let ask = Asking { client, base, source, token, allow_private, consumer, bytes_max };
+    pub fn new(ask: Asking, collection: Collection, limits: PullLimits) -> Self {
+        let ask = Asking { bytes_max: limits.bytes_max, ..ask };
         Self { ask, collection, limits, confirmed: false }
-    }
-
-    /// Sets the bearer token that the source asks for.
-    #[must_use]
-    pub fn token(mut self, token: Option<String>) -> Self {
-        self.ask.token = token;
-        self
-    }
-
-    /// Sets whether the source may be in a private network or on this machine.
-    #[must_use]
-    pub fn allow_private(mut self, allow_private: bool) -> Self {
-        self.ask.allow_private = allow_private;
-        self
-    }
-
-    /// Sets the id that the source is told, so that it knows who has got how far.
-    #[must_use]
-    pub fn consumer(mut self, id: &str) -> Self {
-        self.ask.consumer = Some(id.to_owned());
-        self
     }
 
     /// Sets whether an administrator has confirmed that the source may lose most of what it brought,

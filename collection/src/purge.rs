@@ -61,6 +61,14 @@ pub struct PurgeReport {
 }
 
 impl FeedServer {
+    /// Lets go of all that is kept of former states of a replica, since more has been purged from the present one: who
+    /// fetches a snapshot asks for a new one, and who keeps the log hears of it. Blocks.
+    pub fn let_go(&self) {
+        self.shared.snapshots.blocking_lock().clear();
+        self.shared.hot.clear();
+        self.shared.purges.notify_waiters();
+    }
+
     /// Purges the collection of what is suppressed (all of it, or just `only`), after letting go of
     /// what is kept of it: who fetches a snapshot asks for a new one. Says who may still have copies.
     ///
@@ -87,6 +95,7 @@ impl FeedServer {
             }
             sleep(READERS_PAUSE).await;
         }
+        shared.purges.notify_waiters();
         let epoch = collection.version().epoch;
         let (consumers, since_ms) =
             shared.consumers.behind(Version { epoch, serial: purged.told_at });
@@ -140,6 +149,9 @@ impl Collection {
         let held_by: BTreeSet<&String> = list.iter().flat_map(|it| &it.held_by).collect();
         purged.held_by = held_by.into_iter().cloned().collect();
         inner.search(&list, &mut purged)?;
+        if purged.left == 0 {
+            inner.note_purged(purged.told_at)?;
+        }
         Ok(purged)
     }
 }
@@ -156,6 +168,19 @@ impl Inner {
                 let removed = self.log.disk.remove(&path);
                 removed.map_err(|error| Error::io("cannot remove", &path, error))?;
             }
+        }
+        Ok(())
+    }
+
+    /// Notes, durably, that what was suppressed up to a serial has left the log: replicas of it are to know.
+    fn note_purged(&self, told_at: u64) -> Result<(), Error> {
+        let mut tail = self.tail();
+        tail.go_on(&self.log)?;
+        let mut manifest = tail.manifest_now();
+        if manifest.purged < told_at {
+            manifest.purged = told_at;
+            tail.replace(manifest, &self.log)?;
+            self.log.change_view(|view| view.purged = told_at);
         }
         Ok(())
     }

@@ -102,6 +102,7 @@ pub(crate) fn open(disk: &Disk, dir: &Path, now: Stamp, thorough: bool) -> Resul
         horizon: tail.manifest.horizon,
         compacted: tail.manifest.compacted,
         residue: tail.manifest.residue,
+        purged: tail.manifest.purged.min(tail.serial),
     };
     Ok(Opened { log: Log::new(disk, dir, view), tail, cut })
 }

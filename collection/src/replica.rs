@@ -10,6 +10,10 @@
 //! When the log has grown longer than the base, it is *folded*: the base is made anew from both. What comes out
 //! depends on the members alone, so that each replica makes it for itself, and none of it travels.
 //!
+//! When the origin's collection has been *purged*, its feed says so (`Harvest-Purged`), and the log is folded however
+//! short it is: what was suppressed is superseded, so no file has its bytes then. [`Chain`] says how far that
+//! goes, so that whoever keeps former states of the log knows which of them must go ([`holds_purged`]).
+//!
 //! Source: DESIGN.md, "The one idea" ("index, replicator, OAI-PMH view and cascading brokers are cursors on it");
 //! TR §8 (the replicator).
 
@@ -27,6 +31,6 @@ mod tests;
 
 pub use chain::{CHAIN_BYTES_MAX, Chain, FILES_MAX, Link, LogFile, ParseChainError, Part};
 pub use fold::{FOLD_BYTES_MIN, fold_into};
-pub use folder::{CHAIN, check};
+pub use folder::{CHAIN, check, holds_purged};
 pub use follow::Follower;
 pub use reader::Replica;

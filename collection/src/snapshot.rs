@@ -130,7 +130,7 @@ pub(crate) fn answer(snapshot: &Snapshot, method: &Method, request: &HeaderMap) 
         Asked::Range(from, to) => snapshot.body(from, to),
         Asked::Unchanged | Asked::Nothing => body::empty(),
     });
-    describe(response.headers_mut(), "snapshot", 0, snapshot.to, snapshot.objects);
+    describe(response.headers_mut(), "snapshot", 0, &snapshot.view, snapshot.objects);
     let cache = "public, max-age=86400, immutable, no-transform";
     let headers = response.headers_mut();
     headers.insert(header::ETAG, value(tag));

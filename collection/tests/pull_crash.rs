@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use collection::feed::{FeedOptions, FeedServer};
-use collection::pull::{PullLimits, Puller};
+use collection::pull::{Asking, PullLimits, Puller};
 use collection::{
     Batch, Change, Collection, GATHERER_ID, ORIGIN_VERSION, Oid, Options, Recovery, Stamp,
 };
@@ -110,8 +110,8 @@ async fn child() {
     assert!(!recovery.lost, "{recovery:?}");
     let client = Client::new(Settings { allow_private: true, ..Settings::default() });
     let base = url::Url::parse(&format!("http://{address}/")).unwrap();
-    let puller = Puller::new(client, base, "source".to_owned(), collection, PullLimits::default());
-    puller.allow_private(true).pull(None).await.unwrap();
+    let ask = Asking::new(client, base, "source").allow_private(true);
+    Puller::new(ask, collection, PullLimits::default()).pull(None).await.unwrap();
 }
 
 fn start_child(dir: &Path, address: SocketAddr) -> Child {

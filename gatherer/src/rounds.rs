@@ -63,9 +63,9 @@ enum Done {
     /// Annotations were read; whether they say something new.
     Read(bool),
     /// A new watcher, or why there is none; with the number of the settings it is for.
-    Placed(Result<Watcher, notify::Error>, u64),
+    Placed(Result<Watcher, watcher::Error>, u64),
     /// The watcher after a check, and whether a root has gone, come back or been replaced.
-    Checked(Result<Watcher, notify::Error>, bool, u64),
+    Checked(Result<Watcher, watcher::Error>, bool, u64),
 }
 
 /// What a task is for.
@@ -479,20 +479,20 @@ mod tests {
     async fn what_cannot_be_watched_is_polled() {
         let folder = tempfile::tempdir().unwrap();
         let mut rounds = rounds(&folder).await;
-        rounds.handle_watcher(Err(notify::Error::new(notify::ErrorKind::MaxFilesWatch)), 0);
+        rounds.handle_watcher(Err(watcher::Error::new(watcher::ErrorKind::MaxFilesWatch)), 0);
         assert_eq!(lock(&rounds.shared.watching).to_string(), "poll 60");
         assert_eq!(rounds.interval(), POLL);
         assert_eq!(lock(&rounds.shared.site.problems).by_kind()["unwatched"], 1);
         // A watcher that stands, but cannot watch what has come since.
         *lock(&rounds.shared.watching) = Watching::Notify;
-        rounds.inbox.fail(&notify::Error::new(notify::ErrorKind::MaxFilesWatch));
+        rounds.inbox.fail(&watcher::Error::new(watcher::ErrorKind::MaxFilesWatch));
         rounds.handle_failure();
         assert_eq!(lock(&rounds.shared.watching).to_string(), "poll 60");
         assert_eq!(rounds.interval(), POLL);
         // Word of earlier settings changes nothing.
         rounds.settings = 1;
         *lock(&rounds.shared.watching) = Watching::Starting;
-        rounds.handle_watcher(Err(notify::Error::generic("late")), 0);
+        rounds.handle_watcher(Err(watcher::Error::generic("late")), 0);
         assert_eq!(lock(&rounds.shared.watching).to_string(), "starting");
     }
 
@@ -558,7 +558,7 @@ mod tests {
         assert_eq!(swapped.await, all);
         // Not all of it was watched.
         let failed = replace_unheard(|rounds, _| {
-            rounds.inbox.fail(&notify::Error::new(notify::ErrorKind::MaxFilesWatch));
+            rounds.inbox.fail(&watcher::Error::new(watcher::ErrorKind::MaxFilesWatch));
         });
         assert_eq!(failed.await, all);
         // Another watch than that of the pass before.

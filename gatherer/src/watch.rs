@@ -13,9 +13,9 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use net::clock;
-use notify::event::{AccessKind, AccessMode, CreateKind, EventKind, ModifyKind, RemoveKind};
-use notify::{RecommendedWatcher, RecursiveMode, Watcher as _};
 use tokio::sync::Notify;
+use watcher::event::{CreateKind, EventKind, ModifyKind, RemoveKind};
+use watcher::{Error, ErrorKind, Heard, RecursiveMode};
 
 use crate::annotations::Sort;
 use crate::debounce::{Debounce, Touched};
@@ -91,7 +91,7 @@ impl Inbox {
     }
 
     /// Takes what a watcher says that cannot watch everything.
-    pub(crate) fn fail(&self, error: &notify::Error) {
+    pub(crate) fn fail(&self, error: &Error) {
         *lock(&self.failed) = Some(in_words(error));
         self.overflow();
     }
@@ -153,16 +153,8 @@ impl Vigil {
 }
 
 /// Says what a watcher's error is; its own words show paths as a programmer writes them.
-pub(crate) fn in_words(error: &notify::Error) -> String {
-    use notify::ErrorKind;
-    let what = match &error.kind {
-        ErrorKind::MaxFilesWatch => "the system allows no more watches".to_owned(),
-        ErrorKind::PathNotFound => "no such file or directory".to_owned(),
-        ErrorKind::WatchNotFound => "there is no such watch".to_owned(),
-        ErrorKind::Generic(what) => what.clone(),
-        ErrorKind::Io(error) => error.to_string(),
-        ErrorKind::InvalidConfig(_) => "the watcher cannot be set up".to_owned(),
-    };
+pub(crate) fn in_words(error: &Error) -> String {
+    let what = watcher::reason(error);
     match error.paths.first() {
         Some(path) => format!("{}: {what}", shortened(&path.to_string_lossy(), PATH_BYTES_MAX)),
         None => what,
@@ -205,7 +197,7 @@ impl Watched {
 
 /// The system's watches on all roots.
 pub(crate) struct Watcher {
-    inner: RecommendedWatcher,
+    inner: watcher::Watcher,
     site: Arc<Site>,
     /// Files and folders of annotations, absolute.
     annotations: Vec<PathBuf>,
@@ -224,7 +216,7 @@ impl Watcher {
         plans: &[Plan],
         annotations: Vec<PathBuf>,
         inbox: Arc<Inbox>,
-    ) -> Result<Self, notify::Error> {
+    ) -> Result<Self, Error> {
         let absolute = |it: PathBuf| std::path::absolute(&it).unwrap_or(it);
         let annotations: Vec<PathBuf> = annotations.into_iter().map(absolute).collect();
         let annotated = annotations.clone();
@@ -246,12 +238,12 @@ impl Watcher {
                 site.metrics.overflows.fetch_add(1, Relaxed);
             }
         };
-        let hear = move |event: notify::Result<notify::Event>| match event {
-            Ok(event) if event.need_rescan() => {
+        let hear = move |heard: Heard| match heard {
+            Heard::Lost => {
                 count();
                 inbox.overflow();
             }
-            Ok(event) if is_change(event.kind) => {
+            Heard::Changed(event) => {
                 for path in &event.paths {
                     let is_own = watched.iter().any(|it| path.starts_with(&it.data));
                     if !is_own && concerns_annotations(&annotated, event.kind, path) {
@@ -263,14 +255,12 @@ impl Watcher {
                     }
                 }
             }
-            Ok(_) => {}
-            Err(error) => {
+            Heard::Failed(error) => {
                 tracing::warn!(%error, "the watcher failed; everything is walked");
                 inbox.fail(&error);
             }
         };
-        let config = notify::Config::default().with_follow_symlinks(follow);
-        let inner = RecommendedWatcher::new(hear, config)?;
+        let inner = watcher::Watcher::start(follow, hear)?;
         Ok(Self { inner, site, annotations, placed: BTreeMap::new() })
     }
 
@@ -281,7 +271,7 @@ impl Watcher {
     /// # Errors
     ///
     /// The system has no room for more watches: poll instead.
-    pub(crate) fn place(&mut self, plans: &[Plan]) -> Result<(), notify::Error> {
+    pub(crate) fn place(&mut self, plans: &[Plan]) -> Result<(), Error> {
         for (directory, url) in self.watched(plans) {
             let anchor = anchor(&directory);
             if anchor.as_ref().map(|it| it.identity) == self.placed.get(&directory).copied() {
@@ -295,7 +285,7 @@ impl Watcher {
                 Ok(()) => {
                     self.placed.insert(directory, anchor.identity);
                 }
-                Err(error) if matches!(error.kind, notify::ErrorKind::MaxFilesWatch) => {
+                Err(error) if matches!(error.kind, ErrorKind::MaxFilesWatch) => {
                     return Err(error);
                 }
                 Err(error) => {
@@ -363,19 +353,6 @@ fn anchor(root: &Path) -> Option<Anchor> {
     Some(Anchor { path: path.to_path_buf(), mode, identity: (metadata.dev(), metadata.ino()) })
 }
 
-/// Whether an event may mean that a file has changed. Reading, our own included, does not.
-fn is_change(kind: EventKind) -> bool {
-    match kind {
-        EventKind::Access(AccessKind::Close(AccessMode::Write))
-        | EventKind::Any
-        | EventKind::Create(_)
-        | EventKind::Modify(_)
-        | EventKind::Remove(_)
-        | EventKind::Other => true,
-        EventKind::Access(_) => false,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -428,15 +405,15 @@ mod tests {
     #[test]
     fn an_error_is_told_in_words() {
         let path = PathBuf::from(format!("/srv/{}/end", "x".repeat(4_000)));
-        let said = in_words(&notify::Error::new(notify::ErrorKind::MaxFilesWatch).add_path(path));
+        let said = in_words(&Error::new(ErrorKind::MaxFilesWatch).add_path(path));
         assert!(said.starts_with("/srv/xxx") && said.contains("…"), "{said}");
         assert!(said.ends_with("/end: the system allows no more watches"), "{said}");
-        assert_eq!(in_words(&notify::Error::generic("a \"b\"")), "a \"b\"");
+        assert_eq!(in_words(&Error::generic("a \"b\"")), "a \"b\"");
     }
 
     #[test]
     fn folders_that_come_and_go_concern_annotations() {
-        use notify::event::{DataChange, RenameMode};
+        use watcher::event::{DataChange, RenameMode};
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         std::fs::create_dir_all(at("notes/sub")).unwrap();
@@ -460,13 +437,5 @@ mod tests {
             let concerns = concerns_annotations(&[at("notes")], kind, &at(name));
             assert_eq!(concerns, expected, "{kind:?} {name}");
         }
-    }
-
-    #[test]
-    fn reading_is_no_change() {
-        assert!(!is_change(EventKind::Access(AccessKind::Open(AccessMode::Any))));
-        assert!(is_change(EventKind::Access(AccessKind::Close(AccessMode::Write))));
-        assert!(is_change(EventKind::Create(CreateKind::Folder)));
-        assert!(is_change(EventKind::Modify(ModifyKind::Any)));
     }
 }

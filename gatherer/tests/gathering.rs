@@ -10,7 +10,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use collection::pull::{PullLimits, Puller};
+use collection::pull::{Asking, PullLimits, Puller};
 use collection::{Collection, Oid, Options};
 use gatherer::Config;
 use gatherer::config::Watch;
@@ -390,7 +390,8 @@ async fn what_was_gathered_can_be_pulled_and_a_waiting_pull_hears_of_a_change() 
     let client = Client::new(Settings { allow_private: true, ..Settings::default() });
     let base = bench.public.clone();
     let limits = PullLimits::default();
-    let puller = Puller::new(client, base, "docs".into(), copy.clone(), limits).allow_private(true);
+    let ask = Asking::new(client, base, "docs").allow_private(true);
+    let puller = Puller::new(ask, copy.clone(), limits);
     let summary = puller.pull(None).await.unwrap();
     assert_eq!((summary.objects, copy.len()), (2, 2));
     assert_eq!(summary.version, bench.handle.version());

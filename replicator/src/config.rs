@@ -7,6 +7,7 @@
 //! # listen = "0.0.0.0:4000"          links (TCP) and null calls (UDP)
 //! # admin_listen = "127.0.0.1:5000"  page, status, metrics, administration
 //! # feed_listen = "0.0.0.0:4001"     feeds of the collections for others; default: at admin_listen alone
+//! # base_url = "https://feeds.example.org/papers/"   where others reach the feeds when behind a proxy
 //! # link_rate = "10 MB"              most bytes a second to one member
 //! # site_rate = "40 MB"              most bytes a second to all members of another site together
 //!
@@ -22,7 +23,7 @@
 //! [[tree]]
 //! name = "papers"
 //! directory = "/srv/papers"          what is published
-//! # watch = "10 s"                   look for changes so often, and publish them; default: by command alone
+//! # watch = "10 s"                   publish what changes, at the latest after so long; default: by command alone
 //! # groups = ["papers"]              default: all of the above
 //! # skip_problems = false            publish without what cannot be replicated
 //!
@@ -69,7 +70,7 @@ pub const ADMIN_LISTEN: SocketAddr =
     SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 5_000);
 /// The site of a member that names none.
 pub const SITE: &str = "main";
-/// How often a tree may be looked at for changes.
+/// How long a change may wait to be published.
 pub const WATCH: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_hours(24);
 /// Most groups of one member.
 pub const GROUPS_MAX: usize = 16;
@@ -85,6 +86,8 @@ pub struct Config {
     pub admin_listen: SocketAddr,
     /// Where the feeds of collections are served to others, besides the admin listener.
     pub feed_listen: Option<SocketAddr>,
+    /// The URL of that listener as others see it through a proxy.
+    pub base_url: Option<Url>,
     /// Where the other members reach it.
     pub address: Address,
     /// Its site.
@@ -156,7 +159,8 @@ pub struct TreeConfig {
     pub name: Name,
     /// What is published.
     pub directory: PathBuf,
-    /// How often it is looked at for changes; none: by command alone.
+    /// A change is published after this at the latest, and the tree looked at so often if its changes are not heard
+    /// of; none: by command alone.
     pub watch: Option<Duration>,
     /// The groups that have it; empty: all.
     pub groups: BTreeSet<Name>,
@@ -232,6 +236,11 @@ impl Config {
         let (listen, admin_listen) =
             (root.addr("listen", LISTEN), root.addr("admin_listen", ADMIN_LISTEN));
         let feed_listen = root.has("feed_listen").then(|| root.addr("feed_listen", LISTEN));
+        let base_url = root.base_url("base_url");
+        if base_url.is_some() && feed_listen.is_none() {
+            let message = "no feeds are served to others";
+            root.mistake("base_url", message, "feed_listen = \"127.0.0.1:4001\" besides");
+        }
         let others =
             [Some(("admin_listen", admin_listen)), feed_listen.map(|it| ("feed_listen", it))];
         let mut taken = vec![listen.port()];
@@ -250,6 +259,7 @@ impl Config {
             listen,
             admin_listen,
             feed_listen,
+            base_url,
             address,
             site,
             link_rate,

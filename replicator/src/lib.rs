@@ -23,6 +23,7 @@ mod serve;
 pub mod topology;
 pub mod tree;
 pub mod version;
+mod watch;
 
 pub use config::Config;
 pub use error::Error;

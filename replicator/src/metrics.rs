@@ -46,6 +46,11 @@ pub(crate) fn samples(status: &Status) -> Vec<Sample> {
         let damaged = tree.damaged.len() as f64;
         let help = "Files that are not as they were written.";
         samples.push(gauge("harvest_replicator_tree_damaged", help, damaged));
+        if let Some(watch) = &tree.watch {
+            let help = "1 while changes of a tree are heard of, and not just looked for.";
+            let is_heard = f64::from(watch.problem.is_none());
+            samples.push(gauge("harvest_replicator_tree_watched", help, is_heard));
+        }
         samples.extend(tree.collection.iter().flat_map(|it| collection(tree, it)));
     }
     for link in &status.links {
@@ -80,6 +85,12 @@ fn collection(tree: &TreeStatus, status: &CollectionStatus) -> Vec<Sample> {
         let is_well = u64::from(status.problem.is_none());
         samples.push(gauge("harvest_replicator_collection_followed", help, is_well));
     }
+    let help = "1 while nothing is here of what was purged at the origin of a collection.";
+    let is_purged = u64::from(status.unpurged.is_none());
+    samples.push(gauge("harvest_replicator_collection_purged", help, is_purged));
+    let help = "1 while the log of a collection can be folded here; status says why not.";
+    let is_folded = u64::from(status.unfolded.is_none());
+    samples.push(gauge("harvest_replicator_collection_folded", help, is_folded));
     let help = "Deltas that the feed of a collection has answered here.";
     samples.push(counter("harvest_replicator_feed_deltas_total", help, served.deltas));
     let help = "Requests that the feed of a collection has sent to a snapshot.";

@@ -26,6 +26,7 @@ mod serving;
 mod space;
 mod status;
 mod verifying;
+mod watching;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::fs;
@@ -53,10 +54,11 @@ use self::invitations::Invitations;
 use self::kept::Kept;
 pub use self::publishing::Published;
 pub use self::status::{
-    CollectionStatus, FeedStatus, FetchStatus, GroupStatus, LinkStatus, MemberStatus, NoteStatus,
-    Status, TopologyLink, TreeStatus,
+    CollectionStatus, FailureStatus, FeedStatus, FetchStatus, GroupStatus, LinkStatus,
+    MemberStatus, NoteStatus, Status, TopologyLink, TreeStatus, WatchStatus,
 };
 pub use self::verifying::Report;
+use self::watching::Watching;
 use crate::config::{Config, Entry, GroupConfig};
 use crate::error::Error;
 use crate::group::access::Access;
@@ -88,6 +90,8 @@ pub struct Server {
     feeds: Option<TcpListener>,
     token: AdminToken,
     pages: Pages,
+    /// As others see them.
+    feed_pages: Pages,
 }
 
 impl Server {
@@ -122,10 +126,11 @@ impl Server {
             web::auth::write_address(&data, admin_at)?;
             let token = AdminToken::load_or_create(&data)?;
             let site = web::Site::new(format!("Replicator {}", core.me));
+            let feed_pages = Pages::new(site.clone().at(core.config.base_url.as_ref()), &[], None)?;
             let pages = Pages::new(site, serve::TEMPLATES, None)?;
-            Ok::<_, Error>((Box::new(core), token, pages))
+            Ok::<_, Error>((Box::new(core), token, pages, feed_pages))
         });
-        let (core, token, pages) = opened.await.map_err(|_ended| Error::Stopped)??;
+        let (core, token, pages, feed_pages) = opened.await.map_err(|_ended| Error::Stopped)??;
         let events = mpsc::channel(EVENTS_MAX);
         let endpoint = Endpoint::new(core.identity.clone())?;
         let keys = core.keys.clone();
@@ -149,6 +154,7 @@ impl Server {
             feeds,
             token,
             pages,
+            feed_pages,
         })
     }
 
@@ -217,18 +223,21 @@ impl Server {
             Ok(())
         });
         let feeds = core.feeds.clone();
+        let base_url = core.config.base_url.as_ref();
+        let proxy = base_url.and_then(|it| it.host_str().map(str::to_owned));
         let stop = child.clone();
         let on = runtime::Handle::current();
         tasks.spawn_blocking(move || {
             on.block_on(core.run(receiver, stop));
             Ok(())
         });
-        let public = self.feeds.map(|it| (it, serve::feeds(feeds.clone(), &self.pages)));
-        let admin = (self.admin, serve::admin(handle, feeds, self.token, self.pages));
-        for (listener, router) in [Some(admin), public].into_iter().flatten() {
+        let public =
+            self.feeds.map(|it| (it, serve::feeds(feeds.clone(), &self.feed_pages), proxy));
+        let admin = (self.admin, serve::admin(handle, feeds, self.token, self.pages), None);
+        for (listener, router, host) in [Some(admin), public].into_iter().flatten() {
             let stop = child.clone();
             tasks.spawn(async move {
-                let limits = net::server::Limits::default();
+                let limits = net::server::Limits { host, ..Default::default() };
                 let served = net::server::serve(listener, router, limits, stop).await;
                 served.map_err(|error| Error::Listen(error.to_string()))
             });
@@ -404,11 +413,12 @@ impl Opening {
             links: BTreeMap::new(),
             site_limits: BTreeMap::new(),
             measuring: Default::default(),
-            watching: Default::default(),
+            watching: Watching::new(started),
             following: Default::default(),
             client: Client::new(net::client::Settings::default()),
             feeds: Default::default(),
             renewing: Default::default(),
+            old: Default::default(),
             stop: Shutdown::new(),
             notes: Default::default(),
             caller,

@@ -12,7 +12,7 @@ pub mod chunk;
 mod disk;
 pub mod error;
 pub mod fetch;
-mod folding;
+pub mod folding;
 pub mod generation;
 mod index;
 pub mod levels;

@@ -8,7 +8,7 @@ use net::error::Stage;
 use net::host;
 use url::Url;
 
-use super::Kind;
+use super::{Kind, PullLimits};
 use crate::change::Version;
 use crate::error::Error;
 use crate::feed::value;
@@ -21,11 +21,13 @@ pub(crate) struct Answer {
     pub(crate) from: u64,
     pub(crate) to: Version,
     pub(crate) objects: u64,
+    /// What was suppressed up to this serial is not in the body; 0 if nothing is said.
+    pub(crate) purged: u64,
 }
 
-/// Asks one feed.
+/// Which feed is asked, by whom, and how.
 #[derive(Clone, Debug)]
-pub(crate) struct Asking {
+pub struct Asking {
     pub(crate) client: Client,
     /// The feed is at `feed` below it.
     pub(crate) base: Url,
@@ -40,6 +42,33 @@ pub(crate) struct Asking {
 }
 
 impl Asking {
+    /// Asks the source named `source`, whose feed is at `feed` below `base`; the name is said in errors. It sends no
+    /// token, and does not reach private networks unless told so.
+    #[must_use]
+    pub fn new(client: Client, base: Url, source: impl Into<String>) -> Self {
+        let (source, token, allow_private, consumer) = (source.into(), None, false, None);
+        let bytes_max = PullLimits::default().bytes_max;
+        Self { client, base, source, token, allow_private, consumer, bytes_max }
+    }
+
+    /// Sets the bearer token that the feed asks for.
+    #[must_use]
+    pub fn token(self, token: Option<String>) -> Self {
+        Self { token, ..self }
+    }
+
+    /// Sets whether the feed may be in a private network or on this machine.
+    #[must_use]
+    pub fn allow_private(self, allow_private: bool) -> Self {
+        Self { allow_private, ..self }
+    }
+
+    /// Sets the id that the feed is told, so that it knows who has got how far.
+    #[must_use]
+    pub fn consumer(self, id: impl Into<String>) -> Self {
+        Self { consumer: Some(id.into()), ..self }
+    }
+
     /// A request for what is at `path` below the base, whose answer may be held for `wait` and takes `total` at most.
     pub(crate) fn get(&self, path: &str, wait: Duration, total: Duration) -> Request {
         let mut request = Request::get(host::join(&self.base, path))
@@ -92,7 +121,10 @@ impl Asking {
         }
         let epoch = text(&feed::EPOCH)?.parse().map_err(|error: Error| wrong(error.to_string()))?;
         let to = Version { epoch, serial: number(&feed::TO)? };
-        Ok(Answer { kind, from: number(&feed::FROM)?, to, objects: number(&feed::OBJECTS)? })
+        let (from, objects) = (number(&feed::FROM)?, number(&feed::OBJECTS)?);
+        let is_said = response.headers.contains_key(feed::PURGED);
+        let purged = if is_said { number(&feed::PURGED)? } else { 0 };
+        Ok(Answer { kind, from, to, objects, purged })
     }
 
     /// Names what a source that answers with neither 200 nor 206 wants to say.

@@ -10,6 +10,7 @@
 //! objects 5120
 //! owner 0123456789abcdef ed25519-key
 //! base 5000 c0ffee…
+//! purged 5200 5321
 //! file 1 base 5000 1048576 c0ffee…
 //! file 2 log 5321 20480 4be920…
 //! ```
@@ -19,6 +20,10 @@
 //! it, up to a serial, so many bytes, and the chain has that value behind it. `serial` is how far all of it reaches:
 //! what was superseded before it was read may be missing at the end, as anywhere. `owner` is the id and the public key that
 //! the origin's feed says are its own, or `-`.
+//!
+//! `purged` is there if it says anything: up to which serial the origin has purged what was suppressed, and up to which
+//! none of that is in the files. If the latter is less the log is about to be folded; who holds a log of which it is less
+//! than what a newer one says first has bytes that are to be gone.
 //!
 //! **The chain.** Its value behind a member is BLAKE3 of the value before it and the member's bytes. When a log
 //! is folded (`fold`) its base changes, and the value at the base's serial stays: what followed it
@@ -151,6 +156,10 @@ pub struct Chain {
     pub base: u64,
     /// The chain's value there.
     pub base_link: Link,
+    /// What was suppressed up to this serial has been purged where the collection is; 0: nothing that is known.
+    pub purged: u64,
+    /// Of what was suppressed up to this serial nothing is in the files.
+    pub clean: u64,
     /// First those of the base, then those of the log, in the order of their serials.
     pub files: Vec<LogFile>,
 }
@@ -175,6 +184,13 @@ impl Chain {
     pub fn link(&self) -> Link {
         let log = self.files.last().filter(|it| it.part == Part::Log);
         log.map_or(self.base_link, |it| it.link)
+    }
+
+    /// Whether its files may have bytes that were purged, as a newer one says.
+    #[must_use]
+    pub fn holds_purged(&self, newer: &Self) -> bool {
+        let is_comparable = self.version.epoch == newer.version.epoch;
+        newer.purged != 0 && (!is_comparable || self.clean < newer.purged)
     }
 
     /// How long the files of a part are together, in bytes.
@@ -216,11 +232,26 @@ impl Chain {
             let [base, link] = *base else { return None };
             let (base, base_link) = (base.parse().ok()?, link.parse().ok()?);
             let is_ours = title == ["log", "1"] && base <= version.serial;
-            let files = Vec::new();
-            is_ours.then_some(Self { life, version, objects, owner, base, base_link, files })
+            let (purged, clean, files) = (0, 0, Vec::new());
+            is_ours.then_some(Self {
+                life,
+                version,
+                objects,
+                owner,
+                base,
+                base_link,
+                purged,
+                clean,
+                files,
+            })
         })();
         let mut chain = head.ok_or(ParseChainError::Line(1))?;
         for (at, line) in lines {
+            if let Some(marks) = line.strip_prefix("purged ") {
+                (chain.purged, chain.clean) = parse_marks(marks, chain.version.serial)
+                    .ok_or(ParseChainError::Line(at + 1))?;
+                continue;
+            }
             let file = parse_file(line).ok_or(ParseChainError::Line(at + 1))?;
             if !chain.takes(&file) {
                 return Err(ParseChainError::Order(file.number));
@@ -256,6 +287,13 @@ fn one<T: FromStr>(words: &[&str]) -> Option<T> {
     word.parse().ok()
 }
 
+/// Both serials, neither of which is beyond `last`.
+fn parse_marks(text: &str, last: u64) -> Option<(u64, u64)> {
+    let (purged, clean) = text.split_once(' ')?;
+    let marks = (purged.parse().ok()?, clean.parse().ok()?);
+    (marks.0 <= last && marks.1 <= last).then_some(marks)
+}
+
 fn parse_file(line: &str) -> Option<LogFile> {
     let words: Vec<&str> = line.split(' ').collect();
     let ["file", number, part, to, bytes, link] = *words else { return None };
@@ -270,11 +308,14 @@ fn parse_file(line: &str) -> Option<LogFile> {
 
 impl fmt::Display for Chain {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { life, version, objects, owner, base, base_link, files } = self;
+        let Self { life, version, objects, owner, base, base_link, purged, clean, files } = self;
         let owner = owner.as_deref().unwrap_or("-");
         let Version { epoch, serial } = version;
         writeln!(f, "{TITLE}\nlife {life:016x}\nepoch {epoch}\nserial {serial}")?;
         writeln!(f, "objects {objects}\nowner {owner}\nbase {base} {base_link}")?;
+        if (*purged, *clean) != (0, 0) {
+            writeln!(f, "purged {purged} {clean}")?;
+        }
         let mut line = String::new();
         for LogFile { number, part, to, bytes, link } in files {
             let part = match part {
@@ -310,7 +351,8 @@ mod tests {
             base.map_or_else(|| (0, Link::first(7, Epoch(9))), |it| (it.to, it.link));
         let version = Version { epoch: Epoch(9), serial };
         let owner = base_files.is_multiple_of(2).then(|| "0123 key".to_owned());
-        Chain { life: 7, version, objects: 3, owner, base, base_link, files }
+        let (purged, clean) = (serial / 3, if base_files < 9 { base } else { 0 });
+        Chain { life: 7, version, objects: 3, owner, base, base_link, purged, clean, files }
     }
 
     proptest! {
@@ -347,11 +389,33 @@ mod tests {
         check(|it| it.replace("log 15", "log 9"), ParseChainError::Order(6));
         check(|it| it.replace("log 15 3", "log 15 0"), ParseChainError::Order(6));
         check(|it| it.replace("file 0 base", "file 0 log"), ParseChainError::Order(0));
-        check(|it| it.replace("file 6 log", "file 6 ../log"), ParseChainError::Line(10));
+        check(|it| it.replace("file 6 log", "file 6 ../log"), ParseChainError::Line(11));
         check(|it| it.replace("owner 0123 key", "owner 0123"), ParseChainError::Line(1));
         check(|it| it.replace("owner 0123 key", "owner  0123 key"), ParseChainError::Line(1));
+        check(|it| it.replace("purged 5 10", "purged 16 10"), ParseChainError::Line(8));
+        check(|it| it.replace("purged 5 10", "purged 0 0"), ParseChainError::Line(1));
         check(|it| it.trim_end().to_owned(), ParseChainError::Line(1));
         check(|it| it + &" ".repeat(CHAIN_BYTES_MAX), ParseChainError::Form);
+    }
+
+    #[test]
+    fn knows_who_may_have_what_was_purged() {
+        let of = |epoch, purged, clean| {
+            let version = Version { epoch: Epoch(epoch), serial: 15 };
+            Chain { version, purged, clean, ..chain(&[(5, 1)], 1) }
+        };
+        for (old, new, expected) in [
+            (of(9, 0, 0), of(9, 0, 0), false),
+            (of(9, 0, 0), of(9, 0, 15), false),
+            (of(9, 0, 0), of(9, 7, 6), true),
+            (of(9, 0, 6), of(9, 7, 15), true),
+            (of(9, 7, 6), of(9, 7, 6), true),
+            (of(9, 0, 7), of(9, 7, 15), false),
+            (of(8, 0, 15), of(9, 7, 15), true),
+            (of(8, 0, 0), of(9, 0, 15), false),
+        ] {
+            assert_eq!(old.holds_purged(&new), expected, "{old} {new}");
+        }
     }
 
     #[test]

@@ -43,9 +43,9 @@ const DRAFTS_MAX: usize = 16;
 /// The key of an object, or of a root.
 type Key = [u8; 16];
 
-/// Whether a log has grown longer than its base.
+/// Whether a log has grown longer than its base, or has what is to be gone.
 pub(crate) fn is_due(chain: &Chain) -> bool {
-    chain.bytes(Part::Base) + FOLD_BYTES_MIN <= chain.bytes(Part::Log)
+    chain.clean < chain.purged || chain.bytes(Part::Base) + FOLD_BYTES_MIN <= chain.bytes(Part::Log)
 }
 
 /// Makes the files that the log folder `dir` has once it is folded, whether that is due or not, in the directory `out`;
@@ -80,7 +80,7 @@ pub(super) fn fold(disk: &Disk, dir: &Path, chain: &Chain, out: &Path) -> Result
     })?;
     let files = folding.finish()?;
     let (base, base_link) = (chain.version.serial, chain.link());
-    Ok(Chain { base, base_link, files, ..chain.clone() })
+    Ok(Chain { base, base_link, clean: base, files, ..chain.clone() })
 }
 
 /// Goes through all changes, with the commit of each.

@@ -127,6 +127,17 @@ pub fn check(new: &Path, old: Option<&Path>) -> Result<(), Error> {
     Ok(())
 }
 
+/// Whether the log folder `old` may have bytes that were purged, as `newer` says, which is of the same collection. Blocks.
+///
+/// # Errors
+///
+/// [`Error::LogFolder`]: one of them is none. The system's.
+pub fn holds_purged(old: &Path, newer: &Path) -> Result<bool, Error> {
+    let read =
+        |dir: &Path| read_chain(&Disk::System, dir)?.ok_or_else(|| wrong(dir, "it has no CHAIN"));
+    Ok(read(old)?.holds_purged(&read(newer)?))
+}
+
 /// Follows the chain through the files of a part; returns its value where the old log ended.
 fn follow(
     dir: &Path,

@@ -5,10 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use http::StatusCode;
-use net::client::{Client, Response};
+use net::client::Response;
 use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
-use url::Url;
 
 use super::chain::known_owner;
 use super::writer::{Stream, Writer};
@@ -33,25 +32,25 @@ pub struct Follower {
     dir: PathBuf,
     /// Whoever writes has it; one who was given up may still do so for a moment.
     writer: Arc<Mutex<Writer>>,
-    reached: Option<(Version, u64)>,
+    reached: Option<Reached>,
+}
+
+/// How far a folder reaches.
+#[derive(Clone, Copy, Debug)]
+struct Reached {
+    version: Version,
+    objects: u64,
+    /// Up to which serial its source is known to have purged.
+    purged: u64,
 }
 
 impl Follower {
-    /// Opens the folder `dir`, making it if there is none, to follow the feed at `feed` below `base` into it. `name`
-    /// is said in errors. It sends no token and does not reach private networks unless told so.
+    /// Opens the folder `dir`, making it if there is none, to follow what `ask` asks into it.
     ///
     /// # Errors
     ///
     /// The folder cannot be read or made: see what it says.
-    pub async fn open(
-        client: Client,
-        base: Url,
-        name: String,
-        dir: PathBuf,
-    ) -> Result<Self, Error> {
-        let bytes_max = PullLimits::default().bytes_max;
-        let (source, token, allow_private, consumer) = (name, None, false, None);
-        let ask = Asking { client, base, source, token, allow_private, consumer, bytes_max };
+    pub async fn open(ask: Asking, dir: PathBuf) -> Result<Self, Error> {
         let folder = dir.clone();
         let writer = match spawn_blocking(move || Writer::open(&Disk::System, &folder)).await {
             Ok(opened) => Arc::new(Mutex::new(opened?)),
@@ -62,37 +61,16 @@ impl Follower {
         Ok(follower)
     }
 
-    /// Sets the bearer token that the feed asks for.
-    #[must_use]
-    pub fn token(mut self, token: Option<String>) -> Self {
-        self.ask.token = token;
-        self
-    }
-
-    /// Sets whether the feed may be in a private network or on this machine.
-    #[must_use]
-    pub fn allow_private(mut self, allow_private: bool) -> Self {
-        self.ask.allow_private = allow_private;
-        self
-    }
-
-    /// Sets the id that the feed is told, so that it knows who has got how far.
-    #[must_use]
-    pub fn consumer(mut self, id: &str) -> Self {
-        self.ask.consumer = Some(id.to_owned());
-        self
-    }
-
     /// How far the folder reaches; `None` before the first snapshot is there.
     #[must_use]
     pub fn version(&self) -> Option<Version> {
-        self.reached.map(|it| it.0)
+        self.reached.map(|it| it.version)
     }
 
     /// How many objects live in the collection, as the feed said.
     #[must_use]
     pub fn objects(&self) -> u64 {
-        self.reached.map_or(0, |it| it.1)
+        self.reached.map_or(0, |it| it.objects)
     }
 
     /// The folder.
@@ -101,7 +79,18 @@ impl Follower {
         &self.dir
     }
 
-    /// Asks the feed once, unless the log has to be folded, and waits up to `wait` (whole seconds, at most 60) for something new. Returns whether the
+    /// Folds the log, if it has grown longer than its base, or has what was purged at its source. Returns whether it
+    /// did. May be dropped at any point; it goes on then, and who comes next waits for its end.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::LogFolder`], [`Error::Damaged`]: the folder is no log any more: remove it. Any other: the file system's,
+    /// such as want of room: try again later. The folder is as it was, and can be followed into.
+    pub async fn fold_if_due(&mut self) -> Result<bool, Error> {
+        self.with(Writer::fold_if_due).await
+    }
+
+    /// Asks the feed once, and waits up to `wait` (whole seconds, at most 60) for something new. Returns whether the
     /// folder has changed. May be dropped at any point.
     ///
     /// # Errors
@@ -109,13 +98,12 @@ impl Follower {
     /// [`Error::Source`], [`Error::Corrupt`]: try again later; the folder is as it was. [`Error::NotAFeed`],
     /// [`Error::Format`], [`Error::OverLimit`]: something must be changed by hand. Any other: the file system's.
     pub async fn follow(&mut self, wait: Duration) -> Result<bool, Error> {
-        if self.with(Writer::fold_if_due).await? {
-            return Ok(true);
-        }
         let wait = wait.min(WAIT_MAX);
         let have = self.version();
         let total = PullLimits::default().time_max + wait;
+        let known = self.reached.map_or(0, |it| it.purged);
         let request = self.ask.get(&Asking::path(have, wait), wait, total);
+        let request = request.header(feed::PURGED, feed::value(known));
         let mut response =
             self.ask.client.send(request).await.map_err(|error| self.ask.failed(error))?;
         if response.status != StatusCode::OK {
@@ -130,11 +118,12 @@ impl Follower {
             }
             (Kind::Snapshot, _) => Some(getrandom::u64().unwrap_or(answer.to.epoch.0)),
         };
+        let purged = answer.purged;
         if life.is_none() && Some(answer.to) == have {
-            return Ok(false);
+            return self.with(move |it| it.note_purged(purged)).await;
         }
         let owner = response.headers.get(feed::KEY).and_then(|it| known_owner(it.to_str().ok()?));
-        let stream = Stream { life, to: answer.to, objects: answer.objects, owner };
+        let stream = Stream { life, to: answer.to, objects: answer.objects, owner, purged };
         self.transfer(&mut response, stream).await
     }
 
@@ -172,7 +161,12 @@ impl Follower {
         let worked = spawn_blocking(move || {
             let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
             let done = work(&mut writer);
-            (done, writer.chain().map(|it| (it.version, it.objects)))
+            let reached = writer.chain().map(|it| Reached {
+                version: it.version,
+                objects: it.objects,
+                purged: it.purged,
+            });
+            (done, reached)
         });
         match worked.await {
             Ok((done, reached)) => {

@@ -70,7 +70,8 @@ fn a_power_cut_at_any_act_leaves_a_whole_log() {
             let (bytes, to) = source.stream(if life.is_some() { 0 } else { since });
             let objects = source.collection.len();
             faulty.enter(if life.is_some() { "anew" } else { "append" });
-            if take(&mut writer, Stream { life, to, objects, owner: None }, &bytes).is_ok()
+            if take(&mut writer, Stream { life, to, objects, owner: None, purged: 0 }, &bytes)
+                .is_ok()
                 && !faulty.is_cut()
             {
                 acknowledged = writer.chain().cloned();
@@ -99,7 +100,8 @@ fn a_power_cut_at_any_act_leaves_a_whole_log() {
         assert_eq!(replica.version(), is.version);
         // And it goes on from there.
         let (bytes, to) = source.stream(is.version.serial);
-        let stream = Stream { life: None, to, objects: source.collection.len(), owner: None };
+        let stream =
+            Stream { life: None, to, objects: source.collection.len(), owner: None, purged: 0 };
         take(&mut writer, stream, &bytes).unwrap();
         check(after.path(), None).unwrap();
         let replica = Replica::open(after.path()).unwrap();

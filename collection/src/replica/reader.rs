@@ -96,6 +96,18 @@ impl Replica {
         self.with(|it| it.chain.owner.clone())
     }
 
+    /// Whether its files may have bytes that were purged at the origin: it is about to fold its log.
+    #[must_use]
+    pub fn holds_purged(&self) -> bool {
+        self.with(|it| it.chain.holds_purged(&it.chain))
+    }
+
+    /// Up to which serial what was suppressed has been purged at the origin, and here.
+    #[must_use]
+    pub fn purged(&self) -> u64 {
+        self.with(|it| it.view.purged)
+    }
+
     /// Bytes of all members.
     #[must_use]
     pub fn bytes(&self) -> u64 {
@@ -147,6 +159,8 @@ impl Present {
             // Folding changes the bytes of a version, as a compaction does.
             compacted: chain.base,
             residue: 0,
+            // What is still to be folded is not told before it is.
+            purged: chain.purged.min(chain.clean),
         };
         Ok(Self { dir: dir.to_owned(), chain, view })
     }

@@ -82,7 +82,7 @@ impl World {
     pub(super) fn follow(&mut self, life: Option<u64>) -> bool {
         let since = self.writer.chain().map_or(0, |it| it.version.serial);
         let (bytes, to) = self.stream(if life.is_some() { 0 } else { since });
-        let stream = Stream { life, to, objects: self.collection.len(), owner: None };
+        let stream = Stream { life, to, objects: self.collection.len(), owner: None, purged: 0 };
         take(&mut self.writer, stream, &bytes).unwrap()
     }
 
@@ -177,6 +177,36 @@ fn a_feed_that_has_packed_its_end_says_what_is_known_once_more() {
 }
 
 #[test]
+fn what_was_purged_has_a_log_folded_once() {
+    let mut world = World::new();
+    world.commit((0..20).map(|it| update(it, "first")).collect());
+    world.follow(Some(7));
+    world.commit(vec![update(3, "second")]);
+    world.follow(None);
+    let before = world.dir.path().join("before");
+    copy(&world.log(), &before);
+    assert!(!world.writer.fold_if_due().unwrap(), "it is short");
+    assert!(world.writer.note_purged(20).unwrap());
+    assert!(!world.writer.note_purged(20).unwrap(), "that is known");
+    let replica = Replica::open(&world.log()).unwrap();
+    assert!(replica.holds_purged() && replica.purged() == 0);
+    // It is known after a restart, too.
+    world.writer = Writer::open(&Disk::System, &world.log()).unwrap();
+    assert!(world.writer.fold_if_due().unwrap());
+    assert!(!world.writer.fold_if_due().unwrap());
+    check(&world.log(), Some(&before)).unwrap();
+    assert!(holds_purged(&before, &world.log()).unwrap());
+    assert!(!holds_purged(&world.log(), &world.log()).unwrap());
+    replica.renew(&world.log()).unwrap();
+    assert!(!replica.holds_purged() && replica.purged() == 20);
+    assert_eq!(titles(replica.view()), world.titles());
+    // Whoever says more than there can be is not believed.
+    assert!(world.writer.note_purged(u64::MAX).unwrap());
+    assert!(!world.writer.note_purged(u64::MAX).unwrap());
+    assert!(!world.writer.fold_if_due().unwrap(), "it was folded behind all there is");
+}
+
+#[test]
 fn a_stream_that_breaks_off_leaves_what_was_there() {
     let mut world = World::new();
     world.commit((0..30).map(|n| update(n, "old")).collect());
@@ -186,7 +216,7 @@ fn a_stream_that_breaks_off_leaves_what_was_there() {
     world.commit((0..30).map(|n| update(n, "new")).collect());
     let (bytes, to) = world.stream(since);
     for life in [None, Some(8)] {
-        let stream = Stream { life, to, objects: 30, owner: None };
+        let stream = Stream { life, to, objects: 30, owner: None, purged: 0 };
         for cut in (0..bytes.len()).step_by(97) {
             let taken = take(&mut world.writer, stream.clone(), &bytes[..cut]);
             assert!(matches!(taken, Err(Error::Stream { .. })), "{taken:?}");
@@ -295,7 +325,7 @@ fn a_log_that_forks_is_refused() {
     // The fork has both in one member, as if the first had been another.
     world.collection.compact_tail(Stamp(3)).unwrap();
     let (bytes, to) = world.stream(since);
-    let stream = Stream { life: None, to, objects: 30, owner: None };
+    let stream = Stream { life: None, to, objects: 30, owner: None, purged: 0 };
     assert!(take(&mut forked, stream, &bytes).unwrap());
     check(&fork, None).unwrap();
     let error = check(&fork, Some(&world.log())).unwrap_err().to_string();
@@ -397,7 +427,7 @@ proptest! {
         let mut writer = Writer::open(&Disk::System, &out).unwrap();
         world.commit(vec![update(5, "behind")]);
         let (bytes, to) = world.stream(chain.version.serial);
-        let stream = Stream { life: None, to, objects: world.collection.len(), owner: None };
+        let stream = Stream { life: None, to, objects: world.collection.len(), owner: None, purged: 0 };
         prop_assert!(take(&mut writer, stream, &bytes).unwrap());
         world.follow(None);
         check(&out, Some(&world.log())).unwrap();

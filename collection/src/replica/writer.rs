@@ -128,7 +128,23 @@ impl Writer {
         Ok(is_new)
     }
 
-    /// Makes the base anew, if the log has grown longer than it. Blocks. Returns whether it did.
+    /// Notes up to which serial the source has purged what was suppressed. Blocks. Returns whether that is new; then
+    /// folding may be due.
+    ///
+    /// # Errors
+    ///
+    /// The system's. All is as it was.
+    pub(crate) fn note_purged(&mut self, purged: u64) -> Result<bool, Error> {
+        let Some(chain) = &self.chain else { return Ok(false) };
+        let purged = purged.min(chain.version.serial);
+        if purged <= chain.purged {
+            return Ok(false);
+        }
+        let chain = Chain { purged, ..chain.clone() };
+        self.replace(chain)
+    }
+
+    /// Makes the base anew, if the log has grown longer than it or has what was purged. Blocks. Returns whether it did.
     ///
     /// # Errors
     ///
@@ -184,6 +200,8 @@ pub(crate) struct Stream {
     pub(crate) objects: u64,
     /// Whose it is, as the feed says.
     pub(crate) owner: Option<String>,
+    /// What was suppressed up to this serial has been purged where it comes from.
+    pub(crate) purged: u64,
 }
 
 /// A file that is being written.
@@ -238,16 +256,23 @@ struct Taking<'a> {
 
 impl<'a> Taking<'a> {
     fn new(writer: &'a mut Writer, stream: &Stream) -> Result<Self, Error> {
-        let &Stream { life, to, objects, ref owner } = stream;
-        let owner = owner.clone();
+        let &Stream { life, to, objects, ref owner, purged } = stream;
+        let (owner, purged) = (owner.clone(), purged.min(to.serial));
         let (part, mut chain) = match (life, &writer.chain) {
-            (None, Some(chain)) => (Part::Log, Chain { objects, owner, ..chain.clone() }),
+            (None, Some(chain)) => {
+                let purged = purged.max(chain.purged);
+                (Part::Log, Chain { objects, owner, purged, ..chain.clone() })
+            }
             (life, _) => {
                 let life = life.unwrap_or_default();
                 let base_link = Link::first(life, to.epoch);
                 let (base, files) = (to.serial, Vec::new());
                 let version = Version { serial: 0, ..to };
-                (Part::Base, Chain { life, version, objects, owner, base, base_link, files })
+                // A snapshot is of a log that was purged so far.
+                let clean = purged;
+                let chain =
+                    Chain { life, version, objects, owner, base, base_link, purged, clean, files };
+                (Part::Base, chain)
             }
         };
         let (link, serial) = (chain.link(), chain.version.serial);

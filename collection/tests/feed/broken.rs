@@ -8,7 +8,9 @@ use collection::{Damage, Error};
 use http::StatusCode;
 use tokio::time::timeout;
 
-use crate::support::{Harm, Random, SOON, Server, Store, base, get, patient, proxy, pull, puller};
+use crate::support::{
+    Harm, Random, SOON, Server, Store, asking, get, patient, proxy, pull, puller,
+};
 
 #[tokio::test]
 async fn a_transfer_cut_anywhere_goes_on_and_brings_every_change_once() {
@@ -159,8 +161,7 @@ async fn a_peer_that_falls_silent_is_given_up() {
     let silent = proxy(server.address, |_| Harm::Stall(900)).await;
     let (client, collection) = (patient(Duration::from_millis(200)), broker.collection.clone());
     let limits = PullLimits::default();
-    let puller = Puller::new(client, base(silent), "source".to_owned(), collection, limits);
-    let puller = puller.allow_private(true);
+    let puller = Puller::new(asking(client, silent, "source"), collection, limits);
     let error = timeout(SOON, puller.pull(None)).await.unwrap().unwrap_err();
     assert!(error.to_string().contains("without sending anything"), "{error}");
     assert!(error.retry().is_some());

@@ -11,14 +11,14 @@ use collection::{Change, Error};
 use tokio::time::timeout;
 
 use crate::support::{
-    Harm, Random, SOON, Server, Store, base, client, get, oid, patient, proxy, pull, puller, update,
+    Harm, Random, SOON, Server, Store, asking, client, get, oid, patient, proxy, pull, puller,
+    update,
 };
 
 const NOW: Duration = Duration::ZERO;
 
 async fn follower(address: std::net::SocketAddr, dir: &Path) -> Follower {
-    let opened = Follower::open(client(), base(address), "papers".to_owned(), dir.to_owned());
-    opened.await.unwrap().allow_private(true)
+    Follower::open(asking(client(), address, "papers"), dir.to_owned()).await.unwrap()
 }
 
 async fn follow(follower: &mut Follower) -> bool {
@@ -187,13 +187,8 @@ async fn a_stream_cut_anywhere_leaves_a_whole_log() {
         });
         let proxy = proxy.await;
         // A length that was flipped is waited for in vain.
-        let opened = Follower::open(
-            patient(Duration::from_millis(300)),
-            base(proxy),
-            "papers".to_owned(),
-            dir.path().to_owned(),
-        );
-        let mut follower = opened.await.unwrap().allow_private(true);
+        let ask = asking(patient(Duration::from_millis(300)), proxy, "papers");
+        let mut follower = Follower::open(ask, dir.path().to_owned()).await.unwrap();
         let (mut broken, mut serial) = (0, 0);
         for round in 0..40 {
             if round % 2 == 1 {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use collection::feed::{FeedOptions, FeedServer};
-use collection::pull::{PullLimits, Puller, Summary};
+use collection::pull::{Asking, PullLimits, Puller, Summary};
 use collection::replica::Replica;
 use collection::{Batch, Change, Collection, GATHERER_ID, Oid, Options, Stamp};
 use net::body::Body;
@@ -159,8 +159,11 @@ pub(crate) fn puller(address: SocketAddr, store: &Store) -> Puller {
 }
 
 pub(crate) fn limited(address: SocketAddr, store: &Store, limits: PullLimits) -> Puller {
-    let (base, collection) = (base(address), store.collection.clone());
-    Puller::new(client(), base, "source".to_owned(), collection, limits).allow_private(true)
+    Puller::new(asking(client(), address, "source"), store.collection.clone(), limits)
+}
+
+pub(crate) fn asking(client: Client, address: SocketAddr, source: &str) -> Asking {
+    Asking::new(client, base(address), source).allow_private(true)
 }
 
 pub(crate) async fn pull(address: SocketAddr, store: &Store) -> Summary {

@@ -64,9 +64,23 @@ async fn a_purge_leaves_no_bytes_and_names_who_may_have_copies() {
     assert_eq!(ask(snapshot, "behind").await.status(), StatusCode::GONE);
     let sent = ask("/feed".to_owned(), "behind").await;
     let snapshot = format!("/{}", sent.headers()["location"].to_str().unwrap());
-    assert_eq!(ask(snapshot, "behind").await.status(), StatusCode::OK);
+    let sent = ask(snapshot, "behind").await;
+    assert_eq!(sent.status(), StatusCode::OK);
+    // Replicas hear of it, at once and later.
+    let told = report.purged.told_at.to_string();
+    assert_eq!(sent.headers()["harvest-purged"], told.as_str());
+    let have = collection.version();
+    let path = format!("/feed?since={}&epoch={}&wait=60", have.serial, have.epoch);
+    let request = http::Request::builder().uri(path).header("harvest-purged", "0");
+    let sent = feed.respond(request.body(()).unwrap()).await;
+    assert_eq!(sent.headers()["harvest-purged"], told.as_str());
     assert_eq!(collection.len(), 49);
     assert_eq!(collection.verify().unwrap().problems, []);
+    drop((feed, collection));
+    let feed = FeedServer::new(open(dir.path()), FeedOptions::default());
+    let path = format!("/feed?since={}&epoch={}", have.serial, have.epoch);
+    let sent = feed.respond(http::Request::get(path).body(()).unwrap()).await;
+    assert_eq!(sent.headers()["harvest-purged"], told.as_str());
 }
 
 #[test]

@@ -15,7 +15,11 @@ impl Rounds {
     }
 
     /// Takes a watcher that was placed or checked.
-    pub(super) fn handle_watcher(&mut self, placed: Result<Watcher, notify::Error>, settings: u64) {
+    pub(super) fn handle_watcher(
+        &mut self,
+        placed: Result<Watcher, watcher::Error>,
+        settings: u64,
+    ) {
         if settings != self.settings {
             return;
         }

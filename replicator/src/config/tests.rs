@@ -19,6 +19,7 @@ fn what_is_not_said_has_a_default() {
     assert!(group.connectivity.is_none() && group.allow.is_empty());
     assert!(config.trees.is_empty() && config.replicas.is_empty());
     assert!(config.collections.is_empty() && config.feed_listen.is_none());
+    assert_eq!(config.base_url, None);
 }
 
 #[test]
@@ -27,6 +28,7 @@ fn all_that_can_be_said_is_read() {
     let text = format!(
         "data = \"d\"\naddress = \"h:4000\"\nsite = \"x\"\nlisten = \"127.0.0.1:1\"\n\
          admin_listen = \"127.0.0.1:2\"\nfeed_listen = \"127.0.0.1:3\"\n\
+         base_url = \"https://h/feeds\"\n\
          link_rate = \"1 MB\"\nsite_rate = \"2 MB\"\n\
          [[group]]\nname = \"a\"\nconnectivity = 3\nallow = [\"10.0.0.0/8\"]\n\
          deny = [\"10.1.0.0/16\"]\ndeputies = [\"00000000000000ab\"]\n\
@@ -50,6 +52,7 @@ fn all_that_can_be_said_is_read() {
     let writers: Vec<MemberId> = config.replicas.iter().map(|it| it.writer).collect();
     assert_eq!(writers, [MemberId(0xab), MemberId(0xac)]);
     assert_eq!(config.feed_listen, Some("127.0.0.1:3".parse().unwrap()));
+    assert_eq!(config.base_url.as_ref().unwrap().as_str(), "https://h/feeds/");
     let [collection] = config.collections.as_slice() else { panic!("{config:?}") };
     assert_eq!((collection.name.as_str(), collection.feed.as_str()), ("c", "http://h:8501/"));
     assert_eq!((collection.token.as_deref(), collection.allow_private), (Some("x"), false));
@@ -59,7 +62,7 @@ fn all_that_can_be_said_is_read() {
 #[test]
 fn every_mistake_is_named_with_its_line() {
     let found = mistakes(
-        "listen = \"127.0.0.1:5000\"\nlink_rate = \"1\"\nsite = \"Ä\"\n\
+        "listen = \"127.0.0.1:5000\"\nbase_url = \"http://h/\"\nlink_rate = \"1\"\nsite = \"Ä\"\n\
          [[group]]\nname = \"a\"\njoin = \"x\"\nallow = [\"?\"]\ndeputies = [\"?\"]\n\
          [[group]]\nname = \"a\"\n\
          [[tree]]\nname = \"t\"\ngroups = [\"z\"]\nwatch = \"1 ms\"\n\
@@ -73,8 +76,9 @@ fn every_mistake_is_named_with_its_line() {
     for part in [
         "\"data\"",
         "\"address\"",
-        "2:",
+        "2:12: no feeds are served to others",
         "3:",
+        "4:",
         "two listeners have one port",
         "\"name\" is \"u\", as in [tree",
         "the token is not one word",

@@ -92,6 +92,7 @@ impl Core {
             ("listen", before.listen != config.listen),
             ("admin_listen", before.admin_listen != config.admin_listen),
             ("feed_listen", before.feed_listen != config.feed_listen),
+            ("base_url", before.base_url != config.base_url),
             ("the groups", entries(before) != entries(&config)),
         ]
         .into_iter()

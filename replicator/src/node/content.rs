@@ -17,6 +17,16 @@ use crate::tree::generation::LastFile;
 use crate::tree::store::Store;
 use crate::version::{Hash, Kind, Namespace, Version};
 
+/// So often it is tried again to remove what readers had a lease on.
+const OLD_AGAIN: Duration = Duration::from_secs(10);
+
+/// Generations that are to go, and cannot yet.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Old {
+    pub(super) left: usize,
+    again: Duration,
+}
+
 impl Core {
     pub(super) fn handle_action(&mut self, action: Action) {
         let now = self.now();
@@ -154,12 +164,41 @@ impl Core {
     /// Removes generations that nobody needs any more.
     pub(super) fn remove_old(&mut self, of: &Namespace) {
         let Some(store) = self.spaces.get(of).map(|it| it.store().clone()) else { return };
+        let of = of.clone();
         self.jobs.spawn_blocking(move || {
-            if let Err(error) = store.remove_old() {
-                tracing::warn!(%error, "an old generation stays for now");
-            }
-            Done::Removed
+            let left = store.remove_old().unwrap_or_else(|error| {
+                tracing::warn!(%of, %error, "an old generation stays for now");
+                1
+            });
+            Done::Old(of, left)
         });
+    }
+
+    /// Removes what a crash, or who read it, has left.
+    pub(super) fn remove_all_old(&mut self) {
+        let all: Vec<Namespace> = self.spaces.keys().cloned().collect();
+        all.iter().for_each(|it| self.remove_old(it));
+    }
+
+    /// Some generations could not be removed: readers have leases on them.
+    pub(super) fn handle_old(&mut self, of: Namespace, left: usize, now: Duration) {
+        if left == 0 {
+            self.old.remove(&of);
+        } else {
+            self.old.insert(of, Old { left, again: now + OLD_AGAIN });
+        }
+    }
+
+    /// Tries again to remove what was in use.
+    pub(super) fn retry_old(&mut self, now: Duration) {
+        let due = self.old.iter_mut().filter(|it| it.1.again <= now);
+        let due: Vec<Namespace> = due
+            .map(|(of, old)| {
+                old.again = now + OLD_AGAIN;
+                of.clone()
+            })
+            .collect();
+        due.iter().for_each(|it| self.remove_old(it));
     }
 
     pub(super) fn start_jobs(&mut self) {

@@ -18,16 +18,18 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use super::ask::Ask;
+use super::content::Old;
 use super::feeds::{Feeds, Renewed, Renewing};
 use super::following::{Following, Heard};
 use super::invitations::Invitations;
 use super::kept::Kept;
 use super::measuring::Measuring;
 use super::notes::Notes;
-use super::publishing::{Committed, Drafted, Watching};
+use super::publishing::{Committed, Drafted};
 use super::serving::{Batch, Serving};
 use super::space::{Outcome, Space};
 use super::verifying::Verified;
+use super::watching::{Found, Watching};
 use crate::config::Config;
 use crate::group::Group;
 use crate::group::charter::Tree;
@@ -71,6 +73,8 @@ pub(super) enum Done {
     Read(MemberId, Batch, Vec<(Hash, Option<Bytes>)>),
     /// A call went out, or not.
     Called(MemberId, bool),
+    /// It has been seen whether changes of a tree are heard of.
+    Checked(Found),
     /// A tree has been looked at.
     Drafted(Drafted),
     /// A version is what readers see, or not.
@@ -81,7 +85,9 @@ pub(super) enum Done {
     Renewed(Renewed),
     /// A tree has been read.
     Verified(Verified),
-    /// What was old is gone.
+    /// What was old is gone, but for so many generations.
+    Old(Namespace, usize),
+    /// What was begun is gone.
     Removed,
 }
 
@@ -113,6 +119,8 @@ pub(super) struct Core {
     pub(super) client: Client,
     pub(super) feeds: Feeds,
     pub(super) renewing: Renewing,
+    /// What of generations that nobody needs could not be removed.
+    pub(super) old: BTreeMap<Namespace, Old>,
     /// Starts when this ends.
     pub(super) stop: Shutdown,
     pub(super) notes: Notes,
@@ -141,6 +149,8 @@ impl Core {
     /// Runs until the shutdown starts, or the links are gone.
     pub(super) async fn run(mut self, mut events: mpsc::Receiver<Event>, shutdown: Shutdown) {
         self.renew_all_feeds();
+        self.remove_all_old();
+        let heard = self.watching.heard();
         loop {
             self.settle().await;
             let wait = self.poll_timeout().saturating_sub(self.now());
@@ -156,6 +166,7 @@ impl Core {
                     None => break,
                 },
                 Some(ask) = self.asks.recv() => self.handle_ask(ask),
+                () = heard.notified() => {}
                 () = sleep(wait) => {}
             }
             // What waits is taken in before anything is done about it: it may be much that comes at once.
@@ -238,6 +249,7 @@ impl Core {
             self.look_at = now + LOOK;
             self.spaces.values_mut().for_each(Space::look);
             self.heal(now);
+            self.retry_old(now);
             self.close_spare(now);
         }
     }
@@ -391,11 +403,13 @@ impl Core {
             Done::Space(namespace, outcome) => self.handle_outcome(&namespace, outcome, now),
             Done::Read(member, batch, chunks) => self.handle_read(member, &batch, chunks, now),
             Done::Called(member, is_sent) => self.handle_called(member, is_sent, now),
+            Done::Checked(found) => self.handle_checked(found, now),
             Done::Drafted(drafted) => self.handle_drafted(drafted, now),
             Done::Committed(committed) => self.handle_committed(committed, now),
             Done::Heard(heard) => self.handle_heard(heard, now),
             Done::Renewed(renewed) => self.handle_renewed(renewed, now),
             Done::Verified(verified) => self.handle_verified(verified, now),
+            Done::Old(namespace, left) => self.handle_old(namespace, left, now),
             Done::Removed => {}
         }
     }

@@ -45,6 +45,8 @@ pub(super) struct Reached {
     pub(super) version: Version,
     pub(super) objects: u64,
     pub(super) counters: Counters,
+    /// Whether its files may have what was purged at the origin.
+    pub(super) holds_purged: bool,
 }
 
 impl Feeds {
@@ -73,7 +75,8 @@ impl Feeds {
     pub(super) fn reached(&self, of: &Namespace) -> Option<Reached> {
         let Feed { replica, server } = self.get(of)?;
         let (version, objects) = (replica.version(), replica.objects());
-        Some(Reached { version, objects, counters: server.counters() })
+        let (counters, holds_purged) = (server.counters(), replica.holds_purged());
+        Some(Reached { version, objects, counters, holds_purged })
     }
 
     /// Has a feed say what is in this directory from now on. Blocks.
@@ -83,8 +86,14 @@ impl Feeds {
         directory: &Path,
         shutdown: &Shutdown,
     ) -> Result<(), collection::Error> {
-        if let Some(feed) = self.get(of) {
-            return feed.replica.renew(directory);
+        if let Some(Feed { replica, server }) = self.get(of) {
+            let before = replica.purged();
+            replica.renew(directory)?;
+            if replica.purged() != before {
+                // Snapshots of before keep what was purged on disk, though under no name.
+                server.let_go();
+            }
+            return Ok(());
         }
         let replica = Replica::open(directory)?;
         let options = FeedOptions { shutdown: shutdown.clone(), ..FeedOptions::default() };

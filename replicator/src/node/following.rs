@@ -13,12 +13,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use collection::Error;
+use collection::pull::Asking;
 use collection::replica::Follower;
 use net::client::Client;
 use tokio::sync::{Notify, oneshot};
 
 use super::core::{Core, Done};
 use super::publishing::{Published, Reply, Source};
+use super::status::FailureStatus;
 use crate::config::CollectionConfig;
 use crate::version::{Name, Namespace};
 
@@ -69,6 +71,8 @@ struct Followed {
     failures: u32,
     /// What was wrong the last time.
     problem: Option<String>,
+    /// What there is to say of a log that could not be folded.
+    unfolded: Option<Unfolded>,
     /// Whose version needs the feed to be asked once more, and who gets that which comes next.
     asked: Vec<Asked>,
     answered: Vec<Asked>,
@@ -76,6 +80,16 @@ struct Followed {
     is_damaged: bool,
     /// Whether it is no more in the settings.
     is_over: bool,
+}
+
+/// A log could not be folded; it is followed and published as it is.
+#[derive(Clone, Debug)]
+struct Unfolded {
+    why: String,
+    failures: u32,
+    /// When it failed last, and when it is tried again.
+    at: Duration,
+    due: Duration,
 }
 
 impl Followed {
@@ -87,6 +101,7 @@ impl Followed {
             due: now,
             failures: 0,
             problem: None,
+            unfolded: None,
             asked: Vec::new(),
             answered: Vec::new(),
             is_damaged: false,
@@ -108,6 +123,17 @@ impl Followed {
 
     fn handle_success(&mut self) {
         (self.failures, self.problem) = (0, None);
+    }
+
+    /// Takes in whether the log could be folded; returns what is wrong if that is new.
+    fn handle_fold(&mut self, fold: Result<(), String>, now: Duration) -> Option<String> {
+        let before = self.unfolded.take();
+        let why = fold.err()?;
+        let is_known = before.as_ref().is_some_and(|it| it.why == why);
+        let failures = before.map_or(0, |it| it.failures.saturating_add(1));
+        let due = now + pause(failures);
+        self.unfolded = Some(Unfolded { why: why.clone(), failures, at: now, due });
+        (!is_known).then(|| format!("the log cannot be folded: {why}"))
     }
 
     /// Answers who waits for what was begun.
@@ -145,6 +171,8 @@ pub(super) struct Following {
 pub(super) struct Heard {
     config: CollectionConfig,
     follower: Option<Follower>,
+    /// Whether the log could be folded, if that was tried.
+    fold: Option<Result<(), String>>,
     outcome: Outcome,
 }
 
@@ -163,6 +191,7 @@ enum Outcome {
 pub(super) struct Told {
     pub(super) feed: String,
     pub(super) problem: Option<String>,
+    pub(super) unfolded: Option<FailureStatus>,
 }
 
 impl Following {
@@ -205,7 +234,13 @@ impl Following {
             State::Due(_) => format!("{it}; next try in {again} s"),
             State::Following(_) | State::Publishing => format!("{it}; being tried again"),
         });
-        Some(Told { feed: followed.config.feed.to_string(), problem })
+        let unfolded = followed.unfolded.as_ref().map(|it| {
+            let again = it.due.saturating_sub(now).as_secs();
+            let remedy = "it is followed and published as it is; free some room";
+            let text = format!("{}; {remedy}; next try in {again} s or so", it.why);
+            FailureStatus { text, ago: now.saturating_sub(it.at).as_secs() }
+        });
+        Some(Told { feed: followed.config.feed.to_string(), problem, unfolded })
     }
 
     pub(super) fn names(&self) -> impl Iterator<Item = &Name> {
@@ -225,50 +260,57 @@ impl Core {
             .collect();
         for (name, step) in due {
             match step {
-                Step::Follow => self.ask_feed(&name),
+                Step::Follow => self.ask_feed(&name, now),
                 Step::Publish => self.publish_log(&name),
             }
         }
     }
 
-    fn ask_feed(&mut self, name: &Name) {
+    fn ask_feed(&mut self, name: &Name, now: Duration) {
         let Some(followed) = self.following.all.get_mut(name) else { return };
         let hurry = Arc::new(Notify::new());
         followed.state = State::Following(hurry.clone());
         followed.answered.append(&mut followed.asked);
         let wait = if followed.answered.is_empty() { WAIT } else { Duration::ZERO };
+        let may_fold = followed.unfolded.as_ref().is_none_or(|it| it.due <= now);
         let (config, follower) = (followed.config.clone(), followed.follower.take());
         let (client, stop) = (self.client.clone(), self.stop.clone());
         let dir = log_dir(&self.config.data, name);
         let me = self.me.to_string();
         self.jobs.spawn(async move {
             let Some(mut follower) = follower else {
-                let opened = open(client, &config, dir).await.map(|it| it.consumer(&me));
-                let (follower, outcome) = match opened {
+                let (follower, outcome) = match open(client, &config, me, dir).await {
                     Ok(follower) => (Some(follower), Outcome::Opened),
                     Err(error) => (None, Outcome::Failed(error)),
                 };
-                return Done::Heard(Heard { config, follower, outcome });
+                return Done::Heard(Heard { config, follower, fold: None, outcome });
             };
+            let mut fold = None;
             let outcome = tokio::select! {
-                followed = follow(&mut follower, wait) => match followed {
-                    Ok(is_new) => Outcome::Followed(is_new),
-                    Err(error) => Outcome::Failed(error),
-                },
+                followed = follow(&mut follower, wait, may_fold.then_some(&mut fold)) => {
+                    match followed {
+                        Ok(is_new) => Outcome::Followed(is_new),
+                        Err(error) => Outcome::Failed(error),
+                    }
+                }
                 () = hurry.notified() => Outcome::Interrupted,
                 () = stop.started() => Outcome::Interrupted,
             };
-            Done::Heard(Heard { config, follower: Some(follower), outcome })
+            Done::Heard(Heard { config, follower: Some(follower), fold, outcome })
         });
     }
 
     pub(super) fn handle_heard(&mut self, heard: Heard, now: Duration) {
-        let Heard { config, follower, outcome } = heard;
+        let Heard { config, follower, fold, outcome } = heard;
         let name = config.name.clone();
         let Some(followed) = self.following.all.get_mut(&name) else { return };
         if followed.is_over {
             self.following.all.remove(&name);
             return;
+        }
+        let unfolded = fold.and_then(|it| followed.handle_fold(it, now));
+        if let Some(why) = unfolded {
+            self.notes.add(format!("collection {name}: {why}"), now);
         }
         // Otherwise it is opened anew, by the settings as they are now.
         followed.follower = follower.filter(|_| config == followed.config);
@@ -380,25 +422,66 @@ impl Core {
     }
 }
 
-async fn open(client: Client, config: &CollectionConfig, dir: PathBuf) -> Result<Follower, Error> {
-    let (feed, name) = (config.feed.clone(), config.name.to_string());
-    let follower = Follower::open(client, feed, name, dir).await?;
-    Ok(follower.token(config.token.clone()).allow_private(config.allow_private))
+async fn open(
+    client: Client,
+    config: &CollectionConfig,
+    me: String,
+    dir: PathBuf,
+) -> Result<Follower, Error> {
+    let ask = Asking::new(client, config.feed.clone(), config.name.as_str()).consumer(me);
+    let ask = ask.token(config.token.clone()).allow_private(config.allow_private);
+    Follower::open(ask, dir).await
 }
 
-/// Asks what is new; returns whether the folder has changed.
-async fn follow(follower: &mut Follower, wait: Duration) -> Result<bool, Error> {
-    let is_changed = follower.follow(wait).await?;
-    if is_changed && wait.is_zero() {
-        // What was asked for at once may be behind what was folded, or came as a snapshot.
-        follower.follow(wait).await?;
+/// Folds the log if that is due and wanted, and asks what is new; returns whether the folder has changed.
+async fn follow(
+    follower: &mut Follower,
+    wait: Duration,
+    fold: Option<&mut Option<Result<(), String>>>,
+) -> Result<bool, Error> {
+    let mut is_folded = false;
+    if let Some(outcome) = fold {
+        let folded = follower.fold_if_due().await;
+        is_folded = matches!(folded, Ok(true));
+        *outcome = Some(folded.map(drop).map_err(|error| error.to_string()));
+        if is_folded && !wait.is_zero() {
+            return Ok(true);
+        }
     }
-    Ok(is_changed)
+    match follower.follow(wait).await {
+        // What was asked for at once may have come as a snapshot.
+        Ok(true) if wait.is_zero() => follower.follow(wait).await.map(|_| true),
+        // It is to be published; what is wrong with the feed shows the next time.
+        Err(_) if is_folded => Ok(true),
+        followed => followed.map(|it| it || is_folded),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_log_that_cannot_be_folded_is_named_once_and_tried_again_later() {
+        let config = CollectionConfig {
+            name: Name::new("c").unwrap(),
+            feed: "http://localhost/".parse().unwrap(),
+            token: None,
+            allow_private: true,
+            groups: Default::default(),
+        };
+        let at = Duration::from_secs;
+        let mut followed = Followed::new(config, at(0));
+        let full = || Err("no room".to_owned());
+        let said = followed.handle_fold(full(), at(10));
+        assert_eq!(said.as_deref(), Some("the log cannot be folded: no room"));
+        assert_eq!(followed.handle_fold(full(), at(20)), None);
+        let due = |it: &Followed| it.unfolded.as_ref().map(|it| (it.at, it.due));
+        assert_eq!(due(&followed), Some((at(20), at(22))));
+        assert_eq!(followed.handle_fold(Ok(()), at(30)), None);
+        assert_eq!(due(&followed), None);
+        assert!(followed.handle_fold(full(), at(40)).is_some());
+    }
 
     #[test]
     fn pauses_grow_up_to_a_limit() {

@@ -1,7 +1,6 @@
-//! How what is this member's own becomes a version: a tree by command, or as soon as a look at it shows a change; the
-//! log of a collection when that has grown (`following`).
+//! How what is this member's own becomes a version: a tree by command, or as soon as a look at it shows a change
+//! (`watching`); the log of a collection when that has grown (`following`).
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -48,7 +47,7 @@ pub(super) struct Source {
 }
 
 impl Source {
-    fn tree(tree: TreeConfig, accepts_loss: bool) -> Self {
+    pub(super) fn tree(tree: TreeConfig, accepts_loss: bool) -> Self {
         let publishing = Publishing { leaves_out: tree.skip_problems, accepts_loss };
         Self { name: tree.name, kind: Kind::Tree, directory: tree.directory, publishing }
     }
@@ -63,7 +62,7 @@ impl Source {
 
 /// Who waits for it.
 pub(super) enum Reply {
-    /// Nobody: it is published since it has changed.
+    /// Nobody: it is looked at by itself.
     Nobody,
     /// Somebody asked.
     Asked(oneshot::Sender<Result<Published, String>>),
@@ -86,47 +85,7 @@ pub(super) struct Committed {
     reply: Reply,
 }
 
-/// When trees are looked at next.
-#[derive(Debug, Default)]
-pub(super) struct Watching {
-    due: BTreeMap<Name, Duration>,
-    /// What was wrong the last time, so that it is said once.
-    wrong: BTreeMap<Name, String>,
-}
-
-impl Watching {
-    pub(super) fn poll_timeout(&self) -> Option<Duration> {
-        self.due.values().min().copied()
-    }
-
-    /// Takes over which trees are to be looked at.
-    pub(super) fn set(&mut self, trees: &[TreeConfig], now: Duration) {
-        let watched = trees.iter().filter(|it| it.watch.is_some());
-        self.due = watched.map(|it| (it.name.clone(), now)).collect();
-        self.wrong.clear();
-    }
-}
-
 impl Core {
-    /// Looks at the trees whose turn it is.
-    pub(super) fn watch(&mut self, now: Duration) {
-        let due: Vec<Name> =
-            self.watching.due.iter().filter(|it| *it.1 <= now).map(|it| it.0.clone()).collect();
-        for name in due {
-            let tree = self.config.trees.iter().find(|it| it.name == name).cloned();
-            let Some((tree, every)) = tree.and_then(|it| Some((it.clone(), it.watch?))) else {
-                self.watching.due.remove(&name);
-                continue;
-            };
-            // The next look comes a while after this one, however long it takes.
-            self.watching.due.insert(name, now + every);
-            let namespace = Namespace { origin: self.me, name: tree.name.clone() };
-            if !self.publishing.contains(&namespace) {
-                self.publish(Source::tree(tree, false), Reply::Nobody);
-            }
-        }
-    }
-
     /// Publishes a tree for who has asked for it, by its name or its directory, or a collection by its name.
     pub(super) fn publish_asked(
         &mut self,
@@ -178,15 +137,11 @@ impl Core {
         answer: Result<Published, String>,
         now: Duration,
     ) {
-        match (reply, answer) {
-            (Reply::Asked(reply), answer) => drop(reply.send(answer)),
-            (Reply::Follower, answer) => self.handle_log_published(name, answer, now),
-            (Reply::Nobody, Ok(_)) => {}
-            (Reply::Nobody, Err(why)) if self.watching.wrong.get(name) == Some(&why) => {}
-            (Reply::Nobody, Err(why)) => {
-                self.notes.add(format!("{name} is not published: {why}"), now);
-                self.watching.wrong.insert(name.clone(), why);
-            }
+        match reply {
+            // Who has gone away need not know.
+            Reply::Asked(reply) => drop(reply.send(answer)),
+            Reply::Follower => self.handle_log_published(name, answer, now),
+            Reply::Nobody => self.handle_looked(name, answer.err(), now),
         }
     }
 
@@ -199,7 +154,6 @@ impl Core {
                 return self.answer(&namespace.name, reply, Err(said(&error)), now);
             }
         };
-        self.watching.wrong.remove(&namespace.name);
         let present = self.spaces.get(&namespace).and_then(|it| it.store().current());
         let present = present.map(|it| it.meta().number).filter(|_| !draft.is_changed());
         let number = present.unwrap_or_else(|| self.next_number(&namespace));

@@ -11,6 +11,7 @@ use crate::estimate::{Entry, Row};
 use crate::group::Group;
 use crate::id::MemberId;
 use crate::topology::Topology;
+use crate::tree::folding::Unfolded;
 use crate::version::{Kind, Name, Namespace, Number};
 
 /// Everything that an administrator asks first.
@@ -130,8 +131,20 @@ pub struct TreeStatus {
     pub damaged: Vec<String>,
     /// The version that each neighbor has said to hold.
     pub held_by: Vec<(String, String)>,
+    /// How its changes are noticed, if it is published by itself.
+    pub watch: Option<WatchStatus>,
     /// What there is to say of a collection alone.
     pub collection: Option<CollectionStatus>,
+}
+
+/// How changes of a tree are noticed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct WatchStatus {
+    /// A change waits no longer until it is published, in seconds; and so often the tree is looked at if its changes
+    /// are not heard of.
+    pub every: u64,
+    /// Why they are not heard of, and what to do about it; none if they are.
+    pub problem: Option<String>,
 }
 
 /// A collection.
@@ -143,12 +156,27 @@ pub struct CollectionStatus {
     pub objects: u64,
     /// The path of its feed at this member's listeners.
     pub path: String,
+    /// The URL by which others have it as a source, through a proxy, if that is known.
+    pub url: Option<String>,
     /// What that has done since the start.
     pub served: FeedStatus,
     /// The feed that it is made from, if this member publishes it.
     pub feed: Option<String>,
     /// What is wrong with that, and what is done about it.
     pub problem: Option<String>,
+    /// Its log could not be folded here the last time that was due.
+    pub unfolded: Option<FailureStatus>,
+    /// Why bytes that were purged at the origin may be here yet.
+    pub unpurged: Option<String>,
+}
+
+/// Something that could not be done.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct FailureStatus {
+    /// What, why, and what to do about it.
+    pub text: String,
+    /// How long ago, in seconds.
+    pub ago: u64,
 }
 
 /// What a feed has done since the start.
@@ -332,6 +360,7 @@ impl Core {
             bytes: totals.bytes,
             damaged: damaged.iter().map(|it| it.display().to_string()).collect(),
             held_by: held_by.collect(),
+            watch: self.watching.status(&of.name).filter(|_| of.origin == self.me),
             collection,
         }
     }
@@ -346,15 +375,36 @@ impl Core {
             return None;
         }
         let reached = self.feeds.reached(of);
-        let (feed, problem) = told.map_or((None, None), |it| (Some(it.feed), it.problem));
+        let (feed, problem, unfolded) =
+            told.map_or((None, None, None), |it| (Some(it.feed), it.problem, it.unfolded));
+        let here = || self.spaces.get(of).and_then(|it| it.store().unfolded());
+        let unfolded = unfolded.or_else(|| {
+            let Unfolded { why, at_ms } = here()?;
+            let ago = net::clock::now_ms().saturating_sub(at_ms) / 1_000;
+            let remedy = "all of it came from others; free some room, or `verify` it";
+            Some(FailureStatus { text: format!("{why}; {remedy}"), ago })
+        });
+        let base_url = self.config.base_url.as_ref();
         Some(CollectionStatus {
             reached: reached.map(|it| it.version.to_string()),
             objects: reached.map_or(0, |it| it.objects),
             path: format!("/collections/{of}/feed"),
+            url: base_url.map(|it| format!("{it}collections/{of}/")),
             served: reached.map(|it| it.counters.into()).unwrap_or_default(),
             feed,
             problem,
+            unfolded,
+            unpurged: self.unpurged(of, reached.is_some_and(|it| it.holds_purged)),
         })
+    }
+
+    /// Why what was purged at the origin of a collection may be here yet.
+    fn unpurged(&self, of: &Namespace, holds_purged: bool) -> Option<String> {
+        if holds_purged {
+            return Some("it goes with the next version: the origin folds its log".to_owned());
+        }
+        let old = self.old.get(of)?;
+        Some(format!("{} former versions are in use by readers: end them", old.left))
     }
 
     fn link_status(&self, now: Duration) -> Vec<LinkStatus> {

@@ -7,14 +7,17 @@ use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::Path;
+use std::sync::{MutexGuard, PoisonError};
 
-use collection::replica::{FILES_MAX, fold_into};
+use collection::replica::{self, FILES_MAX, fold_into};
+use net::clock;
 
 use super::chunk::{Chunker, FILE};
 use super::error::Error;
+use super::generation::Generation;
 use super::listing::Listing;
 use super::store::Store;
-use crate::version::Hash;
+use crate::version::{Hash, Kind};
 
 /// Where the files are made, beside the generations.
 const FOLDED: &str = "folded";
@@ -22,6 +25,24 @@ const FOLDED: &str = "folded";
 const BASE: &str = "base-";
 /// What is read at once, in bytes.
 const READ_BYTES: usize = 256 << 10;
+
+/// What was folded in a store.
+#[derive(Debug, Default)]
+pub(super) struct Folding {
+    /// The serial of the last generation whose log was folded.
+    serial: u64,
+    /// That could not be done.
+    failure: Option<Unfolded>,
+}
+
+/// A log could not be folded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unfolded {
+    /// Why.
+    pub why: String,
+    /// When, in Unix milliseconds.
+    pub at_ms: u64,
+}
 
 impl Store {
     /// Stages the chunks of what the present log is folded to, if that is what a version has whose entries these are:
@@ -34,15 +55,40 @@ impl Store {
         let Some(present) = self.current() else { return Ok(()) };
         let known = bases(&mut present.listing())?;
         let is_folded = !bases(listing)?.is_subset(&known);
-        if !is_folded || !self.begin_folding(present.serial()) {
+        let serial = present.serial();
+        if !is_folded || std::mem::replace(&mut self.folding().serial, serial) == serial {
             return Ok(());
         }
         let dir = self.dir().join(FOLDED);
-        clear(&dir)?;
-        fs::create_dir(&dir).map_err(Error::io(&dir))?;
-        let folded = fold_into(&present.tree(), &dir).map_err(Error::from);
-        let staged = folded.and_then(|made| made.iter().try_for_each(|it| self.stage(it)));
-        clear(&dir).and(staged)
+        let staged = self.fold(&present.tree(), &dir);
+        let outcome = clear(&dir).and(staged);
+        let failed = |error: &Error| Unfolded { why: error.to_string(), at_ms: clock::now_ms() };
+        self.folding().failure = outcome.as_ref().err().map(failed);
+        outcome
+    }
+
+    /// Why a log could not be folded here the last time; all of it came from others then.
+    #[must_use]
+    pub fn unfolded(&self) -> Option<Unfolded> {
+        self.folding().failure.clone()
+    }
+
+    fn folding(&self) -> MutexGuard<'_, Folding> {
+        self.folding.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a former log has bytes that were purged since, as the present one says: then it goes before its time, and
+    /// so does one of which that cannot be told.
+    pub(super) fn holds_purged(&self, former: &Generation, present: &Generation) -> bool {
+        self.kind() == Kind::Collection
+            && replica::holds_purged(&former.tree(), &present.tree()).unwrap_or(true)
+    }
+
+    /// Stages the chunks of what a log is folded to, by way of a directory.
+    fn fold(&self, log: &Path, dir: &Path) -> Result<(), Error> {
+        clear(dir)?;
+        fs::create_dir(dir).map_err(Error::io(dir))?;
+        fold_into(log, dir)?.iter().try_for_each(|it| self.stage(it))
     }
 
     /// Stages the chunks of a file.

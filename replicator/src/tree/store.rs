@@ -19,6 +19,7 @@ use collection::replica;
 use super::building::{Building, Stop, building_dir};
 use super::disk::Disk;
 use super::error::Error;
+use super::folding::Folding;
 use super::generation::{Found, Generation, LastFile, Meta, TREE, dir_name, lock_out, serial};
 use super::lock::lock;
 use super::manifest::Totals;
@@ -97,8 +98,7 @@ pub struct Store {
     /// How many generations were begun.
     begun: Mutex<u64>,
     damaged: Mutex<Vec<PathBuf>>,
-    /// The serial of the last generation whose log was folded.
-    folded: Mutex<u64>,
+    pub(super) folding: Mutex<Folding>,
     stop: Stop,
     _lock: File,
 }
@@ -140,7 +140,7 @@ impl Store {
             serial: Mutex::new(opened.serial),
             begun: Mutex::default(),
             damaged: Mutex::new(opened.damaged),
-            folded: Mutex::default(),
+            folding: Mutex::default(),
             stop: Stop::default(),
             _lock: lock,
         };
@@ -389,12 +389,6 @@ impl Store {
         }
     }
 
-    /// Whether the log of a generation is to be folded, which it is once.
-    pub(super) fn begin_folding(&self, serial: u64) -> bool {
-        let mut folded = self.folded.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::replace(&mut *folded, serial) != serial
-    }
-
     fn point_to(&self, generation: &Generation) -> Result<(), Error> {
         let (new, link) = (self.dir.join(CURRENT_NEW), self.dir.join(CURRENT));
         self.disk.remove(&new).map_err(Error::io(&new))?;
@@ -402,17 +396,21 @@ impl Store {
         self.disk.rename(&new, &link).map_err(Error::io(link))
     }
 
-    /// Removes generations beyond those that are kept, unless a reader has a lease on them; returns how many are
-    /// left beyond. Call it after a switch, and now and then.
+    /// Removes generations beyond those that are kept, and logs with what was purged since, unless a reader has a lease
+    /// on them; returns how many are left that should go. Call it after a switch, and now and then.
     ///
     /// # Errors
     ///
     /// The system's; what is left is removed the next time.
     pub fn remove_old(&self) -> Result<usize, Error> {
         let all = self.all();
-        let old = all.len().saturating_sub(self.options.generations_kept + 1);
-        let mut left = old;
-        for generation in all.iter().take(old) {
+        let Some((present, former)) = all.split_last() else { return Ok(0) };
+        let old = former.len().saturating_sub(self.options.generations_kept);
+        let is_old =
+            |it: &(usize, &Arc<Generation>)| it.0 < old || self.holds_purged(it.1, present);
+        let old: Vec<_> = former.iter().enumerate().filter(is_old).map(|it| it.1).collect();
+        let mut left = old.len();
+        for generation in old {
             let dir = generation.dir();
             let Some(_locked) = lock_out(dir)? else { continue };
             let mut all = self.generations.write().unwrap_or_else(PoisonError::into_inner);

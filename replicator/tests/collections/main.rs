@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+mod purging;
 mod support;
 
 use std::collections::BTreeMap;
@@ -74,6 +75,26 @@ async fn publishing_asks_the_feed_at_once() {
     }
     let known = world.publish().await;
     assert!(!known.is_changed, "{known:?}");
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn feeds_are_reached_through_a_proxy_and_tell_where() {
+    let kept = Kept::new();
+    kept.fill(0..10, "first", 10);
+    let source = Source::start(&kept).await;
+    let world = World::found(&source).await;
+    world.all_reach(&kept).await;
+    let name = format!("c@{}", world.origin);
+    let path = format!("/collections/{name}/feed");
+    // The proxy has taken its path away, and hands on which host was asked for.
+    let head = world.answered(0, "feeds.example.org", &path).await;
+    assert!(head.starts_with("http/1.1 303") && head.contains("location: snapshot/"), "{head}");
+    let head = world.answered(0, "elsewhere.example.org", &path).await;
+    assert!(head.starts_with("http/1.1 4"), "{head}");
+    let (_, told) = world.told(0).await.unwrap();
+    let url = format!("https://feeds.example.org/papers/collections/{name}/");
+    assert_eq!((told.url, told.path), (Some(url), path));
     world.stop().await;
 }
 

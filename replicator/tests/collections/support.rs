@@ -12,16 +12,22 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
 use collection::feed::{FeedOptions, FeedServer};
-use collection::pull::{PullLimits, Puller, Summary};
-use collection::{Batch, Change, Collection, GATHERER_ID, Oid, Options, Stamp, Version};
+use collection::pull::{Asking, PullLimits, Puller, Summary};
+use collection::{
+    Author, Batch, Change, Collection, GATHERER_ID, Oid, Options, PurgeReport, Stamp, Subject,
+    Version,
+};
 use net::client::{Client, Settings};
 use net::clock;
+use net::identity::Identity;
 use net::server::{Limits, bind, serve};
 use net::shutdown::Shutdown;
 use replicator::node::{CollectionStatus, Published, Status, TreeStatus};
 use replicator::{Config, Handle, Server};
 use soif::Record;
 use tempfile::TempDir;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Instant, sleep};
 use url::Url;
@@ -63,6 +69,24 @@ impl Kept {
         let options = Options { member_bytes_max: 2 << 10, ..Options::default() };
         let (collection, _) = Collection::open(dir.path(), options, now()).unwrap();
         Self { collection, dir: Arc::new(dir) }
+    }
+
+    /// One from which something may be taken down.
+    pub(crate) fn suppressing() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let suppressed = Some(dir.path().join("suppressed.soif"));
+        let options = Options { member_bytes_max: 2 << 10, suppressed, ..Options::default() };
+        let at = dir.path().join("collection");
+        let (collection, _) = Collection::open(&at, options, now()).unwrap();
+        Self { collection, dir: Arc::new(dir) }
+    }
+
+    /// Takes an object down.
+    pub(crate) fn suppress(&self, number: u32) {
+        let identity = Identity::of(&[1; 32]).unwrap();
+        let author = Author { id: identity.id(), identity };
+        let subject = Subject::parse(&format!("http://h/{number}")).unwrap();
+        self.collection.suppress(&author, subject, "", now()).unwrap();
     }
 
     /// Another one that has the same past.
@@ -137,9 +161,8 @@ impl Kept {
     fn puller(&self, base: &Url) -> Puller {
         let settings = Settings { allow_private: true, ..Settings::default() };
         let (client, limits) = (Client::new(settings), PullLimits::default());
-        let source = "s".to_owned();
-        let puller = Puller::new(client, base.clone(), source, self.collection.clone(), limits);
-        puller.allow_private(true)
+        let ask = Asking::new(client, base.clone(), "s").allow_private(true);
+        Puller::new(ask, self.collection.clone(), limits)
     }
 }
 
@@ -180,6 +203,12 @@ impl Source {
             serve(listener, router, Limits::default(), Shutdown::new()).await.unwrap();
         });
         Self { base, feed, _tasks: tasks }
+    }
+
+    /// Has what is suppressed leave the disk.
+    pub(crate) async fn purge(&self) -> PurgeReport {
+        let feed = self.feed.lock().unwrap().clone();
+        feed.purge(None).await.unwrap()
     }
 
     pub(crate) fn serve(&self, kept: &Kept) {
@@ -246,7 +275,8 @@ impl World {
         let data = data.display();
         let text = format!(
             "data = \"{data}\"\naddress = \"127.0.0.1:{at}\"\nlisten = \"127.0.0.1:{at}\"\n\
-             admin_listen = \"127.0.0.1:0\"\nfeed_listen = \"127.0.0.1:0\"\n{group}"
+             admin_listen = \"127.0.0.1:0\"\nfeed_listen = \"127.0.0.1:0\"\n\
+             base_url = \"https://feeds.example.org/papers\"\n{group}"
         );
         let config = Config::parse(&(text.clone() + collections)).unwrap();
         self.members.push(Member { text, config, running: None });
@@ -310,6 +340,18 @@ impl World {
         format!("http://{at}/collections/c@{}/", self.origin).parse().unwrap()
     }
 
+    /// What the listener for others answers to a request for a path at a host: the head.
+    pub(crate) async fn answered(&self, member: usize, host: &str, path: &str) -> String {
+        let at = self.running(member).feeds.unwrap();
+        let mut stream = TcpStream::connect(at).await.unwrap();
+        let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).await.unwrap();
+        let answer = String::from_utf8_lossy(&answer);
+        answer.split("\r\n\r\n").next().unwrap_or_default().to_lowercase()
+    }
+
     /// What a member says of the collection.
     pub(crate) async fn told(&self, member: usize) -> Option<(TreeStatus, CollectionStatus)> {
         let found = self.status(member).await.trees.into_iter().find(|it| it.name == "c")?;
@@ -332,6 +374,20 @@ impl World {
             if until < Instant::now() {
                 panic!("it does not come to be at {member}: {:#?}", self.status(member).await);
             }
+            sleep(LOOK).await;
+        }
+    }
+
+    /// The directory below which all members keep their data.
+    pub(crate) fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// Waits until something is so.
+    pub(crate) async fn until_so(&self, what: &str, is_so: impl Fn() -> bool) {
+        let until = Instant::now() + PATIENCE;
+        while !is_so() {
+            assert!(Instant::now() < until, "{what}: {:#?}", self.status(0).await);
             sleep(LOOK).await;
         }
     }

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use net::shutdown::Shutdown;
-use replicator::node::{Published, Report, Status};
+use replicator::node::{Published, Report, Status, TreeStatus};
 use replicator::version::Name;
 use replicator::{Config, Handle, Server};
 use tempfile::TempDir;
@@ -15,7 +16,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
 /// Nothing here takes nearly as long.
-const PATIENCE: Duration = Duration::from_secs(90);
+const PATIENCE: Duration = Duration::from_secs(300);
 /// Between two looks at what has come of something.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -46,11 +47,21 @@ fn port() -> u16 {
 impl World {
     /// Founds a group of one member.
     pub(crate) async fn found() -> Self {
+        Self::found_with("").await
+    }
+
+    /// The same; its tree is published by itself.
+    pub(crate) async fn watching(every: &str) -> Self {
+        Self::found_with(&format!("watch = \"{every}\"\n")).await
+    }
+
+    async fn found_with(of_tree: &str) -> Self {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir(dir.path().join("source")).unwrap();
         let mut world = Self { dir, members: Vec::new(), writer: String::new() };
         let source = world.source("");
-        let tree = format!("[[tree]]\nname = \"t\"\ndirectory = \"{}\"\n", source.display());
+        let tree =
+            format!("[[tree]]\nname = \"t\"\ndirectory = \"{}\"\n{of_tree}", source.display());
         world.start(&format!("[[group]]\nname = \"g\"\n{tree}")).await;
         world.writer = world.status(0).await.id;
         world
@@ -149,6 +160,67 @@ impl World {
         self.dir.path().join("source").join(path)
     }
 
+    /// A path beside what is published.
+    pub(crate) fn beside(&self, path: &str) -> PathBuf {
+        self.dir.path().join(path)
+    }
+
+    /// Whether readers of the first member see what is there.
+    pub(crate) fn is_published(&self) -> bool {
+        // What comes and goes meanwhile is looked at again.
+        let seen = fs::canonicalize(self.replica(0)).and_then(|it| listing(&it));
+        matches!((seen, listing(&self.source(""))), (Ok(seen), Ok(there)) if seen == there)
+    }
+
+    /// How many versions of the tree there were.
+    pub(crate) async fn sequence(&self) -> u64 {
+        self.status(0).await.trees.first().map_or(0, sequence_of)
+    }
+
+    pub(crate) async fn until_sequence(&self, sequence: u64) {
+        self.until_tree(|it| sequence <= sequence_of(it)).await;
+    }
+
+    pub(crate) async fn until_entries(&self, entries: u64) {
+        self.until_tree(|it| it.entries == entries).await;
+    }
+
+    pub(crate) async fn until_unheard(&self, is_unheard: bool) {
+        let is_so = |it: &TreeStatus| {
+            it.watch.as_ref().is_some_and(|it| it.problem.is_some() == is_unheard)
+        };
+        self.until_tree(is_so).await;
+    }
+
+    /// Waits until what the first member says of its tree is so.
+    async fn until_tree(&self, is_so: impl Fn(&TreeStatus) -> bool) {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let status = self.status(0).await;
+            if status.trees.iter().any(&is_so) {
+                return;
+            }
+            assert!(Instant::now() < until, "it does not come to be: {status:#?}");
+            sleep(LOOK).await;
+        }
+    }
+
+    /// Why changes of the tree are not heard of, if that is so.
+    pub(crate) async fn unheard(&self) -> Option<String> {
+        self.status(0).await.trees.first()?.watch.clone()?.problem
+    }
+
+    /// How often the first member has noted something with these words.
+    pub(crate) async fn noted(&self, words: &str) -> u64 {
+        let notes = self.status(0).await.notes;
+        notes.iter().filter(|it| it.text.contains(words)).map(|it| it.count).sum()
+    }
+
+    /// Has the first member read its settings again.
+    pub(crate) async fn reload(&self) {
+        self.handle(0).reload(self.members[0].config.clone()).await.unwrap();
+    }
+
     /// What readers see at a member.
     pub(crate) fn replica(&self, member: usize) -> PathBuf {
         let name = format!("t@{}", self.writer);
@@ -176,26 +248,31 @@ impl World {
 
     /// Compares what all members have with what is published.
     pub(crate) fn assert_equal(&self) {
-        let source = listing(&self.source(""));
+        let source = listing(&self.source("")).unwrap();
         for member in 0..self.members.len() {
-            assert_eq!(listing(&self.replica(member)), source, "at member {member}");
+            assert_eq!(listing(&self.replica(member)).unwrap(), source, "at member {member}");
         }
     }
 }
 
+/// The sequence of the version that readers see.
+fn sequence_of(tree: &TreeStatus) -> u64 {
+    tree.held.as_ref().map_or(0, |it| it.split_once('.').unwrap().1.parse().unwrap())
+}
+
 /// All files below a directory, with what is in them.
-fn listing(top: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+fn listing(top: &Path) -> io::Result<BTreeMap<PathBuf, Vec<u8>>> {
     let mut found = BTreeMap::new();
     let mut queue = vec![top.to_owned()];
     while let Some(dir) = queue.pop() {
-        for entry in fs::read_dir(&dir).unwrap() {
-            let path = entry.unwrap().path();
+        for entry in fs::read_dir(&dir)? {
+            let path = entry?.path();
             if path.is_dir() {
                 queue.push(path);
             } else {
-                found.insert(path.strip_prefix(top).unwrap().to_owned(), fs::read(&path).unwrap());
+                found.insert(path.strip_prefix(top).unwrap().to_owned(), fs::read(&path)?);
             }
         }
     }
-    found
+    Ok(found)
 }

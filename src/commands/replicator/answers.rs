@@ -1,6 +1,9 @@
 //! What a replicator answers, in words.
 
-use replicator::node::{CollectionStatus, GroupStatus, Published, Report, Status, TreeStatus};
+use replicator::node::{
+    CollectionStatus, FailureStatus, GroupStatus, Published, Report, Status, TreeStatus,
+    WatchStatus,
+};
 
 use crate::output;
 
@@ -107,6 +110,9 @@ fn render_tree(tree: &TreeStatus) -> String {
     for it in &tree.damaged {
         said.push_str(&format!("\n  damaged: {it}"));
     }
+    if let Some(WatchStatus { every, problem: Some(problem) }) = &tree.watch {
+        said.push_str(&format!("\n  looked at every {every} s, {problem}"));
+    }
     if let Some(collection) = &tree.collection {
         said.push_str(&render_collection(collection));
     }
@@ -114,15 +120,25 @@ fn render_tree(tree: &TreeStatus) -> String {
 }
 
 fn render_collection(collection: &CollectionStatus) -> String {
-    let CollectionStatus { reached, objects, path, feed, problem, .. } = collection;
+    let CollectionStatus { reached, objects, path, url, feed, problem, unfolded, unpurged, .. } =
+        collection;
     let objects = output::counted(*objects, "object");
     let reached = reached.as_deref().unwrap_or("nothing yet");
     let mut said = format!("\n  {reached}, {objects}, feed at {path}");
+    if let Some(url) = url {
+        said.push_str(&format!("\n  for others at {url}"));
+    }
     if let Some(feed) = feed {
         said.push_str(&format!("\n  made from {feed}"));
     }
     if let Some(problem) = problem {
         said.push_str(&format!("\n  problem: {problem}"));
+    }
+    if let Some(FailureStatus { text, ago }) = unfolded {
+        said.push_str(&format!("\n  its log could not be folded {ago} s ago: {text}"));
+    }
+    if let Some(why) = unpurged {
+        said.push_str(&format!("\n  what was purged may be here yet: {why}"));
     }
     said
 }
@@ -149,11 +165,15 @@ mod tests {
             entries: 2,
             damaged: vec!["x".to_owned()],
             is_contradicted: true,
+            watch: Some(WatchStatus { every: 10, problem: Some("no watches".to_owned()) }),
             collection: Some(CollectionStatus {
                 reached: Some("0f-7".to_owned()),
                 objects: 5,
+                url: Some("https://h/collections/t@w/".to_owned()),
                 feed: Some("http://h/".to_owned()),
                 problem: Some("no answer; next try in 4 s".to_owned()),
+                unfolded: Some(FailureStatus { text: "no room".to_owned(), ago: 9 }),
+                unpurged: Some("readers".to_owned()),
                 ..CollectionStatus::default()
             }),
             ..TreeStatus::default()
@@ -172,6 +192,10 @@ mod tests {
             "0f-7, 5 objects",
             "made from http://h/",
             "problem: no answer",
+            "for others at https://h/collections/t@w/",
+            "looked at every 10 s, no watches",
+            "its log could not be folded 9 s ago: no room",
+            "what was purged may be here yet: readers",
             "newest is 1.3",
             "its writer contradicts itself",
             "damaged: x",

@@ -230,7 +230,9 @@ fn a_collection_is_a_log_and_nothing_else() {
     let base_link = "00".repeat(32).parse().unwrap();
     let version = collection::Version { epoch: collection::Epoch(7), serial: 0 };
     let (life, objects, owner, base, files) = (7, 0, None, 0, Vec::new());
-    let empty = Chain { life, version, objects, owner, base, base_link, files }.to_string();
+    let empty =
+        Chain { life, version, objects, owner, base, base_link, purged: 0, clean: 0, files }
+            .to_string();
     let identity = Identity::of(&[7; 32]).unwrap();
     let publish = |kind, sequence| {
         let draft = Draft::make(&store, &directory, Publishing::default()).unwrap();
