@@ -30,6 +30,11 @@ pub(super) fn building_dir(generations: &Path, number: u64) -> PathBuf {
     generations.join(format!("{BUILDING}{number}"))
 }
 
+/// As which in number something was begun.
+pub(super) fn building_number(name: &str) -> Option<u64> {
+    name.strip_prefix(BUILDING)?.parse().ok()
+}
+
 /// What is being made.
 #[derive(Debug)]
 pub(super) struct Building {
