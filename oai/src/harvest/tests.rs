@@ -409,3 +409,35 @@ fn warned(end: &End, kind: &Warning) -> bool {
     let kind = std::mem::discriminant(kind);
     end.report.warnings.iter().any(|(it, _)| std::mem::discriminant(it) == kind)
 }
+
+fn list_of(items: Vec<Record>, token: Option<Token>, quarantined: Vec<Quarantined>) -> Outcome {
+    let body = Body::Records(Page { items, token, quarantined });
+    let response_date = Some(Datestamp::at(START, Granularity::Second));
+    Outcome::Response { response: Response { response_date, body }, repaired: false }
+}
+
+/// A harvest that is about to list records.
+fn at_list(settings: Settings) -> Harvest {
+    at_list_at(settings, 0)
+}
+
+/// The same, at so many milliseconds since 1970 by our clock.
+fn at_list_at(settings: Settings, now_ms: u64) -> Harvest {
+    let mut repository = Repository::new(Nature::default(), 1, 1);
+    repository.totals = Some(5);
+    let mut harvest = Harvest::new(settings, Checkpoint::default());
+    for poll_ms in [now_ms, now_ms + 10_000] {
+        let Action::Ask(request) = harvest.poll(poll_ms) else { panic!() };
+        let outcome = repository.answer(&request);
+        harvest.handle(Answer { outcome, bytes: 1, elements: None, list: None }, now_ms);
+    }
+    harvest
+}
+
+fn answer(harvest: &mut Harvest, outcome: Outcome, now_ms: u64) {
+    harvest.handle(Answer { outcome, bytes: 1, elements: Some(77), list: None }, now_ms);
+}
+
+fn token(value: &str) -> Token {
+    Token { value: value.to_owned(), ..Token::default() }
+}

@@ -25,6 +25,8 @@ pub(super) struct Listed {
     pub(super) at: u64,
     /// Where its chunks begin.
     pub(super) extents_at: u64,
+    /// The chunk of a file that has one: most files are small, and need no second look at the manifest.
+    only: Option<Extent>,
     /// Of its chunks: files with the same have the same content.
     pub(super) digest: Hash,
 }
@@ -32,8 +34,12 @@ pub(super) struct Listed {
 impl Listed {
     /// Bytes of the file; 0 if it is none.
     pub(super) fn bytes(&self) -> u64 {
-        if let EntryKind::File { bytes, .. } = self.entry.kind { bytes } else { 0 }
+        entry_bytes(&self.entry)
     }
+}
+
+fn entry_bytes(entry: &Entry) -> u64 {
+    if let EntryKind::File { bytes, .. } = entry.kind { bytes } else { 0 }
 }
 
 /// Reads entries in order.
@@ -100,18 +106,17 @@ impl Listing {
         };
         let extents_at = at + entry.encoded_bytes();
         let mut hasher = blake3::Hasher::new();
-        let mut left = 0;
-        if let EntryKind::File { bytes, .. } = entry.kind {
-            self.files += 1;
-            left = bytes;
-        }
+        let mut only = None;
+        let mut left = entry_bytes(&entry);
+        self.files += u64::from(matches!(entry.kind, EntryKind::File { .. }));
         while left != 0 {
             let Some((Item::Extent(extent), _)) = self.next_item()? else { break };
             hasher.update(&extent.hash.0).update(&extent.bytes.to_le_bytes());
+            only = Some(extent).filter(|it| u64::from(it.bytes) == entry_bytes(&entry));
             left = left.saturating_sub(u64::from(extent.bytes));
         }
         let digest = Hash(*hasher.finalize().as_bytes());
-        Ok(Some(Listed { entry, at, extents_at, digest }))
+        Ok(Some(Listed { entry, at, extents_at, only, digest }))
     }
 }
 
@@ -123,6 +128,7 @@ pub(super) struct Extents {
     at: u64,
     /// Of the file, from the next chunk on.
     left: u64,
+    only: Option<Extent>,
     buffer: Vec<u8>,
     used: usize,
 }
@@ -130,13 +136,17 @@ pub(super) struct Extents {
 impl Extents {
     pub(super) fn new(path: &Path, file: &Arc<File>, listed: &Listed) -> Self {
         let (path, file) = (path.to_owned(), file.clone());
-        let (at, left) = (listed.extents_at, listed.bytes());
-        Self { path, file, at, left, buffer: Vec::new(), used: 0 }
+        let (at, left, only) = (listed.extents_at, listed.bytes(), listed.only);
+        Self { path, file, at, left, only, buffer: Vec::new(), used: 0 }
     }
 
     pub(super) fn next_extent(&mut self) -> Result<Option<Extent>, Error> {
         if self.left == 0 {
             return Ok(None);
+        }
+        if let Some(only) = self.only {
+            self.left = 0;
+            return Ok(Some(only));
         }
         if self.used == self.buffer.len() {
             let count = (READ_BYTES / EXTENT_BYTES) as u64;

@@ -2,34 +2,6 @@
 
 use super::*;
 
-fn list_of(items: Vec<Record>, token: Option<Token>, quarantined: Vec<Quarantined>) -> Outcome {
-    let body = Body::Records(Page { items, token, quarantined });
-    let response_date = Some(Datestamp::at(START, Granularity::Second));
-    Outcome::Response { response: Response { response_date, body }, repaired: false }
-}
-
-/// A harvest that is about to list records.
-fn at_list(settings: Settings) -> Harvest {
-    at_list_at(settings, 0)
-}
-
-/// The same, at so many milliseconds since 1970 by our clock.
-fn at_list_at(settings: Settings, now_ms: u64) -> Harvest {
-    let mut repository = Repository::new(Nature::default(), 1, 1);
-    repository.totals = Some(5);
-    let mut harvest = Harvest::new(settings, Checkpoint::default());
-    for poll_ms in [now_ms, now_ms + 10_000] {
-        let Action::Ask(request) = harvest.poll(poll_ms) else { panic!() };
-        let outcome = repository.answer(&request);
-        harvest.handle(Answer { outcome, bytes: 1, elements: None, list: None }, now_ms);
-    }
-    harvest
-}
-
-fn answer(harvest: &mut Harvest, outcome: Outcome, now_ms: u64) {
-    harvest.handle(Answer { outcome, bytes: 1, elements: Some(77), list: None }, now_ms);
-}
-
 #[test]
 fn pauses_are_kept_to_and_end() {
     let busy = |retry_after_secs| Outcome::Status { status: 503, retry_after_secs };
@@ -55,10 +27,6 @@ fn pauses_are_kept_to_and_end() {
     answer(&mut harvest, list_of(vec![], Some(token("a")), vec![]), 1_000);
     assert!(matches!(harvest.poll(1_000), Action::Take(_)));
     assert_eq!(harvest.poll(1_000), Action::Wait(Duration::from_millis(250)));
-}
-
-fn token(value: &str) -> Token {
-    Token { value: value.to_owned(), ..Token::default() }
 }
 
 #[test]
