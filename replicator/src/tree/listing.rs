@@ -16,6 +16,8 @@ use crate::version::Hash;
 
 /// What is read at once, in bytes.
 const READ_BYTES: usize = 64 << 10;
+/// An entry is read at once if it has no more, in bytes.
+const USUAL_ENTRY_BYTES: usize = 512;
 
 /// An entry, and what its file has.
 #[derive(Clone, Debug)]
@@ -182,7 +184,40 @@ impl io::Read for Window<'_> {
 
 /// Reads the path of the entry at this place of a manifest.
 pub(super) fn path_at(file: &File, at: u64) -> io::Result<Option<EntryPath>> {
-    let mut bytes = Vec::with_capacity(ENTRY_BYTES_MAX);
-    Window { file, at }.take(ENTRY_BYTES_MAX as u64).read_to_end(&mut bytes)?;
-    Ok(first_entry(&bytes).map(|it| it.path))
+    for most in [USUAL_ENTRY_BYTES, ENTRY_BYTES_MAX] {
+        let mut bytes = Vec::with_capacity(most);
+        Window { file, at }.take(most as u64).read_to_end(&mut bytes)?;
+        if let Some(entry) = first_entry(&bytes) {
+            return Ok(Some(entry.path));
+        }
+    }
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tree::manifest::Encoder;
+
+    #[test]
+    fn the_path_of_any_entry_is_read_however_long_it_is() {
+        let mut bytes = Vec::new();
+        let mut encoder = Encoder::default();
+        let long = format!("{}/x", ["d".repeat(200).as_str(); 20].join("/"));
+        let mut places = Vec::new();
+        for path in ["a", long.as_str(), "e"] {
+            let path = EntryPath::new(path).unwrap();
+            let entry = Entry { path, kind: EntryKind::Directory };
+            encoder.entry(&entry, &mut bytes).unwrap();
+            places.push((bytes.len() as u64 - entry.encoded_bytes(), entry.path));
+        }
+        encoder.finish(&mut bytes).unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("manifest"), &bytes).unwrap();
+        let file = File::open(dir.path().join("manifest")).unwrap();
+        for (at, path) in places {
+            assert_eq!(path_at(&file, at).unwrap(), Some(path));
+        }
+        assert_eq!(path_at(&file, bytes.len() as u64).unwrap(), None);
+    }
 }
