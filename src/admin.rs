@@ -20,7 +20,7 @@ const ANSWER_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// How long a command may take: a pull that it waits for may be large.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// How long a purge may take: it writes all of a collection anew.
+/// How long a purge may take, which writes all of a collection anew, or to publish or read a tree of millions of files.
 const LONG_COMMAND_TIMEOUT: Duration = Duration::from_secs(24 * 3_600);
 
 /// A client for whatever the user names, this machine included.
@@ -79,8 +79,12 @@ impl Admin {
     /// As for [`new`](Self::new).
     pub(crate) fn of_data(listen: SocketAddr, data: &Path) -> anyhow::Result<Self> {
         let advice = "it may be starting or stopping: try again".to_owned();
-        let client = patient(LONG_COMMAND_TIMEOUT);
-        Ok(Self { client, advice, ..Self::new("daemon", listen, data)? })
+        Ok(Self { advice, ..Self::new("daemon", listen, data)?.patient() })
+    }
+
+    /// The same, which waits for an answer as long as that may take at the most.
+    pub(crate) fn patient(self) -> Self {
+        Self { client: patient(LONG_COMMAND_TIMEOUT), ..self }
     }
 
     /// Makes sure that there is a token for commands.

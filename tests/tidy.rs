@@ -79,7 +79,7 @@ const IO_WORDS: &[&str] = &[
     "println!",
 ];
 
-/// Longest file, in lines before its tests.
+/// Longest file, in lines before its tests; of those that are tests, in all.
 const LINES_MAX: usize = 500;
 
 #[test]
@@ -177,6 +177,26 @@ fn every_file_says_what_it_is_for_and_stays_short() {
             problems.push(format!("{}: {lines} lines", path.display()));
         }
     }
+    assert!(problems.is_empty(), "{problems:#?}");
+}
+
+#[test]
+fn tests_and_examples_stay_short_too() {
+    let product: BTreeSet<PathBuf> = sources().into_iter().map(|it| it.1).collect();
+    let mut others = 0;
+    let mut problems = Vec::new();
+    for path in tracked_text_files().into_iter().filter(|path| has_extension(path, "rs")) {
+        if product.contains(&path) {
+            continue;
+        }
+        let Ok(text) = fs::read_to_string(&path) else { continue };
+        others += 1;
+        let lines = text.lines().count();
+        if LINES_MAX < lines {
+            problems.push(format!("{}: {lines} lines", path.display()));
+        }
+    }
+    assert!(others > 100, "only {others} files that are no product: are they still found?");
     assert!(problems.is_empty(), "{problems:#?}");
 }
 

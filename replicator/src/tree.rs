@@ -19,6 +19,7 @@ pub mod levels;
 mod listing;
 pub(crate) mod lock;
 pub mod manifest;
+mod opening;
 pub mod order;
 pub mod path;
 pub mod publish;

@@ -190,12 +190,12 @@ pub(crate) async fn run(command: Command) -> anyhow::Result<ExitCode> {
             let config = load(&file.config)?;
             let tree = chosen(&config, tree)?;
             let loss = accept_loss.to_string();
-            let admin = admin(&config)?;
+            let admin = admin(&config)?.patient();
             let query = [("tree", tree.as_str()), ("accept_loss", &loss)];
             admin.tell(&admin.post("publish", &query).await?, json, said)
         }
         Command::Verify { file, tree, json } => {
-            let admin = admin(&load(&file.config)?)?;
+            let admin = admin(&load(&file.config)?)?.patient();
             let query: Vec<_> = tree.iter().map(|it| ("tree", it.as_str())).collect();
             let answer = admin.post("verify", &query).await?;
             admin.tell(&answer, json, |it: &Vec<Report>| verified(it))?;

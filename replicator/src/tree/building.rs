@@ -11,7 +11,7 @@ use super::chunk::Extent;
 use super::disk::{Disk, Output};
 use super::error::Error;
 use super::generation::{
-    INDEX, LEASE, MANIFEST, META, MODE, MODE_EXECUTABLE, Meta, NODES, SOURCES, TREE,
+    Generation, INDEX, LEASE, MANIFEST, META, MODE, MODE_EXECUTABLE, Meta, NODES, SOURCES, TREE,
 };
 use super::index::{Place, Source, Writer};
 use super::path::EntryPath;
@@ -28,6 +28,11 @@ const SPOOL: &str = "spool";
 /// Where the one that was begun as this in number is made.
 pub(super) fn building_dir(generations: &Path, number: u64) -> PathBuf {
     generations.join(format!("{BUILDING}{number}"))
+}
+
+/// As which in number something was begun.
+pub(super) fn building_number(name: &str) -> Option<u64> {
+    name.strip_prefix(BUILDING)?.parse().ok()
 }
 
 /// What is being made.
@@ -129,6 +134,13 @@ impl Building {
     /// Adds to what tells of which files of a publisher it was made.
     pub(super) fn source(&mut self, record: &[u8]) -> Result<(), Error> {
         self.sources.write(record).map_err(Error::io(self.sources.path()))
+    }
+
+    /// Has a generation with the same manifest remember these files of its publisher instead of those that it knows.
+    pub(super) fn hand_over_sources(&mut self, to: &Generation) -> Result<(), Error> {
+        self.sources.flush().map_err(Error::io(self.sources.path()))?;
+        let path = to.dir().join(SOURCES);
+        self.disk.rename(self.sources.path(), &path).map_err(Error::io(path))
     }
 
     /// Lets what was added to the manifest be read; returns it with its path.

@@ -100,17 +100,27 @@ impl Disk {
 
     /// Removes what there is under a name, with all that is below it; nothing if there is nothing.
     pub(super) fn remove(&self, path: &Path) -> io::Result<()> {
+        self.remove_while(path, &|| true).map(drop)
+    }
+
+    /// The same as long as it is to go on, which is asked before each file; returns whether all is gone.
+    pub(super) fn remove_while(&self, path: &Path, goes_on: &dyn Fn() -> bool) -> io::Result<bool> {
         let found = match fs::symlink_metadata(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
             found => found?,
         };
+        if !goes_on() {
+            return Ok(false);
+        }
         if !found.is_dir() {
-            return self.act(Act::Remove(path), || fs::remove_file(path));
+            return self.act(Act::Remove(path), || fs::remove_file(path)).map(|()| true);
         }
         for entry in fs::read_dir(path)? {
-            self.remove(&entry?.path())?;
+            if !self.remove_while(&entry?.path(), goes_on)? {
+                return Ok(false);
+            }
         }
-        self.act(Act::Remove(path), || fs::remove_dir(path))
+        self.act(Act::Remove(path), || fs::remove_dir(path)).map(|()| true)
     }
 
     /// Whether what is durable is only played.

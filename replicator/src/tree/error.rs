@@ -53,16 +53,16 @@ pub enum Error {
     Log(#[from] collection::Error),
     /// There is more than is allowed here.
     #[error(
-        "{entries} entries of {bytes} bytes, allowed are {entries_max} of {bytes_max}: raise the limit, or split the tree"
+        "{entries} entries of {bytes} bytes or more, where {entries_max} of {bytes_max} are the most: publish less, or several trees"
     )]
     Bounds {
         /// Of all files.
         bytes: u64,
         /// Of the tree.
         entries: u64,
-        /// By the settings.
+        /// See [`Options`](super::store::Options).
         bytes_max: u64,
-        /// By the settings.
+        /// The same.
         entries_max: u64,
     },
     /// A version says another length, or root, than what there is has.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::building::Building;
 use super::error::Error;
-use super::generation::{Generation, Meta};
+use super::generation::{Generation, LastFile, Meta};
 use super::levels::{LOOK_AHEAD_CHUNKS, NODE_BYTES_MAX, Part, Walk, WalkError, Wanted};
 use super::listing::{Extents, Listed, Listing};
 use super::manifest::{Decoder, EntryKind, Item, Totals};
@@ -252,17 +252,23 @@ impl Fetch {
         let mut out = if is_linked { None } else { Some(building.file(&listed.entry.path)?) };
         let mut extents = Extents::new(path, manifest, listed);
         let mut offset = 0;
+        // Of a file that was changed most chunks are in one of the generation before, and those of a hole are the same.
+        let mut opened = LastFile::default();
+        let mut last: Option<(Hash, Vec<u8>)> = None;
         while let Some(extent) = extents.next_extent()? {
             building.extent(listed.at, offset, extent)?;
             offset += u64::from(extent.bytes);
             let Some(out) = &mut out else { continue };
-            let chunk = self.store.read(&extent.hash)?;
-            let Some(chunk) = chunk else { return Ok(false) };
+            if last.as_ref().is_none_or(|it| it.0 != extent.hash) {
+                let chunk = self.store.read_with(&extent.hash, &mut opened)?;
+                last = chunk.map(|it| (extent.hash, it));
+            }
+            let Some((_, chunk)) = &last else { return Ok(false) };
             // What has the hash has the length too, unless the manifest lies.
             if chunk.len() as u64 != u64::from(extent.bytes) {
                 return Err(WalkError::Node(extent.hash).into());
             }
-            out.write_sparse(&chunk).map_err(Error::io(out.path()))?;
+            out.write_sparse(chunk).map_err(Error::io(out.path()))?;
         }
         out.map_or(Ok(()), |it| building.seal(it, executable, modified))?;
         Ok(true)

@@ -16,6 +16,8 @@ use crate::version::Hash;
 
 /// What is read at once, in bytes.
 const READ_BYTES: usize = 64 << 10;
+/// An entry is read at once if it has no more, in bytes.
+const USUAL_ENTRY_BYTES: usize = 512;
 
 /// An entry, and what its file has.
 #[derive(Clone, Debug)]
@@ -25,6 +27,8 @@ pub(super) struct Listed {
     pub(super) at: u64,
     /// Where its chunks begin.
     pub(super) extents_at: u64,
+    /// The chunk of a file that has one: most files are small, and need no second look at the manifest.
+    only: Option<Extent>,
     /// Of its chunks: files with the same have the same content.
     pub(super) digest: Hash,
 }
@@ -32,8 +36,12 @@ pub(super) struct Listed {
 impl Listed {
     /// Bytes of the file; 0 if it is none.
     pub(super) fn bytes(&self) -> u64 {
-        if let EntryKind::File { bytes, .. } = self.entry.kind { bytes } else { 0 }
+        entry_bytes(&self.entry)
     }
+}
+
+fn entry_bytes(entry: &Entry) -> u64 {
+    if let EntryKind::File { bytes, .. } = entry.kind { bytes } else { 0 }
 }
 
 /// Reads entries in order.
@@ -100,18 +108,17 @@ impl Listing {
         };
         let extents_at = at + entry.encoded_bytes();
         let mut hasher = blake3::Hasher::new();
-        let mut left = 0;
-        if let EntryKind::File { bytes, .. } = entry.kind {
-            self.files += 1;
-            left = bytes;
-        }
+        let mut only = None;
+        let mut left = entry_bytes(&entry);
+        self.files += u64::from(matches!(entry.kind, EntryKind::File { .. }));
         while left != 0 {
             let Some((Item::Extent(extent), _)) = self.next_item()? else { break };
             hasher.update(&extent.hash.0).update(&extent.bytes.to_le_bytes());
+            only = Some(extent).filter(|it| u64::from(it.bytes) == entry_bytes(&entry));
             left = left.saturating_sub(u64::from(extent.bytes));
         }
         let digest = Hash(*hasher.finalize().as_bytes());
-        Ok(Some(Listed { entry, at, extents_at, digest }))
+        Ok(Some(Listed { entry, at, extents_at, only, digest }))
     }
 }
 
@@ -123,6 +130,7 @@ pub(super) struct Extents {
     at: u64,
     /// Of the file, from the next chunk on.
     left: u64,
+    only: Option<Extent>,
     buffer: Vec<u8>,
     used: usize,
 }
@@ -130,13 +138,17 @@ pub(super) struct Extents {
 impl Extents {
     pub(super) fn new(path: &Path, file: &Arc<File>, listed: &Listed) -> Self {
         let (path, file) = (path.to_owned(), file.clone());
-        let (at, left) = (listed.extents_at, listed.bytes());
-        Self { path, file, at, left, buffer: Vec::new(), used: 0 }
+        let (at, left, only) = (listed.extents_at, listed.bytes(), listed.only);
+        Self { path, file, at, left, only, buffer: Vec::new(), used: 0 }
     }
 
     pub(super) fn next_extent(&mut self) -> Result<Option<Extent>, Error> {
         if self.left == 0 {
             return Ok(None);
+        }
+        if let Some(only) = self.only {
+            self.left = 0;
+            return Ok(Some(only));
         }
         if self.used == self.buffer.len() {
             let count = (READ_BYTES / EXTENT_BYTES) as u64;
@@ -172,7 +184,40 @@ impl io::Read for Window<'_> {
 
 /// Reads the path of the entry at this place of a manifest.
 pub(super) fn path_at(file: &File, at: u64) -> io::Result<Option<EntryPath>> {
-    let mut bytes = Vec::with_capacity(ENTRY_BYTES_MAX);
-    Window { file, at }.take(ENTRY_BYTES_MAX as u64).read_to_end(&mut bytes)?;
-    Ok(first_entry(&bytes).map(|it| it.path))
+    for most in [USUAL_ENTRY_BYTES, ENTRY_BYTES_MAX] {
+        let mut bytes = Vec::with_capacity(most);
+        Window { file, at }.take(most as u64).read_to_end(&mut bytes)?;
+        if let Some(entry) = first_entry(&bytes) {
+            return Ok(Some(entry.path));
+        }
+    }
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tree::manifest::Encoder;
+
+    #[test]
+    fn the_path_of_any_entry_is_read_however_long_it_is() {
+        let mut bytes = Vec::new();
+        let mut encoder = Encoder::default();
+        let long = format!("{}/x", ["d".repeat(200).as_str(); 20].join("/"));
+        let mut places = Vec::new();
+        for path in ["a", long.as_str(), "e"] {
+            let path = EntryPath::new(path).unwrap();
+            let entry = Entry { path, kind: EntryKind::Directory };
+            encoder.entry(&entry, &mut bytes).unwrap();
+            places.push((bytes.len() as u64 - entry.encoded_bytes(), entry.path));
+        }
+        encoder.finish(&mut bytes).unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("manifest"), &bytes).unwrap();
+        let file = File::open(dir.path().join("manifest")).unwrap();
+        for (at, path) in places {
+            assert_eq!(path_at(&file, at).unwrap(), Some(path));
+        }
+        assert_eq!(path_at(&file, bytes.len() as u64).unwrap(), None);
+    }
 }

@@ -9,6 +9,7 @@
 //! Each directory and file is opened by its name alone in the directory above it, and symbolic links are not
 //! followed: whatever somebody moves meanwhile, nothing from outside of the directory is published.
 
+mod look;
 mod source;
 mod spool;
 mod walk;
@@ -82,10 +83,18 @@ impl Problems {
 #[derive(Debug)]
 pub struct Draft {
     store: Arc<Store>,
-    building: Building,
+    content: Content,
     root: Hash,
     totals: Totals,
     left_out: Problems,
+}
+
+/// What there is of a draft.
+#[derive(Debug)]
+enum Content {
+    Made(Box<Building>),
+    /// Nothing: the directory is as it was. Should it be committed all the same, it is made of this.
+    Same(PathBuf, Publishing, i64),
 }
 
 impl Draft {
@@ -111,6 +120,25 @@ impl Draft {
         trusted_after: i64,
     ) -> Result<Self, Error> {
         refuse_own(store, directory)?;
+        let top = source::open_top(directory).map_err(Error::io(directory))?;
+        if look::is_same(store, &top)?
+            && let Some(current) = store.current()
+        {
+            let (root, totals) = (current.meta().root, current.meta().totals);
+            let content = Content::Same(directory.to_owned(), publishing, trusted_after);
+            let (store, left_out) = (store.clone(), Problems::default());
+            return Ok(Self { store, content, root, totals, left_out });
+        }
+        Self::build(store, directory, publishing, trusted_after)
+    }
+
+    /// Makes all of it.
+    fn build(
+        store: &Arc<Store>,
+        directory: &Path,
+        publishing: Publishing,
+        trusted_after: i64,
+    ) -> Result<Self, Error> {
         let top = source::open_top(directory).map_err(Error::io(directory))?;
         let building = store.begin()?;
         let dir = building.dir().to_owned();
@@ -160,7 +188,14 @@ impl Draft {
     /// [`Error::OtherVersion`]: that version is not of this draft. The system's: readers see what they saw, or the
     /// draft, if all but the last step was done. Sign the next one with a later number.
     pub fn commit(self, version: &Version) -> Result<Arc<Generation>, Error> {
-        let Self { store, building, root, totals, .. } = self;
+        let Self { store, content, root, totals, .. } = self;
+        let building = match content {
+            Content::Made(building) => *building,
+            Content::Same(directory, publishing, trusted_after) => {
+                let made = Self::build(&store, &directory, publishing, trusted_after)?;
+                return made.commit(version);
+            }
+        };
         let dir = building.dir().to_owned();
         let is_it =
             version.root == root && version.bytes == totals.bytes && version.kind == store.kind();
@@ -175,9 +210,15 @@ impl Draft {
         switched
     }
 
-    /// Gives up.
+    /// Gives up. What was learned of files that are as they were is kept, so that they are not read again.
     pub fn discard(self) {
-        self.store.give_up(self.building.dir());
+        let is_changed = self.is_changed();
+        let Content::Made(mut building) = self.content else { return };
+        if let Some(current) = self.store.current().filter(|_| !is_changed) {
+            // Otherwise they are read again the next time.
+            let _ = building.hand_over_sources(&current);
+        }
+        self.store.give_up(building.dir());
     }
 }
 

@@ -20,9 +20,10 @@ use super::building::{Building, Stop, building_dir};
 use super::disk::Disk;
 use super::error::Error;
 use super::folding::Folding;
-use super::generation::{Found, Generation, LastFile, Meta, TREE, dir_name, lock_out, serial};
+use super::generation::{Found, Generation, LastFile, Meta, TREE, dir_name, lock_out};
 use super::lock::lock;
 use super::manifest::Totals;
+use super::opening::{gone_dir, make_durably, open_all};
 use super::staging::Staging;
 use crate::version::{Hash, Kind};
 
@@ -45,8 +46,6 @@ const CURRENT: &str = "current";
 const CURRENT_NEW: &str = "current.new";
 const GENERATIONS: &str = "generations";
 const STAGED: &str = "staged";
-/// Generations that are being removed begin so.
-const GONE: &str = ".gone-";
 
 /// What is allowed, and kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,8 +94,10 @@ pub struct Store {
     generations: RwLock<Vec<Arc<Generation>>>,
     /// The last serial that was given.
     serial: Mutex<u64>,
-    /// How many generations were begun.
+    /// The number of the generation that was begun last.
     begun: Mutex<u64>,
+    /// What is to be removed, but for the generation that was begun last: it is in nobody's way but that it takes room.
+    left: Mutex<Vec<PathBuf>>,
     damaged: Mutex<Vec<PathBuf>>,
     pub(super) folding: Mutex<Folding>,
     stop: Stop,
@@ -104,8 +105,9 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens the directory of a tree, and makes it if it is not there. What a crash left is tidied up: staged
-    /// chunks are read and checked, which takes a second or so for a gigabyte.
+    /// Opens the directory of a tree, and makes it if it is not there. Staged chunks that a crash left are read and
+    /// checked, which takes a second or so for a gigabyte; what was being made or removed is removed before the next
+    /// version is begun, or by [`Store::remove_old`], as that may take minutes.
     ///
     /// # Errors
     ///
@@ -138,7 +140,8 @@ impl Store {
             staging: Mutex::new(Staging::open(disk, &dir.join(STAGED))?),
             generations: RwLock::new(opened.all),
             serial: Mutex::new(opened.serial),
-            begun: Mutex::default(),
+            begun: Mutex::new(opened.begun),
+            left: Mutex::new(opened.left),
             damaged: Mutex::new(opened.damaged),
             folding: Mutex::default(),
             stop: Stop::default(),
@@ -329,8 +332,8 @@ impl Store {
     pub(super) fn begin(&self) -> Result<Building, Error> {
         let mut begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
         let all = self.dir.join(GENERATIONS);
-        let last = building_dir(&all, *begun);
-        self.disk.remove(&last).map_err(Error::io(last))?;
+        self.remove_left()?;
+        self.remove(&building_dir(&all, *begun))?;
         *begun += 1;
         let dir = building_dir(&all, *begun);
         let building = Building::begin(&self.disk, dir.clone(), self.syncs_max, &self.stop);
@@ -343,7 +346,23 @@ impl Store {
     /// Removes what there is of a generation that is not to be, as far as that can be done.
     pub(super) fn give_up(&self, dir: &Path) {
         // If not now, then before the next one begins.
-        let _ = self.disk.remove(dir);
+        let _ = self.remove(dir);
+    }
+
+    /// Removes a directory with all that is below it, which is begun anew if it is broken off.
+    fn remove(&self, dir: &Path) -> Result<(), Error> {
+        let is_gone = self.disk.remove_while(dir, &|| self.go_on().is_ok());
+        if is_gone.map_err(Error::io(dir))? { Ok(()) } else { Err(Error::Stopped) }
+    }
+
+    /// Removes what was left when the store was opened.
+    fn remove_left(&self) -> Result<(), Error> {
+        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        while let Some(path) = left.last() {
+            self.remove(path)?;
+            left.pop();
+        }
+        Ok(())
     }
 
     /// Makes a generation whole, and the present one. What was staged goes. A log has to be one, and to go on from
@@ -401,8 +420,9 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// The system's; what is left is removed the next time.
+    /// The system's, [`Error::Stopped`]; what is left is removed the next time.
     pub fn remove_old(&self) -> Result<usize, Error> {
+        self.remove_left()?;
         let all = self.all();
         let Some((present, former)) = all.split_last() else { return Ok(0) };
         let old = former.len().saturating_sub(self.options.generations_kept);
@@ -416,13 +436,15 @@ impl Store {
             let mut all = self.generations.write().unwrap_or_else(PoisonError::into_inner);
             all.retain(|it| it.serial() != generation.serial());
             drop(all);
-            let name = dir.file_name().unwrap_or_default().to_string_lossy();
-            let gone = dir.with_file_name(format!("{GONE}{name}"));
+            let gone = gone_dir(dir);
             self.disk.rename(dir, &gone).map_err(Error::io(dir))?;
             // Otherwise a power cut could leave half of it under its name.
             let above = self.dir.join(GENERATIONS);
             self.disk.sync(&above).map_err(Error::io(&above))?;
-            self.disk.remove(&gone).map_err(Error::io(gone))?;
+            if let Err(error) = self.remove(&gone) {
+                self.left.lock().unwrap_or_else(PoisonError::into_inner).push(gone);
+                return Err(error);
+            }
             left -= 1;
         }
         Ok(left)
@@ -433,52 +455,4 @@ impl Store {
 fn target(generation: &Generation) -> PathBuf {
     let name = generation.dir().file_name().unwrap_or_default();
     Path::new(GENERATIONS).join(name).join(TREE)
-}
-
-/// Makes a directory with all above it, durably.
-fn make_durably(dir: &Path) -> Result<(), Error> {
-    let missing: Vec<&Path> = dir.ancestors().take_while(|it| !it.exists()).collect();
-    fs::create_dir_all(dir).map_err(Error::io(dir))?;
-    for made in missing.iter().rev() {
-        let above = made.parent().filter(|it| !it.as_os_str().is_empty());
-        let above = above.unwrap_or_else(|| Path::new("."));
-        Disk::System.sync(above).map_err(Error::io(above))?;
-    }
-    Ok(())
-}
-
-/// The generations that are there.
-struct Opened {
-    /// The newest is the last.
-    all: Vec<Arc<Generation>>,
-    /// That was ever given, of those whose generations are there.
-    serial: u64,
-    /// Those that were whole once.
-    damaged: Vec<PathBuf>,
-}
-
-/// Opens all generations, and removes what is none.
-fn open_all(disk: &Disk, dir: &Path) -> Result<Opened, Error> {
-    let mut serials = Vec::new();
-    for entry in fs::read_dir(dir).map_err(Error::io(dir))? {
-        let path = entry.map_err(Error::io(dir))?.path();
-        match path.file_name().and_then(|it| serial(it.to_str()?)) {
-            Some(serial) => serials.push((serial, path)),
-            None => disk.remove(&path).map_err(Error::io(path))?,
-        }
-    }
-    serials.sort_unstable();
-    let serial = serials.last().map_or(0, |it| it.0);
-    let mut opened = Opened { all: Vec::new(), serial, damaged: Vec::new() };
-    for (_, path) in serials {
-        match Generation::open(&path) {
-            Ok(generation) => opened.all.push(Arc::new(generation)),
-            Err(error) if error.is_damage() => {
-                disk.remove(&path).map_err(Error::io(&path))?;
-                opened.damaged.push(path);
-            }
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(opened)
 }

@@ -3,6 +3,7 @@
 mod crash;
 mod damage;
 mod fetching;
+mod large;
 mod publishing;
 
 use std::collections::{BTreeMap, HashSet};

@@ -12,16 +12,16 @@ use super::super::building::Building;
 use super::super::chunk::{Chunker, Extent, FILE};
 use super::super::disk::Output;
 use super::super::error::Error;
-use super::super::fetch::Former;
 use super::super::generation::LEASE;
 use super::super::levels::{Builder, Piece};
 use super::super::listing::Extents;
 use super::super::manifest::{Encoder, Entry, EntryKind, Fault, Totals};
 use super::super::path::EntryPath;
 use super::super::store::Store;
+use super::look::Known;
 use super::source::{Found, Names, Source, Stamp};
 use super::spool::Spool;
-use super::{Draft, LOSS_ENTRIES_MIN, Problems, Publishing, READS_MAX};
+use super::{Content, Draft, LOSS_ENTRIES_MIN, Problems, Publishing, READS_MAX};
 
 /// The clocks of file systems move on after so many nanoseconds at the latest; most of them after four million.
 const TICK_NANOS: i64 = 20_000_000;
@@ -36,9 +36,7 @@ pub(super) struct Maker<'a> {
     building: Building,
     directory: &'a Path,
     publishing: Publishing,
-    former: Option<Former>,
-    /// The stamps of the files of `former`.
-    stamps: Option<File>,
+    known: Option<Known>,
     /// A file that was changed at or after this second is not to be trusted the next time.
     trusted_before: i64,
     encoder: Encoder,
@@ -70,10 +68,8 @@ impl<'a> Maker<'a> {
     ) -> Result<Self, Error> {
         let lease = building.dir().join(LEASE);
         let began = fs::metadata(&lease).map_err(Error::io(&lease))?.mtime();
-        let current = store.current();
         Ok(Self {
-            stamps: current.as_ref().and_then(|it| it.stamps()),
-            former: current.map(Former::new),
+            known: store.current().and_then(Known::new),
             trusted_before: began - trusted_after,
             encoder: Encoder::default(),
             levels: Builder::new(store.kind()),
@@ -110,7 +106,8 @@ impl<'a> Maker<'a> {
         let (root, pieces) = self.levels.finish()?;
         pieces.iter().try_for_each(|it| add(&mut self.building, it))?;
         let Self { store, building, problems: left_out, .. } = self;
-        Ok(Draft { store: store.clone(), building, root, totals, left_out })
+        let content = Content::Made(Box::new(building));
+        Ok(Draft { store: store.clone(), content, root, totals, left_out })
     }
 
     /// Whether nothing will come of it, so that the rest is only looked through for more problems.
@@ -260,23 +257,9 @@ impl<'a> Maker<'a> {
 
     /// Takes a file from the present generation, if it has not been changed since that was made.
     fn reuse(&mut self, path: &EntryPath, stamp: &Stamp) -> Result<bool, Stop> {
-        let (Some(former), Some(stamps)) = (&mut self.former, &self.stamps) else {
-            return Ok(false);
-        };
-        let generation = former.generation().clone();
-        let Some((listed, ordinal)) = former.find(path) else { return Ok(false) };
-        let kind = EntryKind::File {
-            executable: stamp.executable,
-            bytes: stamp.bytes,
-            modified: stamp.modified.0,
-        };
-        let mut record = Stamp::UNKNOWN;
-        let offset = ordinal * record.len() as u64;
-        let is_known =
-            stamps.read_exact_at(&mut record, offset).is_ok() && record == stamp.to_bytes();
-        if !is_known || listed.entry.kind != kind || !generation.is_untouched(listed) {
-            return Ok(false);
-        }
+        let Some(known) = &mut self.known else { return Ok(false) };
+        let generation = known.generation().clone();
+        let Some(listed) = known.file(path, stamp) else { return Ok(false) };
         let mut extents = Extents::new(&generation.manifest_path(), generation.manifest(), listed);
         let entry = listed.entry.clone();
         let from = generation.path(path);
@@ -292,7 +275,7 @@ impl<'a> Maker<'a> {
             out.copy_from(&source).map_err(Error::io(out.path()))?;
             self.building.seal(out, stamp.executable, stamp.modified.0)?;
         }
-        self.building.source(&record)?;
+        self.building.source(&stamp.to_bytes())?;
         Ok(true)
     }
 

@@ -200,3 +200,38 @@ fn a_full_disk_is_named_and_leaves_everything_as_it_was() {
         }
     }
 }
+
+/// What the disk of a large tree takes minutes to remove is not removed while a member starts.
+#[test]
+fn what_a_crash_left_goes_before_the_next_version_and_not_when_a_store_is_opened() {
+    let top = tempfile::tempdir().unwrap();
+    let origin = Origin::new(top.path());
+    let versions: Vec<Version> = (1..=3).map(|n| origin.publish(&sample(n), n)).collect();
+    let dir = top.path().join("replica");
+    let options = Options { generations_kept: 0, ..Options::default() };
+    let store = Arc::new(super::hasty(&dir, options).unwrap());
+    fetch(&origin.store, &store, &versions[0]).unwrap();
+    drop(store);
+    let generations = dir.join("generations");
+    let left = ["1", "2", "7"].map(|it| format!(".building-{it}"));
+    let left = left.into_iter().chain([".gone-000001-1.1".to_owned()]);
+    let left: Vec<_> = left.map(|it| generations.join(it)).collect();
+    left.iter().for_each(|it| fs::create_dir_all(it.join("tree/d")).unwrap());
+    let left_count = |it: &[std::path::PathBuf]| it.iter().filter(|it| it.exists()).count();
+
+    let store = Arc::new(super::hasty(&dir, options).unwrap());
+    assert_eq!((left_count(&left), current(&store)), (4, sample(1)));
+    fetch(&origin.store, &store, &versions[1]).unwrap();
+    assert_eq!((left_count(&left), current(&store)), (0, sample(2)));
+
+    // Whoever is stopped while it removes something goes on with that when it is opened again.
+    store.stop();
+    assert!(matches!(store.remove_old(), Err(Error::Stopped)));
+    drop(store);
+    let store = Arc::new(super::hasty(&dir, options).unwrap());
+    assert_eq!(fs::read_dir(&generations).unwrap().count(), 2);
+    assert_eq!(store.remove_old().unwrap(), 0);
+    assert_eq!(fs::read_dir(&generations).unwrap().count(), 1);
+    fetch(&origin.store, &store, &versions[2]).unwrap();
+    assert_eq!(current(&store), sample(3));
+}

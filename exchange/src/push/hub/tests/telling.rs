@@ -1,0 +1,331 @@
+//! Who is told of what: verifications, notifications, leases, clocks.
+
+use super::*;
+
+#[test]
+fn who_means_it_is_told_of_what_comes_after() {
+    let mut hub = subscribed("http://c/", 0);
+    assert_eq!((hub.len(), hub.topics()), ((1, 0), vec![TOPIC.to_owned()]));
+    assert_eq!(hub.handle_change(TOPIC, Some(version(1)), 1), 0, "it was there already");
+    assert_eq!(hub.handle_change("http://source/fee", Some(version(2)), 1), 0);
+    assert_eq!((hub.poll(1), hub.poll_timeout()), (None, None));
+    assert_eq!(hub.handle_change(TOPIC, Some(version(2)), 5), 1);
+    assert_eq!(hub.poll_timeout(), Some(5));
+    let delivery = deliver(&mut hub, 5);
+    assert_eq!((delivery.from, delivery.to), (Some(version(1)), Some(version(2))));
+    assert_eq!(delivery.callback.as_str(), "http://c/");
+    assert_eq!(delivery.secret, Secret::new("s"));
+    hub.handle_delivered(delivery.ticket, taken(&delivery), 6);
+    assert_eq!((hub.poll(6), hub.counters().delivered), (None, 1));
+}
+
+#[test]
+fn the_question_says_what_is_to_be_confirmed() {
+    let mut hub = Hub::new(Limits { lease_secs_max: 600, ..Limits::default() });
+    let url = verify(&mut hub, asked(Mode::Subscribe, "http://c/?a=b"), Verdict::Yes, 0);
+    assert_eq!(
+        url.as_str(),
+        "http://c/?a=b&hub.mode=subscribe&hub.topic=http%3A%2F%2Fsource%2Ffeed\
+         &hub.challenge=challenge&hub.lease_seconds=600"
+    );
+    let url = verify(&mut hub, asked(Mode::Unsubscribe, "http://c/?a=b"), Verdict::Yes, 0);
+    assert!(!url.as_str().contains("lease") && url.as_str().contains("hub.mode=unsubscribe"));
+    assert!(hub.is_empty());
+}
+
+#[test]
+fn a_change_of_mind_that_is_not_confirmed_changes_nothing() {
+    let mut hub = subscribed("http://c/", 0);
+    verify(&mut hub, asked(Mode::Unsubscribe, "http://c/"), Verdict::No, 1);
+    let other = Asked { secret: Secret::new("other"), ..asked(Mode::Subscribe, "http://c/") };
+    verify(&mut hub, other.clone(), Verdict::No, 1);
+    hub.handle_change(TOPIC, Some(version(2)), 2);
+    let delivery = deliver(&mut hub, 2);
+    assert_eq!(delivery.secret, Secret::new("s"));
+    hub.handle_delivered(delivery.ticket, Answer::Failed(None), 2);
+    // One that is confirmed takes the place of the old one, and what is owed stays owed.
+    verify(&mut hub, other, Verdict::Yes, 3);
+    let delivery = deliver(&mut hub, 3);
+    assert_eq!((delivery.secret, delivery.to), (Secret::new("other"), Some(version(2))));
+    assert_eq!(hub.counters().unverified, 2);
+}
+
+#[test]
+fn a_yes_to_one_request_is_none_to_another() {
+    let mut hub = subscribed("http://c/", 0);
+    ask(&mut hub, asked(Mode::Subscribe, "http://c/"), "one", 0).unwrap();
+    let Some(Action::Verify { ticket, .. }) = hub.poll(0) else { panic!() };
+    ask(&mut hub, asked(Mode::Unsubscribe, "http://c/"), "other", 0).unwrap();
+    let Some(Action::Verify { ticket: other, .. }) = hub.poll(0) else { panic!() };
+    hub.handle_verified(ticket, Verdict::Yes, None, 0);
+    assert_eq!(hub.len(), (1, 1), "not unsubscribed");
+    hub.handle_verified(other, Verdict::Yes, None, 0);
+    assert!(hub.is_empty());
+}
+
+#[test]
+fn who_does_not_answer_a_verification_is_asked_again_and_then_no_more() {
+    let mut hub = Hub::new(Limits::default());
+    ask(&mut hub, asked(Mode::Subscribe, "http://c/"), "x", 0).unwrap();
+    let mut times = Vec::new();
+    while let Some(now_ms) = hub.poll_timeout() {
+        let Some(Action::Verify { ticket, .. }) = hub.poll(now_ms) else { panic!() };
+        assert_eq!(hub.poll(now_ms), None, "it is being asked");
+        hub.handle_verified(ticket, Verdict::Silent, None, now_ms);
+        times.push(now_ms);
+    }
+    assert_eq!(times, [0, 1_000, 3_000]);
+    assert_eq!(times.len(), VERIFICATIONS_MAX as usize);
+    assert!(hub.is_empty());
+}
+
+#[test]
+fn however_many_changes_one_notification_waits() {
+    let mut hub = subscribed("http://c/", 0);
+    for serial in 2..=100 {
+        hub.handle_change(TOPIC, Some(version(serial)), serial);
+    }
+    let first = deliver(&mut hub, 100);
+    assert_eq!(first.to, Some(version(100)));
+    assert_eq!(hub.counters().coalesced, 98);
+    for serial in 101..=200 {
+        hub.handle_change(TOPIC, Some(version(serial)), serial);
+    }
+    assert_eq!(hub.poll(200), None, "one at a time");
+    hub.handle_delivered(first.ticket, taken(&first), 200);
+    let second = deliver(&mut hub, 200);
+    assert_eq!((second.from, second.to), (Some(version(100)), Some(version(200))));
+    // A fat one that had more in it than there was as it began.
+    hub.handle_change(TOPIC, Some(version(201)), 200);
+    hub.handle_delivered(second.ticket, Answer::Taken(Some(version(201))), 201);
+    assert_eq!(hub.poll(201), None);
+}
+
+#[test]
+fn a_false_word_stands_in_no_true_ones_way_and_is_passed_on_only_so_often() {
+    let mut hub = subscribed("http://c/", 0);
+    // A guess at the next version, before there is one.
+    hub.handle_published(TOPIC, Some(version(2)), 1_000);
+    let guess = deliver(&mut hub, 1_000);
+    // The true one comes while that is told; then one that is older, and one of nowhere.
+    hub.handle_published(TOPIC, Some(version(2)), 1_001);
+    hub.handle_delivered(guess.ticket, taken(&guess), 1_002);
+    hub.handle_published(TOPIC, Some(version(1)), 1_003);
+    assert_eq!((hub.poll(1_003), hub.poll_timeout()), (None, Some(11_000)));
+    let truth = deliver(&mut hub, 11_000);
+    assert_eq!(truth.to, Some(version(2)));
+    hub.handle_published(TOPIC, Some(version(3)), 11_001);
+    let elsewhere = Version { epoch: Epoch(8), serial: 1 };
+    hub.handle_published(TOPIC, Some(elsewhere), 11_002);
+    hub.handle_published(TOPIC, Some(elsewhere), 11_003);
+    hub.handle_delivered(truth.ticket, Answer::Failed(None), 11_004);
+    let failed = deliver(&mut hub, 21_000);
+    assert_eq!(failed.to, None, "which of them is newer nobody knows");
+    hub.handle_delivered(failed.ticket, taken(&failed), 21_001);
+    for now_ms in 21_001..21_100 {
+        hub.handle_published(TOPIC, None, now_ms);
+    }
+    assert_eq!((hub.poll(30_999), hub.poll_timeout()), (None, Some(31_000)));
+    assert_eq!(hub.saved().subscriptions[0].told, Some(version(1).to_string()), "not on a word");
+}
+
+#[test]
+fn what_a_fat_one_reached_and_what_was_before_is_not_told_again() {
+    let mut hub = subscribed("http://c/", 0);
+    hub.handle_change(TOPIC, Some(version(2)), 0);
+    let fat = deliver(&mut hub, 0);
+    hub.handle_change(TOPIC, Some(version(3)), 0);
+    hub.handle_delivered(fat.ticket, Answer::Taken(Some(version(4))), 0);
+    assert_eq!(hub.poll(0), None, "the third was in it");
+    assert_eq!(hub.handle_change(TOPIC, Some(version(4)), 0), 0);
+    assert_eq!(hub.handle_change(TOPIC, Some(version(5)), 0), 1);
+}
+
+#[test]
+fn who_does_not_answer_is_tried_again_ever_later_and_once_a_change_after_that() {
+    let mut hub = subscribed("http://c/", 0);
+    hub.handle_change(TOPIC, Some(version(2)), 0);
+    let mut times = Vec::new();
+    while let Some(now_ms) = hub.poll_timeout() {
+        let delivery = deliver(&mut hub, now_ms);
+        assert_eq!(delivery.to, Some(version(2)));
+        hub.handle_delivered(delivery.ticket, Answer::Failed(None), now_ms);
+        times.push(now_ms / 1_000);
+    }
+    assert_eq!(times, [0, 1, 3, 7, 15, 31, 63, 127, 255, 511]);
+    assert_eq!((times.len(), hub.counters().given_up), (ATTEMPTS_MAX as usize, 1));
+    hub.handle_change(TOPIC, Some(version(3)), 600_000);
+    let delivery = deliver(&mut hub, 600_000);
+    hub.handle_delivered(delivery.ticket, Answer::Failed(None), 600_000);
+    assert_eq!((hub.poll_timeout(), hub.counters().given_up), (None, 2));
+    hub.handle_change(TOPIC, Some(version(4)), 700_000);
+    let delivery = deliver(&mut hub, 700_000);
+    assert_eq!((delivery.from, delivery.to), (Some(version(1)), Some(version(4))));
+    hub.handle_delivered(delivery.ticket, taken(&delivery), 700_000);
+    hub.handle_change(TOPIC, Some(version(5)), 700_000);
+    let delivery = deliver(&mut hub, 700_000);
+    hub.handle_delivered(delivery.ticket, Answer::Failed(None), 700_000);
+    assert_eq!(hub.poll_timeout(), Some(701_000), "it was there: all attempts again");
+}
+
+#[test]
+fn a_subscriber_may_ask_for_time_or_say_that_it_is_gone() {
+    let mut hub = subscribed("http://c/", 0);
+    hub.handle_change(TOPIC, None, 0);
+    let delivery = deliver(&mut hub, 0);
+    let wait = Answer::Failed(Some(Duration::from_secs(60)));
+    hub.handle_delivered(delivery.ticket, wait, 0);
+    assert_eq!(hub.poll_timeout(), Some(60_000));
+    let delivery = deliver(&mut hub, 60_000);
+    hub.handle_delivered(delivery.ticket, Answer::Failed(Some(Duration::MAX)), 60_000);
+    assert_eq!(hub.poll_timeout(), Some(3_660_000), "an hour at most");
+    let mut hub = subscribed("http://c/", 0);
+    hub.handle_change(TOPIC, None, 0);
+    let delivery = deliver(&mut hub, 0);
+    assert!(hub.take_changed());
+    hub.handle_delivered(delivery.ticket, Answer::Gone, 0);
+    assert!(hub.is_empty() && hub.take_changed() && !hub.take_changed());
+}
+
+#[test]
+fn leases_end_within_their_bounds() {
+    for (asked_secs, expected_secs) in
+        [(None, 86_400), (Some(1), 60), (Some(600), 600), (Some(u64::MAX), 10 * 86_400)]
+    {
+        let mut hub = Hub::new(Limits::default());
+        let asked = Asked { lease_secs: asked_secs, ..asked(Mode::Subscribe, "http://c/") };
+        verify(&mut hub, asked, Verdict::Yes, 5);
+        let end_ms = 5 + expected_secs * 1_000;
+        idle(&mut hub, end_ms - 1);
+        assert_eq!(hub.handle_change(TOPIC, None, end_ms - 1), 1, "{asked_secs:?}");
+        assert_eq!(hub.handle_change(TOPIC, None, end_ms), 0, "{asked_secs:?}");
+        assert_eq!((hub.counters().expired, hub.is_empty()), (1, true));
+    }
+}
+
+#[test]
+fn who_is_sent_much_is_asked_every_day_whether_it_wants_to() {
+    let mut hub = Hub::new(Limits::default());
+    let lease_secs = Some(7 * 86_400);
+    let fat = Asked { lease_secs, content: Content::Fat, ..asked(Mode::Subscribe, "http://c/") };
+    let url = verify(&mut hub, fat, Verdict::Yes, 0);
+    assert!(url.as_str().ends_with("hub.lease_seconds=86400"), "{url}");
+    // Nor is it sent much twice, if it does not take it.
+    hub.handle_change(TOPIC, Some(version(2)), 0);
+    for (now_ms, content, answer) in [
+        (0, Content::Fat, Answer::Failed(None)),
+        (1_000, Content::Thin, Answer::Taken(Some(version(2)))),
+        (2_000, Content::Fat, Answer::Taken(Some(version(3)))),
+    ] {
+        hub.handle_change(TOPIC, Some(version(3)), now_ms);
+        let delivery = deliver(&mut hub, now_ms);
+        assert_eq!(delivery.content, content, "at {now_ms}");
+        hub.handle_delivered(delivery.ticket, answer, now_ms);
+    }
+    let hub = Hub::restored(Limits::default(), hub.saved(), 10);
+    assert_eq!(hub.saved().subscriptions[0].lease_until_ms, 86_400_000);
+}
+
+#[test]
+fn who_answers_nothing_for_a_day_is_told_no_more() {
+    const HOUR_MS: u64 = 3_600_000;
+    let mut hub = Hub::new(Limits::default());
+    let week = Asked { lease_secs: Some(7 * 86_400), ..asked(Mode::Subscribe, "http://c/") };
+    verify(&mut hub, week, Verdict::Yes, 0);
+    let mut attempts = 0;
+    for hour in 0..=30 {
+        idle(&mut hub, hour * HOUR_MS);
+        hub.handle_change(TOPIC, Some(version(2 + hour)), hour * HOUR_MS);
+        while let Some(now_ms) = hub.poll_timeout() {
+            attempts += 1;
+            let delivery = deliver(&mut hub, now_ms);
+            // Once in between it is there.
+            let answer = if hour == 3 { taken(&delivery) } else { Answer::Failed(None) };
+            hub.handle_delivered(delivery.ticket, answer, now_ms);
+        }
+        let ends = hour == 27;
+        assert_eq!((hub.is_empty(), hub.take_changed()), (27 <= hour, ends || hour == 0), "{hour}");
+    }
+    // Ten, one each hour, the one that was taken, ten again, and one each hour.
+    assert_eq!(attempts, 10 + 2 + 1 + 10 + 23);
+}
+
+#[test]
+fn a_clock_set_back_makes_nothing_wait_for_years() {
+    const YEAR_MS: u64 = 365 * 86_400_000;
+    let mut hub = subscribed("http://c/", YEAR_MS);
+    hub.handle_change(TOPIC, Some(version(2)), YEAR_MS);
+    let delivery = deliver(&mut hub, YEAR_MS);
+    hub.handle_delivered(delivery.ticket, Answer::Failed(None), YEAR_MS);
+    ask(&mut hub, asked(Mode::Subscribe, "http://d/"), "x", YEAR_MS).unwrap();
+    let Some(Action::Verify { ticket, .. }) = hub.poll(YEAR_MS) else { panic!() };
+    hub.handle_verified(ticket, Verdict::Silent, None, YEAR_MS);
+    // Five minutes are the longest wait between two attempts; ten days are the longest lease.
+    assert_eq!(hub.poll(5), None);
+    assert_eq!(hub.poll_timeout(), Some(5 + 300_000));
+    assert!(matches!(hub.poll(5 + 300_000), Some(Action::Deliver(_))));
+    assert!(matches!(hub.poll(5 + 300_000), Some(Action::Verify { .. })));
+    let end_ms = 5 + 10 * 86_400_000;
+    idle(&mut hub, end_ms - 1);
+    assert_eq!(hub.handle_change(TOPIC, Some(version(3)), end_ms - 1), 1);
+    assert_eq!(hub.handle_change(TOPIC, Some(version(3)), end_ms), 0);
+}
+
+#[test]
+fn a_clock_that_leaps_ahead_ends_no_lease() {
+    let year_ms = 365 * 86_400_000;
+    let mut hub = subscribed("http://c/", 0);
+    assert_eq!((hub.poll(600_000), hub.poll(year_ms)), (None, None));
+    assert_eq!(hub.len(), (1, 0));
+    // Of its hour ten minutes were over.
+    let end_ms = year_ms + 3_000_000;
+    idle(&mut hub, end_ms - 1);
+    assert_eq!(hub.handle_change(TOPIC, Some(version(2)), end_ms - 1), 1);
+    assert_eq!(hub.handle_change(TOPIC, Some(version(3)), end_ms), 0);
+    // However often it leaps, no lease is longer than the longest.
+    let mut hub = subscribed("http://c/", 0);
+    for leap in 1..100 {
+        assert_eq!(hub.poll(leap * 86_400_000), None);
+    }
+    let longest_ms = 10 * 86_400_000;
+    assert!(hub.saved().subscriptions[0].lease_until_ms <= 99 * 86_400_000 + longest_ms);
+}
+
+#[test]
+fn many_names_of_one_machine_are_one_host() {
+    let limits = Limits { per_host_max: 2, ..Limits::default() };
+    let mut hub = Hub::new(limits);
+    for n in 0..2 {
+        let asked = asked(Mode::Subscribe, &format!("http://n{n}.example/"));
+        hub.handle_request(asked, "192.0.2.1", "x".to_owned(), 0).unwrap();
+        let Some(Action::Verify { ticket, .. }) = hub.poll(0) else { panic!() };
+        hub.handle_verified(ticket, Verdict::Yes, None, 0);
+    }
+    let third = asked(Mode::Subscribe, "http://n3.example/");
+    let refused = hub.handle_request(third.clone(), "192.0.2.1", "x".to_owned(), 0);
+    assert_eq!(refused, Err(Refused::HostFull));
+    // So they stay after a restart, and whatever their names lead to when they renew.
+    let mut hub = Hub::restored(limits, hub.saved(), 0);
+    let renewed = asked(Mode::Subscribe, "http://n1.example/");
+    assert!(hub.has(&renewed) && !hub.has(&third));
+    verify(&mut hub, renewed, Verdict::Yes, 0);
+    let refused = hub.handle_request(third.clone(), "192.0.2.1", "x".to_owned(), 0);
+    assert_eq!(refused, Err(Refused::HostFull));
+    assert_eq!(hub.handle_request(third, "192.0.2.2", "x".to_owned(), 0), Ok(()));
+}
+
+#[test]
+fn what_is_kept_is_there_again() {
+    let mut hub = subscribed("http://c/", 0);
+    verify(&mut hub, asked(Mode::Subscribe, "http://d/"), Verdict::Yes, 500_000);
+    hub.handle_change(TOPIC, Some(version(2)), 500_000);
+    let text = serde_json::to_string(&hub.saved()).unwrap();
+    let saved: Saved = serde_json::from_str(&text).unwrap();
+    assert_eq!(saved, hub.saved());
+    let mut again = Hub::restored(Limits::default(), saved.clone(), 3_600_000);
+    assert_eq!(again.len(), (1, 0), "the lease of the first has ended");
+    assert_eq!(again.handle_change(TOPIC, Some(version(1)), 3_600_000), 0);
+    assert_eq!(again.handle_change(TOPIC, Some(version(2)), 3_600_000), 1, "it was not told");
+    let limits = Limits { subscriptions_max: 1, ..Limits::default() };
+    assert_eq!(Hub::restored(limits, saved, 0).len(), (1, 0));
+}

@@ -1,0 +1,179 @@
+//! How answers come: broken off, held, packed, slow, or not at all.
+
+use super::*;
+
+#[tokio::test]
+async fn a_harvest_that_is_broken_off_goes_on_at_its_page() {
+    let peer = peer(45).await;
+    for parts_max in [0, 1, 2] {
+        assert!(peer.harvest(peer.settings(), parts_max).await.is_none());
+    }
+    assert_eq!(peer.titles().len(), 30);
+    let (end, stored) = peer.harvest(peer.settings(), usize::MAX).await.unwrap();
+    assert_eq!((end.outcome, end.report.requests, stored.len()), (Ok(()), 2, 2));
+    assert_eq!(peer.titles(), peer.expected());
+    // As it is on disk.
+    peer.collection.close();
+    let again = Collection::open(peer.dir.path(), Options::default(), Stamp(1)).unwrap().0;
+    assert_eq!(again.len(), 45);
+    assert!(again.harvest_checkpoint("test").unwrap().unwrap().is_intact);
+}
+
+#[tokio::test]
+async fn pages_that_come_fast_are_one_part_where_that_is_wanted() {
+    let peer = peer(45).await;
+    let bounds = Bounds::default();
+    let running = |settings| {
+        let (repository, shutdown) = (peer.repository(), peer.shutdown.child());
+        let running = Running::new(repository, settings, Checkpoint::default(), bounds, shutdown);
+        running.holding(Duration::from_secs(3_600))
+    };
+    let mut all = running(peer.settings());
+    let Step::Part(part) = all.next().await else { panic!() };
+    assert_eq!((part.records.len(), part.last), (45, true));
+    assert!(matches!(all.next().await, Step::End(_)));
+    // Nothing is held while a pause is made.
+    let mut some = running(Settings { delay_ms: 50, ..peer.settings() });
+    let Step::Part(part) = some.next().await else { panic!() };
+    assert_eq!((part.records.len(), part.last), (10, false));
+}
+
+#[tokio::test]
+async fn nothing_is_held_over_a_turn_that_is_waited_for() {
+    let peer = peer(45).await;
+    let hosts = Hosts::default();
+    let bounds = Bounds { time_max: Duration::from_secs(5), ..Bounds::default() };
+    let repository = peer.repository().pacing(hosts.clone(), Duration::from_millis(1));
+    let (checkpoint, shutdown) = (Checkpoint::default(), peer.shutdown.child());
+    let running = Running::new(repository, peer.settings(), checkpoint, bounds, shutdown);
+    let mut running = running.holding(Duration::from_secs(3_600));
+    let Step::Part(part) = running.next().await else { panic!() };
+    assert_eq!(part.records.len(), 10);
+    // As long as somebody else has the turn nothing is asked, and the wait has an end.
+    let turn = hosts.turn("127.0.0.1", Duration::ZERO).await;
+    let asked = peer.site.lock().unwrap().asked.len();
+    let Step::End(end) = running.next().await else { panic!() };
+    assert_eq!(end.outcome, Err(Failure::TimeUp { secs: 5 }));
+    assert_eq!(peer.site.lock().unwrap().asked.len(), asked);
+    drop(turn);
+}
+
+#[tokio::test]
+async fn nothing_is_held_while_an_answer_does_not_come() {
+    let peer = peer(25).await;
+    let (bounds, shutdown) = (Bounds::default(), peer.shutdown.child());
+    let checkpoint = Checkpoint::default();
+    let running = Running::new(peer.repository(), peer.settings(), checkpoint, bounds, shutdown);
+    let mut running = running.holding(Duration::from_millis(200));
+    // Identify, the formats and a page.
+    let gate = peer.gate.clone();
+    gate.forget_permits(Semaphore::MAX_PERMITS);
+    gate.add_permits(3);
+    let Step::Part(part) = running.next().await else { panic!() };
+    assert_eq!(part.records.len(), 10);
+    gate.add_permits(Semaphore::MAX_PERMITS / 2);
+    let Step::Part(part) = running.next().await else { panic!() };
+    assert_eq!((part.records.len(), part.last), (15, true));
+    assert!(matches!(running.next().await, Step::End(_)));
+    assert_eq!(peer.site.lock().unwrap().asked.len(), 5, "each was asked for once");
+}
+
+#[tokio::test]
+async fn what_is_held_is_bounded_in_bytes() {
+    let peer = peer(45).await;
+    // Pages of 3 MiB.
+    peer.site.lock().unwrap().large = (0..45).step_by(10).map(|it| (it, 3 << 20)).collect();
+    let (bounds, shutdown) = (Bounds::default(), peer.shutdown.child());
+    let checkpoint = Checkpoint::default();
+    let running = Running::new(peer.repository(), peer.settings(), checkpoint, bounds, shutdown);
+    let mut running = running.holding(Duration::from_secs(3_600));
+    let Step::Part(part) = running.next().await else { panic!() };
+    assert_eq!((part.records.len(), part.last), (30, false));
+}
+
+#[tokio::test]
+async fn packed_pages_are_unpacked() {
+    for mode in [Mode::Gzip, Mode::Deflate] {
+        let peer = peer(25).await;
+        peer.set(mode);
+        let end = peer.whole().await;
+        assert_eq!((end.outcome, peer.titles()), (Ok(()), peer.expected()), "{mode:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_unpacks_to_too_much_is_named() {
+    let peer = peer(25).await;
+    peer.set(Mode::Bomb);
+    let Err(Failure::Transfer { problem: why, .. }) = peer.whole().await.outcome else { panic!() };
+    assert!(why.contains("unpacks to more than 4194304 bytes"), "{why}");
+    peer.set(Mode::Brotli);
+    let Err(Failure::Transfer { problem: why, .. }) = peer.whole().await.outcome else { panic!() };
+    assert!(why.contains("\"br\""), "{why}");
+    peer.set(Mode::Sound);
+    assert_eq!((peer.whole().await.outcome, peer.titles()), (Ok(()), peer.expected()));
+}
+
+#[tokio::test]
+async fn long_tokens_go_by_post() {
+    let peer = peer(25).await;
+    peer.site.lock().unwrap().padding = 3_000;
+    assert_eq!((peer.whole().await.outcome, peer.titles()), (Ok(()), peer.expected()));
+    let site = peer.site.lock().unwrap();
+    assert_eq!(site.asked.iter().filter(|it| it.0 == Method::POST).count(), 2);
+    assert!(site.asked.iter().all(|(_, length)| *length < 2_000), "{:?}", site.asked);
+}
+
+#[tokio::test]
+async fn a_pause_that_is_asked_for_is_made() {
+    let peer = peer(5).await;
+    peer.set(Mode::Busy);
+    let began = clock::monotonic();
+    let end = peer.whole().await;
+    assert_eq!((end.outcome, peer.titles()), (Ok(()), peer.expected()));
+    assert!(Duration::from_secs(1) <= clock::monotonic() - began);
+    let [(Warning::Retried(why), 1)] = &end.report.warnings[..] else { panic!() };
+    assert!(why.contains("503"), "{why}");
+}
+
+#[tokio::test]
+async fn errors_of_the_protocol_count_under_any_status() {
+    let peer = peer(0).await;
+    peer.set(Mode::WrongStatus);
+    assert_eq!(peer.whole().await.outcome, Ok(()), "noRecordsMatch is no failure");
+}
+
+#[tokio::test]
+async fn single_requests_are_answered_or_refused_by_name() {
+    let peer = peer(25).await;
+    let repository = peer.repository();
+    assert_eq!(repository.identify().await.unwrap().0.repository_name, "Test");
+    assert_eq!(repository.formats(None).await.unwrap()[0].prefix, "oai_dc");
+    assert_eq!(repository.sets(None).await.unwrap().items[0].spec, "a");
+    let found = repository.get("oai:test:7".to_owned(), "oai_dc".to_owned()).await.unwrap();
+    assert!(found.metadata.unwrap().0.contains("Item 7 v0"));
+    let missing = repository.get("oai:test:99".to_owned(), "oai_dc".to_owned()).await;
+    let Err(Error::Refused { faults, .. }) = missing else { panic!("{missing:?}") };
+    assert_eq!(faults[0].code, Code::IdDoesNotExist);
+    peer.set(Mode::Html);
+    let html = repository.identify().await.unwrap_err().to_string();
+    assert!(html.starts_with(peer.url.as_str()) && html.contains("HTML"), "{html}");
+    let access = Access { allow_private: false, ..Access::default() };
+    let client = Client::new(net::client::Settings::default());
+    let guarded = Repository::new(client, peer.url.clone(), access);
+    let refused = guarded.identify().await.unwrap_err().to_string();
+    assert!(refused.contains("allow_private"), "{refused}");
+}
+
+#[tokio::test]
+async fn a_shutdown_ends_it_where_it_is() {
+    let peer = peer(25).await;
+    let shutdown = Shutdown::new();
+    let checkpoint = peer.target().checkpoint().await.unwrap();
+    let bounds = Bounds::default();
+    let (repository, settings) = (peer.repository(), peer.settings());
+    let mut running = Running::new(repository, settings, checkpoint, bounds, shutdown.clone());
+    assert!(matches!(running.next().await, Step::Part(_)));
+    shutdown.start();
+    assert_eq!(running.next().await, Step::Stopped);
+}

@@ -1,0 +1,226 @@
+//! A hub and who subscribes to it: what is told to whom, and what is refused.
+
+use super::*;
+
+#[tokio::test]
+async fn a_subscriber_hears_of_every_version_once_it_has_been_asked_whether_it_wants_to() {
+    let source = Source::start(settings()).await;
+    source.put(0, "before");
+    let mut subscriber = Subscriber::start(&[("a", source.url.clone())], Content::Thin).await;
+    assert_eq!(subscriber.hears().await, thin("a", None), "what was before is to be pulled");
+    assert!(matches!(subscriber.listener.view("a"), Some((State::Active { .. }, _))));
+    until(|| source.notifier.status().subscriptions == 1).await;
+    for n in 1..4 {
+        let version = source.put(n, "after");
+        assert_eq!(subscriber.hears().await, thin("a", Some(version)));
+    }
+    until(|| source.notifier.status().delivered == 3).await;
+    let (_, counters) = subscriber.listener.view("a").unwrap();
+    assert_eq!((counters.notices, counters.forged, counters.unsigned), (3, 0, 0));
+}
+
+#[tokio::test]
+async fn a_fat_notification_has_what_a_pull_would_have_brought() {
+    let source = Source::start(settings()).await;
+    source.put(0, "before");
+    let dir = tempfile::tempdir().unwrap();
+    let (broker, _) = Collection::open(dir.path(), Options::default(), now()).unwrap();
+    let limits = PullLimits::default();
+    let ask = Asking::new(client(), source.url.clone(), "a").allow_private(true);
+    let puller = Puller::new(ask, broker.clone(), limits);
+    puller.pull(None).await.unwrap();
+    let mut subscriber = Subscriber::start(&[("a", source.url.clone())], Content::Fat).await;
+    assert_eq!(subscriber.hears().await, thin("a", None));
+    until(|| source.notifier.status().subscriptions == 1).await;
+    for (n, title) in [(1, "one"), (2, "two"), (1, "three")] {
+        let version = source.put(n, title);
+        let (_, Notice::Fat(pushed)) = subscriber.hears().await else { panic!() };
+        assert_eq!(pushed.to, version);
+        let mut summary = Summary::default();
+        assert!(puller.take(&pushed, &mut summary).await.unwrap());
+        assert_eq!((summary.changes, summary.objects), (1, broker.len()));
+        until(|| source.notifier.status().delivered == version.serial - 1).await;
+    }
+    assert_eq!(puller.pull(None).await.unwrap().changes, 0, "nothing is left to pull");
+    // More than fits is told and not sent.
+    let records = (0..40_u32).map(|n| {
+        let mut record = Record::new("FILE", format!("http://h/noise/{n}"));
+        record.push("Noise", noise(15_000));
+        record.push(GATHERER_ID, GATHERER);
+        Change::Update(record)
+    });
+    let batch = Batch { changes: records.collect(), notes: Vec::new() };
+    let version = source.collection.commit(batch, now()).unwrap();
+    assert_eq!(subscriber.hears().await, thin("a", Some(version)));
+}
+
+/// Text that does not compress.
+fn noise(bytes: usize) -> String {
+    let mut random = vec![0; bytes];
+    getrandom::fill(&mut random).unwrap();
+    random.iter().map(|it| char::from(b'!' + it % 90)).collect()
+}
+
+#[tokio::test]
+async fn what_is_forged_unsigned_or_for_nobody_is_refused_and_counted() {
+    let source = Source::start(settings()).await;
+    let mut subscriber = Subscriber::start(&[("a", source.url.clone())], Content::Thin).await;
+    subscriber.hears().await;
+    let (path, body) = ("token-of-a", "00000000000000ff-7\n");
+    let forged = sign(&Secret::new("a guess").unwrap(), Method::Sha256, body.as_bytes());
+    let of_other = sign(&secret(), Method::Sha256, b"00000000000000ff-8\n");
+    for signed in [Some(forged.as_str()), Some(&of_other), Some("sha1=00"), Some("x")] {
+        assert_eq!(subscriber.notify(path, signed, body).await, StatusCode::FORBIDDEN);
+    }
+    assert_eq!(subscriber.notify(path, None, body).await, StatusCode::FORBIDDEN);
+    let sound = sign(&secret(), Method::Sha512, body.as_bytes());
+    assert_eq!(subscriber.notify("another", Some(&sound), body).await, StatusCode::GONE);
+    assert_eq!(subscriber.notify(path, Some(&sound), body).await, StatusCode::ACCEPTED);
+    let version = body.trim().parse().unwrap();
+    assert_eq!(subscriber.hears().await, thin("a", Some(version)), "and nothing before it");
+    let counters = subscriber.listener.counters();
+    assert_eq!((counters.notices, counters.forged, counters.unsigned), (1, 4, 1));
+}
+
+#[tokio::test]
+async fn a_callback_is_asked_only_for_what_it_asked() {
+    let source = Source::start(settings()).await;
+    let mut subscriber = Subscriber::start(&[("a", source.url.clone())], Content::Thin).await;
+    subscriber.hears().await;
+    until(|| source.notifier.status().subscriptions == 1).await;
+    // Somebody who has got hold of the callback wants to end it, or to have it told of something else.
+    let callback = subscriber.url.join("push/token-of-a").unwrap();
+    let asked = |mode, topic| asked(mode, topic, callback.clone());
+    let records = source.url.join("oai?verb=ListRecords&metadataPrefix=oai_dc").unwrap();
+    for (n, asked) in (1..).zip([
+        asked(Mode::Unsubscribe, source.topic()),
+        asked(Mode::Subscribe, source.topic()),
+        asked(Mode::Subscribe, records.to_string()),
+    ]) {
+        assert_eq!(source.ask(asked.form()).await.0, StatusCode::ACCEPTED);
+        until(|| source.notifier.counters().unverified == n).await;
+    }
+    let version = source.put(0, "new");
+    assert_eq!(subscriber.hears().await, thin("a", Some(version)), "signed as before");
+}
+
+#[tokio::test]
+async fn what_a_hub_does_not_take_it_says() {
+    let limits = Limits { subscriptions_max: 0, ..Limits::default() };
+    let source = Source::start(Settings { limits, ..settings() }).await;
+    let callback = Url::parse("http://127.0.0.1:9/").unwrap();
+    let asked = |topic| asked(Mode::Subscribe, topic, callback.clone());
+    for (form, status, part) in [
+        (String::new(), StatusCode::BAD_REQUEST, "hub.mode is missing"),
+        (asked("http://other/feed".into()).form(), StatusCode::NOT_FOUND, "does not tell of"),
+        (asked(source.topic()).form(), StatusCode::SERVICE_UNAVAILABLE, "as many subscriptions"),
+        ("x=".repeat(10_000), StatusCode::PAYLOAD_TOO_LARGE, "longer than"),
+        (
+            format!("hub.mode=publish&hub.url={}", source.topic()),
+            StatusCode::FORBIDDEN,
+            "push.publishers",
+        ),
+    ] {
+        let (found, said) = source.ask(form).await;
+        assert!(found == status && said.contains(part), "{found} {said}");
+    }
+    assert_eq!(source.notifier.counters().refused, 5);
+}
+
+/// Callbacks are named by strangers: neither this machine nor one that it is sent on to is asked.
+#[tokio::test]
+async fn a_hub_reaches_only_whom_it_may() {
+    let asked_of = Arc::new(Mutex::new(Vec::new()));
+    let (socket, url) = listen().await;
+    let mut tasks = JoinSet::new();
+    let seen = Arc::clone(&asked_of);
+    let note = move |path: &'static str| {
+        let seen = Arc::clone(&seen);
+        get(move |RawQuery(query): RawQuery| async move {
+            seen.lock().unwrap().push(path);
+            let challenge = challenge(query);
+            let location = [(header::LOCATION, format!("/inside?hub.challenge={challenge}"))];
+            match path {
+                "outside" => (StatusCode::FOUND, location, String::new()),
+                "padded" => (StatusCode::OK, location, format!("{challenge}\n")),
+                _ => (StatusCode::OK, location, challenge),
+            }
+        })
+    };
+    let router = Router::new()
+        .route("/outside", note("outside"))
+        .route("/inside", note("inside"))
+        .route("/padded", note("padded"));
+    spawn(&mut tasks, socket, router);
+    let form = |source: &Source, path: &str| {
+        asked(Mode::Subscribe, source.topic(), url.join(path).unwrap()).form()
+    };
+
+    let open = Source::start(settings()).await;
+    for path in ["outside", "padded", "inside"] {
+        assert_eq!(open.ask(form(&open, path)).await.0, StatusCode::ACCEPTED);
+    }
+    until(|| (open.notifier.counters().verified, open.notifier.counters().unverified) == (1, 2))
+        .await;
+    let mut seen = std::mem::take(&mut *asked_of.lock().unwrap());
+    seen.sort_unstable();
+    assert_eq!(seen, ["inside", "outside", "padded"], "each once, and nobody is sent on");
+
+    let shut = Source::start(Settings { allow_private: false, ..settings() }).await;
+    let (status, said) = shut.ask(form(&shut, "inside")).await;
+    assert!(status == StatusCode::FORBIDDEN && said.contains("push.allow_private"), "{said}");
+    let named = form(&shut, "inside")
+        .replace("callback=http%3A%2F%2F127.0.0.1", "callback=http%3A%2F%2Flocalhost");
+    assert_eq!(shut.ask(named).await.0, StatusCode::FORBIDDEN);
+    assert_eq!(*asked_of.lock().unwrap(), Vec::<&str>::new());
+}
+
+#[tokio::test]
+async fn subscriptions_survive_the_hub_and_what_came_meanwhile_is_told() {
+    let mut source = Source::start(settings()).await;
+    let mut subscriber = Subscriber::start(&[("a", source.url.clone())], Content::Thin).await;
+    subscriber.hears().await;
+    until(|| source.notifier.status().subscriptions == 1).await;
+    // It may be killed once it has written down who subscribes.
+    let saved = source.dir.path().join("subscriptions.json");
+    until(|| std::fs::read_to_string(&saved).is_ok_and(|it| it.contains("/push/"))).await;
+    source.shutdown.start();
+    source.tasks.abort_all();
+    while source.tasks.join_next().await.is_some() {}
+    let version = source.put(0, "while the hub was away");
+    source.collection.close();
+    let Source { url, dir, .. } = source;
+    let address: SocketAddr = url.authority().parse().unwrap();
+    let again = Source::start_at(bind(address).await.unwrap(), url, dir, settings(), None);
+    assert_eq!(again.collection.version(), version);
+    assert_eq!(subscriber.hears().await, thin("a", Some(version)));
+    let version = again.put(1, "and now");
+    assert_eq!(subscriber.hears().await, thin("a", Some(version)));
+}
+
+/// It looks for what there is when it says yes; what comes after that it is to be told.
+#[tokio::test]
+async fn what_is_committed_while_a_subscriber_answers_it_is_told() {
+    let source = Source::start(settings()).await;
+    source.put(0, "before");
+    let (socket, url) = listen().await;
+    let (sender, mut heard) = mpsc::unbounded_channel();
+    let collection = source.collection.clone();
+    let yes = move |RawQuery(query): RawQuery| async move {
+        let mut record = Record::new("FILE", "http://h/while");
+        record.push(GATHERER_ID, GATHERER);
+        let batch = Batch { changes: vec![Change::Update(record)], notes: Vec::new() };
+        collection.commit(batch, now()).unwrap();
+        challenge(query)
+    };
+    let mut tasks = JoinSet::new();
+    let take = move |body: String| {
+        sender.send(body).unwrap();
+        async { StatusCode::OK }
+    };
+    spawn(&mut tasks, socket, Router::new().route("/", get(yes).post(take)));
+    let asked = asked(Mode::Subscribe, source.topic(), url);
+    assert_eq!(source.ask(asked.form()).await.0, StatusCode::ACCEPTED);
+    let told = timeout(SOON, heard.recv()).await.expect("nothing is heard").unwrap();
+    assert_eq!(told, format!("{}\n", source.collection.version()));
+}

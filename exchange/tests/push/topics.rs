@@ -1,0 +1,161 @@
+//! What a hub tells of: lists of records, topics of others, by their names.
+
+use super::*;
+
+/// Who harvests is sent the records themselves, and nothing that is not of its list.
+#[tokio::test]
+async fn of_a_list_of_records_the_new_ones_are_sent() {
+    let source = Source::start(settings()).await;
+    source.put(0, "before");
+    let daemon = exchange::repository::Daemon {
+        name: "Library".to_owned(),
+        id: GATHERER.to_owned(),
+        base_url: None,
+        syndication: None,
+    };
+    let sets = source.dir.path().join("sets");
+    let of_records = exchange::repository::Settings::default();
+    let repository = Repository::new(source.collection.clone(), of_records, daemon, sets);
+    drop(source.notifier.linked(&repository));
+    let mut tasks = JoinSet::new();
+    tasks.spawn(async move { repository.keep(Shutdown::new()).await });
+
+    let (callback, mut sent) = yes_to_all();
+    let (socket, url) = listen().await;
+    spawn(
+        &mut tasks,
+        socket,
+        Router::new().route("/all", callback.clone()).route("/none", callback),
+    );
+    for (path, set) in [("all", ""), ("none", "&set=type%3ASomething")] {
+        let topic = format!("{}oai?verb=ListRecords&metadataPrefix=oai_dc{set}", source.url);
+        let asked = asked(Mode::Subscribe, topic, url.join(path).unwrap());
+        let asked = Asked { secret: Some(secret()), content: Content::Fat, ..asked };
+        assert_eq!(source.ask(asked.form()).await.0, StatusCode::ACCEPTED);
+    }
+    until(|| source.notifier.status().subscriptions == 2).await;
+    for (n, title) in [(1, "one"), (2, "two")] {
+        source.put(n, title);
+        let page = timeout(SOON, sent.recv()).await.expect("nothing is sent").unwrap();
+        let reading = oai::response::read(page.as_bytes(), oai::Verb::ListRecords).unwrap();
+        let oai::response::Body::Records(list) = reading.response.body else { panic!() };
+        let last = list.items.last().unwrap();
+        assert!(last.header.identifier.ends_with(&format!("/{n}")), "{page}");
+        assert!(last.metadata.as_ref().unwrap().0.contains(title), "{page}");
+    }
+    until(|| source.notifier.status().delivered == 4).await;
+    assert!(sent.try_recv().is_err(), "nothing of the other list has changed");
+}
+
+/// Names cost nothing: what counts is the machine that they lead to.
+#[tokio::test]
+async fn another_name_for_a_machine_is_no_other_machine() {
+    let limits = Limits { per_host_max: 1, ..Limits::default() };
+    let source = Source::start(Settings { limits, ..settings() }).await;
+    let (callback, _sent) = yes_to_all();
+    let (socket, url) = listen().await;
+    let mut tasks = JoinSet::new();
+    spawn(&mut tasks, socket, Router::new().route("/", callback));
+    let form = |callback: &str| {
+        let callback = Url::parse(callback).unwrap();
+        asked(Mode::Subscribe, source.topic(), callback).form()
+    };
+    assert_eq!(source.ask(form(url.as_str())).await.0, StatusCode::ACCEPTED);
+    until(|| source.notifier.status().subscriptions == 1).await;
+    let other = url.as_str().replace("127.0.0.1", "localhost");
+    let (status, said) = source.ask(form(&other)).await;
+    assert!(status == StatusCode::SERVICE_UNAVAILABLE && said.contains("of that host"), "{said}");
+    assert_eq!(source.ask(form(url.as_str())).await.0, StatusCode::ACCEPTED, "it renews");
+}
+
+/// A hub that asks publishers for a token takes nobody's word who does not show it.
+#[tokio::test]
+async fn who_publishes_shows_the_token_that_the_hub_asks_for() {
+    let (socket, url) = listen().await;
+    let token = Secret::new("a-token");
+    let publishers = vec![Url::parse("http://source/").unwrap()];
+    let of_hub = Settings { publishers, token, teller: Teller::Nobody, ..settings() };
+    let dir = tempfile::tempdir().unwrap();
+    let hub = Source::start_at(socket, url.clone(), dir, of_hub, Some(url));
+    let form = "hub.mode=publish&hub.url=http://source/feed";
+    for (shown, expected) in [
+        (None, StatusCode::UNAUTHORIZED),
+        (Some("Bearer a-guess"), StatusCode::UNAUTHORIZED),
+        (Some("Basic a-token"), StatusCode::UNAUTHORIZED),
+        (Some("bearer a-token"), StatusCode::NO_CONTENT),
+    ] {
+        let mut request = Request::post(hub.url.join("hub").unwrap(), form);
+        if let Some(shown) = shown {
+            request = request.header(header::AUTHORIZATION, HeaderValue::from_static(shown));
+        }
+        assert_eq!(client().send(request).await.unwrap().status, expected, "{shown:?}");
+    }
+    assert_eq!(hub.notifier.counters().refused, 3);
+    let strangers = Request::post(hub.url.join("hub").unwrap(), form.replace("source", "stranger"));
+    let response = client().send(strangers.token(Some("a-token".to_owned()))).await.unwrap();
+    assert_eq!(response.status, StatusCode::FORBIDDEN);
+}
+
+/// Source, hub and subscriber, each by itself: the source names the hub, and tells it.
+#[tokio::test]
+async fn a_hub_tells_of_the_topics_of_others() {
+    let (hub_socket, hub_url) = listen().await;
+    let (source_socket, source_url) = listen().await;
+    let publishers = vec![source_url.clone()];
+    let token = Secret::new("a-token");
+    let of_hub = Settings { publishers, token, teller: Teller::Nobody, ..settings() };
+    let hub_dir = tempfile::tempdir().unwrap();
+    let name = Some(hub_url.clone());
+    let hub = Source::start_at(hub_socket, hub_url.clone(), hub_dir, of_hub.clone(), name);
+    let teller = Teller::Other(hub_url.join("hub").unwrap());
+    let of_source = Settings { teller, token: of_hub.token.clone(), ..settings() };
+    let dir = tempfile::tempdir().unwrap();
+    let base_url = Some(source_url.clone());
+    let source = Source::start_at(source_socket, source_url, dir, of_source, base_url);
+    let mut subscriber = Subscriber::start(&[("a", source.url.clone())], Content::Fat).await;
+    assert_eq!(subscriber.hears().await, thin("a", None));
+    until(|| hub.notifier.status().subscriptions == 1).await;
+    assert_eq!(source.notifier.status().subscriptions, 0);
+    // One after the other: who shows the token is taken at its word, as often as it has something to say.
+    for n in 0..4 {
+        let version = source.put(n, "new");
+        let heard = timeout(SOON / 5, subscriber.hears()).await;
+        assert_eq!(heard.expect("it is kept waiting"), thin("a", Some(version)));
+    }
+    assert_eq!(source.ask(String::new()).await.0, StatusCode::NOT_FOUND, "it has no hub itself");
+}
+
+/// A hub that is not there when something changes hears of it when it is.
+#[tokio::test]
+async fn a_hub_that_was_away_is_told_of_the_newest_version() {
+    let (socket, hub_url) = listen().await;
+    let (sender, mut told) = mpsc::unbounded_channel();
+    let mut failures = 2;
+    let failing = Mutex::new(move || {
+        failures -= i32::from(0 < failures);
+        failures == 0
+    });
+    let failing = Arc::new(failing);
+    let hub = move |headers: http::HeaderMap, body: String| {
+        let agent = headers[header::USER_AGENT].to_str().unwrap();
+        assert!(agent.contains("http://127.0.0.1"), "whom to ask about it: {agent}");
+        let answer = if (failing.lock().unwrap())() { 204 } else { 503 };
+        sender.send(body).unwrap();
+        async move { StatusCode::from_u16(answer).unwrap() }
+    };
+    let mut tasks = JoinSet::new();
+    spawn(&mut tasks, socket, Router::new().route("/", post(hub)));
+    let (source_socket, url) = listen().await;
+    let of_source = Settings { teller: Teller::Other(hub_url), ..settings() };
+    let dir = tempfile::tempdir().unwrap();
+    let source = Source::start_at(source_socket, url.clone(), dir, of_source, Some(url.clone()));
+    let mut hears = async || timeout(SOON, told.recv()).await.expect("nothing is told").unwrap();
+    let first = hears().await;
+    let version = source.put(0, "new");
+    let second = hears().await;
+    let shown = |version: Version| format!("&harvest.version={version}");
+    assert!(!first.contains(&shown(version)) && second.ends_with(&shown(version)), "{second}");
+    assert!(second.contains("hub.url=http%3A%2F%2F127.0.0.1"), "{second}");
+    let version = source.put(1, "newer");
+    assert!(hears().await.ends_with(&shown(version)));
+}

@@ -1,0 +1,138 @@
+//! Single answers: pauses, tokens, bounds, and where a harvest that was stopped goes on.
+
+use super::*;
+
+#[test]
+fn pauses_are_kept_to_and_end() {
+    let busy = |retry_after_secs| Outcome::Status { status: 503, retry_after_secs };
+    let mut harvest = at_list(settings());
+    answer(&mut harvest, busy(Some(30)), 0);
+    assert_eq!(harvest.poll(0), Action::Wait(Duration::from_secs(30)));
+    assert_eq!(harvest.poll(29_000), Action::Wait(Duration::from_secs(1)));
+    assert!(matches!(harvest.poll(30_000), Action::Ask(_)));
+    // None asked for, or none at all: a pause of our own, longer each time.
+    answer(&mut harvest, busy(None), 30_000);
+    assert_eq!(harvest.poll(30_000), Action::Wait(Duration::from_secs(2)));
+    answer(&mut harvest, busy(Some(0)), 40_000);
+    assert_eq!(harvest.poll(40_000), Action::Wait(Duration::from_secs(4)));
+    answer(&mut harvest, busy(None), 50_000);
+    answer(&mut harvest, busy(None), 60_000);
+    let Action::Done(end) = harvest.poll(60_000) else { panic!() };
+    assert_eq!(end.outcome, Err(Failure::Status { status: 503 }));
+    let mut harvest = at_list(settings());
+    answer(&mut harvest, busy(Some(601)), 0);
+    let Action::Done(end) = harvest.poll(0) else { panic!() };
+    assert_eq!(end.outcome, Err(Failure::Busy { secs: 601 }));
+    let mut harvest = at_list(Settings { delay_ms: 250, ..settings() });
+    answer(&mut harvest, list_of(vec![], Some(token("a")), vec![]), 1_000);
+    assert!(matches!(harvest.poll(1_000), Action::Take(_)));
+    assert_eq!(harvest.poll(1_000), Action::Wait(Duration::from_millis(250)));
+}
+
+#[test]
+fn a_list_without_end_ends() {
+    let mut harvest = at_list(settings());
+    for n in 0..100_000 {
+        let repository = Repository::new(Nature::default(), 1, 1);
+        let items = if n == 0 { vec![repository.record(0)] } else { vec![] };
+        answer(&mut harvest, list_of(items, Some(token(&n.to_string())), vec![]), 0);
+        assert!(matches!(harvest.poll(0), Action::Take(_)));
+        if let Action::Done(end) = harvest.poll(0) {
+            assert_eq!(end.outcome, Err(Failure::Endless { pages: 1_000 }));
+            return;
+        }
+    }
+    panic!("it has no end");
+}
+
+#[test]
+fn what_a_token_may_be_is_bounded() {
+    let mut harvest = at_list(settings());
+    let too_long = || list_of(vec![], Some(token(&"t".repeat(40_000))), vec![]);
+    for _ in 0..100 {
+        answer(&mut harvest, too_long(), 0);
+        let Action::Take(part) = harvest.poll(0) else { panic!() };
+        assert!(Checkpoint::from_bytes(&part.checkpoint.to_bytes()).is_some());
+        if let Action::Done(end) = harvest.poll(0) {
+            let expected = Failure::TokenSize { bytes: 40_000, bytes_max: 32_768 };
+            return assert_eq!(end.outcome, Err(expected));
+        }
+    }
+    panic!("it has no end");
+}
+
+#[test]
+fn what_could_not_be_read_is_named_up_to_a_bound() {
+    let mut harvest = at_list(settings());
+    let broken = Quarantined { identifier: Some("x".to_owned()), ..Quarantined::default() };
+    answer(&mut harvest, list_of(vec![], None, vec![broken; 150]), 0);
+    let report = harvest.report();
+    assert_eq!((report.quarantined, report.quarantine.len()), (150, 100));
+    assert_eq!(report.elements, Some(77));
+    let Action::Take(part) = harvest.poll(0) else { panic!() };
+    assert!(!part.release);
+}
+
+#[test]
+fn totals_are_read_in_all_forms() {
+    let mut harvest = at_list(settings());
+    assert_eq!(harvest.report().elements, Some(5), "of the Identify response");
+    let item = || Repository::new(Nature::default(), 1, 1).record(0);
+    let total = Token { total_elements: Some(8), ..token("a") };
+    let outcome = list_of(vec![item()], Some(total), vec![]);
+    harvest.handle(Answer { outcome, bytes: 1, elements: Some(7), list: Some(3) }, 0);
+    assert_eq!(harvest.report().elements, Some(8), "of the token");
+    let outcome = list_of(vec![], None, vec![]);
+    harvest.poll(0);
+    harvest.handle(Answer { outcome, bytes: 1, elements: Some(9), list: Some(3) }, 0);
+    assert_eq!(harvest.report().elements, Some(9), "of the head");
+    let short = (Warning::ListSize { told: 3, found: 1 }, 1);
+    assert!(harvest.report().warnings.contains(&short));
+}
+
+#[test]
+fn a_harvest_that_is_stopped_goes_on_where_it_was() {
+    let mut harvest = at_list(settings());
+    answer(&mut harvest, list_of(vec![], Some(token("a")), vec![]), 0);
+    harvest.stop(Failure::TimeUp { secs: 1 });
+    assert!(matches!(harvest.poll(0), Action::Take(_)));
+    let Action::Done(end) = harvest.poll(0) else { panic!() };
+    assert_eq!(end.outcome, Err(Failure::TimeUp { secs: 1 }));
+    let mut harvest = Harvest::new(settings(), end.checkpoint);
+    let scope = Scope::Token("a".to_owned());
+    let expected = Request::List { listed: Listed::Records, scope };
+    assert_eq!(harvest.poll(0), Action::Ask(expected));
+}
+
+#[test]
+fn limits_end_it_where_it_can_go_on() {
+    let requests = Settings { requests_max: 4, ..settings() };
+    let records = Settings { records_max: 35, ..settings() };
+    for (settings, named) in [(requests, "requests_max"), (records, "records_max")] {
+        let mut repository = Repository::new(Nature::default(), 60, 42);
+        let (mut store, mut ends) = (Store::default(), 0);
+        let mut harvest = || run(&settings, &mut store, &mut repository, || false).unwrap();
+        while let Err(failure) = harvest().outcome {
+            assert!(failure.to_string().contains(named), "{failure}");
+            ends += 1;
+            assert!(ends < 100);
+        }
+        assert!(1 <= ends);
+        assert_eq!(store.live(), repository.live());
+    }
+}
+
+#[test]
+fn a_list_is_not_given_as_many_records_again_by_each_harvest() {
+    let mut repository = Repository::new(Nature::default(), 60, 42);
+    let mut store = Store::default();
+    let mut settings = Settings { records_max: 10, window_days: 0, ..settings() };
+    for _ in 0..10 {
+        let end = run(&settings, &mut store, &mut repository, || false).unwrap();
+        assert!(matches!(end.outcome, Err(Failure::OverLimit { .. })), "{:?}", end.outcome);
+        assert!(store.items.len() < 20 && end.checkpoint.is_in_progress());
+    }
+    settings.records_max = 100;
+    let end = run(&settings, &mut store, &mut repository, || false).unwrap();
+    assert_eq!((end.outcome, store.live()), (Ok(()), repository.live()));
+}

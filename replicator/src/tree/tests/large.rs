@@ -1,0 +1,131 @@
+//! Trees of many files: what a change of one of them costs, and a look that finds none.
+//!
+//! `HARVEST_TREE_FILES` says how many the larger of two trees has (default 4000), the smaller a tenth of that.
+
+use std::env;
+use std::fs;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::super::error::Error;
+use super::super::publish::{Draft, Publishing, TRUSTED_AFTER_SECONDS};
+use super::super::store::Options;
+use super::{Node, Origin, Tree, current, fetch, file, hasty, sample, write};
+
+const FILES_IN_DIRECTORY: usize = 100;
+/// A tree of ten times the files may take so many times the work: ten, and five for what is not the same each time.
+const TIMES_MAX: u32 = 50;
+/// Chunks of a file that is changed: its own, at most two leaves of the manifest, and of each list above as many nodes.
+const CHUNKS_MAX: usize = 1 + 2 * 4;
+
+/// How long a processor has worked for this thread, whatever else it had to do.
+fn worked() -> Duration {
+    let said = fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+    Duration::from_nanos(said.split(' ').next().unwrap().parse().unwrap())
+}
+
+/// What a change of one of so many files costs: the work of its publisher and of a replica, and the chunks that go over.
+fn change(files: usize) -> (Duration, usize) {
+    let top = tempfile::tempdir().unwrap();
+    let origin = Origin::new(top.path());
+    let path = |n: usize| {
+        let directory = origin.directory.join(format!("{:05}", n / FILES_IN_DIRECTORY));
+        directory.join(format!("file-{n}"))
+    };
+    for n in 0..files {
+        if n % FILES_IN_DIRECTORY == 0 {
+            fs::create_dir(path(n).parent().unwrap()).unwrap();
+        }
+        fs::write(path(n), format!("what file {n} has")).unwrap();
+    }
+    let replica = Arc::new(hasty(&top.path().join("replica"), Options::default()).unwrap());
+    let publish = |sequence| {
+        let publishing = Publishing::default();
+        let draft = Draft::make_with(&origin.store, &origin.directory, publishing, -10).unwrap();
+        let version = origin.sign(&draft, sequence);
+        draft.commit(&version).unwrap();
+        fetch(&origin.store, &replica, &version).unwrap()
+    };
+    assert!(files < publish(1).len());
+    fs::write(path(files / 2), "something else").unwrap();
+    let before = worked();
+    let asked = publish(2).len();
+    let took = worked().saturating_sub(before);
+    let changed = path(files / 2);
+    let changed = changed.strip_prefix(&origin.directory).unwrap();
+    assert_eq!(fs::read(replica.current_link().join(changed)).unwrap(), b"something else");
+    assert_eq!(replica.current().unwrap().meta().totals.entries, files as u64);
+    (took, asked)
+}
+
+#[test]
+fn a_change_of_one_file_takes_a_few_chunks_and_no_more_than_a_look_at_each_of_the_others() {
+    let files = env::var("HARVEST_TREE_FILES").map_or(4_000, |it| it.parse().unwrap());
+    let (few, few_asked) = change(files / 10);
+    let (many, asked) = change(files);
+    println!("{files} files: {many:?} and {asked} chunks; a tenth: {few:?} and {few_asked} chunks");
+    assert!(asked.max(few_asked) <= CHUNKS_MAX, "{few_asked} and {asked} chunks were asked for");
+    assert!(many < few * TIMES_MAX, "{few:?} for a tenth, {many:?} for {files} files");
+}
+
+#[test]
+fn a_look_at_what_is_as_it_was_makes_nothing() {
+    let top = tempfile::tempdir().unwrap();
+    let origin = Origin::new(top.path());
+    let tree = sample(1);
+    write(&origin.directory, &tree);
+    let make = |trusted_after| {
+        let publishing = Publishing { accepts_loss: true, ..Publishing::default() };
+        Draft::make_with(&origin.store, &origin.directory, publishing, trusted_after).unwrap()
+    };
+    let is_made = || {
+        let all = fs::read_dir(top.path().join("origin/trees/a/generations")).unwrap();
+        all.map(|it| it.unwrap().file_name()).any(|it| it.to_string_lossy().starts_with('.'))
+    };
+    // What was written just now is not trusted, and read once more.
+    let first = make(TRUSTED_AFTER_SECONDS);
+    let version = origin.sign(&first, 1);
+    first.commit(&version).unwrap();
+    let again = make(-10);
+    assert!(!again.is_changed() && is_made());
+    again.discard();
+    assert!(!is_made());
+    // From then on it is known.
+    let again = make(-10);
+    let same = (again.root(), again.totals(), again.is_changed());
+    assert_eq!(same, (version.root, origin.store.current().unwrap().meta().totals, false));
+    assert!(!is_made());
+    again.discard();
+    // It can be committed all the same, unless it has been changed meanwhile.
+    let again = make(-10);
+    again.commit(&origin.sign(&make(-10), 2)).unwrap();
+    assert_eq!(current(&origin.store), tree);
+    assert_eq!(origin.store.current().unwrap().meta().number.sequence, 2);
+    let again = make(-10);
+    let version = origin.sign(&again, 3);
+    fs::write(origin.directory.join("large"), "small").unwrap();
+    assert!(matches!(again.commit(&version), Err(Error::OtherVersion(_))));
+    assert!(!is_made());
+    assert_eq!(current(&origin.store), tree);
+
+    // Whatever is changed is seen.
+    let changes: [&dyn Fn(&mut Tree); 6] = [
+        &|it| drop(it.remove("large")),
+        &|it| drop(it.insert("d0/new".to_owned(), file(0, 1))),
+        &|it| drop(it.insert("empty1".to_owned(), Node::Link("d0".to_owned()))),
+        &|it| drop(it.insert("link".to_owned(), Node::Link("d2".to_owned()))),
+        &|it| drop(it.insert("new".to_owned(), Node::Directory)),
+        &|it| {
+            it.remove("empty1");
+            it.insert("empty1/x".to_owned(), file(1, 1));
+        },
+    ];
+    for (change, sequence) in changes.iter().zip(3..) {
+        let mut other = tree.clone();
+        change(&mut other);
+        origin.publish(&tree, sequence * 2);
+        assert!(!make(-10).is_changed(), "{sequence}");
+        write(&origin.directory, &other);
+        assert!(make(-10).is_changed(), "{sequence}");
+    }
+}
