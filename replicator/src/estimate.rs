@@ -57,8 +57,10 @@ const READINGS: usize = 4;
 const READING: Duration = Duration::from_mins(1);
 /// Two readings agree if they differ by no more than so many hundredths of the greater.
 const AGREE_PERCENT: u64 = 10;
-/// What agrees is probed again after so long without a reading.
+/// What agrees is probed again after so long without a reading,
 const PROBE_AGAIN: Duration = Duration::from_hours(12);
+/// and once after so long: what was found when a group had just met may all have been held back in the same way.
+const PROBE_ONCE_MORE: Duration = Duration::from_mins(3);
 /// The pause after the first probe of a link, so long that the other end has told what it has found; it doubles with
 /// each one that settles nothing, so many times.
 const PROBE_PAUSE: Duration = Duration::from_secs(40);
@@ -147,7 +149,15 @@ impl Estimate {
         let Some(last) = self.readings.first() else { return line.is_none() };
         let is_settled = self.bandwidth().zip(line).is_some_and(|(own, line)| agree(own, line))
             || self.is_agreed(theirs.max(line));
-        last.at + PROBE_AGAIN <= now || !is_settled
+        let again = if self.is_lasting() { PROBE_AGAIN } else { PROBE_ONCE_MORE };
+        last.at + again <= now || !is_settled
+    }
+
+    /// Whether the link has carried as much at two times.
+    fn is_lasting(&self) -> bool {
+        let Some(first) = self.bandwidth() else { return false };
+        let mut at = self.readings.iter().filter(|it| agree(first, it.rate)).map(|it| it.at);
+        at.next().zip(at.next_back()).is_some_and(|(last, first)| first + READING <= last)
     }
 
     /// Whether so many readings agree with the greatest that it is believed: one if others say the same, two in any

@@ -69,19 +69,23 @@ fn a_probe_replaces_what_was_read_too_low() {
     let wants = |it: &Estimate, now: Duration| it.wants_probe(None, None, now);
     let again = now + PROBE_PAUSE;
     assert!(!wants(&estimate, again - ms(1)) && wants(&estimate, again));
-    // Unless the other end has found the same.
+    // Unless the other end has found the same; but once more a while later.
     assert!(!estimate.wants_probe(Some(45 * MBIT), None, again));
+    let once_more = now + PROBE_ONCE_MORE;
+    assert!(!estimate.wants_probe(Some(45 * MBIT), None, once_more - ms(1)));
+    assert!(estimate.wants_probe(Some(45 * MBIT), None, once_more));
     // Which, of a transfer, is nothing new.
     let mut transferred = Estimate::default();
     transfers(&mut transferred, &[26, 26]);
     assert!(transferred.wants_probe(Some(26 * MBIT), None, again));
     assert!(estimate.wants_probe(Some(26 * MBIT), None, again));
     // If that has found more, two readings are not enough.
-    estimate.handle_probe(48 * MBIT, now);
+    estimate.handle_probe(48 * MBIT, once_more);
+    let again = once_more + PROBE_PAUSE;
     assert!(!wants(&estimate, again) && estimate.wants_probe(Some(100 * MBIT), None, again));
-    (0..2).for_each(|_| estimate.handle_probe(48 * MBIT, now));
-    assert!(!estimate.wants_probe(Some(100 * MBIT), None, again));
-    let later = now + PROBE_AGAIN;
+    (0..2).for_each(|_| estimate.handle_probe(48 * MBIT, once_more));
+    assert!(!estimate.wants_probe(Some(100 * MBIT), None, again + PROBE_ONCE_MORE));
+    let later = once_more + PROBE_AGAIN;
     assert!(!wants(&estimate, later - ms(1)) && wants(&estimate, later));
 }
 
@@ -150,10 +154,13 @@ fn who_was_not_measured_for_longest_is_next() {
     // Those of which more is to be known go before who was not called for longest.
     let known = Duration::from_secs(20);
     assert_eq!(next(&all, None, known), Measure::Call { member: 2, probe: true });
-    for it in &mut all[1..] {
-        (0..2).for_each(|_| it.handle_probe(MBIT, known));
+    let lasting = known + READING;
+    for it in &mut all {
+        it.handle_probe(MBIT, known);
+        it.handle_probe(MBIT, lasting);
     }
-    assert_eq!(next(&all, None, known), Measure::Call { member: 0, probe: false });
+    all[0].measured = Some(known);
+    assert_eq!(next(&all, None, lasting), Measure::Call { member: 0, probe: false });
     // All are known: seldom.
     let later = YOUNG + ms(1);
     assert_eq!(next(&all, Some(later), later), Measure::Wait(later + PAUSE_OLD));
@@ -240,7 +247,10 @@ fn what_others_have_found_of_a_line_is_not_probed() {
     assert!(!estimate.wants_probe(None, line, sure));
     // And after a while again.
     assert!(estimate.wants_probe(None, line, last + PROBE_AGAIN));
-    // One who finds the same has nothing more to find.
+    // One who finds the same twice has nothing more to find.
     estimate.handle_probe(49 * MBIT, sure);
-    assert!(!estimate.wants_probe(None, line, sure + PROBE_PAUSE * 16));
+    let again = sure + PROBE_PAUSE * 16;
+    assert!(estimate.wants_probe(None, line, again));
+    estimate.handle_probe(49 * MBIT, again);
+    assert!(!estimate.wants_probe(None, line, again + PROBE_PAUSE * 16));
 }

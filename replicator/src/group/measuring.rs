@@ -14,6 +14,10 @@ use crate::version::Hash;
 const MEASURE_SPREAD_MS: u64 = 2_000;
 /// Who does not answer although a link is up is called no more often.
 const RECALL: Duration = Duration::from_mins(1);
+/// So long after a link was busy nothing is probed: it would find what is left, and take from what goes there.
+const QUIET: Duration = Duration::from_secs(10);
+/// Whose turn it has been for so long probes all the same.
+const QUIET_WAIT_MAX: Duration = Duration::from_mins(5);
 
 fn sites(charter: &Charter) -> Sites<'_> {
     Sites::new(charter.body().members.iter().map(|it| (it.id().0, it.site.as_str())))
@@ -124,8 +128,10 @@ impl Group {
             .get(id)
             .and_then(|it| it.signed.row.entries.iter().find(|it| it.to == self.me.0)?.bandwidth());
         let turn = sites.turn(self.me.0, id.0).unwrap_or(u32::MAX);
-        let own = self.last_probe.map_or(Duration::ZERO, |it| it + estimate::PAUSE_YOUNG);
-        let probe_from = (peer.since + estimate::PAUSE_YOUNG.saturating_mul(turn)).max(own);
+        let due = peer.since + estimate::PAUSE_YOUNG.saturating_mul(turn);
+        let after = |last: Option<Duration>, pause| last.map_or(due, |it| due.max(it + pause));
+        let quiet = after(self.last_transfer, QUIET).min(due + QUIET_WAIT_MAX);
+        let probe_from = quiet.max(after(self.last_probe, estimate::PAUSE_YOUNG));
         Candidate { estimate: &peer.estimate, theirs: said, line: peer.line, probe_from }
     }
 
