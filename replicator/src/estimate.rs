@@ -14,23 +14,25 @@
 //! * A round trip is the shortest of the last few, since queues only ever add to it, and a bandwidth the greatest of
 //!   the last few readings, since what else is on the way only ever takes from it: so a transfer that something
 //!   else held back never lowers it.
-//! * Members of two sites share the line between them: once three of them agree on what it carries, the others take that
-//!   over ([`line()`]).
-//! * Not all probe the same member at once: each begins with the one after it, and who has just come is
-//!   probed by one after another ([`Candidate::probe_from`]).
+//! * Members of two sites share the line between them: they take turns to probe it ([`Sites::turn`]), and once three
+//!   agree on what it carries, that is what it carries for all ([`Lines`]): a line costs three probes or four, however
+//!   many members it has.
 //! * Estimates age: who has not been measured for [`LIFE`] is no longer a neighbor to choose.
 //!
 //! Sans-I/O.
 
+mod lines;
+mod probe;
 mod row;
 
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeSet;
 use std::collections::HashMap;
 use std::time::Duration;
 
+pub use lines::{Lines, Sites};
+pub use probe::{Probe, Step};
 pub use row::{Entry, ParseError, Row};
 
 use crate::topology::{Costs, UNREACHABLE, cost};
@@ -39,9 +41,12 @@ use crate::topology::{Costs, UNREACHABLE, cost};
 pub const LIFE: Duration = Duration::from_hours(24);
 /// For so long after its start a member measures often.
 pub const YOUNG: Duration = Duration::from_hours(1);
-/// Pauses between two measurements of a member that is young or has yet to measure somebody, and of any other.
+/// Pauses between two measurements of a member that has yet to call somebody, of one that is young or has yet to probe
+/// somebody, and of any other.
+pub const PAUSE_NEW: Duration = Duration::from_secs(1);
+/// See [`PAUSE_NEW`]. Probes of one member lie at least as far apart.
 pub const PAUSE_YOUNG: Duration = Duration::from_secs(5);
-/// See [`PAUSE_YOUNG`].
+/// See [`PAUSE_NEW`].
 pub const PAUSE_OLD: Duration = Duration::from_mins(4);
 
 /// Round trips that are remembered.
@@ -52,14 +57,15 @@ const READINGS: usize = 4;
 const READING: Duration = Duration::from_mins(1);
 /// Two readings agree if they differ by no more than so many hundredths of the greater.
 const AGREE_PERCENT: u64 = 10;
-/// So many have to agree on what a line carries: one that lies is not enough.
-const TELLERS: usize = 3;
-/// What agrees is probed again after so long without a reading.
+/// What agrees is probed again after so long without a reading,
 const PROBE_AGAIN: Duration = Duration::from_hours(12);
-/// The pause after the first probe of a link; it doubles with each one that settles nothing, so many times.
-const PROBE_PAUSE: Duration = Duration::from_secs(15);
+/// and once after so long: what was found when a group had just met may all have been held back in the same way.
+const PROBE_ONCE_MORE: Duration = Duration::from_mins(3);
+/// The pause after the first probe of a link, so long that the other end has told what it has found; it doubles with
+/// each one that settles nothing, so many times.
+const PROBE_PAUSE: Duration = Duration::from_secs(40);
 /// See [`PROBE_PAUSE`].
-const PROBE_DOUBLINGS_MAX: u32 = 5;
+const PROBE_DOUBLINGS_MAX: u32 = 4;
 /// Transfers of fewer bytes say nothing of a link's bandwidth.
 const TRANSFER_BYTES_MIN: u64 = 128 << 10;
 /// Shorter transfers say as little: what had waited somewhere comes faster than the link carries it.
@@ -127,13 +133,6 @@ impl Estimate {
         }
     }
 
-    /// Takes over what others have found of the line that the link shares with theirs, if nothing else is known.
-    pub fn handle_line(&mut self, bandwidth: u64, now: Duration) {
-        if self.readings.is_empty() {
-            self.readings.push(Reading { rate: bandwidth.max(1), at: now, is_probe: false });
-        }
-    }
-
     /// Takes note that a probe is to be made now.
     pub fn handle_probing(&mut self, now: Duration) {
         self.probed = Some(now);
@@ -141,24 +140,33 @@ impl Estimate {
     }
 
     /// Whether a probe would tell something, and is not too soon after the last. `theirs` is the bandwidth that the
-    /// other end says, `line` what others have found of the line that the link shares with theirs.
+    /// other end says, `line` what members have found of the line that the link shares with theirs.
     pub fn wants_probe(&self, theirs: Option<u64>, line: Option<u64>, now: Duration) -> bool {
-        if self.bandwidth().zip(line).is_some_and(|(own, line)| agree(own, line)) {
+        let doublings = self.probes.saturating_sub(1);
+        if self.probed.is_some_and(|it| now < it + PROBE_PAUSE * (1 << doublings)) {
             return false;
         }
-        let doublings = self.probes.saturating_sub(1);
-        let is_soon = self.probed.is_some_and(|it| now < it + PROBE_PAUSE * (1 << doublings));
-        let is_old = self.readings.first().is_none_or(|it| it.at + PROBE_AGAIN <= now);
-        !is_soon && (is_old || !self.is_agreed(theirs))
+        let Some(last) = self.readings.first() else { return line.is_none() };
+        let is_settled = self.bandwidth().zip(line).is_some_and(|(own, line)| agree(own, line))
+            || self.is_agreed(theirs.max(line));
+        let again = if self.is_lasting() { PROBE_AGAIN } else { PROBE_ONCE_MORE };
+        last.at + again <= now || !is_settled
     }
 
-    /// Whether so many readings agree with the greatest that it is believed: one if the other end says the same, two
-    /// in any case, and all of them if the other end says that the link is faster. One has to be a probe's: what a
-    /// transfer has read both ends know, and while it lasts it may be held back in the same way.
-    fn is_agreed(&self, theirs: Option<u64>) -> bool {
+    /// Whether the link has carried as much at two times.
+    fn is_lasting(&self) -> bool {
+        let Some(first) = self.bandwidth() else { return false };
+        let mut at = self.readings.iter().filter(|it| agree(first, it.rate)).map(|it| it.at);
+        at.next().zip(at.next_back()).is_some_and(|(last, first)| first + READING <= last)
+    }
+
+    /// Whether so many readings agree with the greatest that it is believed: one if others say the same, two in any
+    /// case, and all of them if others say that the link is faster. One has to be a probe's: what a transfer has read
+    /// both ends know, and while it lasts it may be held back in the same way.
+    fn is_agreed(&self, others: Option<u64>) -> bool {
         let Some(first) = self.bandwidth() else { return false };
         let agrees = |it: u64| agree(first, it);
-        let needed = match theirs {
+        let needed = match others {
             Some(it) if agrees(it) => 1,
             Some(it) if first < it => READINGS,
             _ => 2,
@@ -188,80 +196,9 @@ fn agree(one: u64, other: u64) -> bool {
     one.abs_diff(other) <= one.max(other) / 100 * AGREE_PERCENT
 }
 
-/// What a line between two sites carries, by what members say who have links over it: the greatest bandwidth that
-/// three of them agree on. `said` are who says so and bytes a second, in any order.
-pub fn line(said: &[(u64, u64)]) -> Option<u64> {
-    let agreed = said.iter().filter(|(_, found)| {
-        let tellers = said.iter().filter(|it| agree(it.1, *found)).map(|it| it.0);
-        TELLERS <= tellers.collect::<BTreeSet<_>>().len()
-    });
-    agreed.map(|it| it.1).max()
-}
-
 fn rate(bytes: u64, took: Duration) -> u64 {
     let rate = u128::from(bytes) * 1_000_000 / took.as_micros().max(1);
     u64::try_from(rate).unwrap_or(u64::MAX).max(1)
-}
-
-/// The first block of a probe, in bytes: a quarter of the paper's, so that many can probe a slow link.
-const BLOCK_FIRST: u64 = 16 << 10;
-/// The last, in bytes.
-const BLOCK_LAST: u64 = 4 << 20;
-/// A block that takes longer, and as many round trips as [`BLOCK_ROUND_TRIPS`], is the last.
-const BLOCK_TIME: Duration = Duration::from_millis(500);
-/// See [`BLOCK_TIME`].
-const BLOCK_ROUND_TRIPS: u32 = 4;
-/// A block that takes fewer round trips says nothing: some buffer may have taken it at once.
-const COUNTED_ROUND_TRIPS: u32 = 2;
-
-/// A block of so many bytes that takes no longer than [`FAST_TIME`] is the last as well: what is faster than 50 MB
-/// a second costs an update little, however much faster it is.
-const FAST_BYTES: u64 = 512 << 10;
-/// See [`FAST_BYTES`].
-const FAST_TIME: Duration = Duration::from_millis(10);
-
-/// A measurement of bandwidth over a warm connection: blocks that double until one takes long enough to tell.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Probe {
-    /// Of which each block takes one.
-    round_trip: Duration,
-    /// The block that is on its way, in bytes.
-    block: u64,
-    /// The most that those before it have found, in bytes a second.
-    found: u64,
-}
-
-/// What a probe does next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// Send a block of so many bytes, and say how long it took until the other had it all.
-    Send(u64),
-    /// It is over: bytes a second.
-    Done(u64),
-}
-
-impl Probe {
-    /// Begins a probe of a link whose round trip is known.
-    pub fn new(round_trip: Duration) -> (Self, Step) {
-        (Self { round_trip, block: BLOCK_FIRST, found: 0 }, Step::Send(BLOCK_FIRST))
-    }
-
-    /// Takes in how long the block took that was to be sent.
-    pub fn handle_sent(&mut self, took: Duration) -> Step {
-        // A round trip that was taken while the link was full is too long, and makes a link look faster than it is.
-        let found = rate(self.block, took - self.round_trip.min(took / BLOCK_ROUND_TRIPS));
-        let is_fast = FAST_BYTES <= self.block && took <= FAST_TIME;
-        let is_long = BLOCK_TIME.max(self.round_trip * BLOCK_ROUND_TRIPS) <= took;
-        if is_fast || is_long || BLOCK_LAST <= self.block {
-            // The last may have lost packets on its way, or been held up at one of its ends.
-            return Step::Done(found.max(self.found));
-        }
-        if self.round_trip * COUNTED_ROUND_TRIPS <= took {
-            self.found = self.found.max(found);
-        }
-        self.block *= 2;
-        Step::Send(self.block)
-    }
 }
 
 /// What a member does about measuring.
@@ -285,9 +222,9 @@ pub struct Candidate<'a> {
     pub estimate: &'a Estimate,
     /// The bandwidth that the other end says, in bytes a second.
     pub theirs: Option<u64>,
-    /// What others have found of the line that the link shares with theirs.
+    /// What members have found of the line that the link shares with theirs.
     pub line: Option<u64>,
-    /// Not to be probed before then: until then others do.
+    /// Not to be probed before then: until then it is another's turn.
     pub probe_from: Duration,
 }
 
@@ -297,13 +234,17 @@ impl Candidate<'_> {
     }
 }
 
-/// Says whom to measure next: those never measured first, in their order, then those to be probed, then whoever was not
+/// Says whom to measure next: those to be probed first, then those never measured, in their order, then whoever was not
 /// measured for longest. `all` are all others; `last` is when a measurement last began, all on the member's own clock
 /// since its start.
 pub fn measure(all: &[Candidate<'_>], last: Option<Duration>, now: Duration) -> Measure {
-    // One that has just come is measured as soon as if all were young.
-    let is_new = |it: &Candidate<'_>| it.estimate.measured.is_none() || it.wants_probe(now);
-    let pause = if now < YOUNG || all.iter().any(is_new) { PAUSE_YOUNG } else { PAUSE_OLD };
+    let pause = if all.iter().any(|it| it.estimate.measured.is_none()) {
+        PAUSE_NEW
+    } else if now < YOUNG || all.iter().any(|it| it.wants_probe(now)) {
+        PAUSE_YOUNG
+    } else {
+        PAUSE_OLD
+    };
     // With few others, each is left alone for a while all the same.
     let due = last.map_or(Duration::ZERO, |it| it + pause);
     if now < due {
@@ -311,7 +252,7 @@ pub fn measure(all: &[Candidate<'_>], last: Option<Duration>, now: Duration) -> 
     }
     let next = all.iter().enumerate().min_by_key(|(_, it)| {
         let measured = it.estimate.measured;
-        (measured.is_some(), !it.wants_probe(now), measured)
+        (!it.wants_probe(now), measured.is_some(), measured)
     });
     match next {
         Some((member, it)) => Measure::Call { member, probe: it.wants_probe(now) },

@@ -33,6 +33,7 @@ pub mod join;
 mod lead;
 pub mod links;
 pub mod mandate;
+mod measuring;
 pub mod rows;
 mod say;
 pub mod state;
@@ -89,7 +90,7 @@ struct Peer {
     /// For how long it had been silent before.
     before: Duration,
     estimate: Estimate,
-    /// What others have found of the line that the link shares with theirs, in bytes a second.
+    /// What members have found of the line that the link shares with theirs, in bytes a second.
     line: Option<u64>,
     /// When it was last called.
     called: Option<Duration>,
@@ -140,6 +141,8 @@ pub struct Group {
     lead: Lead,
     due: Due,
     last_measure: Option<Duration>,
+    last_probe: Option<Duration>,
+    last_transfer: Option<Duration>,
     /// How many are looked for, since when, and whose turn it is.
     lost: (usize, Duration, usize),
     /// Whose turn it is to be compared with.
@@ -247,6 +250,8 @@ impl Group {
                 review: now,
             },
             last_measure: None,
+            last_probe: None,
+            last_transfer: None,
             // Not all begin with the same.
             lost: (0, now, usize::try_from(me.0 >> 48).unwrap_or_default()),
             turn: 0,
@@ -343,6 +348,7 @@ impl Group {
 
     /// Takes in a transfer from or to a member that the link alone held back.
     pub fn handle_transfer(&mut self, member: MemberId, bytes: u64, took: Duration, now: Duration) {
+        self.last_transfer = Some(now);
         self.measured(member, |it| it.handle_transfer(bytes, took, now));
     }
 

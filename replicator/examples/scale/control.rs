@@ -183,8 +183,13 @@ impl Settled {
 
     /// Has the leader die, and says when all others follow the next.
     pub(crate) fn lose_leader(&mut self) {
-        let rows: usize =
-            self.world.group(self.leader()).rows().iter().map(|it| it.to_bytes().len() + 97).sum();
+        let rows: usize = self
+            .world
+            .group(self.leader())
+            .all_rows()
+            .iter()
+            .map(|it| it.to_bytes().len() + 97)
+            .sum();
         let (leader, began) = (self.leader(), self.world.now);
         let epoch = self.charter().epoch();
         self.world.crash(leader);

@@ -74,6 +74,12 @@ impl Entry {
         (self.bandwidth != UNKNOWN).then(|| decode(self.bandwidth))
     }
 
+    /// The same, with a bandwidth in bytes a second that others have found.
+    #[must_use]
+    pub fn with_bandwidth(self, bandwidth: u64) -> Self {
+        Self { bandwidth: encode(bandwidth), ..self }
+    }
+
     /// How old it was when it was told, in whole minutes.
     pub fn age(self) -> Duration {
         Duration::from_mins(u64::from(self.age))

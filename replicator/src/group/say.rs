@@ -1,21 +1,18 @@
-//! What a member says of itself and passes on of others, whom it measures, and whom it looks for.
+//! What a member says of itself and passes on of others, and whom it looks for.
 //!
 //! Sans-I/O.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::charter::Charter;
 use super::links::{UPDATE_BYTES, is_unanswered};
 use super::rows::{Digest, Heard, Own, Said, Taken};
-use super::{Action, BEAT, COMPARE, FAILURES_MAX, Group, LOST, Message, Peer, rows};
-use crate::estimate::{self, Candidate, Entry, Estimate, Measure, Row};
+use super::{Action, BEAT, COMPARE, FAILURES_MAX, Group, LOST, Message, rows};
+use crate::estimate::{Entry, Estimate};
 use crate::id::MemberId;
 use crate::topology::cost;
-use crate::version::{Hash, Name};
 
-/// Between two rows in which a link comes or goes lies at least as much.
+/// Between two rows in which a link or its bandwidth comes, or a link goes, lies at least as much.
 const ROW_PAUSE: Duration = Duration::from_secs(5);
 /// Between any others as well, and a second for each entry: so a group of any size takes 14 bytes a second for each
 /// member.
@@ -25,22 +22,14 @@ const ROW_PAUSE_USUAL: Duration = Duration::from_secs(15);
 const CHANGE_PERCENT: u64 = 10;
 /// Round trips that differ by less are the same.
 const ROUND_TRIP_CHANGE_MIN: Duration = Duration::from_millis(5);
-/// Up to so much later than at its pause a member measures, so that not all go on in step.
-const MEASURE_SPREAD_MS: u64 = 2_000;
 /// Who lacks a row asks a neighbor for it no more often.
 const ASK_PAUSE: Duration = Duration::from_secs(5);
 /// Pauses between two attempts to reach members that are lost: a share of the time since they are, between these.
 const LOOK_PAUSE_MIN: Duration = Duration::from_secs(1);
 /// See [`LOOK_PAUSE_MIN`].
 const LOOK_PAUSE_MAX: Duration = Duration::from_mins(1);
-/// Of what one member says of the lines between two sites so many readings are looked at, the greatest first.
-const SAID_OF_ONE_MAX: usize = 4;
-/// And so many of what all say.
-const SAID_MAX: usize = 128;
 /// The time since members are lost over the pause between attempts.
 const LOOK_SHARE: u32 = 32;
-/// Who does not answer although a link is up is called no more often.
-const RECALL: Duration = Duration::from_mins(1);
 /// So often a member sees whether any is lost.
 const LOOK: Duration = Duration::from_secs(5);
 
@@ -49,7 +38,7 @@ const LOOK: Duration = Duration::from_secs(5);
 enum Change {
     None,
     Some,
-    /// It has come or gone.
+    /// It has come or gone, or its bandwidth has come.
     Whole,
 }
 
@@ -101,22 +90,6 @@ impl Group {
             }
         }
         entries
-    }
-
-    /// What all members that are not silent say of their links, oneself included.
-    #[must_use]
-    pub fn all_rows(&self) -> Vec<Row> {
-        let heard = self.rows.iter().map(|(_, it)| &it.signed.row);
-        heard
-            .chain(self.own.iter().map(|it| &it.row))
-            .filter(|it| self.is_live(it))
-            .cloned()
-            .collect()
-    }
-
-    fn is_live(&self, row: &Row) -> bool {
-        let member = self.charter.as_ref().and_then(|it| it.body().member(MemberId(row.from)));
-        member.is_some_and(|it| it.silent.is_none_or(|it| it < row.sequence))
     }
 
     fn flood(&mut self, bytes: &Arc<[u8]>, except: Option<MemberId>) {
@@ -235,108 +208,6 @@ impl Group {
         }
     }
 
-    /// Has the member measured that was not measured for longest.
-    pub(super) fn measure(&mut self, now: Duration) {
-        let Some(charter) = self.charter.clone() else {
-            self.due.measure = now + estimate::PAUSE_YOUNG;
-            return;
-        };
-        self.take_over_lines(&charter, now);
-        let is_there = |id: &MemberId, peer: &Peer| {
-            let member = charter.body().member(*id);
-            // Calls to one that a link is up to will be answered again some time.
-            let is_called = peer.called.is_some_and(|it| now < it + RECALL);
-            let is_worth_it = self.linked.contains_key(id) && !is_called;
-            let is_failing = FAILURES_MAX <= peer.failures;
-            (!is_failing || is_worth_it) && member.is_some_and(|it| it.silent.is_none())
-        };
-        let mut there: Vec<(MemberId, &Peer)> = self
-            .peers
-            .iter()
-            .filter(|(id, it)| is_there(id, it))
-            .map(|(id, it)| (*id, it))
-            .collect();
-        // Each begins with the one after it, so that not all measure the same member at once.
-        let before = there.partition_point(|(id, _)| *id < self.me);
-        there.rotate_left(before);
-        let all: Vec<Candidate<'_>> =
-            (0..).zip(&there).map(|(turn, it)| self.candidate(turn, it.0, it.1)).collect();
-        let mut next = estimate::measure(&all, self.last_measure, now);
-        let called = match next {
-            Measure::Call { member, probe } => there.get(member).map(|it| (it.0, probe)),
-            Measure::Wait(_) => None,
-        };
-        if let Some((member, probe)) = called {
-            let begun = now + self.measure_spread(member);
-            next = estimate::measure(&all, Some(begun), now);
-            self.last_measure = Some(begun);
-            if let Some(peer) = self.peers.get_mut(&member) {
-                peer.called = Some(now);
-                if probe {
-                    peer.estimate.handle_probing(now);
-                }
-            }
-            self.queue.push_back(Action::Measure { member, probe });
-        }
-        self.due.measure = match next {
-            Measure::Wait(until) => until,
-            Measure::Call { .. } => now + estimate::PAUSE_YOUNG,
-        };
-    }
-
-    /// A member that others measure, too: in this turn it is probed by this one.
-    fn candidate<'a>(&self, turn: u32, id: MemberId, peer: &'a Peer) -> Candidate<'a> {
-        let said = self
-            .rows
-            .get(id)
-            .and_then(|it| it.signed.row.entries.iter().find(|it| it.to == self.me.0)?.bandwidth());
-        let probe_from = peer.since + estimate::PAUSE_YOUNG * turn;
-        Candidate { estimate: &peer.estimate, theirs: said, line: peer.line, probe_from }
-    }
-
-    /// Takes over what the members of two sites, this one's and another, agree on about the line between them.
-    fn take_over_lines(&mut self, charter: &Charter, now: Duration) {
-        let sites: BTreeMap<u64, &Name> =
-            charter.body().members.iter().map(|it| (it.id().0, &it.site)).collect();
-        let Some(here) = sites.get(&self.me.0).copied() else { return };
-        let mut said: BTreeMap<&Name, Vec<(u64, u64)>> = BTreeMap::new();
-        for (teller, heard) in self.rows.iter().filter(|it| it.0 != self.me) {
-            let Some(from) = sites.get(&teller.0).copied() else { continue };
-            let mut found: BTreeMap<&Name, Vec<u64>> = BTreeMap::new();
-            for entry in heard.signed.row.entries.iter().filter(|it| it.to != self.me.0) {
-                let far = match sites.get(&entry.to).copied() {
-                    Some(to) if from == here && to != here => to,
-                    Some(to) if from != here && to == here => from,
-                    _ => continue,
-                };
-                found.entry(far).or_default().extend(entry.bandwidth());
-            }
-            for (site, mut found) in found {
-                found.sort_unstable_by(|a, b| b.cmp(a));
-                let said = said.entry(site).or_default();
-                let room = SAID_MAX.saturating_sub(said.len()).min(SAID_OF_ONE_MAX);
-                said.extend(found.into_iter().take(room).map(|it| (teller.0, it)));
-            }
-        }
-        let lines: BTreeMap<&Name, Option<u64>> =
-            said.iter().map(|(site, said)| (*site, estimate::line(said))).collect();
-        for (id, peer) in &mut self.peers {
-            peer.line = sites.get(&id.0).and_then(|it| lines.get(it).copied().flatten());
-            if let Some(line) = peer.line.filter(|_| peer.estimate.round_trip().is_some()) {
-                peer.estimate.handle_line(line, now);
-            }
-        }
-    }
-
-    /// By how much the next measurement after this one is late: as good as by chance.
-    fn measure_spread(&self, member: MemberId) -> Duration {
-        let last = self.last_measure.unwrap_or_default().as_nanos().to_le_bytes();
-        let hash =
-            Hash::of(&[&self.me.0.to_le_bytes(), &member.0.to_le_bytes(), &last[..]].concat());
-        let chance = hash.0.first_chunk().map_or(0, |it| u64::from_le_bytes(*it));
-        Duration::from_millis(chance % MEASURE_SPREAD_MS)
-    }
-
     /// Tries to reach one of those that nothing is heard of, or to which there should be a link; all, if there is
     /// no link at all.
     pub(super) fn look(&mut self, now: Duration) {
@@ -386,6 +257,8 @@ fn change(told: &[Entry], now: &[Entry]) -> Change {
         None if is_unanswered(*it) => Change::Whole,
         None => Change::Some,
         Some(old) if is_unanswered(*old) != is_unanswered(*it) => Change::Whole,
+        // Others whose turn is next need not measure it any more.
+        Some(old) if old.bandwidth().is_none() && it.bandwidth().is_some() => Change::Whole,
         Some(old) if has_part_changed(*old, *it) => Change::Some,
         Some(old) => match (price(*old), price(*it)) {
             (Some(old), Some(new)) if old.abs_diff(new) * 100 <= old.max(new) * CHANGE_PERCENT => {

@@ -8,7 +8,6 @@ use std::time::Duration;
 use super::charter::{Charter, Member, Tree};
 use super::join::Invitation;
 use super::{Counts, Group, links};
-use crate::estimate::{Estimate, Row};
 use crate::id::{GroupId, MemberId};
 use crate::topology::Topology;
 
@@ -64,24 +63,12 @@ impl Group {
         self.charter.iter().flat_map(|it| it.neighbors(self.me))
     }
 
-    /// What is known of the link to a member.
-    #[must_use]
-    pub fn estimate(&self, member: MemberId) -> Option<&Estimate> {
-        self.peers.get(&member).map(|it| &it.estimate)
-    }
-
     /// The topology that this member would choose, from what it has heard. Where it differs from the charter's, the
     /// leader has heard something else, or waits.
     #[must_use]
     pub fn computed(&self) -> Option<Topology> {
         let charter = self.charter.as_ref()?;
         Some(links::next(charter.body(), &self.all_rows()))
-    }
-
-    /// What all members that are not silent have said of their links, one's own included.
-    #[must_use]
-    pub fn rows(&self) -> Vec<Row> {
-        self.all_rows()
     }
 
     /// What was done with what came.

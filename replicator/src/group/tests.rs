@@ -1,6 +1,7 @@
 //! A few members on links that never fail: no more than that the machines work together.
 
 mod carried;
+mod measuring;
 
 use std::collections::BTreeMap;
 
@@ -20,6 +21,8 @@ struct World {
     cut: Vec<MemberId>,
     /// Who has links, but does not answer calls.
     deaf: Vec<MemberId>,
+    /// Who has probed whom, and when.
+    probes: Vec<(MemberId, MemberId, Duration)>,
 }
 
 fn identity(seed: u8) -> Arc<Identity> {
@@ -45,6 +48,15 @@ fn settings(seed: u8, access: Option<Access>) -> Settings {
 impl World {
     /// Member 1 founds a group, and the others up to `count` join it.
     fn new(count: u8) -> Self {
+        Self::in_sites(count, 1)
+    }
+
+    /// The same, with members by turns in so many sites.
+    fn in_sites(count: u8, sites: u8) -> Self {
+        let settings = |seed: u8, access: Option<Access>| Settings {
+            site: Name::new(&format!("site-{}", seed % sites)).unwrap(),
+            ..settings(seed, access)
+        };
         let allow = (1..=count).map(|it| Rule::Member(id(it))).collect();
         let settled = settings(1, Some(Access { allow, ..Access::default() }));
         let name = Name::new("group").unwrap();
@@ -57,8 +69,16 @@ impl World {
                 Group::open(identity(seed), settings(seed, None), None, invited, Duration::ZERO);
             groups.insert(id(seed), group.unwrap());
         }
-        let (kept, links, alarms) = (BTreeMap::new(), Vec::new(), Vec::new());
-        Self { now: Duration::ZERO, groups, kept, links, alarms, cut: Vec::new(), deaf: Vec::new() }
+        Self {
+            now: Duration::ZERO,
+            groups,
+            kept: BTreeMap::new(),
+            links: Vec::new(),
+            alarms: Vec::new(),
+            cut: Vec::new(),
+            deaf: Vec::new(),
+            probes: Vec::new(),
+        }
     }
 
     fn run(&mut self, time: Duration) {
@@ -119,14 +139,17 @@ impl World {
                         self.link(member, to);
                         queue.push_back(to);
                     }
-                    Action::Measure { member: to, .. } => {
+                    Action::Measure { member: to, probe } => {
                         let is_there = self.groups.contains_key(&to)
                             && !self.is_cut(member, to)
                             && !self.deaf.contains(&to);
                         let group = self.groups.get_mut(&member).unwrap();
                         if is_there {
                             group.handle_round_trip(to, Duration::from_millis(10), now);
-                            group.handle_probe(to, 1_000_000, now);
+                            if probe {
+                                group.handle_probe(to, 1_000_000, now);
+                                self.probes.push((member, to, now));
+                            }
                         } else {
                             group.handle_unanswered(to, now);
                         }

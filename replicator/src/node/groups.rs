@@ -179,8 +179,9 @@ impl Core {
 
     /// How many chunks may be on their way from a member.
     pub(super) fn window(&self, member: MemberId) -> Window {
-        let estimates = self.groups.values().filter_map(|it| it.estimate(member));
-        let known = estimates.filter_map(|it| Some(Window::of(it.round_trip()?, it.bandwidth()?)));
+        let known = self.groups.values().filter_map(|it| {
+            Some(Window::of(it.estimate(member)?.round_trip()?, it.bandwidth(member)?))
+        });
         known.max_by_key(|it| it.bytes).unwrap_or(Window::DEFAULT)
     }
 

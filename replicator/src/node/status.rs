@@ -289,7 +289,7 @@ impl Core {
         });
         let ids: Vec<MemberId> =
             body.members.iter().map(crate::group::charter::Member::id).collect();
-        let said = said(&group.rows());
+        let said = said(&group.all_rows());
         let topology = links(&body.topology, &ids, &said);
         let used: HashSet<(usize, usize)> =
             body.topology.links().map(|it| (it.a().min(it.b()), it.a().max(it.b()))).collect();

@@ -1,0 +1,146 @@
+//! Whom a member measures, and what is known of links by what all say.
+//!
+//! Sans-I/O.
+
+use std::time::Duration;
+
+use super::charter::Charter;
+use super::{Action, FAILURES_MAX, Group, Peer};
+use crate::estimate::{self, Candidate, Estimate, Lines, Measure, Row, Sites};
+use crate::id::MemberId;
+use crate::version::Hash;
+
+/// Up to so much later than at its pause a member measures, so that not all go on in step.
+const MEASURE_SPREAD_MS: u64 = 2_000;
+/// Who does not answer although a link is up is called no more often.
+const RECALL: Duration = Duration::from_mins(1);
+/// So long after a link was busy nothing is probed: it would find what is left, and take from what goes there.
+const QUIET: Duration = Duration::from_secs(10);
+/// Whose turn it has been for so long probes all the same.
+const QUIET_WAIT_MAX: Duration = Duration::from_mins(5);
+
+fn sites(charter: &Charter) -> Sites<'_> {
+    Sites::new(charter.body().members.iter().map(|it| (it.id().0, it.site.as_str())))
+}
+
+impl Group {
+    /// What all members that are not silent say of their links, oneself included. Where a member has not measured a
+    /// bandwidth itself, it is that of the line between the two sites, if that is known.
+    #[must_use]
+    pub fn all_rows(&self) -> Vec<Row> {
+        let Some(charter) = &self.charter else { return Vec::new() };
+        let lines = Lines::new(&sites(charter), self.live_rows());
+        let whole = |row: &Row| {
+            let mut row = row.clone();
+            for entry in &mut row.entries {
+                if entry.bandwidth().is_none() && entry.round_trip().is_some() {
+                    let line = lines.between(row.from, entry.to);
+                    *entry = line.map_or(*entry, |it| entry.with_bandwidth(it));
+                }
+            }
+            row
+        };
+        self.live_rows().map(whole).collect()
+    }
+
+    fn live_rows(&self) -> impl Iterator<Item = &Row> {
+        let heard = self.rows.iter().map(|(_, it)| &it.signed.row);
+        heard.chain(self.own.iter().map(|it| &it.row)).filter(|it| self.is_live(it))
+    }
+
+    fn is_live(&self, row: &Row) -> bool {
+        let member = self.charter.as_ref().and_then(|it| it.body().member(MemberId(row.from)));
+        member.is_some_and(|it| it.silent.is_none_or(|it| it < row.sequence))
+    }
+
+    /// What is known of the link to a member.
+    #[must_use]
+    pub fn estimate(&self, member: MemberId) -> Option<&Estimate> {
+        self.peers.get(&member).map(|it| &it.estimate)
+    }
+
+    /// What the link to a member carries, in bytes a second: what was read, or what members say of the line that it
+    /// shares with others.
+    #[must_use]
+    pub fn bandwidth(&self, member: MemberId) -> Option<u64> {
+        let peer = self.peers.get(&member)?;
+        peer.estimate.bandwidth().or(peer.line)
+    }
+
+    /// Has the member measured whose turn it is.
+    pub(super) fn measure(&mut self, now: Duration) {
+        let Some(charter) = self.charter.clone() else {
+            self.due.measure = now + estimate::PAUSE_YOUNG;
+            return;
+        };
+        let sites = sites(&charter);
+        let lines = Lines::new(&sites, self.live_rows());
+        for (id, peer) in &mut self.peers {
+            peer.line = lines.between(self.me.0, id.0);
+        }
+        let is_there = |id: &MemberId, peer: &Peer| {
+            let member = charter.body().member(*id);
+            // Calls to one that a link is up to will be answered again some time.
+            let is_called = peer.called.is_some_and(|it| now < it + RECALL);
+            let is_worth_it = self.linked.contains_key(id) && !is_called;
+            let is_failing = FAILURES_MAX <= peer.failures;
+            (!is_failing || is_worth_it) && member.is_some_and(|it| it.silent.is_none())
+        };
+        let mut there: Vec<(MemberId, &Peer)> = self
+            .peers
+            .iter()
+            .filter(|(id, it)| is_there(id, it))
+            .map(|(id, it)| (*id, it))
+            .collect();
+        // Each begins with the one after it, so that not all call the same member at once.
+        let before = there.partition_point(|(id, _)| *id < self.me);
+        there.rotate_left(before);
+        let all: Vec<Candidate<'_>> =
+            there.iter().map(|it| self.candidate(&sites, it.0, it.1)).collect();
+        let mut next = estimate::measure(&all, self.last_measure, now);
+        let called = match next {
+            Measure::Call { member, probe } => there.get(member).map(|it| (it.0, probe)),
+            Measure::Wait(_) => None,
+        };
+        if let Some((member, probe)) = called {
+            let begun = now + self.measure_spread(member);
+            next = estimate::measure(&all, Some(begun), now);
+            self.last_measure = Some(begun);
+            if let Some(peer) = self.peers.get_mut(&member) {
+                peer.called = Some(now);
+                if probe {
+                    peer.estimate.handle_probing(now);
+                    self.last_probe = Some(now);
+                }
+            }
+            self.queue.push_back(Action::Measure { member, probe });
+        }
+        self.due.measure = match next {
+            Measure::Wait(until) => until,
+            Measure::Call { .. } => now + estimate::PAUSE_NEW,
+        };
+    }
+
+    /// A member that others measure, too: each in its turn.
+    fn candidate<'a>(&self, sites: &Sites<'_>, id: MemberId, peer: &'a Peer) -> Candidate<'a> {
+        let said = self
+            .rows
+            .get(id)
+            .and_then(|it| it.signed.row.entries.iter().find(|it| it.to == self.me.0)?.bandwidth());
+        let turn = sites.turn(self.me.0, id.0).unwrap_or(u32::MAX);
+        let due = peer.since + estimate::PAUSE_YOUNG.saturating_mul(turn);
+        let after = |last: Option<Duration>, pause| last.map_or(due, |it| due.max(it + pause));
+        let quiet = after(self.last_transfer, QUIET).min(due + QUIET_WAIT_MAX);
+        let probe_from = quiet.max(after(self.last_probe, estimate::PAUSE_YOUNG));
+        Candidate { estimate: &peer.estimate, theirs: said, line: peer.line, probe_from }
+    }
+
+    /// By how much the next measurement after this one is late: as good as by chance.
+    fn measure_spread(&self, member: MemberId) -> Duration {
+        let last = self.last_measure.unwrap_or_default().as_nanos().to_le_bytes();
+        let hash =
+            Hash::of(&[&self.me.0.to_le_bytes(), &member.0.to_le_bytes(), &last[..]].concat());
+        let chance = hash.0.first_chunk().map_or(0, |it| u64::from_le_bytes(*it));
+        Duration::from_millis(chance % MEASURE_SPREAD_MS)
+    }
+}

@@ -1,0 +1,51 @@
+//! Who measures what.
+
+use super::*;
+
+#[test]
+fn few_members_probe_the_line_that_all_share() {
+    let (members, sites) = (12, 3);
+    let mut world = World::in_sites(members, sites);
+    world.run(Duration::from_mins(10));
+    let site = |it: MemberId| (1..=members).find(|seed| id(*seed) == it).unwrap() % sites;
+    let mut by_line: BTreeMap<(u8, u8), Vec<Duration>> = BTreeMap::new();
+    for (from, to, at) in &world.probes {
+        let ends = (site(*from).min(site(*to)), site(*from).max(site(*to)));
+        by_line.entry(ends).or_default().push(*at);
+    }
+    // Three between sites and three within them, each by three or four members, and once more.
+    assert_eq!(by_line.len(), 6);
+    for (ends, at) in &by_line {
+        assert!((3..=8).contains(&at.len()), "{ends:?} at {at:?}");
+    }
+    // All say what they have found.
+    for group in world.groups.values() {
+        let rows = group.all_rows();
+        assert_eq!(rows.len(), usize::from(members));
+        for entry in rows.iter().flat_map(|it| &it.entries) {
+            let off = entry.bandwidth().map(|it| it.abs_diff(1_000_000));
+            assert!(off.is_some_and(|it| it < 1_000), "{entry:?}");
+        }
+    }
+}
+
+#[test]
+fn nothing_is_probed_while_a_link_is_busy_but_for_long() {
+    let mut world = World::in_sites(4, 2);
+    let begin = loop {
+        world.run(Duration::from_millis(500));
+        let first = world.groups.get_mut(&id(1)).unwrap();
+        first.handle_transfer(id(2), 1 << 20, Duration::from_secs(2), world.now);
+        if first.charter().is_some_and(|it| it.body().members.len() == 4) {
+            break world.now;
+        }
+    };
+    while world.now < begin + Duration::from_mins(8) {
+        world.run(Duration::from_secs(5));
+        let (first, now) = (world.groups.get_mut(&id(1)).unwrap(), world.now);
+        first.handle_transfer(id(2), 1 << 20, Duration::from_secs(2), now);
+    }
+    let by = |it: u8| world.probes.iter().filter(move |probe| probe.0 == id(it));
+    assert!(by(1).all(|it| begin + Duration::from_mins(4) < it.2), "{:?}", world.probes);
+    assert!(by(2).chain(by(3)).any(|it| it.2 < begin + Duration::from_mins(2)));
+}
