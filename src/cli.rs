@@ -112,7 +112,9 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         }
         Command::Replicator(command) => {
             log(if command.is_daemon() { Usual::Events } else { Usual::Warnings })?;
-            block_on(commands::replicator::run(command))
+            // Disk and hashing have threads of their own. What is left, TLS and messages, takes less of the processor
+            // on one thread than where each message wakes another one.
+            block_on_threads(1, commands::replicator::run(command))
         }
         Command::Collection(command) => {
             log(Usual::Warnings)?;
@@ -131,10 +133,19 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Runs `future` to its end on a runtime of its own.
+/// Runs `future` to its end on a runtime of its own, with a thread for each processor.
 fn block_on(future: impl Future<Output = anyhow::Result<ExitCode>>) -> anyhow::Result<ExitCode> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    block_on_threads(threads, future)
+}
+
+fn block_on_threads(
+    threads: usize,
+    future: impl Future<Output = anyhow::Result<ExitCode>>,
+) -> anyhow::Result<ExitCode> {
     daemon::raise_file_limit();
     let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(threads)
         .enable_all()
         .build()
         .context("the system gives no threads")?;

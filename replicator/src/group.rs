@@ -142,7 +142,7 @@ pub struct Group {
     due: Due,
     last_measure: Option<Duration>,
     last_probe: Option<Duration>,
-    last_transfer: Option<Duration>,
+    last_busy: Option<Duration>,
     /// How many are looked for, since when, and whose turn it is.
     lost: (usize, Duration, usize),
     /// Whose turn it is to be compared with.
@@ -251,7 +251,7 @@ impl Group {
             },
             last_measure: None,
             last_probe: None,
-            last_transfer: None,
+            last_busy: None,
             // Not all begin with the same.
             lost: (0, now, usize::try_from(me.0 >> 48).unwrap_or_default()),
             turn: 0,
@@ -346,9 +346,13 @@ impl Group {
         self.measured(member, |it| it.handle_round_trip(took, now));
     }
 
+    /// Says that something is being brought from or to a member: now a probe would find what is left, and be in the way.
+    pub fn handle_busy(&mut self, now: Duration) {
+        self.last_busy = Some(now);
+    }
+
     /// Takes in a transfer from or to a member that the link alone held back.
     pub fn handle_transfer(&mut self, member: MemberId, bytes: u64, took: Duration, now: Duration) {
-        self.last_transfer = Some(now);
         self.measured(member, |it| it.handle_transfer(bytes, took, now));
     }
 

@@ -14,7 +14,7 @@ use crate::version::Hash;
 const MEASURE_SPREAD_MS: u64 = 2_000;
 /// Who does not answer although a link is up is called no more often.
 const RECALL: Duration = Duration::from_mins(1);
-/// So long after a link was busy nothing is probed: it would find what is left, and take from what goes there.
+/// So long after something came or went nothing is probed.
 const QUIET: Duration = Duration::from_secs(10);
 /// Whose turn it has been for so long probes all the same.
 const QUIET_WAIT_MAX: Duration = Duration::from_mins(5);
@@ -130,7 +130,7 @@ impl Group {
         let turn = sites.turn(self.me.0, id.0).unwrap_or(u32::MAX);
         let due = peer.since + estimate::PAUSE_YOUNG.saturating_mul(turn);
         let after = |last: Option<Duration>, pause| last.map_or(due, |it| due.max(it + pause));
-        let quiet = after(self.last_transfer, QUIET).min(due + QUIET_WAIT_MAX);
+        let quiet = after(self.last_busy, QUIET).min(due + QUIET_WAIT_MAX);
         let probe_from = quiet.max(after(self.last_probe, estimate::PAUSE_YOUNG));
         Candidate { estimate: &peer.estimate, theirs: said, line: peer.line, probe_from }
     }

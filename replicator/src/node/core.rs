@@ -335,6 +335,9 @@ impl Core {
                 self.handle_group_message(link, group, &bytes, now);
             }
             Ok(message) if self.is_member(member) => {
+                if matches!(message, Message::Request(_) | Message::Chunk(_)) {
+                    self.groups.values_mut().for_each(|it| it.handle_busy(now));
+                }
                 self.replica.handle_message(member, message, now);
             }
             // Who asks to join has nothing else to say.

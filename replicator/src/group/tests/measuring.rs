@@ -30,20 +30,20 @@ fn few_members_probe_the_line_that_all_share() {
 }
 
 #[test]
-fn nothing_is_probed_while_a_link_is_busy_but_for_long() {
+fn nothing_is_probed_while_a_member_is_busy_but_for_long() {
     let mut world = World::in_sites(4, 2);
     let begin = loop {
         world.run(Duration::from_millis(500));
         let first = world.groups.get_mut(&id(1)).unwrap();
-        first.handle_transfer(id(2), 1 << 20, Duration::from_secs(2), world.now);
+        first.handle_busy(world.now);
         if first.charter().is_some_and(|it| it.body().members.len() == 4) {
             break world.now;
         }
     };
     while world.now < begin + Duration::from_mins(8) {
         world.run(Duration::from_secs(5));
-        let (first, now) = (world.groups.get_mut(&id(1)).unwrap(), world.now);
-        first.handle_transfer(id(2), 1 << 20, Duration::from_secs(2), now);
+        let now = world.now;
+        world.groups.get_mut(&id(1)).unwrap().handle_busy(now);
     }
     let by = |it: u8| world.probes.iter().filter(move |probe| probe.0 == id(it));
     assert!(by(1).all(|it| begin + Duration::from_mins(4) < it.2), "{:?}", world.probes);
