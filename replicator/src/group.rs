@@ -29,6 +29,7 @@ mod action;
 mod admit;
 pub mod charter;
 mod follow;
+pub mod held;
 pub mod join;
 mod lead;
 pub mod links;
@@ -56,6 +57,7 @@ use crate::version::{Hash, Name};
 
 pub use action::{Action, Alarm, Counts, Message, NamedKind, OpenError, Settings};
 use charter::{Body, Charter, Member, SignError};
+use held::Holdings;
 use join::{Invitation, Wish};
 use lead::Lead;
 use rows::{Own, Rows};
@@ -133,6 +135,7 @@ pub struct Group {
     /// When the own row was made.
     own_since: Duration,
     rows: Rows,
+    held: Holdings,
     /// All other members.
     peers: BTreeMap<MemberId, Peer>,
     linked: BTreeMap<MemberId, Linked>,
@@ -234,6 +237,7 @@ impl Group {
             own: None,
             own_since: now,
             rows: Rows::default(),
+            held: Holdings::default(),
             peers: BTreeMap::new(),
             linked: BTreeMap::new(),
             admission: admit::Admission::new(now),
@@ -296,6 +300,7 @@ impl Group {
             let incarnation = u32::try_from(over >> 32).unwrap_or(u32::MAX);
             (self.incarnation, self.signed) = (incarnation.saturating_add(1), 0);
             self.own = None;
+            self.held.forget_told();
             self.due.say = now;
             self.persist(now);
         }
@@ -373,6 +378,7 @@ impl Group {
         }
         if self.due.say <= now {
             self.say(now);
+            self.say_held(now);
         }
         if self.due.measure <= now {
             self.measure(now);

@@ -26,6 +26,7 @@ mod serving;
 mod space;
 mod status;
 mod verifying;
+mod versions;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::fs;
@@ -57,6 +58,7 @@ pub use self::status::{
     Status, TopologyLink, TreeStatus,
 };
 pub use self::verifying::Report;
+pub use self::versions::{ListedStatus, Standing, Standings, VersionStatus, VersionsStatus};
 use crate::config::{Config, Entry, GroupConfig};
 use crate::error::Error;
 use crate::group::access::Access;

@@ -47,7 +47,7 @@ const TICKS: f64 = 100.0;
 /// Turns of which the fastest counts: others may need the processor.
 const TURNS: usize = 9;
 /// What is said, as the simulation counts it.
-const KINDS: [&str; 5] = ["beats", "rows", "digests", "null calls", "charters"];
+const KINDS: [&str; 6] = ["beats", "rows", "digests", "holdings", "null calls", "charters"];
 const STEP: Duration = Duration::from_secs(1);
 /// Pings, their answers, each with its header, and what TLS adds to a record (docs/links.md): every 5 s, both ways.
 const PING_BYTES: f64 = 2.0 * 2.0 * (4.0 + 8.0 + 22.0) * 12.0;

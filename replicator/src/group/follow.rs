@@ -27,6 +27,7 @@ impl Group {
             self.peers.entry(member.id()).or_insert_with(new);
         }
         self.rows.keep(|it| body.member(it).is_some());
+        self.held.handle_charter(&charter);
         self.lead.handle_charter(&charter, now);
         self.persist(now);
         self.queue.push_back(Action::NewCharter);

@@ -1,6 +1,7 @@
 //! A few members on links that never fail: no more than that the machines work together.
 
 mod carried;
+mod holding;
 
 use std::collections::BTreeMap;
 
@@ -8,6 +9,7 @@ use super::*;
 use crate::group::access::{Access, Rule};
 use crate::group::charter::Address;
 use crate::group::charter::Tree;
+use crate::version::{Namespace, Number};
 
 /// Members that reach each other at once, but for those that are cut off.
 struct World {
@@ -20,6 +22,8 @@ struct World {
     cut: Vec<MemberId>,
     /// Who has links, but does not answer calls.
     deaf: Vec<MemberId>,
+    /// What readers see at each.
+    held: BTreeMap<MemberId, BTreeMap<Namespace, Number>>,
 }
 
 fn identity(seed: u8) -> Arc<Identity> {
@@ -57,8 +61,16 @@ impl World {
                 Group::open(identity(seed), settings(seed, None), None, invited, Duration::ZERO);
             groups.insert(id(seed), group.unwrap());
         }
-        let (kept, links, alarms) = (BTreeMap::new(), Vec::new(), Vec::new());
-        Self { now: Duration::ZERO, groups, kept, links, alarms, cut: Vec::new(), deaf: Vec::new() }
+        Self {
+            now: Duration::ZERO,
+            groups,
+            kept: BTreeMap::new(),
+            links: Vec::new(),
+            alarms: Vec::new(),
+            cut: Vec::new(),
+            deaf: Vec::new(),
+            held: BTreeMap::new(),
+        }
     }
 
     fn run(&mut self, time: Duration) {
@@ -70,6 +82,8 @@ impl World {
             for member in all {
                 let group = self.groups.get_mut(&member).unwrap();
                 if group.poll_timeout() <= self.now {
+                    let held = self.held.entry(member).or_default();
+                    group.handle_held(held.iter().map(|(of, number)| (of, *number)), self.now);
                     group.handle_timeout(self.now);
                 }
                 self.act(member);

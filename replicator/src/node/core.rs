@@ -226,6 +226,7 @@ impl Core {
     fn handle_timeout(&mut self) {
         let now = self.now();
         for group in self.groups.values_mut().filter(|it| it.poll_timeout() <= now) {
+            group.handle_held(self.replica.holdings(), now);
             group.handle_timeout(now);
         }
         if self.replica.poll_timeout() <= now {

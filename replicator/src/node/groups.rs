@@ -220,10 +220,7 @@ impl Core {
 fn neighborhood(group: &Group) -> Neighborhood {
     let Some(charter) = group.charter() else { return Neighborhood::default() };
     let body = charter.body();
-    let writers = group.trees().map(|it| {
-        let namespace = Namespace { origin: MemberId::of(&it.writer), name: it.name.clone() };
-        (namespace, it.writer)
-    });
+    let writers = group.trees().map(|it| (it.namespace(), it.writer));
     Neighborhood {
         members: body.members.iter().map(Member::id).collect(),
         topology: body.topology.clone(),

@@ -10,7 +10,7 @@ use replicator::group::charter::{Address, Tree};
 use replicator::group::join::Invitation;
 use replicator::group::{Group, Message, Settings};
 use replicator::id::MemberId;
-use replicator::version::{Kind, Name};
+use replicator::version::{Kind, Name, Namespace, Number};
 
 /// What a member does to others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +61,8 @@ pub(crate) struct Member {
     pub sent_max: usize,
     /// What it might send again.
     pub memory: Vec<Message>,
+    /// Which versions readers see here: they are on disk.
+    pub held: BTreeMap<Namespace, Number>,
     /// It never comes back.
     pub is_gone: bool,
 }
@@ -113,6 +115,7 @@ impl Member {
             sent: (0, 0),
             sent_max: 0,
             memory: Vec::new(),
+            held: BTreeMap::new(),
             is_gone: false,
         }
     }

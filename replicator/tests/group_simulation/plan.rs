@@ -128,6 +128,11 @@ impl World {
             let until = self.moment(at, end + Duration::from_millis(1));
             self.fault(at, until);
         }
+        // And readers see one version after another.
+        for _ in 0..self.dice.usize(..40) {
+            let (at, member) = (self.moment(from, end), self.dice.usize(..self.members.len()));
+            self.schedule(at, Event::Hold { member });
+        }
     }
 
     fn fault(&mut self, at: Duration, until: Duration) {

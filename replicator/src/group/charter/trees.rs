@@ -13,7 +13,7 @@
 
 use super::super::wire::{Reader, put_list, put_text};
 use crate::id::MemberId;
-use crate::version::{Kind, Name};
+use crate::version::{Kind, Name, Namespace};
 
 /// Most trees and collections of a group.
 pub const TREES_MAX: usize = 1_024;
@@ -33,6 +33,12 @@ pub struct Tree {
 }
 
 impl Tree {
+    /// What there are versions of.
+    #[must_use]
+    pub fn namespace(&self) -> Namespace {
+        Namespace { origin: MemberId::of(&self.writer), name: self.name.clone() }
+    }
+
     /// What tells it from the others of a group.
     pub(in super::super) fn id(&self) -> (&[u8; 32], &Name) {
         (&self.writer, &self.name)
