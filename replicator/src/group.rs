@@ -173,6 +173,7 @@ impl Group {
             connectivity: settings.connectivity.unwrap_or(Connectivity::Two),
             access: settings.access.clone().unwrap_or_default(),
             members: vec![Member::new(key, address, site, 0)],
+            gone: Vec::new(),
             trees: Vec::new(),
             topology: Topology::from_links(1, &[], &[]).unwrap_or_default(),
         };

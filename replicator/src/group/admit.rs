@@ -168,6 +168,12 @@ impl Group {
         if is_first {
             // It may have lost what it had.
             self.tell(from);
+            let body = charter.body();
+            let is_old = body.gone(from).is_some_and(|it| request.sequence <= it);
+            if is_old && body.access.admits(&request.caller(&passed)) {
+                // From that it learns what it has to go on above.
+                return self.show(&charter, from);
+            }
         }
         if charter.leader() == self.me {
             if let Err(reason) = self.decide(&request, &passed, now) {

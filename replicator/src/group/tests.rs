@@ -1,6 +1,7 @@
 //! A few members on links that never fail: no more than that the machines work together.
 
 mod carried;
+mod gone;
 mod holding;
 
 use std::collections::BTreeMap;
@@ -24,6 +25,8 @@ struct World {
     deaf: Vec<MemberId>,
     /// What readers see at each.
     held: BTreeMap<MemberId, BTreeMap<Namespace, Number>>,
+    /// All requests of members, as they have sent them.
+    joins: Vec<(MemberId, Arc<[u8]>)>,
 }
 
 fn identity(seed: u8) -> Arc<Identity> {
@@ -70,6 +73,7 @@ impl World {
             cut: Vec::new(),
             deaf: Vec::new(),
             held: BTreeMap::new(),
+            joins: Vec::new(),
         }
     }
 
@@ -123,6 +127,11 @@ impl World {
                 match action {
                     Action::Persist(state) => drop(self.kept.insert(member, state)),
                     Action::Send { to, message } => {
+                        if let Message::Join(bytes) = &message
+                            && bytes.first() == Some(&0)
+                        {
+                            self.joins.push((member, Arc::clone(bytes)));
+                        }
                         for to in to {
                             self.deliver(member, to, &message);
                             queue.push_back(to);
