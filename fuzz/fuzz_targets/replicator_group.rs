@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use libfuzzer_sys::fuzz_target;
 use net::identity::Identity;
+use replicator::flood::DISTANCE_MAX;
 use replicator::group::access::{Access, Rule};
-use replicator::group::charter::{Address, Charter, Tree};
+use replicator::group::charter::{Address, Carried, Charter, Tree};
 use replicator::group::held::Tag;
 use replicator::group::join::{CARRIED_MAX, Invitation, MEMBER_TREES_MAX};
 use replicator::group::{Action, Group, Message, Settings};
@@ -87,7 +88,9 @@ fn check_trees(flip: &[u8; 3], trees: &[[u8; 3]]) {
     let (own, carried): (Vec<_>, Vec<_>) =
         trees.iter().map(tree).partition(|it| it.writer == [0; 32]);
     wish.trees = own.into_iter().map(|it| (it.name, it.kind)).collect();
-    wish.carried = carried;
+    let distance = flip[2] % 18;
+    wish.carried =
+        carried.into_iter().map(|tree| Carried { tree, distance }).collect();
     let joiner = Group::open(identity(2), wish.clone(), None, invitation, Duration::ZERO);
     let mut joiner = joiner.expect("an invitation is enough");
     joiner.handle_link_up(id(1), NOW);
@@ -114,7 +117,10 @@ fn check_trees(flip: &[u8; 3], trees: &[[u8; 3]]) {
     assert_eq!(read.as_ref(), Ok(&**charter));
     assert!(body.trees.len() <= MEMBER_TREES_MAX + CARRIED_MAX);
     let names = |it: &Tree| (it.writer, it.name.clone());
-    let is_listed = |it: &Tree| body.trees.iter().any(|listed| names(&listed.tree) == names(it));
+    let is_listed = |it: &Carried| {
+        let is_it = |listed: &Tree| names(listed) == names(&it.tree);
+        body.trees.iter().any(|it| is_it(&it.tree)) == (1..=DISTANCE_MAX).contains(&it.distance)
+    };
     assert!(CARRIED_MAX < wish.carried.len() || wish.carried.iter().all(is_listed));
     joiner.handle_charter(id(1), &charter.to_bytes(), NOW * 3);
     check_held(flip, &mut leader, &mut joiner);

@@ -27,6 +27,7 @@
 pub mod access;
 mod action;
 mod admit;
+mod carry;
 pub mod charter;
 mod follow;
 pub mod held;

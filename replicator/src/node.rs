@@ -62,7 +62,7 @@ pub use self::versions::{ListedStatus, Standing, Standings, VersionStatus, Versi
 use crate::config::{Config, Entry, GroupConfig};
 use crate::error::Error;
 use crate::group::access::Access;
-use crate::group::charter::{Address, Tree};
+use crate::group::charter::{Address, Carried};
 use crate::group::join::Invitation;
 use crate::group::{self, Group};
 use crate::id::MemberId;
@@ -341,7 +341,7 @@ fn settings(
     group: &GroupConfig,
     key: &[u8; 32],
     invitations: &Invitations,
-    carried: Vec<Tree>,
+    carried: Vec<Carried>,
 ) -> group::Settings {
     let name = group.entry.name();
     let is_in = |groups: &BTreeSet<Name>| groups.is_empty() || groups.contains(name);

@@ -73,7 +73,7 @@ impl Group {
     /// What the charter is to say of oneself, as far as the group's access list lets it.
     pub(super) fn wish(&self, access: &Access) -> Wish {
         let mut wish = self.settings.wish(&self.identity.public());
-        wish.carried.retain(|it| !access.denies_member(MemberId::of(&it.writer)));
+        wish.carried.retain(|it| !access.denies_member(MemberId::of(&it.tree.writer)));
         wish
     }
 

@@ -28,7 +28,7 @@ use crate::version::Hash;
 
 pub use address::{ADDRESS_BYTES_MAX, Address, ParseAddressError};
 pub use body::{Body, GONE_MAX, Gone, LINKS_MAX, MEMBERS_MAX, Member};
-pub use trees::{LISTERS_MAX, Listed, TREES_MAX, Tree};
+pub use trees::{Carried, LISTERS_MAX, Listed, Lister, TREES_MAX, Tree};
 
 /// Longest charter, in bytes: with what a link puts in front of it, it is a message.
 pub const CHARTER_BYTES_MAX: usize = GROUP_BYTES_MAX - 64;

@@ -1,6 +1,7 @@
 //! A few members on links that never fail: no more than that the machines work together.
 
 mod carried;
+mod circle;
 mod gone;
 mod holding;
 
@@ -52,13 +53,19 @@ fn settings(seed: u8, access: Option<Access>) -> Settings {
 impl World {
     /// Member 1 founds a group, and the others up to `count` join it.
     fn new(count: u8) -> Self {
-        let allow = (1..=count).map(|it| Rule::Member(id(it))).collect();
-        let settled = settings(1, Some(Access { allow, ..Access::default() }));
+        Self::of(&(1..=count).collect::<Vec<u8>>())
+    }
+
+    /// The first founds a group, and the others join it.
+    fn of(seeds: &[u8]) -> Self {
+        let (first, others) = (seeds[0], &seeds[1..]);
+        let allow = seeds.iter().map(|it| Rule::Member(id(*it))).collect();
+        let settled = settings(first, Some(Access { allow, ..Access::default() }));
         let name = Name::new("group").unwrap();
-        let founder = Group::found(identity(1), name, settled, Duration::ZERO).unwrap();
+        let founder = Group::found(identity(first), name, settled, Duration::ZERO).unwrap();
         let invitation = founder.invitation(None).unwrap();
-        let mut groups = BTreeMap::from([(id(1), founder)]);
-        for seed in 2..=count {
+        let mut groups = BTreeMap::from([(id(first), founder)]);
+        for seed in others.iter().copied() {
             let invited = Some(invitation.clone());
             let group =
                 Group::open(identity(seed), settings(seed, None), None, invited, Duration::ZERO);

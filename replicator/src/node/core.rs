@@ -30,7 +30,7 @@ use super::space::{Outcome, Space};
 use super::verifying::Verified;
 use crate::config::Config;
 use crate::group::Group;
-use crate::group::charter::Tree;
+use crate::group::charter::Carried;
 use crate::id::{GroupId, MemberId};
 use crate::limit::Bucket;
 use crate::link::frame::Reason;
@@ -126,7 +126,7 @@ pub(super) struct Core {
     /// What is being published.
     pub(super) publishing: BTreeSet<Namespace>,
     /// What is brought from one group into another, of each group that wants some.
-    pub(super) carrying: Vec<Vec<Tree>>,
+    pub(super) carrying: Vec<Vec<Carried>>,
     /// The secrets of invitations, by group.
     pub(super) invitations: Invitations,
 }

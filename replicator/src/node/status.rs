@@ -121,6 +121,8 @@ pub struct TreeStatus {
     pub held: Option<String>,
     /// The newest version that was heard of.
     pub newest: Option<String>,
+    /// Whether any group has it; if none does any more, what is on disk of it may be removed.
+    pub is_listed: bool,
     /// Whether its writer has contradicted itself.
     pub is_contradicted: bool,
     /// What is being fetched.
@@ -333,6 +335,7 @@ impl Core {
             is_mine: of.origin == self.me,
             held: held.map(|it| shown(it.meta().number)),
             newest: flood.newest(of).map(|it| shown(it.number)),
+            is_listed: flood.is_listed(of),
             is_contradicted: flood.contradiction(of).is_some(),
             fetching,
             path: store.map(|it| it.current_link().display().to_string()).unwrap_or_default(),

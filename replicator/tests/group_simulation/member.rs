@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use net::identity::Identity;
 use replicator::group::access::Access;
-use replicator::group::charter::{Address, Tree};
+use replicator::group::charter::{Address, Carried, Tree};
 use replicator::group::join::Invitation;
 use replicator::group::{Group, Message, Settings};
 use replicator::id::MemberId;
@@ -73,10 +73,10 @@ pub(crate) fn identity(number: usize) -> Arc<Identity> {
     Arc::new(Identity::of(&secret).unwrap())
 }
 
-pub(crate) fn foreign(number: usize) -> Tree {
+pub(crate) fn foreign(number: usize, distance: u8) -> Carried {
     let writer = identity(1_000 + number % 2).public();
     let name = Name::new(&format!("foreign-{number}")).unwrap();
-    Tree { writer, name, kind: Kind::Collection }
+    Carried { tree: Tree { writer, name, kind: Kind::Collection }, distance }
 }
 
 pub(crate) fn settings(number: usize, site: usize, access: Option<Access>) -> Settings {

@@ -188,7 +188,7 @@ impl World {
                 name: name.clone(),
                 kind: *kind,
             });
-            own.chain(member.settings.carried.clone())
+            own.chain(member.settings.carried.iter().map(|it| it.tree.clone()))
         };
         let listed: BTreeSet<&Tree> = charter.body().trees.iter().map(|it| &it.tree).collect();
         for it in honest {

@@ -430,7 +430,7 @@ impl World {
 
     /// Has somebody's admin change something.
     fn settle(&mut self, member: usize) {
-        let carried = (0..4).filter(|_| self.dice.bool()).map(super::member::foreign).collect();
+        let carried = super::plan::some_carried(&mut self.dice);
         let is_renamed = self.dice.bool();
         let it = &mut self.members[member];
         it.settings.carried = carried;

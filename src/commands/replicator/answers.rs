@@ -163,6 +163,9 @@ fn render_tree(tree: &TreeStatus) -> String {
             (web::templates::size(fetching.came), web::templates::size(fetching.missing));
         said.push_str(&format!("; fetching {}: {came} came, {missing} to come", fetching.version));
     }
+    if !tree.is_listed {
+        said.push_str("; no group has it");
+    }
     if tree.is_contradicted {
         said.push_str("; its writer contradicts itself");
     }
@@ -271,6 +274,7 @@ mod tests {
             "made from http://h/",
             "problem: no answer",
             "newest is 1.3",
+            "no group has it",
             "its writer contradicts itself",
             "damaged: x",
         ] {

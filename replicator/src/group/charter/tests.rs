@@ -38,7 +38,7 @@ impl Cast {
         let mut trees = Vec::new();
         let carried = |writer: u8| Tree { writer: [writer; 32], ..tree(&members[0]) };
         for (writer, it) in (100..).zip(&members) {
-            let all = [tree(it), carried(writer), carried(99)].into_iter();
+            let all = [(tree(it), 0), (carried(writer), 1), (carried(99), 2)].into_iter();
             assert!(trees::list(&mut trees, it.id(), all));
         }
         let name = Name::new("group").unwrap();
@@ -92,7 +92,8 @@ fn the_greatest_charter_is_within_its_bound() {
         keys.iter().map(|it| Member::new(*it, address.clone(), name.clone(), 1)).collect();
     members.iter_mut().for_each(|it| it.silent = Some(1));
     members.sort_by_key(Member::id);
-    let by: Vec<MemberId> = members.iter().take(LISTERS_MAX).map(Member::id).collect();
+    let lister = |it: &Member| Lister { member: it.id(), distance: 1 };
+    let by: Vec<Lister> = members.iter().take(LISTERS_MAX).map(lister).collect();
     let tree = |it: usize| {
         let name = Name::new(&format!("{it:0>40}")).unwrap();
         let tree = Tree { writer: [3; 32], name, kind: Kind::Collection };
