@@ -116,13 +116,15 @@ impl Group {
         self.send(to, Message::Join(bytes.into()));
     }
 
-    /// Whom to ask: on the way to the leader, any member, whoever has the invitation, or, since those that know one
-    /// that has lost its disk may reach it where it does not reach them, anybody.
+    /// Whom to ask: on the way to the leader, one member after another, whoever has the invitation, or, since those
+    /// that know one that has lost its disk may reach it where it does not reach them, anybody.
     fn whom(&self) -> Option<MemberId> {
+        let in_turn = |all: Vec<MemberId>| all.get(self.turn % all.len().max(1)).copied();
+        let is_peer = |it: &&MemberId| self.peers.contains_key(it);
+        let peer = || in_turn(self.linked.keys().filter(is_peer).copied().collect());
+        let is_lost = self.charter.is_none();
+        let any = || in_turn(self.linked.keys().filter(|_| is_lost).copied().collect());
         let entry = self.invitation.as_ref().map(|it| MemberId::of(&it.key));
-        let peer = || self.linked.keys().find(|it| self.peers.contains_key(it)).copied();
-        let turn = self.turn % self.linked.len().max(1);
-        let any = || self.linked.keys().nth(turn).filter(|_| self.charter.is_none()).copied();
         let entry = entry.filter(|it| self.linked.contains_key(it));
         self.way().or_else(peer).or(entry).or_else(any)
     }
