@@ -4,10 +4,10 @@
 //! it: whom to ask for chunks is said by the messages of `replica`.
 //!
 //! A member says all that it holds at once, when it says that it is there, if anything has changed since, and no more
-//! often than every [`PAUSE`] and a second for each tree: so that it takes no more than some 30 bytes a second,
-//! whatever it publishes, and nothing while no version changes. Of one that holds more than
-//! [`ENTRIES_MAX`] trees those that have changed last are named, and the others counted. Since what changes is said,
-//! the last that is known of a member holds for as long as it is heard of.
+//! often than every [`PAUSE`] (in a large group [`PAUSE_EACH`] for each member) and a second for each tree: so that it
+//! takes no more than some 30 bytes a second, whatever it publishes, and nothing while no version changes. Of one that
+//! holds more than [`ENTRIES_MAX`] trees those that have changed last are named, and the others counted. Since what
+//! changes is said, the last that is known of a member holds for as long as it is heard of.
 //!
 //! # Differences from the paper
 //!
@@ -41,6 +41,8 @@ pub const ENTRIES_MAX: usize = 256;
 pub const HELD_BYTES_MAX: usize = 1 + 8 + 8 + 2 + ENTRIES_MAX * ENTRY_BYTES + 64;
 /// What a member holds is said no more often; and a second later for each tree that was named the last time.
 pub const PAUSE: Duration = Duration::from_secs(15);
+/// Nor is it in a group of many members, after so long for each: what all say goes over each link.
+pub const PAUSE_EACH: Duration = Duration::from_millis(200);
 
 /// What a member says that it holds.
 #[derive(Clone, Copy, Debug)]
@@ -73,7 +75,8 @@ impl Held<'_> {
 /// What is held, here and at others.
 #[derive(Debug, Default)]
 pub(super) struct Holdings {
-    /// The trees of the group.
+    /// How many members the group has, and its trees.
+    members: u32,
     listed: BTreeSet<Tag>,
     /// Those that are held here: which version, and since when.
     own: BTreeMap<Tag, (Number, Duration)>,
@@ -88,6 +91,7 @@ impl Holdings {
     /// Goes by another charter.
     pub(super) fn handle_charter(&mut self, charter: &Charter) {
         let body = charter.body();
+        self.members = u32::try_from(body.members.len()).unwrap_or(u32::MAX);
         let namespaces = body.trees.iter().map(|it| it.tree.namespace());
         self.listed = namespaces.map(|it| Tag::of(&it)).collect();
         self.heard.retain(|it, _| body.member(*it).is_some());
@@ -123,7 +127,8 @@ impl Holdings {
         match &self.told {
             None => Some(news),
             Some((told, at)) => {
-                let pause = PAUSE + Duration::from_secs(told.entries.len() as u64);
+                let trees = Duration::from_secs(told.entries.len() as u64);
+                let pause = PAUSE.max(PAUSE_EACH * self.members) + trees;
                 let is_news = (&told.entries, told.left_out) != (&news.0, news.1);
                 (is_news && *at + pause <= now).then_some(news)
             }

@@ -11,6 +11,8 @@ use crate::output;
 const MEMBERS_SHOWN: usize = 20;
 /// Most versions that are named of each.
 const VERSIONS_SHOWN: usize = 8;
+/// Of a member that was not heard for so many seconds it is said how old the news are: it speaks every 15 s.
+const SILENCE_MIN: u64 = 60;
 
 /// What came of publishing.
 pub(super) fn said(published: &Published) -> String {
@@ -117,7 +119,7 @@ fn render_standings(tree: &ListedStatus) -> String {
 
 /// What a member lacks.
 fn render_versions(member: &MemberStatus) -> String {
-    let MemberStatus { id, address, versions, is_silent, silence, .. } = member;
+    let MemberStatus { id, address, versions, silence, .. } = member;
     let mut said = format!("  {id} at {address}:");
     for it in versions.named.iter().take(VERSIONS_SHOWN) {
         let version = it.version.as_deref().unwrap_or_default();
@@ -136,7 +138,7 @@ fn render_versions(member: &MemberStatus) -> String {
     }
     let Standings { behind, nothing, unknown, .. } = versions.standings;
     said.push_str(&format!(" {} not the newest", behind + nothing + unknown));
-    if *is_silent {
+    if SILENCE_MIN <= *silence {
         said.push_str(&format!(", as it was {silence} s ago"));
     }
     said
@@ -210,7 +212,6 @@ mod tests {
         let behind = MemberStatus {
             id: "b".to_owned(),
             address: "h:1".to_owned(),
-            is_silent: true,
             silence: 400,
             versions: VersionsStatus {
                 standings: Standings { nothing: 1, ..standings(0, 1) },

@@ -75,9 +75,15 @@ fn what_changes_is_said_and_nothing_else() {
     let later = NOW + Duration::from_mins(100);
     here.hold(&[(1, 4)], later);
     assert_eq!(here.say(3, later).unwrap().number(Tag::of(&tree(0))), None);
+    // In a large group it waits longer.
+    here.members = 300;
+    here.hold(&[(1, 5)], later + PAUSE * 2);
+    assert_eq!(here.say(4, later + PAUSE * 2), None);
+    let later = later + PAUSE_EACH * 300 + Duration::from_secs(1);
+    assert!(here.say(4, later).is_some());
     // A tree that no group lists any more is not spoken of, whatever is on disk.
     here.listed.clear();
-    assert_eq!(here.say(4, later + Duration::from_mins(1)).unwrap().entries, []);
+    assert_eq!(here.say(5, later + Duration::from_mins(2)).unwrap().entries, []);
 }
 
 #[test]
