@@ -1,6 +1,6 @@
 //! Any bytes as a charter, a row, a request to join, a refusal, what was kept of a group, and an invitation: nothing
 //! of it is believed, and nothing panics. And any trees in a request that is signed: it is granted with as many as
-//! there is room for, and refused when a byte of it is another.
+//! there is room for, and refused when a byte of it is another. So is what a member says that it holds of them.
 
 #![no_main]
 
@@ -9,12 +9,14 @@ use std::time::Duration;
 
 use libfuzzer_sys::fuzz_target;
 use net::identity::Identity;
+use replicator::flood::DISTANCE_MAX;
 use replicator::group::access::{Access, Rule};
-use replicator::group::charter::{Address, Charter, Tree};
+use replicator::group::charter::{Address, Carried, Charter, Tree};
+use replicator::group::held::Tag;
 use replicator::group::join::{CARRIED_MAX, Invitation, MEMBER_TREES_MAX};
 use replicator::group::{Action, Group, Message, Settings};
 use replicator::id::MemberId;
-use replicator::version::{Kind, Name};
+use replicator::version::{Kind, Name, Namespace, Number};
 
 const NOW: Duration = Duration::from_secs(10);
 
@@ -86,7 +88,9 @@ fn check_trees(flip: &[u8; 3], trees: &[[u8; 3]]) {
     let (own, carried): (Vec<_>, Vec<_>) =
         trees.iter().map(tree).partition(|it| it.writer == [0; 32]);
     wish.trees = own.into_iter().map(|it| (it.name, it.kind)).collect();
-    wish.carried = carried;
+    let distance = flip[2] % 18;
+    wish.carried =
+        carried.into_iter().map(|tree| Carried { tree, distance }).collect();
     let joiner = Group::open(identity(2), wish.clone(), None, invitation, Duration::ZERO);
     let mut joiner = joiner.expect("an invitation is enough");
     joiner.handle_link_up(id(1), NOW);
@@ -113,8 +117,36 @@ fn check_trees(flip: &[u8; 3], trees: &[[u8; 3]]) {
     assert_eq!(read.as_ref(), Ok(&**charter));
     assert!(body.trees.len() <= MEMBER_TREES_MAX + CARRIED_MAX);
     let names = |it: &Tree| (it.writer, it.name.clone());
-    let is_listed = |it: &Tree| body.trees.iter().any(|listed| names(&listed.tree) == names(it));
+    let is_listed = |it: &Carried| {
+        let is_it = |listed: &Tree| names(listed) == names(&it.tree);
+        body.trees.iter().any(|it| is_it(&it.tree)) == (1..=DISTANCE_MAX).contains(&it.distance)
+    };
     assert!(CARRIED_MAX < wish.carried.len() || wish.carried.iter().all(is_listed));
+    joiner.handle_charter(id(1), &charter.to_bytes(), NOW * 3);
+    check_held(flip, &mut leader, &mut joiner);
+}
+
+/// What a member holds is taken as it says it, and not when a byte of it is another.
+fn check_held(flip: &[u8; 3], leader: &mut Group, joiner: &mut Group) {
+    let number = |sequence| Number { epoch: flip[0].into(), sequence };
+    let trees: Vec<Namespace> = leader.trees().map(Tree::namespace).collect();
+    let held: Vec<(&Namespace, Number)> =
+        trees.iter().zip(1..).map(|(it, sequence)| (it, number(sequence))).collect();
+    joiner.handle_held(held.iter().copied(), NOW * 3);
+    joiner.handle_timeout(NOW * 3);
+    let said = sent(joiner, |it| match it {
+        Message::Row(bytes) => Some(bytes).filter(|it| it.first() == Some(&4)),
+        _ => None,
+    });
+    let said = said.first().expect("a new member says what it holds");
+    let at = 1 + (usize::from(flip[0]) << 8 | usize::from(flip[1])) % (said.len() - 1);
+    let mut forged = said.to_vec();
+    forged[at] ^= flip[2].max(1);
+    leader.handle_row(id(2), &forged, NOW * 3);
+    assert!(leader.held_by(id(2)).is_none());
+    leader.handle_row(id(2), said, NOW * 3);
+    let found = leader.held_by(id(2)).expect("it is signed");
+    assert!(held.iter().all(|(tree, number)| found.number(Tag::of(tree)) == Some(*number)));
 }
 
 fuzz_target!(|bytes: &[u8]| {

@@ -27,8 +27,10 @@
 pub mod access;
 mod action;
 mod admit;
+mod carry;
 pub mod charter;
 mod follow;
+pub mod held;
 pub mod join;
 mod lead;
 pub mod links;
@@ -57,6 +59,7 @@ use crate::version::{Hash, Name};
 
 pub use action::{Action, Alarm, Counts, Message, NamedKind, OpenError, Settings};
 use charter::{Body, Charter, Member, SignError};
+use held::Holdings;
 use join::{Invitation, Wish};
 use lead::Lead;
 use rows::{Own, Rows};
@@ -134,6 +137,7 @@ pub struct Group {
     /// When the own row was made.
     own_since: Duration,
     rows: Rows,
+    held: Holdings,
     /// All other members.
     peers: BTreeMap<MemberId, Peer>,
     linked: BTreeMap<MemberId, Linked>,
@@ -173,6 +177,7 @@ impl Group {
             connectivity: settings.connectivity.unwrap_or(Connectivity::Two),
             access: settings.access.clone().unwrap_or_default(),
             members: vec![Member::new(key, address, site, 0)],
+            gone: Vec::new(),
             trees: Vec::new(),
             topology: Topology::from_links(1, &[], &[]).unwrap_or_default(),
         };
@@ -237,6 +242,7 @@ impl Group {
             own: None,
             own_since: now,
             rows: Rows::default(),
+            held: Holdings::default(),
             peers: BTreeMap::new(),
             linked: BTreeMap::new(),
             admission: admit::Admission::new(now),
@@ -301,6 +307,7 @@ impl Group {
             let incarnation = u32::try_from(over >> 32).unwrap_or(u32::MAX);
             (self.incarnation, self.signed) = (incarnation.saturating_add(1), 0);
             self.own = None;
+            self.held.forget_told();
             self.due.say = now;
             self.persist(now);
         }
@@ -383,6 +390,7 @@ impl Group {
         }
         if self.due.say <= now {
             self.say(now);
+            self.say_held(now);
         }
         if self.due.measure <= now {
             self.measure(now);

@@ -25,7 +25,7 @@ pub const CHUNK_BYTES_MAX: usize = 64 << 10;
 /// Most namespaces of a group.
 pub const NAMESPACES_MAX: usize = 1_024;
 /// Longest message between the machines of a group, in bytes.
-pub const GROUP_BYTES_MAX: usize = 256 << 10;
+pub const GROUP_BYTES_MAX: usize = 272 << 10;
 
 /// What one member says to another.
 #[derive(Clone, Debug, PartialEq, Eq)]

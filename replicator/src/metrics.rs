@@ -4,7 +4,7 @@
 
 use web::metrics::Sample;
 
-use crate::node::{CollectionStatus, Status, TreeStatus};
+use crate::node::{CollectionStatus, GroupStatus, ListedStatus, Standings, Status, TreeStatus};
 
 /// Returns all samples.
 pub(crate) fn samples(status: &Status) -> Vec<Sample> {
@@ -29,6 +29,7 @@ pub(crate) fn samples(status: &Status) -> Vec<Sample> {
         let help = "Messages of a group that were forged or malformed.";
         let lies = Sample::counter("harvest_replicator_lies_total", help, group.lies as f64);
         samples.push(lies.with("group", group.name.as_str()));
+        samples.extend(group.trees.iter().flat_map(|it| standings(group, it)));
     }
     for tree in &status.trees {
         let gauge = |name, help, value: f64| {
@@ -69,6 +70,21 @@ pub(crate) fn samples(status: &Status) -> Vec<Sample> {
         )));
     }
     samples
+}
+
+/// How many members of a group have which version of a tree.
+fn standings(group: &GroupStatus, tree: &ListedStatus) -> Vec<Sample> {
+    let Standings { newest, behind, nothing, unknown } = tree.standings;
+    let (name, writer) = tree.tree.split_once('@').unwrap_or((&tree.tree, ""));
+    let help = "Members of a group by what they have of a tree: the newest version, an older one, \
+                nothing, or what is not known.";
+    let one = |(standing, count): (&'static str, u64)| {
+        let sample = Sample::gauge("harvest_replicator_tree_members", help, count as f64);
+        let sample = sample.with("group", group.name.as_str()).with("tree", name);
+        sample.with("writer", writer).with("standing", standing)
+    };
+    let all = [("newest", newest), ("behind", behind), ("nothing", nothing), ("unknown", unknown)];
+    all.into_iter().map(one).collect()
 }
 
 fn collection(tree: &TreeStatus, status: &CollectionStatus) -> Vec<Sample> {

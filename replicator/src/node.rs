@@ -26,6 +26,7 @@ mod serving;
 mod space;
 mod status;
 mod verifying;
+mod versions;
 mod watching;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
@@ -58,11 +59,12 @@ pub use self::status::{
     MemberStatus, NoteStatus, Status, TopologyLink, TreeStatus, WatchStatus,
 };
 pub use self::verifying::Report;
+pub use self::versions::{ListedStatus, Standing, Standings, VersionStatus, VersionsStatus};
 use self::watching::Watching;
 use crate::config::{Config, Entry, GroupConfig};
 use crate::error::Error;
 use crate::group::access::Access;
-use crate::group::charter::{Address, Tree};
+use crate::group::charter::{Address, Carried};
 use crate::group::join::Invitation;
 use crate::group::{self, Group};
 use crate::id::MemberId;
@@ -348,7 +350,7 @@ fn settings(
     group: &GroupConfig,
     key: &[u8; 32],
     invitations: &Invitations,
-    carried: Vec<Tree>,
+    carried: Vec<Carried>,
 ) -> group::Settings {
     let name = group.entry.name();
     let is_in = |groups: &BTreeSet<Name>| groups.is_empty() || groups.contains(name);

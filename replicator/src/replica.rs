@@ -77,6 +77,11 @@ impl Replica {
         self.spaces.get(namespace)?.held.as_ref()
     }
 
+    /// All that is held.
+    pub fn holdings(&self) -> impl Iterator<Item = (&Namespace, Number)> {
+        self.spaces.iter().filter_map(|(of, it)| Some((of, it.held.as_ref()?.number)))
+    }
+
     /// Where fetching stands; none for what is not being fetched.
     pub fn progress(&self, namespace: &Namespace) -> Option<&Progress> {
         self.spaces.get(namespace)?.fetching.as_ref()

@@ -29,6 +29,8 @@ async fn who_joins_gets_what_is_published() {
     assert_ne!(first.version, second.version);
     world.all_hold(&second.version).await;
     world.assert_equal();
+    // And each knows it of each.
+    world.all_seen(&second.version).await;
     let third = world.publish().await;
     assert_eq!((third.is_changed, &third.version), (false, &second.version));
     world.stop().await;

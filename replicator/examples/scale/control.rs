@@ -31,7 +31,9 @@ use net::identity::Identity;
 use replicator::group::Group;
 use replicator::group::access::Access;
 use replicator::group::charter::Charter;
+use replicator::group::held::Tag;
 use replicator::topology::Connectivity;
+use replicator::version::Number;
 use world::World;
 
 pub(crate) use plan::pairs;
@@ -47,8 +49,10 @@ const TICKS: f64 = 100.0;
 /// Turns of which the fastest counts: others may need the processor.
 const TURNS: usize = 9;
 /// What is said, as the simulation counts it.
-const KINDS: [&str; 5] = ["beats", "rows", "digests", "null calls", "charters"];
+const KINDS: [&str; 6] = ["beats", "rows", "digests", "holdings", "null calls", "charters"];
 const STEP: Duration = Duration::from_secs(1);
+/// By then all have heard of all.
+const HEARD: Duration = Duration::from_mins(4);
 /// Pings, their answers, each with its header, and what TLS adds to a record (docs/links.md): every 5 s, both ways.
 const PING_BYTES: f64 = 2.0 * 2.0 * (4.0 + 8.0 + 22.0) * 12.0;
 
@@ -163,6 +167,39 @@ impl Settled {
         let bytes = kinds.iter().map(|it| it.2).sum();
         let charters = self.charter().revision() - before;
         Rest { kinds, bytes, pings, work: work / minutes, charters }
+    }
+
+    /// Has all members switch to a version of one tree at once, and says when each knows it of all others, and what was
+    /// said.
+    pub(crate) fn hold(&mut self) {
+        self.world.run(self.world.now + HEARD);
+        let tree = self.charter().body().trees.first().expect("a tree").tree.namespace();
+        for it in &mut self.world.members {
+            it.held.insert(tree.clone(), Number { epoch: 1, sequence: 1 });
+        }
+        let ids: Vec<_> = self.world.members.iter().map(|it| it.id).collect();
+        let is_seen = |world: &World| {
+            world.members.iter().filter_map(|it| it.group.as_ref()).all(|by| {
+                let is_said = |it: &_| by.held_by(*it).and_then(|it| it.number(Tag::of(&tree)));
+                ids.iter().filter(|it| **it != by.me()).all(|it| is_said(it).is_some())
+            })
+        };
+        self.world.traffic.clear();
+        let began = self.world.now;
+        while !is_seen(&self.world) && self.world.now < began + PATIENCE {
+            self.world.run(self.world.now + STEP);
+        }
+        let (count, bytes) = self.world.traffic.get("holdings").copied().unwrap_or_default();
+        let share = |it: u64| it as f64 / self.members as f64;
+        println!(
+            "{} members: each knows {:.0} s later which version all others have; for that a member has sent {:.1} \
+             messages of {:.0} bytes in all.",
+            self.members,
+            (self.world.now - began).as_secs_f64(),
+            share(count),
+            share(bytes),
+        );
+        assert!(is_seen(&self.world), "not all are known");
     }
 
     pub(crate) fn print_joined(&self) {

@@ -3,6 +3,7 @@
 //!
 //!     cargo run --release -p replicator --example scale [-- MEMBERS…]
 //!     cargo run --release -p replicator --example scale -- memory MEMBERS
+//!     cargo run --release -p replicator --example scale -- holdings MEMBERS
 //!
 //! docs/scale.md says what the numbers mean. Times of work are of this machine; all others are of the simulated
 //! world, and the same in each run.
@@ -54,6 +55,11 @@ fn main() {
     if arguments.next_if(|it| it == "memory").is_some() {
         let members = arguments.next().expect("how many members?").parse().unwrap();
         println!("{} kB a member of a group of {members}", control::memory(members) / 1_000);
+        return;
+    }
+    if arguments.next_if(|it| it == "holdings").is_some() {
+        let members = arguments.next().expect("how many members?").parse().unwrap();
+        control::settle(members, 1).hold();
         return;
     }
     let asked: Vec<usize> = arguments.map(|it| it.parse().unwrap()).collect();

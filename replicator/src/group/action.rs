@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use super::access::Access;
-use super::charter::{self, Address, SignError, Tree};
+use super::charter::{self, Address, Carried, SignError};
 use super::join::{CARRIED_MAX, MEMBER_TREES_MAX, Reason, Wish};
 use crate::id::MemberId;
 use crate::topology::Connectivity;
@@ -26,7 +26,7 @@ pub struct Settings {
     /// The trees and collections of other groups that it brings into this one. Those of a writer that the group
     /// denies stay out. Of more than [`CARRIED_MAX`] the first count, in the order of writer and name, and of
     /// `trees` more than [`MEMBER_TREES_MAX`].
-    pub carried: Vec<Tree>,
+    pub carried: Vec<Carried>,
     /// While it leads: how many members the group may lose without falling apart; none to leave it.
     pub connectivity: Option<Connectivity>,
     /// While it leads: who takes over, one after another; empty to have two chosen.
@@ -55,9 +55,10 @@ impl Settings {
         trees.sort();
         trees.dedup_by(|next, one| one.0 == next.0);
         let mut carried = self.carried.clone();
-        carried.retain(|it| it.writer != *key);
-        carried.sort();
-        carried.dedup_by(|next, one| one.id() == next.id());
+        carried.retain(|it| it.tree.writer != *key && it.is_sound());
+        carried.sort_by(|a, b| (a.tree.id(), a.distance).cmp(&(b.tree.id(), b.distance)));
+        // It has come on the shortest way.
+        carried.dedup_by(|next, one| one.tree.id() == next.tree.id());
         Wish { address: self.address.clone(), site: self.site.clone(), trees, carried }
     }
 }

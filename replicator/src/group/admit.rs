@@ -73,7 +73,7 @@ impl Group {
     /// What the charter is to say of oneself, as far as the group's access list lets it.
     pub(super) fn wish(&self, access: &Access) -> Wish {
         let mut wish = self.settings.wish(&self.identity.public());
-        wish.carried.retain(|it| !access.denies_member(MemberId::of(&it.writer)));
+        wish.carried.retain(|it| !access.denies_member(MemberId::of(&it.tree.writer)));
         wish
     }
 
@@ -116,13 +116,15 @@ impl Group {
         self.send(to, Message::Join(bytes.into()));
     }
 
-    /// Whom to ask: on the way to the leader, any member, whoever has the invitation, or, since those that know one
-    /// that has lost its disk may reach it where it does not reach them, anybody.
+    /// Whom to ask: on the way to the leader, one member after another, whoever has the invitation, or, since those
+    /// that know one that has lost its disk may reach it where it does not reach them, anybody.
     fn whom(&self) -> Option<MemberId> {
+        let in_turn = |all: Vec<MemberId>| all.get(self.turn % all.len().max(1)).copied();
+        let is_peer = |it: &&MemberId| self.peers.contains_key(it);
+        let peer = || in_turn(self.linked.keys().filter(is_peer).copied().collect());
+        let is_lost = self.charter.is_none();
+        let any = || in_turn(self.linked.keys().filter(|_| is_lost).copied().collect());
         let entry = self.invitation.as_ref().map(|it| MemberId::of(&it.key));
-        let peer = || self.linked.keys().find(|it| self.peers.contains_key(it)).copied();
-        let turn = self.turn % self.linked.len().max(1);
-        let any = || self.linked.keys().nth(turn).filter(|_| self.charter.is_none()).copied();
         let entry = entry.filter(|it| self.linked.contains_key(it));
         self.way().or_else(peer).or(entry).or_else(any)
     }
@@ -168,6 +170,12 @@ impl Group {
         if is_first {
             // It may have lost what it had.
             self.tell(from);
+            let body = charter.body();
+            let is_old = body.gone(from).is_some_and(|it| request.sequence <= it);
+            if is_old && body.access.admits(&request.caller(&passed)) {
+                // From that it learns what it has to go on above.
+                return self.show(&charter, from);
+            }
         }
         if charter.leader() == self.me {
             if let Err(reason) = self.decide(&request, &passed, now) {

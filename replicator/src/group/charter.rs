@@ -8,7 +8,7 @@
 //! * It is signed, from the founder's key on (`mandate`), so that it may come from anybody.
 //! * The access list and the deputies are in it: who takes over has all that the leader had.
 //! * A member that is silent stays in it, without links, for a month, with the sequence of the last that
-//!   was heard of it: so nothing older revives it.
+//!   was heard of it: so nothing older revives it; and so has one that has gone, as one of the last 256.
 //!
 //! Sans-I/O.
 
@@ -23,17 +23,18 @@ use net::identity::Identity;
 use super::mandate::{self, DEPUTIES_MAX, MANDATES_MAX, Mandate, Terms};
 use super::wire::Reader;
 use crate::id::{GroupId, MemberId};
+use crate::message::GROUP_BYTES_MAX;
 use crate::version::Hash;
 
 pub use address::{ADDRESS_BYTES_MAX, Address, ParseAddressError};
-pub use body::{Body, LINKS_MAX, MEMBERS_MAX, Member};
-pub use trees::{LISTERS_MAX, Listed, TREES_MAX, Tree};
+pub use body::{Body, GONE_MAX, Gone, LINKS_MAX, MEMBERS_MAX, Member};
+pub use trees::{Carried, LISTERS_MAX, Listed, Lister, TREES_MAX, Tree};
 
 /// Longest charter, in bytes: with what a link puts in front of it, it is a message.
-pub const CHARTER_BYTES_MAX: usize = (256 << 10) - 64;
+pub const CHARTER_BYTES_MAX: usize = GROUP_BYTES_MAX - 64;
 
 /// Of the wire form.
-const FORMAT: u8 = 2;
+const FORMAT: u8 = 3;
 
 /// A group's charter. Made by signing and by [`Charter::from_bytes`] alone, so that what there is has been signed by
 /// somebody who may lead the group.
@@ -140,8 +141,8 @@ impl Charter {
         }
     }
 
-    /// Writes it: format, count of mandates, mandates, then name, connectivity, access lists, members, trees, links
-    /// of the tree and links beside it (docs/groups.md).
+    /// Writes it: format, count of mandates, mandates, then name, connectivity, access lists, members, those that have
+    /// gone, trees, links of the tree and links beside it (docs/groups.md).
     #[must_use]
     pub fn to_bytes(&self) -> Arc<[u8]> {
         Arc::clone(&self.bytes)

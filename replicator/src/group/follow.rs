@@ -27,6 +27,7 @@ impl Group {
             self.peers.entry(member.id()).or_insert_with(new);
         }
         self.rows.keep(|it| body.member(it).is_some());
+        self.held.handle_charter(&charter);
         self.lead.handle_charter(&charter, now);
         self.persist(now);
         self.queue.push_back(Action::NewCharter);
@@ -82,8 +83,20 @@ impl Group {
             None if was_in => self.queue.push_back(Action::Alarm(Alarm::Missing)),
             None => {}
         }
+        self.note_gone(new, now);
         self.admission.reset();
         self.due.ask = now;
+    }
+
+    /// Goes on above what others knew before one had gone, so that one is let in again.
+    fn note_gone(&mut self, charter: &Charter, now: Duration) {
+        let gone = charter.body().gone(self.me).unwrap_or_default();
+        if self.sequence() < gone {
+            self.queue.push_back(Action::Alarm(Alarm::Forgotten));
+            self.jump(gone, now);
+            self.admission.reset();
+            self.due.ask = now;
+        }
     }
 
     /// Sends the charter to a member that may not have it.
@@ -128,6 +141,8 @@ impl Group {
         let Some(known) = known else {
             if charter.body().member(self.me).is_some() {
                 self.adopt(charter, Some(from), now);
+            } else {
+                self.note_gone(&charter, now);
             }
             return;
         };

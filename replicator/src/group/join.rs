@@ -13,7 +13,7 @@ use net::identity::{Identity, verify_raw};
 
 use super::access::{Caller, hex, unhex};
 use super::charter::trees::{are_in_order, put_kind, read_kind};
-use super::charter::{Address, Tree};
+use super::charter::{Address, Carried, Tree};
 use super::wire::{Reader, put_list, put_text};
 use crate::id::{GroupId, MemberId};
 use crate::version::{Kind, Name};
@@ -27,7 +27,7 @@ pub const REQUEST_BYTES_MAX: usize = 14 << 10;
 /// A request is passed on no more often.
 pub const HOPS_MAX: u8 = 16;
 
-const FORMAT: u8 = 2;
+const FORMAT: u8 = 3;
 /// What invitations begin with.
 const PREFIX: &str = "harvest-group-1";
 /// What is signed begins with these, so that no signature serves for anything else.
@@ -127,18 +127,17 @@ pub(super) struct Wish {
     /// Its own, in order of their names.
     pub(super) trees: Vec<(Name, Kind)>,
     /// Those of others that it brings in, in order of writer and name.
-    pub(super) carried: Vec<Tree>,
+    pub(super) carried: Vec<Carried>,
 }
 
 impl Wish {
-    /// All trees that it is to list, if it has this key.
-    pub(super) fn listed(&self, key: [u8; 32]) -> impl Iterator<Item = Tree> {
-        let own = move |(name, kind): &(Name, Kind)| Tree {
-            writer: key,
-            name: name.clone(),
-            kind: *kind,
+    /// All trees that it is to list, if it has this key, and how far they are.
+    pub(super) fn listed(&self, key: [u8; 32]) -> impl Iterator<Item = (Tree, u8)> {
+        let own = move |(name, kind): &(Name, Kind)| {
+            (Tree { writer: key, name: name.clone(), kind: *kind }, 0)
         };
-        self.trees.iter().map(own).chain(self.carried.iter().cloned())
+        let carried = self.carried.iter().map(|it| (it.tree.clone(), it.distance));
+        self.trees.iter().map(own).chain(carried)
     }
 }
 
@@ -217,7 +216,7 @@ impl Request {
         let (group, key, sequence) = (GroupId(from.u64()?), from.array()?, from.u64()?);
         let (address, site) = (Address::new(from.text()?).ok()?, from.name()?);
         let trees = from.list(MEMBER_TREES_MAX, |from| Some((from.name()?, read_kind(from)?)))?;
-        let carried = from.list(CARRIED_MAX, Tree::read)?;
+        let carried = from.list(CARRIED_MAX, Carried::read)?;
         let proof = match from.u8()? {
             0 => None,
             1 => Some(Proof { invitation: from.array()?, signature: from.array()? }),
@@ -226,8 +225,8 @@ impl Request {
         let signature = from.array()?;
         from.end()?;
         let in_order = trees.array_windows().all(|[one, next]| one.0 < next.0)
-            && are_in_order(carried.iter())
-            && carried.iter().all(|it| it.writer != key);
+            && are_in_order(carried.iter().map(|it| &it.tree))
+            && carried.iter().all(|it| it.tree.writer != key);
         let wish = Wish { address, site, trees, carried };
         let request = Self { group, key, sequence, wish, proof, signature };
         let is_signed =
@@ -383,12 +382,11 @@ mod tests {
     #[test]
     fn nobody_carries_its_own_trees_or_one_twice() {
         let identity = Identity::of(&[4; 32]).unwrap();
-        let tree = |writer: [u8; 32], name: &str| Tree {
-            writer,
-            name: Name::new(name).unwrap(),
-            kind: Kind::Tree,
+        let tree = |writer: [u8; 32], name: &str| Carried {
+            tree: Tree { writer, name: Name::new(name).unwrap(), kind: Kind::Tree },
+            distance: 2,
         };
-        let is_read = |carried: &[Tree]| {
+        let is_read = |carried: &[Carried]| {
             let wish = Wish {
                 address: Address::new("host:1").unwrap(),
                 site: Name::new("here").unwrap(),
@@ -401,8 +399,11 @@ mod tests {
         let [a, b] = ["a", "b"].map(|it| tree([7; 32], it));
         assert!(is_read(&[a.clone(), b.clone()]));
         assert!(!is_read(&[b.clone(), a.clone()]));
-        let other = Tree { kind: Kind::Collection, ..a.clone() };
-        assert!(!is_read(&[a, other]));
+        let other = Tree { kind: Kind::Collection, ..a.tree.clone() };
+        assert!(!is_read(&[a.clone(), Carried { tree: other, distance: 1 }]));
+        for distance in [0, 17] {
+            assert!(!is_read(&[Carried { distance, ..a.clone() }]));
+        }
         assert!(!is_read(&[tree(identity.public(), "a")]));
     }
 
@@ -420,10 +421,9 @@ mod tests {
         ) {
             let kind = |is_tree: bool| if is_tree { Kind::Tree } else { Kind::Collection };
             let tree = |(name, is_tree): (String, bool)| (Name::new(&name).unwrap(), kind(is_tree));
-            let brought = |((writer, name), is_tree): (([u8; 32], String), bool)| Tree {
-                writer,
-                name: Name::new(&name).unwrap(),
-                kind: kind(is_tree),
+            let brought = |((writer, name), is_tree): (([u8; 32], String), bool)| {
+                let name = Name::new(&name).unwrap();
+                Carried { tree: Tree { writer, name, kind: kind(is_tree) }, distance: hops % 16 + 1 }
             };
             let invitation = invitation(is_invited.then_some([9; 32]));
             let wish = Wish {
@@ -456,7 +456,10 @@ mod tests {
     #[test]
     fn the_longest_request_is_within_its_bound() {
         let name = |it: usize| Name::new(&format!("{it:0>40}")).unwrap();
-        let carried = |it: usize| Tree { writer: [1; 32], name: name(it), kind: Kind::Tree };
+        let carried = |it: usize| {
+            let tree = Tree { writer: [1; 32], name: name(it), kind: Kind::Tree };
+            Carried { tree, distance: 16 }
+        };
         let invitation = invitation(Some([9; 32]));
         let wish = Wish {
             address: Address::new(&format!("{}:65535", "a".repeat(249))).unwrap(),

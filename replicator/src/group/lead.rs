@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::access::Caller;
-use super::charter::{Body, Charter, MEMBERS_MAX, Member, SignError, Tree, trees};
+use super::charter::{Body, Charter, Gone, MEMBERS_MAX, Member, SignError, Tree, trees};
 use super::join::{Passed, Reason, Request};
 use super::mandate::{self, DEPUTIES_MAX};
 use super::rows::GAP_MAX;
@@ -76,8 +76,10 @@ impl Lead {
         if self.epoch.0 != charter.epoch() {
             self.epoch = (charter.epoch(), now);
         }
+        let body = charter.body();
         self.requests.retain(|id, it| {
-            charter.body().member(*id).is_none_or(|member| member.request < it.sequence)
+            let known = body.member(*id).map(|it| it.request).or_else(|| body.gone(*id));
+            known.is_none_or(|known| known < it.sequence)
         });
         self.is_changed = true;
     }
@@ -125,6 +127,10 @@ impl Group {
         let caller = request.caller(passed);
         let known = body.member(id);
         if known.is_some_and(|it| request.sequence <= it.request) || id == self.me {
+            return Ok(());
+        }
+        // It was signed before its member went: whoever sends it once more brings nobody back.
+        if body.gone(id).is_some_and(|it| request.sequence <= it) {
             return Ok(());
         }
         if access.denies(&caller) || (known.is_none() && !access.admits(&caller)) {
@@ -205,6 +211,7 @@ impl Group {
         self.settle(&mut body);
         self.admit(&mut body);
         self.expire(&mut body, now);
+        self.bury(charter.body(), &mut body);
         Self::prune(&mut body);
         self.connect(charter, &mut body, now);
         let deputies = self.deputies(charter, &body);
@@ -238,7 +245,7 @@ impl Group {
         let (wish, key) = (self.wish(&body.access), self.identity.public());
         let request = body.member(self.me).map_or(0, |it| it.request);
         trees::list(&mut body.trees, self.me, wish.listed(key));
-        put(body, Member::new(key, wish.address, wish.site, request));
+        body.put(Member::new(key, wish.address, wish.site, request));
         let Body { access, members, .. } = body;
         members.retain(|it| it.id() == self.me || !access.denies(&caller(it)));
     }
@@ -257,7 +264,7 @@ impl Group {
             if body.access.denies(&caller(&member)) {
                 continue;
             }
-            put(body, member);
+            body.put(member);
             trees::list(&mut body.trees, request.member(), wish.listed(*key));
         }
     }
@@ -278,6 +285,19 @@ impl Group {
                 as_before => as_before,
             };
         }
+    }
+
+    /// Keeps in mind how far those were known that go now.
+    fn bury(&self, before: &Body, body: &mut Body) {
+        let is_gone = |it: &&Member| body.member(it.id()).is_none();
+        let gone = before.members.iter().filter(is_gone).map(|it| {
+            let heard = self.heard(it.id()).map_or(0, |it| it.0);
+            let heard = heard.max(self.held.sequence(it.id()));
+            let sequence = heard.max(it.request).max(it.silent.unwrap_or_default());
+            Gone { member: it.id(), sequence }
+        });
+        let gone = gone.collect();
+        body.bury(gone);
     }
 
     /// Leaves out trees that no member lists any more, and those of writers that are denied.
@@ -340,13 +360,5 @@ impl Group {
             }
         }
         keys
-    }
-}
-
-/// Puts a member in its place.
-fn put(body: &mut Body, member: Member) {
-    match body.members.binary_search_by_key(&member.id(), Member::id) {
-        Ok(place) => body.members.splice(place..=place, [member]).for_each(drop),
-        Err(place) => body.members.insert(place, member),
     }
 }

@@ -16,6 +16,7 @@
 //!
 //! Sans-I/O.
 
+mod budget;
 mod own;
 mod said;
 
@@ -25,9 +26,10 @@ use std::time::Duration;
 
 use super::charter::MEMBERS_MAX;
 use crate::id::{GroupId, MemberId};
+pub(super) use budget::Budgets;
 pub(super) use own::Own;
 use said::{Beat, Signed, ahead};
-pub(super) use said::{Digest, Said, read};
+pub(super) use said::{Digest, HELD, Said, read};
 
 /// Beats that a row is good for.
 pub const BEATS_MAX: u16 = 120;
@@ -107,8 +109,7 @@ pub(super) enum Taken {
 #[derive(Debug, Default)]
 pub(super) struct Rows {
     heard: BTreeMap<MemberId, Heard>,
-    /// How many more rows of a member are taken, and since when that is counted.
-    budgets: BTreeMap<MemberId, (u32, Duration)>,
+    budgets: Budgets,
 }
 
 impl Rows {
@@ -128,7 +129,7 @@ impl Rows {
     /// Forgets who is no member any more.
     pub(super) fn keep(&mut self, is_member: impl Fn(MemberId) -> bool) {
         self.heard.retain(|it, _| is_member(*it));
-        self.budgets.retain(|it, _| is_member(*it));
+        self.budgets.keep(is_member);
     }
 
     /// What to send to somebody who is as far as `marks` say.
@@ -161,13 +162,13 @@ impl Rows {
         if known.is_some_and(|it| signed.row.sequence <= it.signed.row.sequence) {
             return Taken::Old;
         }
-        if !self.has_budget(from, now) {
+        if !self.budgets.has(from, now) {
             return Taken::TooOften;
         }
         if !signed.is_signed(group, key) {
             return Taken::Forged;
         }
-        self.spend(from, now);
+        self.budgets.spend(from, now);
         let mut heard = Heard::new(signed, now);
         if let Some(Heard { news, advanced, .. }) = self.heard.remove(&from) {
             heard = Heard { news, advanced, ..heard };
@@ -193,25 +194,6 @@ impl Rows {
         heard.beat = (beat.number, beat.value);
         heard.note(now);
         Taken::New
-    }
-
-    fn has_budget(&self, member: MemberId, now: Duration) -> bool {
-        self.budgets.get(&member).is_none_or(|it| 0 < earned(*it, now).0)
-    }
-
-    fn spend(&mut self, member: MemberId, now: Duration) {
-        let (left, since) = earned(*self.budgets.entry(member).or_insert((BURST_ROWS, now)), now);
-        self.budgets.insert(member, (left.saturating_sub(1), since));
-    }
-}
-
-/// What a budget is now.
-fn earned((left, since): (u32, Duration), now: Duration) -> (u32, Duration) {
-    let pauses = now.saturating_sub(since).as_secs() / PAUSE_ROWS.as_secs();
-    let pauses = u32::try_from(pauses).unwrap_or(u32::MAX);
-    match left.saturating_add(pauses) {
-        left if BURST_ROWS <= left => (BURST_ROWS, now),
-        left => (left, since + PAUSE_ROWS * pauses),
     }
 }
 
@@ -335,15 +317,17 @@ mod tests {
         #[test]
         fn digests_are_read_as_they_were_written(
             is_answer: bool, epoch: u64, revision: u64, charter: [u8; 32],
-            marks in prop::collection::btree_map(any::<u64>(), any::<Mark>(), 0..20),
+            all in prop::collection::btree_map(any::<u64>(), any::<(Mark, u64)>(), 0..20),
         ) {
-            let marks: BTreeMap<MemberId, Mark> =
-                marks.into_iter().map(|(id, mark)| (MemberId(id), mark)).collect();
+            let all = || all.iter().map(|(id, (mark, held))| (MemberId(*id), *mark, *held));
+            let marks: BTreeMap<MemberId, Mark> = all().map(|it| (it.0, it.1)).collect();
+            let held: BTreeMap<MemberId, u64> = all().map(|it| (it.0, it.2)).collect();
             let number = (epoch, revision, Hash(charter));
-            let bytes = Digest::write(is_answer, number, marks.iter().map(|it| (*it.0, *it.1)));
+            let bytes = Digest::write(is_answer, number, all());
             let Some(Said::Digest(digest)) = read(&bytes) else { panic!("no digest") };
             prop_assert_eq!((digest.epoch, digest.revision, digest.charter), number);
-            prop_assert_eq!((digest.is_answer, digest.marks()), (is_answer, marks));
+            let found = (digest.is_answer, digest.marks(), digest.held());
+            prop_assert_eq!(found, (is_answer, marks, held));
         }
 
         #[test]

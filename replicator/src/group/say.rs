@@ -92,7 +92,7 @@ impl Group {
         entries
     }
 
-    fn flood(&mut self, bytes: &Arc<[u8]>, except: Option<MemberId>) {
+    pub(super) fn flood(&mut self, bytes: &Arc<[u8]>, except: Option<MemberId>) {
         let is_peer = |it: &&MemberId| self.peers.contains_key(it) && Some(**it) != except;
         let to: Vec<MemberId> = self.linked.keys().filter(is_peer).copied().collect();
         if !to.is_empty() {
@@ -127,6 +127,13 @@ impl Group {
                 self.rows.take_beat(&beat, now)
             }
             Some(Said::Beat(_)) => return,
+            Some(Said::Held(signed)) if signed.from == self.me => {
+                return self.handle_own_held(&signed, now);
+            }
+            Some(Said::Held(signed)) => match key(signed.from.0) {
+                Some(key) => self.held.take(signed, (self.group, &key), now),
+                None => return,
+            },
         };
         match taken {
             Taken::New => {
@@ -161,6 +168,7 @@ impl Group {
         let own = self.own.iter().map(|it| (self.me, it.mark()));
         let marks = self.rows.iter().map(|(id, it)| (id, it.mark())).chain(own);
         let number = (charter.epoch(), charter.revision(), charter.hash());
+        let marks = marks.map(|(id, mark)| (id, mark, self.held.sequence(id)));
         let digest = Digest::write(is_answer, number, marks.filter(|_| is_peer));
         self.send(member, Message::Row(digest));
     }
@@ -183,13 +191,17 @@ impl Group {
         let marks = digest.marks();
         let mark = |it: MemberId| marks.get(&it).copied().unwrap_or_default();
         let own = self.own.iter().flat_map(|it| it.after(mark(self.me)));
-        let newer: Vec<Arc<[u8]>> = self.rows.after(&marks).chain(own).collect();
+        let held = digest.held();
+        let newer = self.rows.after(&marks).chain(own).chain(self.held.after(&held));
+        let newer: Vec<Arc<[u8]>> = newer.collect();
         for row in newer {
             self.send(from, Message::Row(row));
         }
         let known = self.own.as_ref().map(Own::mark).unwrap_or_default();
         let is_other = |it: MemberId| self.peers.contains_key(&it);
-        let is_behind = self.rows.lacks(&marks, is_other) || known < mark(self.me);
+        let is_behind = self.rows.lacks(&marks, is_other)
+            || known < mark(self.me)
+            || self.held.lacks(&held, |it| is_other(it) || it == self.me);
         if is_behind && !digest.is_answer {
             self.compare(from, true);
         } else if is_behind {

@@ -1,6 +1,9 @@
 //! A few members on links that never fail: no more than that the machines work together.
 
 mod carried;
+mod circle;
+mod gone;
+mod holding;
 mod measuring;
 
 use std::collections::BTreeMap;
@@ -9,6 +12,7 @@ use super::*;
 use crate::group::access::{Access, Rule};
 use crate::group::charter::Address;
 use crate::group::charter::Tree;
+use crate::version::{Namespace, Number};
 
 /// Members that reach each other at once, but for those that are cut off.
 struct World {
@@ -23,6 +27,10 @@ struct World {
     deaf: Vec<MemberId>,
     /// Who has probed whom, and when.
     probes: Vec<(MemberId, MemberId, Duration)>,
+    /// What readers see at each.
+    held: BTreeMap<MemberId, BTreeMap<Namespace, Number>>,
+    /// All requests of members, as they have sent them.
+    joins: Vec<(MemberId, Arc<[u8]>)>,
 }
 
 fn identity(seed: u8) -> Arc<Identity> {
@@ -48,22 +56,28 @@ fn settings(seed: u8, access: Option<Access>) -> Settings {
 impl World {
     /// Member 1 founds a group, and the others up to `count` join it.
     fn new(count: u8) -> Self {
-        Self::in_sites(count, 1)
+        Self::of(&(1..=count).collect::<Vec<u8>>(), 1)
     }
 
     /// The same, with members by turns in so many sites.
     fn in_sites(count: u8, sites: u8) -> Self {
+        Self::of(&(1..=count).collect::<Vec<u8>>(), sites)
+    }
+
+    /// The first founds a group, and the others join it.
+    fn of(seeds: &[u8], sites: u8) -> Self {
         let settings = |seed: u8, access: Option<Access>| Settings {
             site: Name::new(&format!("site-{}", seed % sites)).unwrap(),
             ..settings(seed, access)
         };
-        let allow = (1..=count).map(|it| Rule::Member(id(it))).collect();
-        let settled = settings(1, Some(Access { allow, ..Access::default() }));
+        let (first, others) = (seeds[0], &seeds[1..]);
+        let allow = seeds.iter().map(|it| Rule::Member(id(*it))).collect();
+        let settled = settings(first, Some(Access { allow, ..Access::default() }));
         let name = Name::new("group").unwrap();
-        let founder = Group::found(identity(1), name, settled, Duration::ZERO).unwrap();
+        let founder = Group::found(identity(first), name, settled, Duration::ZERO).unwrap();
         let invitation = founder.invitation(None).unwrap();
-        let mut groups = BTreeMap::from([(id(1), founder)]);
-        for seed in 2..=count {
+        let mut groups = BTreeMap::from([(id(first), founder)]);
+        for seed in others.iter().copied() {
             let invited = Some(invitation.clone());
             let group =
                 Group::open(identity(seed), settings(seed, None), None, invited, Duration::ZERO);
@@ -78,6 +92,8 @@ impl World {
             cut: Vec::new(),
             deaf: Vec::new(),
             probes: Vec::new(),
+            held: BTreeMap::new(),
+            joins: Vec::new(),
         }
     }
 
@@ -90,6 +106,8 @@ impl World {
             for member in all {
                 let group = self.groups.get_mut(&member).unwrap();
                 if group.poll_timeout() <= self.now {
+                    let held = self.held.entry(member).or_default();
+                    group.handle_held(held.iter().map(|(of, number)| (of, *number)), self.now);
                     group.handle_timeout(self.now);
                 }
                 self.act(member);
@@ -129,6 +147,11 @@ impl World {
                 match action {
                     Action::Persist(state) => drop(self.kept.insert(member, state)),
                     Action::Send { to, message } => {
+                        if let Message::Join(bytes) = &message
+                            && bytes.first() == Some(&0)
+                        {
+                            self.joins.push((member, Arc::clone(bytes)));
+                        }
                         for to in to {
                             self.deliver(member, to, &message);
                             queue.push_back(to);

@@ -8,8 +8,8 @@
 
 use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
 
-/// The longest message, in bytes: a charter of 256 KiB and what is around it.
-pub const MESSAGE_BYTES_MAX: usize = (256 << 10) + (4 << 10);
+/// The longest message, in bytes: a charter of 272 KiB and what is around it.
+pub const MESSAGE_BYTES_MAX: usize = (272 << 10) + (4 << 10);
 /// The longest piece of a block, in bytes.
 pub const PIECE_BYTES_MAX: usize = 16 << 10;
 /// Bytes before a body.

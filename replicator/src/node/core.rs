@@ -32,7 +32,7 @@ use super::verifying::Verified;
 use super::watching::{Found, Watching};
 use crate::config::Config;
 use crate::group::Group;
-use crate::group::charter::Tree;
+use crate::group::charter::Carried;
 use crate::id::{GroupId, MemberId};
 use crate::limit::Bucket;
 use crate::link::frame::Reason;
@@ -134,7 +134,7 @@ pub(super) struct Core {
     /// What is being published.
     pub(super) publishing: BTreeSet<Namespace>,
     /// What is brought from one group into another, of each group that wants some.
-    pub(super) carrying: Vec<Vec<Tree>>,
+    pub(super) carrying: Vec<Vec<Carried>>,
     /// The secrets of invitations, by group.
     pub(super) invitations: Invitations,
 }
@@ -237,6 +237,7 @@ impl Core {
     fn handle_timeout(&mut self) {
         let now = self.now();
         for group in self.groups.values_mut().filter(|it| it.poll_timeout() <= now) {
+            group.handle_held(self.replica.holdings(), now);
             group.handle_timeout(now);
         }
         if self.replica.poll_timeout() <= now {

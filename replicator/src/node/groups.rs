@@ -7,7 +7,7 @@ use super::core::Core;
 use crate::config::GroupConfig;
 use crate::fetch::Window;
 use crate::flood::Neighborhood;
-use crate::group::charter::{Member, Tree};
+use crate::group::charter::{Carried, Member};
 use crate::group::{self, Action, Alarm, Group};
 use crate::id::{GroupId, MemberId};
 use crate::link::frame::Reason;
@@ -126,7 +126,7 @@ impl Core {
     /// Brings trees of one group into others, if they are not those that were.
     fn carry(&mut self, now: Duration) {
         let carried = self.config.groups.iter().filter(|it| !it.carry.is_empty());
-        let carried: Vec<Vec<Tree>> = carried.map(|it| self.carried(it)).collect();
+        let carried: Vec<Vec<Carried>> = carried.map(|it| self.carried(it)).collect();
         if carried != self.carrying {
             self.carrying = carried;
             self.settle_groups(now);
@@ -191,17 +191,12 @@ impl Core {
     }
 
     /// The trees that this member brings into a group from others. Its own come in by themselves.
-    fn carried(&self, group: &GroupConfig) -> Vec<Tree> {
+    fn carried(&self, group: &GroupConfig) -> Vec<Carried> {
         let key = self.identity.public();
         let from = self.config.groups.iter().filter(|it| group.carry.contains(it.entry.name()));
         let from = from.filter_map(|it| self.groups.get(&it.entry.group(&key)));
-        let into = self.groups.get(&group.entry.group(&key)).and_then(Group::charter);
-        // Members of that group list their trees there themselves, or do not any more.
-        let is_theirs = |it: &Tree| {
-            let writer = MemberId::of(&it.writer);
-            into.is_some_and(|it| it.body().member(writer).is_some())
-        };
-        from.flat_map(Group::trees).filter(|it| !is_theirs(it)).cloned().collect()
+        let Some(into) = self.groups.get(&group.entry.group(&key)) else { return Vec::new() };
+        from.flat_map(|it| into.brought_from(it)).collect()
     }
 
     /// Takes over other settings.
@@ -221,10 +216,7 @@ impl Core {
 fn neighborhood(group: &Group) -> Neighborhood {
     let Some(charter) = group.charter() else { return Neighborhood::default() };
     let body = charter.body();
-    let writers = group.trees().map(|it| {
-        let namespace = Namespace { origin: MemberId::of(&it.writer), name: it.name.clone() };
-        (namespace, it.writer)
-    });
+    let writers = group.trees().map(|it| (it.namespace(), it.writer));
     Neighborhood {
         members: body.members.iter().map(Member::id).collect(),
         topology: body.topology.clone(),

@@ -7,6 +7,7 @@ use collection::feed::Counters;
 use serde::{Deserialize, Serialize};
 
 use super::core::Core;
+use super::versions::{ListedStatus, VersionsStatus};
 use crate::estimate::{Entry, Row};
 use crate::group::Group;
 use crate::id::MemberId;
@@ -60,6 +61,8 @@ pub struct GroupStatus {
     pub deputies: Vec<String>,
     /// Its members, by id.
     pub members: Vec<MemberStatus>,
+    /// Its trees and collections, by name.
+    pub trees: Vec<ListedStatus>,
     /// Its links.
     pub topology: Vec<TopologyLink>,
     /// Links that are measured and not used.
@@ -85,6 +88,8 @@ pub struct MemberStatus {
     pub silence: u64,
     /// Whether there is a link to it.
     pub is_linked: bool,
+    /// Which versions it has.
+    pub versions: VersionsStatus,
 }
 
 /// A link of a group.
@@ -117,6 +122,8 @@ pub struct TreeStatus {
     pub held: Option<String>,
     /// The newest version that was heard of.
     pub newest: Option<String>,
+    /// Whether any group has it; if none does any more, what is on disk of it may be removed.
+    pub is_listed: bool,
     /// Whether its writer has contradicted itself.
     pub is_contradicted: bool,
     /// What is being fetched.
@@ -279,16 +286,18 @@ impl Core {
             return GroupStatus { name, id, lies, ..GroupStatus::default() };
         };
         let body = charter.body();
-        let members = body.members.iter().map(|it| MemberStatus {
+        let ids: Vec<MemberId> =
+            body.members.iter().map(crate::group::charter::Member::id).collect();
+        let (versions, trees) = self.versions(group, &ids, now);
+        let members = body.members.iter().zip(versions).map(|(it, versions)| MemberStatus {
             id: it.id().to_string(),
             address: it.address.to_string(),
             site: it.site.to_string(),
             is_silent: it.silent.is_some(),
             silence: group.silence(it.id(), now).as_secs(),
             is_linked: self.links.contains_key(&it.id()),
+            versions,
         });
-        let ids: Vec<MemberId> =
-            body.members.iter().map(crate::group::charter::Member::id).collect();
         let said = said(&group.all_rows());
         let topology = links(&body.topology, &ids, &said);
         let used: HashSet<(usize, usize)> =
@@ -311,6 +320,7 @@ impl Core {
             revision: charter.revision(),
             deputies: charter.deputies().iter().map(|it| MemberId::of(it).to_string()).collect(),
             members: members.collect(),
+            trees,
             is_as_computed: group.computed().is_some_and(|it| it == body.topology),
             topology,
             measured,
@@ -353,6 +363,7 @@ impl Core {
             is_mine: of.origin == self.me,
             held: held.map(|it| shown(it.meta().number)),
             newest: flood.newest(of).map(|it| shown(it.number)),
+            is_listed: flood.is_listed(of),
             is_contradicted: flood.contradiction(of).is_some(),
             fetching,
             path: store.map(|it| it.current_link().display().to_string()).unwrap_or_default(),

@@ -176,7 +176,11 @@ fn who_is_away_for_a_month_has_to_ask() {
 fn parts_find_each_other_after_hours() {
     for seed in 0..2 {
         let mut world = settled(seed, 6);
-        let sides = (0..6).map(|it| u8::from(it % 2 == 0)).collect();
+        // One deputy is in the part that the leader is not in.
+        let leader = world.leader();
+        let deputy = MemberId::of(&world.charter(leader).unwrap().deputies()[0]);
+        let mut sides: Vec<u8> = (0..6).map(|it| u8::from(it % 2 == 0)).collect();
+        sides[world.places[&deputy]] = 1 - sides[leader];
         world.schedule(world.now, Event::Part { sides });
         world.run(world.now + HOUR * 4);
         let leads = |it: &usize| world.group(*it).is_leader();

@@ -26,7 +26,7 @@ pub(crate) fn remember(member: &mut Member, message: &Message, dice: &mut Rng) {
 pub(crate) fn spoil(member: &mut Member, message: &Message, dice: &mut Rng) -> Vec<Message> {
     remember(member, message, dice);
     let old = member.memory[dice.usize(..member.memory.len())].clone();
-    match dice.u8(..24) {
+    match dice.u8(..25) {
         0 => Vec::new(),
         1..=4 => vec![message.clone(), old],
         5 => vec![changed(message, dice)],
@@ -34,6 +34,7 @@ pub(crate) fn spoil(member: &mut Member, message: &Message, dice: &mut Rng) -> V
         7 => vec![disguised(&old, dice)],
         8 => vec![exaggerated(member, dice), message.clone()],
         9 => (1..20).map(|it| own(member, it, dice)).collect(),
+        10 => vec![held(member, dice), message.clone()],
         _ => vec![message.clone()],
     }
 }
@@ -81,6 +82,7 @@ fn exaggerated(member: &Member, dice: &mut Rng) -> Message {
         bytes.extend(other.id().0.to_be_bytes());
         bytes.extend((u64::MAX - dice.u64(..9)).to_be_bytes());
         bytes.extend([0, 9]);
+        bytes.extend((u64::MAX - dice.u64(..9)).to_be_bytes());
     }
     Message::Row(bytes.into())
 }
@@ -100,5 +102,24 @@ fn own(member: &Member, step: u64, dice: &mut Rng) -> Message {
     bytes.extend(row.to_bytes());
     let text = [b"harvest replicator row\0", group.0.to_be_bytes().as_slice(), &bytes].concat();
     bytes.extend(identity.sign_raw(&text));
+    Message::Row(bytes.into())
+}
+
+/// What it does not hold, in the name of somebody else or of itself.
+fn held(member: &Member, dice: &mut Rng) -> Message {
+    let group = member.group.as_ref().map_or(GroupId(0), |it| it.id());
+    let charter = member.group.as_ref().and_then(|it| it.charter());
+    let others: Vec<u64> =
+        charter.iter().flat_map(|it| &it.body().members).map(|it| it.id().0).collect();
+    let from = if others.is_empty() { member.id.0 } else { others[dice.usize(..others.len())] };
+    let mut bytes = vec![4];
+    bytes.extend(from.to_be_bytes());
+    bytes.extend(((u64::from(u16::MAX) << 32) + dice.u64(..99)).to_be_bytes());
+    bytes.extend([0, 0]);
+    for _ in 0..dice.usize(..3) {
+        bytes.extend((0..24).map(|_| dice.u8(..)).collect::<Vec<u8>>());
+    }
+    let text = [b"harvest replicator held\0", group.0.to_be_bytes().as_slice(), &bytes].concat();
+    bytes.extend(member.identity.sign_raw(&text));
     Message::Row(bytes.into())
 }

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use net::identity::Identity;
 use replicator::group::access::Access;
-use replicator::group::charter::{Address, Tree};
+use replicator::group::charter::{Address, Carried, Tree};
 use replicator::group::join::Invitation;
 use replicator::group::{Group, Message, Settings};
 use replicator::id::MemberId;
-use replicator::version::{Kind, Name};
+use replicator::version::{Kind, Name, Namespace, Number};
 
 /// What a member does to others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +61,8 @@ pub(crate) struct Member {
     pub sent_max: usize,
     /// What it might send again.
     pub memory: Vec<Message>,
+    /// Which versions readers see here: they are on disk.
+    pub held: BTreeMap<Namespace, Number>,
     /// It never comes back.
     pub is_gone: bool,
 }
@@ -71,10 +73,10 @@ pub(crate) fn identity(number: usize) -> Arc<Identity> {
     Arc::new(Identity::of(&secret).unwrap())
 }
 
-pub(crate) fn foreign(number: usize) -> Tree {
+pub(crate) fn foreign(number: usize, distance: u8) -> Carried {
     let writer = identity(1_000 + number % 2).public();
     let name = Name::new(&format!("foreign-{number}")).unwrap();
-    Tree { writer, name, kind: Kind::Collection }
+    Carried { tree: Tree { writer, name, kind: Kind::Collection }, distance }
 }
 
 pub(crate) fn settings(number: usize, site: usize, access: Option<Access>) -> Settings {
@@ -113,6 +115,7 @@ impl Member {
             sent: (0, 0),
             sent_max: 0,
             memory: Vec::new(),
+            held: BTreeMap::new(),
             is_gone: false,
         }
     }

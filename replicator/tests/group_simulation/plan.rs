@@ -8,14 +8,21 @@ use fastrand::Rng;
 use net::identity::Identity;
 use replicator::group::Group;
 use replicator::group::access::{Access, Rule};
+use replicator::group::charter::Carried;
 use replicator::group::join::Invitation;
 use replicator::id::MemberId;
 use replicator::topology::Connectivity;
 use replicator::version::Name;
 
-use super::member::{Member, identity, settings};
+use super::member::{Member, foreign, identity, settings};
 use super::properties::is_connected_without;
 use super::world::{Event, World, pair};
+
+/// Some trees of other groups, from near or far.
+pub(crate) fn some_carried(dice: &mut Rng) -> Vec<Carried> {
+    let numbers: Vec<usize> = (0..4).filter(|_| dice.bool()).collect();
+    numbers.into_iter().map(|it| foreign(it, dice.u8(1..4))).collect()
+}
 
 pub(crate) const SECRET: [u8; 32] = [9; 32];
 
@@ -62,8 +69,7 @@ impl World {
                 settings.connectivity = Some(connectivity[at]);
             }
             if dice.u8(..3) == 0 {
-                let carried = (0..4).filter(|_| dice.bool());
-                settings.carried = carried.map(super::member::foreign).collect();
+                settings.carried = some_carried(&mut dice);
             }
             members.push(Member::new(at, settings, dice.u32(80..125)));
         }
@@ -127,6 +133,11 @@ impl World {
             let at = self.moment(from, end);
             let until = self.moment(at, end + Duration::from_millis(1));
             self.fault(at, until);
+        }
+        // And readers see one version after another.
+        for _ in 0..self.dice.usize(..40) {
+            let (at, member) = (self.moment(from, end), self.dice.usize(..self.members.len()));
+            self.schedule(at, Event::Hold { member });
         }
     }
 

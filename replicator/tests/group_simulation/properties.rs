@@ -5,9 +5,11 @@ use std::time::Duration;
 
 use replicator::group::Group;
 use replicator::group::charter::{Charter, Tree};
+use replicator::group::held::Tag;
 use replicator::group::links::UPDATE_BYTES;
 use replicator::id::MemberId;
 use replicator::topology::{self, Bounds, Connectivity, Costs, Topology};
+use replicator::version::Namespace;
 
 use super::member::Conduct;
 use super::world::{World, pair};
@@ -107,6 +109,7 @@ impl World {
         self.check_members(charter, &honest)?;
         self.check_links(charter, &honest)?;
         self.check_trees(charter, &honest)?;
+        self.check_held(charter, &honest)?;
         self.check_estimates(charter, &honest)
     }
 
@@ -185,7 +188,7 @@ impl World {
                 name: name.clone(),
                 kind: *kind,
             });
-            own.chain(member.settings.carried.clone())
+            own.chain(member.settings.carried.iter().map(|it| it.tree.clone()))
         };
         let listed: BTreeSet<&Tree> = charter.body().trees.iter().map(|it| &it.tree).collect();
         for it in honest {
@@ -195,6 +198,26 @@ impl World {
         let all: BTreeSet<Tree> = (0..self.members.len()).flat_map(wanted).collect();
         let extra = listed.iter().find(|it| !all.contains(it));
         flaw(extra.is_none(), || format!("{extra:?} is listed, and nobody wants it"))
+    }
+
+    /// Whether each knows of all others which versions readers see there.
+    fn check_held(&self, charter: &Charter, honest: &[usize]) -> Flaw {
+        let trees: Vec<Namespace> =
+            charter.body().trees.iter().map(|it| it.tree.namespace()).collect();
+        for by in honest {
+            for it in honest.iter().filter(|it| *it != by) {
+                let seen = self.group(*by).held_by(self.members[*it].id);
+                let seen = seen.ok_or_else(|| format!("{by} has not heard what {it} holds"))?;
+                for tree in &trees {
+                    let (held, seen) =
+                        (self.members[*it].held.get(tree), seen.number(Tag::of(tree)));
+                    flaw(held.copied() == seen, || {
+                        format!("{it} holds {held:?} of {tree}, not {seen:?} as {by} has heard")
+                    })?;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Whether what the members say of their links is so, and the leader has gone by it.

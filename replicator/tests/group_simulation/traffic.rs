@@ -9,9 +9,10 @@ use super::world::World;
 const CALL_BYTES: usize = 64;
 
 /// Most messages that a member of a group of so many sends in a minute, whatever happens: over each link, of each
-/// member a row or a beat every 5 s, by clocks that run a quarter faster, and 60 charters, digests and requests.
+/// member a row or a beat every 5 s and what it holds every 15 s, by clocks that run a quarter faster, and 60 charters,
+/// digests and requests.
 fn burst_max(members: usize) -> usize {
-    (members - 1) * (16 * members + 60)
+    (members - 1) * (22 * members + 60)
 }
 
 /// What a message is, and its bytes.
@@ -21,6 +22,7 @@ fn kind(message: &Message) -> (&'static str, usize) {
         Message::Row(bytes) => match bytes.first() {
             Some(1) => ("rows", bytes.len()),
             Some(2) => ("beats", bytes.len()),
+            Some(4) => ("holdings", bytes.len()),
             _ => ("digests", bytes.len()),
         },
         Message::Join(bytes) | Message::Refused(bytes) => ("joins", bytes.len()),

@@ -9,7 +9,7 @@ use fastrand::Rng;
 use replicator::group::charter::Charter;
 use replicator::group::{Action, Alarm, Group, Message};
 use replicator::id::MemberId;
-use replicator::version::Name;
+use replicator::version::{Name, Namespace, Number};
 
 use super::liar;
 use super::links::{Connection, DEAD, KEPT};
@@ -37,6 +37,7 @@ pub(crate) enum Event {
     Cut { pair: [usize; 2], is_cut: bool },
     Break { pair: [usize; 2] },
     Settle { member: usize },
+    Hold { member: usize },
 }
 
 struct Due(Duration, u64, Event);
@@ -203,13 +204,16 @@ impl World {
             Event::Cut { pair, is_cut: false } => drop(self.cut.remove(&pair)),
             Event::Break { pair } => self.kill(|_, it| it == pair),
             Event::Settle { member } => self.settle(member),
+            Event::Hold { member } => self.hold(member),
         }
     }
 
     /// Calls a member's machine, and does what it says.
     pub(crate) fn call(&mut self, member: usize, call: impl FnOnce(&mut Group, Duration)) {
         let now = self.members[member].clock(self.now);
-        if let Some(group) = &mut self.members[member].group {
+        let it = &mut self.members[member];
+        if let Some(group) = &mut it.group {
+            group.handle_held(it.held.iter().map(|(of, number)| (of, *number)), now);
             call(group, now);
         }
         self.act(member);
@@ -426,7 +430,7 @@ impl World {
 
     /// Has somebody's admin change something.
     fn settle(&mut self, member: usize) {
-        let carried = (0..4).filter(|_| self.dice.bool()).map(super::member::foreign).collect();
+        let carried = super::plan::some_carried(&mut self.dice);
         let is_renamed = self.dice.bool();
         let it = &mut self.members[member];
         it.settings.carried = carried;
@@ -438,6 +442,19 @@ impl World {
         }
         let settings = it.settings.clone();
         self.call(member, |group, now| group.handle_settings(settings, now));
+    }
+
+    /// Has readers of a member see another version of a tree, or none any more.
+    fn hold(&mut self, member: usize) {
+        let writer = self.members[self.dice.usize(..self.members.len())].id;
+        let namespace = Namespace { origin: writer, name: Name::new("tree").unwrap() };
+        let held = &mut self.members[member].held;
+        if self.dice.u8(..8) == 0 {
+            held.remove(&namespace);
+        } else {
+            let number = held.entry(namespace).or_insert(Number { epoch: 1, sequence: 0 });
+            number.sequence += 1;
+        }
     }
 
     /// Sees to it that everything works from now on.

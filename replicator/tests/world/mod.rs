@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use net::shutdown::Shutdown;
-use replicator::node::{Published, Report, Status, TreeStatus};
+use replicator::node::{MemberStatus, Published, Report, Standing, Status, TreeStatus};
 use replicator::version::Name;
 use replicator::{Config, Handle, Server};
 use tempfile::TempDir;
@@ -243,6 +243,29 @@ impl World {
     pub(crate) async fn all_hold(&self, version: &str) {
         for member in 0..self.members.len() {
             self.holds(member, version).await;
+        }
+    }
+
+    /// Waits until each member has heard of all others that they hold a version.
+    pub(crate) async fn all_seen(&self, version: &str) {
+        let until = Instant::now() + PATIENCE;
+        for member in 0..self.members.len() {
+            loop {
+                let status = self.status(member).await;
+                let has = |it: &MemberStatus| {
+                    let is_said = it.id == status.id || it.versions.heard.is_some();
+                    let newest = it.versions.named.iter().any(|it| {
+                        it.version.as_deref() == Some(version) && it.standing == Standing::Newest
+                    });
+                    is_said && newest
+                };
+                let members = &status.groups[0].members;
+                if members.len() == self.members.len() && members.iter().all(has) {
+                    break;
+                }
+                assert!(Instant::now() < until, "member {member} does not know it: {status:#?}");
+                sleep(LOOK).await;
+            }
         }
     }
 

@@ -1,11 +1,18 @@
 //! What a replicator answers, in words.
 
 use replicator::node::{
-    CollectionStatus, FailureStatus, GroupStatus, Published, Report, Status, TreeStatus,
-    WatchStatus,
+    CollectionStatus, FailureStatus, GroupStatus, ListedStatus, MemberStatus, Published, Report,
+    Standing, Standings, Status, TreeStatus, WatchStatus,
 };
 
 use crate::output;
+
+/// Most members that are named since they have not the newest of all.
+const MEMBERS_SHOWN: usize = 20;
+/// Most versions that are named of each.
+const VERSIONS_SHOWN: usize = 8;
+/// Of a member that was not heard for so many seconds it is said how old the news are: it speaks every 15 s.
+const SILENCE_MIN: u64 = 60;
 
 /// What came of publishing.
 pub(super) fn said(published: &Published) -> String {
@@ -80,7 +87,61 @@ fn render_group(status: &Status, group: &GroupStatus) -> String {
     let links = output::counted(group.topology.len() as u64, "link");
     let charter = format!("charter {}.{}", group.epoch, group.revision);
     let silent = if silent == 0 { String::new() } else { format!(" ({silent} silent)") };
-    format!("group {name}: {members}{silent}, {links}, {leader}, {charter}")
+    let mut lines = vec![format!("group {name}: {members}{silent}, {links}, {leader}, {charter}")];
+    lines.extend(group.trees.iter().map(render_standings));
+    let is_behind = |it: &&MemberStatus| {
+        let Standings { behind, nothing, unknown, .. } = it.versions.standings;
+        0 < behind + nothing + unknown
+    };
+    let behind: Vec<&MemberStatus> = group.members.iter().filter(is_behind).collect();
+    lines.extend(behind.iter().take(MEMBERS_SHOWN).map(|it| render_versions(it)));
+    if MEMBERS_SHOWN < behind.len() {
+        lines.push(format!("  … {} members in all", behind.len()));
+    }
+    lines.join("\n")
+}
+
+/// How many members have the newest version of a tree.
+fn render_standings(tree: &ListedStatus) -> String {
+    let Standings { newest, behind, nothing, unknown } = tree.standings;
+    let Some(version) = &tree.newest else {
+        return format!("  {}: nothing is published yet", tree.tree);
+    };
+    let all = output::counted(newest + behind + nothing + unknown, "member");
+    let mut said = format!("  {} {version}: {newest} of {all}", tree.tree);
+    for (count, what) in [(behind, "behind"), (nothing, "without"), (unknown, "not known")] {
+        if count != 0 {
+            said.push_str(&format!(", {count} {what}"));
+        }
+    }
+    said
+}
+
+/// What a member lacks.
+fn render_versions(member: &MemberStatus) -> String {
+    let MemberStatus { id, address, versions, silence, .. } = member;
+    let mut said = format!("  {id} at {address}:");
+    for it in versions.named.iter().take(VERSIONS_SHOWN) {
+        let version = it.version.as_deref().unwrap_or_default();
+        let what = match (it.standing, it.behind) {
+            (Standing::Newest | Standing::Ahead, _) => continue,
+            (Standing::Unknown, _) => "not known".to_owned(),
+            (Standing::Nothing, _) => "nothing yet".to_owned(),
+            (Standing::Behind | Standing::EarlierEpoch, Some(by)) => {
+                format!("{version}, behind by {by}")
+            }
+            (Standing::Behind | Standing::EarlierEpoch, None) => {
+                format!("{version} of an earlier epoch")
+            }
+        };
+        said.push_str(&format!(" {} {what};", it.tree));
+    }
+    let Standings { behind, nothing, unknown, .. } = versions.standings;
+    said.push_str(&format!(" {} not the newest", behind + nothing + unknown));
+    if SILENCE_MIN <= *silence {
+        said.push_str(&format!(", as it was {silence} s ago"));
+    }
+    said
 }
 
 fn render_tree(tree: &TreeStatus) -> String {
@@ -103,6 +164,9 @@ fn render_tree(tree: &TreeStatus) -> String {
         let (came, missing) =
             (web::templates::size(fetching.came), web::templates::size(fetching.missing));
         said.push_str(&format!("; fetching {}: {came} came, {missing} to come", fetching.version));
+    }
+    if !tree.is_listed {
+        said.push_str("; no group has it");
     }
     if tree.is_contradicted {
         said.push_str("; its writer contradicts itself");
@@ -145,18 +209,13 @@ fn render_collection(collection: &CollectionStatus) -> String {
 
 #[cfg(test)]
 mod tests {
+    use replicator::node::{VersionStatus, VersionsStatus};
+
     use super::*;
 
-    #[test]
-    fn a_status_names_what_an_admin_must_know() {
-        let group = GroupStatus {
-            name: "g".to_owned(),
-            is_member: true,
-            leader: Some("me".to_owned()),
-            ..GroupStatus::default()
-        };
-        let asking = GroupStatus { name: "h".to_owned(), ..GroupStatus::default() };
-        let tree = TreeStatus {
+    /// One of which everything is wrong that can be.
+    fn collection() -> TreeStatus {
+        TreeStatus {
             kind: "collection".to_owned(),
             name: "t".to_owned(),
             writer: "w".to_owned(),
@@ -177,16 +236,60 @@ mod tests {
                 ..CollectionStatus::default()
             }),
             ..TreeStatus::default()
+        }
+    }
+
+    #[test]
+    fn a_status_names_what_an_admin_must_know() {
+        let standings = |newest, behind| Standings { newest, behind, ..Standings::default() };
+        let version = |tree: &str, version: Option<&str>, standing, behind| VersionStatus {
+            tree: tree.to_owned(),
+            version: version.map(str::to_owned),
+            standing,
+            behind,
         };
+        let behind = MemberStatus {
+            id: "b".to_owned(),
+            address: "h:1".to_owned(),
+            silence: 400,
+            versions: VersionsStatus {
+                standings: Standings { nothing: 1, ..standings(0, 1) },
+                named: vec![
+                    version("t@w", Some("1.1"), Standing::Behind, Some(2)),
+                    version("u@w", None, Standing::Nothing, None),
+                ],
+                ..VersionsStatus::default()
+            },
+            ..MemberStatus::default()
+        };
+        let newest = VersionsStatus { standings: standings(2, 0), ..VersionsStatus::default() };
+        let newest = MemberStatus { versions: newest, ..MemberStatus::default() };
+        let listed = |tree: &str, newest: Option<&str>| ListedStatus {
+            tree: tree.to_owned(),
+            newest: newest.map(str::to_owned),
+            standings: standings(1, 1),
+        };
+        let group = GroupStatus {
+            name: "g".to_owned(),
+            is_member: true,
+            leader: Some("me".to_owned()),
+            members: vec![behind, newest],
+            trees: vec![listed("t@w", Some("1.3")), listed("v@w", None)],
+            ..GroupStatus::default()
+        };
+        let asking = GroupStatus { name: "h".to_owned(), ..GroupStatus::default() };
         let status = Status {
             id: "me".to_owned(),
             groups: vec![group, asking],
-            trees: vec![tree],
+            trees: vec![collection()],
             ..Status::default()
         };
         let text = render(&status);
         for part in [
-            "group g: 0 members, 0 links, led by this member",
+            "group g: 2 members, 0 links, led by this member",
+            "t@w 1.3: 1 of 2 members, 1 behind",
+            "v@w: nothing is published yet",
+            "b at h:1: t@w 1.1, behind by 2; u@w nothing yet; 2 not the newest, as it was 400 s ago",
             "group h: not in it yet, asking",
             "collection t of w: 1.2 (2 entries",
             "0f-7, 5 objects",
@@ -197,6 +300,7 @@ mod tests {
             "its log could not be folded 9 s ago: no room",
             "what was purged may be here yet: readers",
             "newest is 1.3",
+            "no group has it",
             "its writer contradicts itself",
             "damaged: x",
         ] {

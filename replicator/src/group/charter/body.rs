@@ -12,6 +12,8 @@ use crate::version::Name;
 
 /// Most members of a group: above it, groups that overlap (docs/groups.md).
 pub const MEMBERS_MAX: usize = 300;
+/// Most members that have gone and are kept in mind.
+pub const GONE_MAX: usize = 256;
 /// Most links of a group.
 pub const LINKS_MAX: usize = 3_600;
 
@@ -72,6 +74,15 @@ impl Member {
     }
 }
 
+/// A member that is none any more: it was silent for too long, or is denied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gone {
+    /// Who it was.
+    pub member: MemberId,
+    /// The greatest sequence that was known of it: no request that is not newer brings it back.
+    pub sequence: u64,
+}
+
 /// What a charter says of its group, apart from who leads it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Body {
@@ -83,6 +94,8 @@ pub struct Body {
     pub access: Access,
     /// In the order of their ids; links name them by their place.
     pub members: Vec<Member>,
+    /// The last [`GONE_MAX`] that went and have not come back, in the order in which they went.
+    pub gone: Vec<Gone>,
     /// In the order of writer and name.
     pub trees: Vec<Listed>,
     /// The links between neighbors.
@@ -102,11 +115,42 @@ impl Body {
         self.members.get(self.place(member)?)
     }
 
+    /// The greatest sequence that was known of a member that has gone.
+    #[must_use]
+    pub fn gone(&self, member: MemberId) -> Option<u64> {
+        self.gone.iter().find(|it| it.member == member).map(|it| it.sequence)
+    }
+
+    /// Puts a member in its place.
+    pub(in super::super) fn put(&mut self, member: Member) {
+        self.gone.retain(|it| it.member != member.id);
+        match self.members.binary_search_by_key(&member.id, Member::id) {
+            Ok(place) => self.members.splice(place..=place, [member]).for_each(drop),
+            Err(place) => self.members.insert(place, member),
+        }
+    }
+
+    /// Keeps members in mind that have gone; of too many those that went first are forgotten.
+    pub(in super::super) fn bury(&mut self, gone: Vec<Gone>) {
+        self.gone.extend(gone);
+        let surplus = self.gone.len().saturating_sub(GONE_MAX);
+        self.gone.drain(..surplus);
+    }
+
+    fn are_gone_sound(&self) -> bool {
+        let mut ids: Vec<MemberId> = self.gone.iter().map(|it| it.member).collect();
+        ids.sort_unstable();
+        ids.len() <= GONE_MAX
+            && ids.array_windows().all(|[one, next]| one != next)
+            && ids.iter().all(|it| self.place(*it).is_none())
+    }
+
     pub(super) fn is_sound(&self) -> bool {
         (1..=MEMBERS_MAX).contains(&self.members.len())
             && self.trees.len() <= trees::TREES_MAX
             && self.access.is_bounded()
             && self.members.array_windows().all(|[one, next]| one.id < next.id)
+            && self.are_gone_sound()
             && trees::are_in_order(self.trees.iter().map(|it| &it.tree))
             && self.trees.iter().all(|it| it.is_sound(|it| self.place(it).is_some()))
             && self.topology.members() == self.members.len()
@@ -123,6 +167,9 @@ impl Body {
         });
         self.access.write(&mut bytes);
         put_list(&mut bytes, &self.members, |bytes, it| it.write(bytes));
+        put_list(&mut bytes, &self.gone, |bytes, it| {
+            bytes.extend([it.member.0, it.sequence].map(u64::to_be_bytes).as_flattened());
+        });
         put_list(&mut bytes, &self.trees, |bytes, it| it.write(bytes, |it| self.place(it)));
         for links in [self.topology.tree(), self.topology.beside()] {
             put_list(&mut bytes, links, |bytes, it| {
@@ -144,13 +191,16 @@ impl Body {
         };
         let access = Access::read(&mut from)?;
         let members = from.list(MEMBERS_MAX, Member::read)?;
+        let gone = from.list(GONE_MAX, |from| {
+            Some(Gone { member: MemberId(from.u64()?), sequence: from.u64()? })
+        })?;
         let id = |place: usize| members.get(place).map(Member::id);
         let trees = from.list(trees::TREES_MAX, |from| Listed::read(from, id))?;
         let mut links = || from.list(LINKS_MAX, |from| Some((from.u16()?, from.u16()?)));
         let (tree, beside) = (links()?, links()?);
         from.end()?;
         let topology = Topology::from_links(members.len(), &tree, &beside).ok()?;
-        let body = Self { name, connectivity, access, members, trees, topology };
+        let body = Self { name, connectivity, access, members, gone, trees, topology };
         body.is_sound().then_some(body)
     }
 }

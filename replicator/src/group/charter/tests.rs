@@ -38,12 +38,13 @@ impl Cast {
         let mut trees = Vec::new();
         let carried = |writer: u8| Tree { writer: [writer; 32], ..tree(&members[0]) };
         for (writer, it) in (100..).zip(&members) {
-            let all = [tree(it), carried(writer), carried(99)].into_iter();
+            let all = [(tree(it), 0), (carried(writer), 1), (carried(99), 2)].into_iter();
             assert!(trees::list(&mut trees, it.id(), all));
         }
         let name = Name::new("group").unwrap();
         let access = Access::default();
-        Body { name, connectivity: Connectivity::Two, access, members, trees, topology }
+        let gone = vec![Gone { member: MemberId(7), sequence: 9 }];
+        Body { name, connectivity: Connectivity::Two, access, members, gone, trees, topology }
     }
 
     /// The founder's, with these deputies.
@@ -91,7 +92,8 @@ fn the_greatest_charter_is_within_its_bound() {
         keys.iter().map(|it| Member::new(*it, address.clone(), name.clone(), 1)).collect();
     members.iter_mut().for_each(|it| it.silent = Some(1));
     members.sort_by_key(Member::id);
-    let by: Vec<MemberId> = members.iter().take(LISTERS_MAX).map(Member::id).collect();
+    let lister = |it: &Member| Lister { member: it.id(), distance: 1 };
+    let by: Vec<Lister> = members.iter().take(LISTERS_MAX).map(lister).collect();
     let tree = |it: usize| {
         let name = Name::new(&format!("{it:0>40}")).unwrap();
         let tree = Tree { writer: [3; 32], name, kind: Kind::Collection };
@@ -109,6 +111,7 @@ fn the_greatest_charter_is_within_its_bound() {
             invitations: vec![[1; 32]; 512],
         },
         members,
+        gone: (0..GONE_MAX as u64).map(|it| Gone { member: MemberId(it), sequence: it }).collect(),
         trees: (0..TREES_MAX).map(tree).collect(),
         topology: Topology::from_links(300, &tree_links, &pairs).unwrap(),
     };
@@ -140,6 +143,29 @@ fn what_cannot_be_is_not_signed() {
         let wrong = SignError::Form { members: 4, trees: 9 };
         assert_eq!(charter.amend(&cast.0[0], (1, 2), &deputies, body.clone()), Err(wrong));
     }
+}
+
+#[test]
+fn the_last_that_went_are_kept_in_mind() {
+    let cast = Cast::new(3);
+    let mut body = cast.body();
+    let gone = |it: u64| Gone { member: MemberId(it), sequence: it + 1 };
+    body.gone.clear();
+    body.bury((0..=GONE_MAX as u64).map(gone).collect());
+    assert_eq!((body.gone(MemberId(0)), body.gone(MemberId(1))), (None, Some(2)));
+    assert!(Charter::found(&cast.0[0], body.clone()).is_ok());
+    // Nobody is there twice, or is a member.
+    for wrong in [MemberId(1), body.members[0].id()] {
+        let mut body = body.clone();
+        body.gone[7].member = wrong;
+        assert!(Charter::found(&cast.0[0], body).is_err());
+    }
+    // Who comes back is not gone.
+    let back = Member::new([9; 32], body.members[0].address.clone(), body.name.clone(), 1);
+    body.gone[7].member = back.id();
+    body.put(back.clone());
+    assert_eq!((body.gone.len(), body.gone(back.id())), (GONE_MAX - 1, None));
+    assert!(body.members.is_sorted_by_key(Member::id) && body.member(back.id()).is_some());
 }
 
 #[test]

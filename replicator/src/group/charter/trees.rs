@@ -4,6 +4,11 @@
 //! stays as long as anybody lists it, and is of the kind that its writer says, or else of the one that was said
 //! first.
 //!
+//! Each says how far the group is from the writer: 0 says the writer itself, and who carries a tree one more than the
+//! least that others say of it in the group from which it is brought (`carry`), up to [`DISTANCE_MAX`]. So a tree that goes
+//! round a circle of groups, each of which has it from the next, while its writer is in none of them any more,
+//! is said to be farther with each turn, until nobody may list it.
+//!
 //! # Differences from the paper
 //!
 //! A flood-d carries what any of its groups brings. Here the leader knows the writers, so that nobody has to take
@@ -12,13 +17,14 @@
 //! Sans-I/O.
 
 use super::super::wire::{Reader, put_list, put_text};
+use crate::flood::DISTANCE_MAX;
 use crate::id::MemberId;
-use crate::version::{Kind, Name};
+use crate::version::{Kind, Name, Namespace};
 
 /// Most trees and collections of a group.
 pub const TREES_MAX: usize = 1_024;
-/// Most members that are noted as those that list a tree. The writer always is; of the others it does not matter
-/// which, and when one of them goes, another is noted in its place.
+/// Most members that are noted as those that list a tree: the writer, and those that have it from the least distance.
+/// When one of them goes, another is noted in its place.
 pub const LISTERS_MAX: usize = 3;
 
 /// A tree or a collection that the group carries.
@@ -33,6 +39,12 @@ pub struct Tree {
 }
 
 impl Tree {
+    /// What there are versions of.
+    #[must_use]
+    pub fn namespace(&self) -> Namespace {
+        Namespace { origin: MemberId::of(&self.writer), name: self.name.clone() }
+    }
+
     /// What tells it from the others of a group.
     pub(in super::super) fn id(&self) -> (&[u8; 32], &Name) {
         (&self.writer, &self.name)
@@ -47,6 +59,40 @@ impl Tree {
     pub(in super::super) fn read(from: &mut Reader<'_>) -> Option<Self> {
         Some(Self { writer: from.array()?, name: from.name()?, kind: read_kind(from)? })
     }
+}
+
+/// A tree of another group that a member brings in.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Carried {
+    /// The tree.
+    pub tree: Tree,
+    /// How many groups it has come through, from that of its writer on: 1 to [`DISTANCE_MAX`].
+    pub distance: u8,
+}
+
+impl Carried {
+    pub(in super::super) fn write(&self, bytes: &mut Vec<u8>) {
+        self.tree.write(bytes);
+        bytes.push(self.distance);
+    }
+
+    pub(in super::super) fn read(from: &mut Reader<'_>) -> Option<Self> {
+        let it = Self { tree: Tree::read(from)?, distance: from.u8()? };
+        it.is_sound().then_some(it)
+    }
+
+    pub(in super::super) fn is_sound(&self) -> bool {
+        (1..=DISTANCE_MAX).contains(&self.distance)
+    }
+}
+
+/// A member that lists a tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lister {
+    /// Who.
+    pub member: MemberId,
+    /// How many groups the tree has come through: 0 if this is its writer.
+    pub distance: u8,
 }
 
 /// Whether trees are in the order of writer and name, and none is there twice.
@@ -76,15 +122,18 @@ pub struct Listed {
     /// The tree.
     pub tree: Tree,
     /// In the order of their ids; at least one and at most [`LISTERS_MAX`].
-    pub by: Vec<MemberId>,
+    pub by: Vec<Lister>,
 }
 
 impl Listed {
-    /// Writes writer, name, kind, and the places of those that list it.
+    /// Writes writer, name, kind, and the places and distances of those that list it.
     pub(super) fn write(&self, bytes: &mut Vec<u8>, place: impl Fn(MemberId) -> Option<usize>) {
         self.tree.write(bytes);
-        let places = self.by.iter().filter_map(|it| u16::try_from(place(*it)?).ok());
-        put_list(bytes, &places.collect::<Vec<_>>(), |bytes, it| bytes.extend(it.to_be_bytes()));
+        put_list(bytes, &self.by, |bytes, it| {
+            let place = place(it.member).and_then(|it| u16::try_from(it).ok());
+            bytes.extend(place.unwrap_or(u16::MAX).to_be_bytes());
+            bytes.push(it.distance);
+        });
     }
 
     pub(super) fn read(
@@ -92,50 +141,69 @@ impl Listed {
         id: impl Fn(usize) -> Option<MemberId>,
     ) -> Option<Self> {
         let tree = Tree::read(from)?;
-        let by = from.list(LISTERS_MAX, |from| id(from.u16()?.into()))?;
+        let by = from.list(LISTERS_MAX, |from| {
+            Some(Lister { member: id(from.u16()?.into())?, distance: from.u8()? })
+        })?;
         Some(Self { tree, by })
     }
 
     pub(super) fn is_sound(&self, is_member: impl Fn(MemberId) -> bool) -> bool {
+        let writer = MemberId::of(&self.tree.writer);
         (1..=LISTERS_MAX).contains(&self.by.len())
-            && self.by.is_sorted_by(|one, next| one < next)
-            && self.by.iter().all(|it| is_member(*it))
+            && self.by.is_sorted_by(|one, next| one.member < next.member)
+            && self.by.iter().all(|it| {
+                let is_writer = it.member == writer;
+                is_member(it.member)
+                    && it.distance <= DISTANCE_MAX
+                    && is_writer == (it.distance == 0)
+            })
+    }
+
+    fn lister(&self, member: MemberId) -> Option<&Lister> {
+        self.by.iter().find(|it| it.member == member)
     }
 
     /// Whether a member that lists the tree need not say so.
-    fn is_settled_for(&self, member: MemberId) -> bool {
-        let is_writer = MemberId::of(&self.tree.writer) == member;
-        self.by.contains(&member) || (!is_writer && LISTERS_MAX <= self.by.len())
+    fn is_settled_for(&self, lister: Lister) -> bool {
+        match self.lister(lister.member) {
+            Some(noted) => noted.distance == lister.distance,
+            None => {
+                let is_nearer = |it: &Lister| it.distance <= lister.distance;
+                LISTERS_MAX <= self.by.len() && self.by.iter().all(is_nearer)
+            }
+        }
     }
 
-    fn add(&mut self, member: MemberId, kind: Kind) {
-        let writer = MemberId::of(&self.tree.writer);
-        if member == writer {
+    fn add(&mut self, lister: Lister, kind: Kind) {
+        if lister.distance == 0 {
             self.tree.kind = kind;
         }
-        if self.is_settled_for(member) {
+        if self.is_settled_for(lister) {
             return;
         }
         if LISTERS_MAX <= self.by.len() {
-            self.by.pop();
+            let farthest = self.by.iter().map(|it| (it.distance, it.member)).max();
+            self.by.retain(|it| Some((it.distance, it.member)) != farthest);
         }
-        self.by.push(member);
-        self.by.sort_unstable();
+        self.by.push(lister);
+        self.by.sort_unstable_by_key(|it| it.member);
     }
 }
 
-/// Has a member list these trees and no others, as far as there is room, and says whether there was.
+/// Has a member list these trees, and how far they are, and no others, as far as there is room, and says whether there
+/// was.
 pub(in super::super) fn list(
     all: &mut Vec<Listed>,
     member: MemberId,
-    trees: impl Iterator<Item = Tree>,
+    trees: impl Iterator<Item = (Tree, u8)>,
 ) -> bool {
     keep(all, |it, _| it != member);
     let mut is_room = true;
-    for tree in trees {
+    for (tree, distance) in trees {
+        let lister = Lister { member, distance };
         match all.binary_search_by(|it| it.tree.id().cmp(&tree.id())) {
-            Ok(at) => all.iter_mut().skip(at).take(1).for_each(|it| it.add(member, tree.kind)),
-            Err(at) if all.len() < TREES_MAX => all.insert(at, Listed { tree, by: vec![member] }),
+            Ok(at) => all.iter_mut().skip(at).take(1).for_each(|it| it.add(lister, tree.kind)),
+            Err(at) if all.len() < TREES_MAX => all.insert(at, Listed { tree, by: vec![lister] }),
             Err(_) => is_room = false,
         }
     }
@@ -145,111 +213,29 @@ pub(in super::super) fn list(
 /// Leaves of those that list trees the ones that are to stay, and of the trees those that anybody lists.
 pub(in super::super) fn keep(all: &mut Vec<Listed>, stays: impl Fn(MemberId, &Tree) -> bool) {
     all.retain_mut(|Listed { tree, by }| {
-        by.retain(|it| stays(*it, tree));
+        by.retain(|it| stays(it.member, tree));
         !by.is_empty()
     });
 }
 
-/// Whether these trees, and no others, are listed by a member, or need not be.
+/// Whether these trees, and no others, are listed by a member as that far, or need not be.
 pub(in super::super) fn are_settled(
     all: &[Listed],
     member: MemberId,
-    trees: impl Iterator<Item = Tree>,
+    trees: impl Iterator<Item = (Tree, u8)>,
 ) -> bool {
     let mut count = 0;
-    for tree in trees {
+    for (tree, distance) in trees {
         let found = all.binary_search_by(|it| it.tree.id().cmp(&tree.id()));
         let Some(it) = found.ok().and_then(|at| all.get(at)) else { return false };
-        let is_own = MemberId::of(&tree.writer) == member;
-        if !it.is_settled_for(member) || (is_own && it.tree.kind != tree.kind) {
+        let is_settled = it.is_settled_for(Lister { member, distance });
+        if !is_settled || (distance == 0 && it.tree.kind != tree.kind) {
             return false;
         }
-        count += usize::from(it.by.contains(&member));
+        count += usize::from(it.lister(member).is_some());
     }
-    count == all.iter().filter(|it| it.by.contains(&member)).count()
+    count == all.iter().filter(|it| it.lister(member).is_some()).count()
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn tree(writer: u8, name: &str, kind: Kind) -> Tree {
-        Tree { writer: [writer; 32], name: Name::new(name).unwrap(), kind }
-    }
-
-    fn id(writer: u8) -> MemberId {
-        MemberId::of(&[writer; 32])
-    }
-
-    fn ids(writers: &[u8]) -> Vec<MemberId> {
-        let mut ids: Vec<MemberId> = writers.iter().map(|it| id(*it)).collect();
-        ids.sort_unstable();
-        ids
-    }
-
-    #[track_caller]
-    fn check(all: &[Listed], expected: &[(Tree, &[u8])]) {
-        let listed = |(tree, by): &(Tree, &[u8])| Listed { tree: tree.clone(), by: ids(by) };
-        assert_eq!(all, expected.iter().map(listed).collect::<Vec<_>>());
-        assert!(are_in_order(all.iter().map(|it| &it.tree)));
-        assert!(all.iter().all(|it| it.is_sound(|_| true)));
-    }
-
-    #[test]
-    fn a_tree_stays_as_long_as_anybody_carries_it() {
-        let (one, two) = (tree(9, "one", Kind::Tree), tree(9, "two", Kind::Tree));
-        let both = || [one.clone(), two.clone()].into_iter();
-        let mut all = Vec::new();
-        assert!(list(&mut all, id(1), both()));
-        assert!(list(&mut all, id(2), [two.clone()].into_iter()));
-        check(&all, &[(one.clone(), &[1]), (two.clone(), &[1, 2])]);
-        assert!(are_settled(&all, id(1), both()));
-        // It no longer wants the second, and then goes.
-        assert!(!are_settled(&all, id(1), [one.clone()].into_iter()));
-        list(&mut all, id(1), [one.clone()].into_iter());
-        check(&all, &[(one.clone(), &[1]), (two.clone(), &[2])]);
-        keep(&mut all, |it, _| it != id(1));
-        check(&all, &[(two.clone(), &[2])]);
-        assert!(!are_settled(&all, id(1), both()));
-        list(&mut all, id(2), [].into_iter());
-        check(&all, &[]);
-    }
-
-    #[test]
-    fn a_writer_that_comes_later_has_its_word_and_its_place() {
-        let (said, own) = (tree(9, "tree", Kind::Collection), tree(9, "tree", Kind::Tree));
-        let mut all = Vec::new();
-        for carrier in 1..=4 {
-            list(&mut all, id(carrier), [said.clone()].into_iter());
-            // The fourth need not be noted.
-            assert!(are_settled(&all, id(carrier), [said.clone()].into_iter()));
-        }
-        check(&all, &[(said.clone(), &[1, 2, 3])]);
-        assert!(!are_settled(&all, id(9), [own.clone()].into_iter()));
-        list(&mut all, id(9), [own.clone()].into_iter());
-        assert!(are_settled(&all, id(9), [own.clone()].into_iter()));
-        assert_eq!((all[0].tree.clone(), all[0].by.len()), (own.clone(), LISTERS_MAX));
-        assert!(all[0].by.contains(&id(9)));
-        // What others say of it counts no more, and it stays when its writer goes.
-        list(&mut all, id(4), [said.clone()].into_iter());
-        assert_eq!(all[0].tree, own);
-        keep(&mut all, |it, _| it != id(9));
-        assert_eq!((all[0].tree.clone(), all[0].by.len()), (own, LISTERS_MAX - 1));
-        // And now there is room for one that was not noted.
-        let carriers = (1..=4).filter(|it| !are_settled(&all, id(*it), [said.clone()].into_iter()));
-        assert_eq!(carriers.count(), 2);
-    }
-
-    #[test]
-    fn there_is_an_end_of_trees() {
-        let many = |count: usize| {
-            (0..count).map(|it| tree(1, &format!("{it:0>4}"), Kind::Tree)).collect::<Vec<_>>()
-        };
-        let mut all = Vec::new();
-        assert!(list(&mut all, id(1), many(TREES_MAX).into_iter()));
-        assert!(list(&mut all, id(2), many(9).into_iter()));
-        assert!(!list(&mut all, id(2), [tree(2, "own", Kind::Tree)].into_iter()));
-        assert_eq!(all.len(), TREES_MAX);
-        assert!(!are_settled(&all, id(2), [tree(2, "own", Kind::Tree)].into_iter()));
-    }
-}
+mod tests;

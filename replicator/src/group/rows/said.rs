@@ -8,6 +8,7 @@ use std::sync::Arc;
 use net::identity::verify_raw;
 
 use super::super::charter::MEMBERS_MAX;
+use super::super::held;
 use super::super::wire::Reader;
 use super::{BEATS_MAX, Mark, ROW_BYTES_MAX};
 use crate::estimate::Row;
@@ -17,6 +18,7 @@ use crate::version::Hash;
 pub(super) const ROW: u8 = 1;
 pub(super) const BEAT: u8 = 2;
 const DIGEST: u8 = 3;
+pub(in super::super) const HELD: u8 = 4;
 /// Kind, member, sequence, number, value.
 const BEAT_BYTES: usize = 1 + 8 + 8 + 2 + 32;
 /// What is signed begins with this, so that no signature serves for anything else.
@@ -36,6 +38,8 @@ pub(in super::super) enum Said<'a> {
     Beat(Beat),
     /// What the sender knows.
     Digest(Digest<'a>),
+    /// What a member holds, still to be checked.
+    Held(held::Signed),
 }
 
 /// Reads a message; none if it is wrong.
@@ -44,6 +48,7 @@ pub(in super::super) fn read(bytes: &[u8]) -> Option<Said<'_>> {
         ROW => Signed::from_bytes(bytes).map(Said::Row),
         BEAT => Beat::from_bytes(bytes).map(Said::Beat),
         DIGEST => Digest::from_bytes(bytes).map(Said::Digest),
+        HELD => held::Signed::from_bytes(bytes).map(Said::Held),
         _ => None,
     }
 }
@@ -122,28 +127,29 @@ pub(in super::super) struct Digest<'a> {
     pub(in super::super) epoch: u64,
     pub(in super::super) revision: u64,
     pub(in super::super) charter: Hash,
-    /// Of each member that it has a row of 18 bytes.
+    /// Of each member that it has a row of 26 bytes.
     marks: &'a [u8],
 }
 
-const MARK_BYTES: usize = 8 + 8 + 2;
+const MARK_BYTES: usize = 8 + 8 + 2 + 8;
 
 impl<'a> Digest<'a> {
     /// Writes kind, whether it is an answer, epoch, revision, charter's hash, and for each member id, sequence of its
-    /// row and number of its last beat.
+    /// row, number of its last beat and sequence of what it holds.
     pub(in super::super) fn write(
         is_answer: bool,
         (epoch, revision, charter): (u64, u64, Hash),
-        marks: impl Iterator<Item = (MemberId, Mark)>,
+        marks: impl Iterator<Item = (MemberId, Mark, u64)>,
     ) -> Arc<[u8]> {
         let mut bytes = vec![DIGEST, u8::from(is_answer)];
         bytes.extend(epoch.to_be_bytes());
         bytes.extend(revision.to_be_bytes());
         bytes.extend(charter.0);
-        for (member, (sequence, beat)) in marks {
+        for (member, (sequence, beat), held) in marks {
             bytes.extend(member.0.to_be_bytes());
             bytes.extend(sequence.to_be_bytes());
             bytes.extend(beat.to_be_bytes());
+            bytes.extend(held.to_be_bytes());
         }
         bytes.into()
     }
@@ -164,11 +170,21 @@ impl<'a> Digest<'a> {
         is_whole.then_some(Self { is_answer, epoch, revision, charter, marks })
     }
 
+    /// How far it knows the rows of members.
     pub(in super::super) fn marks(&self) -> BTreeMap<MemberId, Mark> {
+        self.all().map(|(member, mark, _)| (member, mark)).collect()
+    }
+
+    /// The sequence of what it knows that members hold.
+    pub(in super::super) fn held(&self) -> BTreeMap<MemberId, u64> {
+        self.all().map(|(member, _, held)| (member, held)).collect()
+    }
+
+    fn all(&self) -> impl Iterator<Item = (MemberId, Mark, u64)> {
         let read = |it: &[u8]| {
             let mut from = Reader(it);
-            Some((MemberId(from.u64()?), (from.u64()?, from.u16()?)))
+            Some((MemberId(from.u64()?), (from.u64()?, from.u16()?), from.u64()?))
         };
-        self.marks.chunks_exact(MARK_BYTES).filter_map(read).collect()
+        self.marks.chunks_exact(MARK_BYTES).filter_map(read)
     }
 }

@@ -1,7 +1,7 @@
 //! Trees of other groups, which members bring into this one.
 
 use super::*;
-use crate::group::charter::TREES_MAX;
+use crate::group::charter::{Carried, TREES_MAX};
 use crate::group::join::{CARRIED_MAX, MEMBER_TREES_MAX};
 use crate::version::Kind;
 
@@ -14,7 +14,7 @@ fn many(writer: u8, count: usize) -> Vec<Tree> {
 }
 
 impl World {
-    fn settle(&mut self, seed: u8, change: impl FnOnce(&mut Settings)) {
+    pub(super) fn settle(&mut self, seed: u8, change: impl FnOnce(&mut Settings)) {
         let now = self.now;
         let group = self.groups.get_mut(&id(seed)).unwrap();
         let mut settings = group.settings.clone();
@@ -23,7 +23,8 @@ impl World {
     }
 
     fn carry(&mut self, seed: u8, trees: &[Tree]) {
-        self.settle(seed, |it| it.carried = trees.to_vec());
+        let carried = |it: &Tree| Carried { tree: it.clone(), distance: 1 };
+        self.settle(seed, |it| it.carried = trees.iter().map(carried).collect());
         self.run(MINUTE);
     }
 

@@ -1,0 +1,119 @@
+//! What a member holds, byte by byte.
+//!
+//! Sans-I/O.
+
+use std::sync::Arc;
+
+use net::identity::{Identity, verify_raw};
+
+use super::super::rows::HELD;
+use super::super::wire::Reader;
+use super::{ENTRIES_MAX, HELD_BYTES_MAX};
+use crate::id::{GroupId, MemberId};
+use crate::version::{Hash, Namespace, Number};
+
+pub(super) const ENTRY_BYTES: usize = 8 + 8 + 8;
+/// What is signed begins with this, so that no signature serves for anything else.
+const DOMAIN: &[u8] = b"harvest replicator held\0";
+
+/// What a tree is called where it has to be short: the first eight bytes of the hash of writer and name. Two of one
+/// tag would be shown alike, and nothing else goes by it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Tag(pub(super) u64);
+
+impl Tag {
+    /// That of these.
+    #[must_use]
+    pub fn of(namespace: &Namespace) -> Self {
+        let origin = namespace.origin.0.to_be_bytes();
+        let hash = Hash::of(&[&origin, namespace.name.as_str().as_bytes()].concat());
+        Self(hash.0.first_chunk().map_or(0, |it| u64::from_be_bytes(*it)))
+    }
+}
+
+/// A tree, and the version of it that readers see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) struct Entry {
+    pub(super) tag: Tag,
+    pub(super) number: Number,
+}
+
+/// What a member says that it holds, with its signature.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in super::super) struct Signed {
+    pub(in super::super) from: MemberId,
+    /// What is newer has a greater one; of the same count as those of rows.
+    pub(in super::super) sequence: u64,
+    /// In the order of their tags.
+    pub(super) entries: Vec<Entry>,
+    /// How many more trees of the group it holds.
+    pub(super) left_out: u16,
+    pub(super) bytes: Arc<[u8]>,
+}
+
+impl Signed {
+    /// Writes kind, member, sequence, how many are left out, of each tree tag, epoch and sequence, and the signature.
+    pub(super) fn sign(
+        identity: &Identity,
+        group: GroupId,
+        sequence: u64,
+        (entries, left_out): (Vec<Entry>, u16),
+    ) -> Self {
+        let from = MemberId::of(&identity.public());
+        let mut bytes = vec![HELD];
+        bytes.extend(from.0.to_be_bytes());
+        bytes.extend(sequence.to_be_bytes());
+        bytes.extend(left_out.to_be_bytes());
+        for Entry { tag, number } in &entries {
+            for it in [tag.0, number.epoch, number.sequence] {
+                bytes.extend(it.to_be_bytes());
+            }
+        }
+        let signature = identity.sign_raw(&signed(group, &bytes));
+        bytes.extend(signature);
+        Self { from, sequence, entries, left_out, bytes: bytes.into() }
+    }
+
+    /// Reads what [`Signed::sign`] writes, and nothing else; who has signed it is still to be checked.
+    pub(in super::super) fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        if HELD_BYTES_MAX < bytes.len() {
+            return None;
+        }
+        let (unsigned, _) = bytes.split_last_chunk::<64>()?;
+        let mut from = Reader(unsigned);
+        from.u8()?;
+        let (member, sequence, left_out) = (MemberId(from.u64()?), from.u64()?, from.u16()?);
+        let mut entries = Vec::with_capacity(from.0.len() / ENTRY_BYTES);
+        while from.end().is_none() {
+            let tag = Tag(from.u64()?);
+            let number = Number { epoch: from.u64()?, sequence: from.u64()? };
+            entries.push(Entry { tag, number });
+        }
+        let is_in_order = entries.array_windows().all(|[one, next]| one.tag < next.tag);
+        // Who leaves something out has said all that it may.
+        let is_full = left_out == 0 || entries.len() == ENTRIES_MAX;
+        let bytes = bytes.into();
+        (is_in_order && is_full).then_some(Self {
+            from: member,
+            sequence,
+            entries,
+            left_out,
+            bytes,
+        })
+    }
+
+    pub(in super::super) fn is_signed(&self, group: GroupId, key: &[u8; 32]) -> bool {
+        self.bytes.split_last_chunk().is_some_and(|(unsigned, signature)| {
+            verify_raw(key, &signed(group, unsigned), signature)
+        })
+    }
+
+    pub(super) fn number(&self, tag: Tag) -> Option<Number> {
+        let at = self.entries.binary_search_by_key(&tag, |it| it.tag).ok()?;
+        self.entries.get(at).map(|it| it.number)
+    }
+}
+
+fn signed(group: GroupId, unsigned: &[u8]) -> Vec<u8> {
+    [DOMAIN, &group.0.to_be_bytes(), unsigned].concat()
+}

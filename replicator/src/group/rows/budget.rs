@@ -1,0 +1,39 @@
+//! How much of each member is taken, so that one that says too much is not heard, nor passed on.
+//!
+//! Sans-I/O.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::{BURST_ROWS, PAUSE_ROWS};
+use crate::id::MemberId;
+
+/// Of each member, how much more is taken, and since when that is counted.
+#[derive(Debug, Default)]
+pub(in super::super) struct Budgets(BTreeMap<MemberId, (u32, Duration)>);
+
+impl Budgets {
+    pub(in super::super) fn has(&self, member: MemberId, now: Duration) -> bool {
+        self.0.get(&member).is_none_or(|it| 0 < earned(*it, now).0)
+    }
+
+    pub(in super::super) fn spend(&mut self, member: MemberId, now: Duration) {
+        let (left, since) = earned(*self.0.entry(member).or_insert((BURST_ROWS, now)), now);
+        self.0.insert(member, (left.saturating_sub(1), since));
+    }
+
+    /// Forgets who is no member any more.
+    pub(in super::super) fn keep(&mut self, is_member: impl Fn(MemberId) -> bool) {
+        self.0.retain(|it, _| is_member(*it));
+    }
+}
+
+/// What a budget is now.
+fn earned((left, since): (u32, Duration), now: Duration) -> (u32, Duration) {
+    let pauses = now.saturating_sub(since).as_secs() / PAUSE_ROWS.as_secs();
+    let pauses = u32::try_from(pauses).unwrap_or(u32::MAX);
+    match left.saturating_add(pauses) {
+        left if BURST_ROWS <= left => (BURST_ROWS, now),
+        left => (left, since + PAUSE_ROWS * pauses),
+    }
+}

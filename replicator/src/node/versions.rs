@@ -1,0 +1,252 @@
+//! Which version of each tree and collection each member of a group has, as far as is known here.
+
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+use super::core::Core;
+use crate::group::Group;
+use crate::group::held::Tag;
+use crate::id::MemberId;
+use crate::version::{Namespace, Number};
+
+/// Most versions that are named one by one in the status of a group; of each member at least as many as
+/// [`OF_ONE_MIN`]. The others are counted.
+const NAMED_MAX: usize = 4_096;
+/// See [`NAMED_MAX`].
+const OF_ONE_MIN: usize = 8;
+
+/// How the version that somebody has stands to the newest that is known here.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Standing {
+    /// Nothing was heard of it.
+    #[default]
+    Unknown,
+    /// It has none yet.
+    Nothing,
+    /// It has one of an earlier epoch.
+    EarlierEpoch,
+    /// It has an earlier one.
+    Behind,
+    /// It has a newer one.
+    Ahead,
+    /// It has the newest.
+    Newest,
+}
+
+/// Members, or trees, by how their versions stand.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Standings {
+    /// Those that have the newest version that is known here, or a newer one; or none, if there is none.
+    pub newest: u64,
+    /// Those that have an earlier one.
+    pub behind: u64,
+    /// Those that have none yet.
+    pub nothing: u64,
+    /// Those of which nothing was heard.
+    pub unknown: u64,
+}
+
+impl Standings {
+    fn count(&mut self, standing: Standing) {
+        *match standing {
+            Standing::Unknown => &mut self.unknown,
+            Standing::Nothing => &mut self.nothing,
+            Standing::EarlierEpoch | Standing::Behind => &mut self.behind,
+            Standing::Ahead | Standing::Newest => &mut self.newest,
+        } += 1;
+    }
+}
+
+/// What a member has.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VersionsStatus {
+    /// How many seconds ago it came here what the member says of that. It says so whenever anything changes: so for as
+    /// long as the member is not silent it holds, however long ago it came. None of this member, and of those of which
+    /// it was not heard since they started.
+    pub heard: Option<u64>,
+    /// Of all trees and collections of the group.
+    pub standings: Standings,
+    /// One by one, by their names, but first those that are not the newest; only so many as there is room for.
+    pub named: Vec<VersionStatus>,
+}
+
+/// What a member has of a tree or a collection.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VersionStatus {
+    /// Name and writer, with an `@` between them.
+    pub tree: String,
+    /// The version that readers see there; none if there is none, or it is not known.
+    pub version: Option<String>,
+    /// How it stands to the newest.
+    pub standing: Standing,
+    /// By how many versions it is behind, if both are of one epoch.
+    pub behind: Option<u64>,
+}
+
+/// A tree or a collection of a group.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ListedStatus {
+    /// Name and writer, with an `@` between them.
+    pub tree: String,
+    /// The newest version that is known here.
+    pub newest: Option<String>,
+    /// Of all members of the group.
+    pub standings: Standings,
+}
+
+/// What somebody has of a tree; an error if that is not known.
+type Version = Result<Option<Number>, Unheard>;
+
+/// Nothing was heard.
+#[derive(Clone, Copy, Debug)]
+struct Unheard;
+
+fn standing(version: Version, newest: Option<Number>) -> Standing {
+    match (version, newest) {
+        (Err(Unheard), _) => Standing::Unknown,
+        // Of a tree that was never published all have the same: none.
+        (Ok(held), newest) if held == newest => Standing::Newest,
+        (Ok(None), _) => Standing::Nothing,
+        (Ok(held), newest) if newest < held => Standing::Ahead,
+        (Ok(Some(held)), Some(newest)) if held.epoch < newest.epoch => Standing::EarlierEpoch,
+        (Ok(Some(_)), _) => Standing::Behind,
+    }
+}
+
+/// A tree of the group.
+struct Listed {
+    namespace: Namespace,
+    tag: Tag,
+    newest: Option<Number>,
+    standings: Standings,
+}
+
+impl Listed {
+    fn named(&self, version: Version, standing: Standing) -> VersionStatus {
+        let version = version.ok().flatten();
+        let behind = match (version, self.newest) {
+            (Some(held), Some(newest)) if standing == Standing::Behind => {
+                Some(newest.sequence - held.sequence)
+            }
+            _ => None,
+        };
+        let version = version.map(|it| it.to_string());
+        VersionStatus { tree: self.namespace.to_string(), version, standing, behind }
+    }
+}
+
+impl Core {
+    /// What each member of a group has, in the order of `members`, and how many have the newest of each tree.
+    pub(super) fn versions(
+        &self,
+        group: &Group,
+        members: &[MemberId],
+        now: Duration,
+    ) -> (Vec<VersionsStatus>, Vec<ListedStatus>) {
+        let flood = self.replica.flood();
+        let listed = |namespace: Namespace| Listed {
+            tag: Tag::of(&namespace),
+            newest: flood.newest(&namespace).map(|it| it.number),
+            standings: Standings::default(),
+            namespace,
+        };
+        let mut trees: Vec<Listed> = group.trees().map(|it| listed(it.namespace())).collect();
+        trees.sort_unstable_by(|a, b| {
+            let id = |it: &Listed| (it.namespace.name.clone(), it.namespace.origin);
+            id(a).cmp(&id(b))
+        });
+        let room = (NAMED_MAX / members.len().max(1)).max(OF_ONE_MIN);
+        let one = |it: &MemberId| self.versions_of(group, *it, &mut trees, room, now);
+        let all = members.iter().map(one).collect();
+        let trees = trees.into_iter().map(|it| ListedStatus {
+            tree: it.namespace.to_string(),
+            newest: it.newest.map(|it| it.to_string()),
+            standings: it.standings,
+        });
+        (all, trees.collect())
+    }
+
+    fn versions_of(
+        &self,
+        group: &Group,
+        member: MemberId,
+        trees: &mut [Listed],
+        room: usize,
+        now: Duration,
+    ) -> VersionsStatus {
+        let held = group.held_by(member);
+        let version = |it: &Listed| -> Version {
+            if member == self.me {
+                return Ok(self.replica.held(&it.namespace).map(|it| it.number));
+            }
+            // A neighbor says it at once.
+            let direct = self.replica.held_by(member, &it.namespace);
+            let said = held.as_ref().and_then(|held| held.number(it.tag));
+            let is_all = held.as_ref().is_some_and(|it| it.left_out() == 0);
+            match direct.max(said) {
+                None if !is_all => Err(Unheard),
+                version => Ok(version),
+            }
+        };
+        let mut standings = Standings::default();
+        let mut found: Vec<(bool, usize, Version, Standing)> = Vec::with_capacity(trees.len());
+        for (at, it) in trees.iter_mut().enumerate() {
+            let version = version(it);
+            let standing = standing(version, it.newest);
+            standings.count(standing);
+            it.standings.count(standing);
+            found.push((Standing::Ahead <= standing, at, version, standing));
+        }
+        found.sort_unstable_by_key(|it| (it.0, it.1));
+        let named = found.iter().take(room).filter_map(|(_, at, version, standing)| {
+            trees.get(*at).map(|it| it.named(*version, *standing))
+        });
+        let heard = held.map(|it| it.age(now).as_secs());
+        VersionsStatus { heard, standings, named: named.collect() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_stand_to_the_newest_as_they_are() {
+        let number = |epoch, sequence| Some(Number { epoch, sequence });
+        for (version, newest, expected) in [
+            (Err(Unheard), number(1, 1), Standing::Unknown),
+            (Ok(None), number(1, 1), Standing::Nothing),
+            (Ok(None), None, Standing::Newest),
+            (Ok(number(1, 1)), number(1, 1), Standing::Newest),
+            (Ok(number(1, 1)), number(1, 4), Standing::Behind),
+            (Ok(number(1, 9)), number(2, 1), Standing::EarlierEpoch),
+            (Ok(number(1, 2)), number(1, 1), Standing::Ahead),
+            (Ok(number(1, 2)), None, Standing::Ahead),
+        ] {
+            assert_eq!(standing(version, newest), expected, "{version:?} of {newest:?}");
+        }
+    }
+
+    #[test]
+    fn who_is_behind_is_so_by_a_number() {
+        let namespace = "t@0000000000000007";
+        let (name, origin) = namespace.split_once('@').unwrap();
+        let it = Namespace {
+            name: crate::version::Name::new(name).unwrap(),
+            origin: origin.parse().unwrap(),
+        };
+        let newest = Some(Number { epoch: 1, sequence: 7 });
+        let (tag, standings) = (Tag::of(&it), Standings::default());
+        let listed = Listed { namespace: it, tag, newest, standings };
+        let named = |epoch, sequence| {
+            let version = Ok(Some(Number { epoch, sequence }));
+            let named = listed.named(version, standing(version, newest));
+            assert_eq!(named.tree, namespace);
+            (named.version.unwrap(), named.standing, named.behind)
+        };
+        assert_eq!(named(1, 4), ("1.4".to_owned(), Standing::Behind, Some(3)));
+        assert_eq!(named(0, 9), ("0.9".to_owned(), Standing::EarlierEpoch, None));
+        assert_eq!(named(1, 7), ("1.7".to_owned(), Standing::Newest, None));
+    }
+}
