@@ -52,7 +52,7 @@ use std::time::Duration;
 
 use net::identity::Identity;
 
-use crate::estimate::Estimate;
+use crate::estimate::{Estimate, Line};
 use crate::id::{GroupId, MemberId};
 use crate::topology::{Connectivity, Topology};
 use crate::version::{Hash, Name};
@@ -93,8 +93,8 @@ struct Peer {
     /// For how long it had been silent before.
     before: Duration,
     estimate: Estimate,
-    /// What members have found of the line that the link shares with theirs, in bytes a second.
-    line: Option<u64>,
+    /// What members have found of the line that the link shares with theirs.
+    line: Option<Line>,
     /// When it was last called.
     called: Option<Duration>,
     /// Calls and connections that failed since one did not.

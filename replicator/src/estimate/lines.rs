@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use super::{Row, agree};
 
 /// So many have to agree on what a line carries: one that lies is not enough.
-pub(super) const TELLERS: usize = 3;
+const TELLERS: usize = 3;
 /// Of what one member says of a line so many readings are looked at, the greatest first.
 const SAID_OF_ONE_MAX: usize = 4;
 /// And so many of what all say.
@@ -19,8 +19,49 @@ const SAID_MAX: usize = 64;
 pub struct Lines {
     /// In which site, by its number, a member is.
     sites: HashMap<u64, usize>,
-    /// Bytes a second between two sites, the lesser number first.
-    found: BTreeMap<(usize, usize), u64>,
+    /// Between two sites, the lesser number first.
+    found: BTreeMap<(usize, usize), Line>,
+}
+
+/// What a line carries, in bytes a second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Line {
+    /// The greatest bandwidth that three members agree on.
+    Agreed(u64),
+    /// As many have measured it, and found different things: this is in the middle.
+    Disputed(u64),
+}
+
+impl Line {
+    /// Bytes a second.
+    pub fn bandwidth(self) -> u64 {
+        let (Self::Agreed(it) | Self::Disputed(it)) = self;
+        it
+    }
+
+    /// Bytes a second, if members agree on it.
+    pub fn agreed(self) -> Option<u64> {
+        match self {
+            Self::Agreed(it) => Some(it),
+            Self::Disputed(_) => None,
+        }
+    }
+
+    /// What is made of what members say; none as long as they are too few. `said` are who says so and bytes a second,
+    /// in any order.
+    fn of(said: &[(u64, u64)]) -> Option<Self> {
+        let count = |it: BTreeSet<u64>| TELLERS <= it.len();
+        let is_agreed = |found: u64| {
+            count(said.iter().filter(|it| agree(it.1, found)).map(|it| it.0).collect())
+        };
+        if let Some(most) = said.iter().map(|it| it.1).filter(|it| is_agreed(*it)).max() {
+            return Some(Self::Agreed(most));
+        }
+        let mut all: Vec<u64> = said.iter().map(|it| it.1).collect();
+        all.sort_unstable();
+        let middle = all.get(all.len().checked_sub(1)? / 2).copied()?;
+        count(said.iter().map(|it| it.0).collect()).then_some(Self::Disputed(middle))
+    }
 }
 
 impl Lines {
@@ -43,24 +84,15 @@ impl Lines {
                 said.extend(found.into_iter().take(room).map(|it| (row.from, it)));
             }
         }
-        let found = said.iter().filter_map(|(line, said)| Some((*line, agreed(said)?)));
+        let found = said.iter().filter_map(|(line, said)| Some((*line, Line::of(said)?)));
         Self { found: found.collect(), sites: sites.of.clone() }
     }
 
-    /// What the line carries that two members share, in bytes a second; none if too few agree on it.
-    pub fn between(&self, one: u64, other: u64) -> Option<u64> {
+    /// What the line carries that two members share; none if too few have measured it.
+    pub fn between(&self, one: u64, other: u64) -> Option<Line> {
         let (one, other) = (*self.sites.get(&one)?, *self.sites.get(&other)?);
         self.found.get(&(one.min(other), one.max(other))).copied()
     }
-}
-
-/// The greatest bandwidth that three agree on. `said` are who says so and bytes a second, in any order.
-pub(super) fn agreed(said: &[(u64, u64)]) -> Option<u64> {
-    let agreed = said.iter().filter(|(_, found)| {
-        let tellers = said.iter().filter(|it| agree(it.1, *found)).map(|it| it.0);
-        TELLERS <= tellers.collect::<BTreeSet<_>>().len()
-    });
-    agreed.map(|it| it.1).max()
 }
 
 /// Which members are in which site, and when each probes the line to another: members take turns at it, so that no two
@@ -124,7 +156,8 @@ mod tests {
     #[test]
     fn what_three_agree_on_is_what_a_line_carries() {
         let check = |said: &[(u64, u64)], expected: Option<u64>| {
-            assert_eq!(agreed(said), expected.map(|it| it * MBIT), "{said:?}");
+            let expected = expected.map(|it| Line::Agreed(it * MBIT));
+            assert_eq!(Line::of(said), expected, "{said:?}");
         };
         let said = |teller: u64, mbit: u64| (teller, mbit * MBIT);
         check(&[], None);
@@ -136,6 +169,10 @@ mod tests {
             &[said(1, 20), said(2, 20), said(3, 20), said(4, 48), said(5, 50), said(6, 49)],
             Some(50),
         );
+        // What is fast is fast.
+        check(&[said(1, 12_600), said(2, 16_600), said(3, 1_000)], Some(16_600));
+        let disputed = [said(1, 900), said(2, 10), said(3, 50), said(3, 60)];
+        assert_eq!(Line::of(&disputed), Some(Line::Disputed(50 * MBIT)));
     }
 
     fn names(count: usize) -> Vec<String> {

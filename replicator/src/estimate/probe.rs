@@ -24,8 +24,7 @@ const SAME_PERCENT: u64 = 5;
 /// A block that takes fewer round trips says nothing: some buffer may have taken it at once.
 const COUNTED_ROUND_TRIPS: u32 = 2;
 
-/// A block of so many bytes that takes no longer than [`FAST_TIME`] is the last as well: what is faster than 50 MB
-/// a second costs an update little, however much faster it is.
+/// A block of so many bytes that takes no longer than [`FAST_TIME`] is the last as well: see [`FAST`](super::FAST).
 const FAST_BYTES: u64 = 512 << 10;
 /// See [`FAST_BYTES`].
 const FAST_TIME: Duration = Duration::from_millis(10);

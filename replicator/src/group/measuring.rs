@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::charter::Charter;
 use super::{Action, FAILURES_MAX, Group, Peer};
-use crate::estimate::{self, Candidate, Estimate, Lines, Measure, Row, Sites};
+use crate::estimate::{self, Candidate, Estimate, Line, Lines, Measure, Row, Sites};
 use crate::id::MemberId;
 use crate::version::Hash;
 
@@ -35,7 +35,7 @@ impl Group {
             for entry in &mut row.entries {
                 if entry.bandwidth().is_none() && entry.round_trip().is_some() {
                     let line = lines.between(row.from, entry.to);
-                    *entry = line.map_or(*entry, |it| entry.with_bandwidth(it));
+                    *entry = line.map_or(*entry, |it| entry.with_bandwidth(it.bandwidth()));
                 }
             }
             row
@@ -64,7 +64,7 @@ impl Group {
     #[must_use]
     pub fn bandwidth(&self, member: MemberId) -> Option<u64> {
         let peer = self.peers.get(&member)?;
-        peer.estimate.bandwidth().or(peer.line)
+        peer.estimate.bandwidth().or(peer.line.map(Line::bandwidth))
     }
 
     /// Has the member measured whose turn it is.
@@ -132,7 +132,8 @@ impl Group {
         let after = |last: Option<Duration>, pause| last.map_or(due, |it| due.max(it + pause));
         let quiet = after(self.last_busy, QUIET).min(due + QUIET_WAIT_MAX);
         let probe_from = quiet.max(after(self.last_probe, estimate::PAUSE_YOUNG));
-        Candidate { estimate: &peer.estimate, theirs: said, line: peer.line, probe_from }
+        let line = peer.line.and_then(Line::agreed);
+        Candidate { estimate: &peer.estimate, theirs: said, line, probe_from }
     }
 
     /// By how much the next measurement after this one is late: as good as by chance.
