@@ -14,6 +14,9 @@ import time
 from sites import Sites, sh
 
 PATIENCE_S = 600
+# So long after all links are measured no member has anything more to find out: a line that was probed is probed once more
+# after three minutes.
+SETTLED_S = 300
 # Of each log, printed if something goes wrong.
 LOG_LINES = 5
 
@@ -175,8 +178,7 @@ class World:
                 links = group["topology"]
                 known = [it for it in links if it["bandwidth"] and it["round_trip_ms"]]
                 if len(group["members"]) == len(self.members) and len(known) == len(links):
-                    # What has been measured has its effect within a minute.
-                    time.sleep(60)
+                    time.sleep(SETTLED_S)
                     group = self.members[0].status()["groups"][0]
                     for it in group["topology"]:
                         kind = "tree" if it["is_tree"] else "beside"
