@@ -64,7 +64,7 @@ impl Group {
     #[must_use]
     pub fn bandwidth(&self, member: MemberId) -> Option<u64> {
         let peer = self.peers.get(&member)?;
-        peer.estimate.bandwidth().or(peer.line.map(Line::bandwidth))
+        peer.estimate.bandwidth().or_else(|| peer.line.map(Line::bandwidth))
     }
 
     /// Has the member measured whose turn it is.
