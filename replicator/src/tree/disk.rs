@@ -103,12 +103,15 @@ impl Disk {
         self.remove_while(path, &|| true).map(drop)
     }
 
-    /// The same as long as it is to go on, which is asked before each file; returns whether all is gone.
+    /// The same as long as it is to go on, which is asked before each file; returns whether all is gone. Somebody else
+    /// may be removing it, too.
     pub(super) fn remove_while(&self, path: &Path, goes_on: &dyn Fn() -> bool) -> io::Result<bool> {
-        let found = match fs::symlink_metadata(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
-            found => found?,
-        };
+        let removed = self.remove_there(path, goes_on);
+        removed.or_else(|it| if it.kind() == io::ErrorKind::NotFound { Ok(true) } else { Err(it) })
+    }
+
+    fn remove_there(&self, path: &Path, goes_on: &dyn Fn() -> bool) -> io::Result<bool> {
+        let found = fs::symlink_metadata(path)?;
         if !goes_on() {
             return Ok(false);
         }
@@ -265,4 +268,28 @@ fn time(seconds: i64) -> SystemTime {
         UNIX_EPOCH.checked_add(from_1970)
     };
     found.unwrap_or(UNIX_EPOCH)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_may_remove_the_same() {
+        for _ in 0..50 {
+            let top = tempfile::tempdir().unwrap();
+            let dir = top.path().join("dir");
+            for number in 0..50 {
+                let below = dir.join(format!("{}", number % 5));
+                fs::create_dir_all(&below).unwrap();
+                fs::write(below.join(format!("{number}")), "").unwrap();
+            }
+            let remove = || Disk::System.remove(&dir).unwrap();
+            std::thread::scope(|scope| {
+                scope.spawn(remove);
+                remove();
+            });
+            assert!(!dir.exists());
+        }
+    }
 }
