@@ -174,15 +174,11 @@ impl Holdings {
         if signed.sequence <= self.sequence(from) {
             return Taken::Old;
         }
-        if !self.budgets.has(from, now) {
-            return Taken::TooOften;
+        let taken = self.budgets.take(from, now, || signed.is_signed(group, key));
+        if taken == Taken::New {
+            self.heard.insert(from, (signed, now));
         }
-        if !signed.is_signed(group, key) {
-            return Taken::Forged;
-        }
-        self.budgets.spend(from, now);
-        self.heard.insert(from, (signed, now));
-        Taken::New
+        taken
     }
 }
 

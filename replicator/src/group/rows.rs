@@ -162,13 +162,10 @@ impl Rows {
         if known.is_some_and(|it| signed.row.sequence <= it.signed.row.sequence) {
             return Taken::Old;
         }
-        if !self.budgets.has(from, now) {
-            return Taken::TooOften;
+        let taken = self.budgets.take(from, now, || signed.is_signed(group, key));
+        if taken != Taken::New {
+            return taken;
         }
-        if !signed.is_signed(group, key) {
-            return Taken::Forged;
-        }
-        self.budgets.spend(from, now);
         let mut heard = Heard::new(signed, now);
         if let Some(Heard { news, advanced, .. }) = self.heard.remove(&from) {
             heard = Heard { news, advanced, ..heard };

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::{BURST_ROWS, PAUSE_ROWS};
+use super::{BURST_ROWS, PAUSE_ROWS, Taken};
 use crate::id::MemberId;
 
 /// Of each member, how much more is taken, and since when that is counted.
@@ -13,13 +13,24 @@ use crate::id::MemberId;
 pub(in super::super) struct Budgets(BTreeMap<MemberId, (u32, Duration)>);
 
 impl Budgets {
-    pub(in super::super) fn has(&self, member: MemberId, now: Duration) -> bool {
-        self.0.get(&member).is_none_or(|it| 0 < earned(*it, now).0)
-    }
-
-    pub(in super::super) fn spend(&mut self, member: MemberId, now: Duration) {
-        let (left, since) = earned(*self.0.entry(member).or_insert((BURST_ROWS, now)), now);
-        self.0.insert(member, (left.saturating_sub(1), since));
+    /// Whether something new of a member is taken: if it does not say too much, and has signed it, which is looked at
+    /// only then, and is what it pays for.
+    pub(in super::super) fn take(
+        &mut self,
+        member: MemberId,
+        now: Duration,
+        is_signed: impl FnOnce() -> bool,
+    ) -> Taken {
+        let budget = self.0.get(&member).copied().unwrap_or((BURST_ROWS, now));
+        let (left, since) = earned(budget, now);
+        if left == 0 {
+            return Taken::TooOften;
+        }
+        if !is_signed() {
+            return Taken::Forged;
+        }
+        self.0.insert(member, (left - 1, since));
+        Taken::New
     }
 
     /// Forgets who is no member any more.
