@@ -2,17 +2,12 @@
 
 use std::io;
 use std::process::ExitCode;
-use std::time::Duration;
 
-use anyhow::Context as _;
 use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::settings::Rejected;
 use crate::telemetry::{self, Usual};
-use crate::{commands, daemon, output};
-
-/// How long threads that still read a disk are waited for at the end.
-const LEFTOVERS_TIMEOUT: Duration = Duration::from_millis(200);
+use crate::{commands, output, runtime};
 
 /// Be found without being crawled: gather once beside the data, stream every change, search
 /// everywhere.
@@ -112,9 +107,9 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         }
         Command::Replicator(command) => {
             log(if command.is_daemon() { Usual::Events } else { Usual::Warnings })?;
-            // Disk and hashing have threads of their own. What is left, TLS and messages, takes less of the processor
-            // on one thread than where each message wakes another one.
-            block_on_threads(1, commands::replicator::run(command))
+            // Disk and decisions have threads of their own. What is left, TLS and messages, takes less of the
+            // processor on one thread than where each message wakes another one.
+            runtime::on_one_thread(commands::replicator::run(command))?
         }
         Command::Collection(command) => {
             log(Usual::Warnings)?;
@@ -133,25 +128,8 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Runs `future` to its end on a runtime of its own, with a thread for each processor.
 fn block_on(future: impl Future<Output = anyhow::Result<ExitCode>>) -> anyhow::Result<ExitCode> {
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    block_on_threads(threads, future)
-}
-
-fn block_on_threads(
-    threads: usize,
-    future: impl Future<Output = anyhow::Result<ExitCode>>,
-) -> anyhow::Result<ExitCode> {
-    daemon::raise_file_limit();
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(threads)
-        .enable_all()
-        .build()
-        .context("the system gives no threads")?;
-    let outcome = runtime.block_on(future);
-    runtime.shutdown_timeout(LEFTOVERS_TIMEOUT);
-    outcome
+    runtime::on_all_processors(future)?
 }
 
 /// Whether nobody reads our output any more; a connection that breaks is another matter.

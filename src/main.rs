@@ -7,6 +7,7 @@ mod cli;
 mod commands;
 mod daemon;
 mod output;
+mod runtime;
 mod settings;
 mod telemetry;
 

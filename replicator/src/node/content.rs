@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::core::{Core, Done};
+use super::core::{Core, Done, Linked};
 use super::serving::{Batch, Ready};
 use super::space::{Outcome, Said, Space};
 use crate::id::MemberId;
@@ -226,41 +226,22 @@ impl Core {
     /// Sends what neighbors wait for, as far as their links take it, and has more read.
     pub(super) fn serve_all(&mut self) {
         for (member, linked) in &mut self.links {
-            while let Some(ready) = linked.serving.pop() {
-                let class = usize::from(ready.priority).min(CLASSES - 1);
-                let message = Message::chunk(&ready.bytes);
-                let class = u8::try_from(class).unwrap_or(u8::MAX);
-                match linked.link.send_chunk(class, ready.hash.0, message.into()) {
-                    Ok(()) | Err(SendError::Down | SendError::TooLong(_)) => {}
-                    Err(SendError::Full) => {
-                        linked.serving.put_back(ready);
-                        break;
-                    }
+            while let Some(batch) = linked.next_batch() {
+                let space = self.spaces.get(&batch.namespace);
+                let fresh = |it: &Hash| space.and_then(|space| space.fresh(it).cloned());
+                let found: Vec<(Hash, Option<Bytes>)> =
+                    batch.chunks.iter().map(|it| (*it, fresh(it))).collect();
+                // What has come just now goes on as it is; a job would cost more than all else about it.
+                if found.iter().all(|it| it.1.is_some()) {
+                    linked.serving.handle_found(&batch, found);
+                    continue;
                 }
+                let (member, store) = (*member, space.map(|it| it.store().clone()));
+                self.jobs.spawn_blocking(move || {
+                    let chunks = read(store.as_deref(), found);
+                    Done::Read(member, batch, chunks)
+                });
             }
-            let Some(batch) = linked.serving.next_batch() else { continue };
-            let member = *member;
-            let Some(space) = self.spaces.get(&batch.namespace) else {
-                self.jobs.spawn(async move { Done::Read(member, batch, Vec::new()) });
-                continue;
-            };
-            let fresh = |it: &Hash| space.fresh(it).cloned();
-            let found: Vec<(Hash, Option<Bytes>)> =
-                batch.chunks.iter().map(|it| (*it, fresh(it))).collect();
-            let store = space.store().clone();
-            self.jobs.spawn_blocking(move || {
-                let mut opened = LastFile::default();
-                let mut read = |hash: Hash| match store.read_with(&hash, &mut opened) {
-                    Ok(found) => found.map(Bytes::from),
-                    Err(error) => {
-                        tracing::warn!(%error, "a chunk cannot be read");
-                        None
-                    }
-                };
-                let chunks = found.into_iter().map(|(hash, it)| (hash, it.or_else(|| read(hash))));
-                let chunks = chunks.collect();
-                Done::Read(member, batch, chunks)
-            });
         }
     }
 
@@ -272,20 +253,42 @@ impl Core {
         now: Duration,
     ) {
         let Some(linked) = self.links.get_mut(&member) else { return };
-        let mut absent: Vec<Hash> =
-            if chunks.is_empty() { batch.chunks.clone() } else { Vec::new() };
-        for (hash, bytes) in chunks {
-            match bytes {
-                Some(bytes) => {
-                    linked.serving.push(Ready { priority: batch.priority, hash, bytes });
-                }
-                None => absent.push(hash),
-            }
-        }
-        let absent = linked.serving.handle_read(batch, absent);
+        let absent = linked.serving.handle_found(batch, chunks);
         if !absent.is_empty() {
             let request = batch.request(&absent);
             self.replica.handle_not_here(member, &request, &absent, now);
         }
     }
+}
+
+impl Linked {
+    /// Sends what is ready, as far as the link takes it; returns what is to be read then.
+    fn next_batch(&mut self) -> Option<Batch> {
+        while let Some(ready) = self.serving.pop() {
+            let class = usize::from(ready.priority).min(CLASSES - 1);
+            let message = Message::chunk(&ready.bytes);
+            let class = u8::try_from(class).unwrap_or(u8::MAX);
+            match self.link.send_chunk(class, ready.hash.0, message.into()) {
+                Ok(()) | Err(SendError::Down | SendError::TooLong(_)) => {}
+                Err(SendError::Full) => {
+                    self.serving.put_back(ready);
+                    break;
+                }
+            }
+        }
+        self.serving.next_batch()
+    }
+}
+
+/// Reads what is not at hand, if there is anywhere to read it from.
+fn read(store: Option<&Store>, chunks: Vec<(Hash, Option<Bytes>)>) -> Vec<(Hash, Option<Bytes>)> {
+    let mut opened = LastFile::default();
+    let mut read = |hash: Hash| match store?.read_with(&hash, &mut opened) {
+        Ok(found) => found.map(Bytes::from),
+        Err(error) => {
+            tracing::warn!(%error, "a chunk cannot be read");
+            None
+        }
+    };
+    chunks.into_iter().map(|(hash, it)| (hash, it.or_else(|| read(hash)))).collect()
 }

@@ -124,6 +124,22 @@ impl Serving {
         }
     }
 
+    /// What was to be read has been, as far as it is here; returns what of it is not.
+    pub(crate) fn handle_found(
+        &mut self,
+        batch: &Batch,
+        chunks: Vec<(Hash, Option<Bytes>)>,
+    ) -> Vec<Hash> {
+        let mut absent = Vec::new();
+        for (hash, bytes) in chunks {
+            match bytes {
+                Some(bytes) => self.push(Ready { priority: batch.priority, hash, bytes }),
+                None => absent.push(hash),
+            }
+        }
+        self.handle_read(batch, absent)
+    }
+
     /// What was to be read has been, but for these; returns what of them is not here. What has come just then is
     /// looked for once more.
     pub(crate) fn handle_read(&mut self, batch: &Batch, absent: Vec<Hash>) -> Vec<Hash> {
@@ -156,8 +172,8 @@ mod tests {
         let first = serving.next_batch().unwrap();
         assert_eq!((first.priority, first.chunks.len()), (1, 2));
         assert_eq!(serving.next_batch(), None, "it is being read");
-        assert_eq!(serving.handle_read(&first, Vec::new()), []);
-        serving.push(Ready { priority: 1, hash: Hash([100; 32]), bytes: Bytes::new() });
+        let found = vec![(Hash([100; 32]), Some(Bytes::new())), (Hash([101; 32]), None)];
+        assert_eq!(serving.handle_found(&first, found), [Hash([101; 32])]);
         assert_eq!(serving.next_batch(), None, "it is not sent yet");
         assert_eq!(serving.pop().map(|it| it.hash), Some(Hash([100; 32])));
         let second = serving.next_batch().unwrap();

@@ -1,0 +1,122 @@
+//! What futures run on.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use tokio::runtime::Builder;
+
+/// Who is woken within this after it began to wait gets much in small pieces.
+const QUICK: Duration = Duration::from_millis(1);
+/// Woken so often in a row like that, a thread rests before it waits.
+const QUICK_MAX: u32 = 4;
+/// For so long. At 50 Mbit/s four packets come meanwhile, and a socket holds hundreds.
+const REST: Duration = Duration::from_millis(1);
+/// How long threads that still read a disk are waited for at the end.
+const LEFTOVERS_TIMEOUT: Duration = Duration::from_millis(200);
+
+/// Runs `future` to its end, with a thread for each processor.
+pub(crate) fn on_all_processors<T>(future: impl Future<Output = T>) -> anyhow::Result<T> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    run(Builder::new_multi_thread().worker_threads(threads), future)
+}
+
+/// Runs `future` to its end on this thread; only what blocks has threads of its own. While much comes in small pieces
+/// the thread lets them collect for a millisecond: packets of a line of 50 Mbit/s come one by one, and to wake for
+/// each takes more of the processor than all that is done with what is in it.
+pub(crate) fn on_one_thread<T>(future: impl Future<Output = T>) -> anyhow::Result<T> {
+    let pace = Arc::new(Mutex::new(Pace::default()));
+    let parking = Arc::clone(&pace);
+    let mut builder = Builder::new_current_thread();
+    builder.on_thread_park(move || {
+        let has_to_rest = locked(&parking, |it| it.has_to_rest());
+        if has_to_rest {
+            rest();
+        }
+        locked(&parking, |it| it.handle_parked(net::clock::monotonic()));
+    });
+    builder.on_thread_unpark(move || locked(&pace, |it| it.handle_woken(net::clock::monotonic())));
+    run(&mut builder, future)
+}
+
+fn run<T>(builder: &mut Builder, future: impl Future<Output = T>) -> anyhow::Result<T> {
+    crate::daemon::raise_file_limit();
+    let runtime = builder.enable_all().build().context("the system gives no threads")?;
+    let outcome = runtime.block_on(future);
+    runtime.shutdown_timeout(LEFTOVERS_TIMEOUT);
+    Ok(outcome)
+}
+
+fn locked<T>(pace: &Mutex<Pace>, doing: impl FnOnce(&mut Pace) -> T) -> T {
+    doing(&mut pace.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "no timer runs while the thread that drives them rests"
+)]
+fn rest() {
+    std::thread::sleep(REST);
+}
+
+/// How quickly a thread was woken, the last times.
+#[derive(Debug, Default)]
+struct Pace {
+    parked: Option<Instant>,
+    quick: u32,
+}
+
+impl Pace {
+    /// Whether to rest before the thread waits for more.
+    fn has_to_rest(&self) -> bool {
+        QUICK_MAX <= self.quick
+    }
+
+    fn handle_parked(&mut self, now: Instant) {
+        self.parked = Some(now);
+    }
+
+    fn handle_woken(&mut self, now: Instant) {
+        let waited = self.parked.take().map(|it| now.saturating_duration_since(it));
+        let is_quick = waited.is_some_and(|it| it < QUICK);
+        self.quick = if is_quick { self.quick.saturating_add(1) } else { 0 };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// After how many of these waits, one after the other, a thread rests.
+    fn rests(waits: &[Duration]) -> Vec<bool> {
+        let (mut pace, mut now) = (Pace::default(), net::clock::monotonic());
+        let mut each = |wait: &Duration| {
+            pace.handle_parked(now);
+            now += *wait;
+            pace.handle_woken(now);
+            pace.has_to_rest()
+        };
+        waits.iter().map(&mut each).collect()
+    }
+
+    #[test]
+    fn a_thread_rests_as_long_as_it_is_woken_quickly() {
+        let (quick, slow) = (QUICK / 4, QUICK);
+        assert_eq!(rests(&[quick; 6]), [false, false, false, true, true, true]);
+        assert_eq!(rests(&[slow; 6]), [false; 6]);
+        let waits = [quick, quick, quick, slow, quick, quick, quick, quick, slow];
+        let expected = [false, false, false, false, false, false, false, true, false];
+        assert_eq!(rests(&waits), expected);
+    }
+
+    #[test]
+    fn all_that_is_spawned_runs_on_one_thread() {
+        let alone = || async {
+            let here = std::thread::current().id();
+            let there = tokio::spawn(async { std::thread::current().id() }).await;
+            there.is_ok_and(|it| it == here)
+        };
+        assert!(on_one_thread(alone()).unwrap());
+        assert!(!on_all_processors(alone()).unwrap());
+    }
+}
