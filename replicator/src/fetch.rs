@@ -48,12 +48,27 @@ const UNASKED_SHUNNED: u32 = 3;
 /// After so many the link to it is closed.
 const UNASKED_MAX: u32 = 256;
 
+/// Who may have what is wanted of a namespace, the best first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sources {
+    /// Who has it, or will: whoever is on the way to where it comes from.
+    pub sure: Vec<MemberId>,
+    /// Who may come to have it. Some of these may wait for each other in a circle.
+    pub hopes: Vec<MemberId>,
+}
+
+impl Sources {
+    fn iter(&self) -> impl Iterator<Item = MemberId> {
+        self.sure.iter().chain(&self.hopes).copied()
+    }
+}
+
 /// What is wanted of a namespace, and who may have it.
 #[derive(Clone, Debug)]
 struct Job {
     number: Number,
     priority: u8,
-    sources: Vec<MemberId>,
+    sources: Sources,
 }
 
 /// What happened to a chunk that came.
@@ -152,37 +167,30 @@ impl Fetch {
         self.ask(now);
     }
 
-    /// Begins to fetch a version from these, the best first; what was wanted of an older one is wanted no more.
-    pub fn begin(
-        &mut self,
-        namespace: &Namespace,
-        number: Number,
-        sources: Vec<MemberId>,
-        priority: u8,
-    ) {
+    /// Begins to fetch a version from these; what was wanted of an older one is wanted no more.
+    pub fn begin(&mut self, namespace: &Namespace, number: Number, sources: Sources, priority: u8) {
         self.end(namespace);
         let priority = priority.min(PRIORITIES - 1);
         self.jobs.insert(namespace.clone(), Job { number, priority, sources });
     }
 
-    /// There are other sources, or they are in another order: what is not asked for yet goes by them.
-    pub fn set_sources(&mut self, namespace: &Namespace, sources: Vec<MemberId>, now: Duration) {
-        let Some(job) = self.jobs.get_mut(namespace) else { return };
-        if job.sources == sources {
+    /// There are other sources, or they are in another order: what is not asked for yet goes by them. So does what was
+    /// asked of those that only may come to have it, as nobody was known who has it.
+    pub fn set_sources(&mut self, namespace: &Namespace, sources: Sources, now: Duration) {
+        let Some(job) = self.jobs.get_mut(namespace).filter(|it| it.sources != sources) else {
             return;
-        }
-        job.sources = sources;
-        for hash in self.wants.of(namespace) {
-            let assigned = self.wants.assigned(&hash);
-            let peer = assigned.and_then(|it| self.peers.get_mut(&it));
-            match peer {
-                Some(peer) if peer.is_asked(&hash) => continue,
-                Some(peer) => _ = peer.take_back(&hash),
-                None => {}
-            }
-            self.wants.unassign(&hash);
-            self.assign(hash);
-        }
+        };
+        let was_blind = job.sources.sure.is_empty() && !sources.sure.is_empty();
+        let before = std::mem::replace(&mut job.sources, sources.clone());
+        let is_hope = |it: &MemberId| before.hopes.contains(it) && !sources.sure.contains(it);
+        let mut all = self.wants.of(namespace);
+        all.retain(|hash| {
+            let assigned = self.wants.assigned(hash);
+            let asked =
+                assigned.filter(|it| self.peers.get(it).is_some_and(|it| it.is_asked(hash)));
+            asked.is_none_or(|it| was_blind && is_hope(&it))
+        });
+        self.reassign(all);
         self.improve(self.wants.of(namespace));
         self.ask(now);
     }

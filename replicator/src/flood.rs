@@ -202,20 +202,32 @@ impl Flood {
     /// Whom to ask for the content of a namespace, the best first: the neighbor on the way to its entry, then the
     /// other neighbors with which one shares it.
     pub fn sources(&self, namespace: &Namespace) -> Vec<MemberId> {
-        let mut sources: Vec<MemberId> = Vec::new();
+        let sharing = self.groups.values().filter(|it| it.writers.contains_key(namespace));
+        let mut sources = self.ways(namespace);
+        self.add(sharing.flat_map(|it| it.neighbors(self.me)), &mut sources);
+        sources
+    }
+
+    /// Of [`sources`](Self::sources) those on the way to an entry, one for each group: none as long as the topology
+    /// does not reach it.
+    pub fn ways(&self, namespace: &Namespace) -> Vec<MemberId> {
         let routes = self.spaces.get(namespace).into_iter().flat_map(|it| &it.routes);
         let mut routes: Vec<(Route, GroupId)> = routes.map(|(group, it)| (*it, *group)).collect();
         routes.sort_unstable();
-        let ways = routes
+        let all = routes
             .iter()
             .filter_map(|(route, group)| self.groups.get(group)?.toward(route.entry, self.me));
-        let sharing = self.groups.values().filter(|it| it.writers.contains_key(namespace));
-        for next in ways.chain(sharing.flat_map(|it| it.neighbors(self.me))) {
-            if next != self.me && !sources.contains(&next) {
-                sources.push(next);
+        let mut ways = Vec::new();
+        self.add(all, &mut ways);
+        ways
+    }
+
+    fn add(&self, members: impl Iterator<Item = MemberId>, to: &mut Vec<MemberId>) {
+        for member in members {
+            if member != self.me && !to.contains(&member) {
+                to.push(member);
             }
         }
-        sources
     }
 
     /// Takes in a version that was known before a restart, or that one has just made oneself: then it is passed

@@ -61,12 +61,12 @@ impl Fetch {
     /// The sources of a chunk, those of one namespace after those of the other.
     fn sources<'a>(&'a self, want: &'a Want) -> impl Iterator<Item = MemberId> + 'a {
         let jobs = want.namespaces.iter().filter_map(|it| self.jobs.get(it));
-        jobs.flat_map(|it| it.sources.iter().copied())
+        jobs.flat_map(|it| it.sources.iter())
     }
 
     /// Whether it is the best source of a namespace.
     pub(super) fn is_first(&self, source: MemberId, namespace: &Namespace) -> bool {
-        self.jobs.get(namespace).is_some_and(|it| it.sources.first() == Some(&source))
+        self.jobs.get(namespace).is_some_and(|it| it.sources.sure.first() == Some(&source))
     }
 
     fn best(&self, hash: &Hash) -> Option<(Standing, MemberId)> {
@@ -108,7 +108,7 @@ impl Fetch {
     }
 
     /// Takes requests back, and asks whoever is the best to ask now.
-    fn reassign(&mut self, hashes: Vec<Hash>) {
+    pub(super) fn reassign(&mut self, hashes: Vec<Hash>) {
         let mut cancels: BTreeMap<MemberId, Vec<Hash>> = BTreeMap::new();
         for hash in hashes {
             if let Some(member) = self.wants.unassign(&hash)

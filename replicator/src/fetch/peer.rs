@@ -131,7 +131,7 @@ impl Peer {
     }
 
     /// It is not to send this one any more; returns whether it had been asked for it.
-    pub(super) fn take_back(&mut self, hash: &Hash) -> bool {
+    fn take_back(&mut self, hash: &Hash) -> bool {
         match self.chunks.remove(hash) {
             Some(Place::Queued { priority, order }) => {
                 self.queue.remove(&(priority, order));

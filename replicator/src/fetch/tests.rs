@@ -26,13 +26,17 @@ fn chunks(numbers: impl IntoIterator<Item = u8>) -> Vec<(Hash, u32)> {
     numbers.into_iter().map(|it| (hash(it), 1_000)).collect()
 }
 
+fn sure(sources: &[MemberId]) -> Sources {
+    Sources { sure: sources.to_vec(), hopes: Vec::new() }
+}
+
 /// Fetches one tree from these, all of them up.
 fn fetch(sources: &[MemberId]) -> Fetch {
     let mut fetch = Fetch::default();
     for source in sources {
         fetch.handle_up(*source, WIDE, NONE);
     }
-    fetch.begin(&tree("a"), ONE, sources.to_vec(), 0);
+    fetch.begin(&tree("a"), ONE, sure(sources), 0);
     fetch
 }
 
@@ -94,10 +98,10 @@ fn what_is_urgent_waits_for_no_window() {
     fetch.set_priority(&tree("a"), 3);
     fetch.want(&tree("a"), &chunks(1..6), NONE);
     assert_eq!(sent(&mut fetch), ["1+1 2"]);
-    fetch.begin(&tree("b"), ONE, vec![A], 1);
+    fetch.begin(&tree("b"), ONE, sure(&[A]), 1);
     fetch.want(&tree("b"), &chunks([9]), NONE);
     assert_eq!(sent(&mut fetch), ["1+9"]);
-    fetch.begin(&tree("c"), ONE, vec![A], 7);
+    fetch.begin(&tree("c"), ONE, sure(&[A]), 7);
     fetch.want(&tree("c"), &chunks([8]), NONE);
     assert_eq!(sent(&mut fetch), Vec::<String>::new());
 }
@@ -105,7 +109,7 @@ fn what_is_urgent_waits_for_no_window() {
 #[test]
 fn what_two_trees_want_comes_once() {
     let mut fetch = fetch(&[A]);
-    fetch.begin(&tree("b"), ONE, vec![B], 0);
+    fetch.begin(&tree("b"), ONE, sure(&[B]), 0);
     fetch.want(&tree("a"), &chunks([1, 2]), NONE);
     fetch.want(&tree("b"), &chunks([1]), NONE);
     assert_eq!(sent(&mut fetch), ["1+1 2"]);
@@ -266,8 +270,27 @@ fn other_sources_are_for_what_is_not_asked_for_yet() {
     let mut fetch = fetch(&[A, B]);
     fetch.set_window(A, Window { bytes: 2_000, chunks: 10 });
     fetch.want(&tree("a"), &chunks(1..5), NONE);
-    fetch.set_sources(&tree("a"), vec![B, A], NONE);
+    fetch.set_sources(&tree("a"), sure(&[B, A]), NONE);
     assert_eq!(sent(&mut fetch), ["1+1 2", "2+3 4"]);
+}
+
+#[test]
+fn whoever_only_may_come_to_have_it_is_asked_no_more_once_another_has_it() {
+    let mut fetch = fetch(&[]);
+    for source in [A, B, C] {
+        fetch.handle_up(source, WIDE, NONE);
+    }
+    fetch.begin(&tree("a"), ONE, Sources { sure: vec![], hopes: vec![A, B] }, 0);
+    fetch.want(&tree("a"), &chunks(1..4), NONE);
+    assert_eq!(sent(&mut fetch), ["1+1 2 3"]);
+    // Still nobody knows better.
+    fetch.set_sources(&tree("a"), Sources { sure: vec![], hopes: vec![B, A] }, NONE);
+    assert_eq!(sent(&mut fetch), [""; 0]);
+    fetch.set_sources(&tree("a"), Sources { sure: vec![C], hopes: vec![B, A] }, NONE);
+    assert_eq!(sent(&mut fetch), ["1-1 2 3", "3+1 2 3"]);
+    // Where the one that has it stalls, others are hoped for again.
+    assert_eq!(wait(&mut fetch), STALL);
+    assert_eq!(sent(&mut fetch), ["3-1 2 3", "2+1 2 3"]);
 }
 
 #[test]
@@ -280,14 +303,14 @@ fn two_that_wait_for_each_other_do_not_ask_again_and_again() {
     // It is not any more.
     let mut second = fetch(&[A, B]);
     second.want(&tree("a"), &chunks([1]), NONE);
-    second.set_sources(&tree("a"), vec![B, A], NONE);
+    second.set_sources(&tree("a"), sure(&[B, A]), NONE);
     assert!(second.wait(A, hash(1), 0, (&tree("a"), ONE), true, NONE));
     assert_eq!(sent(&mut second), ["1+1", "1-1", "2+1"]);
     // There is nobody else.
     let mut third = fetch(&[A, B]);
     third.want(&tree("a"), &chunks([1]), NONE);
     third.handle_down(B, NONE);
-    third.set_sources(&tree("a"), vec![B, A], NONE);
+    third.set_sources(&tree("a"), sure(&[B, A]), NONE);
     for _ in 0..3 {
         assert!(third.wait(A, hash(1), 0, (&tree("a"), ONE), true, NONE));
     }
@@ -421,12 +444,13 @@ proptest! {
                     fetch.handle_timeout(now);
                 }
                 Step::Sources(is_turned) => {
-                    let sources = if is_turned { vec![C, B, A] } else { vec![A, B, C] };
+                    let turned = Sources { sure: vec![C], hopes: vec![B, A] };
+                    let sources = if is_turned { turned } else { sure(&[A, B, C]) };
                     fetch.set_sources(&name, sources, now);
                 }
                 Step::End => {
                     fetch.end(&name);
-                    fetch.begin(&name, ONE, vec![A, B, C], 0);
+                    fetch.begin(&name, ONE, sure(&[A, B, C]), 0);
                 }
             }
             let messages = fetch.take_messages();

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use super::Replica;
-use crate::fetch::Fault;
+use crate::fetch::{Fault, Sources};
 use crate::id::MemberId;
 use crate::version::{Hash, Namespace, Number};
 
@@ -18,13 +18,16 @@ impl Replica {
     }
 
     /// Whom to ask for a version: first whoever is on the way to where it came from, then those that hold it.
-    pub(super) fn sources(&self, namespace: &Namespace, number: Number) -> Vec<MemberId> {
-        let mut sources = self.flood.sources(namespace);
+    pub(super) fn sources(&self, namespace: &Namespace, number: Number) -> Sources {
+        let ways = self.flood.ways(namespace);
         let holds = |it: &MemberId| self.held_by(*it, namespace) >= Some(number);
-        if let Some((_, others)) = sources.split_first_mut() {
+        let all = self.flood.sources(namespace).into_iter();
+        let (mut sure, hopes): (Vec<_>, Vec<_>) =
+            all.partition(|it| ways.contains(it) || holds(it));
+        if let Some((_, others)) = sure.split_first_mut() {
             others.sort_by_key(|it| !holds(it));
         }
-        sources
+        Sources { sure, hopes }
     }
 
     /// A neighbor says that it holds a version.

@@ -30,20 +30,23 @@ impl World {
     fn without_links() -> Self {
         let mut all = [1, 2, 3].map(|it| Identity::of(&[it; 32]).unwrap());
         all.sort_by_key(|it| MemberId::of(&it.public()));
-        let members: Vec<MemberId> = all.iter().map(|it| MemberId::of(&it.public())).collect();
+        let mut world = Self { replica: Replica::new(MemberId::of(&all[1].public())), all };
+        world.replica.set_group(GROUP, world.neighborhood(), NONE);
+        world
+    }
+
+    fn neighborhood(&self) -> Neighborhood {
+        let members: Vec<MemberId> = (0..3).map(|it| self.id(it)).collect();
         let name = Name::new("tree").unwrap();
-        let writers = all
-            .iter()
-            .zip(&members)
-            .map(|(it, member)| (Namespace { origin: *member, name: name.clone() }, it.public()));
-        let neighborhood = Neighborhood {
+        let writers =
+            self.all.iter().zip(&members).map(|(it, member)| {
+                (Namespace { origin: *member, name: name.clone() }, it.public())
+            });
+        Neighborhood {
             writers: writers.take(2).collect(),
             topology: Topology::from_links(3, &[(0, 1), (1, 2)], &[(0, 2)]).unwrap(),
             members,
-        };
-        let mut replica = Replica::new(neighborhood.members[1]);
-        replica.set_group(GROUP, neighborhood, NONE);
-        Self { all, replica }
+        }
     }
 
     fn id(&self, at: usize) -> MemberId {
@@ -85,6 +88,23 @@ impl World {
     fn want(&mut self, sequence: u64, now: Duration) {
         let tree = self.tree();
         self.replica.want(&tree, &[(root(sequence), 9)], now);
+    }
+
+    /// The group gets these links.
+    fn link(&mut self, tree: &[(u16, u16)], now: Duration) {
+        let mut neighborhood = self.neighborhood();
+        neighborhood.topology = Topology::from_links(3, tree, &[]).unwrap();
+        self.replica.set_group(GROUP, neighborhood, now);
+    }
+
+    /// Who is asked for chunks, and of whom that is taken back.
+    fn asked(&mut self) -> Vec<(MemberId, bool)> {
+        let say = |it: Action| match it {
+            Action::Send { to, message: Message::Request(_) } => Some((to, true)),
+            Action::Send { to, message: Message::Cancel(_) } => Some((to, false)),
+            _ => None,
+        };
+        self.actions().into_iter().filter_map(say).collect()
     }
 
     /// Nobody has the root of a version.
@@ -159,9 +179,7 @@ fn a_version_is_announced_fetched_and_switched_to() {
     assert_eq!(world.steps(), ["remember 1", "begin 1"]);
     world.want(1, NONE);
     let tree = world.tree();
-    let request = |it: &Action| matches!(it, Action::Send { message: Message::Request(_), .. });
-    let asked: Vec<Action> = world.actions().into_iter().filter(request).collect();
-    assert!(matches!(&asked[..], [Action::Send { to, .. }] if *to == world.id(0)), "{asked:?}");
+    assert_eq!(world.asked(), [(world.id(0), true)]);
     // Another asks for what is on its way.
     let number = Number { epoch: 0, sequence: 1 };
     let theirs = Request { namespace: tree.clone(), number, priority: 3, chunks: vec![root(1)] };
@@ -191,6 +209,18 @@ fn a_version_is_announced_fetched_and_switched_to() {
     assert!(told.iter().all(|it| sent.contains(it)), "{sent:?}");
     sent.retain(|it| !told.contains(it));
     assert_eq!(sent, []);
+}
+
+#[test]
+fn where_there_is_no_way_yet_nobody_waits_in_a_circle_for_longer_than_that() {
+    let mut world = World::new();
+    // The origin was silent, and has no link in the topology.
+    world.link(&[(1, 2)], NONE);
+    world.announce(1, NONE);
+    world.want(1, NONE);
+    assert_eq!(world.asked(), [(world.id(2), true)], "it may come to have it");
+    world.link(&[(0, 1), (1, 2)], SECOND);
+    assert_eq!(world.asked(), [(world.id(2), false), (world.id(0), true)]);
 }
 
 #[test]
