@@ -17,7 +17,9 @@ impl Replica {
         }
     }
 
-    /// Whom to ask for a version: first whoever is on the way to where it came from, then those that hold it.
+    /// Whom to ask for a version: first whoever is on the way to where it came from, then those that hold it. Where
+    /// there are none among the neighbors, whoever else there is a link to, until the topology has a way: a part of a
+    /// group that was cut off asks across more than once then, for some seconds.
     pub(super) fn sources(&self, namespace: &Namespace, number: Number) -> Sources {
         let ways = self.flood.ways(namespace);
         let holds = |it: &MemberId| self.held_by(*it, namespace) >= Some(number);
@@ -26,6 +28,10 @@ impl Replica {
             all.partition(|it| ways.contains(it) || holds(it));
         if let Some((_, others)) = sure.split_first_mut() {
             others.sort_by_key(|it| !holds(it));
+        }
+        // The topology may be in parts that have met again, and no neighbor have anything.
+        if sure.is_empty() {
+            sure = self.up.keys().copied().filter(holds).collect();
         }
         Sources { sure, hopes }
     }

@@ -212,13 +212,26 @@ fn a_version_is_announced_fetched_and_switched_to() {
 }
 
 #[test]
-fn where_there_is_no_way_yet_nobody_waits_in_a_circle_for_longer_than_that() {
+fn where_there_is_no_way_whoever_has_it_is_asked() {
     let mut world = World::new();
-    // The origin was silent, and has no link in the topology.
+    // The topology is in two parts, with no link to the origin.
     world.link(&[(1, 2)], NONE);
     world.announce(1, NONE);
     world.want(1, NONE);
     assert_eq!(world.asked(), [(world.id(2), true)], "it may come to have it");
+    world.hold(0, 1, SECOND);
+    assert_eq!(world.asked(), [(world.id(2), false), (world.id(0), true)], "there is a link");
+    world.link(&[(0, 1), (1, 2)], SECOND);
+    assert_eq!(world.asked(), []);
+}
+
+#[test]
+fn a_way_that_comes_to_be_is_taken_at_once() {
+    let mut world = World::new();
+    world.link(&[(1, 2)], NONE);
+    world.announce(1, NONE);
+    world.want(1, NONE);
+    assert_eq!(world.asked(), [(world.id(2), true)]);
     world.link(&[(0, 1), (1, 2)], SECOND);
     assert_eq!(world.asked(), [(world.id(2), false), (world.id(0), true)]);
 }
