@@ -305,12 +305,21 @@ impl Group {
     fn jump(&mut self, over: u64, now: Duration) {
         if self.sequence() <= over {
             let incarnation = u32::try_from(over >> 32).unwrap_or(u32::MAX);
-            (self.incarnation, self.signed) = (incarnation.saturating_add(1), 0);
+            (self.incarnation, self.signed) = (incarnation.saturating_add(1), self.salt(now));
             self.own = None;
             self.held.forget_told();
             self.due.say = now;
             self.persist(now);
         }
+    }
+
+    /// Where a count begins that may have been begun before the disk was lost: somewhere else, so that nothing that was
+    /// said then is taken for what is said now.
+    fn salt(&self, now: Duration) -> u32 {
+        let charter = self.charter.as_ref().map(|it| it.hash().0).unwrap_or_default();
+        let hash = Hash::of(&[charter.as_slice(), &now.as_nanos().to_be_bytes()].concat());
+        // Half of all numbers are left to count with.
+        hash.0.first_chunk().map_or(0, |it| u32::from_be_bytes(*it) >> 1)
     }
 
     /// Says that a link is up: to a neighbor, to one that was to be connected to, or from whoever has called.
