@@ -59,7 +59,8 @@ const READING: Duration = Duration::from_mins(1);
 const AGREE_PERCENT: u64 = 10;
 /// What agrees is probed again after so long without a reading,
 const PROBE_AGAIN: Duration = Duration::from_hours(12);
-/// and once after so long: what was found when a group had just met may all have been held back in the same way.
+/// and once after so long: what was found when a group had just met may all have been held back in the same way. What
+/// was found beside something else does not count as that.
 const PROBE_ONCE_MORE: Duration = Duration::from_mins(3);
 /// The pause after the first probe of a link, so long that the other end has told what it has found; it doubles with
 /// each one that settles nothing, so many times.
@@ -93,7 +94,16 @@ struct Reading {
     /// Bytes a second, never 0.
     rate: u64,
     at: Duration,
-    is_probe: bool,
+    by: By,
+}
+
+/// How a reading was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum By {
+    Transfer,
+    Probe,
+    /// A probe beside which something was brought: so much was left of the line.
+    ProbeBeside,
 }
 
 impl Estimate {
@@ -113,15 +123,18 @@ impl Estimate {
         }
         let found = rate(bytes, took);
         match self.readings.first_mut() {
-            Some(it) if !it.is_probe && now < it.at + READING => it.rate = it.rate.max(found),
-            _ => self.readings.insert(0, Reading { rate: found, at: now, is_probe: false }),
+            Some(it) if it.by == By::Transfer && now < it.at + READING => {
+                it.rate = it.rate.max(found);
+            }
+            _ => self.readings.insert(0, Reading { rate: found, at: now, by: By::Transfer }),
         }
         self.handle_reading(now);
     }
 
-    /// Takes in what a [`Probe`] has found.
-    pub fn handle_probe(&mut self, bandwidth: u64, now: Duration) {
-        self.readings.insert(0, Reading { rate: bandwidth.max(1), at: now, is_probe: true });
+    /// Takes in what a [`Probe`] has found; `is_beside` says whether anything was brought over the line meanwhile.
+    pub fn handle_probe(&mut self, bandwidth: u64, is_beside: bool, now: Duration) {
+        let by = if is_beside { By::ProbeBeside } else { By::Probe };
+        self.readings.insert(0, Reading { rate: bandwidth.max(1), at: now, by });
         self.handle_reading(now);
     }
 
@@ -153,10 +166,11 @@ impl Estimate {
         last.at + again <= now || !is_settled
     }
 
-    /// Whether the link has carried as much at two times.
+    /// Whether the link has carried as much at two times, with nothing beside it that held both back.
     fn is_lasting(&self) -> bool {
         let Some(first) = self.bandwidth() else { return false };
-        let mut at = self.readings.iter().filter(|it| agree(first, it.rate)).map(|it| it.at);
+        let counts = |it: &&Reading| it.by != By::ProbeBeside && agree(first, it.rate);
+        let mut at = self.readings.iter().filter(counts).map(|it| it.at);
         at.next().zip(at.next_back()).is_some_and(|(last, first)| first + READING <= last)
     }
 
@@ -172,7 +186,7 @@ impl Estimate {
             _ => 2,
         };
         let agreeing = || self.readings.iter().filter(|it| agrees(it.rate));
-        needed <= agreeing().count() && agreeing().any(|it| it.is_probe)
+        needed <= agreeing().count() && agreeing().any(|it| it.by != By::Transfer)
     }
 
     /// The shortest of the last round trips.
@@ -183,6 +197,11 @@ impl Estimate {
     /// In bytes a second: the greatest of the last readings.
     pub fn bandwidth(&self) -> Option<u64> {
         self.readings.iter().map(|it| it.rate).max()
+    }
+
+    /// When the bandwidth was last read.
+    pub fn read(&self) -> Option<Duration> {
+        Some(self.readings.first()?.at)
     }
 
     /// How long ago it was measured.

@@ -374,7 +374,8 @@ impl Group {
 
     /// Takes in what a probe of the link to a member has found, in bytes a second.
     pub fn handle_probe(&mut self, member: MemberId, bandwidth: u64, now: Duration) {
-        self.measured(member, |it| it.handle_probe(bandwidth, now));
+        let is_beside = self.is_busy(member, now);
+        self.measured(member, |it| it.handle_probe(bandwidth, is_beside, now));
     }
 
     fn measured(&mut self, member: MemberId, take: impl FnOnce(&mut Estimate)) {

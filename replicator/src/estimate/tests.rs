@@ -63,7 +63,7 @@ fn a_probe_replaces_what_was_read_too_low() {
     let now = READING * 2;
     assert!(estimate.wants_probe(None, None, now));
     estimate.handle_probing(now);
-    estimate.handle_probe(48 * MBIT, now);
+    estimate.handle_probe(48 * MBIT, false, now);
     assert_eq!(estimate.bandwidth(), Some(48 * MBIT));
     // One says that it is slow, one that it is fast: a third one is to say.
     let wants = |it: &Estimate, now: Duration| it.wants_probe(None, None, now);
@@ -80,13 +80,31 @@ fn a_probe_replaces_what_was_read_too_low() {
     assert!(transferred.wants_probe(Some(26 * MBIT), None, again));
     assert!(estimate.wants_probe(Some(26 * MBIT), None, again));
     // If that has found more, two readings are not enough.
-    estimate.handle_probe(48 * MBIT, once_more);
+    estimate.handle_probe(48 * MBIT, false, once_more);
     let again = once_more + PROBE_PAUSE;
     assert!(!wants(&estimate, again) && estimate.wants_probe(Some(100 * MBIT), None, again));
-    (0..2).for_each(|_| estimate.handle_probe(48 * MBIT, once_more));
+    (0..2).for_each(|_| estimate.handle_probe(48 * MBIT, false, once_more));
     assert!(!estimate.wants_probe(Some(100 * MBIT), None, again + PROBE_ONCE_MORE));
     let later = once_more + PROBE_AGAIN;
     assert!(!wants(&estimate, later - ms(1)) && wants(&estimate, later));
+}
+
+#[test]
+fn what_was_found_beside_something_else_is_found_again() {
+    let mut estimate = Estimate::default();
+    let mut now = Duration::ZERO;
+    let mut find = |rate, is_beside| {
+        now += PROBE_ONCE_MORE;
+        let is_wanted = estimate.wants_probe(None, None, now);
+        estimate.handle_probing(now);
+        estimate.handle_probe(rate, is_beside, now);
+        is_wanted
+    };
+    // However often it was the same.
+    assert!((0..3).all(|_| find(26 * MBIT, true)));
+    assert!(find(48 * MBIT, false) && find(48 * MBIT, false));
+    assert!(!find(48 * MBIT, false));
+    assert_eq!(estimate.read(), Some(now));
 }
 
 #[test]
@@ -97,7 +115,7 @@ fn a_link_that_always_says_something_else_is_not_probed_all_the_time() {
         if estimate.wants_probe(None, None, now) {
             estimate.handle_probing(now);
             // As if each time another link.
-            estimate.handle_probe(1 << (probes.len() % READINGS), now);
+            estimate.handle_probe(1 << (probes.len() % READINGS), false, now);
             probes.push(second);
         }
     }
@@ -113,7 +131,7 @@ proptest! {
         slower in prop::collection::vec((1u64..1_000, 1u64..100_000), 1..60),
     ) {
         let mut estimate = Estimate::default();
-        estimate.handle_probe(high * MBIT, ms(0));
+        estimate.handle_probe(high * MBIT, false, ms(0));
         let mut last = Duration::ZERO;
         for (percent, after) in slower {
             last += ms(after);
@@ -145,8 +163,8 @@ fn who_was_not_measured_for_longest_is_next() {
     let next = |all: &[Estimate], last, now| measure(&candidates(all), last, now);
     assert_eq!(next(&all, None, start), Measure::Call { member: 0, probe: true });
     all[0].handle_round_trip(ms(1), start);
-    all[0].handle_probe(MBIT, start);
-    all[0].handle_probe(MBIT, start);
+    all[0].handle_probe(MBIT, false, start);
+    all[0].handle_probe(MBIT, false, start);
     assert_eq!(next(&all, Some(start), ms(1)), Measure::Wait(PAUSE_NEW));
     assert_eq!(next(&all, Some(start), PAUSE_NEW), Measure::Call { member: 1, probe: true });
     all[1].handle_round_trip(ms(1), PAUSE_YOUNG);
@@ -156,8 +174,8 @@ fn who_was_not_measured_for_longest_is_next() {
     assert_eq!(next(&all, None, known), Measure::Call { member: 2, probe: true });
     let lasting = known + READING;
     for it in &mut all {
-        it.handle_probe(MBIT, known);
-        it.handle_probe(MBIT, lasting);
+        it.handle_probe(MBIT, false, known);
+        it.handle_probe(MBIT, false, lasting);
     }
     all[0].measured = Some(known);
     assert_eq!(next(&all, None, lasting), Measure::Call { member: 0, probe: false });
@@ -193,7 +211,7 @@ fn of_two_that_say_something_the_worse_counts() {
     let estimate = |millis: u64, bandwidth: u64| {
         let mut it = Estimate::default();
         it.handle_round_trip(ms(millis), Duration::ZERO);
-        it.handle_probe(bandwidth, Duration::ZERO);
+        it.handle_probe(bandwidth, false, Duration::ZERO);
         it
     };
     let (good, bad) = (estimate(10, 4_000_000), estimate(30, 1_000_000));
@@ -239,7 +257,7 @@ fn what_others_have_found_of_a_line_is_not_probed() {
         let now = now + PROBE_AGAIN / 4 * (turn - 1);
         assert!(estimate.wants_probe(None, line, now) == (turn != 1), "{turn}");
         estimate.handle_probing(now);
-        estimate.handle_probe(20 * MBIT, now);
+        estimate.handle_probe(20 * MBIT, false, now);
         assert!(!estimate.wants_probe(None, line, now));
     }
     let last = now + PROBE_AGAIN / 4 * 3;
@@ -248,9 +266,9 @@ fn what_others_have_found_of_a_line_is_not_probed() {
     // And after a while again.
     assert!(estimate.wants_probe(None, line, last + PROBE_AGAIN));
     // One who finds the same twice has nothing more to find.
-    estimate.handle_probe(49 * MBIT, sure);
+    estimate.handle_probe(49 * MBIT, false, sure);
     let again = sure + PROBE_PAUSE * 16;
     assert!(estimate.wants_probe(None, line, again));
-    estimate.handle_probe(49 * MBIT, again);
+    estimate.handle_probe(49 * MBIT, false, again);
     assert!(!estimate.wants_probe(None, line, again + PROBE_PAUSE * 16));
 }

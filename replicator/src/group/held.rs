@@ -121,6 +121,27 @@ impl Holdings {
         (entries, u16::try_from(left_out).unwrap_or(u16::MAX))
     }
 
+    /// Who holds less than somebody else does, `me` being oneself.
+    pub(super) fn behind(&self, me: MemberId) -> BTreeSet<MemberId> {
+        let own: Vec<Entry> =
+            self.own.iter().map(|(tag, it)| Entry { tag: *tag, number: it.0 }).collect();
+        let heard = self.heard.iter().map(|(id, it)| (*id, &it.0.entries, it.0.left_out));
+        let all = || heard.clone().chain([(me, &own, 0)]);
+        let mut newest: BTreeMap<Tag, Number> = BTreeMap::new();
+        for it in all().flat_map(|it| it.1).filter(|it| self.listed.contains(&it.tag)) {
+            let number = newest.entry(it.tag).or_insert(it.number);
+            *number = it.number.max(*number);
+        }
+        let is_behind = |entries: &[Entry], left_out: u16| {
+            let held = |tag| entries.binary_search_by_key(&tag, |it: &Entry| it.tag).ok();
+            newest.iter().any(|(tag, number)| match held(*tag).and_then(|at| entries.get(at)) {
+                Some(it) => it.number < *number,
+                None => left_out == 0,
+            })
+        };
+        all().filter(|it| is_behind(it.1, it.2)).map(|it| it.0).collect()
+    }
+
     /// What is to be said now; none if it was said, or if it is too soon.
     fn poll(&self, now: Duration) -> Option<(Vec<Entry>, u16)> {
         let news = self.entries();

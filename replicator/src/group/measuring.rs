@@ -2,13 +2,14 @@
 //!
 //! Sans-I/O.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::charter::Charter;
 use super::{Action, FAILURES_MAX, Group, Peer};
 use crate::estimate::{self, Candidate, Estimate, Line, Lines, Measure, Row, Sites};
 use crate::id::MemberId;
-use crate::version::Hash;
+use crate::version::{Hash, Name};
 
 /// Up to so much later than at its pause a member measures, so that not all go on in step.
 const MEASURE_SPREAD_MS: u64 = 2_000;
@@ -16,8 +17,10 @@ const MEASURE_SPREAD_MS: u64 = 2_000;
 const RECALL: Duration = Duration::from_mins(1);
 /// So long after something came or went nothing is probed.
 const QUIET: Duration = Duration::from_secs(10);
-/// Whose turn it has been for so long probes all the same.
+/// Whose turn it has been for so long probes all the same: without a bandwidth a link is not used.
 const QUIET_WAIT_MAX: Duration = Duration::from_mins(5);
+/// And so does who has read it once, so long after that.
+const QUIET_WAIT_AGAIN_MAX: Duration = Duration::from_hours(1);
 
 fn sites(charter: &Charter) -> Sites<'_> {
     Sites::new(charter.body().members.iter().map(|it| (it.id().0, it.site.as_str())))
@@ -95,8 +98,13 @@ impl Group {
         // Each begins with the one after it, so that not all call the same member at once.
         let before = there.partition_point(|(id, _)| *id < self.me);
         there.rotate_left(before);
-        let all: Vec<Candidate<'_>> =
-            there.iter().map(|it| self.candidate(&sites, it.0, it.1)).collect();
+        let busy = self.busy_sites(&charter);
+        let is_busy = |it| charter.body().member(it).is_some_and(|it| busy.contains(&it.site));
+        let busy_at = |it| if is_busy(it) || is_busy(self.me) { Some(now) } else { self.last_busy };
+        let all: Vec<Candidate<'_>> = there
+            .iter()
+            .map(|(id, peer)| self.candidate(&sites, *id, peer, busy_at(*id)))
+            .collect();
         let mut next = estimate::measure(&all, self.last_measure, now);
         let called = match next {
             Measure::Call { member, probe } => there.get(member).map(|it| (it.0, probe)),
@@ -121,8 +129,30 @@ impl Group {
         };
     }
 
-    /// A member that others measure, too: each in its turn.
-    fn candidate<'a>(&self, sites: &Sites<'_>, id: MemberId, peer: &'a Peer) -> Candidate<'a> {
+    /// The sites to which something is likely to be on its way: somebody there holds less than others do.
+    fn busy_sites<'a>(&self, charter: &'a Charter) -> BTreeSet<&'a Name> {
+        let behind = self.held.behind(self.me);
+        let members = charter.body().members.iter().filter(|it| it.silent.is_none());
+        members.filter(|it| behind.contains(&it.id())).map(|it| &it.site).collect()
+    }
+
+    /// Whether something else is likely to be on the line to a member.
+    pub(super) fn is_busy(&self, member: MemberId, now: Duration) -> bool {
+        let Some(charter) = &self.charter else { return false };
+        let busy = self.busy_sites(charter);
+        let is_busy = |it| charter.body().member(it).is_some_and(|it| busy.contains(&it.site));
+        is_busy(member) || is_busy(self.me) || self.last_busy.is_some_and(|it| now < it + QUIET)
+    }
+
+    /// A member that others measure, too: each in its turn. `busy` is when something was last brought over the line to
+    /// it.
+    fn candidate<'a>(
+        &self,
+        sites: &Sites<'_>,
+        id: MemberId,
+        peer: &'a Peer,
+        busy: Option<Duration>,
+    ) -> Candidate<'a> {
         let said = self
             .rows
             .get(id)
@@ -130,7 +160,11 @@ impl Group {
         let turn = sites.turn(self.me.0, id.0).unwrap_or(u32::MAX);
         let due = peer.since + estimate::PAUSE_YOUNG.saturating_mul(turn);
         let after = |last: Option<Duration>, pause| last.map_or(due, |it| due.max(it + pause));
-        let quiet = after(self.last_busy, QUIET).min(due + QUIET_WAIT_MAX);
+        let wait_max = match peer.estimate.read() {
+            None => due + QUIET_WAIT_MAX,
+            Some(read) => read + QUIET_WAIT_AGAIN_MAX,
+        };
+        let quiet = after(busy, QUIET).min(wait_max);
         let probe_from = quiet.max(after(self.last_probe, estimate::PAUSE_YOUNG));
         let line = peer.line.and_then(Line::agreed);
         Candidate { estimate: &peer.estimate, theirs: said, line, probe_from }

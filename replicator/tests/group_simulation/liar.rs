@@ -93,7 +93,7 @@ fn own(member: &Member, step: u64, dice: &mut Rng) -> Message {
     let identity: &Identity = &member.identity;
     let mut estimate = Estimate::default();
     estimate.handle_round_trip(Duration::from_micros(1), Duration::ZERO);
-    estimate.handle_probe(u64::MAX, Duration::ZERO);
+    estimate.handle_probe(u64::MAX, false, Duration::ZERO);
     let entry = Entry::new(dice.u64(..), &estimate, Duration::ZERO);
     let sequence = (u64::from(u16::MAX) << 32) + dice.u64(..9) + step;
     let row = Row { from: member.id.0, sequence, entries: vec![entry] };

@@ -9,7 +9,7 @@ fn tree(writer: u8) -> Namespace {
 }
 
 impl World {
-    fn hold(&mut self, member: u8, writer: u8, sequence: u64) {
+    pub(super) fn hold(&mut self, member: u8, writer: u8, sequence: u64) {
         let number = Number { epoch: 1, sequence };
         self.held.entry(id(member)).or_default().insert(tree(writer), number);
     }

@@ -49,3 +49,27 @@ fn nothing_is_probed_while_a_member_is_busy_but_for_long() {
     assert!(by(1).all(|it| begin + Duration::from_mins(4) < it.2), "{:?}", world.probes);
     assert!(by(2).chain(by(3)).any(|it| it.2 < begin + Duration::from_mins(2)));
 }
+
+#[test]
+fn what_was_probed_while_something_was_brought_is_probed_again_afterwards() {
+    let mut world = World::in_sites(6, 2);
+    (1..=5).for_each(|it| world.hold(it, 1, 1));
+    world.run(Duration::from_mins(50));
+    let is_across = |it: &&(MemberId, MemberId, Duration)| {
+        let site = |it: MemberId| (1..=6).find(|seed| id(*seed) == it).unwrap() % 2;
+        site(it.0) != site(it.1)
+    };
+    let of_last = |world: &World| world.probes.iter().filter(is_across).map(|it| it.2).collect();
+    let beside: Vec<Duration> = of_last(&world);
+    assert!(beside.iter().all(|it| *it < Duration::from_mins(10)), "{beside:?}");
+    assert!(3 <= beside.len());
+    world.hold(6, 1, 1);
+    let level = world.now;
+    world.run(Duration::from_mins(10));
+    let mut after: Vec<Duration> = of_last(&world);
+    after.retain(|it| level < *it);
+    assert!((3..=8).contains(&after.len()), "{beside:?}, {after:?}");
+    world.run(Duration::from_hours(3));
+    let all: Vec<Duration> = of_last(&world);
+    assert_eq!(all.len(), beside.len() + after.len(), "{all:?}");
+}
