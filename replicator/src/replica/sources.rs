@@ -18,8 +18,8 @@ impl Replica {
     }
 
     /// Whom to ask for a version: first whoever is on the way to where it came from, then those that hold it. Where
-    /// there are none among the neighbors, whoever else there is a link to, until the topology has a way: a part of a
-    /// group that was cut off asks across more than once then, for some seconds.
+    /// there are none among the neighbors, whoever else of its groups there is a link to, until the topology has a
+    /// way: a part of a group that was cut off asks across more than once then, for some seconds.
     pub(super) fn sources(&self, namespace: &Namespace, number: Number) -> Sources {
         let ways = self.flood.ways(namespace);
         let holds = |it: &MemberId| self.held_by(*it, namespace) >= Some(number);
@@ -31,7 +31,8 @@ impl Replica {
         }
         // The topology may be in parts that have met again, and no neighbor have anything.
         if sure.is_empty() {
-            sure = self.up.keys().copied().filter(holds).collect();
+            let serves = |it: &MemberId| self.flood.serves(*it, namespace) && holds(it);
+            sure = self.up.keys().copied().filter(serves).collect();
         }
         Sources { sure, hopes }
     }

@@ -219,6 +219,12 @@ fn where_there_is_no_way_whoever_has_it_is_asked() {
     world.announce(1, NONE);
     world.want(1, NONE);
     assert_eq!(world.asked(), [(world.id(2), true)], "it may come to have it");
+    // A member of other groups alone would not serve it.
+    let stranger = MemberId(7);
+    world.replica.handle_up(stranger, Window::DEFAULT, NONE);
+    let held = Message::Held { namespace: world.tree(), number: Number { epoch: 0, sequence: 1 } };
+    world.replica.handle_message(stranger, held, NONE);
+    assert_eq!(world.asked(), []);
     world.hold(0, 1, SECOND);
     assert_eq!(world.asked(), [(world.id(2), false), (world.id(0), true)], "there is a link");
     world.link(&[(0, 1), (1, 2)], SECOND);
