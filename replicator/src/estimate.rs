@@ -166,11 +166,16 @@ impl Estimate {
         last.at + again <= now || !is_settled
     }
 
-    /// Whether the link has carried as much at two times, with nothing beside it that held both back.
+    /// Whether the link has carried as much at two times. A probe beside which something was brought does not count,
+    /// nor do transfers that agree with it, which may be what was brought.
     fn is_lasting(&self) -> bool {
         let Some(first) = self.bandwidth() else { return false };
-        let counts = |it: &&Reading| it.by != By::ProbeBeside && agree(first, it.rate);
-        let mut at = self.readings.iter().filter(counts).map(|it| it.at);
+        let agreeing = || self.readings.iter().filter(|it| agree(first, it.rate));
+        let has = |by: By| agreeing().any(|it| it.by == by);
+        if has(By::ProbeBeside) && !has(By::Probe) {
+            return false;
+        }
+        let mut at = agreeing().filter(|it| it.by != By::ProbeBeside).map(|it| it.at);
         at.next().zip(at.next_back()).is_some_and(|(last, first)| first + READING <= last)
     }
 
@@ -197,11 +202,6 @@ impl Estimate {
     /// In bytes a second: the greatest of the last readings.
     pub fn bandwidth(&self) -> Option<u64> {
         self.readings.iter().map(|it| it.rate).max()
-    }
-
-    /// When the bandwidth was last read.
-    pub fn read(&self) -> Option<Duration> {
-        Some(self.readings.first()?.at)
     }
 
     /// How long ago it was measured.

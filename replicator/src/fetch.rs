@@ -132,11 +132,20 @@ impl Fetch {
 
     /// A neighbor can be asked from now on, within this window.
     pub fn handle_up(&mut self, member: MemberId, window: Window, now: Duration) {
+        let blind: Vec<(Namespace, Vec<MemberId>)> = self
+            .jobs
+            .iter()
+            .filter(|(_, it)| it.sources.sure.contains(&member) && self.is_blind(&it.sources))
+            .map(|(namespace, it)| (namespace.clone(), it.sources.hopes.clone()))
+            .collect();
         let mut peer = Peer::new(window, now);
         if let Some(until) = self.shunned_until(member, now) {
             peer.shun(until);
         }
         self.peers.insert(member, peer);
+        for (namespace, hopes) in blind {
+            self.choose_again(&namespace, &hopes);
+        }
         let all = self.wants.hashes();
         for hash in &all {
             self.wants.forgive(hash, member);
@@ -175,24 +184,38 @@ impl Fetch {
     }
 
     /// There are other sources, or they are in another order: what is not asked for yet goes by them. So does what was
-    /// asked of those that only may come to have it, as nobody was known who has it.
+    /// asked of those that only may come to have it, as nobody was there who has it.
     pub fn set_sources(&mut self, namespace: &Namespace, sources: Sources, now: Duration) {
         let Some(job) = self.jobs.get_mut(namespace).filter(|it| it.sources != sources) else {
             return;
         };
-        let was_blind = job.sources.sure.is_empty() && !sources.sure.is_empty();
         let before = std::mem::replace(&mut job.sources, sources.clone());
-        let is_hope = |it: &MemberId| before.hopes.contains(it) && !sources.sure.contains(it);
+        let mut hopes = before.hopes.clone();
+        hopes.retain(|it| !sources.sure.contains(it));
+        if !self.is_blind(&before) || self.is_blind(&sources) {
+            hopes.clear();
+        }
+        self.choose_again(namespace, &hopes);
+        self.ask(now);
+    }
+
+    /// Whether nobody can be asked who has it.
+    fn is_blind(&self, sources: &Sources) -> bool {
+        let peers = sources.sure.iter().filter_map(|it| self.peers.get(it));
+        peers.filter(|it| !it.rests() && !it.is_shunned()).count() == 0
+    }
+
+    /// What is not asked for yet, or asked of one of these, is asked of whoever is the best to ask now.
+    fn choose_again(&mut self, namespace: &Namespace, hopes: &[MemberId]) {
         let mut all = self.wants.of(namespace);
         all.retain(|hash| {
             let assigned = self.wants.assigned(hash);
             let asked =
                 assigned.filter(|it| self.peers.get(it).is_some_and(|it| it.is_asked(hash)));
-            asked.is_none_or(|it| was_blind && is_hope(&it))
+            asked.is_none_or(|it| hopes.contains(&it))
         });
         self.reassign(all);
         self.improve(self.wants.of(namespace));
-        self.ask(now);
     }
 
     /// How urgent the chunks of a namespace are from now on.

@@ -97,6 +97,10 @@ struct Peer {
     line: Option<Line>,
     /// When it was last called.
     called: Option<Duration>,
+    /// Since when it is to be probed.
+    wanted: Option<Duration>,
+    /// Whether something else was likely to be on the line when its last probe began.
+    is_beside: bool,
     /// Calls and connections that failed since one did not.
     failures: u32,
 }
@@ -374,7 +378,8 @@ impl Group {
 
     /// Takes in what a probe of the link to a member has found, in bytes a second.
     pub fn handle_probe(&mut self, member: MemberId, bandwidth: u64, now: Duration) {
-        let is_beside = self.is_busy(member, now);
+        let was_beside = self.peers.get(&member).is_some_and(|it| it.is_beside);
+        let is_beside = was_beside || self.is_busy(member, now);
         self.measured(member, |it| it.handle_probe(bandwidth, is_beside, now));
     }
 

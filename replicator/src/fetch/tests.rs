@@ -288,9 +288,33 @@ fn whoever_only_may_come_to_have_it_is_asked_no_more_once_another_has_it() {
     assert_eq!(sent(&mut fetch), [""; 0]);
     fetch.set_sources(&tree("a"), Sources { sure: vec![C], hopes: vec![B, A] }, NONE);
     assert_eq!(sent(&mut fetch), ["1-1 2 3", "3+1 2 3"]);
-    // Where the one that has it stalls, others are hoped for again.
+    // Where the one that has it stalls, others are hoped for again,
     assert_eq!(wait(&mut fetch), STALL);
     assert_eq!(sent(&mut fetch), ["3-1 2 3", "2+1 2 3"]);
+    // until there is another that has it.
+    fetch.set_sources(&tree("a"), Sources { sure: vec![C, A], hopes: vec![B] }, STALL);
+    assert_eq!(sent(&mut fetch), ["2-1 2 3", "1+1 2 3"]);
+}
+
+#[test]
+fn who_has_it_is_asked_once_there_is_a_link() {
+    let mut fetch = Fetch::default();
+    for source in [A, B] {
+        fetch.handle_up(source, WIDE, NONE);
+    }
+    fetch.begin(&tree("a"), ONE, Sources { sure: vec![], hopes: vec![A, B] }, 0);
+    fetch.want(&tree("a"), &chunks(1..4), NONE);
+    assert_eq!(sent(&mut fetch), ["1+1 2 3"]);
+    // A new topology has a way, and its link is yet to be made.
+    fetch.set_sources(&tree("a"), Sources { sure: vec![C], hopes: vec![A, B] }, NONE);
+    assert_eq!(sent(&mut fetch), [""; 0]);
+    fetch.handle_up(C, WIDE, NONE);
+    assert_eq!(sent(&mut fetch), ["1-1 2 3", "3+1 2 3"]);
+    // It goes before another is known to have it.
+    fetch.handle_down(C, NONE);
+    assert_eq!(sent(&mut fetch), ["1+1 2 3"]);
+    fetch.set_sources(&tree("a"), Sources { sure: vec![C, B], hopes: vec![A] }, NONE);
+    assert_eq!(sent(&mut fetch), ["1-1 2 3", "2+1 2 3"]);
 }
 
 #[test]
@@ -385,7 +409,7 @@ enum Step {
     Up(u64),
     Held(u64),
     Timeout,
-    Sources(bool),
+    Sources(u8),
     End,
 }
 
@@ -399,7 +423,7 @@ fn step() -> impl Strategy<Value = Step> {
         (1..4_u64).prop_map(Step::Up),
         (1..4_u64).prop_map(Step::Held),
         Just(Step::Timeout),
-        any::<bool>().prop_map(Step::Sources),
+        (0..4_u8).prop_map(Step::Sources),
         Just(Step::End),
     ]
 }
@@ -443,10 +467,10 @@ proptest! {
                     now = now.max(fetch.poll_timeout().unwrap_or_default());
                     fetch.handle_timeout(now);
                 }
-                Step::Sources(is_turned) => {
-                    let turned = Sources { sure: vec![C], hopes: vec![B, A] };
-                    let sources = if is_turned { turned } else { sure(&[A, B, C]) };
-                    fetch.set_sources(&name, sources, now);
+                Step::Sources(sure) => {
+                    let mut hopes = vec![C, B, A];
+                    let sure = hopes.drain(..usize::from(sure)).collect();
+                    fetch.set_sources(&name, Sources { sure, hopes }, now);
                 }
                 Step::End => {
                     fetch.end(&name);

@@ -22,8 +22,16 @@ impl Group {
         for member in body.members.iter().filter(|it| it.id() != self.me) {
             let before = self.lead.silences.remove(&member.id()).unwrap_or_default();
             let estimate = Estimate::default();
-            let new =
-                || Peer { since: now, before, estimate, line: None, called: None, failures: 0 };
+            let new = || Peer {
+                since: now,
+                before,
+                estimate,
+                line: None,
+                called: None,
+                wanted: None,
+                is_beside: false,
+                failures: 0,
+            };
             self.peers.entry(member.id()).or_insert_with(new);
         }
         self.rows.keep(|it| body.member(it).is_some());

@@ -1,7 +1,8 @@
 //! Which versions the members of a group hold: each says it of itself, signed, and it goes to all as rows do.
 //!
-//! So every member's administrator sees how far all the others are, not only its neighbors. Nothing of the data goes by
-//! it: whom to ask for chunks is said by the messages of `replica`.
+//! So every member's administrator sees how far all the others are, not only its neighbors, and members see to which
+//! sites something is on its way, and do not measure the line meanwhile. Nothing of the data goes by it: whom to ask for
+//! chunks is said by the messages of `replica`.
 //!
 //! A member says all that it holds at once, when it says that it is there, if anything has changed since, and no more
 //! often than every [`PAUSE`] (in a large group [`PAUSE_EACH`] for each member) and a second for each tree: so that it
@@ -39,6 +40,8 @@ use said::{ENTRY_BYTES, Entry};
 pub const ENTRIES_MAX: usize = 256;
 /// Longest message of what a member holds, in bytes.
 pub const HELD_BYTES_MAX: usize = 1 + 8 + 8 + 2 + ENTRIES_MAX * ENTRY_BYTES + 64;
+/// For so long who holds less than somebody has said is taken to be about to fetch it.
+const BEHIND_MAX: Duration = Duration::from_hours(24);
 /// What a member holds is said no more often; and a second later for each tree that was named the last time.
 pub const PAUSE: Duration = Duration::from_secs(15);
 /// Nor is it in a group of many members, after so long for each: what all say goes over each link.
@@ -121,25 +124,34 @@ impl Holdings {
         (entries, u16::try_from(left_out).unwrap_or(u16::MAX))
     }
 
-    /// Who holds less than somebody else does, `me` being oneself.
-    pub(super) fn behind(&self, me: MemberId) -> BTreeSet<MemberId> {
-        let own: Vec<Entry> =
-            self.own.iter().map(|(tag, it)| Entry { tag: *tag, number: it.0 }).collect();
-        let heard = self.heard.iter().map(|(id, it)| (*id, &it.0.entries, it.0.left_out));
-        let all = || heard.clone().chain([(me, &own, 0)]);
-        let mut newest: BTreeMap<Tag, Number> = BTreeMap::new();
-        for it in all().flat_map(|it| it.1).filter(|it| self.listed.contains(&it.tag)) {
+    /// Who of these, `me` being oneself, holds less than another says. What was said longer than [`BEHIND_MAX`] ago
+    /// does not count: whoever has not come to have it by then may never.
+    pub(super) fn behind(
+        &self,
+        me: MemberId,
+        there: &BTreeSet<MemberId>,
+        now: Duration,
+    ) -> BTreeSet<MemberId> {
+        let is_news = |since: Duration| now < since + BEHIND_MAX;
+        let heard = || self.heard.iter().filter(|it| there.contains(it.0)).map(|it| it.1);
+        let said = heard().filter(|it| is_news(it.1)).flat_map(|it| &it.0.entries);
+        let own = self.own.iter().filter(|it| is_news(it.1.1)).map(|(tag, it)| (*tag, it.0));
+        let mut newest: BTreeMap<Tag, Number> = own.collect();
+        for it in said.filter(|it| self.listed.contains(&it.tag)) {
             let number = newest.entry(it.tag).or_insert(it.number);
             *number = it.number.max(*number);
         }
-        let is_behind = |entries: &[Entry], left_out: u16| {
-            let held = |tag| entries.binary_search_by_key(&tag, |it: &Entry| it.tag).ok();
-            newest.iter().any(|(tag, number)| match held(*tag).and_then(|at| entries.get(at)) {
-                Some(it) => it.number < *number,
-                None => left_out == 0,
-            })
+        let is_behind = |it: &Signed| {
+            let lacks = |(tag, newest): (&Tag, &Number)| match it.number(*tag) {
+                Some(number) => number < *newest,
+                None => it.left_out == 0,
+            };
+            newest.iter().any(lacks)
         };
-        all().filter(|it| is_behind(it.1, it.2)).map(|it| it.0).collect()
+        let has_less =
+            |(tag, newest): (&Tag, &Number)| self.own.get(tag).is_none_or(|it| it.0 < *newest);
+        let own = newest.iter().any(has_less).then_some(me);
+        heard().filter(|it| is_behind(&it.0)).map(|it| it.0.from).chain(own).collect()
     }
 
     /// What is to be said now; none if it was said, or if it is too soon.

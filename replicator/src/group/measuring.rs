@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::charter::Charter;
+use super::rows::Rows;
 use super::{Action, FAILURES_MAX, Group, Peer};
 use crate::estimate::{self, Candidate, Estimate, Line, Lines, Measure, Row, Sites};
 use crate::id::MemberId;
@@ -17,13 +18,18 @@ const MEASURE_SPREAD_MS: u64 = 2_000;
 const RECALL: Duration = Duration::from_mins(1);
 /// So long after something came or went nothing is probed.
 const QUIET: Duration = Duration::from_secs(10);
-/// Whose turn it has been for so long probes all the same: without a bandwidth a link is not used.
+/// Who has wanted to probe for so long does all the same: without a bandwidth a link is not used.
 const QUIET_WAIT_MAX: Duration = Duration::from_mins(5);
-/// And so does who has read it once, so long after that.
+/// Where there is a bandwidth, after so long.
 const QUIET_WAIT_AGAIN_MAX: Duration = Duration::from_hours(1);
 
 fn sites(charter: &Charter) -> Sites<'_> {
     Sites::new(charter.body().members.iter().map(|it| (it.id().0, it.site.as_str())))
+}
+
+/// The bandwidth of the link to `me` that a member says, in bytes a second.
+fn theirs(rows: &Rows, member: MemberId, me: MemberId) -> Option<u64> {
+    rows.get(member)?.signed.row.entries.iter().find(|it| it.to == me.0)?.bandwidth()
 }
 
 impl Group {
@@ -80,6 +86,10 @@ impl Group {
         let lines = Lines::new(&sites, self.live_rows());
         for (id, peer) in &mut self.peers {
             peer.line = lines.between(self.me.0, id.0);
+            let (theirs, line) =
+                (theirs(&self.rows, *id, self.me), peer.line.and_then(Line::agreed));
+            let is_wanted = peer.estimate.wants_probe(theirs, line, now);
+            peer.wanted = is_wanted.then(|| peer.wanted.unwrap_or(now));
         }
         let is_there = |id: &MemberId, peer: &Peer| {
             let member = charter.body().member(*id);
@@ -98,7 +108,7 @@ impl Group {
         // Each begins with the one after it, so that not all call the same member at once.
         let before = there.partition_point(|(id, _)| *id < self.me);
         there.rotate_left(before);
-        let busy = self.busy_sites(&charter);
+        let busy = self.busy_sites(&charter, now);
         let is_busy = |it| charter.body().member(it).is_some_and(|it| busy.contains(&it.site));
         let busy_at = |it| if is_busy(it) || is_busy(self.me) { Some(now) } else { self.last_busy };
         let all: Vec<Candidate<'_>> = there
@@ -114,10 +124,12 @@ impl Group {
             let begun = now + self.measure_spread(member);
             next = estimate::measure(&all, Some(begun), now);
             self.last_measure = Some(begun);
+            let is_beside = self.is_busy(member, now);
             if let Some(peer) = self.peers.get_mut(&member) {
                 peer.called = Some(now);
                 if probe {
                     peer.estimate.handle_probing(now);
+                    peer.is_beside = is_beside;
                     self.last_probe = Some(now);
                 }
             }
@@ -130,16 +142,17 @@ impl Group {
     }
 
     /// The sites to which something is likely to be on its way: somebody there holds less than others do.
-    fn busy_sites<'a>(&self, charter: &'a Charter) -> BTreeSet<&'a Name> {
-        let behind = self.held.behind(self.me);
-        let members = charter.body().members.iter().filter(|it| it.silent.is_none());
-        members.filter(|it| behind.contains(&it.id())).map(|it| &it.site).collect()
+    fn busy_sites<'a>(&self, charter: &'a Charter, now: Duration) -> BTreeSet<&'a Name> {
+        let members = || charter.body().members.iter().filter(|it| it.silent.is_none());
+        let there = members().map(|it| it.id()).collect();
+        let behind = self.held.behind(self.me, &there, now);
+        members().filter(|it| behind.contains(&it.id())).map(|it| &it.site).collect()
     }
 
     /// Whether something else is likely to be on the line to a member.
     pub(super) fn is_busy(&self, member: MemberId, now: Duration) -> bool {
         let Some(charter) = &self.charter else { return false };
-        let busy = self.busy_sites(charter);
+        let busy = self.busy_sites(charter, now);
         let is_busy = |it| charter.body().member(it).is_some_and(|it| busy.contains(&it.site));
         is_busy(member) || is_busy(self.me) || self.last_busy.is_some_and(|it| now < it + QUIET)
     }
@@ -153,21 +166,17 @@ impl Group {
         peer: &'a Peer,
         busy: Option<Duration>,
     ) -> Candidate<'a> {
-        let said = self
-            .rows
-            .get(id)
-            .and_then(|it| it.signed.row.entries.iter().find(|it| it.to == self.me.0)?.bandwidth());
         let turn = sites.turn(self.me.0, id.0).unwrap_or(u32::MAX);
         let due = peer.since + estimate::PAUSE_YOUNG.saturating_mul(turn);
         let after = |last: Option<Duration>, pause| last.map_or(due, |it| due.max(it + pause));
-        let wait_max = match peer.estimate.read() {
-            None => due + QUIET_WAIT_MAX,
-            Some(read) => read + QUIET_WAIT_AGAIN_MAX,
-        };
+        let is_known = peer.estimate.bandwidth().is_some();
+        let pause = if is_known { QUIET_WAIT_AGAIN_MAX } else { QUIET_WAIT_MAX };
+        let wait_max = peer.wanted.map_or(due, |it| due.max(it)) + pause;
         let quiet = after(busy, QUIET).min(wait_max);
         let probe_from = quiet.max(after(self.last_probe, estimate::PAUSE_YOUNG));
         let line = peer.line.and_then(Line::agreed);
-        Candidate { estimate: &peer.estimate, theirs: said, line, probe_from }
+        let theirs = theirs(&self.rows, id, self.me);
+        Candidate { estimate: &peer.estimate, theirs, line, probe_from }
     }
 
     /// By how much the next measurement after this one is late: as good as by chance.

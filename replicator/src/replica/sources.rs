@@ -19,7 +19,8 @@ impl Replica {
 
     /// Whom to ask for a version: first whoever is on the way to where it came from, then those that hold it. Where
     /// there are none among the neighbors, whoever else of its groups there is a link to, until the topology has a
-    /// way: a part of a group that was cut off asks across more than once then, for some seconds.
+    /// way: a part of a group that was cut off asks across more than once then. That is for some seconds; where the
+    /// writer is silent, and has no place in the topology, for as long as such links last.
     pub(super) fn sources(&self, namespace: &Namespace, number: Number) -> Sources {
         let ways = self.flood.ways(namespace);
         let holds = |it: &MemberId| self.held_by(*it, namespace) >= Some(number);

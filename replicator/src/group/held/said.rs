@@ -17,7 +17,7 @@ pub(super) const ENTRY_BYTES: usize = 8 + 8 + 8;
 const DOMAIN: &[u8] = b"harvest replicator held\0";
 
 /// What a tree is called where it has to be short: the first eight bytes of the hash of writer and name. Two of one
-/// tag would be shown alike, and nothing else goes by it.
+/// tag would be shown alike, and no data goes by it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Tag(pub(super) u64);
 
