@@ -15,8 +15,20 @@ use tracing_subscriber::fmt::MakeWriter;
 const VARIABLE: &str = "HARVEST_LOG";
 
 /// Our crates: `-v` speaks of them, and of others only from `-vvv` on.
-const OURS: [&str; 8] =
-    ["soif", "freshness", "net", "web", "collection", "gatherer", "broker", "harvest"];
+const OURS: [&str; 12] = [
+    "soif",
+    "oai",
+    "freshness",
+    "net",
+    "watcher",
+    "web",
+    "collection",
+    "exchange",
+    "gatherer",
+    "broker",
+    "replicator",
+    "harvest",
+];
 
 /// Crates that log what they also return as an error, which ours then report with what to do, or
 /// what is as it should be (a merge that came too late): they speak from `-v` on.
@@ -127,6 +139,15 @@ impl Drop for Line {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn all_crates_of_the_workspace_speak() {
+        let manifest = include_str!("../Cargo.toml");
+        let members = manifest.lines().find_map(|it| it.strip_prefix("members = [")).unwrap();
+        let members = members.trim_end_matches(']').split(", ").map(|it| it.trim_matches('"'));
+        let all: Vec<&str> = members.chain(["harvest"]).collect();
+        assert_eq!(all, OURS);
+    }
 
     #[test]
     fn more_v_say_more() {

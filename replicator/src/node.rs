@@ -344,6 +344,16 @@ pub fn invitation(
     Ok((MemberId::of(&key), Invitation { name, founder: key, address, key, secret }))
 }
 
+/// The id of the member whose data directory this is: of the key there, which is made if there is none.
+///
+/// # Errors
+///
+/// The data directory cannot be used.
+pub fn identity(data: &Path) -> Result<MemberId, Error> {
+    let _kept = Kept::open(data)?;
+    Ok(MemberId::of(&Identity::load_or_create(data)?.public()))
+}
+
 /// What the settings say of a group, as its machine takes it.
 fn settings(
     config: &Config,

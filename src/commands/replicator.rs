@@ -2,10 +2,9 @@
 //! of it.
 
 mod answers;
+mod settings;
 
-use std::fs::{self, OpenOptions};
-use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -23,8 +22,10 @@ use serde::Deserialize;
 use url::Url;
 
 use self::answers::{render, said, verified};
+pub(crate) use self::settings::load;
+use self::settings::{check, keyless, make, written};
 use crate::admin::Admin;
-use crate::settings::{self, File};
+use crate::settings::File;
 use crate::{daemon, output};
 
 /// Run a replicator: keep trees and collections equal at all members of a group, each change sent once over each slow
@@ -63,7 +64,13 @@ pub(crate) enum Command {
         publishing: Publishing,
     },
     /// Run the member until SIGTERM or Ctrl-C; SIGHUP reads the settings again.
-    Run(File),
+    Run {
+        #[command(flatten)]
+        file: File,
+        /// Make a key if the data directory has none: as another member, then.
+        #[arg(long)]
+        new_identity: bool,
+    },
     /// Name every mistake of the settings as FILE:LINE:COL; exit with 1 if there are any.
     Check(File),
     /// Show what a running member says of itself.
@@ -92,13 +99,14 @@ pub(crate) enum Command {
     Verify {
         #[command(flatten)]
         file: File,
-        /// The tree's name.
+        /// The tree's name, or NAME@WRITER as `status` has it.
         tree: Option<String>,
         /// As JSON.
         #[arg(long)]
         json: bool,
     },
-    /// Print the invitation by which others can join; whoever has the line may.
+    /// Print the invitation by which others can join. Whoever has the line of the member that founded the group may;
+    /// that of another member serves those alone that the access list lets in.
     Invite {
         #[command(flatten)]
         file: File,
@@ -156,7 +164,7 @@ pub(crate) struct Place {
 impl Command {
     /// Whether this runs until it is stopped.
     pub(crate) fn is_daemon(&self) -> bool {
-        matches!(self, Self::Run(_))
+        matches!(self, Self::Run { .. })
     }
 }
 
@@ -180,8 +188,8 @@ pub(crate) async fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Join { directory, invitation, place, publishing } => {
             join(&directory, &invitation, &place, &publishing)
         }
-        Command::Run(File { config }) => serve(&config).await,
-        Command::Check(file) => file.check(load),
+        Command::Run { file, new_identity } => serve(&file.config, new_identity).await,
+        Command::Check(file) => file.check(|path| check(path, &load(path)?)),
         Command::Status { file, json } => {
             let admin = admin(&load(&file.config)?)?;
             admin.tell(&admin.get("status").await?, json, render)
@@ -206,7 +214,15 @@ pub(crate) async fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Invite { file, group } => {
             let admin = admin(&load(&file.config)?)?;
             let answer = admin.post("invite", &named(group.as_ref())).await?;
-            admin.tell(&answer, false, |it: &Invited| it.invitation.clone())
+            let Invited { invitation } = serde_json::from_slice(&answer)?;
+            if invitation.parse::<Invitation>()?.secret.is_none() {
+                output::note(
+                    "this line is no pass, since this member has not founded the group or does not lead it: who joins by \
+                     it has to be on the access list (`allow`)",
+                );
+            }
+            output::line(&invitation)?;
+            Ok(ExitCode::SUCCESS)
         }
         Command::Lead { file, group } => {
             let admin = admin(&load(&file.config)?)?;
@@ -238,19 +254,6 @@ fn named(group: Option<&Name>) -> Vec<(&'static str, &str)> {
     group.iter().map(|it| ("group", it.as_str())).collect()
 }
 
-/// Reads the settings; relative paths in them are taken from the file's folder.
-pub(crate) fn load(path: &Path) -> anyhow::Result<Config> {
-    let mut config = settings::load(path, Config::parse)?;
-    config.data = settings::beside(path, &config.data);
-    for it in &mut config.trees {
-        it.directory = settings::beside(path, &it.directory);
-    }
-    for it in &mut config.replicas {
-        it.directory = settings::beside(path, &it.directory);
-    }
-    Ok(config)
-}
-
 fn admin(config: &Config) -> anyhow::Result<Admin> {
     Admin::new("replicator", config.admin_listen, &config.data)
 }
@@ -261,10 +264,15 @@ fn chosen(config: &Config, tree: Option<String>) -> anyhow::Result<String> {
         let trees = config.trees.iter().map(|it| it.name.as_str());
         trees.chain(config.collections.iter().map(|it| it.name.as_str())).collect::<Vec<_>>()
     };
+    if names().is_empty() {
+        bail!(
+            "this member publishes nothing: the settings have no [[tree]] or [[collection]]; what `status` shows of \
+             others is published where its writer runs"
+        );
+    }
     let Some(tree) = tree else {
         return match names().as_slice() {
             [only] => Ok((*only).to_owned()),
-            [] => bail!("the settings have no [[tree]] or [[collection]] to publish"),
             several => bail!("there are several: name one of {}", several.join(", ")),
         };
     };
@@ -284,65 +292,6 @@ fn chosen(config: &Config, tree: Option<String>) -> anyhow::Result<String> {
     }
 }
 
-/// The settings of a new member, with what else there is to say as comments.
-fn written(group: &str, place: &Place, publishing: &Publishing) -> anyhow::Result<String> {
-    let Place { address, site } = place;
-    let port = address.as_str().rsplit_once(':').map_or("4000", |it| it.1);
-    let mut text = format!(
-        "# A member of a group of replicators. All settings: docs/replication.md\n\
-         data = \"data\"\n\
-         address = \"{address}\"\n\
-         site = \"{site}\"\n\
-         listen = \"0.0.0.0:{port}\"\n\
-         admin_listen = \"127.0.0.1:{}\"\n\n[[group]]\n{group}\n",
-        admin_port(port),
-    );
-    for (name, directory) in &publishing.tree {
-        let directory = std::path::absolute(directory)?;
-        let Some(shown) = directory.to_str() else {
-            bail!("{} cannot be written in settings: it is not UTF-8", directory.display());
-        };
-        let shown = toml_quoted(shown);
-        text.push_str(&format!("\n[[tree]]\nname = \"{name}\"\ndirectory = {shown}\n"));
-        text.push_str("# watch = \"10 s\"      publish by itself whatever changes\n");
-    }
-    for (name, feed) in &publishing.collection {
-        let shown = toml_quoted(feed.as_str());
-        text.push_str(&format!("\n[[collection]]\nname = \"{name}\"\nfeed = {shown}\n"));
-        text.push_str("# token = \"…\"         that the feed asks for\n");
-    }
-    Ok(text)
-}
-
-fn admin_port(port: &str) -> u16 {
-    port.parse::<u16>().ok().and_then(|it| it.checked_add(1_000)).unwrap_or(5_000)
-}
-
-/// As a basic string of TOML.
-fn toml_quoted(text: &str) -> String {
-    let mut quoted = String::from("\"");
-    for it in text.chars() {
-        match it {
-            '"' | '\\' => quoted.extend(['\\', it]),
-            it if it.is_control() => quoted.push_str(&format!("\\u{:04X}", u32::from(it))),
-            it => quoted.push(it),
-        }
-    }
-    quoted.push('"');
-    quoted
-}
-
-/// Makes the folder with its settings; nobody else may read them, as an invitation may be in them.
-fn make(directory: &Path, text: &str) -> anyhow::Result<PathBuf> {
-    fs::create_dir_all(directory)
-        .with_context(|| format!("cannot make {}", directory.display()))?;
-    let path = directory.join("replicator.toml");
-    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
-    let mut file = file.with_context(|| format!("cannot make {}", path.display()))?;
-    file.write_all(text.as_bytes()).with_context(|| format!("cannot write {}", path.display()))?;
-    Ok(path)
-}
-
 fn init(
     directory: &Path,
     group: &Name,
@@ -350,7 +299,7 @@ fn init(
     publishing: &Publishing,
 ) -> anyhow::Result<ExitCode> {
     let text = written(&format!("name = \"{group}\""), place, publishing)?;
-    let path = make(directory, &text)?;
+    let path = make(directory, &text, publishing)?;
     let data = load(&path)?.data;
     let (id, invitation) = replicator::node::invitation(&data, group, &place.address)?;
     let shown = path.display();
@@ -369,18 +318,21 @@ fn join(
     publishing: &Publishing,
 ) -> anyhow::Result<ExitCode> {
     let text = written(&format!("join = \"{invitation}\""), place, publishing)?;
-    let path = make(directory, &text)?;
-    load(&path)?;
+    let path = make(directory, &text, publishing)?;
+    let id = replicator::node::identity(&load(&path)?.data)?;
     let shown = path.display();
     output::line(&format!(
-        "{shown} is written.\n\nStart it:\n  harvest replicator run -c {shown}"
+        "{shown} is written; this member is {id}.\n\nStart it:\n  harvest replicator run -c {shown}"
     ))?;
     Ok(ExitCode::SUCCESS)
 }
 
-async fn serve(path: &Path) -> anyhow::Result<ExitCode> {
+async fn serve(path: &Path, new_identity: bool) -> anyhow::Result<ExitCode> {
     let mut signals = daemon::Signals::listen()?;
     let config = load(path)?;
+    if let Some(wrong) = keyless(&config.data).filter(|_| !new_identity) {
+        bail!(wrong);
+    }
     let opening = async { Ok(Server::bind(config).await?) };
     let Some(server) = signals.during(opening).await? else { return Ok(ExitCode::SUCCESS) };
     let (links, admin, id) = (server.local_addr()?, server.admin_addr()?, server.id());
@@ -431,28 +383,4 @@ fn topology(
         output::line(&lines.join("\n"))?;
     }
     Ok(ExitCode::SUCCESS)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_init_writes_is_read() {
-        let place = Place {
-            address: Address::new("h.example:4100").unwrap(),
-            site: Name::new("s").unwrap(),
-        };
-        let tree = vec![tree("t=/srv/a \"b\"\\\n").unwrap()];
-        let collection = vec![collection("c=http://h:8501").unwrap()];
-        let publishing = Publishing { tree, collection };
-        let text = written("name = \"g\"", &place, &publishing).unwrap();
-        let config = Config::parse(&text).unwrap();
-        assert_eq!((config.listen.port(), config.admin_listen.port()), (4_100, 5_100));
-        assert_eq!(config.trees[0].directory, publishing.tree[0].1);
-        assert_eq!(config.collections[0].feed, publishing.collection[0].1);
-        for no in ["c", "C=http://h/", "c=h"] {
-            assert!(super::collection(no).is_err(), "{no}");
-        }
-    }
 }

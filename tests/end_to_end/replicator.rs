@@ -74,10 +74,14 @@ fn a_group_is_founded_joined_and_published_to() {
     for name in ["m1", "m2"] {
         let place = address();
         let rest = [invitation.as_str(), "--address", place.as_str(), "--site", "far"];
-        run_ok(["replicator", "join", text(&path(name))].into_iter().chain(rest));
+        let said = run_ok(["replicator", "join", text(&path(name))].into_iter().chain(rest));
         members.push(Member::start(&path(name)));
+        let id = members.last().unwrap().status()["id"].as_str().unwrap().to_owned();
+        assert!(said.contains(&id), "{said}");
     }
     let origin = &members[0];
+    let elsewhere = run(["replicator", "publish", "-c", text(&members[1].settings)]);
+    assert!(!elsewhere.status.success() && texts(&elsewhere).1.contains("where its writer runs"));
     assert_eq!(word(&origin.run(&["invite"]), "harvest-group-1,"), invitation);
     let said = origin.run(&["publish"]);
     let version = said.split([' ', ':']).nth(1).unwrap().to_owned();
@@ -86,6 +90,11 @@ fn a_group_is_founded_joined_and_published_to() {
         let current = member.holds(&version);
         assert_eq!(fs::read_to_string(current.join("a/one.txt")).unwrap(), "one");
         assert!(member.run(&["verify"]).contains("as they were written"));
+        // As status has it, and as others in other folders can go by.
+        let name = member.status()["trees"][0]["name"].as_str().unwrap().to_owned();
+        let writer = origin.status()["id"].as_str().unwrap().to_owned();
+        assert!(member.run(&["verify", &format!("{name}@{writer}")]).contains("as they were"));
+        assert!(current.is_absolute());
     }
     assert!(origin.run(&["publish", text(&path("source"))]).contains("nothing has changed"));
     check_asked(origin, &path("topology.svg"));
@@ -99,13 +108,33 @@ fn a_group_is_founded_joined_and_published_to() {
     fs::remove_dir_all(path("source")).unwrap();
     fs::create_dir(path("source")).unwrap();
     let refused = run(["replicator", "publish", "-c", text(&origin.settings)]);
-    assert!(!refused.status.success() && texts(&refused).1.contains("121"));
+    let said = texts(&refused).1;
+    assert!(!refused.status.success() && said.contains("121") && said.contains("--accept-loss"));
     let emptied = origin.run(&["publish", "--accept-loss", "--json"]);
     let emptied: Value = serde_json::from_str(&emptied).unwrap();
     let current = members[2].holds(emptied["version"].as_str().unwrap());
     assert_eq!(fs::read_dir(current).unwrap().count(), 0);
     for member in &mut members {
         assert!(member.running.stop("TERM").success());
+    }
+    check_settled(&members[0].settings, &path("m0/data"), &path("source"));
+}
+
+/// A member whose directories are not where they were.
+fn check_settled(settings: &Path, data: &Path, source: &Path) {
+    let said = |command: &str| {
+        let output = run(["replicator", command, "-c", text(settings)]);
+        (output.status.success(), texts(&output).1)
+    };
+    assert!(said("check").0);
+    fs::remove_dir(source).unwrap();
+    let (is_right, text) = said("check");
+    assert!(!is_right && text.contains("docs") && text.contains("make or mount it"), "{text}");
+    // It does not run as somebody else.
+    fs::rename(data, data.with_extension("away")).unwrap();
+    for command in ["check", "run"] {
+        let (is_right, text) = said(command);
+        assert!(!is_right && text.contains("identity.key"), "{text}");
     }
 }
 

@@ -192,7 +192,7 @@ impl Group {
         self.send(to, Message::Join(bytes.into()));
     }
 
-    fn refuse(&mut self, from: MemberId, member: MemberId, reason: Reason) {
+    pub(super) fn refuse(&mut self, from: MemberId, member: MemberId, reason: Reason) {
         let bytes = Refused { member, reason }.to_bytes();
         self.send(from, Message::Refused(bytes.into()));
     }
@@ -201,7 +201,7 @@ impl Group {
     pub fn handle_refused(&mut self, from: MemberId, bytes: &[u8], _now: Duration) {
         let Some(refused) = Refused::from_bytes(bytes) else { return self.lied(from) };
         if refused.member == self.me {
-            if self.is_asking() {
+            if self.is_asking() || refused.reason == Reason::Denied {
                 self.queue.push_back(Action::Refused(refused.reason));
             }
         } else if let Some((to, _)) = self.admission.passed.remove(&refused.member) {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::charter::{self, Charter, Member};
+use super::join::Reason;
 use super::succession::Refusal;
 use super::{Action, Alarm, Group, Message, Peer, lead};
 use crate::estimate::Estimate;
@@ -175,8 +176,10 @@ impl Group {
             // Whoever was a member by the word of another leader has to learn who leads.
             Refusal::Stale { .. } => {
                 let is_denied = |it: &Member| known.body().access.denies(&lead::caller(it));
-                if charter.body().member(from).is_some_and(|it| !is_denied(it)) {
-                    self.show(&known, from);
+                match charter.body().member(from).map(is_denied) {
+                    Some(true) => self.refuse(from, from, Reason::Denied),
+                    Some(false) => self.show(&known, from),
+                    None => {}
                 }
             }
             Refusal::Revoked(by) => self.handle_revoked(*by, charter, now),

@@ -297,6 +297,11 @@ pub enum Reason {
     /// Whoever was asked is not in this group. Ask another member.
     #[error("who was asked is no member of the group")]
     Group,
+    /// It was a member, and the leader's list denies it now. Its admin asks that of the leader.
+    #[error(
+        "its access list denies this member, and what is shown of the group here is of before that"
+    )]
+    Denied,
 }
 
 /// That a member's request is refused, on its way back.
@@ -314,6 +319,7 @@ impl Refused {
             Reason::Full => 1,
             Reason::Leader => 2,
             Reason::Group => 3,
+            Reason::Denied => 4,
         });
         bytes
     }
@@ -326,6 +332,7 @@ impl Refused {
             1 => Reason::Full,
             2 => Reason::Leader,
             3 => Reason::Group,
+            4 => Reason::Denied,
             _ => return None,
         };
         from.end()?;

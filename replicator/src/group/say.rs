@@ -180,6 +180,8 @@ impl Group {
             let hash = Some(digest.charter);
             self.linked.entry(from).and_modify(|it| it.told = hash);
         } else if is_peer {
+            // Whatever it was told, it goes by another: it may have refused this one, and say why.
+            self.linked.entry(from).and_modify(|it| it.told = None);
             self.tell(from);
         } else if !digest.is_answer {
             // Then it shows by which charter it is a member.

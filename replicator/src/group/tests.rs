@@ -8,6 +8,7 @@ mod measuring;
 
 use std::collections::BTreeMap;
 
+use super::join::Reason;
 use super::*;
 use crate::group::access::{Access, Rule};
 use crate::group::charter::Address;
@@ -31,6 +32,8 @@ struct World {
     held: BTreeMap<MemberId, BTreeMap<Namespace, Number>>,
     /// All requests of members, as they have sent them.
     joins: Vec<(MemberId, Arc<[u8]>)>,
+    /// Who was refused, and why.
+    refused: Vec<(MemberId, Reason)>,
 }
 
 fn identity(seed: u8) -> Arc<Identity> {
@@ -94,6 +97,7 @@ impl World {
             probes: Vec::new(),
             held: BTreeMap::new(),
             joins: Vec::new(),
+            refused: Vec::new(),
         }
     }
 
@@ -178,7 +182,8 @@ impl World {
                         }
                     }
                     Action::Alarm(alarm) => self.alarms.push(alarm),
-                    Action::NewCharter | Action::Admitted | Action::Refused(_) => {}
+                    Action::Refused(reason) => self.refused.push((member, reason)),
+                    Action::NewCharter | Action::Admitted => {}
                 }
             }
         }

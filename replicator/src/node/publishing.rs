@@ -239,6 +239,6 @@ fn said(error: &Error) -> String {
     for it in problems.listed.iter().take(PROBLEMS_MAX) {
         said.push_str(&format!("\n  {}: {}", it.path.display(), it.reason));
     }
-    said.push_str("\nchange them, or say skip_problems = true to publish without them");
+    said.push_str("\nchange them, or say `skip_problems = true` in the settings' [[tree]] to publish without them");
     said
 }

@@ -38,9 +38,11 @@ pub(super) struct Verified {
 }
 
 impl Core {
-    /// Reads the tree of this name, or all of them.
+    /// Reads the tree of this name, that of one writer (`NAME@WRITER`), or all of them.
     pub(super) fn verify(&mut self, tree: Option<&str>, reply: Reply) {
-        let is_meant = |it: &Namespace| tree.is_none_or(|tree| it.name.as_str() == tree);
+        let is_meant = |it: &Namespace| {
+            tree.is_none_or(|tree| it.name.as_str() == tree || it.to_string() == tree)
+        };
         let meant: Vec<(Namespace, Arc<Store>)> = self
             .spaces
             .iter()
@@ -49,7 +51,9 @@ impl Core {
             .collect();
         if meant.is_empty() {
             // Who has gone away need not know.
-            drop(reply.send(Err("there is no such tree here yet; see `status`".to_owned())));
+            drop(reply.send(Err(
+                "there is no such tree here yet; `status` has all there are".to_owned(),
+            )));
             return;
         }
         self.jobs.spawn_blocking(move || {

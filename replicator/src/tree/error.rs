@@ -80,7 +80,7 @@ pub enum Error {
     /// Much that was published before is not there any more: see that the directory is the right one and mounted, and
     /// say that it is meant.
     #[error(
-        "{path} has {now} entries where {before} were published before: say so if that is meant"
+        "{path} has {now} entries where {before} were published before: see that the directory is the right one and mounted; if that is meant, publish it with `--accept-loss`"
     )]
     Loss {
         /// What was to be published.

@@ -61,6 +61,23 @@ fn an_old_request_brings_nobody_back() {
 }
 
 #[test]
+fn who_is_denied_is_told_and_learns_nothing_else() {
+    let mut world = World::new(5);
+    world.run(3 * MINUTE);
+    assert_eq!(world.refused, []);
+    world.deny_or_not(5, true);
+    world.run(2 * MINUTE);
+    assert!(world.refused.contains(&(id(5), Reason::Denied)));
+    assert!(world.refused.iter().all(|it| it.0 == id(5)));
+    let lists = |by: u8| world.groups[&id(by)].charter().unwrap().body().member(id(5)).is_some();
+    assert!(!lists(1) && lists(5), "it is not shown the charter without it");
+    // It may come back.
+    world.deny_or_not(5, false);
+    world.run(4 * MINUTE);
+    assert!(world.has(5));
+}
+
+#[test]
 fn who_has_gone_and_lost_its_disk_asks_above_what_was_known() {
     let mut world = World::new(5);
     world.run(3 * MINUTE);
