@@ -315,6 +315,15 @@ impl Handle {
         self.ask(|reply| Ask::Lead(group, reply)).await?.map_err(Error::Refused)
     }
 
+    /// Notes what its administrator may want to read, beside what it notes by itself.
+    ///
+    /// # Errors
+    ///
+    /// It has stopped.
+    pub async fn note(&self, text: String) -> Result<(), Error> {
+        self.ask(|reply| Ask::Note(text, reply)).await
+    }
+
     /// Puts other settings in force.
     ///
     /// # Errors

@@ -26,7 +26,7 @@ pub(crate) use self::settings::load;
 use self::settings::{check, keyless, make, written};
 use crate::admin::Admin;
 use crate::settings::File;
-use crate::{daemon, output};
+use crate::{cli, daemon, output};
 
 /// Run a replicator: keep trees and collections equal at all members of a group, each change sent once over each slow
 /// link.
@@ -341,7 +341,16 @@ async fn serve(path: &Path, new_identity: bool) -> anyhow::Result<ExitCode> {
     let shutdown = Shutdown::new();
     let serving = server.run(shutdown.clone());
     let serving = async { serving.await.context("the replicator stopped") };
-    let reload = async || daemon::reloaded(reload(&handle, path).await);
+    let reload = async || {
+        let outcome = reload(&handle, path).await;
+        if let Err(error) = &outcome {
+            let why = cli::said(error);
+            let said = format!("other settings were not taken over, the old ones stay: {why}");
+            // Who has stopped has no need of it.
+            drop(handle.note(said).await);
+        }
+        daemon::reloaded(outcome);
+    };
     daemon::run(signals, serving, shutdown, reload).await
 }
 

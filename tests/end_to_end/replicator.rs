@@ -114,10 +114,30 @@ fn a_group_is_founded_joined_and_published_to() {
     let emptied: Value = serde_json::from_str(&emptied).unwrap();
     let current = members[2].holds(emptied["version"].as_str().unwrap());
     assert_eq!(fs::read_dir(current).unwrap().count(), 0);
+    check_reloaded(&members[1]);
     for member in &mut members {
         assert!(member.running.stop("TERM").success());
     }
     check_settled(&members[0].settings, &path("m0/data"), &path("source"));
+}
+
+/// A member whose administrator makes a mistake finds it where all else is said.
+fn check_reloaded(member: &Member) {
+    let right = fs::read_to_string(&member.settings).unwrap();
+    fs::write(&member.settings, right.replace("site = ", "sight = ")).unwrap();
+    member.running.signal("HUP");
+    // `status` reads the settings as well.
+    let asked = member.settings.with_extension("asked");
+    fs::write(&asked, &right).unwrap();
+    let end = clock::monotonic() + PATIENCE;
+    let is_said = || {
+        let said = run_ok(["replicator", "status", "-c", text(&asked)]);
+        said.lines().any(|it| it.starts_with("noted ") && it.contains("the old ones stay"))
+    };
+    while !is_said() {
+        assert!(clock::monotonic() < end);
+    }
+    fs::write(&member.settings, right).unwrap();
 }
 
 /// A member whose directories are not where they were.

@@ -129,7 +129,9 @@ pub enum Alarm {
         epoch: u64,
     },
     /// Oneself leads the group now.
-    #[error("the leader is silent: this member leads the group now, in epoch {0}")]
+    #[error(
+        "this member leads the group now, in epoch {0}: the leader before was silent, or it was told to"
+    )]
     TookOver(u64),
     /// One is not in the charter any more, and asks to join again.
     #[error("this member is not in its group any more, and asks to join again")]

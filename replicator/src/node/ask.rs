@@ -32,6 +32,8 @@ pub(super) enum Ask {
     Verify(Option<String>, oneshot::Sender<Result<Vec<Report>, String>>),
     /// The line by which somebody can join a group.
     Invite(Option<Name>, oneshot::Sender<Result<Invitation, String>>),
+    /// Note something.
+    Note(String, oneshot::Sender<()>),
     /// Take over other settings.
     Reload(Arc<Config>, oneshot::Sender<Result<(), Error>>),
     /// Lead a group, whoever does now.
@@ -48,6 +50,10 @@ impl Core {
             }
             Ask::Verify(tree, reply) => self.verify(tree.as_deref(), reply),
             Ask::Invite(group, reply) => drop(reply.send(self.invite(group.as_ref()))),
+            Ask::Note(text, reply) => {
+                self.notes.add(text, self.now());
+                let _ = reply.send(());
+            }
             Ask::Reload(config, reply) => drop(reply.send(self.reload(config))),
             Ask::Lead(group, reply) => drop(reply.send(self.lead(group.as_ref()))),
         }

@@ -248,6 +248,8 @@ pub struct NoteStatus {
     pub count: u64,
     /// When last, in seconds since 1970 (UTC).
     pub at: u64,
+    /// How long ago that is, in seconds.
+    pub ago: u64,
 }
 
 impl Core {
@@ -273,7 +275,12 @@ impl Core {
             notes: self
                 .notes
                 .newest()
-                .map(|it| NoteStatus { text: it.text.clone(), count: it.count, at: at(it.last) })
+                .map(|it| NoteStatus {
+                    text: it.text.clone(),
+                    count: it.count,
+                    at: at(it.last),
+                    ago: now.saturating_sub(it.last).as_secs(),
+                })
                 .collect(),
             notes_total: self.notes.total(),
         }

@@ -66,8 +66,8 @@ pub(super) fn render(status: &Status) -> String {
     }
     for note in status.notes.iter().take(10) {
         let times =
-            if note.count == 1 { String::new() } else { format!(" ({} times)", note.count) };
-        lines.push(format!("note: {}{times}", note.text));
+            if note.count == 1 { String::new() } else { format!(" ({} times in all)", note.count) };
+        lines.push(format!("noted {} s ago: {}{times}", note.ago, note.text));
     }
     lines.join("\n")
 }
