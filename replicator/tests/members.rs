@@ -98,6 +98,14 @@ async fn a_member_of_two_groups_carries_updates_across() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn who_asks_for_another_group_is_told() {
+    let mut world = World::found().await;
+    let member = world.join_misspelled().await;
+    world.noted_by(member, "who was asked is no member of it").await;
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn two_members_never_share_their_data() {
     let mut world = World::found().await;
     let refused = world.bind_again(0).await.unwrap_err().to_string();

@@ -294,14 +294,21 @@ pub enum Reason {
     /// The leader cannot be reached from the member that was asked. It is asked again.
     #[error("the leader cannot be reached now")]
     Leader,
-    /// Whoever was asked is not in this group. Ask another member.
-    #[error("who was asked is no member of the group")]
+    /// Whoever was asked is not in this group. Ask another member, or take the invitation's line anew.
+    #[error(
+        "who was asked is no member of it: see that the invitation is the whole line as it was printed"
+    )]
     Group,
     /// It was a member, and the leader's list denies it now. Its admin asks that of the leader.
     #[error(
         "its access list denies this member, and what is shown of the group here is of before that"
     )]
     Denied,
+}
+
+/// The answer to a member that asks to be in a group that is not here.
+pub(crate) fn not_here(member: MemberId) -> super::Message {
+    super::Message::Refused(Refused { member, reason: Reason::Group }.to_bytes().into())
 }
 
 /// That a member's request is refused, on its way back.

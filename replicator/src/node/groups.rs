@@ -8,6 +8,7 @@ use crate::config::GroupConfig;
 use crate::fetch::Window;
 use crate::flood::Neighborhood;
 use crate::group::charter::{Carried, Member};
+use crate::group::join;
 use crate::group::{self, Action, Alarm, Group};
 use crate::id::{GroupId, MemberId};
 use crate::link::frame::Reason;
@@ -82,7 +83,13 @@ impl Core {
         now: Duration,
     ) {
         let from = link.member();
-        let Some(group) = self.groups.get_mut(&id) else { return };
+        let Some(group) = self.groups.get_mut(&id) else {
+            if bytes.first() == Some(&JOIN) {
+                let answer = to_message(id, &join::not_here(from)).to_bytes();
+                self.send_bytes(from, answer.into());
+            }
+            return;
+        };
         match bytes.split_first() {
             Some((&CHARTER, rest)) => group.handle_charter(from, rest, now),
             Some((&ROW, rest)) => group.handle_row(from, rest, now),

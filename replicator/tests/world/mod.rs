@@ -92,6 +92,23 @@ impl World {
         self.members.len() - 1
     }
 
+    /// Starts a member with an invitation to a group of another name.
+    pub(crate) async fn join_misspelled(&mut self) -> usize {
+        let mut invitation = self.handle(0).invite(None).await.unwrap();
+        invitation.name = Name::new("h").unwrap();
+        self.start(&format!("[[group]]\njoin = \"{invitation}\"\n")).await;
+        self.members.len() - 1
+    }
+
+    /// Waits until a member has noted these words.
+    pub(crate) async fn noted_by(&self, member: usize, words: &str) {
+        let until = Instant::now() + PATIENCE;
+        while !self.status(member).await.notes.iter().any(|it| it.text.contains(words)) {
+            assert!(Instant::now() < until, "it does not say so");
+            sleep(LOOK).await;
+        }
+    }
+
     /// Stops a member in order.
     pub(crate) async fn halt(&mut self, member: usize) {
         let Running { shutdown, task, .. } = self.members[member].running.take().unwrap();
