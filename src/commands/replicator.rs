@@ -71,7 +71,8 @@ pub(crate) enum Command {
         #[arg(long)]
         new_identity: bool,
     },
-    /// Name every mistake of the settings as FILE:LINE:COL; exit with 1 if there are any.
+    /// Name every mistake of the settings as FILE:LINE:COL, and what they name that is not on this machine; exit with 1
+    /// if there is any.
     Check(File),
     /// Show what a running member says of itself.
     Status {

@@ -42,7 +42,8 @@ pub(super) fn check(path: &Path, config: &Config) -> anyhow::Result<()> {
     if wrong.is_empty() {
         return Ok(());
     }
-    bail!("{}: {}", path.display(), wrong.join("\n"))
+    let lines: Vec<String> = wrong.iter().map(|it| format!("{}: {it}", path.display())).collect();
+    bail!(lines.join("\n"))
 }
 
 /// Why a tree cannot be published, if so.
@@ -103,7 +104,7 @@ pub(super) fn written(
 
 fn admin_port(port: &str) -> u16 {
     let port = port.parse().unwrap_or(4_000_u16);
-    port.checked_add(1_000).unwrap_or(port - 1_000)
+    port.checked_add(1_000).unwrap_or_else(|| port.saturating_sub(1_000))
 }
 
 /// As a basic string of TOML.
@@ -166,6 +167,9 @@ mod tests {
         assert_eq!((config.listen.port(), config.admin_listen.port()), (4_100, 5_100));
         assert_eq!(config.trees[0].directory, publishing.tree[0].1);
         assert_eq!(config.collections[0].feed, publishing.collection[0].1);
+        // Whatever the port of links is, there is another for the page.
+        let ports = ["80", "4000", "64535", "64536", "65535"].map(admin_port);
+        assert_eq!(ports, [1_080, 5_000, 65_535, 63_536, 64_535]);
         for no in ["c", "C=http://h/", "c=h"] {
             assert!(collection(no).is_err(), "{no}");
         }
