@@ -201,8 +201,8 @@ impl Fetch {
 
     /// Whether nobody can be asked who has it.
     fn is_blind(&self, sources: &Sources) -> bool {
-        let peers = sources.sure.iter().filter_map(|it| self.peers.get(it));
-        peers.filter(|it| !it.rests() && !it.is_shunned()).count() == 0
+        let mut peers = sources.sure.iter().filter_map(|it| self.peers.get(it));
+        peers.all(|it| it.rests() || it.is_shunned())
     }
 
     /// What is not asked for yet, or asked of one of these, is asked of whoever is the best to ask now.

@@ -32,6 +32,10 @@ fn theirs(rows: &Rows, member: MemberId, me: MemberId) -> Option<u64> {
     rows.get(member)?.signed.row.entries.iter().find(|it| it.to == me.0)?.bandwidth()
 }
 
+fn is_recent(busy: Option<Duration>, now: Duration) -> bool {
+    busy.is_some_and(|it| now < it + QUIET)
+}
+
 impl Group {
     /// What all members that are not silent say of their links, oneself included. Where a member has not measured a
     /// bandwidth itself, it is that of the line between the two sites, if that is known.
@@ -109,8 +113,7 @@ impl Group {
         let before = there.partition_point(|(id, _)| *id < self.me);
         there.rotate_left(before);
         let busy = self.busy_sites(&charter, now);
-        let is_busy = |it| charter.body().member(it).is_some_and(|it| busy.contains(&it.site));
-        let busy_at = |it| if is_busy(it) || is_busy(self.me) { Some(now) } else { self.last_busy };
+        let busy_at = |it| self.busy_at(&charter, &busy, it, now);
         let all: Vec<Candidate<'_>> = there
             .iter()
             .map(|(id, peer)| self.candidate(&sites, *id, peer, busy_at(*id)))
@@ -124,7 +127,7 @@ impl Group {
             let begun = now + self.measure_spread(member);
             next = estimate::measure(&all, Some(begun), now);
             self.last_measure = Some(begun);
-            let is_beside = self.is_busy(member, now);
+            let is_beside = is_recent(self.busy_at(&charter, &busy, member, now), now);
             if let Some(peer) = self.peers.get_mut(&member) {
                 peer.called = Some(now);
                 if probe {
@@ -152,9 +155,19 @@ impl Group {
     /// Whether something else is likely to be on the line to a member.
     pub(super) fn is_busy(&self, member: MemberId, now: Duration) -> bool {
         let Some(charter) = &self.charter else { return false };
-        let busy = self.busy_sites(charter, now);
+        is_recent(self.busy_at(charter, &self.busy_sites(charter, now), member, now), now)
+    }
+
+    /// When something else was last likely to be on the line to a member; `busy` are the sites to which it is now.
+    fn busy_at(
+        &self,
+        charter: &Charter,
+        busy: &BTreeSet<&Name>,
+        member: MemberId,
+        now: Duration,
+    ) -> Option<Duration> {
         let is_busy = |it| charter.body().member(it).is_some_and(|it| busy.contains(&it.site));
-        is_busy(member) || is_busy(self.me) || self.last_busy.is_some_and(|it| now < it + QUIET)
+        if is_busy(member) || is_busy(self.me) { Some(now) } else { self.last_busy }
     }
 
     /// A member that others measure, too: each in its turn. `busy` is when something was last brought over the line to
