@@ -35,6 +35,9 @@ pub(crate) const SWEEP_EVERY: Duration = Duration::from_secs(600);
 /// How often the collection is looked after: compaction, remains of removed sources.
 pub(crate) const UPKEEP_EVERY: Duration = Duration::from_secs(60);
 
+/// The first pause while something is damaged; each is twice the one before.
+const HEAL_PAUSE_MIN: Duration = Duration::from_secs(1);
+
 /// How much of the log is checked at every upkeep, in bytes: 10 GB take ten hours.
 const SCRUB_BYTES: u64 = 16 << 20;
 
@@ -73,11 +76,22 @@ impl Catalog {
     pub(crate) async fn run(&self, shutdown: Shutdown, pull: impl Fn(&str)) {
         let mut sweeps = tokio::time::interval(SWEEP_EVERY);
         let mut upkeep = tokio::time::interval(UPKEEP_EVERY);
+        let mut healing = HEAL_PAUSE_MIN;
         loop {
             let outcome = tokio::select! {
                 () = shutdown.started() => return,
                 _ = sweeps.tick() => self.sweep(SWEEP_SHARE_MAX).await.map(drop),
-                _ = upkeep.tick() => self.upkeep(&pull).await,
+                _ = upkeep.tick() => {
+                    let outcome = self.upkeep(&pull).await;
+                    // What was damaged may have been brought again long before it is time.
+                    if self.collection.health().damaged.is_empty() {
+                        healing = HEAL_PAUSE_MIN;
+                    } else {
+                        upkeep.reset_after(healing);
+                        healing = (healing * 2).min(UPKEEP_EVERY);
+                    }
+                    outcome
+                }
             };
             if !shutdown.is_started() {
                 self.note_problem(outcome.err());

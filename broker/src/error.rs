@@ -90,6 +90,7 @@ pub(crate) fn retry_after(error: &collection::Error) -> Option<Duration> {
         collection::Error::Source { error: net::Error::Status { retry_after, .. }, .. } => {
             *retry_after
         }
+        collection::Error::Missing { after, .. } => Some(*after),
         collection::Error::OverLimit { .. } | collection::Error::Swollen { .. } => {
             Some(OVER_LIMIT_REST)
         }

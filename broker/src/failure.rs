@@ -59,6 +59,8 @@ pub(crate) enum Failure {
     OtherFormat,
     /// What came does not match its checksums, or is not what it was announced as.
     Corrupt,
+    /// A part of what it has is damaged there, and not replaced yet.
+    Damaged,
     /// It brings more than it may, or swells without end.
     OverLimit,
     /// Its epoch went back.
@@ -82,6 +84,7 @@ impl Failure {
             Self::NotAFeed => "not_a_feed",
             Self::OtherFormat => "other_format",
             Self::Corrupt => "corrupt",
+            Self::Damaged => "damaged",
             Self::OverLimit => "over_limit",
             Self::WrongEpoch => "wrong_epoch",
             Self::Loss => "loss",
@@ -95,6 +98,7 @@ impl Failure {
         match error {
             Cause::Source { error, .. } => Self::of_link(error),
             Cause::Corrupt { .. } => Self::Corrupt,
+            Cause::Missing { .. } => Self::Damaged,
             Cause::NotAFeed { .. } | Cause::LogFolder { .. } => Self::NotAFeed,
             Cause::Format { .. } => Self::OtherFormat,
             Cause::OverLimit { .. } | Cause::Swollen { .. } => Self::OverLimit,

@@ -200,7 +200,10 @@ fn open(config: Config, place: Place, local_addr: SocketAddr) -> Result<Opened, 
     collection.own_key(author.identity.key());
     for cut in &recovery.cut {
         let (file, offset, bytes) = (cut.file.display(), cut.offset, cut.bytes);
-        tracing::warn!(%file, offset, bytes, lost = cut.lost, "cut from the collection");
+        tracing::warn!(%file, offset, bytes, "an unfinished commit was cut off the collection");
+    }
+    for damaged in &recovery.damaged {
+        tracing::warn!(%damaged, "damaged: what was there is fetched again");
     }
     let index = Index::open_at(&data.join(INDEX), IndexOptions::default(), place)?;
     // Before the first pull: it could bring the collection to where the index is.

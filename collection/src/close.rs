@@ -5,12 +5,14 @@
 //!
 //! Source: ours.
 
+use std::fs::File;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
 use crate::collection::{Collection, Inner};
 use crate::error::Error;
 use crate::log::Halt;
+use crate::manifest::{Manifest, Unwritten};
 
 impl Collection {
     /// Tells what may take long (compaction, sweep, release of a source, verification) to end with
@@ -26,16 +28,29 @@ impl Collection {
         self.begin_close();
         let inner = &self.inner;
         let _uncompacted = inner.compacting.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut tail = inner.tail();
-        tail.halt = Some(Halt::Closed);
-        inner.drop_keys();
-        if let Err(error) = inner.lock.unlock() {
+        inner.end();
+        if let Some(Err(error)) = inner.lock.as_ref().map(File::unlock) {
             tracing::warn!(dir = %inner.dir.display(), %error, "collection not unlocked");
         }
     }
 }
 
 impl Inner {
+    /// Makes the key index durable, and notes that the log ends where it does.
+    pub(crate) fn end(&self) {
+        let mut tail = self.tail();
+        let is_sure = tail.halt.is_none();
+        tail.halt = Some(Halt::Closed);
+        self.drop_keys();
+        if is_sure {
+            let manifest = Manifest { closed: true, ..tail.manifest_now() };
+            // Without it some serials are skipped at the next opening, nothing else.
+            if let Err(Unwritten { error, .. }) = manifest.write(&self.log.disk, &self.dir) {
+                tracing::warn!(dir = %self.dir.display(), %error, "not noted that it is closed");
+            }
+        }
+    }
+
     /// Ends what takes long once the collection is to be closed.
     ///
     /// # Errors

@@ -14,31 +14,26 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
 use soif::digest::Md5;
+use tempfile::TempDir;
 use tokio::sync::watch;
 
 use crate::change::{Batch, Change, Note, Oid, Stamp, Stored, Version};
 use crate::compact;
 use crate::content;
-use crate::disk::Disk;
 use crate::error::Error;
 use crate::heal::Mending;
 use crate::holders::{USER, note_key};
 use crate::index::Slot;
-use crate::keys::Keys;
 use crate::lives::Lives;
-use crate::lock;
 use crate::log::{Appended, Log, Tail};
 use crate::options::Options;
 use crate::pack::{self, Packed};
-use crate::recover;
-use crate::replay;
-use crate::report::{Extents, Recovery, Stats};
+use crate::recover::{self};
+use crate::report::{Extents, Stats};
 use crate::room;
 use crate::scan::{Pinned, Scan};
 use crate::segment::{Entry, Segment};
-use crate::suppress::Doubt;
-use crate::suppressed::{self, Suppressed};
-use crate::verify;
+use crate::suppressed::Suppressed;
 
 /// Compression of commits: fast.
 const LEVEL_COMMIT: u32 = 1;
@@ -60,12 +55,12 @@ pub(crate) struct Inner {
     pub(crate) dir: PathBuf,
     pub(crate) options: Options,
     pub(crate) log: Log,
-    tail: Mutex<Tail>,
+    pub(crate) tail: Mutex<Tail>,
     pub(crate) slot: RwLock<Slot>,
     pub(crate) live: AtomicU64,
     /// Which updates the live objects have their records from.
     pub(crate) lives: Lives,
-    announce: watch::Sender<Version>,
+    pub(crate) announce: watch::Sender<Version>,
     /// Held while compacting: one compaction at a time. What the last one replaced, if for want of
     /// space it ended early.
     pub(crate) compacting: Mutex<Vec<Weak<Segment>>>,
@@ -75,108 +70,19 @@ pub(crate) struct Inner {
     pub(crate) suppressed: Mutex<Suppressed>,
     /// It is to be closed: nothing that takes long is to go on.
     pub(crate) closing: AtomicBool,
-    /// Locked for as long as the collection is open.
-    pub(crate) lock: File,
+    /// Locked for as long as the collection is open; `None` where it is only read, and there is no lock.
+    pub(crate) lock: Option<File>,
+    /// Where the key index is written of what is only read.
+    pub(crate) overlay: Option<TempDir>,
 }
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        self.drop_keys();
+        self.end();
     }
 }
 
 impl Collection {
-    /// Opens the collection in `dir`, making it if there is none, and repairs what a crash left.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::InUse`]: another process has it. [`Error::Manifest`]: run a rebuild. Otherwise the
-    /// file system refused.
-    pub fn open(dir: &Path, options: Options, now: Stamp) -> Result<(Self, Recovery), Error> {
-        Self::open_on(&Disk::System, dir, options, now, false)
-    }
-
-    /// Opens a collection whose files are damaged beyond what [`open`](Self::open) repairs: checks
-    /// every member, keeps the good ones, does without a manifest if it must, and makes the key
-    /// index anew. Begins a new epoch: this is also for a directory restored from a backup, whose
-    /// serials its consumers may know otherwise.
-    ///
-    /// # Errors
-    ///
-    /// As for [`open`](Self::open).
-    pub fn rebuild(dir: &Path, options: Options, now: Stamp) -> Result<(Self, Recovery), Error> {
-        Self::open_on(&Disk::System, dir, options, now, true)
-    }
-
-    pub(crate) fn open_on(
-        disk: &Disk,
-        dir: &Path,
-        options: Options,
-        now: Stamp,
-        thorough: bool,
-    ) -> Result<(Self, Recovery), Error> {
-        disk.make_directory(dir).map_err(|error| Error::io("cannot create", dir, error))?;
-        let lock = lock::take(dir)?;
-        // A verification that was killed leaves as much as the key index is large.
-        let model = dir.join(verify::MODEL);
-        Keys::remove(&model).map_err(|source| Error::keys(model, source))?;
-        let mut opened = recover::open(disk, dir, now, thorough)?;
-        let mut indexed =
-            replay::open_keys(dir, &options, &opened.log, &mut opened.tail, thorough, now);
-        if matches!(indexed, Err(Error::Damaged { .. })) && !thorough {
-            // A sealed segment is damaged where only a look into its members shows it.
-            let cut = opened.cut;
-            opened = recover::open(disk, dir, now, true)?;
-            opened.cut.splice(0..0, cut);
-            indexed = replay::open_keys(dir, &options, &opened.log, &mut opened.tail, true, now);
-        }
-        let indexed = indexed?;
-        let mut recovery = Recovery { cut: opened.cut, ..Recovery::default() };
-        recovery.keys_rebuilt = indexed.rebuilt;
-        recovery.replayed = indexed.replayed;
-        recovery.lost = opened.tail.manifest.lost;
-        let list = options.suppressed.clone();
-        let list = list.unwrap_or_else(|| dir.join(suppressed::FILE_NAME));
-        let suppressed = Mutex::new(Suppressed::open(disk, list)?);
-        let version = opened.tail.version();
-        let inner = Inner {
-            dir: dir.to_owned(),
-            options,
-            log: opened.log,
-            tail: Mutex::new(opened.tail),
-            live: AtomicU64::new(indexed.live),
-            lives: Lives::default(),
-            slot: RwLock::new(Slot::new(indexed.keys)),
-            announce: watch::Sender::new(version),
-            compacting: Mutex::default(),
-            mending: Mutex::default(),
-            suppressed,
-            closing: AtomicBool::new(false),
-            lock,
-        };
-        let collection = Self { inner: Arc::new(inner) };
-        let doubt = match () {
-            () if recovery.lost || thorough => Doubt::All,
-            () if recovery.keys_rebuilt.is_some() => Doubt::Live,
-            () => Doubt::None,
-        };
-        match collection.face_loss(doubt, now) {
-            // All that is there is served meanwhile, unless it may be what is suppressed.
-            Err(error) if error.may_pass() && collection.suppressions().is_empty() => {
-                tracing::warn!(dir = %dir.display(), %error, "sources are not read again yet");
-            }
-            done => done?,
-        }
-        Ok((collection, recovery))
-    }
-
-    /// Does what follows from lost changes and from the list of what is suppressed, if that is still
-    /// to be done.
-    pub(crate) fn face_loss(&self, doubt: Doubt, now: Stamp) -> Result<(), Error> {
-        self.inner.begin_aftermath(&mut self.inner.tail(), now)?;
-        self.suppress_again(doubt, now)
-    }
-
     /// Returns the version of the last commit.
     #[must_use]
     pub fn version(&self) -> Version {
@@ -326,7 +232,8 @@ impl Collection {
         self.inner.read_keys(|keys| keys.oids_with_md5(md5))
     }
 
-    /// Writes all live objects as plain SOIF, in serial order; returns how many.
+    /// Writes all live objects as plain SOIF, in serial order, but for those whose records are damaged;
+    /// returns how many were written. [`len`](Self::len) says how many there are.
     ///
     /// # Errors
     ///
@@ -335,7 +242,7 @@ impl Collection {
         let refused = |error| Error::io("cannot write", Path::new("the export"), error);
         let mut count = 0;
         let mut plain = Vec::new();
-        for scanned in self.scan(0)? {
+        for scanned in Scan::of_sound(self.inner.log.view()) {
             let scanned = scanned?;
             let Change::Update(record) = scanned.change else { continue };
             let Some(oid) = Oid::of(&record) else { continue };

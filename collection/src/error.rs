@@ -68,8 +68,9 @@ pub enum Error {
         /// What is wrong with it.
         what: Damage,
     },
-    /// The list of segments is missing or damaged. `harvest collection rebuild` makes it anew.
-    #[error("{path}: {what}; run `harvest collection rebuild` on the directory")]
+    /// The list of segments is missing or damaged, and so is its copy. `harvest collection repair` makes
+    /// it anew.
+    #[error("{path}: {what}; `harvest collection repair` says what can be done, and does it")]
     Manifest {
         /// The manifest.
         path: PathBuf,
@@ -116,6 +117,21 @@ pub enum Error {
         /// What went wrong; it names host or URL.
         #[source]
         error: net::Error,
+    },
+    /// A source cannot tell some of its changes just now. What comes before them is taken, and of a
+    /// snapshot what it has; nothing is released. Pull again when [`retry`](Error::retry) says.
+    #[error(
+        "source {name}: {url}: its changes {missing} are damaged there and are being replaced; nothing is deleted meanwhile"
+    )]
+    Missing {
+        /// The source.
+        name: String,
+        /// What was fetched.
+        url: String,
+        /// The serials, as `Harvest-Missing` has them.
+        missing: String,
+        /// When the source says to ask again.
+        after: Duration,
     },
     /// What a source sends is damaged, again and again. The part before is kept; try again later,
     /// and tell the source's admin.
@@ -284,8 +300,8 @@ pub enum Damage {
     /// The disk gives an error instead of the bytes.
     #[error("cannot be read from the disk")]
     Unreadable,
-    /// The file is not there.
-    #[error("file is missing")]
+    /// Changes are not there any more: a file was cut short, or is gone.
+    #[error("acknowledged changes are missing")]
     Missing,
     /// The file ends between the members of a commit.
     #[error("commit is cut short")]
@@ -301,6 +317,7 @@ impl Error {
                 Retry::After(after) => Some(after),
                 Retry::No => None,
             },
+            Self::Missing { after, .. } => Some(*after),
             Self::Corrupt { .. } | Self::Full { .. } | Self::Keys { .. } => {
                 Some(net::error::RETRY_DEFAULT)
             }

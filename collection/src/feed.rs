@@ -14,6 +14,10 @@
 //! request may list the formats that it understands in `Harvest-Accept-Format`;
 //! 406 names those spoken here.
 //!
+//! What is damaged is not served before it has been replaced. A delta ends before it and says what is
+//! missing (`Harvest-Missing`: first and last serials, `A-B[,C-D]`); whoever stands there gets 503 with the
+//! same header. A snapshot is made of the rest, and has that header too.
+//!
 //! Source: DESIGN.md, "Feed" and "Snapshot"; TR §5.3 for the stream that is compressed ahead of time.
 //!
 //! # Differences from the TR
@@ -22,6 +26,7 @@
 //! every other answer afresh. Here every answer is a part of the log.
 
 mod counters;
+mod request;
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -35,10 +40,11 @@ use net::shutdown::Shutdown;
 use tokio::sync::{Mutex, Notify, Semaphore};
 use tokio::time::timeout;
 
-use crate::change::{Epoch, Version};
+use crate::change::Version;
 use crate::collection::Collection;
 use crate::consumers::Readers;
 use crate::error::Error;
+use crate::holes::{Holes, Skip};
 use crate::hot::Hot;
 use crate::instance::Instance;
 use crate::log::View;
@@ -50,12 +56,15 @@ use crate::snapshot::{self, Snapshot, Snapshots};
 
 pub use counters::Counters;
 use counters::{Counts, add};
+use request::{Query, Refusal, negotiate, purged, text};
 
 /// Longest `wait`, in seconds.
 pub const WAIT_SECS_MAX: u64 = 60;
 
 /// When one who asked for what is damaged is to ask again, in seconds.
-const RETRY_SECS: u64 = 60;
+const RETRY_SECS: u64 = 15;
+/// So often an answer is put together that turns out to be damaged.
+const TRIES: usize = 3;
 
 pub(crate) const KIND: HeaderName = HeaderName::from_static("harvest-kind");
 pub(crate) const FORMAT: HeaderName = HeaderName::from_static("harvest-format");
@@ -69,6 +78,8 @@ pub(crate) const KEY: HeaderName = HeaderName::from_static("harvest-key");
 pub(crate) const CONSUMER: HeaderName = HeaderName::from_static("harvest-consumer");
 pub(crate) const OBJECTS: HeaderName = HeaderName::from_static("harvest-objects");
 pub(crate) const PURGED: HeaderName = HeaderName::from_static("harvest-purged");
+/// The serials that cannot be told just now.
+pub(crate) const MISSING: HeaderName = HeaderName::from_static("harvest-missing");
 
 /// How a feed is served. [`Default`] suits all but tests.
 #[derive(Clone, Debug)]
@@ -249,30 +260,52 @@ impl FeedServer {
         // A commit wakes many who then want the same: one puts it together, and the others find it.
         let _turn = self.shared.hot.turn().await;
         let this = self.clone();
-        blocking(move || this.assemble(have)).await
+        match blocking(move || this.assemble(have)).await? {
+            Told::Delta(response) => Ok(Some(response)),
+            Told::Snapshot => Ok(None),
+            Told::Missing(holes) => Err(Refusal::missing(&holes)),
+        }
     }
 
-    /// Puts together the answer with what follows `have`; `None` if a snapshot is due.
-    fn assemble(&self, have: Version) -> Result<Option<Response<Body>>, Error> {
-        let view = self.shared.log.view();
-        if !follows(&view, have) {
-            return Ok(None);
-        }
-        view.is_sound(have.serial)?;
-        let parts = view.parts(have.serial).0;
-        let tail = Bytes::from(member::end_mark(view.version));
-        let length = served::bytes_of(&parts) + tail.len() as u64;
-        let mut response = self.delta(have, &view, length);
-        match self.shared.hot.make(&view, have.serial, &parts, &tail) {
-            Ok(Some(file)) => file.answer(&mut response),
-            Ok(None) => *response.body_mut() = served::body(&parts, &tail, 0, length),
-            Err(error) => {
-                view.is_sound(have.serial)?;
-                let dir = self.shared.log.dir();
-                return Err(Error::io("cannot read a segment in", &dir, error));
+    /// Puts together the answer with what follows `have`, up to the first hole.
+    fn assemble(&self, have: Version) -> Result<Told, Error> {
+        let mut failed = None;
+        for _ in 0..TRIES {
+            let mut view = self.shared.log.view();
+            if !follows(&view, have) {
+                return Ok(Told::Snapshot);
             }
+            let holes = view.holes();
+            let is_whole = match holes.after(have.serial) {
+                None => true,
+                Some((base, _)) if have.serial < base => {
+                    view.version.serial = base;
+                    false
+                }
+                Some(_) => return Ok(Told::Missing(holes)),
+            };
+            let parts = view.parts(have.serial).0;
+            let tail = Bytes::from(member::end_mark(view.version));
+            let length = served::bytes_of(&parts) + tail.len() as u64;
+            let mut response = self.delta(have, &view, length);
+            if !is_whole {
+                lack(response.headers_mut(), &holes);
+                *response.body_mut() = served::body(&parts, &tail, 0, length);
+                return Ok(Told::Delta(response));
+            }
+            match self.shared.hot.make(&view, have.serial, &parts, &tail) {
+                Ok(Some(file)) => file.answer(&mut response),
+                Ok(None) => *response.body_mut() = served::body(&parts, &tail, 0, length),
+                // What is damaged is known by now.
+                Err(error) => {
+                    failed = Some(error);
+                    continue;
+                }
+            }
+            return Ok(Told::Delta(response));
         }
-        Ok(Some(response))
+        let error = failed.unwrap_or_else(|| std::io::ErrorKind::Other.into());
+        Err(Error::io("cannot read a segment in", &self.shared.log.dir(), error))
     }
 
     /// Makes an answer with a delta of `length` bytes, but for its body.
@@ -292,10 +325,9 @@ impl FeedServer {
         let found = self.shared.snapshots.lock().await.get(id, epoch, clock::monotonic());
         let gone = "no such snapshot any more; ask /feed for the present one";
         let snapshot = found.ok_or_else(|| Refusal::new(StatusCode::GONE, gone))?;
-        if let Err(error) = snapshot.is_sound() {
-            // Once what is damaged has been replaced, a new one is of use.
-            self.shared.log.view().is_sound(0).map_err(|it| damaged(&it))?;
-            tracing::warn!(snapshot = snapshot.id, %error, "snapshot given up");
+        if !snapshot.is_sound() {
+            // One that does without what is damaged is of use.
+            tracing::warn!(snapshot = snapshot.id, "snapshot given up: a part of it is damaged");
             return Err(Refusal::new(StatusCode::GONE, gone));
         }
         add(&self.shared.counts.snapshot_answers, 1);
@@ -317,17 +349,15 @@ impl FeedServer {
         let mut snapshots = self.shared.snapshots.lock().await;
         let now = clock::monotonic();
         let epoch = self.shared.log.version().epoch;
+        let view = self.shared.log.view();
         if let Some(snapshot) = snapshots.current(epoch, now)
-            && follows(&self.shared.log.view(), snapshot.to)
+            && follows(&view, snapshot.to)
+            && snapshot.is_as_whole_as(&view)
         {
             return Ok(snapshot);
         }
         let log = self.shared.log.clone();
-        let pinned = blocking(move || {
-            let pinned = Pinned::new(log.view());
-            pinned.view.is_sound(0)?;
-            Ok((pinned, log.objects()))
-        });
+        let pinned = blocking(move || Ok((Pinned::new(log.view()), log.objects())));
         let (pinned, objects) = pinned.await?;
         add(&self.shared.counts.snapshots, 1);
         tracing::info!(snapshot = %pinned.id, to = %pinned.to, bytes = pinned.bytes, "snapshot pinned");
@@ -348,80 +378,28 @@ async fn blocking<T: Send + 'static>(
     };
     match tokio::task::spawn_blocking(work).await {
         Ok(Ok(done)) => Ok(done),
-        Ok(Err(error @ Error::Damaged { .. })) => Err(damaged(&error)),
         Ok(Err(error)) => Err(failed(&error)),
         Err(error) => Err(failed(&error)),
     }
 }
 
-/// The answer to one who asks for what is damaged.
-fn damaged(error: &Error) -> Refusal {
-    let message = format!("a part of the collection is damaged and being replaced: {error}");
-    Refusal::new(StatusCode::SERVICE_UNAVAILABLE, message)
+/// What there is to tell to one who has come somewhere.
+enum Told {
+    Delta(Response<Body>),
+    /// All of it.
+    Snapshot,
+    /// Nothing before these holes are closed.
+    Missing(Holes),
 }
 
-/// What a request for the feed asks.
-struct Query {
-    /// How far the consumer has come; `None` if it says nothing.
-    version: Option<Version>,
-    wait: Duration,
-}
-
-impl Query {
-    fn parse(query: &str) -> Result<Self, Refusal> {
-        let bad = |message: String| Refusal::new(StatusCode::BAD_REQUEST, message);
-        let (mut since, mut epoch, mut wait) = (None, None, 0);
-        for pair in query.split('&').filter(|it| !it.is_empty()) {
-            let (name, text) = pair.split_once('=').unwrap_or((pair, ""));
-            let number = || {
-                text.parse::<u64>()
-                    .map_err(|_error| bad(format!("{name}={text} is no number from 0")))
-            };
-            match name {
-                "since" => since = Some(number()?),
-                "wait" => wait = number()?.min(WAIT_SECS_MAX),
-                "epoch" => {
-                    let parsed = text.parse::<Epoch>();
-                    epoch = Some(parsed.map_err(|error| bad(error.to_string()))?);
-                }
-                // A filter that is not understood must not be taken for no filter.
-                _ => return Err(bad(format!("{name} is not understood; since, epoch, wait are"))),
-            }
-        }
-        let version = match (epoch, since) {
-            (Some(epoch), Some(serial)) => Some(Version { epoch, serial }),
-            _ => None,
-        };
-        Ok(Self { version, wait: Duration::from_secs(wait) })
-    }
-}
-
-/// Up to which serial whoever asks knows that was purged, if it says so.
-fn purged(headers: &HeaderMap) -> Option<u64> {
-    headers.get(PURGED)?.to_str().ok()?.trim().parse().ok()
-}
-
-/// Checks that one of the formats that the request understands is spoken here.
-fn negotiate(headers: &HeaderMap) -> Result<(), Refusal> {
-    let accepted: Vec<_> =
-        headers.get_all(ACCEPT_FORMAT).iter().map(HeaderValue::as_bytes).collect();
-    if accepted.is_empty() {
-        return Ok(());
-    }
-    let spoken = member::FORMAT;
-    let accepted = accepted.join(&b", "[..]);
-    let accepted = String::from_utf8_lossy(&accepted);
-    if accepted.split(',').any(|it| it.trim().parse() == Ok(spoken)) {
-        return Ok(());
-    }
-    let message = format!("format {spoken} is spoken here, not {accepted}");
-    Err(Refusal::new(StatusCode::NOT_ACCEPTABLE, message))
-}
-
-/// Whether all that has changed since `have` can be told.
+/// Whether all that has changed since `have` can be told, once it is not damaged any more.
 pub(crate) fn follows(view: &View, have: Version) -> bool {
     let to = view.version;
-    view.horizon <= have.serial && have.serial <= to.serial && to.epoch == have.epoch
+    let is_skipped = |(from, to): &Skip| *from < have.serial && have.serial < *to;
+    view.horizon <= have.serial
+        && have.serial <= to.serial
+        && to.epoch == have.epoch
+        && !view.skips.iter().any(is_skipped)
 }
 
 /// Says what the body is.
@@ -445,6 +423,13 @@ pub(crate) fn describe(
     }
 }
 
+/// Says what is missing, if anything is.
+pub(crate) fn lack(headers: &mut HeaderMap, holes: &Holes) {
+    if !holes.is_empty() {
+        headers.insert(MISSING, value(holes));
+    }
+}
+
 /// Returns a header's value. Ours are numbers, hex and ranges: always fit for one.
 pub(crate) fn value(text: impl ToString) -> HeaderValue {
     HeaderValue::try_from(text.to_string()).unwrap_or(HeaderValue::from_static(""))
@@ -453,85 +438,4 @@ pub(crate) fn value(text: impl ToString) -> HeaderValue {
 fn content_length(response: &Response<Body>) -> u64 {
     let length = response.headers().get(header::CONTENT_LENGTH);
     length.and_then(|it| it.to_str().ok()?.parse().ok()).unwrap_or(0)
-}
-
-fn text(status: StatusCode, message: impl Into<String>) -> Response<Body> {
-    let message = message.into() + "\n";
-    let mut response = Response::new(body::empty());
-    *response.status_mut() = status;
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
-    headers.insert(header::CONTENT_LENGTH, value(message.len()));
-    *response.body_mut() = body::full(message);
-    response
-}
-
-/// An answer that says no.
-#[derive(Debug)]
-struct Refusal {
-    status: StatusCode,
-    message: String,
-}
-
-impl Refusal {
-    fn new(status: StatusCode, message: impl Into<String>) -> Self {
-        Self { status, message: message.into() }
-    }
-
-    fn response(self) -> Response<Body> {
-        let mut response = text(self.status, self.message);
-        let headers = response.headers_mut();
-        if self.status == StatusCode::NOT_ACCEPTABLE {
-            headers.insert(FORMAT, value(member::FORMAT));
-        }
-        if self.status == StatusCode::SERVICE_UNAVAILABLE {
-            headers.insert(header::RETRY_AFTER, value(RETRY_SECS));
-        }
-        if self.status == StatusCode::METHOD_NOT_ALLOWED {
-            headers.insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
-        }
-        response
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn check(query: &str, expected: Result<(Option<&str>, u64), StatusCode>) {
-        let parsed = Query::parse(query);
-        let parsed = parsed.map(|it| (it.version.map(|it| it.to_string()), it.wait.as_secs()));
-        let expected = expected.map(|(version, wait)| (version.map(str::to_owned), wait));
-        assert_eq!(parsed.map_err(|it| it.status), expected, "{query}");
-    }
-
-    #[test]
-    fn understands_the_query_or_says_what_is_wrong() {
-        check("", Ok((None, 0)));
-        check("since=7&epoch=00000000000000ff&wait=5", Ok((Some("00000000000000ff-7"), 5)));
-        check("wait=600&since=7", Ok((None, 60)));
-        check("epoch=00000000000000ff", Ok((None, 0)));
-        for bad in ["since=-1", "since=", "epoch=ff", "wait=x", "q=title:x", "since"] {
-            check(bad, Err(StatusCode::BAD_REQUEST));
-        }
-    }
-
-    #[test]
-    fn one_common_format_is_enough() {
-        let asks = |text: &'static str| {
-            let headers = HeaderMap::from_iter([(ACCEPT_FORMAT, HeaderValue::from_static(text))]);
-            negotiate(&headers).map_err(|it| it.message)
-        };
-        assert!(negotiate(&HeaderMap::new()).is_ok());
-        assert_eq!(asks("1"), Ok(()));
-        assert_eq!(asks("3, 2,1"), Ok(()));
-        assert_eq!(asks("2, 3"), Err("format 1 is spoken here, not 2, 3".to_owned()));
-        assert!(asks("").is_err());
-        let lines = ["2", "1"].map(|it| (ACCEPT_FORMAT, HeaderValue::from_static(it)));
-        let mut headers = HeaderMap::new();
-        for (name, value) in lines {
-            headers.append(name, value);
-        }
-        assert!(negotiate(&headers).is_ok());
-    }
 }

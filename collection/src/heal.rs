@@ -6,7 +6,8 @@
 //! them again from before the first of them on; a gatherer, which is told their
 //! names, gathers them again. Once nothing lives in a damaged member, a compaction leaves it out. What
 //! it had besides goes: deletes (whoever may have missed them gets a snapshot), and notes, which are
-//! written anew from the key index.
+//! written anew from the key index. A hole without bytes is seen to in the same way. What the key index
+//! does not know is a matter of the [`aftermath`]; holes stay until that is over.
 //!
 //! Source: ours.
 
@@ -26,16 +27,23 @@ use crate::compact::Due;
 use crate::error::{Damage, Error};
 use crate::holders::{CURSOR, Cursor, Holder, Holders, note_key};
 use crate::log::View;
+use crate::manifest::Manifest;
+use crate::recover;
 use crate::report::{Health, Problem};
 use crate::segment::{Entry, Segment};
 use crate::suppress::Doubt;
 
 /// Most lost objects that are named at once; the others are named once these are back.
 const LOST_MAX: usize = 100_000;
+/// Most damaged members that are remembered over a restart.
+const DAMAGED_MAX: usize = 1000;
 /// Most objects deleted in one commit.
 const DELETES_MAX: usize = 4096;
 /// When sources are read from the start again if they have not brought what is lost.
 const ASK_AGAIN: Duration = Duration::from_secs(6 * 3600);
+
+/// In the place of a segment's number, with the serial before it: a hole without bytes.
+const NO_SEGMENT: u64 = u64::MAX;
 
 /// A member of the log: the number of its segment, and its offset there.
 pub(crate) type Member = (u64, u64);
@@ -64,7 +72,7 @@ pub(crate) struct Mending {
     scrubbed: Member,
     /// Members found damaged since the collection was opened.
     found: HashSet<Member>,
-    /// When sources were last asked for what was in these members.
+    /// When sources were last asked for what was in these holes.
     asked: HashMap<Member, Instant>,
     /// Why the last commit was refused.
     refusing: Option<String>,
@@ -72,37 +80,25 @@ pub(crate) struct Mending {
     pub(crate) no_room: bool,
 }
 
-/// Objects and roots that live in damaged members.
+/// Objects and roots that live in holes.
 #[derive(Debug, Default)]
 pub(crate) struct Lost {
     pub(crate) oids: Vec<Oid>,
+    /// How many of them came from nowhere that is known; these come first.
+    pub(crate) orphans: usize,
     /// Roots whose confirmation is lost.
     roots: HashSet<u64>,
     /// Of every source that holds some of it, by epoch, the first serial that is to be read again.
     sources: BTreeMap<String, BTreeMap<Epoch, u64>>,
 }
 
-/// Serials that cannot be read: after the one, up to the other; ascending.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Unreadable(Vec<(u64, u64)>);
-
-impl Unreadable {
-    pub(crate) fn of(view: &View) -> Self {
-        let damaged = view.damaged().into_iter().filter(|(_, entry, _)| !entry.local);
-        Self(damaged.map(|(_, entry, _)| (entry.base, entry.last)).collect())
-    }
-
-    pub(crate) fn has(&self, serial: u64) -> bool {
-        let at = self.0.partition_point(|(_, last)| *last < serial);
-        self.0.get(at).is_some_and(|(base, _)| *base < serial)
-    }
-}
-
 impl Collection {
     /// Says how the collection is: what is damaged, and why it takes no changes, if so.
     #[must_use]
     pub fn health(&self) -> Health {
-        let damaged = self.inner.log.view().damaged();
+        let view = self.inner.log.view();
+        let damaged = view.damaged();
+        let missing = view.missing.iter().map(|it| recover::gone(&self.inner.dir, it));
         let mut mending = self.inner.mending();
         mending.found.extend(damaged.iter().map(|(it, entry, _)| (it.number, entry.offset)));
         let problem = |(segment, entry, what): (Arc<Segment>, Entry, Damage)| {
@@ -111,7 +107,7 @@ impl Collection {
         };
         Health {
             damaged_total: mending.found.len() as u64,
-            damaged: damaged.into_iter().map(problem).collect(),
+            damaged: damaged.into_iter().map(problem).chain(missing).collect(),
             refusing: mending.refusing.clone(),
         }
     }
@@ -159,7 +155,7 @@ impl Collection {
     /// As for [`commit`](Self::commit) and [`compact`](Self::compact).
     pub fn heal(&self, now: Stamp) -> Result<Option<Healing>, Error> {
         match self.heal_known(now) {
-            Err(_) if self.inner.is_damage_in_the_way() => self.give_up_damaged(now).map(Some),
+            Err(_) if self.inner.is_damage_in_the_way() => self.give_up_keys_for_damage(now),
             healed => healed,
         }
     }
@@ -169,12 +165,16 @@ impl Collection {
         // Where the opening could not; healing may give back the space that this lacks.
         let faced = self.face_lost(now);
         let view = inner.log.view();
-        let damaged: HashSet<Member> =
-            view.damaged().iter().map(|(it, entry, _)| (it.number, entry.offset)).collect();
-        if damaged.is_empty() {
+        let damaged = view.damaged_members();
+        if !view.has_holes() {
             return faced.map(|()| None);
         }
         let _counted = self.health();
+        inner.remember_damaged(&damaged)?;
+        if self.aftermath()?.is_some() {
+            // All is being brought again, and until then nobody is to take what there is for whole.
+            return faced.map(|()| None);
+        }
         let lost = inner.lost(&view)?;
         if lost.oids.is_empty() && lost.roots.is_empty() {
             if inner.is_space_held() {
@@ -185,28 +185,32 @@ impl Collection {
         }
         faced?;
         let mut sources = Vec::new();
-        if inner.mending().is_to_ask(&damaged) {
+        let missing = view.missing.iter().map(|it| (NO_SEGMENT, it.base));
+        let holes: Vec<Member> = damaged.iter().copied().chain(missing).collect();
+        if inner.mending().is_to_ask(&holes) {
             sources.extend(lost.sources.keys().cloned());
             inner.set_back(&lost.sources, now)?;
+            self.suppress_again(Doubt::Told, now)?;
             let at = clock::monotonic();
-            inner.mending().asked.extend(damaged.iter().map(|it| (*it, at)));
+            inner.mending().asked.extend(holes.into_iter().map(|it| (it, at)));
         }
         Ok(Some(Healing::Waiting { lost: lost.oids, sources }))
     }
 
-    /// Deletes what lives in damaged members, and leaves them out of the log: for a collection that
-    /// has no source to bring it again. Returns how many objects that were.
+    /// Deletes what lives in holes, and closes them: for a collection that has no source to bring it
+    /// again. Returns how many objects that were.
     ///
     /// # Errors
     ///
     /// As for [`heal`](Self::heal).
     pub fn drop_damaged(&self, now: Stamp) -> Result<u64, Error> {
         let mut dropped = 0;
+        // Nor is there anybody who would bring all of it.
+        self.end_aftermath(|| Ok(|_: &Oid| Ok(true)), now)?;
         loop {
             let view = self.inner.log.view();
-            let damaged: HashSet<Member> =
-                view.damaged().iter().map(|(it, entry, _)| (it.number, entry.offset)).collect();
-            if damaged.is_empty() {
+            let damaged = view.damaged_members();
+            if !view.has_holes() {
                 return Ok(dropped);
             }
             let lost = self.inner.lost(&view)?.oids;
@@ -229,11 +233,7 @@ impl Collection {
     ///
     /// The key index failed and could not be rebuilt.
     pub fn lost(&self) -> Result<Vec<Oid>, Error> {
-        let view = self.inner.log.view();
-        if view.damaged().is_empty() {
-            return Ok(Vec::new());
-        }
-        Ok(self.inner.lost(&view)?.oids)
+        Ok(self.inner.lost(&self.inner.log.view())?.oids)
     }
 
     /// Does what follows from lost changes where that could not be done when they were lost.
@@ -242,29 +242,23 @@ impl Collection {
         if lost { self.face_loss(Doubt::All, now) } else { Ok(()) }
     }
 
-    /// Gives up what lives in damaged members, which nobody can tell without a key index, and none can
-    /// be made with them: does what an opening does.
-    fn give_up_damaged(&self, now: Stamp) -> Result<Healing, Error> {
+    /// Makes a key index without what is in damaged members, since none can be made with them: does what
+    /// an opening does.
+    fn give_up_keys_for_damage(&self, now: Stamp) -> Result<Option<Healing>, Error> {
         let inner = &self.inner;
         {
             let mut tail = inner.tail();
             tail.go_on(&inner.log)?;
             // First it is noted: the next opening goes on from there.
-            if !tail.manifest.lost {
-                tail.lose(&inner.log, now)?;
-            }
+            tail.lose(&inner.log)?;
             inner.rebuild_keys_without_damaged()?;
-            inner.publish(&tail);
         }
         // The next call tries it again, if need be.
-        let faced = self.face_lost(now);
-        let damaged = inner.log.view().damaged();
-        let damaged = damaged.iter().map(|(it, entry, _)| (it.number, entry.offset)).collect();
-        let healed = self.leave_out(&damaged, now)?;
-        faced.map(|()| healed)
+        self.face_lost(now).map(|()| None)
     }
 
-    /// Writes the log anew without `damaged` members, in which nothing lives.
+    /// Writes the log anew without `damaged` members, in which nothing lives; nothing lives in holes
+    /// without bytes either.
     fn leave_out(&self, damaged: &HashSet<Member>, now: Stamp) -> Result<Healing, Error> {
         let made = self.inner.keys_made();
         self.inner.compact(Due::All, Some(damaged), now)?;
@@ -272,14 +266,15 @@ impl Collection {
         let left =
             view.iter().filter(|(it, entry, _)| damaged.contains(&(it.number, entry.offset)));
         let members = (damaged.len() - left.count()) as u64;
+        let closed = self.inner.close_holes()?;
         if view.is_empty() {
             // Of a refresh that was in there nothing is left in the log.
             self.inner.rebuild_keys(made, "a damaged part of the log was left out")?;
         }
         // Tombstones that are kept for ever may have been in there.
         self.suppress_again(Doubt::Told, now)?;
-        tracing::warn!(members, "what was damaged is made good");
-        Ok(Healing::Done { members })
+        tracing::warn!(members, closed, "what was damaged is made good");
+        Ok(Healing::Done { members: members + closed })
     }
 }
 
@@ -291,10 +286,10 @@ impl Mending {
         self.no_room = matches!(refused, Some(Error::NoRoom { .. } | Error::Full { .. }));
     }
 
-    fn is_to_ask(&self, damaged: &HashSet<Member>) -> bool {
+    fn is_to_ask(&self, holes: &[Member]) -> bool {
         let now = clock::monotonic();
         let is_old = |at: &Instant| ASK_AGAIN <= now.saturating_duration_since(*at);
-        damaged.iter().any(|it| self.asked.get(it).is_none_or(is_old))
+        holes.iter().any(|it| self.asked.get(it).is_none_or(is_old))
     }
 }
 
@@ -303,10 +298,40 @@ impl Inner {
         self.mending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Finds out what lives in damaged members, and who holds it.
-    fn lost(&self, view: &View) -> Result<Lost, Error> {
-        let unreadable = Unreadable::of(view);
-        if unreadable.0.is_empty() {
+    /// Notes which members are damaged: the next opening need not find it out.
+    fn remember_damaged(&self, damaged: &HashSet<Member>) -> Result<(), Error> {
+        let mut found: Vec<Member> = damaged.iter().copied().collect();
+        found.sort_unstable();
+        found.truncate(DAMAGED_MAX);
+        let mut tail = self.tail();
+        if tail.manifest.damaged == found {
+            return Ok(());
+        }
+        tail.go_on(&self.log)?;
+        let manifest = Manifest { damaged: found, ..tail.manifest_now() };
+        tail.replace(manifest, &self.log)
+    }
+
+    /// Closes the holes without bytes: who has not come past them gets a snapshot. Returns how many.
+    fn close_holes(&self) -> Result<u64, Error> {
+        let mut tail = self.tail();
+        let count = tail.manifest.missing.len() as u64;
+        if count != 0 {
+            let mut manifest = tail.manifest_now();
+            for hole in manifest.missing.drain(..).filter(|it| it.base < it.last) {
+                manifest.horizon = manifest.horizon.max(hole.last);
+            }
+            let horizon = manifest.horizon;
+            tail.replace(manifest, &self.log)?;
+            self.log.change_view(|view| (view.missing, view.horizon) = (Arc::default(), horizon));
+        }
+        Ok(count)
+    }
+
+    /// Finds out what lives in holes, and who holds it.
+    pub(crate) fn lost(&self, view: &View) -> Result<Lost, Error> {
+        let unreadable = view.holes();
+        if unreadable.is_empty() {
             return Ok(Lost::default());
         }
         self.read_keys(|keys| {
@@ -324,9 +349,11 @@ impl Inner {
                 let Some(oid) = Oid::from_key(&key) else { continue };
                 let is_lost = unreadable.has(object.serial);
                 let is_of_root = roots.remove(&object.root);
+                let mut is_orphan = object.root == 0;
                 if is_lost || is_of_root {
                     let holders = keys.note(&Holders::note_key(&oid))?;
                     let holders = holders.as_deref().and_then(Holders::decode).unwrap_or_default();
+                    is_orphan &= holders.list.is_empty();
                     for Holder { source, version, .. } in holders.list {
                         // Where the source has confirmed a root is not known.
                         let version = if is_of_root { Version::default() } else { version };
@@ -337,6 +364,12 @@ impl Inner {
                 }
                 if is_lost {
                     lost.oids.push(oid);
+                    if is_orphan {
+                        // The order of the others is no matter.
+                        let last = lost.oids.len() - 1;
+                        lost.oids.swap(lost.orphans, last);
+                        lost.orphans += 1;
+                    }
                 }
             }
             if is_all {

@@ -37,12 +37,23 @@ pub(crate) fn note_key(kind: u8, name: &[u8]) -> Vec<u8> {
 pub struct Progress {
     /// The snapshot's id at its server.
     pub id: String,
-    /// Bytes of it applied: where the next member starts.
+    /// Bytes of it applied: where the next member starts. The largest number: all of it, but it lacked what
+    /// was damaged at its source, and a whole one is to be asked for.
     pub offset: u64,
     /// The serial that the snapshot reaches.
     pub to: u64,
     /// The generation that marks what this snapshot names; not 0, and new for each snapshot.
     pub generation: u64,
+}
+
+impl Progress {
+    /// The offset of a snapshot that was taken to its end, but lacked what was damaged at its source:
+    /// a whole one is still to come.
+    pub(crate) const IN_PART: u64 = u64::MAX;
+
+    pub(crate) fn is_in_part(&self) -> bool {
+        self.offset == Self::IN_PART
+    }
 }
 
 /// How far a source has been read.

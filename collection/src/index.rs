@@ -8,7 +8,7 @@
 //! Source: DESIGN.md, "Keys".
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{PoisonError, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Instant;
@@ -49,8 +49,13 @@ impl Slot {
 }
 
 impl Inner {
+    /// The folder that has the key index: a temporary one beside what is only read.
+    pub(crate) fn keys_home(&self) -> &Path {
+        self.overlay.as_ref().map_or(&self.dir, |it| it.path())
+    }
+
     pub(crate) fn keys_dir(&self) -> PathBuf {
-        self.dir.join(replay::KEYS)
+        self.keys_home().join(replay::KEYS)
     }
 
     fn slot(&self) -> RwLockReadGuard<'_, Slot> {
@@ -100,14 +105,14 @@ impl Inner {
             return Err(Error::keys(self.keys_dir(), failure.error.clone()));
         }
         tracing::warn!(dir = %self.dir.display(), why, "rebuilding the key index");
-        self.make_keys(&mut slot, OnDamage::Fail)
+        self.make_keys(&mut slot, &replay::fail)
     }
 
     /// Makes the key index anew of all members that are not damaged.
     pub(crate) fn rebuild_keys_without_damaged(&self) -> Result<(), Error> {
         let mut slot = self.slot_mut();
         self.go_on()?;
-        self.make_keys(&mut slot, OnDamage::LeaveOut)
+        self.make_keys(&mut slot, &|_damage| Ok(()))
     }
 
     /// Whether there is no key index since a damaged member is in its way.
@@ -116,14 +121,15 @@ impl Inner {
         slot.keys.is_none() && slot.failure.as_ref().is_some_and(|it| it.is_damage)
     }
 
-    fn make_keys(&self, slot: &mut Slot, on_damage: OnDamage) -> Result<(), Error> {
+    fn make_keys(&self, slot: &mut Slot, on_damage: OnDamage<'_>) -> Result<(), Error> {
         let began = clock::monotonic();
         drop(slot.keys.take());
         slot.made += 1;
         self.lives.forget();
         let (log, view) = (&self.log, self.log.view());
         let go_on = || self.go_on();
-        match replay::fresh_keys(&log.disk, &self.dir, &self.options, &view, on_damage, &go_on) {
+        let dir = self.keys_home();
+        match replay::fresh_keys(&log.disk, dir, &self.options, &view, on_damage, &go_on) {
             Ok((keys, live)) => {
                 self.live.store(live, Ordering::Release);
                 (slot.keys, slot.failure) = (Some(keys), None);
@@ -308,18 +314,25 @@ mod tests {
             let health = collection.health();
             assert!(health.refusing.is_some_and(|it| it.contains("segment-00000002.gz")));
         }
-        assert_eq!(collection.heal(Stamp(4)).unwrap(), Some(Healing::Done { members: 1 }));
-        let after = collection.version();
-        assert_eq!((after.serial, before.epoch < after.epoch), (3, true));
-        assert_eq!(collection.aftermath().unwrap(), Some(after.epoch));
+        assert_eq!(collection.heal(Stamp(4)).unwrap(), None);
+        assert_eq!(collection.version(), before, "the epoch is the same");
+        assert_eq!(collection.aftermath().unwrap(), Some(before));
         assert!(get(1).unwrap().is_some() && get(2).unwrap().is_none());
         collection.commit(update(4), Stamp(5)).unwrap();
-        assert_eq!((collection.health().refusing, collection.health().damaged), (None, vec![]));
-        assert_eq!(collection.verify().unwrap().problems, []);
+        let health = collection.health();
+        assert_eq!((health.refusing, health.damaged.len()), (None, 1));
+        // It stays until all has been brought again.
+        assert_eq!(collection.heal(Stamp(5)).unwrap(), None);
         drop(collection);
         let (collection, recovery) =
             Collection::open(dir.path(), Options::default(), Stamp(6)).unwrap();
         assert_eq!((recovery.lost, collection.len()), (false, 3));
+        assert_eq!(collection.health().damaged.len(), 1, "it is remembered");
+        collection.end_aftermath(|| Ok(|_: &Oid| Ok(true)), Stamp(7)).unwrap();
+        assert_eq!(collection.heal(Stamp(7)).unwrap(), Some(Healing::Done { members: 1 }));
+        assert!(before.serial < collection.horizon(), "all get a snapshot");
+        assert_eq!(collection.health().damaged, []);
+        assert_eq!(collection.verify().unwrap().problems, []);
     }
 
     #[test]
@@ -349,7 +362,7 @@ mod tests {
             dir.path(),
             &inner.options,
             &view,
-            OnDamage::Fail,
+            &replay::fail,
             &go_on,
         );
         assert!(matches!(outcome, Err(Error::Stopped { .. })), "{outcome:?}");

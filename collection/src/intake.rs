@@ -91,6 +91,8 @@ pub(crate) struct Intake {
     pub(crate) records_max: u64,
     /// How many objects the source held before.
     pub(crate) held: u64,
+    /// Whether the snapshot lacks what is damaged at the source: it releases nothing.
+    pub(crate) in_part: bool,
     /// Whether an administrator lets the source lose what it wants.
     pub(crate) confirmed: bool,
     decoder: Decoder,
@@ -115,6 +117,7 @@ impl Intake {
             skip: 0,
             records_max: u64::MAX,
             held: 0,
+            in_part: false,
             confirmed: false,
             decoder: Decoder::new(MEMBER_BYTES_MAX),
             batch: Vec::new(),
@@ -277,7 +280,7 @@ impl Intake {
     fn refrain(&mut self, at: u64) -> Result<(), Error> {
         let Stream::Snapshot { generation, .. } = self.stream else { return Ok(()) };
         // It cannot lose more than it had.
-        if self.confirmed || !is_loss(self.held, self.held) {
+        if self.confirmed || self.in_part || !is_loss(self.held, self.held) {
             return Ok(());
         }
         self.apply_to(at)?;
@@ -300,9 +303,12 @@ impl Intake {
         let (epoch, to, serial) = (self.epoch, self.to, self.serial);
         let (snapshot, end_of_snapshot) = match &self.stream {
             Stream::Delta => (None, None),
-            Stream::Snapshot { generation, .. } if self.ended => (None, Some(*generation)),
+            Stream::Snapshot { generation, .. } if self.ended && !self.in_part => {
+                (None, Some(*generation))
+            }
             Stream::Snapshot { id, generation, .. } => {
                 let (id, generation) = (id.clone(), *generation);
+                let offset = if self.ended { Progress::IN_PART } else { offset };
                 (Some(Progress { id, offset, to, generation }), None)
             }
         };

@@ -5,20 +5,26 @@
 //!
 //! Source: DESIGN.md, "The one idea".
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::change::{Scanned, Stamp, Version};
 use crate::disk::Disk;
 use crate::error::{Damage, Error};
+use crate::heal;
+use crate::holes::{Holes, Missing, Skip};
 use crate::manifest::Manifest;
 use crate::member::{Header, MEMBER_BYTES_MAX, Unpacker};
 use crate::pack::Packed;
-use crate::recover::fresh_epoch;
 use crate::report::Extents;
 use crate::segment::{Entry, Segment};
 use crate::served::Part;
 use crate::settle::Settled;
+
+/// So many serials are set apart at a time: each costs a manifest, and a stop that is not clean leaves
+/// some of them out.
+pub(crate) const RESERVE: u64 = 1 << 16;
 
 /// What a file system writes at once, at most, in bytes.
 const BLOCK_BYTES: u64 = 64 << 10;
@@ -36,6 +42,12 @@ pub(crate) struct View {
     pub(crate) residue: u64,
     /// What was suppressed up to this serial has been purged.
     pub(crate) purged: u64,
+    /// Up to this serial the log may lack anything.
+    pub(crate) doubt: u64,
+    /// Holes without bytes.
+    pub(crate) missing: Arc<[Missing]>,
+    /// Serials that were skipped.
+    pub(crate) skips: Arc<[Skip]>,
 }
 
 /// The readers' side of the log.
@@ -120,6 +132,8 @@ impl Log {
         if segment_bytes_max <= tail.end {
             self.roll(tail)?;
         }
+        let count: usize = packed.iter().filter(|it| !it.local).map(|it| it.count).sum();
+        tail.reserve(count as u64, self)?;
         let stamp = self.settled.begin(tail.stamp.max(now));
         let appended = Appended { base: tail.serial, stamp, commit: tail.commit + 1 };
         let mut bytes = Vec::new();
@@ -182,6 +196,7 @@ impl Log {
         let mut manifest = tail.manifest_now();
         manifest.segments.push(number);
         manifest.sealed.insert(tail.active.number, tail.end);
+        manifest.end = 0;
         let replaced = tail.replace(manifest, self);
         if replaced.is_err() && tail.halt.is_none() {
             // No list names it.
@@ -196,19 +211,38 @@ impl Log {
 }
 
 impl Tail {
-    /// Notes that acknowledged changes were lost: begins a new epoch.
+    /// Notes that changes were lost of which nobody knows what they were.
     ///
     /// # Errors
     ///
     /// The system's; nothing has changed.
-    pub(crate) fn lose(&mut self, log: &Log, now: Stamp) -> Result<(), Error> {
-        let mut manifest = self.manifest_now();
-        manifest.epoch = fresh_epoch(now, manifest.epoch);
-        manifest.lost = true;
-        self.replace(manifest, log)?;
-        let version = self.version();
-        log.change_view(|view| view.version = version);
-        Ok(())
+    pub(crate) fn lose(&mut self, log: &Log) -> Result<(), Error> {
+        if self.manifest.lost {
+            return Ok(());
+        }
+        let doubt = self.serial;
+        let manifest = Manifest { lost: true, doubt, ..self.manifest_now() };
+        log.change_view(|view| view.doubt = doubt);
+        if self.halt == Some(Halt::Closed) {
+            // Opened to be read: nothing is written.
+            self.manifest = manifest;
+            return Ok(());
+        }
+        self.replace(manifest, log)
+    }
+
+    /// Sets serials apart for so many changes.
+    fn reserve(&mut self, count: u64, log: &Log) -> Result<(), Error> {
+        let last = self.serial + count;
+        if last + RESERVE / 2 <= self.manifest.reserved {
+            return Ok(());
+        }
+        let manifest = Manifest { reserved: last + RESERVE, ..self.manifest_now() };
+        match self.replace(manifest, log) {
+            // There are some left, and it is tried again.
+            Err(_) if last <= self.manifest.reserved && self.halt.is_none() => Ok(()),
+            replaced => replaced,
+        }
     }
 
     /// Replaces the manifest of `log`.
@@ -274,6 +308,7 @@ impl Tail {
         manifest.serial = self.serial;
         manifest.stamp = self.stamp.0;
         manifest.commit = self.commit;
+        manifest.end = self.end;
         manifest
     }
 
@@ -302,6 +337,9 @@ impl View {
     ///
     /// The segment is damaged or unreadable.
     pub(crate) fn change(&self, serial: u64) -> Result<Option<Scanned>, Error> {
+        if self.missing.iter().any(|it| it.base < serial && serial <= it.last) {
+            return Err(self.gap());
+        }
         let Some((segment, entry)) = self.find(serial) else { return Ok(None) };
         let member = segment.read(&entry, &mut Unpacker::new(MEMBER_BYTES_MAX))?;
         member.change(serial).map_err(|what| Error::Damaged {
@@ -320,6 +358,28 @@ impl View {
         self.segments.iter().flat_map(with).collect()
     }
 
+    /// The same, by their segments' numbers and their offsets there.
+    pub(crate) fn damaged_members(&self) -> HashSet<heal::Member> {
+        self.damaged().iter().map(|(it, entry, _)| (it.number, entry.offset)).collect()
+    }
+
+    /// Says what the log cannot give.
+    pub(crate) fn holes(&self) -> Holes {
+        let damaged = self.damaged().into_iter().filter(|(_, entry, _)| !entry.local);
+        let damaged = damaged.map(|(_, entry, _)| (entry.base, entry.last));
+        Holes::of(damaged.chain(self.missing.iter().map(|it| (it.base, it.last))))
+    }
+
+    /// Whether anything is known to be damaged or missing.
+    pub(crate) fn has_holes(&self) -> bool {
+        !self.missing.is_empty() || !self.damaged_members().is_empty()
+    }
+
+    /// Says what may be missing from all that there is.
+    pub(crate) fn lacks(&self) -> Holes {
+        self.holes().with((0, self.doubt))
+    }
+
     /// Returns what hinders serving what follows serial `since`.
     ///
     /// # Errors
@@ -332,7 +392,17 @@ impl View {
                 return Err(Error::Damaged { path, offset: entry.offset, what });
             }
         }
+        if self.missing.iter().any(|it| since < it.last && it.base < it.last) {
+            return Err(self.gap());
+        }
         Ok(())
+    }
+
+    /// The error of a hole without bytes.
+    pub(crate) fn gap(&self) -> Error {
+        let dir = self.segments.last().and_then(|it| it.path.parent());
+        let path = dir.map(Path::to_owned).unwrap_or_default();
+        Error::Damaged { path, offset: 0, what: Damage::Missing }
     }
 
     /// Returns the members to be served after serial `since`, neighbors joined, as file ranges.
@@ -345,6 +415,11 @@ impl View {
     /// Returns the members to be served after serial `since`, neighbors joined; and how many changes
     /// they hold.
     pub(crate) fn parts(&self, since: u64) -> (Vec<Part>, u64) {
+        self.parts_but(since, &HashSet::new())
+    }
+
+    /// The same without some of them.
+    pub(crate) fn parts_but(&self, since: u64, but: &HashSet<heal::Member>) -> (Vec<Part>, u64) {
         let (mut parts, mut changes) = (Vec::<Part>::new(), 0);
         for segment in &self.segments {
             let entries = segment.entries();
@@ -353,6 +428,9 @@ impl View {
             let served = served.take_while(|it| it.last <= self.version.serial);
             let mut first = true;
             for entry in served.filter(|it| !it.local) {
+                if but.contains(&(segment.number, entry.offset)) {
+                    continue;
+                }
                 changes += u64::from(entry.changes);
                 match parts.last_mut() {
                     Some(part) if !first && part.end == entry.offset => part.end = entry.end(),

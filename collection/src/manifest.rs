@@ -1,7 +1,8 @@
 //! The list of a collection's segments, replaced as a whole: what is not on it does not exist.
 //!
 //! One line a fact, the last one a checksum of those before. A new list is written beside the old
-//! one, synced, and renamed over it, so that a crash leaves one or the other.
+//! one, synced, and renamed over it, so that a crash leaves one or the other. Before that the same
+//! is done to a copy.
 //!
 //! Source: ours; DESIGN.md leaves the form open.
 
@@ -16,8 +17,11 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::change::Epoch;
 use crate::disk::{Disk, File};
 use crate::error::Error;
+use crate::holes::{Missing, Skip};
 
 const NAME: &str = "MANIFEST";
+/// A second one, for when the first is damaged. It is written before that, and so never behind it.
+const COPY: &str = "MANIFEST.copy";
 const TITLE: &str = "harvest collection 1";
 
 /// What stands in the manifest.
@@ -33,8 +37,17 @@ pub(crate) struct Manifest {
     pub(crate) residue: u64,
     /// What was suppressed up to this serial has been purged.
     pub(crate) purged: u64,
-    /// Acknowledged changes were lost, and what follows from that has not been done yet.
+    /// Changes were lost of which nobody knows what they were, and what follows from that has not been
+    /// done yet.
     pub(crate) lost: bool,
+    /// Up to this serial the log may lack anything, until all has been brought again; 0: it does not.
+    pub(crate) doubt: u64,
+    /// How long the segment that is written to was then, in bytes.
+    pub(crate) end: u64,
+    /// No serial above this one has been given since this was written; 0: nobody knows.
+    pub(crate) reserved: u64,
+    /// Whether the collection was closed in order: the log ends with `serial` and `commit`.
+    pub(crate) closed: bool,
     /// The last serial, stamp (Unix milliseconds) and commit when this was written: compaction may
     /// have dropped the change that had them.
     pub(crate) serial: u64,
@@ -49,6 +62,12 @@ pub(crate) struct Manifest {
     pub(crate) segments: Vec<u64>,
     /// How long the sealed ones are, in bytes: one that is cut at a member's end shows by it alone.
     pub(crate) sealed: BTreeMap<u64, u64>,
+    /// Members that were found damaged: their segments' numbers, and offsets there.
+    pub(crate) damaged: Vec<(u64, u64)>,
+    /// Holes without bytes, in log order.
+    pub(crate) missing: Vec<Missing>,
+    /// Serials skipped since the horizon, in order.
+    pub(crate) skips: Vec<Skip>,
 }
 
 impl Manifest {
@@ -63,7 +82,19 @@ impl Manifest {
     ///
     /// [`Error::Manifest`]: it is damaged.
     pub(crate) fn read(dir: &Path) -> Result<Option<Self>, Error> {
-        let path = Self::path_in(dir);
+        Self::read_at(Self::path_in(dir))
+    }
+
+    /// Reads the copy; `None` if there is none.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Manifest`]: it is damaged too.
+    pub(crate) fn read_copy(dir: &Path) -> Result<Option<Self>, Error> {
+        Self::read_at(dir.join(COPY))
+    }
+
+    fn read_at(path: PathBuf) -> Result<Option<Self>, Error> {
         let text = match fs::read(&path) {
             Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -102,6 +133,23 @@ impl Manifest {
                 "swept" => manifest.swept = number()?,
                 "unswept-until" => manifest.unswept_until = number()?,
                 "lost" => manifest.lost = number()? != 0,
+                "doubt" => manifest.doubt = number()?,
+                "end" => manifest.end = number()?,
+                "reserved" => manifest.reserved = number()?,
+                "closed" => manifest.closed = number()? != 0,
+                "damaged" | "missing" | "skipped" => {
+                    let numbers: Result<Vec<u64>, _> = value.split(' ').map(str::parse).collect();
+                    match (word, numbers.as_deref()) {
+                        ("damaged", Ok(&[number, offset])) => {
+                            manifest.damaged.push((number, offset));
+                        }
+                        ("missing", Ok(&[base, last, commit])) => {
+                            manifest.missing.push(Missing { base, last, commit });
+                        }
+                        ("skipped", Ok(&[from, to])) => manifest.skips.push((from, to)),
+                        _ => return Err(wrong()),
+                    }
+                }
                 "segment" => {
                     let (segment, bytes) = value
                         .split_once(' ')
@@ -129,6 +177,10 @@ impl Manifest {
             ("stamp", self.stamp),
             ("commit", self.commit),
             ("lost", u64::from(self.lost)),
+            ("doubt", self.doubt),
+            ("end", self.end),
+            ("reserved", self.reserved),
+            ("closed", u64::from(self.closed)),
             ("swept", self.swept),
             ("unswept-until", self.unswept_until),
         ];
@@ -142,17 +194,32 @@ impl Manifest {
                 None => writeln!(text, "segment {number}"),
             };
         }
+        for (number, offset) in &self.damaged {
+            let _ = writeln!(text, "damaged {number} {offset}");
+        }
+        for Missing { base, last, commit } in &self.missing {
+            let _ = writeln!(text, "missing {base} {last} {commit}");
+        }
+        for (from, to) in &self.skips {
+            let _ = writeln!(text, "skipped {from} {to}");
+        }
         let last = checksum_line(&text);
         text + &last
     }
 
-    /// Replaces the manifest in `dir`, durably.
+    /// Replaces the manifest in `dir` and its copy, durably.
     ///
     /// # Errors
     ///
     /// The system's, and which of the two stands.
     pub(crate) fn write(&self, disk: &Disk, dir: &Path) -> Result<(), Unwritten> {
-        let path = Self::path_in(dir);
+        let kept = |unwritten: Unwritten| Unwritten { replaced: false, ..unwritten };
+        self.write_at(disk, dir, COPY).map_err(kept)?;
+        self.write_at(disk, dir, NAME)
+    }
+
+    fn write_at(&self, disk: &Disk, dir: &Path, name: &str) -> Result<(), Unwritten> {
+        let path = dir.join(name);
         let beside = dir.join("MANIFEST.new");
         let stage = || -> io::Result<File> {
             let file = disk.create(&beside)?;
@@ -211,6 +278,13 @@ mod tests {
             unswept_until: 14,
             segments: vec![4, 2],
             sealed: BTreeMap::from([(4, 70)]),
+            closed: true,
+            doubt: 8,
+            end: 44,
+            reserved: 99,
+            damaged: vec![(4, 60)],
+            missing: vec![Missing { base: 3, last: 5, commit: 6 }],
+            skips: vec![(5, 9)],
         }
     }
 
@@ -220,6 +294,7 @@ mod tests {
         assert_eq!(Manifest::read(dir.path()).unwrap(), None);
         sample().write(&Disk::System, dir.path()).unwrap();
         assert_eq!(Manifest::read(dir.path()).unwrap(), Some(sample()));
+        assert_eq!(Manifest::read_copy(dir.path()).unwrap(), Some(sample()));
     }
 
     #[test]

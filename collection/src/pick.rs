@@ -67,6 +67,19 @@ impl Collection {
         Picked { view: self.inner.log.view(), wanted: serials.into_iter(), ahead, unpacker }
     }
 
+    /// Makes sure that nothing is missing of the changes with the serials `first..=last`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Damaged`]: some of it cannot be had before it has been brought again.
+    pub fn is_whole(&self, first: u64, last: u64) -> Result<(), Error> {
+        let view = self.inner.log.view();
+        match view.holes().after(first.saturating_sub(1)) {
+            Some((base, _)) if base < last => view.is_sound(base),
+            _ => Ok(()),
+        }
+    }
+
     /// Returns the serial from which on changes have `stamp` or a later one: every change before it has an
     /// earlier one. It may be that of the next change to come, or of one that compaction has dropped.
     ///

@@ -17,6 +17,7 @@ use crate::disk::faulty::{Faulty, Target, World, restore, world};
 use crate::error::Error;
 use crate::holders::{Cursor, Pulled};
 use crate::options::Options;
+use crate::recover::Mode;
 
 /// Where the power is cut: while what is done, at which acts, and so many of them at most.
 const PLACES: [(&str, &str, usize); 9] = [
@@ -202,7 +203,7 @@ fn found(collection: &Collection) -> Model {
 }
 
 fn open(disk: &Disk, dir: &Path) -> Result<Collection, Error> {
-    let (collection, recovery) = Collection::open_on(disk, dir, options(), Stamp(1), false)?;
+    let (collection, recovery) = Collection::open_on(disk, dir, options(), Stamp(1), Mode::Write)?;
     assert!(!recovery.lost, "{recovery:?}");
     Ok(collection)
 }

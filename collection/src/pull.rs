@@ -9,6 +9,9 @@
 //! A stream that breaks off or does not match its checksums is fetched again from the last good
 //! member on; if that brings nothing twice more, the error names source and offset.
 //!
+//! A source that has a hole in its log tells what comes before it, or a snapshot without it. That is taken
+//! in, releases nothing, and the source stays due for the rest ([`Error::Missing`]).
+//!
 //! What a source may bring, and take away, is bounded: [`PullLimits`], [`restraint`](crate::restraint).
 //!
 //! Source: DESIGN.md, "Feed", "Snapshot" and "Cursors".
@@ -30,7 +33,7 @@ use crate::change::{Epoch, Stamp, Version};
 use crate::collection::Collection;
 use crate::error::{Damage, Error};
 use crate::feed::{self, value};
-use crate::holders::Cursor;
+use crate::holders::{Cursor, Progress};
 use crate::intake::{Intake, Piece, Stream, Tally};
 use crate::report::Applied;
 
@@ -149,7 +152,7 @@ impl Puller {
     ///
     /// # Errors
     ///
-    /// [`Error::Source`], [`Error::Corrupt`]: try again later; what came is kept.
+    /// [`Error::Source`], [`Error::Missing`], [`Error::Corrupt`]: try again later; what came is kept.
     /// [`Error::NotAFeed`], [`Error::Format`], [`Error::OverLimit`], [`Error::Swollen`]: something must
     /// be changed by hand. [`Error::Loss`], [`Error::EpochBack`]: look at the source, and pull
     /// [`confirmed`](Self::confirmed) if that is meant. Any other: the collection's own.
@@ -220,6 +223,8 @@ impl Puller {
         let known = cursor.clone().filter(|_| !anew);
         let response = self.ask.client.send(self.request(known.as_ref(), times, summary)).await;
         let mut response = response.map_err(|error| self.ask.failed(error))?;
+        let in_part = |it: &Cursor| it.snapshot.as_ref().is_some_and(Progress::is_in_part);
+        let known = known.filter(|it| !in_part(it));
         let progress = known.as_ref().and_then(|it| it.snapshot.as_ref());
         match (response.status, progress) {
             (StatusCode::OK | StatusCode::PARTIAL_CONTENT, _) => {}
@@ -231,7 +236,7 @@ impl Puller {
             }
             _ => return Err(self.ask.refused(response).await),
         }
-        let answer = self.ask.answer(&response)?;
+        let (answer, missing) = (self.ask.answer(&response)?, self.ask.missing(&response));
         if let Some(have) = cursor.as_ref().filter(|it| answer.to.epoch < it.epoch) {
             return self.go_back(&response.url, have.epoch, answer.to.epoch).await;
         }
@@ -255,12 +260,16 @@ impl Puller {
         intake.url = response.url.to_string();
         intake.go_on_from(std::mem::take(tally));
         intake.records_max = self.limits.records_max;
+        intake.in_part = missing.is_some();
         // Just a number that it says: schedules are made by it, those of other sources too.
         summary.objects = answer.objects.min(self.limits.records_max);
         summary.version = answer.to;
         let outcome = self.transfer(&mut response, intake, tally).await;
         summary.bytes += response.received();
         outcome?;
+        if let Some(missing) = missing {
+            return Err(missing);
+        }
         Ok(if answer.kind == Kind::Snapshot { Next::Again } else { Next::Done })
     }
 
@@ -271,8 +280,11 @@ impl Puller {
         summary: &Summary,
     ) -> Request {
         let progress = cursor.and_then(|it| it.snapshot.as_ref());
+        let known = progress.filter(|it| it.is_in_part());
+        let progress = progress.filter(|it| !it.is_in_part());
         let path = match progress {
             Some(progress) => format!("snapshot/{}", progress.id),
+            None if known.is_some() => Asking::path(None, wait),
             None => {
                 let have = cursor.map(|it| Version { epoch: it.epoch, serial: it.serial });
                 Asking::path(have, wait)
@@ -284,6 +296,10 @@ impl Puller {
             request = request
                 .header(header::RANGE, value(format!("bytes={}-", progress.offset)))
                 .header(header::IF_RANGE, value(format!("\"{}\"", progress.id)));
+        }
+        if let Some(known) = known {
+            // It may still be the newest.
+            request = request.header(header::IF_NONE_MATCH, value(format!("\"{}\"", known.id)));
         }
         request.response_bytes_max = Some(self.limits.bytes_max.saturating_sub(summary.bytes));
         request

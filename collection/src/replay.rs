@@ -4,8 +4,9 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
-use crate::change::{Note, Scanned, Stamp};
+use crate::change::{Note, Scanned};
 use crate::collection::millis;
 use crate::disk::Disk;
 use crate::error::Error;
@@ -31,7 +32,27 @@ pub(crate) struct Indexed {
     pub(crate) rebuilt: Option<String>,
 }
 
-/// Opens the key index and brings it up to the log.
+/// Opens the key index that is in `dir`, as it was last made durable; or says why that is of no use.
+///
+/// # Errors
+///
+/// Why it has to be made anew.
+pub(crate) fn existing(disk: &Disk, dir: &Path, options: &Options) -> Result<Keys, String> {
+    let path = dir.join(KEYS);
+    if !path.exists() {
+        return Err("it is missing".to_owned());
+    }
+    let (table, ttl) = (options.keys_table_bytes_max, millis(options.ttl_default));
+    // sled panics on some damage.
+    match catch_unwind(AssertUnwindSafe(|| Keys::open(disk, &path, table, ttl))) {
+        Ok(Ok(keys)) if keys.watermark().is_none() => Err("it has no watermark".to_owned()),
+        Ok(opened) => opened.map_err(|error| error.to_string()),
+        Err(_panic) => Err("sled cannot read it".to_owned()),
+    }
+}
+
+/// Brings the key index in `dir` up to the log; makes it anew if there is none, or it is of no use. What
+/// is damaged is left out: where the index had not come so far, that is noted first.
 ///
 /// # Errors
 ///
@@ -41,43 +62,38 @@ pub(crate) fn open_keys(
     options: &Options,
     log: &Log,
     tail: &mut Tail,
-    anew: bool,
-    now: Stamp,
+    existing: Result<Keys, String>,
 ) -> Result<Indexed, Error> {
-    let mut view = log.view();
-    let mut ahead = false;
-    let why = if anew {
-        Some("it was asked for".to_owned())
-    } else {
-        match catch_up(&log.disk, dir, options, &view, tail) {
+    let view = log.view();
+    let commit = tail.commit;
+    let tail = Mutex::new(tail);
+    let lose = |_damage: &Error| tail.lock().unwrap_or_else(PoisonError::into_inner).lose(log);
+    let why =
+        match existing.map_err(Useless::Keys).and_then(|keys| catch_up(keys, dir, &view, &lose)) {
             Ok((keys, replayed)) => {
                 let live = keys.watermark().unwrap_or_default().live;
                 return Ok(Indexed { keys, live, replayed, rebuilt: None });
             }
             Err(Useless::Log(error)) => return Err(error),
-            Err(Useless::Keys(why, is_ahead)) => {
-                ahead = is_ahead;
-                // There is none yet beside a new log, which is nothing to tell.
-                (tail.commit != 0).then_some(why)
-            }
-        }
-    };
-    if ahead && !tail.manifest.lost {
-        // The log had commits that somebody may have been told of.
-        tail.lose(log, now)?;
-        view = log.view();
-    }
-    let (keys, live) = fresh_keys(&log.disk, dir, options, &view, OnDamage::Fail, &|| Ok(()))?;
+            // There is none yet beside a new log, which is nothing to tell.
+            Err(Useless::Keys(why)) => (commit != 0).then_some(why),
+        };
+    let (keys, live) = fresh_keys(&log.disk, dir, options, &view, &lose, &|| Ok(()))?;
     Ok(Indexed { keys, live, replayed: 0, rebuilt: why })
 }
 
-/// What becomes of a replay that meets a damaged member.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum OnDamage {
-    /// It fails.
-    Fail,
-    /// It goes on as if the member were not there.
-    LeaveOut,
+/// Asked what becomes of a replay that meets a damaged member or a hole: it fails with the error that is
+/// returned, or goes on as if the member were not there.
+pub(crate) type OnDamage<'a> = &'a dyn Fn(&Error) -> Result<(), Error>;
+
+/// The replay fails.
+pub(crate) fn fail(damage: &Error) -> Result<(), Error> {
+    match damage {
+        Error::Damaged { path, offset, what } => {
+            Err(Error::Damaged { path: path.clone(), offset: *offset, what: *what })
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Asked at every step whether to go on; its error ends the work.
@@ -85,41 +101,25 @@ pub(crate) type GoOn<'a> = &'a dyn Fn() -> Result<(), Error>;
 
 /// Why an index cannot be caught up.
 enum Useless {
-    Keys(String, bool),
+    Keys(String),
     Log(Error),
 }
 
 fn catch_up(
-    disk: &Disk,
+    keys: Keys,
     dir: &Path,
-    options: &Options,
     view: &View,
-    tail: &Tail,
+    on_damage: OnDamage<'_>,
 ) -> Result<(Keys, u64), Useless> {
-    let useless = |why: &str| Useless::Keys(why.to_owned(), false);
-    let path = dir.join(KEYS);
-    if !path.exists() {
-        return Err(useless("it is missing"));
-    }
-    let (table, ttl) = (options.keys_table_bytes_max, millis(options.ttl_default));
-    // sled panics on some damage.
-    let opened = catch_unwind(AssertUnwindSafe(|| Keys::open(disk, &path, table, ttl)));
-    let keys = match opened {
-        Ok(Ok(keys)) => keys,
-        Ok(Err(error)) => return Err(useless(&error.to_string())),
-        Err(_panic) => return Err(useless("sled cannot read it")),
-    };
-    let Some(watermark) = keys.watermark() else { return Err(useless("it has no watermark")) };
-    if watermark.epoch != tail.manifest.epoch {
+    let useless = |why: &str| Useless::Keys(why.to_owned());
+    let watermark = keys.watermark().unwrap_or_default();
+    if watermark.epoch != view.version.epoch {
         return Err(useless("it is of another epoch"));
     }
-    if tail.commit < watermark.commit {
-        return Err(Useless::Keys("it has commits that the log lacks".to_owned(), true));
-    }
-    if watermark.commit < tail.manifest.compacted {
+    if watermark.commit < view.compacted {
         return Err(useless("the log has been compacted since"));
     }
-    let caught_up = || replay(&keys, dir, view, watermark, OnDamage::Fail, &|| Ok(()));
+    let caught_up = || replay(&keys, dir, view, watermark, on_damage, &|| Ok(()));
     match catch_unwind(AssertUnwindSafe(caught_up)) {
         Ok(Ok(replayed)) => Ok((keys, replayed)),
         Ok(Err(error)) => match error.of_keys() {
@@ -134,13 +134,13 @@ fn catch_up(
 ///
 /// # Errors
 ///
-/// As for [`open_keys`].
+/// As for [`open_keys`]; that of `on_damage`.
 pub(crate) fn fresh_keys(
     disk: &Disk,
     dir: &Path,
     options: &Options,
     view: &View,
-    on_damage: OnDamage,
+    on_damage: OnDamage<'_>,
     go_on: GoOn<'_>,
 ) -> Result<(Keys, u64), Error> {
     fresh_keys_in(disk, (dir, KEYS), options, view, on_damage, go_on)
@@ -153,7 +153,7 @@ pub(crate) fn fresh_keys_in(
     (dir, name): (&Path, &str),
     options: &Options,
     view: &View,
-    on_damage: OnDamage,
+    on_damage: OnDamage<'_>,
     go_on: GoOn<'_>,
 ) -> Result<(Keys, u64), Error> {
     let path = dir.join(name);
@@ -184,7 +184,7 @@ pub(crate) fn fresh_keys_in(
 /// As for [`open_keys`].
 pub(crate) fn follow(keys: &Keys, dir: &Path, view: &View, go_on: GoOn<'_>) -> Result<u64, Error> {
     let from = keys.watermark().unwrap_or_default();
-    replay(keys, dir, view, from, OnDamage::Fail, go_on)?;
+    replay(keys, dir, view, from, &fail, go_on)?;
     Ok(keys.watermark().unwrap_or_default().live)
 }
 
@@ -194,10 +194,13 @@ fn replay(
     dir: &Path,
     view: &View,
     from: Watermark,
-    on_damage: OnDamage,
+    on_damage: OnDamage<'_>,
     go_on: GoOn<'_>,
 ) -> Result<u64, Error> {
     let failed = |source| Error::keys(dir.join(KEYS), source);
+    if view.missing.iter().any(|it| from.commit < it.commit) {
+        on_damage(&view.gap())?;
+    }
     let epoch = view.version.epoch;
     let mut unpacker = Unpacker::new(MEMBER_BYTES_MAX);
     let mut writes = keys.writes();
@@ -216,7 +219,10 @@ fn replay(
                 writes = keys.writes();
             }
             let (changes, notes) = match content(segment, &entry, &mut unpacker) {
-                Err(Error::Damaged { .. }) if on_damage == OnDamage::LeaveOut => Default::default(),
+                Err(damage @ Error::Damaged { .. }) => {
+                    on_damage(&damage)?;
+                    Default::default()
+                }
                 content => content?,
             };
             for scanned in changes {
@@ -231,7 +237,9 @@ fn replay(
         }
     }
     // Compaction may have dropped the last commit whole.
-    let (commit, serial) = (done.commit.max(view.compacted), done.serial.max(view.version.serial));
+    let missing = view.missing.iter().map(|it| it.commit).max().unwrap_or(0);
+    let commit = done.commit.max(view.compacted).max(missing);
+    let serial = done.serial.max(view.version.serial);
     writes.commit(epoch, commit, serial);
     keys.tend(&|| go_on().is_ok()).map_err(failed)?;
     Ok(replayed)

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::change::{Oid, Stamp, Version};
 use crate::error::Damage;
 
-/// A part of a segment that was given up when the collection was opened.
+/// What an unfinished commit has left at the end of the log: nobody was told of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cut {
     /// The segment.
@@ -18,11 +18,8 @@ pub struct Cut {
     pub offset: u64,
     /// How long the part is, in bytes.
     pub bytes: u64,
-    /// Why it was given up.
+    /// What shows that it is unfinished.
     pub why: Damage,
-    /// False for an unfinished commit at the end of the log, which nobody was told of; true where
-    /// acknowledged changes are gone.
-    pub lost: bool,
 }
 
 /// What opening a collection found and did.
@@ -30,13 +27,15 @@ pub struct Cut {
 pub struct Recovery {
     /// What was cut, in log order; empty after a clean stop.
     pub cut: Vec<Cut>,
+    /// What is damaged or not there, as far as that shows without reading all of the log. It stays
+    /// in its place until what lived in it has been brought again.
+    pub damaged: Vec<Problem>,
     /// Why the key index was made anew from the segments; `None` if it was not.
     pub keys_rebuilt: Option<String>,
     /// How many changes were replayed into the key index.
     pub replayed: u64,
-    /// Whether acknowledged changes were lost: the epoch is new, so that consumers start over;
-    /// sources' cursors are forgotten, so that they are fetched again; and a gatherer must gather
-    /// again.
+    /// Whether nobody knows what was in something that is damaged or not there: sources' cursors are
+    /// forgotten, so that they are fetched again; and a gatherer must gather again.
     pub lost: bool,
 }
 
@@ -95,14 +94,20 @@ pub struct Report {
     pub objects: u64,
     /// What is wrong, in log order; at most 1,000 are listed.
     pub problems: Vec<Problem>,
-    /// Live objects whose records are damaged; at most 100,000.
+    /// Live objects whose records are damaged or not there, and that came from a root or a source:
+    /// whoever has them brings them again. At most 100,000.
+    pub healable: Vec<Oid>,
+    /// Such objects that came from nowhere that is known. At most 100,000.
     pub lost: Vec<Oid>,
+    /// Whether nobody knows what was in something that is damaged or not there: everything has to be
+    /// fetched or gathered again.
+    pub unknown: bool,
 }
 
 /// How a collection is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Health {
-    /// Members that are known to be damaged and not yet replaced, in log order.
+    /// What is known to be damaged or not there, and not yet replaced, in log order.
     pub damaged: Vec<Problem>,
     /// Members found damaged since the collection was opened.
     pub damaged_total: u64,

@@ -61,6 +61,7 @@ mod tests {
     use crate::disk::faulty::{Fault, Faulty};
     use crate::heal::Healing;
     use crate::options::Options;
+    use crate::recover::Mode;
 
     fn open(dir: &Path) -> (Collection, Arc<Faulty>) {
         open_by_lot(dir, 1)
@@ -75,7 +76,7 @@ mod tests {
             ..Options::default()
         };
         let disk = Disk::Faulty(faulty.clone());
-        let opened = Collection::open_on(&disk, dir, options, Stamp(1), false);
+        let opened = Collection::open_on(&disk, dir, options, Stamp(1), Mode::Write);
         (opened.unwrap().0, faulty)
     }
 

@@ -27,6 +27,10 @@ pub struct Scan {
     member: usize,
     ahead: IntoIter<Scanned>,
     unpacker: Unpacker,
+    /// The last serial before the first hole without bytes.
+    hole: Option<u64>,
+    /// What is damaged is passed over.
+    lenient: bool,
     failed: bool,
 }
 
@@ -34,9 +38,25 @@ impl Scan {
     pub(crate) fn new(view: View, since: u64) -> Self {
         let unpacker = Unpacker::new(MEMBER_BYTES_MAX);
         let ahead = Vec::new().into_iter();
-        let mut scan = Self { view, since, segment: 0, member: 0, ahead, unpacker, failed: false };
+        let holes = view.missing.iter().filter(|it| it.base < it.last && since < it.last);
+        let hole = holes.map(|it| it.base).min();
+        let (lenient, failed) = (false, false);
+        let mut scan =
+            Self { view, since, segment: 0, member: 0, ahead, unpacker, hole, lenient, failed };
         scan.skip_read();
         scan
+    }
+
+    /// Goes over all of the log, but for what is damaged.
+    pub(crate) fn of_sound(view: View) -> Self {
+        Self { hole: None, lenient: true, ..Self::new(view, 0) }
+    }
+
+    /// Returns the error of the hole that comes before what is read next.
+    fn at_hole(&mut self, next: Option<&Entry>) -> Option<Error> {
+        let base = self.hole?;
+        let is_here = next.is_none_or(|entry| base <= entry.base);
+        is_here.then(|| self.view.gap())
     }
 
     /// Goes to the first member that reaches past `since`.
@@ -99,9 +119,15 @@ impl Iterator for Scan {
             if self.failed {
                 return None;
             }
-            let (segment, entry) = self.next_entry()?;
+            let next = self.next_entry();
+            if let Some(error) = self.at_hole(next.as_ref().map(|(_, entry)| entry)) {
+                self.failed = true;
+                return Some(Err(error));
+            }
+            let (segment, entry) = next?;
             match self.read(segment, &entry) {
                 Ok(changes) => self.ahead = changes.into_iter(),
+                Err(Error::Damaged { .. }) if self.lenient => {}
                 Err(error) => {
                     self.failed = true;
                     return Some(Err(error));

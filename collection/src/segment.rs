@@ -117,9 +117,17 @@ impl Segment {
         Ok(Self::with(disk, path, number, file))
     }
 
-    /// Opens the file of segment `number`; its entries are to be set.
-    pub(crate) fn open(disk: &Disk, dir: &Path, number: u64) -> Result<Self, Error> {
+    /// Opens the file of segment `number`, to write too if so; its entries are to be set.
+    pub(crate) fn open(
+        disk: &Disk,
+        dir: &Path,
+        number: u64,
+        to_write: bool,
+    ) -> Result<Self, Error> {
         let path = Self::path_in(dir, number);
+        if !to_write {
+            return Self::open_to_read(disk, path, number);
+        }
         let file = disk.open(&path).map_err(|error| Error::io("cannot open", &path, error))?;
         Ok(Self::with(disk, path, number, file))
     }
@@ -282,39 +290,45 @@ impl Segment {
         self.file.length().map_err(|error| Error::io("cannot read", &self.path, error))
     }
 
-    /// Goes through the first `length` bytes, member by member, and over what is damaged to the next
+    /// Goes through the first `length` bytes, member by member, and over what is no member to the next
     /// sound one. With `bodies` the compressed bytes are checked too, not only the headers. No
     /// member may have a serial below `after`.
     ///
     /// # Errors
     ///
     /// The system's; damage is in the answer.
-    pub(crate) fn survey(&self, bodies: bool, after: u64, length: u64) -> Result<Survey, Error> {
-        let mut survey = Survey::default();
+    pub(crate) fn survey(
+        &self,
+        bodies: bool,
+        after: u64,
+        length: u64,
+    ) -> Result<Vec<Stretch>, Error> {
+        let mut found = Vec::new();
         let (mut offset, mut last) = (0, after);
         while offset < length {
-            match self.look(offset, length, bodies)? {
-                Ok(entry) if last <= entry.base => {
-                    last = entry.last;
-                    offset = entry.end();
-                    survey.entries.push(entry);
+            let why = match self.look(offset, length, bodies)? {
+                Ok((entry, damage)) if last <= entry.base => {
+                    (last, offset) = (entry.last, entry.end());
+                    found.push(match damage {
+                        None => Stretch::Sound(entry),
+                        Some(what) => Stretch::Damaged(entry, what),
+                    });
+                    continue;
                 }
-                look => {
-                    let why = look.err().unwrap_or(Damage::Order);
-                    let next = self.resync(offset + 1, length, last)?;
-                    let zeros = next == length && self.is_zero(offset, length)?;
-                    let why = if zeros { Damage::Truncated } else { why };
-                    let before = survey.entries.len();
-                    survey.gaps.push(Gap { offset, bytes: next - offset, why, before });
-                    offset = next;
-                }
-            }
+                Ok(_) => Damage::Order,
+                Err(why) => why,
+            };
+            let next = self.resync(offset + 1, length, last)?;
+            let zeros = next == length && self.is_zero(offset, length)?;
+            let why = if zeros { Damage::Truncated } else { why };
+            found.push(Stretch::Gap { offset, bytes: next - offset, why });
+            offset = next;
         }
-        Ok(survey)
+        Ok(found)
     }
 
-    /// Looks at the member that may start at `offset`.
-    fn look(&self, offset: u64, length: u64, bodies: bool) -> Result<Result<Entry, Damage>, Error> {
+    /// Looks at the member that may start at `offset`: its place, and what is wrong with its body.
+    fn look(&self, offset: u64, length: u64, bodies: bool) -> Result<Look, Error> {
         let rest = usize::try_from(length - offset).unwrap_or(usize::MAX);
         let mut wanted = PROBE_BYTES;
         loop {
@@ -330,13 +344,7 @@ impl Segment {
         }
     }
 
-    fn weigh(
-        &self,
-        place: &Place,
-        offset: u64,
-        rest: usize,
-        bodies: bool,
-    ) -> Result<Result<Entry, Damage>, Error> {
+    fn weigh(&self, place: &Place, offset: u64, rest: usize, bodies: bool) -> Result<Look, Error> {
         let bytes = place.member_bytes();
         if MEMBER_BYTES_MAX < bytes {
             return Ok(Err(Damage::TooLarge));
@@ -344,15 +352,14 @@ impl Segment {
         if rest < bytes {
             return Ok(Err(Damage::Truncated));
         }
+        let mut damage = None;
         if bodies {
             let member = self.readable(offset, bytes)?;
-            let what =
-                if member.len() < bytes { Err(Damage::Unreadable) } else { place.check(&member) };
-            if let Err(damage) = what {
-                return Ok(Err(damage));
-            }
+            let is_whole = member.len() == bytes;
+            let checked = if is_whole { place.check(&member) } else { Err(Damage::Unreadable) };
+            damage = checked.err();
         }
-        Ok(Ok(Entry::new(&place.header, offset, bytes)))
+        Ok(Ok((Entry::new(&place.header, offset, bytes), damage)))
     }
 
     /// Returns where the next sound member starts, at `from` or later; `length` if there is none.
@@ -366,7 +373,7 @@ impl Segment {
             let window = self.readable(start, bytes)?;
             for (at, _) in window.windows(MAGIC.len()).enumerate().filter(|(_, it)| *it == MAGIC) {
                 let candidate = start + at as u64;
-                if let Ok(entry) = self.look(candidate, length, true)?
+                if let Ok((entry, None)) = self.look(candidate, length, true)?
                     && last <= entry.base
                 {
                     return Ok(candidate);
@@ -441,43 +448,36 @@ fn unreadable(error: &io::Error) -> Option<Damage> {
     }
 }
 
-/// What a segment's file holds.
-#[derive(Debug, Default)]
-pub(crate) struct Survey {
-    /// The sound members.
-    pub(crate) entries: Vec<Entry>,
-    /// What lies between or after them and is no sound member.
-    pub(crate) gaps: Vec<Gap>,
-}
+/// What stands at a place of a segment's file: a member with what is wrong with its body, or why there
+/// is none.
+type Look = Result<(Entry, Option<Damage>), Damage>;
 
-/// Bytes of a segment that are no sound member.
+/// A stretch of a segment's file.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Gap {
-    pub(crate) offset: u64,
-    pub(crate) bytes: u64,
-    pub(crate) why: Damage,
-    /// How many sound members come before it.
-    pub(crate) before: usize,
+pub(crate) enum Stretch {
+    /// A member.
+    Sound(Entry),
+    /// A member of which only the header can be relied on.
+    Damaged(Entry, Damage),
+    /// Bytes that are no member.
+    Gap { offset: u64, bytes: u64, why: Damage },
 }
 
-impl Survey {
-    /// Returns the members of whole commits: from a flagged first one to a flagged last one, with
-    /// nothing missing between.
-    pub(crate) fn whole_commits(&self) -> Vec<Entry> {
-        let mut whole = Vec::with_capacity(self.entries.len());
-        let mut start = None;
-        for (at, entry) in self.entries.iter().enumerate() {
-            if entry.start_of_commit {
-                start = Some(at);
-            } else if self.gaps.iter().any(|gap| gap.before == at) {
-                start = None;
-            }
-            if entry.end_of_commit
-                && let Some(start) = start.take()
-            {
-                whole.extend_from_slice(&self.entries[start..=at]);
-            }
+impl Stretch {
+    /// Returns the member's entry, if its header is sound.
+    pub(crate) fn entry(&self) -> Option<&Entry> {
+        match self {
+            Self::Sound(entry) | Self::Damaged(entry, _) => Some(entry),
+            Self::Gap { .. } => None,
         }
-        whole
+    }
+
+    /// Returns where it starts and how long it is, in bytes, and what is wrong with it.
+    pub(crate) fn damage(&self) -> Option<(u64, u64, Damage)> {
+        match *self {
+            Self::Sound(_) => None,
+            Self::Damaged(entry, why) => Some((entry.offset, u64::from(entry.bytes), why)),
+            Self::Gap { offset, bytes, why } => Some((offset, bytes, why)),
+        }
     }
 }

@@ -6,9 +6,13 @@
 //! outlive the process: an id that is not known any more is answered with 410, and the consumer
 //! asks for a new one.
 //!
+//! While the log has holes, a snapshot is made of the rest, and says what is missing: whoever takes it
+//! releases nothing, and asks again.
+//!
 //! Source: DESIGN.md, "Snapshot"; RFC 9110 §13 and §14 for conditions and ranges (one range at a
 //! time; a list of them is answered in full, as §14.2 allows).
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -17,8 +21,9 @@ use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
 use net::body::{self, Body};
 
 use crate::change::{Epoch, Version};
-use crate::error::Error;
-use crate::feed::{describe, value};
+use crate::feed::{describe, lack, value};
+use crate::heal::Member;
+use crate::holes::Holes;
 use crate::log::View;
 use crate::member;
 use crate::scan::Pinned;
@@ -35,6 +40,10 @@ pub(crate) struct Snapshot {
     bytes: u64,
     /// Live objects.
     objects: u64,
+    /// What the log could not give.
+    missing: Holes,
+    /// The members that were left out for that.
+    damaged: HashSet<Member>,
     made: Instant,
     /// Keeps the files.
     view: View,
@@ -42,11 +51,12 @@ pub(crate) struct Snapshot {
 
 impl Snapshot {
     pub(crate) fn new(pinned: Pinned, objects: u64, made: Instant) -> Self {
-        let (parts, _) = pinned.view.parts(0);
+        let (missing, damaged) = (pinned.view.lacks(), pinned.view.damaged_members());
+        let (parts, _) = pinned.view.parts_but(0, &damaged);
         let tail = Bytes::from(member::end_mark(pinned.to));
         let bytes = served::bytes_of(&parts) + tail.len() as u64;
         let (id, to, view) = (pinned.id, pinned.to, pinned.view);
-        Self { id, to, parts, tail, bytes, objects, made, view }
+        Self { id, to, parts, tail, bytes, objects, missing, damaged, made, view }
     }
 
     /// Returns the bytes `from..=to`; `to` lies within the snapshot.
@@ -54,13 +64,14 @@ impl Snapshot {
         served::body(&self.parts, &self.tail, from, to + 1)
     }
 
-    /// Makes sure that none of it is known to be damaged.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Damaged`].
-    pub(crate) fn is_sound(&self) -> Result<(), Error> {
-        self.view.is_sound(0)
+    /// Whether a new one would lack just as much.
+    pub(crate) fn is_as_whole_as(&self, view: &View) -> bool {
+        self.missing.is_empty() || self.missing == view.lacks()
+    }
+
+    /// Whether none of it is known to be damaged.
+    pub(crate) fn is_sound(&self) -> bool {
+        self.view.damaged_members().is_subset(&self.damaged)
     }
 }
 
@@ -82,7 +93,7 @@ impl Snapshots {
     /// Returns the snapshot to give to newcomers, if it is still young enough.
     pub(crate) fn current(&mut self, epoch: Epoch, now: Instant) -> Option<Arc<Snapshot>> {
         self.expire(epoch, now);
-        let newest = self.kept.last().filter(|it| it.is_sound().is_ok())?;
+        let newest = self.kept.last().filter(|it| it.is_sound())?;
         (now.saturating_duration_since(newest.made) < self.shared).then(|| Arc::clone(newest))
     }
 
@@ -131,6 +142,7 @@ pub(crate) fn answer(snapshot: &Snapshot, method: &Method, request: &HeaderMap) 
         Asked::Unchanged | Asked::Nothing => body::empty(),
     });
     describe(response.headers_mut(), "snapshot", 0, &snapshot.view, snapshot.objects);
+    lack(response.headers_mut(), &snapshot.missing);
     let cache = "public, max-age=86400, immutable, no-transform";
     let headers = response.headers_mut();
     headers.insert(header::ETAG, value(tag));

@@ -12,8 +12,8 @@ use soif::{Limits, Record};
 use crate::change::{Change, Note, ORIGIN_VERSION, Oid, Stamp, Version};
 use crate::collection::{Collection, Inner};
 use crate::error::Error;
-use crate::heal::Unreadable;
 use crate::holders::{CURSOR, Cursor, HOLDERS, Holder, Holders, Pulled, note_key};
+use crate::holes::Holes;
 use crate::log::Tail;
 use crate::notice::Notice;
 use crate::report::{Applied, SourceStats};
@@ -235,7 +235,7 @@ struct Merge<'a> {
     /// What was there before, to leave out what has not changed.
     stored: HashMap<Oid, Option<Vec<u8>>>,
     /// What is damaged is taken again as it was.
-    unreadable: Unreadable,
+    unreadable: Holes,
     /// What has been taken so.
     regained: HashSet<Oid>,
     applied: Applied,
@@ -252,7 +252,7 @@ impl<'a> Merge<'a> {
             changes: Vec::new(),
             holders: HashMap::new(),
             stored: HashMap::new(),
-            unreadable: Unreadable::of(&inner.log.view()),
+            unreadable: inner.log.view().holes(),
             regained: HashSet::new(),
             applied: Applied::default(),
             now: Stamp(0),

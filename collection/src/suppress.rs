@@ -408,6 +408,7 @@ mod tests {
     use crate::disk::faulty::Faulty;
     use crate::holders::{Cursor, Pulled};
     use crate::options::Options;
+    use crate::recover::Mode;
     use crate::report::Applied;
 
     fn author() -> Author {
@@ -428,7 +429,7 @@ mod tests {
     fn open(dir: &Path) -> (Collection, Arc<Faulty>) {
         let faulty = Faulty::new(dir, 1);
         let disk = Disk::Faulty(faulty.clone());
-        let opened = Collection::open_on(&disk, dir, Options::default(), Stamp(1), false);
+        let opened = Collection::open_on(&disk, dir, Options::default(), Stamp(1), Mode::Write);
         (opened.unwrap().0, faulty)
     }
 

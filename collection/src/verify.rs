@@ -12,9 +12,10 @@ use crate::collection::{Collection, Inner};
 use crate::error::{Damage, Error};
 use crate::keys::{self, Keys};
 use crate::member::{MEMBER_BYTES_MAX, Member, Unpacker};
-use crate::replay::{self, OnDamage};
+use crate::recover;
+use crate::replay;
 use crate::report::{Problem, Report};
-use crate::segment::Segment;
+use crate::segment::{Segment, Stretch};
 
 /// Most problems that are listed.
 const PROBLEMS_MAX: usize = 1000;
@@ -36,13 +37,21 @@ impl Collection {
             inner.go_on()?;
             check.segment(segment)?;
         }
+        let view = inner.log.view();
+        for hole in view.missing.iter() {
+            let Problem { file, offset, message } = recover::gone(&inner.dir, hole);
+            check.problem(&file, offset, message);
+        }
+        check.report.unknown = inner.tail().manifest.lost || self.aftermath()?.is_some();
         if check.report.problems.is_empty() {
             inner.compare_keys(&mut check)?;
         } else {
             check.report.objects = self.len();
-            check.report.lost = self.lost()?;
+            let mut lost = inner.lost(&view)?;
+            check.report.healable = lost.oids.split_off(lost.orphans);
+            check.report.lost = lost.oids;
             let why = "not compared with the log, which is damaged";
-            check.problem(&inner.keys_dir(), 0, why.to_owned());
+            check.problem(&inner.dir.join(replay::KEYS), 0, why.to_owned());
         }
         Ok(check.report)
     }
@@ -55,10 +64,10 @@ impl Inner {
         let view = self.log.view();
         let (model, _) = replay::fresh_keys_in(
             &self.log.disk,
-            (&self.dir, MODEL),
+            (self.keys_home(), MODEL),
             &self.options,
             &view,
-            OnDamage::Fail,
+            &replay::fail,
             &go_on,
         )?;
         let compared = self.compare_with(&model, check);
@@ -67,7 +76,7 @@ impl Inner {
             // Removing it may take long; the next opening does.
             return compared;
         }
-        let dir = self.dir.join(MODEL);
+        let dir = self.keys_home().join(MODEL);
         let removed = Keys::remove(&dir).map_err(|source| Error::keys(dir, source));
         compared.and(removed)
     }
@@ -149,20 +158,20 @@ impl Check {
         // What is appended meanwhile is not looked at.
         let (known, length) = (segment.end(), segment.file_bytes()?);
         let survey = segment.survey(true, self.serial, known.min(length))?;
-        for gap in &survey.gaps {
-            let message = format!("{} ({} bytes)", gap.why, gap.bytes);
-            let end = gap.offset + gap.bytes;
+        for (offset, bytes, why) in survey.iter().filter_map(Stretch::damage) {
+            let end = offset + bytes;
             let entries = segment.entries().clone();
-            for entry in entries.iter().filter(|it| it.offset < end && gap.offset < it.end()) {
-                segment.mark(entry.offset, gap.why);
+            for entry in entries.iter().filter(|it| it.offset < end && offset < it.end()) {
+                segment.mark(entry.offset, why);
             }
-            self.problem(&segment.path, gap.offset, message);
+            self.problem(&segment.path, offset, format!("{why} ({bytes} bytes)"));
         }
         if length < known {
             self.problem(&segment.path, length, Damage::Truncated.to_string());
         }
         let mut unpacker = Unpacker::new(MEMBER_BYTES_MAX);
-        for entry in &survey.entries {
+        for stretch in &survey {
+            let Stretch::Sound(entry) = stretch else { continue };
             self.report.members += 1;
             self.report.bytes += u64::from(entry.bytes);
             let outcome = match segment.read(entry, &mut unpacker) {

@@ -40,7 +40,8 @@ impl Site {
             })
         };
         done(self.collection.scrub(SCRUB_BYTES).map(|()| false));
-        let again = done(self.heal()) | done(self.face_aftermath());
+        // What is damaged stays until the aftermath is over.
+        let again = done(self.face_aftermath()) | done(self.heal());
         let compacted = self.collection.compact_if_due(now());
         let compacted = compacted.map_err(|error| failed.push(error)).ok().flatten();
         Tidied { compacted, again, failed }
@@ -100,7 +101,7 @@ impl Site {
     /// # Errors
     ///
     /// The collection cannot be read or written.
-    fn heal(&self) -> Result<bool, collection::Error> {
+    pub(crate) fn heal(&self) -> Result<bool, collection::Error> {
         let lost = match self.collection.heal(now())? {
             None => return Ok(false),
             Some(Healing::Done { .. }) => {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use collection::feed::{FeedOptions, FeedServer};
-use collection::{Author, Collection, Options, SUPPRESSED_FILE, Stamp, Version};
+use collection::{Author, Collection, Options, Recovery, SUPPRESSED_FILE, Stamp, Version};
 use exchange::push::Notifier;
 use net::clock;
 use net::identity::Identity;
@@ -350,6 +350,23 @@ impl Handle {
     }
 }
 
+/// Puts what the opening found on the list of problems.
+fn tell(site: &Site, recovery: &Recovery) {
+    for cut in &recovery.cut {
+        let object = crate::spec::file_url(&cut.file);
+        let what = "an unfinished commit was cut off";
+        let message = format!("{what}: {} bytes at {}: {}", cut.bytes, cut.offset, cut.why);
+        tracing::warn!(file = %cut.file.display(), "{message}");
+        site.problem(object, "recovered", message);
+    }
+    if let Some(first) = recovery.damaged.first() {
+        let count = recovery.damaged.len();
+        let message = format!("{first}; {count} in all; what was there is gathered again");
+        tracing::warn!("{message}");
+        site.problem("-".to_owned(), "damaged", message);
+    }
+}
+
 /// Opens everything stored. Blocks.
 fn open(config: Config, port: u16) -> Result<(Shared, AdminToken, Pages), Error> {
     let data = config.data.clone();
@@ -381,12 +398,7 @@ fn open(config: Config, port: u16) -> Result<(Shared, AdminToken, Pages), Error>
     let programs = config.worker.clone().map(|starter| Programs::new(starter, data.join(SCRATCH)));
     let site = Site::new(id, collection, (config.worker.clone(), programs));
     site.probe_fences(&plans);
-    for cut in &recovery.cut {
-        let object = crate::spec::file_url(&cut.file);
-        let message = format!("{} bytes at {} were given up: {}", cut.bytes, cut.offset, cut.why);
-        tracing::warn!(file = %cut.file.display(), lost = cut.lost, "{message}");
-        site.problem(object, "recovered", message);
-    }
+    tell(&site, &recovery);
     // Before the first look at a file, or it would be published without them.
     site.read_annotations(&config.essence.annotations);
     for plan in &plans {
@@ -394,7 +406,9 @@ fn open(config: Config, port: u16) -> Result<(Shared, AdminToken, Pages), Error>
     }
     let wanted = config.repositories.len();
     site.repositories.load(&site.collection, wanted).map_err(failed)?;
-    match site.follow_lifts().and_then(|()| site.face_aftermath()) {
+    // Before the first pass, which then gathers again what was damaged.
+    let faced = site.follow_lifts().and_then(|()| site.face_aftermath());
+    match faced.and_then(|_| site.heal()) {
         // A disk that is full, say; it is tried again with every tidying.
         Err(error) if error.may_pass() => tracing::warn!(%error, "not all is gathered again yet"),
         faced => drop(faced.map_err(failed)?),

@@ -8,7 +8,7 @@ use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use collection::{Batch, Collection, Epoch, Note, Stamp};
+use collection::{Batch, Collection, Note, Stamp, Version};
 use net::clock;
 use tokio::sync::watch;
 
@@ -191,7 +191,7 @@ pub(crate) struct Site {
     phase: Mutex<Phase>,
     walks: AtomicU32,
     /// The loss for which every root is published again: the epoch that began with it.
-    pub(crate) distrusted: Mutex<Option<Epoch>>,
+    pub(crate) distrusted: Mutex<Option<Version>>,
     /// By root URL.
     tracts: Mutex<BTreeMap<String, Arc<Tract>>>,
 }

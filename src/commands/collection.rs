@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 use clap::Subcommand;
-use collection::{Collection, Error, Options, Recovery, SUPPRESSED_FILE, Stamp};
+use collection::{Collection, Error, Oid, Options, Recovery, Report, SUPPRESSED_FILE, Stamp};
 use indicatif::{HumanBytes, HumanCount};
 
 use super::takedown;
@@ -16,21 +16,30 @@ use crate::output;
 /// Check, repair, export and measure a collection.
 ///
 /// DIR is a collection's folder, or the data folder of a daemon. The daemon must not be running, except
-/// for `suppress` and `purge`.
+/// for `suppress` and `purge`. `verify`, `export` and `stats` change nothing in it, and work on a disk that
+/// can only be read.
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Examples:
   harvest collection verify /var/lib/harvest/broker
+  harvest collection repair /var/lib/harvest/broker
   harvest collection export /var/lib/harvest/gatherer | harvest soif convert --to json")]
 pub(crate) enum Command {
-    /// Check every checksum, the order of the log, and the key index against the log; exit with 1 if
-    /// anything is wrong.
+    /// Check every checksum, the order of the log, and the key index against the log; name what is
+    /// damaged, what of it is healed by itself, and what is lost; exit with 1 if anything is wrong.
     Verify(Place),
-    /// Check every member, keep the good ones, and make the key index anew; after damage that a start
-    /// does not repair.
+    /// Say what is damaged and what becomes of it, and with --yes give up what nobody can bring again. A
+    /// daemon heals by itself whatever its files or sources still have: this is for the rest.
+    #[command(visible_alias = "drop-damaged")]
+    Repair {
+        #[command(flatten)]
+        place: Place,
+        /// Do what is said, without asking.
+        #[arg(long)]
+        yes: bool,
+    },
+    /// Begin a new epoch and make the key index anew: for a folder that was restored from a backup, whose
+    /// consumers have seen more of it than it has.
     Rebuild(Place),
-    /// Give up what lives in damaged members, and leave them out of the log: where no daemon can fetch or
-    /// gather it again. `verify` names it first.
-    DropDamaged(Place),
     /// Take objects down: delete them, refuse them from every source, and tell consumers.
     Suppress(takedown::Suppress),
     /// Take the bytes of what is suppressed off the disk now, and say where copies remain.
@@ -73,16 +82,16 @@ pub(crate) async fn run(command: Command) -> anyhow::Result<ExitCode> {
         }
         Command::Suppress(asked) => takedown::suppress(asked).await,
         Command::Purge(asked) => takedown::purge(asked).await,
-        Command::DropDamaged(place) => drop_damaged(&place),
-        Command::Export { place, output } => export(&place.open()?, output.as_deref()),
-        Command::Stats { place, json } => stats(&place.open()?, json),
+        Command::Repair { place, yes } => repair(&place, yes),
+        Command::Export { place, output } => export(&place.look()?.0, output.as_deref()),
+        Command::Stats { place, json } => stats(&place.look()?.0, json),
     }
 }
 
 impl Place {
-    /// Opens the collection, and says what that repaired.
-    fn open(&self) -> anyhow::Result<Collection> {
-        Ok(self.open_by(Collection::open)?.0)
+    /// Opens the collection to look at it.
+    fn look(&self) -> anyhow::Result<(Collection, Recovery)> {
+        self.open_by(Collection::open_to_read)
     }
 
     pub(crate) fn open_by(
@@ -119,36 +128,34 @@ fn looks_like_collection(dir: &Path) -> bool {
     })
 }
 
-/// What a recovery did, one line each.
+/// What an opening found and did, one line each.
 fn repairs(recovery: &Recovery) -> Vec<String> {
     let mut lines: Vec<String> = recovery
         .cut
         .iter()
         .map(|cut| {
-            let what = if cut.lost { "LOST" } else { "cut an unfinished commit" };
             let (file, bytes) = (cut.file.display(), HumanBytes(cut.bytes));
-            format!("{file}: {what}: {bytes} from byte {}: {}", cut.offset, cut.why)
+            format!("{file}: an unfinished commit: {bytes} from byte {}: {}", cut.offset, cut.why)
         })
         .collect();
+    lines.extend(recovery.damaged.iter().map(|it| format!("damaged: {it}")));
     if let Some(why) = &recovery.keys_rebuilt {
-        lines.push(format!("the key index was made anew: {why}"));
+        lines.push(format!("the key index is of no use and is made anew: {why}"));
     }
     lines
 }
 
 fn verify(place: &Place) -> anyhow::Result<ExitCode> {
-    let (collection, recovery) = place.open_by(Collection::open)?;
-    // What opening had to give up has been said already, and is a problem like any other.
-    let lost = recovery.cut.iter().filter(|cut| cut.lost).count();
+    let (collection, _) = place.look()?;
     let report = collection.verify()?;
     for problem in &report.problems {
         let (file, offset) = (problem.file.display(), problem.offset);
         output::line(&format!("{file}: byte {offset}: {}", problem.message))?;
     }
-    for oid in &report.lost {
-        output::line(&format!("lost: {oid}"))?;
+    for line in losses(&report) {
+        output::line(&line)?;
     }
-    let problems = u64::try_from(report.problems.len() + lost).unwrap_or(u64::MAX);
+    let problems = u64::try_from(report.problems.len()).unwrap_or(u64::MAX);
     output::line(&format!(
         "{}, {}, {}, {}, {}: {}",
         output::counted(report.segments, "segment"),
@@ -158,18 +165,85 @@ fn verify(place: &Place) -> anyhow::Result<ExitCode> {
         output::counted(report.objects, "object"),
         output::counted(problems, "problem"),
     ))?;
+    if problems != 0 {
+        let gone = (report.healable.len() + report.lost.len()) as u64;
+        let whole = output::counted(report.objects.saturating_sub(gone), "object");
+        let healable = report.healable.len();
+        let lost = report.lost.len();
+        output::line(&format!("{whole} whole, {healable} healable, {lost} lost"))?;
+    }
     Ok(if problems == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Leaves out what is damaged anywhere.
-fn drop_damaged(place: &Place) -> anyhow::Result<ExitCode> {
-    let collection = place.open()?;
-    collection.scrub(u64::MAX)?;
-    for damaged in collection.health().damaged {
-        output::line(&format!("dropped: {damaged}"))?;
+/// What damage has cost, one line an object.
+fn losses(report: &Report) -> Vec<String> {
+    let named = |what: &str, list: &[Oid]| -> Vec<String> {
+        list.iter().map(|oid| format!("{what}: {oid}")).collect()
+    };
+    let mut lines = named("healable", &report.healable);
+    lines.extend(named("lost", &report.lost));
+    if report.unknown {
+        lines.push(
+            "what was damaged is not known, since the key index is gone too: \
+             the daemon fetches or gathers everything again when it runs"
+                .to_owned(),
+        );
     }
-    let dropped = collection.drop_damaged(Stamp(net::clock::now_ms()))?;
-    output::line(&format!("{} given up", output::counted(dropped, "object")))?;
+    lines
+}
+
+/// Says what is to be done about damage, and does it if it may.
+fn repair(place: &Place, yes: bool) -> anyhow::Result<ExitCode> {
+    let listed = match place.look() {
+        Ok((collection, _)) => Some(collection.verify()?),
+        Err(error) => match error.downcast_ref() {
+            Some(Error::Manifest { .. }) => {
+                output::line(&format!("{error:#}"))?;
+                None
+            }
+            _ => return Err(error),
+        },
+    };
+    match &listed {
+        Some(report) if report.problems.is_empty() => {
+            output::line("nothing is damaged")?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        Some(report) => {
+            for problem in &report.problems {
+                output::line(&format!("damaged: {problem}"))?;
+            }
+            losses(report).iter().try_for_each(|it| output::line(it))?;
+            let (healable, lost) = (report.healable.len() as u64, report.lost.len() as u64);
+            if healable != 0 || report.unknown {
+                let healable = output::counted(healable, "object");
+                output::line(&format!(
+                    "a daemon brings {healable} again from files or sources: start it, and wait"
+                ))?;
+            }
+            let all = output::counted(healable + lost, "object");
+            output::line(&format!(
+                "a repair deletes what is damaged, here and for consumers: {all}; what is whole stays"
+            ))?;
+        }
+        None => output::line(
+            "a repair makes the list of segments anew from those that there are, and begins a new epoch: \
+             consumers read all again, and so does the daemon of its files or sources",
+        )?,
+    }
+    if !yes {
+        output::line("nothing was changed; with --yes it is done")?;
+        return Ok(ExitCode::FAILURE);
+    }
+    let open = if listed.is_some() { Collection::open } else { Collection::rebuild };
+    let (collection, _) = place.open_by(open)?;
+    if listed.is_some() {
+        collection.scrub(u64::MAX)?;
+        let dropped = collection.drop_damaged(Stamp(net::clock::now_ms()))?;
+        output::line(&format!("{} given up", output::counted(dropped, "object")))?;
+    } else {
+        output::line(&format!("{} there", output::counted(collection.len(), "object")))?;
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -191,6 +265,14 @@ fn export(collection: &Collection, output: Option<&Path>) -> anyhow::Result<Exit
         }
     };
     output::note(&output::counted(objects, "object"));
+    let damaged = collection.len().saturating_sub(objects);
+    if damaged != 0 {
+        let damaged = output::counted(damaged, "object");
+        output::note(&format!(
+            "{damaged} damaged and left out: `harvest collection verify` names them"
+        ));
+        return Ok(ExitCode::FAILURE);
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -246,11 +328,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("letter.txt"), "Dear").unwrap();
         let place = Place { dir: dir.path().to_owned() };
-        let message = place.open().unwrap_err().to_string();
+        let message = place.look().unwrap_err().to_string();
         assert!(message.contains("holds no collection"), "{message}");
         assert_eq!(dir.path().read_dir().unwrap().count(), 1);
         let place = Place { dir: dir.path().join("none") };
-        assert!(place.open().unwrap_err().to_string().contains("there is no folder"));
+        assert!(place.look().unwrap_err().to_string().contains("there is no folder"));
     }
 
     #[test]
@@ -273,10 +355,18 @@ mod tests {
         bytes[last] ^= 1;
         std::fs::write(&segment, bytes).unwrap();
         assert_eq!(verify(&place).unwrap(), ExitCode::FAILURE);
-        assert_eq!(place.open().unwrap().len(), 1, "nothing is given up unasked");
-        drop_damaged(&place).unwrap();
+        assert_eq!(repair(&place, false).unwrap(), ExitCode::FAILURE);
+        assert_eq!(place.look().unwrap().0.len(), 1, "nothing is given up unasked");
+        assert_eq!(repair(&place, true).unwrap(), ExitCode::SUCCESS);
         assert_eq!(verify(&place).unwrap(), ExitCode::SUCCESS);
-        assert_eq!(place.open().unwrap().len(), 0);
+        assert_eq!(repair(&place, false).unwrap(), ExitCode::SUCCESS);
+        assert_eq!(place.look().unwrap().0.len(), 0);
+        for list in ["MANIFEST", "MANIFEST.copy"] {
+            std::fs::write(dir.path().join(list), "nonsense").unwrap();
+        }
+        assert_eq!(repair(&place, false).unwrap(), ExitCode::FAILURE);
+        assert_eq!(repair(&place, true).unwrap(), ExitCode::SUCCESS);
+        assert_eq!(verify(&place).unwrap(), ExitCode::SUCCESS);
     }
 
     #[test]
@@ -287,7 +377,7 @@ mod tests {
         drop(Collection::open(&inside, Options::default(), now).unwrap());
         for dir in [inside.as_path(), dir.path()] {
             let place = Place { dir: dir.to_owned() };
-            assert_eq!(place.open().unwrap().len(), 0);
+            assert_eq!(place.look().unwrap().0.len(), 0);
             assert_eq!(verify(&place).unwrap(), ExitCode::SUCCESS);
         }
     }

@@ -5,33 +5,39 @@
 //! the loss is noted, in the commit that forgets the sources' cursors, until everything has been
 //! brought again: sources are read from the start, files are gathered anew. What lives then and has
 //! no holder, or was given by no file, goes. It stays until then: as well it may be the note that
-//! was lost.
+//! was lost. The epoch stays; but what consumers have heard of that is lost nobody knows, so that all
+//! get a snapshot once it is over.
 //!
 //! Source: ours.
 
 use std::collections::BTreeSet;
 
-use crate::change::{Change, Epoch, Note, Oid, Stamp};
+use crate::change::{Change, Epoch, Note, Oid, Stamp, Version};
 use crate::collection::{Collection, Inner};
 use crate::error::Error;
 use crate::holders::{AFTERMATH, Holders, SUPPRESSED, note_key};
 use crate::log::Tail;
+use crate::manifest::Manifest;
 use crate::member::{get, put};
 
 /// Most objects looked at, and deleted, at once.
 const OBJECTS_MAX: usize = 4096;
 
 impl Collection {
-    /// Returns the epoch that began when acknowledged changes were lost, until
-    /// [`end_aftermath`](Self::end_aftermath); `None`: nothing is missing.
+    /// Returns the version at which it was found that changes were lost of which nobody knows what they
+    /// were, until [`end_aftermath`](Self::end_aftermath); `None`: nothing is missing.
     ///
     /// # Errors
     ///
     /// The key index failed and could not be rebuilt.
-    pub fn aftermath(&self) -> Result<Option<Epoch>, Error> {
+    pub fn aftermath(&self) -> Result<Option<Version>, Error> {
         let key = note_key(AFTERMATH, &[]);
         let value = self.inner.read_keys(|keys| keys.note(&key))?;
-        Ok(value.and_then(|it| get(&mut &it[..])).map(Epoch))
+        Ok(value.and_then(|value| {
+            let rest = &mut &value[..];
+            // Earlier releases began an epoch instead.
+            Some(Version { epoch: Epoch(get(rest)?), serial: get(rest).unwrap_or(0) })
+        }))
     }
 
     /// Ends the aftermath of a loss, if there is one, after all that was lost has been brought again: deletes what
@@ -50,7 +56,7 @@ impl Collection {
         K: Fn(&Oid) -> Result<bool, Error>,
     {
         let inner = &self.inner;
-        let Some(epoch) = self.aftermath()? else { return Ok(0) };
+        let Some(loss) = self.aftermath()? else { return Ok(0) };
         let until = self.version().serial;
         let is_known = look()?;
         let mut deleted = 0;
@@ -68,7 +74,8 @@ impl Collection {
             from = next;
         }
         let mut tail = inner.tail();
-        if self.aftermath()? == Some(epoch) {
+        if self.aftermath()? == Some(loss) {
+            inner.forget_past(&mut tail)?;
             let settled = Note { key: note_key(AFTERMATH, &[]), value: None };
             inner.commit(&mut tail, &[], &[settled], now)?;
         }
@@ -130,13 +137,25 @@ impl Inner {
         let forgotten = |key: Vec<u8>| Note { key, value: None };
         let mut notes: Vec<Note> = cursors.into_iter().map(|(key, _)| forgotten(key)).collect();
         notes.push(forgotten(note_key(SUPPRESSED, &[])));
-        let mut epoch = Vec::new();
-        put(&mut epoch, tail.manifest.epoch.0);
-        notes.push(Note { key: note_key(AFTERMATH, &[]), value: Some(epoch) });
+        let mut loss = Vec::new();
+        put(&mut loss, tail.manifest.epoch.0);
+        put(&mut loss, tail.serial);
+        notes.push(Note { key: note_key(AFTERMATH, &[]), value: Some(loss) });
         self.commit(tail, &[], &notes, now)?;
         let mut manifest = tail.manifest_now();
         manifest.lost = false;
         tail.replace(manifest, &self.log)
+    }
+
+    /// Sends all consumers to a snapshot, how far soever they have come.
+    fn forget_past(&self, tail: &mut Tail) -> Result<(), Error> {
+        let serial = tail.serial + 1;
+        let manifest = Manifest { serial, horizon: serial, doubt: 0, ..tail.manifest_now() };
+        tail.replace(manifest, &self.log)?;
+        tail.serial = serial;
+        self.log.change_view(|view| (view.horizon, view.doubt) = (serial, 0));
+        self.publish(tail);
+        Ok(())
     }
 
     /// Returns live objects whose last update came up to serial `until`, from a key on, and where to

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use http::{HeaderName, HeaderValue, StatusCode};
+use http::{HeaderName, HeaderValue, StatusCode, header};
 use net::client::{Client, Request, Response};
-use net::error::Stage;
+use net::error::{RETRY_DEFAULT, Stage};
 use net::host;
 use url::Url;
 
@@ -13,6 +13,9 @@ use crate::change::Version;
 use crate::error::Error;
 use crate::feed::value;
 use crate::{feed, member};
+
+/// When a source that has holes is asked again at the latest, whatever it says.
+const RETRY_MISSING_MAX: Duration = Duration::from_secs(3_600);
 
 /// What the head of an answer says of its body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,8 +130,20 @@ impl Asking {
         Ok(Answer { kind, from, to, objects, purged })
     }
 
+    /// The error of an answer that says that something is missing; `None` if it does not.
+    pub(crate) fn missing(&self, response: &Response) -> Option<Error> {
+        let missing = response.header(feed::MISSING.as_str())?.to_owned();
+        let (name, url) = (self.source.clone(), response.url.to_string());
+        let secs = response.header(header::RETRY_AFTER.as_str()).and_then(|it| it.parse().ok());
+        let after = secs.map_or(RETRY_DEFAULT, Duration::from_secs).min(RETRY_MISSING_MAX);
+        Some(Error::Missing { name, url, missing, after })
+    }
+
     /// Names what a source that answers with neither 200 nor 206 wants to say.
     pub(crate) async fn refused(&self, response: Response) -> Error {
+        if let Some(missing) = self.missing(&response) {
+            return missing;
+        }
         let spoken = response.header(feed::FORMAT.as_str()).map(str::to_owned);
         match (response.status, spoken) {
             (StatusCode::NOT_ACCEPTABLE, Some(spoken)) => self.other_format(&response.url, &spoken),

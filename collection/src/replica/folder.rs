@@ -8,7 +8,7 @@ use super::chain::{CHAIN_BYTES_MAX, Chain, Link, LogFile, Part};
 use crate::disk::Disk;
 use crate::error::Error;
 use crate::member::MEMBER_BYTES_MAX;
-use crate::segment::{Entry, Segment};
+use crate::segment::{Entry, Segment, Stretch};
 
 /// The file that says what a folder holds.
 pub const CHAIN: &str = "CHAIN";
@@ -59,18 +59,19 @@ pub(super) fn open_file(
         return refuse("it is longer or shorter than CHAIN says");
     }
     let survey = segment.survey(false, after, file.bytes)?;
-    if let Some(gap) = survey.gaps.first() {
-        return refuse(&format!("{} at byte {}", gap.why, gap.offset));
+    if let Some((offset, _, why)) = survey.iter().find_map(Stretch::damage) {
+        return refuse(&format!("{why} at byte {offset}"));
     }
+    let entries: Vec<Entry> = survey.iter().filter_map(Stretch::entry).copied().collect();
     let is_served =
         |it: &Entry| !it.local && it.changes != 0 && it.bytes as usize <= MEMBER_BYTES_MAX;
-    if !survey.entries.iter().all(is_served) {
+    if !entries.iter().all(is_served) {
         return refuse("it has a member that no feed serves, or that is too large");
     }
-    if survey.entries.last().is_none_or(|it| it.last != file.to) {
+    if entries.last().is_none_or(|it| it.last != file.to) {
         return refuse("it reaches another serial than CHAIN says");
     }
-    segment.extend(survey.entries);
+    segment.extend(entries);
     Ok(segment)
 }
 

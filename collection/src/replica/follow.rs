@@ -95,7 +95,7 @@ impl Follower {
     ///
     /// # Errors
     ///
-    /// [`Error::Source`], [`Error::Corrupt`]: try again later; the folder is as it was. [`Error::NotAFeed`],
+    /// [`Error::Source`], [`Error::Missing`], [`Error::Corrupt`]: try again later; the folder is as it was. [`Error::NotAFeed`],
     /// [`Error::Format`], [`Error::OverLimit`]: something must be changed by hand. Any other: the file system's.
     pub async fn follow(&mut self, wait: Duration) -> Result<bool, Error> {
         let wait = wait.min(WAIT_MAX);
@@ -108,6 +108,10 @@ impl Follower {
             self.ask.client.send(request).await.map_err(|error| self.ask.failed(error))?;
         if response.status != StatusCode::OK {
             return Err(self.ask.refused(response).await);
+        }
+        // What is kept is always whole.
+        if let Some(missing) = self.ask.missing(&response) {
+            return Err(missing);
         }
         let answer = self.ask.answer(&response)?;
         let life = match (answer.kind, have) {

@@ -153,6 +153,9 @@ impl Present {
             after = file.to;
         }
         let view = View {
+            doubt: 0,
+            missing: Arc::default(),
+            skips: Arc::default(),
             segments,
             version: chain.version,
             horizon: chain.base,

@@ -79,6 +79,33 @@ enum Kind {
     Compacted,
 }
 
+/// Nobody passes the hole, and whoever comes anew hears that there is one.
+async fn check_answers(server: &Server, (base, last): (u64, u64), what: &str) {
+    let missing = format!("{}-{last}", base + 1);
+    let snapshot = get(server.address, "feed").await;
+    assert_eq!(snapshot.status, StatusCode::OK, "{what}");
+    assert_eq!(snapshot.header("harvest-missing"), Some(&*missing), "{what}");
+    let epoch = snapshot.header("harvest-epoch").unwrap().to_owned();
+    snapshot.bytes(1 << 24).await.unwrap();
+    for since in [0, base.saturating_sub(1), base, last - 1] {
+        let response = get(server.address, &format!("feed?since={since}&epoch={epoch}")).await;
+        assert_eq!(response.header("harvest-missing"), Some(&*missing), "{what}");
+        if since < base {
+            assert_eq!(response.status, StatusCode::OK, "{what}");
+            assert_eq!(response.header("harvest-to"), Some(&*base.to_string()), "{what}");
+            response.bytes(1 << 24).await.unwrap();
+            continue;
+        }
+        assert_eq!(response.status, StatusCode::SERVICE_UNAVAILABLE, "{what}");
+        assert!(response.header("retry-after").is_some(), "{what}");
+        let text = response.bytes(1 << 16).await.unwrap();
+        let text = String::from_utf8_lossy(&text).into_owned();
+        assert!(text.contains(&missing) && !text.contains("segment-"), "{what}: {text}");
+    }
+    let response = get(server.address, &format!("feed?since={last}&epoch={epoch}")).await;
+    assert_eq!((response.status, response.header("harvest-missing")), (StatusCode::OK, None));
+}
+
 /// Flips a byte of a random member in that region, and reads it in every way.
 async fn check(kind: Kind, region: usize, random: &mut Random) {
     let store = Store::with(small());
@@ -104,20 +131,9 @@ async fn check(kind: Kind, region: usize, random: &mut Random) {
     let server = Server::start(&store, FeedOptions::default()).await;
     let received = fetch(&server).await;
     assert!(received <= before + member.offset, "{what}: {received} bytes");
-    let serial = member.header.entries[0].0;
-    for path in
-        ["feed".to_owned(), format!("feed?since=0&epoch={}", store.collection.version().epoch)]
-    {
-        let response = get(server.address, &path).await;
-        assert_eq!(response.status, StatusCode::SERVICE_UNAVAILABLE, "{what}");
-        let text = response.bytes(1 << 16).await.unwrap();
-        let text = String::from_utf8_lossy(&text).into_owned();
-        let name = path_name(&all[place].0);
-        assert!(
-            text.contains(&name) && text.contains(&member.offset.to_string()),
-            "{what}: {text}"
-        );
-    }
+    let entries = &member.header.entries;
+    let (serial, base, last) = (entries[0].0, member.header.base, entries[entries.len() - 1].0);
+    check_answers(&server, (base, last), &what).await;
     let newer = store.collection.version();
     let path_newer = format!("feed?since={}&epoch={}", newer.serial, newer.epoch);
     assert_eq!(get(server.address, &path_newer).await.status, StatusCode::OK, "{what}");
@@ -145,10 +161,6 @@ async fn check(kind: Kind, region: usize, random: &mut Random) {
     assert_eq!(store.collection.verify().unwrap().problems, [], "{what}");
     assert_eq!(store.collection.health().damaged, []);
     assert_eq!(get(server.address, "feed").await.status, StatusCode::OK, "{what}");
-}
-
-fn path_name(path: &std::path::Path) -> String {
-    path.file_name().unwrap().to_string_lossy().into_owned()
 }
 
 #[tokio::test]
@@ -185,7 +197,10 @@ async fn a_broker_has_its_sources_bring_again_what_was_damaged() {
         pull(server.address, &broker).await;
     }
     flip_first(&broker, false);
-    assert!(puller(above.address, &reader).pull(None).await.is_err());
+    // A newcomer takes what there is, and stays due.
+    let error = puller(above.address, &reader).pull(None).await.unwrap_err();
+    assert!(matches!(error, Error::Missing { .. }), "{error}");
+    assert!(!reader.titles().is_empty() && reader.titles().len() < source.titles().len());
 
     let Some(Healing::Waiting { lost, sources }) = broker.collection.heal(now()).unwrap() else {
         panic!("nothing is lost");
@@ -201,7 +216,8 @@ async fn a_broker_has_its_sources_bring_again_what_was_damaged() {
     assert_eq!(broker.collection.heal(now()).unwrap(), None);
     assert_eq!(broker.collection.verify().unwrap().problems, []);
     assert_eq!(broker.titles(), source.titles());
-    pull(above.address, &reader).await;
+    let summary = pull(above.address, &reader).await;
+    assert_eq!((summary.kind, summary.applied.deleted), (collection::pull::Kind::Snapshot, 0));
     assert_eq!(reader.titles(), source.titles());
 }
 

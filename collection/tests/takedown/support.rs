@@ -95,6 +95,13 @@ pub(crate) fn copy(from: &Path, to: &Path) {
     }
 }
 
+/// The notices that the log still carries, whatever is damaged.
+pub(crate) fn carried_anyhow(collection: &Collection) -> Vec<Notice> {
+    let one = |serial| collection.pick(vec![serial]).next()?.ok();
+    let changes = (1..=collection.version().serial).filter_map(one).map(|it| it.change);
+    changes.filter_map(notice_of).collect()
+}
+
 /// What a consumer has that pulled `told` from the gatherer [`G`], and once had all from another too.
 pub(crate) fn consumer(dir: &Path, told: Vec<Change>) -> Collection {
     let consumer = open(dir);
@@ -116,11 +123,14 @@ pub(crate) fn carrier(notice: &Notice) -> Change {
 
 /// The notices that the log tells consumers by tombstones of their own.
 pub(crate) fn carried(collection: &Collection) -> Vec<Notice> {
-    let carries = |it| match it {
+    told(collection).into_iter().filter_map(notice_of).collect()
+}
+
+fn notice_of(change: Change) -> Option<Notice> {
+    match change {
         Change::Suppress(oid, notice) if oid == notice.carrier() => Some(*notice),
         _ => None,
-    };
-    told(collection).into_iter().filter_map(carries).collect()
+    }
 }
 
 pub(crate) fn suppressing(secret: u8) -> (tempfile::TempDir, Collection) {

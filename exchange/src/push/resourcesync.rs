@@ -261,6 +261,7 @@ impl Pages {
         let since = part.saturating_mul(self.part_serials);
         let last = since.saturating_add(self.part_serials);
         let within = move |it: &Result<Scanned, Error>| !matches!(it, Ok(it) if last < it.serial);
+        self.collection.is_whole(since + 1, last)?;
         Ok(self.collection.scan(since)?.take_while(within))
     }
 

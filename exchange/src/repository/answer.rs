@@ -178,6 +178,8 @@ impl<'a> Desk<'a> {
             None => u64::MAX,
         };
         let last = end.saturating_sub(1).min(self.version.serial);
+        // What is damaged may be a deletion, which no other part of the list would tell.
+        self.collection.is_whole(first, last)?;
         let set = from.chosen.set.clone();
         let size = match from.reached {
             Some(reached) => reached.size,

@@ -1,0 +1,108 @@
+//! Holes: serials whose acknowledged changes the log cannot give, until they are brought again.
+//!
+//! A damaged member makes a hole where it lies, as far as its header says, or from the member before it
+//! to the one after it. What is gone without a trace of bytes (a file cut short, or not there) is on the
+//! manifest's list. No cursor passes a hole: a feed ends before it, and whoever stands before it
+//! waits.
+//!
+//! Source: ours.
+//!
+//! Sans-I/O.
+
+use std::fmt;
+
+/// A hole that no bytes of the log stand for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Missing {
+    /// The last serial before it.
+    pub(crate) base: u64,
+    /// Its last serial; `base` if only notes are missing.
+    pub(crate) last: u64,
+    /// The last commit that it may have held a part of.
+    pub(crate) commit: u64,
+}
+
+/// Serials that were skipped after a stop that was not clean: after the one, up to the other. What was
+/// lost unnoticed with that stop may have had them, so that whoever stands between them has heard of
+/// changes that are not in the log.
+pub(crate) type Skip = (u64, u64);
+
+/// Ranges of serials: after the one, up to the other; ascending and apart.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Holes(Vec<(u64, u64)>);
+
+impl Holes {
+    /// Joins ranges in any order; empty ones are left out.
+    pub(crate) fn of(ranges: impl IntoIterator<Item = (u64, u64)>) -> Self {
+        let mut ranges: Vec<_> = ranges.into_iter().filter(|(base, last)| base < last).collect();
+        ranges.sort_unstable();
+        let mut joined: Vec<(u64, u64)> = Vec::with_capacity(ranges.len());
+        for (base, last) in ranges {
+            match joined.last_mut() {
+                Some(before) if base <= before.1 => before.1 = before.1.max(last),
+                _ => joined.push((base, last)),
+            }
+        }
+        Self(joined)
+    }
+
+    /// The same with one more.
+    pub(crate) fn with(self, range: (u64, u64)) -> Self {
+        Self::of(self.0.into_iter().chain([range]))
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether the change with that serial is in a hole.
+    pub(crate) fn has(&self, serial: u64) -> bool {
+        self.after(serial.saturating_sub(1)).is_some_and(|(base, _)| base < serial)
+    }
+
+    /// Returns the first hole that somebody who has come to `since` has still to pass.
+    pub(crate) fn after(&self, since: u64) -> Option<(u64, u64)> {
+        self.0.get(self.0.partition_point(|(_, last)| *last <= since)).copied()
+    }
+}
+
+/// First and last serials, as `Harvest-Missing` has them: `12-40,77-77`.
+impl fmt::Display for Holes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, (base, last)) in self.0.iter().enumerate() {
+            let comma = if at == 0 { "" } else { "," };
+            write!(f, "{comma}{}-{last}", base + 1)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn holes_that_touch_are_one() {
+        let holes = Holes::of([(9, 12), (3, 5), (5, 7), (20, 20), (11, 11)]);
+        assert_eq!(holes.to_string(), "4-7,10-12");
+        assert_eq!(Holes::of([(4, 4)]), Holes::default());
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_in_a_range_is_in_a_hole(
+            ranges in prop::collection::vec((0..60_u64, 0..9_u64), 0..8),
+        ) {
+            let ranges: Vec<_> = ranges.into_iter().map(|(base, n)| (base, base + n)).collect();
+            let holes = Holes::of(ranges.iter().copied());
+            for serial in 1..80 {
+                let is_in = ranges.iter().any(|(base, last)| (base + 1..=*last).contains(&serial));
+                prop_assert_eq!(holes.has(serial), is_in);
+                let ahead = holes.after(serial).is_some();
+                prop_assert_eq!(ahead, ranges.iter().any(|(base, last)| base < last && serial < *last));
+            }
+        }
+    }
+}

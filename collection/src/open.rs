@@ -1,0 +1,150 @@
+//! Opening a collection: to work with it, to make its list anew, or just to look at it.
+//!
+//! Source: ours.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, Mutex, RwLock};
+
+use tempfile::TempDir;
+use tokio::sync::watch;
+
+use crate::change::Stamp;
+use crate::collection::{Collection, Inner};
+use crate::disk::Disk;
+use crate::error::Error;
+use crate::index::Slot;
+use crate::keys::Keys;
+use crate::lives::Lives;
+use crate::lock;
+use crate::log::Halt;
+use crate::options::Options;
+use crate::read_only;
+use crate::recover::{self, Mode};
+use crate::replay;
+use crate::report::Recovery;
+use crate::suppress::Doubt;
+use crate::suppressed::{self, Suppressed};
+use crate::verify;
+
+impl Collection {
+    /// Opens the collection in `dir`, making it if there is none, and repairs what a crash left.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InUse`]: another process has it. [`Error::Manifest`]: [`rebuild`](Self::rebuild) it.
+    /// Otherwise the file system refused.
+    pub fn open(dir: &Path, options: Options, now: Stamp) -> Result<(Self, Recovery), Error> {
+        Self::open_on(&Disk::System, dir, options, now, Mode::Write)
+    }
+
+    /// Opens a collection without its list of segments, if it must: checks every member, and makes the
+    /// key index anew. Begins a new epoch: this is also for a directory restored from a backup, whose
+    /// serials its consumers may know otherwise.
+    ///
+    /// # Errors
+    ///
+    /// As for [`open`](Self::open).
+    pub fn rebuild(dir: &Path, options: Options, now: Stamp) -> Result<(Self, Recovery), Error> {
+        Self::open_on(&Disk::System, dir, options, now, Mode::Rebuild)
+    }
+
+    /// Opens a collection to look at it: nothing in its folder is changed, which may be on a disk that
+    /// is only read. The key index is brought up to the log in a temporary folder. Whatever would
+    /// write ends with [`Error::Stopped`].
+    ///
+    /// # Errors
+    ///
+    /// As for [`open`](Self::open).
+    pub fn open_to_read(
+        dir: &Path,
+        options: Options,
+        now: Stamp,
+    ) -> Result<(Self, Recovery), Error> {
+        Self::open_on(&Disk::System, dir, options, now, Mode::Read)
+    }
+
+    pub(crate) fn open_on(
+        disk: &Disk,
+        dir: &Path,
+        options: Options,
+        now: Stamp,
+        mode: Mode,
+    ) -> Result<(Self, Recovery), Error> {
+        let (lock, overlay) = match mode {
+            Mode::Read => (lock::take_to_read(dir)?, Some(read_only::overlay(dir)?)),
+            Mode::Write | Mode::Rebuild => {
+                disk.make_directory(dir).map_err(|error| Error::io("cannot create", dir, error))?;
+                (Some(lock::take(dir)?), None)
+            }
+        };
+        let home = overlay.as_ref().map_or(dir, TempDir::path);
+        // A verification that was killed leaves as much as the key index is large.
+        let model = home.join(verify::MODEL);
+        Keys::remove(&model).map_err(|source| Error::keys(model, source))?;
+        let existing = match mode {
+            Mode::Rebuild => Err("it was asked for".to_owned()),
+            Mode::Write | Mode::Read => replay::existing(disk, home, &options),
+        };
+        let reached = existing.as_ref().ok().and_then(Keys::watermark);
+        let mut opened = recover::open(disk, dir, now, mode, reached)?;
+        if mode == Mode::Read {
+            opened.tail.halt = Some(Halt::Closed);
+        }
+        let (log, tail) = (&opened.log, &mut opened.tail);
+        let indexed = replay::open_keys(home, &options, log, tail, existing)?;
+        let recovery = Recovery {
+            cut: opened.cut,
+            damaged: opened.damaged,
+            keys_rebuilt: indexed.rebuilt,
+            replayed: indexed.replayed,
+            lost: opened.tail.manifest.lost,
+        };
+        let list = options.suppressed.clone();
+        let list = list.unwrap_or_else(|| dir.join(suppressed::FILE_NAME));
+        let suppressed = Mutex::new(Suppressed::open(disk, list)?);
+        let version = opened.tail.version();
+        let inner = Inner {
+            dir: dir.to_owned(),
+            options,
+            log: opened.log,
+            tail: Mutex::new(opened.tail),
+            live: AtomicU64::new(indexed.live),
+            lives: Lives::default(),
+            slot: RwLock::new(Slot::new(indexed.keys)),
+            announce: watch::Sender::new(version),
+            compacting: Mutex::default(),
+            mending: Mutex::default(),
+            suppressed,
+            closing: AtomicBool::new(false),
+            lock,
+            overlay,
+        };
+        let collection = Self { inner: Arc::new(inner) };
+        let doubt = match () {
+            () if recovery.lost || mode == Mode::Rebuild => Doubt::All,
+            () if recovery.keys_rebuilt.is_some() => Doubt::Live,
+            // Whoever takes what is left must hear of it.
+            () if collection.inner.log.view().has_holes() => Doubt::Told,
+            () => Doubt::None,
+        };
+        if mode == Mode::Read {
+            return Ok((collection, recovery));
+        }
+        match collection.face_loss(doubt, now) {
+            // All that is there is served meanwhile, unless it may be what is suppressed.
+            Err(error) if error.may_pass() && collection.suppressions().is_empty() => {
+                tracing::warn!(dir = %dir.display(), %error, "sources are not read again yet");
+            }
+            done => done?,
+        }
+        Ok((collection, recovery))
+    }
+
+    /// Does what follows from lost changes and from the list of what is suppressed, if that is still
+    /// to be done.
+    pub(crate) fn face_loss(&self, doubt: Doubt, now: Stamp) -> Result<(), Error> {
+        self.inner.begin_aftermath(&mut self.inner.tail(), now)?;
+        self.suppress_again(doubt, now)
+    }
+}

@@ -1,0 +1,156 @@
+//! What is found of a log that was cut, or in which bytes are wrong.
+
+use std::fs;
+use std::path::Path;
+
+use tempfile::TempDir;
+
+use super::*;
+use crate::holes::Holes;
+use crate::segment::Entry;
+use crate::{Batch, Change, Collection, Note, Oid, Options};
+
+const NOW: Stamp = Stamp(5);
+
+/// Three commits of a local member and two members of one change each, closed in order or not.
+fn sample(is_closed: bool) -> TempDir {
+    let (made, dir) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let options = Options { member_bytes_max: 1, ..Options::default() };
+    let (collection, _) = Collection::open(made.path(), options, NOW).unwrap();
+    for n in 0..3 {
+        let delete = |n: u8| Change::Delete(Oid::new("g", &n.to_string()));
+        let notes = vec![Note { key: vec![1], value: Some(vec![n]) }];
+        let batch = Batch { changes: vec![delete(2 * n), delete(2 * n + 1)], notes };
+        collection.commit(batch, NOW).unwrap();
+    }
+    if is_closed {
+        collection.close();
+    }
+    for path in [Manifest::path_in, |dir: &Path| Segment::path_in(dir, 1)] {
+        fs::copy(path(made.path()), path(dir.path())).unwrap();
+    }
+    dir
+}
+
+fn again(dir: &Path) -> Opened {
+    open(&Disk::System, dir, NOW, Mode::Write, None).unwrap()
+}
+
+fn look(dir: &Path) -> Opened {
+    open(&Disk::System, dir, NOW, Mode::Read, None).unwrap()
+}
+
+fn entries(opened: &Opened) -> Vec<Entry> {
+    opened.tail.active.entries().clone()
+}
+
+#[test]
+fn what_may_not_have_been_acknowledged_is_cut_at_any_byte() {
+    let dir = sample(false);
+    let path = Segment::path_in(dir.path(), 1);
+    let (bytes, manifest) =
+        (fs::read(&path).unwrap(), Manifest::read(dir.path()).unwrap().unwrap());
+    let all = entries(&again(dir.path()));
+    let mut ends = vec![0];
+    ends.extend(all.iter().filter(|it| it.end_of_commit).map(Entry::end));
+    assert_eq!((all.len(), ends.len()), (9, 4));
+    for length in 0..=bytes.len() {
+        fs::write(&path, &bytes[..length]).unwrap();
+        manifest.write(&Disk::System, dir.path()).unwrap();
+        let opened = again(dir.path());
+        let commits = ends.iter().filter(|it| **it <= length as u64).count() - 1;
+        let end = ends[commits];
+        let last = entries(&opened).last().map_or(0, |it| it.last);
+        assert_eq!((last, opened.tail.end), (2 * commits as u64, end));
+        let (version, skips) = (opened.tail.version(), &opened.tail.manifest.skips);
+        assert_eq!(version.epoch, manifest.epoch);
+        assert_eq!(version.serial, manifest.reserved, "what was cut may have been heard of");
+        assert_eq!(skips.as_slice(), [(last, manifest.reserved)]);
+        let cut: Vec<_> = opened.cut.iter().map(|it| (it.offset, it.bytes)).collect();
+        let rest = length as u64 - end;
+        assert_eq!(cut, if rest == 0 { vec![] } else { vec![(end, rest)] }, "at byte {length}");
+        assert!(opened.damaged.is_empty() && opened.tail.manifest.missing.is_empty());
+        assert_eq!(fs::metadata(&path).unwrap().len(), end);
+    }
+}
+
+#[test]
+fn what_was_acknowledged_is_missed_at_any_byte() {
+    let dir = sample(true);
+    let path = Segment::path_in(dir.path(), 1);
+    let (bytes, manifest) =
+        (fs::read(&path).unwrap(), Manifest::read(dir.path()).unwrap().unwrap());
+    let all = entries(&look(dir.path()));
+    for length in 0..bytes.len() {
+        fs::write(&path, &bytes[..length]).unwrap();
+        let opened = look(dir.path());
+        let there = all.iter().filter(|it| it.end() <= length as u64);
+        let last = there.clone().map(|it| it.last).max().unwrap_or(0);
+        let holes = opened.log.view().holes();
+        assert_eq!(holes, Holes::of([(last, 6)]), "at byte {length}");
+        assert_eq!((opened.tail.serial, opened.tail.commit), (6, 3), "never used again");
+        assert_eq!(opened.tail.version().epoch, manifest.epoch);
+        let sound = entries(&opened);
+        assert!(there.eq(sound.iter().filter(|it| it.end() <= length as u64 && all.contains(it))));
+        assert!(opened.cut.is_empty() && !opened.damaged.is_empty());
+        // Some of them as they are found by a start, and by the next one.
+        for _ in 0..if length % 10 == 0 { 2 } else { 0 } {
+            let opened = again(dir.path());
+            assert_eq!(opened.log.view().holes(), holes, "at byte {length}");
+            assert_eq!(opened.tail.version().epoch, manifest.epoch);
+        }
+        manifest.write(&Disk::System, dir.path()).unwrap();
+    }
+}
+
+#[test]
+fn a_flip_at_any_byte_costs_one_member() {
+    for is_closed in [true, false] {
+        let dir = sample(is_closed);
+        let path = Segment::path_in(dir.path(), 1);
+        let bytes = fs::read(&path).unwrap();
+        let manifest = Manifest::read(dir.path()).unwrap().unwrap();
+        let all = entries(&look(dir.path()));
+        for at in 0..bytes.len() {
+            let mut bad = bytes.clone();
+            bad[at] ^= 0x10;
+            fs::write(&path, &bad).unwrap();
+            let opened = look(dir.path());
+            let hit = all.iter().find(|it| (at as u64) < it.end()).unwrap();
+            let found = entries(&opened);
+            assert_eq!(found.len(), all.len(), "byte {at}");
+            assert!(found.iter().zip(&all).all(|(a, b)| a == b || a.offset == hit.offset));
+            let damaged = opened.tail.active.damaged();
+            assert_eq!(damaged.iter().map(|it| it.0.offset).collect::<Vec<_>>(), [hit.offset]);
+            let is_last = hit.end() == bytes.len() as u64 && !is_closed;
+            // Of the last member only a sound header says how far it went.
+            let last = if is_last { manifest.reserved } else { hit.last };
+            let holes = opened.log.view().holes();
+            let either = [Holes::of([(hit.base, hit.last)]), Holes::of([(hit.base, last)])];
+            assert!(either.contains(&holes), "byte {at}: {holes}");
+            assert_eq!(opened.tail.version().epoch, manifest.epoch);
+            assert!(6 <= opened.tail.serial && 3 <= opened.tail.commit && opened.cut.is_empty());
+            assert_eq!(opened.tail.end, bytes.len() as u64);
+        }
+    }
+}
+
+#[test]
+fn a_damaged_list_has_a_copy() {
+    let dir = sample(true);
+    let before = again(dir.path()).tail.manifest;
+    fs::write(Manifest::path_in(dir.path()), "what was that?").unwrap();
+    let opened = again(dir.path());
+    assert_eq!((before.serial <= opened.tail.serial, entries(&opened).len()), (true, 9));
+    assert!(opened.damaged.is_empty());
+    drop(opened);
+    let after = Manifest::read(dir.path()).unwrap().unwrap();
+    assert_eq!((after.epoch, after.horizon), (before.epoch, before.horizon));
+    // It is no use where what it names is not there.
+    fs::write(Manifest::path_in(dir.path()), "what was that?").unwrap();
+    fs::rename(Segment::path_in(dir.path(), 1), Segment::path_in(dir.path(), 7)).unwrap();
+    let error = open(&Disk::System, dir.path(), NOW, Mode::Write, None).unwrap_err();
+    assert!(error.to_string().contains("harvest collection repair"), "{error}");
+    let rebuilt = open(&Disk::System, dir.path(), NOW, Mode::Rebuild, None).unwrap();
+    assert!(rebuilt.tail.manifest.lost && after.epoch < rebuilt.tail.manifest.epoch);
+}
