@@ -12,6 +12,8 @@ mod collection;
 mod compact;
 mod consumers;
 mod content;
+#[cfg(test)]
+mod damage_model;
 mod disk;
 mod error;
 pub mod feed;
