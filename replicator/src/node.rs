@@ -30,7 +30,6 @@ mod versions;
 mod watching;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
-use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -72,6 +71,7 @@ use crate::link::{Caller, Command, EVENTS_MAX, Event, Hub};
 use crate::replica::Replica;
 use crate::serve;
 use crate::tree::lock::lock;
+use crate::tree::passage::make_private;
 use crate::version::{Kind, Name, Version};
 
 /// Most commands that wait for the hub.
@@ -409,7 +409,9 @@ impl Opening {
     fn open(self) -> Result<Core, Error> {
         let Self { config, started, caller, to_hub, asks } = self;
         let data = config.data.clone();
-        fs::create_dir_all(&data).map_err(|source| Error::io(&data, source))?;
+        if !data.exists() {
+            make_private(&data)?;
+        }
         // Two members of one key would contradict each other.
         let lock = lock(&data)?;
         let kept = Kept::open(&data)?;
@@ -457,6 +459,7 @@ impl Opening {
         for kind in [Kind::Tree, Kind::Collection] {
             core.open_spaces(kind)?;
         }
+        core.open_data();
         for bytes in core.kept.versions()? {
             if let Some(namespace) = Version::namespace_of(&bytes) {
                 core.restored.insert(namespace, bytes);

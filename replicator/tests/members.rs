@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+mod privacy;
 mod watching;
 mod world;
 
@@ -16,7 +17,7 @@ async fn who_joins_gets_what_is_published() {
     fs::create_dir(world.source("sub")).unwrap();
     fs::write(world.source("sub/b.bin"), vec![7; 300_000]).unwrap();
     let first = world.publish().await;
-    assert!(first.is_changed && first.entries == 2 && first.bytes == 300_003, "{first:?}");
+    assert!(first.is_changed && first.entries == 3 && first.bytes == 300_003, "{first:?}");
     for _ in 0..3 {
         world.join().await;
     }

@@ -85,7 +85,7 @@ fn a_group_is_founded_joined_and_published_to() {
     assert_eq!(word(&origin.run(&["invite"]), "harvest-group-1,"), invitation);
     let said = origin.run(&["publish"]);
     let version = said.split([' ', ':']).nth(1).unwrap().to_owned();
-    assert!(said.contains("1 entry"), "{said}");
+    assert!(said.contains("2 entries"), "{said}");
     for member in &members {
         let current = member.holds(&version);
         assert_eq!(fs::read_to_string(current.join("a/one.txt")).unwrap(), "one");
@@ -104,12 +104,12 @@ fn a_group_is_founded_joined_and_published_to() {
     }
     let many = origin.run(&["publish", "docs", "--json"]);
     let many: Value = serde_json::from_str(&many).unwrap();
-    assert_eq!(many["entries"], 121);
+    assert_eq!(many["entries"], 122);
     fs::remove_dir_all(path("source")).unwrap();
     fs::create_dir(path("source")).unwrap();
     let refused = run(["replicator", "publish", "-c", text(&origin.settings)]);
     let said = texts(&refused).1;
-    assert!(!refused.status.success() && said.contains("121") && said.contains("--accept-loss"));
+    assert!(!refused.status.success() && said.contains("122") && said.contains("--accept-loss"));
     let emptied = origin.run(&["publish", "--accept-loss", "--json"]);
     let emptied: Value = serde_json::from_str(&emptied).unwrap();
     let current = members[2].holds(emptied["version"].as_str().unwrap());
@@ -147,6 +147,14 @@ fn check_settled(settings: &Path, data: &Path, source: &Path) {
         (output.status.success(), texts(&output).1)
     };
     assert!(said("check").0);
+    let right = fs::read_to_string(settings).unwrap();
+    let tree = "[[tree]]\nname = \"docs\"\n";
+    assert!(right.contains(tree), "{right}");
+    let wrong = right.replace(tree, &format!("{tree}mode = \"750\"\ngroup = \"no-such-group\"\n"));
+    fs::write(settings, wrong).unwrap();
+    let (is_right, text) = said("check");
+    assert!(!is_right && text.contains("there is no group \"no-such-group\""), "{text}");
+    fs::write(settings, right).unwrap();
     fs::remove_dir(source).unwrap();
     let (is_right, text) = said("check");
     assert!(!is_right && text.contains("docs") && text.contains("make or mount it"), "{text}");

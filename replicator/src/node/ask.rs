@@ -113,6 +113,7 @@ impl Core {
         self.following.set(&self.config.collections, now);
         self.limit_all();
         self.settle_groups(now);
+        self.open_passages();
         self.link_replicas();
         Ok(())
     }

@@ -39,6 +39,7 @@ use crate::link::frame::Reason;
 use crate::link::{Caller, Command, Event, Limit, Link};
 use crate::message::Message;
 use crate::replica::Replica;
+use crate::tree;
 use crate::version::{Hash, Name, Namespace, Version};
 
 /// Beyond so many bytes that came and are not on disk yet nothing more is read from links.
@@ -89,6 +90,8 @@ pub(super) enum Done {
     Old(Namespace, usize),
     /// What was begun is gone.
     Removed,
+    /// Others get at a tree now, or do not.
+    Opened(Namespace, Result<(), tree::error::Error>),
 }
 
 /// A member that runs.
@@ -415,6 +418,7 @@ impl Core {
             Done::Verified(verified) => self.handle_verified(verified, now),
             Done::Old(namespace, left) => self.handle_old(namespace, left, now),
             Done::Removed => {}
+            Done::Opened(of, opened) => self.handle_opened(&of, opened),
         }
     }
 

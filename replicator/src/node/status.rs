@@ -130,7 +130,7 @@ pub struct TreeStatus {
     pub fetching: Option<FetchStatus>,
     /// Where readers find it.
     pub path: String,
-    /// Files, symbolic links and empty directories of what readers see.
+    /// Files, folders and symbolic links of what readers see.
     pub entries: u64,
     /// Bytes of all its files.
     pub bytes: u64,

@@ -23,7 +23,9 @@ use super::folding::Folding;
 use super::generation::{Found, Generation, LastFile, Meta, TREE, dir_name, lock_out};
 use super::lock::lock;
 use super::manifest::Totals;
+use super::mode::Mode;
 use super::opening::{gone_dir, make_durably, open_all};
+use super::passage::{FILE, Passage, set_mode};
 use super::staging::Staging;
 use crate::version::{Hash, Kind};
 
@@ -58,6 +60,8 @@ pub struct Options {
     pub bytes_max: u64,
     /// Of a tree.
     pub entries_max: u64,
+    /// Who gets at a tree; of a collection it is the owner alone, whatever this says.
+    pub passage: Passage,
 }
 
 impl Options {
@@ -78,6 +82,7 @@ impl Default for Options {
             generations_kept: GENERATIONS_KEPT,
             bytes_max: TREE_BYTES_MAX,
             entries_max: ENTRIES_MAX,
+            passage: Passage::default(),
         }
     }
 }
@@ -88,6 +93,7 @@ pub struct Store {
     disk: Disk,
     dir: PathBuf,
     options: Options,
+    passage: Mutex<Passage>,
     syncs_max: usize,
     staging: Mutex<Staging>,
     /// The newest is the last.
@@ -125,17 +131,20 @@ impl Store {
         make_durably(dir)?;
         let lock = lock(dir)?;
         let all = dir.join(GENERATIONS);
+        let mode = Mode::EXECUTABLE.of_folder(options.kind);
         if !all.exists() {
-            disk.make_directory(&all).map_err(Error::io(&all))?;
+            disk.make_directory(&all, mode).map_err(Error::io(&all))?;
             disk.sync(dir).map_err(Error::io(dir))?;
         }
+        set_mode(&all, mode)?;
         let new = dir.join(CURRENT_NEW);
         disk.remove(&new).map_err(Error::io(new))?;
-        let opened = open_all(disk, &all)?;
+        let opened = open_all(disk, &all, options.kind)?;
         let store = Self {
             disk: disk.clone(),
             dir: dir.to_owned(),
             options,
+            passage: Mutex::default(),
             syncs_max,
             staging: Mutex::new(Staging::open(disk, &dir.join(STAGED))?),
             generations: RwLock::new(opened.all),
@@ -154,7 +163,27 @@ impl Store {
                 store.disk.sync(dir).map_err(Error::io(dir))?;
             }
         }
+        set_mode(&dir.join(STAGED), FILE)?;
+        store.set_passage(options.passage)?;
         Ok(store)
+    }
+
+    /// Lets others through to the tree, or no more; what is of another group than it is to be gets that first, which takes
+    /// a while for many files.
+    ///
+    /// # Errors
+    ///
+    /// The system's: the user whose process this is may not give files to that group, say. Nobody but the owner gets
+    /// at the tree then.
+    pub fn set_passage(&self, passage: Passage) -> Result<(), Error> {
+        let passage = match self.kind() {
+            Kind::Tree => passage,
+            Kind::Collection => Passage::default(),
+        };
+        let mut known = self.passage.lock().unwrap_or_else(PoisonError::into_inner);
+        // What is made from now on has the group already.
+        *known = passage;
+        passage.open(&self.dir)
     }
 
     /// The newest generation, whose [`Meta`] has the signed version. One that is damaged when the store is opened is
@@ -169,6 +198,12 @@ impl Store {
     #[must_use]
     pub fn current_link(&self) -> PathBuf {
         self.dir.join(CURRENT)
+    }
+
+    /// Who gets at the tree.
+    #[must_use]
+    pub fn passage(&self) -> Passage {
+        *self.passage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn all(&self) -> Vec<Arc<Generation>> {
@@ -336,7 +371,9 @@ impl Store {
         self.remove(&building_dir(&all, *begun))?;
         *begun += 1;
         let dir = building_dir(&all, *begun);
-        let building = Building::begin(&self.disk, dir.clone(), self.syncs_max, &self.stop);
+        let passage = self.passage();
+        let of = (self.kind(), passage);
+        let building = Building::begin(&self.disk, dir.clone(), of, self.syncs_max, &self.stop);
         if building.is_err() {
             self.give_up(&dir);
         }
@@ -373,8 +410,13 @@ impl Store {
         }
         let mut serial = self.serial.lock().unwrap_or_else(PoisonError::into_inner);
         *serial += 1;
+        let given = building.group();
         let dir = building.finish(meta, &dir_name(*serial, meta.number))?;
-        let pointed = Generation::open(&dir).and_then(|it| {
+        let passage = self.passage();
+        if passage.other_group() != given {
+            passage.give(&dir)?;
+        }
+        let pointed = Generation::open(&dir, self.kind()).and_then(|it| {
             self.point_to(&it)?;
             Ok(Arc::new(it))
         });

@@ -55,6 +55,11 @@ impl World {
         Self::found_with(&format!("watch = \"{every}\"\n")).await
     }
 
+    /// The same; its tree has these settings.
+    pub(crate) async fn open(of_tree: &str) -> Self {
+        Self::found_with(of_tree).await
+    }
+
     async fn found_with(of_tree: &str) -> Self {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir(dir.path().join("source")).unwrap();
@@ -82,6 +87,16 @@ impl World {
     /// Adds a member; returns its place.
     pub(crate) async fn join(&mut self) -> usize {
         self.join_of(0, "g").await
+    }
+
+    /// Adds a member that reads the tree with these settings.
+    pub(crate) async fn join_reading(&mut self, of_tree: &str) -> usize {
+        let invitation = self.handle(0).invite(None).await.unwrap();
+        let (writer, link) = (&self.writer, self.beside("read"));
+        let tree = format!("writer = \"{writer}\"\ndirectory = \"{}\"\n{of_tree}", link.display());
+        let tree = format!("[[tree]]\nname = \"t\"\n{tree}");
+        self.start(&format!("[[group]]\njoin = \"{invitation}\"\n{tree}")).await;
+        self.members.len() - 1
     }
 
     /// Adds a member to the group of this name, by the invitation of another.
@@ -238,10 +253,14 @@ impl World {
         self.handle(0).reload(self.members[0].config.clone()).await.unwrap();
     }
 
+    /// What a member keeps.
+    pub(crate) fn data(&self, member: usize) -> PathBuf {
+        self.dir.path().join(member.to_string())
+    }
+
     /// What readers see at a member.
     pub(crate) fn replica(&self, member: usize) -> PathBuf {
-        let name = format!("t@{}", self.writer);
-        self.dir.path().join(member.to_string()).join("trees").join(name).join("current")
+        self.data(member).join("trees").join(format!("t@{}", self.writer)).join("current")
     }
 
     /// Waits until readers of a member see a version.
