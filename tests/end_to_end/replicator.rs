@@ -73,7 +73,12 @@ fn a_group_is_founded_joined_and_published_to() {
     let mut members = vec![Member::start(&path("m0"))];
     for name in ["m1", "m2"] {
         let place = address();
-        let rest = [invitation.as_str(), "--address", place.as_str(), "--site", "far"];
+        // The first has what `init` printed, the other asks for one of its own.
+        let invited = match name {
+            "m1" => invitation.clone(),
+            _ => members[0].run(&["invite", "--valid", "2 h"]).trim().to_owned(),
+        };
+        let rest = [invited.as_str(), "--address", place.as_str(), "--site", "far"];
         let said = run_ok(["replicator", "join", text(&path(name))].into_iter().chain(rest));
         members.push(Member::start(&path(name)));
         let id = members.last().unwrap().status()["id"].as_str().unwrap().to_owned();
@@ -82,7 +87,6 @@ fn a_group_is_founded_joined_and_published_to() {
     let origin = &members[0];
     let elsewhere = run(["replicator", "publish", "-c", text(&members[1].settings)]);
     assert!(!elsewhere.status.success() && texts(&elsewhere).1.contains("where its writer runs"));
-    assert_eq!(word(&origin.run(&["invite"]), "harvest-group-1,"), invitation);
     let said = origin.run(&["publish"]);
     let version = said.split([' ', ':']).nth(1).unwrap().to_owned();
     assert!(said.contains("2 entries"), "{said}");
@@ -98,6 +102,7 @@ fn a_group_is_founded_joined_and_published_to() {
     }
     assert!(origin.run(&["publish", text(&path("source"))]).contains("nothing has changed"));
     check_asked(origin, &path("topology.svg"));
+    check_invitations(origin, &members[1], &invitation);
     // A tree that has all but gone is not published unless that is meant.
     for number in 0..120 {
         write(folder.path(), &format!("source/{number}.txt"), "many");
@@ -119,6 +124,33 @@ fn a_group_is_founded_joined_and_published_to() {
         assert!(member.running.stop("TERM").success());
     }
     check_settled(&members[0].settings, &path("m0/data"), &path("source"));
+}
+
+/// What an administrator sees and does of invitations, while the members run.
+fn check_invitations(origin: &Member, other: &Member, first: &str) {
+    let made: Value = serde_json::from_str(&origin.run(&["invite", "--json"])).unwrap();
+    let (id, line) = (made["id"].as_str().unwrap(), made["invitation"].as_str().unwrap());
+    assert!(line.starts_with("harvest-group-1,g,") && line != first, "{line}");
+    let status = origin.run(&["status"]);
+    assert!(status.contains(&format!("invitation {id}: open for 2")), "{status}");
+    let used = format!("used by {}", other.status()["id"].as_str().unwrap());
+    assert!(status.contains(&used), "{status}");
+    assert!(origin.run(&["invite", "--revoke", id]).contains("is withdrawn"));
+    let status = origin.status();
+    let listed = status["groups"][0]["invitations"].as_array().unwrap();
+    let standing = |it: &Value| it["standing"].as_str().unwrap().to_owned();
+    assert_eq!(listed.iter().map(standing).collect::<Vec<_>>(), ["withdrawn", "used", "used"]);
+    assert_eq!(listed[0]["id"], id);
+    // Who does not lead the group says who does.
+    let settings = text(&other.settings);
+    for rest in [["--revoke", id], ["--valid", "1 h"]] {
+        let refused = run(["replicator", "invite", "-c", settings].iter().chain(&rest));
+        let said = texts(&refused).1;
+        let leader = origin.status()["id"].as_str().unwrap().to_owned();
+        assert!(!refused.status.success() && said.contains(&leader), "{said}");
+    }
+    let wrong = run(["replicator", "invite", "-c", settings, "--valid", "1 year"]);
+    assert!(!wrong.status.success() && texts(&wrong).1.contains("30 days"));
 }
 
 /// A member whose administrator makes a mistake finds it where all else is said.

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! DATA/groups/GROUP      what the machine of a group wants to have back
-//! DATA/invitations       secrets of invitations, one a line
+//! DATA/groups/GROUP.invitation   see `invitations`
 //! DATA/versions/NAME@ORIGIN    the newest version that was heard of
 //! ```
 //!

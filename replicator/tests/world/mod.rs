@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use net::shutdown::Shutdown;
+use replicator::group::join::Invitation;
+use replicator::id::InvitationId;
 use replicator::node::{MemberStatus, Published, Report, Standing, Status, TreeStatus};
 use replicator::version::Name;
 use replicator::{Config, Handle, Server};
@@ -91,7 +93,7 @@ impl World {
 
     /// Adds a member that reads the tree with these settings.
     pub(crate) async fn join_reading(&mut self, of_tree: &str) -> usize {
-        let invitation = self.handle(0).invite(None).await.unwrap();
+        let invitation = self.line().await;
         let (writer, link) = (&self.writer, self.beside("read"));
         let tree = format!("writer = \"{writer}\"\ndirectory = \"{}\"\n{of_tree}", link.display());
         let tree = format!("[[tree]]\nname = \"t\"\n{tree}");
@@ -99,17 +101,60 @@ impl World {
         self.members.len() - 1
     }
 
+    /// A new invitation to the group of the first member.
+    pub(crate) async fn line(&self) -> Invitation {
+        self.handle(0).invite(None, None).await.unwrap().invitation
+    }
+
+    /// Withdraws one.
+    pub(crate) async fn revoke(&self, line: &Invitation) {
+        let id = InvitationId::of(&line.public().unwrap());
+        assert_eq!(self.handle(0).revoke(None, id).await.unwrap(), id);
+    }
+
+    /// Starts a member that joins with an invitation.
+    pub(crate) async fn join_by(&mut self, line: &Invitation) -> usize {
+        self.start(&format!("[[group]]\njoin = \"{line}\"\n")).await;
+        self.members.len() - 1
+    }
+
+    /// Has a member that was refused try another invitation, without a restart.
+    pub(crate) async fn try_line(&mut self, member: usize, before: &Invitation, line: &Invitation) {
+        let text = self.members[member].text.replace(&before.to_string(), &line.to_string());
+        self.members[member].config = Config::parse(&text).unwrap();
+        self.handle(member).reload(self.members[member].config.clone()).await.unwrap();
+    }
+
+    /// Has the first member, which leads, deny others by their ids.
+    pub(crate) async fn deny(&self, ids: &[&str]) {
+        let lead = "name = \"g\"\n";
+        let text = self.members[0].text.replacen(lead, &format!("{lead}deny = {ids:?}\n"), 1);
+        self.handle(0).reload(Config::parse(&text).unwrap()).await.unwrap();
+    }
+
+    /// Waits until no other member has a link to one; says how long that took.
+    pub(crate) async fn until_unlinked(&self, member: usize, id: &str) -> Duration {
+        let from = Instant::now();
+        for other in (0..self.members.len()).filter(|it| *it != member) {
+            while self.status(other).await.links.iter().any(|it| it.member == id) {
+                assert!(from.elapsed() < PATIENCE, "member {other} keeps its link");
+                sleep(LOOK).await;
+            }
+        }
+        from.elapsed()
+    }
+
     /// Adds a member to the group of this name, by the invitation of another.
     pub(crate) async fn join_of(&mut self, leader: usize, group: &str) -> usize {
         let name = Name::new(group).unwrap();
-        let invitation = self.handle(leader).invite(Some(name)).await.unwrap();
+        let invitation = self.handle(leader).invite(Some(name), None).await.unwrap().invitation;
         self.start(&format!("[[group]]\njoin = \"{invitation}\"\n")).await;
         self.members.len() - 1
     }
 
     /// Starts a member with an invitation to a group of another name.
     pub(crate) async fn join_misspelled(&mut self) -> usize {
-        let mut invitation = self.handle(0).invite(None).await.unwrap();
+        let mut invitation = self.line().await;
         invitation.name = Name::new("h").unwrap();
         self.start(&format!("[[group]]\njoin = \"{invitation}\"\n")).await;
         self.members.len() - 1
