@@ -135,6 +135,8 @@ fn check_invitations(origin: &Member, other: &Member, first: &str) {
     assert!(status.contains(&format!("invitation {id}: open for 2")), "{status}");
     let used = format!("used by {}", other.status()["id"].as_str().unwrap());
     assert!(status.contains(&used), "{status}");
+    let page = shown(origin, "");
+    assert!(page.contains(id) && page.contains("open for 23 h"), "{page}");
     assert!(origin.run(&["invite", "--revoke", id]).contains("is withdrawn"));
     let status = origin.status();
     let listed = status["groups"][0]["invitations"].as_array().unwrap();
@@ -282,15 +284,26 @@ fn check_asked(member: &Member, svg: &Path) {
     assert_eq!(drawn["members"].as_array().unwrap().len(), 3);
     let picture = fs::read_to_string(svg).unwrap();
     assert_eq!(picture.matches("<circle").count(), 3, "{picture}");
+    let page = shown(member, "");
+    assert!(page.contains("<svg") && page.contains("docs"), "{page}");
+    let metrics = shown(member, "metrics");
+    assert!(metrics.contains("harvest_replicator_tree_newest"), "{metrics}");
+    // Whoever has no token may look, and change nothing.
+    for change in ["publish?tree=docs", "invite", "invite?revoke=0000000000000000"] {
+        assert_eq!(ask("POST", &format!("{}{change}", admin(member)), &[]).0, 401, "{change}");
+    }
+}
+
+/// Where a member answers its administrator.
+fn admin(member: &Member) -> String {
     let settings = fs::read_to_string(&member.settings).unwrap();
     let admin = settings.lines().find(|it| it.starts_with("admin_listen")).unwrap();
-    let admin = format!("http://{}", admin.split('"').nth(1).unwrap());
-    let (code, _, page) = ask("GET", &format!("{admin}/"), &[]);
-    let page = String::from_utf8(page).unwrap();
-    assert!(code == 200 && page.contains("<svg") && page.contains("docs"), "{page}");
-    let (code, _, metrics) = ask("GET", &format!("{admin}/metrics"), &[]);
-    let metrics = String::from_utf8(metrics).unwrap();
-    assert!(code == 200 && metrics.contains("harvest_replicator_tree_newest"), "{metrics}");
-    // Whoever has no token may look, and change nothing.
-    assert_eq!(ask("POST", &format!("{admin}/publish?tree=docs"), &[]).0, 401);
+    format!("http://{}/", admin.split('"').nth(1).unwrap())
+}
+
+/// What is there for everybody to see.
+fn shown(member: &Member, path: &str) -> String {
+    let (code, _, shown) = ask("GET", &format!("{}{path}", admin(member)), &[]);
+    assert_eq!(code, 200);
+    String::from_utf8(shown).unwrap()
 }

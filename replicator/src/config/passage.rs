@@ -51,8 +51,9 @@ impl PassageConfig {
     pub fn resolve(&self) -> Result<Passage, String> {
         let Some(name) = &self.group else { return Ok(Passage { mode: self.mode, group: None }) };
         let group = match name.parse() {
-            Ok(number) => number,
-            Err(_) => number_of(Path::new(GROUPS), name)?,
+            // The last number stands for no group.
+            Ok(number) if number != u32::MAX => number,
+            _ => number_of(Path::new(GROUPS), name)?,
         };
         Ok(Passage { mode: self.mode, group: Some(group) })
     }
@@ -87,6 +88,7 @@ mod tests {
         }
         let of = |group: &str| PassageConfig { mode: 0o750, group: Some(group.to_owned()) };
         assert_eq!(of("33").resolve(), Ok(Passage { mode: 0o750, group: Some(33) }));
+        assert!(of("4294967295").resolve().is_err());
         assert_eq!(of("root").resolve(), Ok(Passage { mode: 0o750, group: Some(0) }));
         assert_eq!(PassageConfig::default().resolve(), Ok(Passage::default()));
     }

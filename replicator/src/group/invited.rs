@@ -188,13 +188,15 @@ impl Group {
             it.used_by.is_none() && !it.is_withdrawn && !self.clock.is_over(it, now)
         };
         let closed = all.clone().find(|it| !is_open(it)).map(Invited::id);
-        let is_known = all.clone().any(|it| it.key == invited.key);
+        if all.clone().any(|it| it.key == invited.key) {
+            return Ok(());
+        }
         self.change_invitations(now, |all| {
             if INVITATIONS_MAX <= all.len() {
                 let closed = closed.ok_or(InviteError::Full)?;
                 all.retain(|it| it.id() != closed);
             }
-            all.extend((!is_known).then_some(invited));
+            all.push(invited);
             Ok(())
         })
     }

@@ -8,8 +8,11 @@ use std::fs::{self, DirBuilder, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _, lchown};
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 use super::error::Error;
+use super::store::Store;
+use crate::version::Kind;
 
 /// The modes of what is the owner's alone: folders, and files.
 pub(crate) const FOLDER: u32 = 0o700;
@@ -85,6 +88,46 @@ impl Passage {
     /// Gives a folder with all that is in it to the group.
     pub(super) fn give(&self, dir: &Path) -> Result<(), Error> {
         give(dir, self.group.unwrap_or_else(own_group))
+    }
+}
+
+/// Who gets at the tree of a store now.
+#[derive(Debug, Default)]
+pub(super) struct Gate {
+    passage: Mutex<Passage>,
+    /// One at a time changes it, which may take a while.
+    change: Mutex<()>,
+}
+
+impl Store {
+    /// Lets others through to the tree, or no more; what is of another group than it is to be gets that first, which takes
+    /// a while for many files.
+    ///
+    /// # Errors
+    ///
+    /// The system's: the user whose process this is may not give files to that group, say. Nobody but the owner gets
+    /// at the tree then.
+    pub fn set_passage(&self, passage: Passage) -> Result<(), Error> {
+        let passage = match self.kind() {
+            Kind::Tree => passage,
+            Kind::Collection => Passage::default(),
+        };
+        let _changing = self.gate.change.lock().unwrap_or_else(PoisonError::into_inner);
+        let set = |to| *self.gate.passage.lock().unwrap_or_else(PoisonError::into_inner) = to;
+        // What is made from now on has the group already.
+        set(passage);
+        let opened = passage.open(self.dir());
+        if opened.is_err() {
+            set(Passage::default());
+            set_mode(self.dir(), FOLDER)?;
+        }
+        opened
+    }
+
+    /// Who gets at the tree.
+    #[must_use]
+    pub fn passage(&self) -> Passage {
+        *self.gate.passage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

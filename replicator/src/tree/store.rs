@@ -25,7 +25,7 @@ use super::lock::lock;
 use super::manifest::Totals;
 use super::mode::Mode;
 use super::opening::{gone_dir, make_durably, open_all};
-use super::passage::{FILE, Passage, set_mode};
+use super::passage::{FILE, Gate, Passage, set_mode};
 use super::staging::Staging;
 use crate::version::{Hash, Kind};
 
@@ -93,7 +93,7 @@ pub struct Store {
     disk: Disk,
     dir: PathBuf,
     options: Options,
-    passage: Mutex<Passage>,
+    pub(super) gate: Gate,
     syncs_max: usize,
     staging: Mutex<Staging>,
     /// The newest is the last.
@@ -144,7 +144,7 @@ impl Store {
             disk: disk.clone(),
             dir: dir.to_owned(),
             options,
-            passage: Mutex::default(),
+            gate: Gate::default(),
             syncs_max,
             staging: Mutex::new(Staging::open(disk, &dir.join(STAGED))?),
             generations: RwLock::new(opened.all),
@@ -168,24 +168,6 @@ impl Store {
         Ok(store)
     }
 
-    /// Lets others through to the tree, or no more; what is of another group than it is to be gets that first, which takes
-    /// a while for many files.
-    ///
-    /// # Errors
-    ///
-    /// The system's: the user whose process this is may not give files to that group, say. Nobody but the owner gets
-    /// at the tree then.
-    pub fn set_passage(&self, passage: Passage) -> Result<(), Error> {
-        let passage = match self.kind() {
-            Kind::Tree => passage,
-            Kind::Collection => Passage::default(),
-        };
-        let mut known = self.passage.lock().unwrap_or_else(PoisonError::into_inner);
-        // What is made from now on has the group already.
-        *known = passage;
-        passage.open(&self.dir)
-    }
-
     /// The newest generation, whose [`Meta`] has the signed version. One that is damaged when the store is opened is
     /// removed, and named in [`Store::damaged`]; then this is the one before: an origin is to keep its last number
     /// elsewhere too, lest it signs another version of that number.
@@ -198,12 +180,6 @@ impl Store {
     #[must_use]
     pub fn current_link(&self) -> PathBuf {
         self.dir.join(CURRENT)
-    }
-
-    /// Who gets at the tree.
-    #[must_use]
-    pub fn passage(&self) -> Passage {
-        *self.passage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn all(&self) -> Vec<Arc<Generation>> {
@@ -413,10 +389,10 @@ impl Store {
         let given = building.group();
         let dir = building.finish(meta, &dir_name(*serial, meta.number))?;
         let passage = self.passage();
-        if passage.other_group() != given {
-            passage.give(&dir)?;
-        }
-        let pointed = Generation::open(&dir, self.kind()).and_then(|it| {
+        // The settings may have changed since it was begun.
+        let given = if passage.other_group() == given { Ok(()) } else { passage.give(&dir) };
+        let opened = given.and_then(|()| Generation::open(&dir, self.kind()));
+        let pointed = opened.and_then(|it| {
             self.point_to(&it)?;
             Ok(Arc::new(it))
         });

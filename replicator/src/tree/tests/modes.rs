@@ -289,4 +289,15 @@ fn a_tree_is_opened_to_a_group_with_all_that_is_in_it_and_closed_again() {
     replica.set_passage(Passage::default()).unwrap();
     assert_eq!((group(&dir), mode(&dir)), (own, 0o700));
     assert!(seen(&names).iter().all(|it| it.0 == own), "{:?}", seen(&names));
+    // What cannot be opened is closed, and goes on.
+    let open = Passage { mode: 0o755, group: None };
+    replica.set_passage(open).unwrap();
+    assert_eq!((mode(&dir), replica.passage()), (0o755, open));
+    fs::rename(&dir, top.path().join("away")).unwrap();
+    replica.set_passage(Passage { mode: 0o750, group: Some(given) }).unwrap_err();
+    assert_eq!(replica.passage(), Passage::default());
+    fs::rename(top.path().join("away"), &dir).unwrap();
+    write(&origin.directory, &[("d/c", 0o644)]);
+    let version = publish(&origin, 3);
+    fetch(&origin.store, &replica, &version).unwrap();
 }
