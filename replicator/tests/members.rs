@@ -166,6 +166,19 @@ async fn who_is_denied_is_cut_off_and_does_not_come_back_under_another_key() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_invitation_that_has_ended_lets_nobody_in() {
+    let (mut world, secret) = World::found_late().await;
+    let line = Invitation { secret: Some(secret), ..world.line().await };
+    let member = world.join_by(&line).await;
+    world.noted_by(member, "its invitation has ended").await;
+    let status = world.status(0).await;
+    let standings: Vec<_> = status.groups[0].invitations.iter().map(|it| it.standing).collect();
+    assert_eq!(standings, [InvitationStanding::Open, InvitationStanding::Ended]);
+    assert_eq!(status.groups[0].members.len(), 1);
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn two_members_never_share_their_data() {
     let mut world = World::found().await;
     let refused = world.bind_again(0).await.unwrap_err().to_string();

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use net::shutdown::Shutdown;
+use replicator::group::charter::Address;
 use replicator::group::join::Invitation;
 use replicator::id::InvitationId;
 use replicator::node::{MemberStatus, Published, Report, Standing, Status, TreeStatus};
@@ -62,8 +63,30 @@ impl World {
         Self::found_with(of_tree).await
     }
 
-    async fn found_with(of_tree: &str) -> Self {
+    /// The same, long after its first invitation was printed; returns that one's secret.
+    pub(crate) async fn found_late() -> (Self, [u8; 32]) {
         let dir = tempfile::tempdir().unwrap();
+        let (data, name) = (dir.path().join("0"), Name::new("g").unwrap());
+        let address = Address::new("127.0.0.1:1").unwrap();
+        let (_, printed) = replicator::node::invitation(&data, &name, &address).unwrap();
+        let group = printed.invitation.group();
+        let file = data.join("groups").join(format!("{group}.invitation"));
+        let mut bytes = fs::read(&file).unwrap();
+        let ends = u64::from_be_bytes(*bytes.last_chunk().unwrap());
+        // Behind the secret is when it was made and ends.
+        for (at, before) in [(32, 200_000), (40, 100_000)] {
+            bytes[at..at + 8].copy_from_slice(&(ends - before).to_be_bytes());
+        }
+        fs::write(&file, bytes).unwrap();
+        let world = Self::found_in(dir, "").await;
+        (world, printed.invitation.secret.unwrap())
+    }
+
+    async fn found_with(of_tree: &str) -> Self {
+        Self::found_in(tempfile::tempdir().unwrap(), of_tree).await
+    }
+
+    async fn found_in(dir: TempDir, of_tree: &str) -> Self {
         fs::create_dir(dir.path().join("source")).unwrap();
         let mut world = Self { dir, members: Vec::new(), writer: String::new() };
         let source = world.source("");
