@@ -136,7 +136,7 @@ fn check_invitations(origin: &Member, other: &Member, first: &str) {
     let used = format!("used by {}", other.status()["id"].as_str().unwrap());
     assert!(status.contains(&used), "{status}");
     let page = shown(origin, "");
-    assert!(page.contains(id) && page.contains("open for 23 h"), "{page}");
+    assert!(page.contains(id) && page.contains("open for 2"), "{page}");
     assert!(origin.run(&["invite", "--revoke", id]).contains("is withdrawn"));
     let status = origin.status();
     let listed = status["groups"][0]["invitations"].as_array().unwrap();
