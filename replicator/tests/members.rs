@@ -160,7 +160,7 @@ async fn who_is_denied_is_cut_off_and_does_not_come_back_under_another_key() {
     assert_eq!(standing(&status, &withdrawn), (InvitationStanding::Withdrawn, None));
     // Whoever has a new one comes.
     let new = world.line().await;
-    world.try_line(other, &withdrawn, &new).await;
+    world.resettle(other, &withdrawn.to_string(), &new.to_string()).await;
     world.holds(other, &second).await;
     world.stop().await;
 }

@@ -119,6 +119,11 @@ async fn who_may_not_read_a_file_where_it_is_published_may_not_anywhere() {
         let said = as_nobody("cat", &[&world.replica(member).join("public.txt")]);
         assert!(!said.status.success(), "{said:?}");
     }
+    // It is closed, and opened again, without a restart.
+    world.resettle(opened, "mode = \"755\"", "mode = \"700\"").await;
+    world.until(|world| readable(&world.data(opened)).is_empty()).await;
+    world.resettle(opened, "mode = \"755\"", "mode = \"711\"").await;
+    world.until(|world| readable(&world.data(opened)).contains(&"lease".to_owned())).await;
     world.stop().await;
 }
 

@@ -141,9 +141,10 @@ impl World {
         self.members.len() - 1
     }
 
-    /// Has a member that was refused try another invitation, without a restart.
-    pub(crate) async fn try_line(&mut self, member: usize, before: &Invitation, line: &Invitation) {
-        let text = self.members[member].text.replace(&before.to_string(), &line.to_string());
+    /// Has a member take over other settings, without a restart.
+    pub(crate) async fn resettle(&mut self, member: usize, before: &str, after: &str) {
+        let text = self.members[member].text.replace(before, after);
+        assert_ne!(text, self.members[member].text);
         self.members[member].config = Config::parse(&text).unwrap();
         self.handle(member).reload(self.members[member].config.clone()).await.unwrap();
     }
