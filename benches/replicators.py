@@ -134,8 +134,10 @@ class World:
     def found(self):
         """Founds the groups, and has all members join and run."""
         for number, group in enumerate(self.groups):
-            invitation = None
+            founder = None
             for member in group:
+                # Each is for one member.
+                invitation = founder and founder.invitation(f"g{number}")
                 if member.process is None:
                     tree = ["--tree", f"t={self.source}"] if member is self.writer else []
                     if invitation:
@@ -147,8 +149,7 @@ class World:
                     member.add(f'\n[[group]]\n{how}\ncarry = ["g{number - 1}"]\n')
                     member.stop()
                 member.start()
-                if invitation is None:
-                    invitation = member.invitation(f"g{number}")
+                founder = founder or member
 
     def tree(self, member):
         self.id = self.id or self.writer.status()["id"]

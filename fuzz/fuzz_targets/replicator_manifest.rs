@@ -5,10 +5,10 @@
 
 use libfuzzer_sys::fuzz_target;
 use replicator::tree::levels::{LEVELS_MAX, LOOK_AHEAD_CHUNKS, NODE_RECORDS_MAX, Walk};
-use replicator::tree::manifest::{Decoder, Encoder, Item, ParseError};
+use replicator::tree::manifest::{Decoder, Encoder, Format, Item, ParseError};
 use replicator::version::{Hash, Kind};
 
-fn decode(parts: &[&[u8]]) -> Result<Vec<Item>, ParseError> {
+fn decode(parts: &[&[u8]]) -> Result<(Format, Vec<Item>), ParseError> {
     let (mut decoder, mut items) = (Decoder::default(), Vec::new());
     for part in parts {
         decoder.feed(part);
@@ -16,8 +16,9 @@ fn decode(parts: &[&[u8]]) -> Result<Vec<Item>, ParseError> {
             items.push(item);
         }
     }
+    let format = decoder.format();
     decoder.finish()?;
-    Ok(items)
+    Ok((format, items))
 }
 
 /// The first chunk is the root; the others are what comes for whatever is wanted first, as long as it has its length.
@@ -42,8 +43,8 @@ fuzz_target!(|bytes: &[u8]| {
     let whole = decode(&[bytes]);
     let (a, b) = bytes.split_at(bytes.len() / 2);
     assert_eq!(whole, decode(&[a, b]));
-    if let Ok(items) = whole {
-        let (mut encoder, mut again) = (Encoder::default(), Vec::new());
+    if let Ok((format, items)) = whole {
+        let (mut encoder, mut again) = (Encoder::new(format), Vec::new());
         for item in &items {
             match item {
                 Item::Entry(entry) => encoder.entry(entry, &mut again).expect("it was read"),

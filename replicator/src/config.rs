@@ -26,6 +26,8 @@
 //! # watch = "10 s"                   publish what changes, at the latest after so long; default: by command alone
 //! # groups = ["papers"]              default: all of the above
 //! # skip_problems = false            publish without what cannot be replicated
+//! # mode = "700"                     who gets at the tree's folder in `data`; also of somebody else's tree
+//! # group = "papers"                 whose that folder is, and all that is in it
 //!
 //! [[tree]]
 //! name = "papers"
@@ -45,6 +47,8 @@
 //! directory = "/srv/replicas/catalog"
 //! ```
 
+mod passage;
+
 use std::collections::BTreeSet;
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -62,6 +66,8 @@ use crate::id::{GroupId, MemberId};
 use crate::limit::{RATE_MAX, RATE_MIN};
 use crate::topology::Connectivity;
 use crate::version::{Kind, Name};
+
+pub use passage::PassageConfig;
 
 /// Where links are accepted, and null calls answered.
 pub const LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::UNSPECIFIED), 4_000);
@@ -166,6 +172,8 @@ pub struct TreeConfig {
     pub groups: BTreeSet<Name>,
     /// Whether it is published without what cannot be replicated.
     pub skip_problems: bool,
+    /// Who gets at it here.
+    pub passage: PassageConfig,
 }
 
 /// A collection that is published as it changes.
@@ -201,6 +209,8 @@ pub struct ReplicaConfig {
     pub writer: MemberId,
     /// The symbolic link that is kept.
     pub directory: PathBuf,
+    /// Who gets at it here, if it is a tree; at a collection nobody does.
+    pub passage: PassageConfig,
 }
 
 impl Config {
@@ -437,8 +447,9 @@ fn read_tree(table: &Table<'_>, groups: &[&Name]) -> Option<TreeConfig> {
     let listed = read_listed(table, groups);
     let watch = table.duration_within("watch", WATCH);
     let skip_problems = table.boolean("skip_problems", false);
+    let passage = PassageConfig::read(table);
     let (name, directory) = (name?, directory?);
-    Some(TreeConfig { name, directory, watch, groups: listed, skip_problems })
+    Some(TreeConfig { name, directory, watch, groups: listed, skip_problems, passage })
 }
 
 fn read_replica(kind: Kind, table: &Table<'_>) -> Option<ReplicaConfig> {
@@ -449,8 +460,12 @@ fn read_replica(kind: Kind, table: &Table<'_>) -> Option<ReplicaConfig> {
     if let Err(error) = &writer {
         table.mistake("writer", format!("{text:?} is no id: {error}"), "as `status` shows it");
     }
+    let passage = match kind {
+        Kind::Tree => PassageConfig::read(table),
+        Kind::Collection => PassageConfig::default(),
+    };
     let (name, directory, writer) = (name?, directory?, writer.ok()?);
-    Some(ReplicaConfig { kind, name, writer, directory })
+    Some(ReplicaConfig { kind, name, writer, directory, passage })
 }
 
 fn required_name(table: &Table<'_>) -> Option<Name> {

@@ -31,6 +31,7 @@ mod carry;
 pub mod charter;
 mod follow;
 pub mod held;
+pub mod invited;
 pub mod join;
 mod lead;
 pub mod links;
@@ -147,6 +148,7 @@ pub struct Group {
     linked: BTreeMap<MemberId, Linked>,
     admission: admit::Admission,
     lead: Lead,
+    clock: invited::Clock,
     due: Due,
     last_measure: Option<Duration>,
     last_probe: Option<Duration>,
@@ -180,6 +182,7 @@ impl Group {
             name,
             connectivity: settings.connectivity.unwrap_or(Connectivity::Two),
             access: settings.access.clone().unwrap_or_default(),
+            invitations: Vec::new(),
             members: vec![Member::new(key, address, site, 0)],
             gone: Vec::new(),
             trees: Vec::new(),
@@ -251,6 +254,7 @@ impl Group {
             linked: BTreeMap::new(),
             admission: admit::Admission::new(now),
             lead: Lead::new(state.silences.iter().map(|it| (*it.0, minutes(*it.1))).collect()),
+            clock: invited::Clock::default(),
             due: Due {
                 say: now,
                 measure: now,
@@ -388,6 +392,11 @@ impl Group {
             peer.failures = 0;
             take(&mut peer.estimate);
         }
+    }
+
+    /// Takes another invitation to the group, for as long as one is not in it: hand in the settings after it.
+    pub fn handle_invitation(&mut self, invitation: Invitation) {
+        self.invitation = Some(invitation);
     }
 
     /// Takes other settings; the charter follows if oneself leads, or else after the leader was asked.

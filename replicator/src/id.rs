@@ -13,7 +13,11 @@ pub struct MemberId(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GroupId(pub u64);
 
-/// Text that is no id of a member: it has to be 16 lower-case hex digits.
+/// An invitation to a group, by its public key as a member is by its own. It is no secret.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct InvitationId(pub u64);
+
+/// Text that is no id of a member or an invitation: it has to be 16 lower-case hex digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("an id has 16 hex digits, in lower case")]
 pub struct ParseIdError;
@@ -43,6 +47,28 @@ impl FromStr for MemberId {
             return Err(ParseIdError);
         }
         u64::from_str_radix(text, 16).map(Self).map_err(|_unsaid| ParseIdError)
+    }
+}
+
+impl InvitationId {
+    /// The id of the invitation that has this public key.
+    #[must_use]
+    pub fn of(key: &[u8; 32]) -> Self {
+        Self(MemberId::of(key).0)
+    }
+}
+
+impl fmt::Display for InvitationId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        MemberId(self.0).fmt(f)
+    }
+}
+
+impl FromStr for InvitationId {
+    type Err = ParseIdError;
+
+    fn from_str(text: &str) -> Result<Self, ParseIdError> {
+        text.parse().map(|it: MemberId| Self(it.0))
     }
 }
 

@@ -29,13 +29,12 @@ mod verifying;
 mod versions;
 mod watching;
 
-use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
-use std::fs;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use net::client::Client;
 use net::identity::Identity;
@@ -49,9 +48,9 @@ use web::Pages;
 use web::auth::AdminToken;
 
 use self::ask::{ASKS_MAX, Ask};
-use self::core::{Core, Keys, STRANGERS_MAX};
+use self::core::{Core, Door};
 pub(crate) use self::feeds::Feeds;
-use self::invitations::Invitations;
+pub use self::invitations::{InvitationStanding, InvitationStatus, Printed, invitation};
 use self::kept::Kept;
 pub use self::publishing::Published;
 pub use self::status::{
@@ -64,14 +63,14 @@ use self::watching::Watching;
 use crate::config::{Config, Entry, GroupConfig};
 use crate::error::Error;
 use crate::group::access::Access;
-use crate::group::charter::{Address, Carried};
-use crate::group::join::Invitation;
+use crate::group::charter::Carried;
 use crate::group::{self, Group};
-use crate::id::MemberId;
+use crate::id::{InvitationId, MemberId};
 use crate::link::{Caller, Command, EVENTS_MAX, Event, Hub};
 use crate::replica::Replica;
 use crate::serve;
 use crate::tree::lock::lock;
+use crate::tree::passage::make_private;
 use crate::version::{Kind, Name, Version};
 
 /// Most commands that wait for the hub.
@@ -135,12 +134,10 @@ impl Server {
         let (core, token, pages, feed_pages) = opened.await.map_err(|_ended| Error::Stopped)??;
         let events = mpsc::channel(EVENTS_MAX);
         let endpoint = Endpoint::new(core.identity.clone())?;
-        let keys = core.keys.clone();
-        let strangers = core.strangers.clone();
+        let (door, strangers) = (core.door.clone(), core.strangers.clone());
         let known = Arc::new(move |key: &[u8; 32]| {
-            let known = keys.read().unwrap_or_else(PoisonError::into_inner);
-            // Who is to join comes as a stranger.
-            known.contains(key) || strangers.load(Ordering::Relaxed) < STRANGERS_MAX
+            let door = door.read().unwrap_or_else(PoisonError::into_inner);
+            door.check(key, strangers.load(Ordering::Relaxed))
         });
         let hub = Hub::new(endpoint, known, started, events.0.clone());
         let handle = Handle { ask };
@@ -297,13 +294,31 @@ impl Handle {
         self.ask(|reply| Ask::Verify(tree, reply)).await?.map_err(Error::Refused)
     }
 
-    /// The line by which somebody can join a group; its name may be left out if there is one alone.
+    /// A new line by which one member can join a group, for so long or a day; its name may be left out if there is one
+    /// alone. If another leads the group and no time is said, one that is no pass.
     ///
     /// # Errors
     ///
-    /// There is no such group, or this member is not in it yet. Or it has stopped.
-    pub async fn invite(&self, group: Option<Name>) -> Result<Invitation, Error> {
-        self.ask(|reply| Ask::Invite(group, reply)).await?.map_err(Error::Refused)
+    /// There is no such group, this member is not in it yet, or another leads it. Or it has stopped.
+    pub async fn invite(
+        &self,
+        group: Option<Name>,
+        valid: Option<Duration>,
+    ) -> Result<Printed, Error> {
+        self.ask(|reply| Ask::Invite(group, valid, reply)).await?.map_err(Error::Refused)
+    }
+
+    /// Withdraws an invitation; returns its id. Who came by it stays.
+    ///
+    /// # Errors
+    ///
+    /// There is no such group or invitation, or another leads the group. Or it has stopped.
+    pub async fn revoke(
+        &self,
+        group: Option<Name>,
+        id: InvitationId,
+    ) -> Result<InvitationId, Error> {
+        self.ask(|reply| Ask::Revoke(group, id, reply)).await?.map_err(Error::Refused)
     }
 
     /// Has this member lead a group, whoever does now; returns the group's name.
@@ -334,25 +349,6 @@ impl Handle {
     }
 }
 
-/// Makes the invitation that a member will have which founds a group, before it runs.
-///
-/// # Errors
-///
-/// The data directory cannot be used.
-pub fn invitation(
-    data: &Path,
-    name: &Name,
-    address: &Address,
-) -> Result<(MemberId, Invitation), Error> {
-    let _kept = Kept::open(data)?;
-    let key = Identity::load_or_create(data)?.public();
-    let entry = Entry::Found(name.clone());
-    let invitations = Invitations::load_or_create(data, [&entry].into_iter(), &key)?;
-    let secret = invitations.secret(entry.group(&key));
-    let (name, address) = (name.clone(), address.clone());
-    Ok((MemberId::of(&key), Invitation { name, founder: key, address, key, secret }))
-}
-
 /// The id of the member whose data directory this is: of the key there, which is made if there is none.
 ///
 /// # Errors
@@ -364,26 +360,18 @@ pub fn identity(data: &Path) -> Result<MemberId, Error> {
 }
 
 /// What the settings say of a group, as its machine takes it.
-fn settings(
-    config: &Config,
-    group: &GroupConfig,
-    key: &[u8; 32],
-    invitations: &Invitations,
-    carried: Vec<Carried>,
-) -> group::Settings {
+fn settings(config: &Config, group: &GroupConfig, carried: Vec<Carried>) -> group::Settings {
     let name = group.entry.name();
     let is_in = |groups: &BTreeSet<Name>| groups.is_empty() || groups.contains(name);
     let trees = config.trees.iter().filter(|it| is_in(&it.groups));
     let trees = trees.map(|it| (it.name.clone(), Kind::Tree));
     let collections = config.collections.iter().filter(|it| is_in(&it.groups));
     let collections = collections.map(|it| (it.name.clone(), Kind::Collection));
+    // Who has founded the group settles it by leaving the lists empty, too.
     let has_list = !group.allow.is_empty() || !group.deny.is_empty();
-    let invited = invitations.keys(group.entry.group(key));
-    let access = (has_list || !invited.is_empty()).then(|| Access {
-        allow: group.allow.clone(),
-        deny: group.deny.clone(),
-        invitations: invited,
-    });
+    let is_settled = has_list || matches!(group.entry, Entry::Found(_));
+    let access =
+        is_settled.then(|| Access { allow: group.allow.clone(), deny: group.deny.clone() });
     group::Settings {
         address: config.address.clone(),
         site: config.site.clone(),
@@ -409,15 +397,14 @@ impl Opening {
     fn open(self) -> Result<Core, Error> {
         let Self { config, started, caller, to_hub, asks } = self;
         let data = config.data.clone();
-        fs::create_dir_all(&data).map_err(|source| Error::io(&data, source))?;
+        if !data.exists() {
+            make_private(&data)?;
+        }
         // Two members of one key would contradict each other.
         let lock = lock(&data)?;
         let kept = Kept::open(&data)?;
         let identity = Arc::new(Identity::load_or_create(&data)?);
-        let key = identity.public();
-        let entries = config.groups.iter().map(|it| &it.entry);
-        let invitations = Invitations::load_or_create(&data, entries, &key)?;
-        let me = MemberId::of(&key);
+        let me = MemberId::of(&identity.public());
         let mut core = Core {
             _lock: lock,
             identity,
@@ -425,7 +412,7 @@ impl Opening {
             kept,
             started,
             started_ms: net::clock::now_ms(),
-            keys: Keys::new(RwLock::new(HashSet::new())),
+            door: Arc::new(RwLock::new(Door::default())),
             strangers: Arc::new(AtomicUsize::new(0)),
             groups: BTreeMap::new(),
             replica: Replica::new(me),
@@ -446,24 +433,24 @@ impl Opening {
             commands: to_hub,
             to_hub: VecDeque::new(),
             jobs: JoinSet::new(),
-            look_at: std::time::Duration::ZERO,
+            look_at: Duration::ZERO,
             asks,
             publishing: BTreeSet::new(),
             carrying: Vec::new(),
-            invitations,
             config: Arc::new(config),
         };
         core.open_groups()?;
         for kind in [Kind::Tree, Kind::Collection] {
             core.open_spaces(kind)?;
         }
+        core.open_data();
         for bytes in core.kept.versions()? {
             if let Some(namespace) = Version::namespace_of(&bytes) {
                 core.restored.insert(namespace, bytes);
             }
         }
-        core.watching.set(&core.config.trees, std::time::Duration::ZERO);
-        core.following.set(&core.config.collections, std::time::Duration::ZERO);
+        core.watching.set(&core.config.trees, Duration::ZERO);
+        core.following.set(&core.config.collections, Duration::ZERO);
         core.link_replicas();
         Ok(core)
     }
@@ -474,14 +461,20 @@ impl Core {
         let (now, key) = (self.now(), self.identity.public());
         for group in self.config.groups.clone() {
             let id = group.entry.group(&key);
-            let settings = settings(&self.config, &group, &key, &self.invitations, Vec::new());
+            let settings = settings(&self.config, &group, Vec::new());
             let kept = self.kept.group(id)?;
             let name = group.entry.name().clone();
             let identity = self.identity.clone();
             let machine = match (&group.entry, kept) {
-                (Entry::Found(_), None) => Group::found(identity, name.clone(), settings, now)
-                    .map_err(|source| Error::Found { group: name, source })?,
+                (Entry::Found(_), None) => {
+                    let found = Group::found(identity, name.clone(), settings, now);
+                    let mut found = found.map_err(|source| Error::Found { group: name, source })?;
+                    found.handle_clock(net::clock::now_ms() / 1_000, now);
+                    self.invite_first(id, &mut found)?;
+                    found
+                }
                 (entry, kept) => {
+                    self.forget_first(id);
                     let invitation = match entry {
                         Entry::Found(_) => None,
                         Entry::Join(invitation) => Some(invitation.clone()),

@@ -3,6 +3,8 @@
 //!
 //! Requests that change anything need the token.
 
+use std::time::Duration;
+
 use axum::body::Body;
 use axum::extract::{Path, Query, Request, State};
 use axum::response::{IntoResponse, Response};
@@ -20,8 +22,9 @@ use web::templates::Source;
 
 use crate::drawing;
 use crate::error::Error;
+use crate::id::InvitationId;
 use crate::metrics;
-use crate::node::{Feeds, GroupStatus, Handle, Status};
+use crate::node::{Feeds, GroupStatus, Handle, Printed, Status};
 use crate::version::Name;
 
 /// The pages that are only ours.
@@ -207,13 +210,32 @@ async fn verify(
     }
 }
 
+/// What is asked of invitations: one for so many seconds, or that one is withdrawn.
+#[derive(Deserialize)]
+struct InviteQuery {
+    valid: Option<u64>,
+    revoke: Option<String>,
+}
+
 async fn invite(
     State(Admin { handle, .. }): State<Admin>,
     Query(query): Query<GroupQuery>,
+    Query(InviteQuery { valid, revoke }): Query<InviteQuery>,
 ) -> Response {
-    let invited = async { handle.invite(query.name()?).await };
-    match invited.await {
-        Ok(invitation) => Json(json!({ "invitation": invitation.to_string() })).into_response(),
+    let answer = async {
+        let group = query.name()?;
+        if let Some(id) = revoke {
+            let id = id.parse().map_err(|error| Error::Refused(format!("{id}: {error}")))?;
+            let revoked = handle.revoke(group, id).await?;
+            return Ok(json!({ "revoked": revoked.to_string() }));
+        }
+        let Printed { invitation, ends } =
+            handle.invite(group, valid.map(Duration::from_secs)).await?;
+        let id = invitation.public().map(|it| InvitationId::of(&it).to_string());
+        Ok(json!({ "invitation": invitation.to_string(), "id": id, "ends": ends }))
+    };
+    match answer.await {
+        Ok(answer) => Json(answer).into_response(),
         Err(error) => fail(&error),
     }
 }

@@ -47,7 +47,10 @@ impl Member {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let known: HashSet<[u8; 32]> = knows.iter().map(|it| identity(*it).public()).collect();
-        let known = Arc::new(move |key: &[u8; 32]| known.contains(key));
+        let known = Arc::new(move |key: &[u8; 32]| match known.contains(key) {
+            true => Ok(()),
+            false => Err(Reason::Unknown),
+        });
         let (to, events) = mpsc::channel(EVENTS_MAX);
         let (commands, from) = mpsc::channel(8);
         let hub = Hub::new(endpoint(seed), known, monotonic(), to);

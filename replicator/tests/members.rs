@@ -2,11 +2,16 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+mod privacy;
 mod watching;
 mod world;
 
 use std::fs;
+use std::time::Duration;
 
+use replicator::group::join::Invitation;
+use replicator::id::InvitationId;
+use replicator::node::{InvitationStanding, Status};
 use world::World;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -16,7 +21,7 @@ async fn who_joins_gets_what_is_published() {
     fs::create_dir(world.source("sub")).unwrap();
     fs::write(world.source("sub/b.bin"), vec![7; 300_000]).unwrap();
     let first = world.publish().await;
-    assert!(first.is_changed && first.entries == 2 && first.bytes == 300_003, "{first:?}");
+    assert!(first.is_changed && first.entries == 3 && first.bytes == 300_003, "{first:?}");
     for _ in 0..3 {
         world.join().await;
     }
@@ -102,6 +107,74 @@ async fn who_asks_for_another_group_is_told() {
     let mut world = World::found().await;
     let member = world.join_misspelled().await;
     world.noted_by(member, "who was asked is no member of it").await;
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_denied_is_cut_off_and_does_not_come_back_under_another_key() {
+    let mut world = World::found().await;
+    fs::write(world.source("a"), "1").unwrap();
+    let line = world.line().await;
+    let denied = world.join_by(&line).await;
+    let (two, three) = (world.join().await, world.join().await);
+    let first = world.publish().await.version;
+    world.all_hold(&first).await;
+    let id = world.status(denied).await.id;
+    let by = InvitationId::of(&line.public().unwrap()).to_string();
+    let came = |status: &Status| {
+        let member = status.groups[0].members.iter().find(|it| it.id == id);
+        member.and_then(|it| it.invitation.clone())
+    };
+    assert_eq!(came(&world.status(two).await).as_ref(), Some(&by));
+    world.deny(&[&id]).await;
+    let took = world.until_unlinked(denied, &id).await;
+    assert!(took < Duration::from_secs(10), "links were open for {took:?}");
+    world.noted_by(denied, "its group's access list denies this member").await;
+    // Under another key it is nobody who was invited.
+    let again = world.join_by(&line).await;
+    world.noted_by(again, "its invitation was used by another member").await;
+    let withdrawn = world.line().await;
+    world.revoke(&withdrawn).await;
+    let other = world.join_by(&withdrawn).await;
+    world.noted_by(other, "its invitation was withdrawn").await;
+    // And none of them gets what comes next.
+    fs::write(world.source("a"), "2").unwrap();
+    let second = world.publish().await.version;
+    for member in [0, two, three] {
+        world.holds(member, &second).await;
+    }
+    assert_eq!(world.status(denied).await.trees[0].held.as_ref(), Some(&first));
+    for member in [again, other] {
+        let status = world.status(member).await;
+        assert!(!status.groups[0].is_member && status.trees.is_empty(), "{status:#?}");
+    }
+    assert!(world.until_unlinked(denied, &id).await < Duration::from_secs(5), "it stays cut off");
+    // All of the group know what became of the invitations.
+    let standing = |status: &Status, line: &Invitation| {
+        let id = InvitationId::of(&line.public().unwrap()).to_string();
+        let invited = status.groups[0].invitations.iter().find(|it| it.id == id).unwrap();
+        (invited.standing, invited.used_by.clone())
+    };
+    let status = world.status(three).await;
+    assert_eq!(standing(&status, &line), (InvitationStanding::Withdrawn, Some(id.clone())));
+    assert_eq!(standing(&status, &withdrawn), (InvitationStanding::Withdrawn, None));
+    // Whoever has a new one comes.
+    let new = world.line().await;
+    world.resettle(other, &withdrawn.to_string(), &new.to_string()).await;
+    world.holds(other, &second).await;
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_invitation_that_has_ended_lets_nobody_in() {
+    let (mut world, secret) = World::found_late().await;
+    let line = Invitation { secret: Some(secret), ..world.line().await };
+    let member = world.join_by(&line).await;
+    world.noted_by(member, "its invitation has ended").await;
+    let status = world.status(0).await;
+    let standings: Vec<_> = status.groups[0].invitations.iter().map(|it| it.standing).collect();
+    assert_eq!(standings, [InvitationStanding::Open, InvitationStanding::Ended]);
+    assert_eq!(status.groups[0].members.len(), 1);
     world.stop().await;
 }
 

@@ -7,6 +7,7 @@ mod settings;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use clap::Subcommand;
@@ -14,7 +15,9 @@ use net::shutdown::Shutdown;
 use replicator::config::TreeConfig;
 use replicator::drawing;
 use replicator::group::charter::Address;
+use replicator::group::invited::VALID_RANGE;
 use replicator::group::join::Invitation;
+use replicator::id::InvitationId;
 use replicator::node::{Report, Status};
 use replicator::version::Name;
 use replicator::{Config, Handle, Server};
@@ -106,14 +109,23 @@ pub(crate) enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Print the invitation by which others can join. Whoever has the line of the member that founded the group may;
-    /// that of another member serves those alone that the access list lets in.
+    /// Print a new invitation, by which one member can join: the first who has the line, until it ends. That of a member
+    /// that does not lead the group serves those alone that the access list lets in.
     Invite {
         #[command(flatten)]
         file: File,
         /// Of which group, if there are several.
         #[arg(long, value_parser = Name::new)]
         group: Option<Name>,
+        /// How long it is valid, from "1 min" to "30 days"; a day if nothing is said.
+        #[arg(long, value_name = "DURATION", value_parser = validity)]
+        valid: Option<Duration>,
+        /// Withdraw this one instead: `status` lists their ids. Who came by it stays.
+        #[arg(long, value_name = "ID", conflicts_with = "valid")]
+        revoke: Option<InvitationId>,
+        /// Print the member's answer as JSON.
+        #[arg(long)]
+        json: bool,
     },
     /// Have this member lead the group, if it founded it or is a deputy.
     Lead {
@@ -169,6 +181,14 @@ impl Command {
     }
 }
 
+/// How long an invitation is to be valid.
+fn validity(text: &str) -> Result<Duration, String> {
+    let found = web::settings::parse_duration(text);
+    found
+        .filter(|it| VALID_RANGE.contains(it))
+        .ok_or_else(|| format!("{text:?} is none from \"1 min\" to \"30 days\", such as \"2 h\""))
+}
+
 fn collection(text: &str) -> Result<(Name, Url), String> {
     let (name, feed) = text.split_once('=').ok_or("it has to be NAME=URL")?;
     let feed = feed.parse().map_err(|error| format!("{feed} is no URL: {error}"))?;
@@ -212,18 +232,27 @@ pub(crate) async fn run(command: Command) -> anyhow::Result<ExitCode> {
             let is_whole = found.iter().all(|it| it.damaged_total == 0);
             Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
         }
-        Command::Invite { file, group } => {
+        Command::Invite { file, group, valid, revoke: None, json } => {
             let admin = admin(&load(&file.config)?)?;
-            let answer = admin.post("invite", &named(group.as_ref())).await?;
-            let Invited { invitation } = serde_json::from_slice(&answer)?;
-            if invitation.parse::<Invitation>()?.secret.is_none() {
-                output::note(
-                    "this line is no pass, since this member has not founded the group or does not lead it: who joins by \
-                     it has to be on the access list (`allow`)",
-                );
-            }
-            output::line(&invitation)?;
-            Ok(ExitCode::SUCCESS)
+            let valid = valid.map(|it| it.as_secs().to_string());
+            let mut query = named(group.as_ref());
+            query.extend(valid.iter().map(|it| ("valid", it.as_str())));
+            let answer = admin.post("invite", &query).await?;
+            let invited: Invited = serde_json::from_slice(&answer)?;
+            output::note(&noted(&invited));
+            admin.tell(&answer, json, |it: &Invited| it.invitation.clone())
+        }
+        Command::Invite { file, group, revoke: Some(id), json, .. } => {
+            let admin = admin(&load(&file.config)?)?;
+            let id = id.to_string();
+            let mut query = named(group.as_ref());
+            query.push(("revoke", &id));
+            admin.tell(&admin.post("invite", &query).await?, json, |it: &Revoked| {
+                format!(
+                    "invitation {} is withdrawn; who came by it stays until it is denied",
+                    it.revoked
+                )
+            })
         }
         Command::Lead { file, group } => {
             let admin = admin(&load(&file.config)?)?;
@@ -243,6 +272,31 @@ pub(crate) async fn run(command: Command) -> anyhow::Result<ExitCode> {
 #[derive(Debug, Deserialize)]
 struct Invited {
     invitation: String,
+    /// None if it is no pass.
+    id: Option<String>,
+    ends: Option<u64>,
+}
+
+/// The answer to `invite` with `revoke`.
+#[derive(Debug, Deserialize)]
+struct Revoked {
+    revoked: String,
+}
+
+/// What there is to say of an invitation.
+fn noted(invited: &Invited) -> String {
+    match invited {
+        Invited { id: Some(id), ends: Some(ends), .. } => {
+            let left = ends.saturating_sub(net::clock::now_ms() / 1_000);
+            format!(
+                "invitation {id}: for the first who joins by it, within {}; keep it secret until then",
+                answers::span(left)
+            )
+        }
+        _ => "this line is no pass, since another member leads the group: who joins by it has to be on the access list \
+              (`allow`)"
+            .to_owned(),
+    }
 }
 
 /// The answer to `lead`.
@@ -302,12 +356,14 @@ fn init(
     let text = written(&format!("name = \"{group}\""), place, publishing)?;
     let path = make(directory, &text, publishing)?;
     let data = load(&path)?.data;
-    let (id, invitation) = replicator::node::invitation(&data, group, &place.address)?;
+    let (id, printed) = replicator::node::invitation(&data, group, &place.address)?;
     let shown = path.display();
     output::line(&format!(
         "{shown} is written; this member is {id}.\n\n\
          Start it:\n  harvest replicator run -c {shown}\n\n\
-         Others join with this line; keep it secret, whoever has it may join:\n  {invitation}"
+         Another joins with this line, within a day; keep it secret, the first who has it may join:\n  {}\n\n\
+         There is a new one for each:\n  harvest replicator invite -c {shown}",
+        printed.invitation
     ))?;
     Ok(ExitCode::SUCCESS)
 }

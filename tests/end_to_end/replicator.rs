@@ -73,7 +73,12 @@ fn a_group_is_founded_joined_and_published_to() {
     let mut members = vec![Member::start(&path("m0"))];
     for name in ["m1", "m2"] {
         let place = address();
-        let rest = [invitation.as_str(), "--address", place.as_str(), "--site", "far"];
+        // The first has what `init` printed, the other asks for one of its own.
+        let invited = match name {
+            "m1" => invitation.clone(),
+            _ => members[0].run(&["invite", "--valid", "2 h"]).trim().to_owned(),
+        };
+        let rest = [invited.as_str(), "--address", place.as_str(), "--site", "far"];
         let said = run_ok(["replicator", "join", text(&path(name))].into_iter().chain(rest));
         members.push(Member::start(&path(name)));
         let id = members.last().unwrap().status()["id"].as_str().unwrap().to_owned();
@@ -82,10 +87,9 @@ fn a_group_is_founded_joined_and_published_to() {
     let origin = &members[0];
     let elsewhere = run(["replicator", "publish", "-c", text(&members[1].settings)]);
     assert!(!elsewhere.status.success() && texts(&elsewhere).1.contains("where its writer runs"));
-    assert_eq!(word(&origin.run(&["invite"]), "harvest-group-1,"), invitation);
     let said = origin.run(&["publish"]);
     let version = said.split([' ', ':']).nth(1).unwrap().to_owned();
-    assert!(said.contains("1 entry"), "{said}");
+    assert!(said.contains("2 entries"), "{said}");
     for member in &members {
         let current = member.holds(&version);
         assert_eq!(fs::read_to_string(current.join("a/one.txt")).unwrap(), "one");
@@ -98,18 +102,19 @@ fn a_group_is_founded_joined_and_published_to() {
     }
     assert!(origin.run(&["publish", text(&path("source"))]).contains("nothing has changed"));
     check_asked(origin, &path("topology.svg"));
+    check_invitations(origin, &members[1], &invitation);
     // A tree that has all but gone is not published unless that is meant.
     for number in 0..120 {
         write(folder.path(), &format!("source/{number}.txt"), "many");
     }
     let many = origin.run(&["publish", "docs", "--json"]);
     let many: Value = serde_json::from_str(&many).unwrap();
-    assert_eq!(many["entries"], 121);
+    assert_eq!(many["entries"], 122);
     fs::remove_dir_all(path("source")).unwrap();
     fs::create_dir(path("source")).unwrap();
     let refused = run(["replicator", "publish", "-c", text(&origin.settings)]);
     let said = texts(&refused).1;
-    assert!(!refused.status.success() && said.contains("121") && said.contains("--accept-loss"));
+    assert!(!refused.status.success() && said.contains("122") && said.contains("--accept-loss"));
     let emptied = origin.run(&["publish", "--accept-loss", "--json"]);
     let emptied: Value = serde_json::from_str(&emptied).unwrap();
     let current = members[2].holds(emptied["version"].as_str().unwrap());
@@ -119,6 +124,35 @@ fn a_group_is_founded_joined_and_published_to() {
         assert!(member.running.stop("TERM").success());
     }
     check_settled(&members[0].settings, &path("m0/data"), &path("source"));
+}
+
+/// What an administrator sees and does of invitations, while the members run.
+fn check_invitations(origin: &Member, other: &Member, first: &str) {
+    let made: Value = serde_json::from_str(&origin.run(&["invite", "--json"])).unwrap();
+    let (id, line) = (made["id"].as_str().unwrap(), made["invitation"].as_str().unwrap());
+    assert!(line.starts_with("harvest-group-1,g,") && line != first, "{line}");
+    let status = origin.run(&["status"]);
+    assert!(status.contains(&format!("invitation {id}: open for 2")), "{status}");
+    let used = format!("used by {}", other.status()["id"].as_str().unwrap());
+    assert!(status.contains(&used), "{status}");
+    let page = shown(origin, "");
+    assert!(page.contains(id) && page.contains("open for 2"), "{page}");
+    assert!(origin.run(&["invite", "--revoke", id]).contains("is withdrawn"));
+    let status = origin.status();
+    let listed = status["groups"][0]["invitations"].as_array().unwrap();
+    let standing = |it: &Value| it["standing"].as_str().unwrap().to_owned();
+    assert_eq!(listed.iter().map(standing).collect::<Vec<_>>(), ["withdrawn", "used", "used"]);
+    assert_eq!(listed[0]["id"], id);
+    // Who does not lead the group says who does.
+    let settings = text(&other.settings);
+    for rest in [["--revoke", id], ["--valid", "1 h"]] {
+        let refused = run(["replicator", "invite", "-c", settings].iter().chain(&rest));
+        let said = texts(&refused).1;
+        let leader = origin.status()["id"].as_str().unwrap().to_owned();
+        assert!(!refused.status.success() && said.contains(&leader), "{said}");
+    }
+    let wrong = run(["replicator", "invite", "-c", settings, "--valid", "1 year"]);
+    assert!(!wrong.status.success() && texts(&wrong).1.contains("30 days"));
 }
 
 /// A member whose administrator makes a mistake finds it where all else is said.
@@ -147,6 +181,14 @@ fn check_settled(settings: &Path, data: &Path, source: &Path) {
         (output.status.success(), texts(&output).1)
     };
     assert!(said("check").0);
+    let right = fs::read_to_string(settings).unwrap();
+    let tree = "[[tree]]\nname = \"docs\"\n";
+    assert!(right.contains(tree), "{right}");
+    let wrong = right.replace(tree, &format!("{tree}mode = \"750\"\ngroup = \"no-such-group\"\n"));
+    fs::write(settings, wrong).unwrap();
+    let (is_right, text) = said("check");
+    assert!(!is_right && text.contains("there is no group \"no-such-group\""), "{text}");
+    fs::write(settings, right).unwrap();
     fs::remove_dir(source).unwrap();
     let (is_right, text) = said("check");
     assert!(!is_right && text.contains("docs") && text.contains("make or mount it"), "{text}");
@@ -242,15 +284,26 @@ fn check_asked(member: &Member, svg: &Path) {
     assert_eq!(drawn["members"].as_array().unwrap().len(), 3);
     let picture = fs::read_to_string(svg).unwrap();
     assert_eq!(picture.matches("<circle").count(), 3, "{picture}");
+    let page = shown(member, "");
+    assert!(page.contains("<svg") && page.contains("docs"), "{page}");
+    let metrics = shown(member, "metrics");
+    assert!(metrics.contains("harvest_replicator_tree_newest"), "{metrics}");
+    // Whoever has no token may look, and change nothing.
+    for change in ["publish?tree=docs", "invite", "invite?revoke=0000000000000000"] {
+        assert_eq!(ask("POST", &format!("{}{change}", admin(member)), &[]).0, 401, "{change}");
+    }
+}
+
+/// Where a member answers its administrator.
+fn admin(member: &Member) -> String {
     let settings = fs::read_to_string(&member.settings).unwrap();
     let admin = settings.lines().find(|it| it.starts_with("admin_listen")).unwrap();
-    let admin = format!("http://{}", admin.split('"').nth(1).unwrap());
-    let (code, _, page) = ask("GET", &format!("{admin}/"), &[]);
-    let page = String::from_utf8(page).unwrap();
-    assert!(code == 200 && page.contains("<svg") && page.contains("docs"), "{page}");
-    let (code, _, metrics) = ask("GET", &format!("{admin}/metrics"), &[]);
-    let metrics = String::from_utf8(metrics).unwrap();
-    assert!(code == 200 && metrics.contains("harvest_replicator_tree_newest"), "{metrics}");
-    // Whoever has no token may look, and change nothing.
-    assert_eq!(ask("POST", &format!("{admin}/publish?tree=docs"), &[]).0, 401);
+    format!("http://{}/", admin.split('"').nth(1).unwrap())
+}
+
+/// What is there for everybody to see.
+fn shown(member: &Member, path: &str) -> String {
+    let (code, _, shown) = ask("GET", &format!("{}{path}", admin(member)), &[]);
+    assert_eq!(code, 200);
+    String::from_utf8(shown).unwrap()
 }

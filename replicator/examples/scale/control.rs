@@ -27,11 +27,11 @@ use std::time::{Duration, Instant};
 
 use fastrand::Rng;
 use member::{Member, settings};
-use net::identity::Identity;
 use replicator::group::Group;
-use replicator::group::access::Access;
+use replicator::group::access::{Access, Rule};
 use replicator::group::charter::Charter;
 use replicator::group::held::Tag;
+use replicator::id::MemberId;
 use replicator::topology::Connectivity;
 use replicator::version::Number;
 use world::World;
@@ -102,9 +102,10 @@ fn resident() -> u64 {
 pub(crate) fn settle(members: usize, seed: u64) -> Settled {
     let mut dice = Rng::with_seed(seed);
     let sites: Vec<usize> = (0..members).map(|it| it / super::SITE).collect();
+    let allow: Vec<Rule> =
+        (0..members).map(|it| Rule::Member(MemberId::of(&member::identity(it).public()))).collect();
     let all = sites.iter().enumerate().map(|(at, site)| {
-        let key = Identity::of(&plan::SECRET).expect("a key").public();
-        let access = Access { invitations: vec![key], ..Access::default() };
+        let access = Access { allow: allow.clone(), ..Access::default() };
         let mut settings = settings(at, *site, (at == 0).then_some(access));
         settings.connectivity = (at == 0).then_some(Connectivity::Two);
         if WRITERS <= at {
@@ -115,7 +116,7 @@ pub(crate) fn settle(members: usize, seed: u64) -> Settled {
     let all = all.collect();
     let pairs = pairs(&mut dice, &sites);
     let mut world = World::with(dice, all, pairs);
-    world.found(Some(plan::SECRET));
+    world.found(false);
     world.join_before(STARTED);
     world.run(STARTED);
     while !agree(&world, members) && world.now < STARTED + PATIENCE {

@@ -34,8 +34,9 @@ fn all_that_can_be_said_is_read() {
          deny = [\"10.1.0.0/16\"]\ndeputies = [\"00000000000000ab\"]\n\
          [[group]]\njoin = \"harvest-group-1,b,{key},h:1,{key}\"\n\
          [[tree]]\nname = \"t\"\ndirectory = \"s\"\nwatch = \"10 s\"\ngroups = [\"b\"]\n\
-         skip_problems = true\n\
-         [[tree]]\nname = \"t\"\nwriter = \"00000000000000ab\"\ndirectory = \"r\"\n\
+         skip_problems = true\nmode = \"0750\"\n\
+         [[tree]]\nname = \"t\"\nwriter = \"00000000000000ab\"\ndirectory = \"r\"\nmode = \"755\"\n\
+         group = \"papers\"\n\
          [[collection]]\nname = \"c\"\nfeed = \"http://h:8501\"\ntoken = \"x\"\ngroups = [\"a\"]\n\
          allow_private = false\n\
          [[collection]]\nname = \"c\"\nwriter = \"00000000000000ac\"\ndirectory = \"q\"\n"
@@ -51,6 +52,10 @@ fn all_that_can_be_said_is_read() {
     assert_eq!(tree.groups.iter().map(Name::as_str).collect::<Vec<_>>(), ["b"]);
     let writers: Vec<MemberId> = config.replicas.iter().map(|it| it.writer).collect();
     assert_eq!(writers, [MemberId(0xab), MemberId(0xac)]);
+    assert_eq!(tree.passage, PassageConfig { mode: 0o750, group: None });
+    let opened = PassageConfig { mode: 0o755, group: Some("papers".to_owned()) };
+    assert_eq!(config.replicas[0].passage, opened);
+    assert_eq!(config.replicas[1].passage, PassageConfig::default());
     assert_eq!(config.feed_listen, Some("127.0.0.1:3".parse().unwrap()));
     assert_eq!(config.base_url.as_ref().unwrap().as_str(), "https://h/feeds/");
     let [collection] = config.collections.as_slice() else { panic!("{config:?}") };
@@ -68,7 +73,8 @@ fn every_mistake_is_named_with_its_line() {
          [[tree]]\nname = \"t\"\ngroups = [\"z\"]\nwatch = \"1 ms\"\n\
          [[tree]]\nname = \"t\"\ndirectory = \"r\"\n\
          [[tree]]\nname = \"t\"\nwriter = \"me\"\ndirectory = \"r\"\nwatsch = true\n\
-         [[tree]]\nname = \"u\"\ndirectory = \"u\"\n\
+         [[tree]]\nname = \"u\"\ndirectory = \"u\"\nmode = \"770\"\ngroup = \"\"\n\
+         [[collection]]\nname = \"x\"\nwriter = \"00000000000000ab\"\ndirectory = \"x\"\nmode = \"700\"\n\
          [[collection]]\nname = \"u\"\nfeed = \"http://h/\"\ntoken = \"a b\"\n\
          [[collection]]\nname = \"v\"\n\
          [[collection]]\nname = \"w\"\nfeed = \"ftp://h/\"\ngroups = [\"y\"]\n",
@@ -94,6 +100,9 @@ fn every_mistake_is_named_with_its_line() {
         "\"watch\"",
         "\"me\" is no id",
         "watsch",
+        "\"mode\" is \"770\"",
+        "\"group\" is empty",
+        "unknown key \"mode\"",
     ] {
         assert!(found.contains(part), "{part} is not in\n{found}");
     }

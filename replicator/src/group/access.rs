@@ -17,7 +17,7 @@ use ipnet::IpNet;
 use super::wire::{Reader, put_list};
 use crate::id::MemberId;
 
-/// Most rules of a list, and most invitations.
+/// Most rules of a list.
 pub const RULES_MAX: usize = 512;
 
 /// Whom a rule is about.
@@ -115,7 +115,7 @@ pub(super) struct Caller {
 }
 
 /// Who may join: whom a rule of `deny` is about may not; of the others those that a rule of `allow` is about, and
-/// those who have been invited. With both empty nobody may.
+/// those who have been invited ([`super::invited`]).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Access {
     /// Who may. Addresses count only for who calls the leader itself: of who calls another member, the leader
@@ -123,9 +123,6 @@ pub struct Access {
     pub allow: Vec<Rule>,
     /// Who may not, by the address from which it calls and by that under which it wants to be reached.
     pub deny: Vec<Rule>,
-    /// Keys that were made for an invitation each; who has the secret half may join. Take one off the list, and
-    /// it invites nobody any more.
-    pub invitations: Vec<[u8; 32]>,
 }
 
 impl Access {
@@ -133,36 +130,41 @@ impl Access {
         self.deny.iter().any(|it| it.is_about(who))
     }
 
+    /// The members that rules deny by their ids.
+    pub(crate) fn denied_members(&self) -> impl Iterator<Item = MemberId> {
+        self.deny.iter().filter_map(|it| match it {
+            Rule::Member(member) => Some(*member),
+            Rule::Prefix(_) => None,
+        })
+    }
+
     /// Whether a rule denies whoever has this id, wherever it is.
     pub(super) fn denies_member(&self, member: MemberId) -> bool {
         self.deny.contains(&Rule::Member(member))
     }
 
-    pub(super) fn admits(&self, who: &Caller) -> bool {
+    /// Whether a rule lets somebody in who has no invitation.
+    pub(super) fn allows(&self, who: &Caller) -> bool {
         let counts = |it: &Rule| who.is_direct || matches!(it, Rule::Member(_));
-        let is_invited = who.invitation.is_some_and(|it| self.invitations.contains(&it));
         // What it says of its address is its own word, which opens nothing.
         let seen = Caller { claimed: None, ..*who };
-        let is_allowed = self.allow.iter().any(|it| counts(it) && it.is_about(&seen));
-        !self.denies(who) && (is_invited || is_allowed)
+        !self.denies(who) && self.allow.iter().any(|it| counts(it) && it.is_about(&seen))
     }
 
     pub(super) fn is_bounded(&self) -> bool {
-        self.allow.len().max(self.deny.len()).max(self.invitations.len()) <= RULES_MAX
+        self.allow.len().max(self.deny.len()) <= RULES_MAX
     }
 
     pub(super) fn write(&self, bytes: &mut Vec<u8>) {
         for list in [&self.allow, &self.deny] {
             put_list(bytes, list, |bytes, it| it.write(bytes));
         }
-        put_list(bytes, &self.invitations, |bytes, it| bytes.extend(it));
     }
 
     pub(super) fn read(from: &mut Reader<'_>) -> Option<Self> {
         Some(Self {
             allow: from.list(RULES_MAX, Rule::read)?,
             deny: from.list(RULES_MAX, Rule::read)?,
-            invitations: from.list(RULES_MAX, Reader::array)?,
         })
     }
 }
@@ -193,7 +195,7 @@ mod tests {
 
     #[track_caller]
     fn check(allow: &str, deny: &str, is_direct: bool, expected: bool) {
-        let access = Access { allow: rules(allow), deny: rules(deny), invitations: vec![[7; 32]] };
+        let access = Access { allow: rules(allow), deny: rules(deny) };
         let who = Caller {
             member: MemberId(0xab),
             claimed: Some("192.0.2.9".parse().unwrap()),
@@ -201,10 +203,7 @@ mod tests {
             is_direct,
             invitation: None,
         };
-        assert_eq!(access.admits(&who), expected, "allow {allow}, deny {deny}");
-        let invited = Caller { invitation: Some([7; 32]), ..who };
-        assert_eq!(access.admits(&invited), !access.denies(&who));
-        assert!(!access.admits(&Caller { invitation: Some([8; 32]), ..who }) || expected);
+        assert_eq!(access.allows(&who), expected, "allow {allow}, deny {deny}");
     }
 
     #[test]
@@ -226,7 +225,7 @@ mod tests {
     fn rules_are_read_as_they_are_shown() {
         let key = "3d4017c3e843895a92b70aa74d1b7ebc9c982ccf2ec4968cc0cd55f12af4660c";
         let all = format!("00000000000000ab {key} 10.1.2.3/8 10.0.0.1 2001:db8::/32");
-        let access = Access { allow: rules(&all), ..Access::default() };
+        let access = Access { allow: rules(&all), deny: Vec::new() };
         assert_eq!(access.allow[2], "10.0.0.0/8".parse().unwrap());
         for rule in &access.allow {
             assert_eq!(rule.to_string().parse(), Ok(*rule));

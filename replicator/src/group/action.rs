@@ -104,6 +104,8 @@ pub enum Action {
     },
     /// There is a new charter: members, trees and neighbors may be others.
     NewCharter,
+    /// Close the link to a member at once, unless another group needs it: it is denied now.
+    Part(MemberId),
     /// One is in the group, for the first time or again.
     Admitted,
     /// One's request to join was refused. It is made again after a while.

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use super::access::Access;
+use super::access::{Access, Caller};
 use super::charter::{Charter, trees};
 use super::join::{HOPS_MAX, Passed, Reason, Refused, Request, Wish};
 use super::{Action, Group, Message};
@@ -172,7 +172,8 @@ impl Group {
             self.tell(from);
             let body = charter.body();
             let is_old = body.gone(from).is_some_and(|it| request.sequence <= it);
-            if is_old && body.access.admits(&request.caller(&passed)) {
+            let may = |it: &Caller| self.admission(body, &body.access, it, now).is_ok();
+            if is_old && may(&request.caller(&passed)) {
                 // From that it learns what it has to go on above.
                 return self.show(&charter, from);
             }

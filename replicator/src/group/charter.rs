@@ -34,7 +34,9 @@ pub use trees::{Carried, LISTERS_MAX, Listed, Lister, TREES_MAX, Tree};
 pub const CHARTER_BYTES_MAX: usize = GROUP_BYTES_MAX - 64;
 
 /// Of the wire form.
-const FORMAT: u8 = 3;
+const FORMAT: u8 = 4;
+/// Of that of before, without invitations that are for one member and end.
+const FORMAT_3: u8 = 3;
 
 /// A group's charter. Made by signing and by [`Charter::from_bytes`] alone, so that what there is has been signed by
 /// somebody who may lead the group.
@@ -141,14 +143,14 @@ impl Charter {
         }
     }
 
-    /// Writes it: format, count of mandates, mandates, then name, connectivity, access lists, members, those that have
-    /// gone, trees, links of the tree and links beside it (docs/groups.md).
+    /// Writes it: format, count of mandates, mandates, then name, connectivity, access lists, invitations, members, those that
+    /// have gone, trees, links of the tree and links beside it (docs/groups.md).
     #[must_use]
     pub fn to_bytes(&self) -> Arc<[u8]> {
         Arc::clone(&self.bytes)
     }
 
-    /// Reads what [`Charter::to_bytes`] writes, and nothing else, and checks all signatures but those that `known`,
+    /// Reads what [`Charter::to_bytes`] writes, or wrote in format 3, and nothing else, and checks all signatures but those that `known`,
     /// an earlier charter of the group, has as well. Takes 0.1 ms for each that is checked, and as
     /// long for 100 members.
     ///
@@ -174,7 +176,10 @@ impl Charter {
     fn parse(bytes: &[u8]) -> Option<Self> {
         let mut from = Reader(bytes);
         let (format, count) = (from.u8()?, usize::from(from.u8()?));
-        if format != FORMAT || CHARTER_BYTES_MAX < bytes.len() || MANDATES_MAX < count {
+        if !matches!(format, FORMAT | FORMAT_3)
+            || CHARTER_BYTES_MAX < bytes.len()
+            || MANDATES_MAX < count
+        {
             return None;
         }
         let chain = (0..count).map(|_| Mandate::read(&mut from)).collect::<Option<Vec<_>>>()?;
@@ -182,7 +187,7 @@ impl Charter {
         if Hash::of(from.0) != mandate.body {
             return None;
         }
-        let body = Body::from_bytes(from.0)?;
+        let body = Body::from_bytes(from.0, format)?;
         let is_named = GroupId::of(&founder.leader, body.name.as_str()) == founder.group;
         let charter = Self { chain, mandate, body, bytes: bytes.into() };
         (is_named && charter.is_sound()).then_some(charter)

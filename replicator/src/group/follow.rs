@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::charter::{self, Charter, Member};
+use super::charter::{self, Body, Charter, Member};
 use super::join::Reason;
 use super::succession::Refusal;
 use super::{Action, Alarm, Group, Message, Peer, lead};
@@ -38,8 +38,10 @@ impl Group {
         self.rows.keep(|it| body.member(it).is_some());
         self.held.handle_charter(&charter);
         self.lead.handle_charter(&charter, now);
+        self.watch_invitations(now);
         self.persist(now);
         self.queue.push_back(Action::NewCharter);
+        self.part(old.as_deref(), body);
         if let Some(old) = &old {
             self.note_leader(old, &charter);
         }
@@ -56,6 +58,17 @@ impl Group {
             }
         }
         self.due.review = now;
+    }
+
+    /// Has the links to those closed who are denied now.
+    fn part(&mut self, old: Option<&Charter>, body: &Body) {
+        let was = |id: MemberId| old.and_then(|it| it.body().member(id));
+        let is_denied = |id: &MemberId| {
+            let by_address = || was(*id).is_some_and(|it| body.access.denies(&lead::caller(it)));
+            body.member(*id).is_none() && (body.access.denies_member(*id) || by_address())
+        };
+        let denied: Vec<MemberId> = self.linked.keys().copied().filter(is_denied).collect();
+        self.queue.extend(denied.into_iter().map(Action::Part));
     }
 
     fn note_leader(&mut self, old: &Charter, new: &Charter) {

@@ -34,8 +34,8 @@ const PREFIX: &str = "harvest-group-1";
 const DOMAIN: &[u8] = b"harvest replicator join\0";
 const DOMAIN_INVITED: &[u8] = b"harvest replicator invited\0";
 
-/// What somebody who is to join has to know: the line that `init` prints. Whoever has it with its secret may join,
-/// until the leader takes the invitation off its list.
+/// What somebody who is to join has to know: the line that `init` and `invite` print. The first who has it with its
+/// secret may join, until it ends or is withdrawn ([`super::invited`]).
 #[derive(Clone, PartialEq, Eq)]
 pub struct Invitation {
     /// The name of the group.
@@ -304,6 +304,21 @@ pub enum Reason {
         "its access list denies this member, and what is shown of the group here is of before that"
     )]
     Denied,
+    /// Another came by its invitation before. Its admin asks for another.
+    #[error(
+        "its invitation was used by another member, and each is for one: ask for a new one where the group is led (`invite`)"
+    )]
+    Used,
+    /// Its invitation has ended. Its admin asks for another.
+    #[error(
+        "its invitation has ended, by the clock of who leads the group: ask for a new one there (`invite`)"
+    )]
+    Ended,
+    /// Its invitation was withdrawn, or who leads has never heard of it. Its admin asks for another.
+    #[error(
+        "its invitation was withdrawn, or is not known to who leads the group: ask for a new one there (`invite`)"
+    )]
+    Withdrawn,
 }
 
 /// The answer to a member that asks to be in a group that is not here.
@@ -327,6 +342,9 @@ impl Refused {
             Reason::Leader => 2,
             Reason::Group => 3,
             Reason::Denied => 4,
+            Reason::Used => 5,
+            Reason::Ended => 6,
+            Reason::Withdrawn => 7,
         });
         bytes
     }
@@ -340,6 +358,9 @@ impl Refused {
             2 => Reason::Leader,
             3 => Reason::Group,
             4 => Reason::Denied,
+            5 => Reason::Used,
+            6 => Reason::Ended,
+            7 => Reason::Withdrawn,
             _ => return None,
         };
         from.end()?;

@@ -13,7 +13,7 @@ use super::mandate::{self, DEPUTIES_MAX};
 use super::rows::GAP_MAX;
 use super::succession::EPOCHS_MAX;
 use super::{Action, Alarm, DROP, EXPIRE, Group, Message, TAKEOVER, links};
-use crate::id::MemberId;
+use crate::id::{InvitationId, MemberId};
 
 /// So often a leader looks whether anything has changed, and a deputy whether its leader is silent.
 const REVIEW: Duration = Duration::from_secs(5);
@@ -35,8 +35,8 @@ pub(super) struct Lead {
     pub(super) silences: BTreeMap<MemberId, Duration>,
     /// The epoch of the charter, and since when it is known here: before, its leader had nothing to say.
     epoch: (u64, Duration),
-    /// Requests that were granted.
-    requests: BTreeMap<MemberId, Request>,
+    /// Requests that were granted, and by which invitation those come who are new.
+    requests: BTreeMap<MemberId, (Request, Option<InvitationId>)>,
     /// The greatest epoch in which one that is no deputy any more claims to lead.
     usurped: u64,
     /// When that was last answered, or reported.
@@ -67,6 +67,11 @@ impl Lead {
         }
     }
 
+    /// Whether another member's request was granted by an invitation.
+    pub(super) fn has_granted(&self, id: InvitationId, but: MemberId) -> bool {
+        self.requests.iter().any(|(member, it)| *member != but && it.1 == Some(id))
+    }
+
     pub(super) fn handle_row(&mut self) {
         self.is_changed = true;
     }
@@ -77,7 +82,7 @@ impl Lead {
             self.epoch = (charter.epoch(), now);
         }
         let body = charter.body();
-        self.requests.retain(|id, it| {
+        self.requests.retain(|id, (it, _)| {
             let known = body.member(*id).map(|it| it.request).or_else(|| body.gone(*id));
             known.is_none_or(|known| known < it.sequence)
         });
@@ -133,20 +138,22 @@ impl Group {
         if body.gone(id).is_some_and(|it| request.sequence <= it) {
             return Ok(());
         }
-        if access.denies(&caller) || (known.is_none() && !access.admits(&caller)) {
-            return Err(Reason::Access);
-        }
+        let by = match known {
+            Some(_) if access.denies(&caller) => return Err(Reason::Access),
+            Some(it) => it.invitation,
+            None => self.admission(body, access, &caller, now)?,
+        };
         let others = self.lead.requests.iter().filter(|it| *it.0 != id);
         let new = others.clone().filter(|it| body.member(*it.0).is_none()).count();
         let mut trees = body.trees.clone();
-        for (member, it) in others {
+        for (member, (it, _)) in others {
             trees::list(&mut trees, *member, it.wish.listed(it.key));
         }
         let is_full = known.is_none() && MEMBERS_MAX <= body.members.len() + new;
         if is_full || !trees::list(&mut trees, id, request.wish.listed(request.key)) {
             return Err(Reason::Full);
         }
-        self.lead.requests.insert(id, request.clone());
+        self.lead.requests.insert(id, (request.clone(), by));
         self.due.review = self.due.review.min(now);
         Ok(())
     }
@@ -174,6 +181,7 @@ impl Group {
         if self.persisted + PERSIST_PAUSE <= now {
             self.persist(now);
         }
+        self.watch_invitations(now);
         let next = self.lead.last_charter.map_or(now, |it| it + CHARTER_PAUSE);
         if now < next {
             self.due.review = next;
@@ -245,23 +253,34 @@ impl Group {
         let (wish, key) = (self.wish(&body.access), self.identity.public());
         let request = body.member(self.me).map_or(0, |it| it.request);
         trees::list(&mut body.trees, self.me, wish.listed(key));
-        body.put(Member::new(key, wish.address, wish.site, request));
-        let Body { access, members, .. } = body;
-        members.retain(|it| it.id() == self.me || !access.denies(&caller(it)));
+        let invitation = body.member(self.me).and_then(|it| it.invitation);
+        let mut member = Member::new(key, wish.address, wish.site, request);
+        member.invitation = invitation;
+        body.put(member);
+        let is_denied = |it: &Member| it.id() != self.me && body.access.denies(&caller(it));
+        let denied = body.members.iter().filter(|it| is_denied(it)).map(Member::id);
+        let denied: Vec<MemberId> = denied.collect();
+        let access = body.access.clone();
+        body.withdraw_denied(|it| denied.contains(&it) || access.denies_member(it));
+        body.members.retain(|it| !denied.contains(&it.id()));
     }
 
     /// Takes in those whose requests were granted.
     fn admit(&self, body: &mut Body) {
-        for request in self.lead.requests.values() {
+        for (request, by) in self.lead.requests.values() {
             let Request { key, sequence, wish, .. } = request;
-            let silent = body.member(request.member()).and_then(|it| it.silent);
-            if body.member(request.member()).is_none() && MEMBERS_MAX <= body.members.len() {
+            let known = body.member(request.member());
+            if known.is_none() && MEMBERS_MAX <= body.members.len() {
                 continue;
             }
             let mut member = Member::new(*key, wish.address.clone(), wish.site.clone(), *sequence);
-            member.silent = silent;
+            member.silent = known.and_then(|it| it.silent);
+            member.invitation = known.map_or(*by, |it| it.invitation);
             // The admin may have changed its mind since.
-            if body.access.denies(&caller(&member)) {
+            let is_new = known.is_none();
+            if body.access.denies(&caller(&member))
+                || by.is_some_and(|it| is_new && !body.use_up(it, member.id()))
+            {
                 continue;
             }
             body.put(member);

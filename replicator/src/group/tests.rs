@@ -4,6 +4,7 @@ mod carried;
 mod circle;
 mod gone;
 mod holding;
+mod inviting;
 mod measuring;
 
 use std::collections::BTreeMap;
@@ -34,6 +35,8 @@ struct World {
     joins: Vec<(MemberId, Arc<[u8]>)>,
     /// Who was refused, and why.
     refused: Vec<(MemberId, Reason)>,
+    /// Whose links were to be closed, and by whom.
+    parted: Vec<(MemberId, MemberId)>,
 }
 
 fn identity(seed: u8) -> Arc<Identity> {
@@ -98,6 +101,7 @@ impl World {
             held: BTreeMap::new(),
             joins: Vec::new(),
             refused: Vec::new(),
+            parted: Vec::new(),
         }
     }
 
@@ -183,6 +187,7 @@ impl World {
                     }
                     Action::Alarm(alarm) => self.alarms.push(alarm),
                     Action::Refused(reason) => self.refused.push((member, reason)),
+                    Action::Part(other) => self.parted.push((member, other)),
                     Action::NewCharter | Action::Admitted => {}
                 }
             }

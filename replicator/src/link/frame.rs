@@ -64,16 +64,19 @@ pub enum Reason {
     Full,
     /// What came was no frame.
     Malformed,
+    /// Who leads a group of it denies the other.
+    Denied,
 }
 
 impl Reason {
-    const ALL: [Self; 6] = [
+    const ALL: [Self; 7] = [
         Self::Unwanted,
         Self::Unknown,
         Self::Duplicate,
         Self::Stopping,
         Self::Full,
         Self::Malformed,
+        Self::Denied,
     ];
 
     fn number(self) -> u8 {
@@ -84,6 +87,7 @@ impl Reason {
             Self::Stopping => 3,
             Self::Full => 4,
             Self::Malformed => 5,
+            Self::Denied => 6,
         }
     }
 
@@ -97,6 +101,7 @@ impl Reason {
             Self::Stopping => "it stops",
             Self::Full => "it has too many links",
             Self::Malformed => "what came was no frame",
+            Self::Denied => "its group's access list denies this member: ask who leads the group",
         }
     }
 }

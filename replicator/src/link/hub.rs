@@ -52,8 +52,8 @@ pub enum Command {
     Once(Neighbor),
 }
 
-/// Whether a key is one of those who may come in.
-pub type Known = Arc<dyn Fn(&[u8; 32]) -> bool + Send + Sync>;
+/// Whether who has a key may come in, and if not, why.
+pub type Known = Arc<dyn Fn(&[u8; 32]) -> Result<(), Reason> + Send + Sync>;
 
 /// Somebody who is wanted.
 #[derive(Debug, Default)]
@@ -234,14 +234,13 @@ impl Hub {
 
     fn handle_done(&mut self, done: Done) {
         match done {
-            Done::Accepted { from, outcome: Ok(stream) } => {
-                if (self.known)(&stream.key()) {
+            Done::Accepted { from, outcome: Ok(stream) } => match (self.known)(&stream.key()) {
+                Ok(()) => {
                     self.strangers.leave(from);
                     self.admit(stream);
-                } else {
-                    self.refuse(stream, Reason::Unknown, Some(from));
                 }
-            }
+                Err(reason) => self.refuse(stream, reason, Some(from)),
+            },
             Done::Accepted { from, outcome: Err(error) } => {
                 tracing::debug!(%error, "nobody came in");
                 self.strangers.leave(from);

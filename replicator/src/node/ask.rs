@@ -1,16 +1,18 @@
 //! What a running member is asked for from outside.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::oneshot;
 
 use super::core::Core;
+use super::invitations::Printed;
 use super::publishing::Published;
 use super::status::Status;
 use super::verifying::Report;
-use crate::config::Config;
+use crate::config::{Config, Entry};
 use crate::error::Error;
-use crate::group::join::Invitation;
+use crate::id::{GroupId, InvitationId};
 use crate::version::Name;
 
 /// Most questions that wait.
@@ -30,8 +32,10 @@ pub(super) enum Ask {
     },
     /// Read a tree, or all of them.
     Verify(Option<String>, oneshot::Sender<Result<Vec<Report>, String>>),
-    /// The line by which somebody can join a group.
-    Invite(Option<Name>, oneshot::Sender<Result<Invitation, String>>),
+    /// A line by which somebody can join a group, for so long.
+    Invite(Option<Name>, Option<Duration>, oneshot::Sender<Result<Printed, String>>),
+    /// Withdraw an invitation.
+    Revoke(Option<Name>, InvitationId, oneshot::Sender<Result<InvitationId, String>>),
     /// Note something.
     Note(String, oneshot::Sender<()>),
     /// Take over other settings.
@@ -42,6 +46,7 @@ pub(super) enum Ask {
 
 impl Core {
     pub(super) fn handle_ask(&mut self, ask: Ask) {
+        self.set_clocks();
         // Whoever has gone away needs no answer.
         match ask {
             Ask::Status(reply) => drop(reply.send(Box::new(self.status()))),
@@ -49,7 +54,10 @@ impl Core {
                 self.publish_asked(&tree, accepts_loss, reply);
             }
             Ask::Verify(tree, reply) => self.verify(tree.as_deref(), reply),
-            Ask::Invite(group, reply) => drop(reply.send(self.invite(group.as_ref()))),
+            Ask::Invite(group, valid, reply) => {
+                drop(reply.send(self.invite(group.as_ref(), valid)));
+            }
+            Ask::Revoke(group, id, reply) => drop(reply.send(self.revoke(group.as_ref(), id))),
             Ask::Note(text, reply) => {
                 self.notes.add(text, self.now());
                 let _ = reply.send(());
@@ -60,7 +68,7 @@ impl Core {
     }
 
     /// The group of this name; if none is said, the only one.
-    fn group_named(&self, name: Option<&Name>) -> Result<(crate::id::GroupId, Name), String> {
+    pub(super) fn group_named(&self, name: Option<&Name>) -> Result<(GroupId, Name), String> {
         let key = self.identity.public();
         let mut named = self.config.groups.iter().map(|it| &it.entry);
         let found = match name {
@@ -70,14 +78,6 @@ impl Core {
         };
         let entry = found.ok_or_else(|| "there is no such group in the settings".to_owned())?;
         Ok((entry.group(&key), entry.name().clone()))
-    }
-
-    fn invite(&self, name: Option<&Name>) -> Result<Invitation, String> {
-        let (id, name) = self.group_named(name)?;
-        let group = self.groups.get(&id).ok_or_else(|| format!("{name} is not open"))?;
-        let secret = self.invitations.secret(id).filter(|_| group.is_leader());
-        let invitation = group.invitation(secret);
-        invitation.ok_or_else(|| format!("this member is not in {name} yet"))
     }
 
     fn lead(&mut self, name: Option<&Name>) -> Result<String, String> {
@@ -90,8 +90,11 @@ impl Core {
 
     fn reload(&mut self, config: Arc<Config>) -> Result<(), Error> {
         let before = &self.config;
-        let entries = |it: &Config| -> Vec<crate::config::Entry> {
-            it.groups.iter().map(|it| it.entry.clone()).collect()
+        let key = self.identity.public();
+        // A new invitation to a group is no other group.
+        let entries = |it: &Config| -> Vec<(GroupId, bool)> {
+            let all = it.groups.iter().map(|it| &it.entry);
+            all.map(|it| (it.group(&key), matches!(it, Entry::Found(_)))).collect()
         };
         let fixed: Vec<&'static str> = [
             ("data", before.data != config.data),
@@ -113,6 +116,7 @@ impl Core {
         self.following.set(&self.config.collections, now);
         self.limit_all();
         self.settle_groups(now);
+        self.open_passages();
         self.link_replicas();
         Ok(())
     }

@@ -123,9 +123,7 @@ impl Core {
             let why = "it was something else before, a tree or a collection: take another name";
             return if is_it { Ok(()) } else { Err(why.to_owned()) };
         }
-        let dir = super::places::spaces_dir(&self.config.data, kind).join(namespace.to_string());
-        let store = Store::open(&dir, super::places::store_options(kind))
-            .map_err(|error| error.to_string())?;
+        let store = self.open_store(namespace, kind).map_err(|error| error.to_string())?;
         self.spaces.insert(namespace.clone(), Space::new(store.into()));
         Ok(())
     }

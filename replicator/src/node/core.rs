@@ -21,7 +21,6 @@ use super::ask::Ask;
 use super::content::Old;
 use super::feeds::{Feeds, Renewed, Renewing};
 use super::following::{Following, Heard};
-use super::invitations::Invitations;
 use super::kept::Kept;
 use super::measuring::Measuring;
 use super::notes::Notes;
@@ -36,9 +35,10 @@ use crate::group::charter::Carried;
 use crate::id::{GroupId, MemberId};
 use crate::limit::Bucket;
 use crate::link::frame::Reason;
-use crate::link::{Caller, Command, Event, Limit, Link};
+use crate::link::{Caller, Command, End, Event, Limit, Link};
 use crate::message::Message;
 use crate::replica::Replica;
+use crate::tree;
 use crate::version::{Hash, Name, Namespace, Version};
 
 /// Beyond so many bytes that came and are not on disk yet nothing more is read from links.
@@ -53,7 +53,28 @@ const JOBS_END: Duration = Duration::from_secs(5);
 pub(super) const STRANGERS_MAX: usize = 32;
 
 /// Whose links are let in.
-pub(super) type Keys = Arc<RwLock<HashSet<[u8; 32]>>>;
+#[derive(Debug, Default)]
+pub(super) struct Door {
+    /// The keys of all members.
+    pub(super) keys: HashSet<[u8; 32]>,
+    /// Whom a group denies.
+    pub(super) denied: HashSet<MemberId>,
+}
+
+impl Door {
+    /// Lets in members, and so many strangers: who is to join comes as one.
+    pub(super) fn check(&self, key: &[u8; 32], strangers: usize) -> Result<(), Reason> {
+        if self.keys.contains(key) {
+            Ok(())
+        } else if self.denied.contains(&MemberId::of(key)) {
+            Err(Reason::Denied)
+        } else if strangers < STRANGERS_MAX {
+            Ok(())
+        } else {
+            Err(Reason::Unknown)
+        }
+    }
+}
 
 /// A link that is up, and what is to go over it.
 #[derive(Debug)]
@@ -89,6 +110,8 @@ pub(super) enum Done {
     Old(Namespace, usize),
     /// What was begun is gone.
     Removed,
+    /// Others get at a tree now, or do not.
+    Opened(Namespace, Result<(), tree::error::Error>),
 }
 
 /// A member that runs.
@@ -101,7 +124,7 @@ pub(super) struct Core {
     pub(super) kept: Kept,
     pub(super) started: Instant,
     pub(super) started_ms: u64,
-    pub(super) keys: Keys,
+    pub(super) door: Arc<RwLock<Door>>,
     /// How many links there are to those who are no members.
     pub(super) strangers: Arc<AtomicUsize>,
     pub(super) groups: BTreeMap<GroupId, Group>,
@@ -135,8 +158,6 @@ pub(super) struct Core {
     pub(super) publishing: BTreeSet<Namespace>,
     /// What is brought from one group into another, of each group that wants some.
     pub(super) carrying: Vec<Vec<Carried>>,
-    /// The secrets of invitations, by group.
-    pub(super) invitations: Invitations,
 }
 
 impl std::fmt::Debug for Core {
@@ -236,6 +257,7 @@ impl Core {
 
     fn handle_timeout(&mut self) {
         let now = self.now();
+        self.set_clocks();
         for group in self.groups.values_mut().filter(|it| it.poll_timeout() <= now) {
             group.handle_held(self.replica.holdings(), now);
             group.handle_timeout(now);
@@ -257,10 +279,14 @@ impl Core {
 
     fn handle_event(&mut self, event: Event) {
         let now = self.now();
+        self.set_clocks();
         match event {
             Event::Up(link) => self.handle_up(link, now),
             Event::Down(link, end) => {
                 tracing::info!(member = %link.member(), %end, "a link is down");
+                if matches!(end, End::There { reason: Reason::Denied, .. }) {
+                    self.notes.add(end.to_string(), now);
+                }
                 self.handle_down(&link, now);
             }
             Event::Message(link, bytes) => {
@@ -294,7 +320,9 @@ impl Core {
             }
             Event::Refused { address, key, reason } => {
                 let member = MemberId::of(&key);
-                let what = format!("{member} at {address} was not let in: {}", reason.text());
+                // It comes from another port each time.
+                let at = address.ip();
+                let what = format!("{member} at {at} was not let in: {}", reason.text());
                 self.notes.add(what, self.now());
             }
         }
@@ -415,6 +443,7 @@ impl Core {
             Done::Verified(verified) => self.handle_verified(verified, now),
             Done::Old(namespace, left) => self.handle_old(namespace, left, now),
             Done::Removed => {}
+            Done::Opened(of, opened) => self.handle_opened(&of, opened),
         }
     }
 
@@ -425,7 +454,8 @@ impl Core {
         }
     }
 
-    pub(super) fn known_keys(&self) -> std::sync::RwLockWriteGuard<'_, HashSet<[u8; 32]>> {
-        self.keys.write().unwrap_or_else(PoisonError::into_inner)
+    /// Has others be let in from now on.
+    pub(super) fn set_door(&self, door: Door) {
+        *self.door.write().unwrap_or_else(PoisonError::into_inner) = door;
     }
 }

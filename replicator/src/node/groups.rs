@@ -1,10 +1,10 @@
 //! Does what the machines of the groups want done.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::core::Core;
-use crate::config::GroupConfig;
+use super::core::{Core, Door};
+use crate::config::{Entry, GroupConfig};
 use crate::fetch::Window;
 use crate::flood::Neighborhood;
 use crate::group::charter::{Carried, Member};
@@ -53,6 +53,15 @@ impl Core {
             }
             Action::Measure { member, probe } => self.measure(id, member, probe, now),
             Action::NewCharter => self.handle_charter(id, now),
+            Action::Part(member) => {
+                let is_needed = self.is_member(member);
+                if let Some(linked) = self.links.get(&member).filter(|_| !is_needed) {
+                    linked.link.close(Reason::Denied);
+                    let name = self.group_name(id);
+                    self.notes
+                        .add(format!("group {name} denies {member}: its link is closed"), now);
+                }
+            }
             Action::Admitted => self.notes.add(format!("in group {}", self.group_name(id)), now),
             Action::Refused(reason) => {
                 let name = self.group_name(id);
@@ -110,11 +119,12 @@ impl Core {
         } else {
             self.replica.remove_group(id, now);
         }
-        let mut keys: HashSet<[u8; 32]> = HashSet::new();
+        let mut door = Door::default();
         let mut neighbors: Vec<Neighbor> = Vec::new();
         for group in self.groups.values() {
-            let members = group.charter().into_iter().flat_map(|it| &it.body().members);
-            keys.extend(members.map(Member::key));
+            let bodies = group.charter().into_iter().map(|it| it.body());
+            door.keys.extend(bodies.clone().flat_map(|it| &it.members).map(Member::key));
+            door.denied.extend(bodies.flat_map(|it| it.access.denied_members()));
             for member in group.neighbors() {
                 let address = member.address.to_string();
                 let neighbor = Neighbor { address, key: Some(*member.key()) };
@@ -123,7 +133,7 @@ impl Core {
                 }
             }
         }
-        *self.known_keys() = keys;
+        self.set_door(door);
         self.to_hub.push_back(Command::Want(neighbors));
         self.meet(now);
         self.restore(now);
@@ -211,10 +221,12 @@ impl Core {
         let key = self.identity.public();
         for group in self.config.groups.clone() {
             let carried = self.carried(&group);
-            let settings = super::settings(&self.config, &group, &key, &self.invitations, carried);
-            if let Some(machine) = self.groups.get_mut(&group.entry.group(&key)) {
-                machine.handle_settings(settings, now);
+            let settings = super::settings(&self.config, &group, carried);
+            let Some(machine) = self.groups.get_mut(&group.entry.group(&key)) else { continue };
+            if let Entry::Join(invitation) = group.entry {
+                machine.handle_invitation(invitation);
             }
+            machine.handle_settings(settings, now);
         }
     }
 }

@@ -1,57 +1,215 @@
-//! The invitations to the groups that a member has founded: one secret each, made once.
+//! Invitations: the one that `init` prints, which is made before its group is there, and those that are asked for.
 //!
-//! `DATA/groups/GROUP.invitation` has it; whoever removes the file withdraws the invitation at the next start.
+//! `DATA/groups/GROUP.invitation` has the first, its secret, when it was made and when it ends, until the group has it. Of
+//! all others no secret is kept.
 
-use std::collections::BTreeMap;
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use net::identity::Identity;
+use serde::{Deserialize, Serialize};
 
-use super::kept;
+use super::core::Core;
+use super::kept::{self, Kept};
 use crate::config::Entry;
 use crate::error::Error;
-use crate::id::GroupId;
+use crate::group::Group;
+use crate::group::charter::Address;
+use crate::group::invited::{Invited, VALID};
+use crate::group::join::Invitation;
+use crate::id::{GroupId, InvitationId, MemberId};
+use crate::version::Name;
 
-/// The secrets, by group.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Invitations(BTreeMap<GroupId, [u8; 32]>);
+/// The line by which somebody can join a group.
+#[derive(Clone, Debug)]
+pub struct Printed {
+    /// The line.
+    pub invitation: Invitation,
+    /// Until when it lets one member in, in seconds since 1970 (UTC); none if it lets in those alone that the access list
+    /// has.
+    pub ends: Option<u64>,
+}
 
-impl Invitations {
-    /// Reads the secrets of groups that are founded here, and makes those that are missing.
-    ///
-    /// # Errors
-    ///
-    /// A file cannot be read or written.
-    pub(super) fn load_or_create<'a>(
-        data: &Path,
-        entries: impl Iterator<Item = &'a Entry>,
-        key: &[u8; 32],
-    ) -> Result<Self, Error> {
-        let mut all = BTreeMap::new();
-        for entry in entries.filter(|it| matches!(it, Entry::Found(_))) {
-            let group = entry.group(key);
-            let path = data.join("groups").join(format!("{group}.invitation"));
-            let known = kept::read(&path)?.and_then(|it| <[u8; 32]>::try_from(it).ok());
-            let secret = match known {
-                Some(secret) => secret,
-                None => {
-                    let secret = net::identity::random_secret()?;
-                    kept::replace(&path, &secret)?;
-                    secret
-                }
-            };
-            all.insert(group, secret);
+/// An invitation to a group.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct InvitationStatus {
+    /// Its id, by which it is withdrawn.
+    pub id: String,
+    /// Whether it lets one member in.
+    pub standing: InvitationStanding,
+    /// When it was made, in seconds since 1970 (UTC).
+    pub made: u64,
+    /// When it ends, in the same.
+    pub ends: u64,
+    /// How long that is from now, in seconds; 0 if it is not open.
+    pub left: u64,
+    /// Who came by it.
+    pub used_by: Option<String>,
+}
+
+/// What an invitation is good for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum InvitationStanding {
+    /// It lets one member in.
+    Open,
+    /// Somebody came by it.
+    Used,
+    /// It was withdrawn, or who came by it is denied.
+    Withdrawn,
+    /// Its time is over.
+    #[default]
+    Ended,
+}
+
+/// Makes the invitation that a member will have which founds a group, before it runs: for one member, and a day.
+///
+/// # Errors
+///
+/// The data directory cannot be used.
+pub fn invitation(
+    data: &Path,
+    name: &Name,
+    address: &Address,
+) -> Result<(MemberId, Printed), Error> {
+    let _kept = Kept::open(data)?;
+    let key = Identity::load_or_create(data)?.public();
+    let secret = net::identity::random_secret()?;
+    let made = net::clock::now_ms() / 1_000;
+    let ends = made.saturating_add(VALID.as_secs());
+    let numbers = [made, ends].map(u64::to_be_bytes);
+    let group = Entry::Found(name.clone()).group(&key);
+    kept::replace(&path(data, group), &[secret.as_slice(), numbers.as_flattened()].concat())?;
+    let (name, address, secret) = (name.clone(), address.clone(), Some(secret));
+    let invitation = Invitation { name, founder: key, address, key, secret };
+    Ok((MemberId::of(&key), Printed { invitation, ends: Some(ends) }))
+}
+
+fn path(data: &Path, group: GroupId) -> PathBuf {
+    data.join("groups").join(format!("{group}.invitation"))
+}
+
+/// Reads the invitation that `init` has printed to a group; none if there is none any more.
+fn first(data: &Path, group: GroupId) -> Result<Option<Invited>, Error> {
+    let Some(bytes) = kept::read(&path(data, group))? else { return Ok(None) };
+    let parsed = || {
+        let (secret, rest) = bytes.split_first_chunk::<32>()?;
+        let (numbers, rest) = rest.as_chunks();
+        let &[made, ends] = numbers else { return None };
+        let (made, ends) = (u64::from_be_bytes(made), u64::from_be_bytes(ends));
+        let key = Identity::of(secret)?.public();
+        let invited = Invited { key, made, ends, used_by: None, is_withdrawn: false };
+        (rest.is_empty() && made < ends).then_some(invited)
+    };
+    Ok(parsed())
+}
+
+/// What there is to tell of the invitations of a group.
+pub(super) fn told(group: &Group, all: &[Invited], now: Duration) -> Vec<InvitationStatus> {
+    let unix = net::clock::now_ms() / 1_000;
+    let told = all.iter().rev().map(|it| {
+        let standing = match it {
+            _ if it.is_withdrawn => InvitationStanding::Withdrawn,
+            _ if it.used_by.is_some() => InvitationStanding::Used,
+            _ if group.is_over(it, now) => InvitationStanding::Ended,
+            _ => InvitationStanding::Open,
+        };
+        let is_open = standing == InvitationStanding::Open;
+        InvitationStatus {
+            id: it.id().to_string(),
+            standing,
+            made: it.made,
+            ends: it.ends,
+            left: if is_open { it.ends.saturating_sub(unix) } else { 0 },
+            used_by: it.used_by.map(|it| it.to_string()),
         }
-        Ok(Self(all))
+    });
+    told.collect()
+}
+
+impl Core {
+    /// Has a group that was just founded take up the invitation to it.
+    pub(super) fn invite_first(&mut self, id: GroupId, group: &mut Group) -> Result<(), Error> {
+        let now = self.now();
+        let Some(invited) = first(&self.config.data, id)? else { return Ok(()) };
+        if let Err(error) = group.add_invited(invited, now) {
+            self.notes
+                .add(format!("the invitation that `init` printed does not hold: {error}"), now);
+        }
+        Ok(())
     }
 
-    pub(super) fn secret(&self, group: GroupId) -> Option<[u8; 32]> {
-        self.0.get(&group).copied()
+    /// Lets go of the secret of an invitation that a group knows.
+    pub(super) fn forget_first(&mut self, id: GroupId) {
+        let (path, now) = (path(&self.config.data, id), self.now());
+        let is_of_before = fs::metadata(&path).is_ok_and(|it| it.len() == 32);
+        // If it stays, it is as good as the charter says.
+        let is_gone = fs::remove_file(path).is_ok();
+        if is_gone && is_of_before {
+            let said = "the invitation of before, which was for anybody and had no end, is withdrawn; each is for one \
+                        member now, and ends: `invite` prints a new one";
+            self.notes.add(said.to_owned(), now);
+        }
     }
 
-    /// The keys that the access list of a group has.
-    pub(super) fn keys(&self, group: GroupId) -> Vec<[u8; 32]> {
-        let identity = self.secret(group).and_then(|it| Identity::of(&it));
-        identity.map(|it| it.public()).into_iter().collect()
+    pub(super) fn invite(
+        &mut self,
+        name: Option<&Name>,
+        valid: Option<Duration>,
+    ) -> Result<Printed, String> {
+        let (id, name) = self.group_named(name)?;
+        let now = self.now();
+        let group = self.groups.get_mut(&id).ok_or_else(|| format!("{name} is not open"))?;
+        let (mut secret, mut ends) = (None, None);
+        // Elsewhere the line says whom to ask, and lets in those that the access list has.
+        if group.is_leader() || valid.is_some() {
+            let made = net::identity::random_secret().map_err(|error| error.to_string())?;
+            let key = Identity::of(&made).ok_or("the secret is no key: try again")?.public();
+            let invited = group.invite(key, valid.unwrap_or(VALID), now);
+            ends = Some(invited.map_err(|error| error.to_string())?.ends);
+            secret = Some(made);
+        }
+        let invitation = group.invitation(secret);
+        let invitation = invitation.ok_or_else(|| format!("this member is not in {name} yet"))?;
+        Ok(Printed { invitation, ends })
+    }
+
+    pub(super) fn revoke(
+        &mut self,
+        name: Option<&Name>,
+        id: InvitationId,
+    ) -> Result<InvitationId, String> {
+        let (group, name) = self.group_named(name)?;
+        let now = self.now();
+        let group = self.groups.get_mut(&group).ok_or_else(|| format!("{name} is not open"))?;
+        group.revoke(id, now).map_err(|error| error.to_string())?;
+        Ok(id)
+    }
+
+    /// Has all groups know what time of day it is: somebody may have set the clock.
+    pub(super) fn set_clocks(&mut self) {
+        let (unix, now) = (net::clock::now_ms() / 1_000, self.now());
+        self.groups.values_mut().for_each(|it| it.handle_clock(unix, now));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_init_prints_is_kept_until_its_group_has_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let (name, address) = (Name::new("g").unwrap(), Address::new("h:1").unwrap());
+        let (_, printed) = invitation(dir.path(), &name, &address).unwrap();
+        let group = printed.invitation.group();
+        let found = first(dir.path(), group).unwrap().unwrap();
+        assert_eq!(Some(found.key), printed.invitation.public());
+        assert_eq!((Some(found.ends), found.ends - found.made), (printed.ends, VALID.as_secs()));
+        assert_eq!(first(dir.path(), GroupId(7)).unwrap(), None);
+        // One of before had no end.
+        fs::write(path(dir.path(), group), [7; 32]).unwrap();
+        assert_eq!(first(dir.path(), group).unwrap(), None);
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! DATA/groups/GROUP      what the machine of a group wants to have back
-//! DATA/invitations       secrets of invitations, one a line
+//! DATA/groups/GROUP.invitation   see `invitations`
 //! DATA/versions/NAME@ORIGIN    the newest version that was heard of
 //! ```
 //!
@@ -15,14 +15,14 @@ use std::path::{Path, PathBuf};
 
 use crate::error::Error;
 use crate::id::GroupId;
+use crate::tree::passage;
 use crate::version::Namespace;
 
 const GROUPS: &str = "groups";
 const VERSIONS: &str = "versions";
+const LOGS: &str = "logs";
 /// Longest file that is read, in bytes: a group's state with its charter.
 const BYTES_MAX: u64 = 1 << 20;
-/// Others may not read what lets in whoever has it.
-const MODE: u32 = 0o600;
 
 /// The data directory of a member.
 #[derive(Clone, Debug)]
@@ -31,15 +31,17 @@ pub(crate) struct Kept {
 }
 
 impl Kept {
-    /// Opens the directory, and makes it.
+    /// Opens the directory, and makes it. What is in it is the owner's alone.
     ///
     /// # Errors
     ///
     /// It cannot be made.
     pub(crate) fn open(data: &Path) -> Result<Self, Error> {
-        for dir in [GROUPS, VERSIONS] {
+        for dir in [GROUPS, VERSIONS, LOGS] {
             let dir = data.join(dir);
-            fs::create_dir_all(&dir).map_err(|source| Error::io(&dir, source))?;
+            passage::make_private(&dir)?;
+            // Before, others could read what was in them.
+            passage::hide(&dir, passage::FILE, false)?;
         }
         Ok(Self { data: data.to_owned() })
     }
@@ -117,8 +119,12 @@ pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     new.push(NEW);
     let new = PathBuf::from(new);
     let write = || {
-        let options =
-            OpenOptions::new().write(true).create(true).truncate(true).mode(MODE).open(&new);
+        let options = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(passage::FILE)
+            .open(&new);
         let mut file = options?;
         file.write_all(bytes)?;
         file.sync_all()?;

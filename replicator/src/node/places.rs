@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use collection::replica::FILES_MAX;
 
-use super::core::Core;
+use super::core::{Core, Done};
 use super::kept;
 use super::space::Space;
 use crate::error::Error;
+use crate::tree::passage::{self, Passage};
 use crate::tree::store::{Options, Store};
 use crate::version::{Kind, Name, Namespace};
 
@@ -22,8 +23,8 @@ pub(super) fn spaces_dir(data: &Path, kind: Kind) -> PathBuf {
 }
 
 /// What is allowed in a tree, or in the log of a collection.
-pub(super) fn store_options(kind: Kind) -> Options {
-    let options = Options { kind, ..Options::default() };
+fn store_options(kind: Kind, passage: Passage) -> Options {
+    let options = Options { kind, passage, ..Options::default() };
     match kind {
         Kind::Tree => options,
         // `CHAIN` besides.
@@ -35,16 +36,88 @@ impl Core {
     /// Opens the trees, or the collections, that are on disk.
     pub(super) fn open_spaces(&mut self, kind: Kind) -> Result<(), Error> {
         let dir = spaces_dir(&self.config.data, kind);
-        fs::create_dir_all(&dir).map_err(|source| Error::io(&dir, source))?;
+        passage::make_private(&dir)?;
         let failed = |source| Error::io(&dir, source);
         for entry in fs::read_dir(&dir).map_err(failed)? {
             let path = entry.map_err(failed)?.path();
             let name = path.file_name().and_then(|it| it.to_str()).unwrap_or_default();
             let Some(namespace) = parse_namespace(name) else { continue };
-            let store = Store::open(&path, store_options(kind))?;
+            let store = self.open_store(&namespace, kind)?;
             self.spaces.insert(namespace, Space::new(Arc::new(store)));
         }
         Ok(())
+    }
+
+    /// Opens the directory of a tree or collection; it is closed to others if it cannot be opened to whom the settings
+    /// say.
+    pub(super) fn open_store(&mut self, of: &Namespace, kind: Kind) -> Result<Store, Error> {
+        let dir = spaces_dir(&self.config.data, kind).join(of.to_string());
+        let passage = self.passage(of);
+        match Store::open(&dir, store_options(kind, passage)) {
+            Err(error) if passage != Passage::default() => {
+                self.note_closed(of, &error.to_string());
+                Ok(Store::open(&dir, store_options(kind, Passage::default()))?)
+            }
+            opened => Ok(opened?),
+        }
+    }
+
+    fn note_closed(&mut self, of: &Namespace, why: &str) {
+        let said = format!("{of}: nobody but the owner gets at it: {why}");
+        self.notes.add(said, self.now());
+    }
+
+    /// Who gets at a tree, by the settings; nobody else if they name a group that is not there.
+    fn passage(&mut self, of: &Namespace) -> Passage {
+        let own = self.config.trees.iter().filter(|it| it.name == of.name && of.origin == self.me);
+        let others = self.config.replicas.iter();
+        let others = others.filter(|it| it.name == of.name && it.writer == of.origin);
+        let said = own.map(|it| &it.passage).chain(others.map(|it| &it.passage)).next();
+        said.cloned().unwrap_or_default().resolve().unwrap_or_else(|why| {
+            self.note_closed(of, &why);
+            Passage::default()
+        })
+    }
+
+    /// Has the data directory let through those alone who may get at a tree in it.
+    pub(super) fn open_data(&mut self) {
+        let (data, trees) = (&self.config.data, spaces_dir(&self.config.data, Kind::Tree));
+        let own = self.config.trees.iter().map(|it| &it.passage);
+        let others = self.config.replicas.iter().map(|it| &it.passage);
+        // What does not resolve is noted with its tree.
+        let above = Passage::above(own.chain(others).filter_map(|it| it.resolve().ok()));
+        let opened = [data, &trees].into_iter().try_for_each(|it| above.apply(it));
+        let hidden = opened.and_then(|()| passage::hide(data, passage::FILE, false));
+        if let Err(error) = hidden {
+            let shown = data.display();
+            let said = format!("others get as far into {shown} as before: {error}; chmod it");
+            self.notes.add(said, self.now());
+        }
+    }
+
+    /// Takes over from other settings who gets at which tree.
+    pub(super) fn open_passages(&mut self) {
+        self.open_data();
+        let all: Vec<Namespace> = self.spaces.keys().cloned().collect();
+        for of in all {
+            let passage = self.passage(&of);
+            let Some(store) = self.spaces.get(&of).map(|it| it.store().clone()) else { continue };
+            if store.kind() == Kind::Tree && store.passage() != passage {
+                // It takes a while for many files.
+                self.jobs.spawn_blocking(move || Done::Opened(of, store.set_passage(passage)));
+            }
+        }
+    }
+
+    /// Who gets at a tree is as the settings say, or nobody does.
+    pub(super) fn handle_opened(
+        &mut self,
+        of: &Namespace,
+        opened: Result<(), crate::tree::error::Error>,
+    ) {
+        if let Err(error) = opened {
+            self.note_closed(of, &error.to_string());
+        }
     }
 
     /// Has the directories of the settings lead to the trees and logs of others.

@@ -11,6 +11,7 @@ use super::core::{Core, Done};
 use crate::config::TreeConfig;
 use crate::replica::PublishError;
 use crate::tree::error::Error;
+use crate::tree::passage;
 use crate::tree::publish::{Draft, Publishing};
 use crate::version::{Kind, Name, Namespace, Number, Version};
 
@@ -26,7 +27,7 @@ pub struct Published {
     pub version: String,
     /// Whether there was anything new.
     pub is_changed: bool,
-    /// Files, symbolic links and empty directories.
+    /// Files, folders and symbolic links.
     pub entries: u64,
     /// Of all files.
     pub bytes: u64,
@@ -124,7 +125,11 @@ impl Core {
         let Some(store) = self.spaces.get(&namespace).map(|it| it.store().clone()) else { return };
         self.publishing.insert(namespace.clone());
         self.jobs.spawn_blocking(move || {
-            let made = Draft::make(&store, &directory, publishing);
+            let hidden = match kind {
+                Kind::Tree => Ok(()),
+                Kind::Collection => passage::hide(&directory, passage::FILE, true),
+            };
+            let made = hidden.and_then(|()| Draft::make(&store, &directory, publishing));
             Done::Drafted(Drafted { namespace, made, reply })
         });
     }

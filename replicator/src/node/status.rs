@@ -7,6 +7,7 @@ use collection::feed::Counters;
 use serde::{Deserialize, Serialize};
 
 use super::core::Core;
+use super::invitations::{self, InvitationStatus};
 use super::versions::{ListedStatus, VersionsStatus};
 use crate::estimate::{Entry, Row};
 use crate::group::Group;
@@ -61,6 +62,8 @@ pub struct GroupStatus {
     pub deputies: Vec<String>,
     /// Its members, by id.
     pub members: Vec<MemberStatus>,
+    /// Its invitations, the newest first; of many, those that are not open are forgotten first.
+    pub invitations: Vec<InvitationStatus>,
     /// Its trees and collections, by name.
     pub trees: Vec<ListedStatus>,
     /// Its links.
@@ -88,6 +91,8 @@ pub struct MemberStatus {
     pub silence: u64,
     /// Whether there is a link to it.
     pub is_linked: bool,
+    /// The invitation by which it came; none if the access list let it in, or it is not known.
+    pub invitation: Option<String>,
     /// Which versions it has.
     pub versions: VersionsStatus,
 }
@@ -130,7 +135,7 @@ pub struct TreeStatus {
     pub fetching: Option<FetchStatus>,
     /// Where readers find it.
     pub path: String,
-    /// Files, symbolic links and empty directories of what readers see.
+    /// Files, folders and symbolic links of what readers see.
     pub entries: u64,
     /// Bytes of all its files.
     pub bytes: u64,
@@ -303,6 +308,7 @@ impl Core {
             is_silent: it.silent.is_some(),
             silence: group.silence(it.id(), now).as_secs(),
             is_linked: self.links.contains_key(&it.id()),
+            invitation: it.invitation.map(|it| it.to_string()),
             versions,
         });
         let said = said(&group.all_rows());
@@ -327,6 +333,7 @@ impl Core {
             revision: charter.revision(),
             deputies: charter.deputies().iter().map(|it| MemberId::of(it).to_string()).collect(),
             members: members.collect(),
+            invitations: invitations::told(group, &body.invitations, now),
             trees,
             is_as_computed: group.computed().is_some_and(|it| it == body.topology),
             topology,

@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,11 +12,13 @@ use super::chunk::Extent;
 use super::disk::{Disk, Output};
 use super::error::Error;
 use super::generation::{
-    Generation, INDEX, LEASE, MANIFEST, META, MODE, MODE_EXECUTABLE, Meta, NODES, SOURCES, TREE,
+    Generation, INDEX, LEASE, LEASE_MODE, MANIFEST, META, Meta, NODES, PRIVATE, SOURCES, TREE,
 };
 use super::index::{Place, Source, Writer};
+use super::mode::Mode;
+use super::passage::{FILE, FOLDER, Passage, set_mode};
 use super::path::EntryPath;
-use crate::version::Hash;
+use crate::version::{Hash, Kind};
 
 /// The start of its name among the generations; none has the same twice while a store is open, so that what was
 /// begun before cannot get into it.
@@ -39,6 +42,9 @@ pub(super) fn building_number(name: &str) -> Option<u64> {
 #[derive(Debug)]
 pub(super) struct Building {
     disk: Disk,
+    kind: Kind,
+    /// To which all of it is given.
+    group: Option<u32>,
     dir: PathBuf,
     manifest: Output,
     nodes: Output,
@@ -69,16 +75,17 @@ impl Stop {
 }
 
 impl Building {
-    /// Begins one in this directory, which is not there.
+    /// Begins one in this directory, which is not there. Nobody but the owner gets into it before it is whole.
     pub(super) fn begin(
         disk: &Disk,
         dir: PathBuf,
+        (kind, passage): (Kind, Passage),
         syncs_max: usize,
         stop: &Stop,
     ) -> Result<Self, Error> {
         let tree = dir.join(TREE);
-        disk.make_directory(&dir).map_err(Error::io(&dir))?;
-        disk.make_directory(&tree).map_err(Error::io(&tree))?;
+        disk.make_directory(&dir, FOLDER).map_err(Error::io(&dir))?;
+        disk.make_directory(&tree, FOLDER).map_err(Error::io(&tree))?;
         let create = |name: &str| {
             let path = dir.join(name);
             disk.create(&path).map_err(Error::io(path))
@@ -95,12 +102,19 @@ impl Building {
             syncs_max,
             stop: stop.clone(),
             disk: disk.clone(),
+            kind,
+            group: passage.other_group(),
             dir,
         })
     }
 
     pub(super) fn dir(&self) -> &Path {
         &self.dir
+    }
+
+    /// To which group all of it was given, if it is another than that of the process.
+    pub(super) fn group(&self) -> Option<u32> {
+        self.group
     }
 
     /// Adds bytes of the manifest.
@@ -160,11 +174,23 @@ impl Building {
         at.extend(&self.open);
         for name in above.iter().skip(common) {
             at.push(name);
-            self.disk.make_directory(&at).map_err(Error::io(&at))?;
+            self.make_folder(&at, Mode::EXECUTABLE)?;
             self.open.push((*name).to_owned());
-            self.note_unsynced(&at);
         }
         Ok(self.dir.join(TREE).join(path.as_str()))
+    }
+
+    fn make_folder(&mut self, at: &Path, mode: Mode) -> Result<(), Error> {
+        let mode = mode.of_folder(self.kind);
+        self.disk.make_directory(at, mode).map_err(Error::io(at))?;
+        self.give(at)?;
+        self.note_unsynced(at);
+        Ok(())
+    }
+
+    fn give(&self, path: &Path) -> Result<(), Error> {
+        let Some(group) = self.group else { return Ok(()) };
+        chown(path, None, Some(group)).map_err(Error::io(path))
     }
 
     fn note_unsynced(&mut self, path: &Path) {
@@ -175,12 +201,19 @@ impl Building {
         }
     }
 
-    /// Makes an empty directory.
-    pub(super) fn directory(&mut self, path: &EntryPath) -> Result<(), Error> {
+    /// Makes a folder, in which more may come.
+    pub(super) fn directory(&mut self, path: &EntryPath, mode: Mode) -> Result<(), Error> {
         let at = self.place(path)?;
-        self.disk.make_directory(&at).map_err(Error::io(&at))?;
-        self.note_unsynced(&at);
+        self.make_folder(&at, mode)?;
+        self.open.extend(path.components().last().map(str::to_owned));
         Ok(())
+    }
+
+    /// Gives the tree's own folder its mode.
+    pub(super) fn top(&self, mode: Mode) -> Result<(), Error> {
+        let tree = self.dir.join(TREE);
+        self.give(&tree)?;
+        set_mode(&tree, mode.of_folder(self.kind))
     }
 
     /// Makes a symbolic link.
@@ -209,11 +242,11 @@ impl Building {
     pub(super) fn seal(
         &mut self,
         mut file: Output,
-        executable: bool,
+        mode: Mode,
         modified: i64,
     ) -> Result<(), Error> {
-        let mode = if executable { MODE_EXECUTABLE } else { MODE };
-        file.seal(mode, modified).map_err(Error::io(file.path()))?;
+        let mode = mode.of_file(self.kind);
+        file.seal(mode, self.group, modified).map_err(Error::io(file.path()))?;
         self.note_unsynced(file.path());
         Ok(())
     }
@@ -228,11 +261,11 @@ impl Building {
         &mut self,
         path: &EntryPath,
         mut file: Output,
-        executable: bool,
+        mode: Mode,
         modified: i64,
     ) -> Result<(), Error> {
-        let mode = if executable { MODE_EXECUTABLE } else { MODE };
-        file.seal(mode, modified).map_err(Error::io(file.path()))?;
+        let mode = mode.of_file(self.kind);
+        file.seal(mode, self.group, modified).map_err(Error::io(file.path()))?;
         let at = self.place(path)?;
         self.disk.rename(file.path(), &at).map_err(Error::io(&at))?;
         self.note_unsynced(&at);
@@ -264,6 +297,7 @@ impl Building {
         let path = dir.join(META);
         let mut out = disk.create(&path).map_err(Error::io(&path))?;
         out.write(&meta.to_bytes()).and_then(|()| out.flush()).map_err(Error::io(&path))?;
+        admit(&dir, self.kind)?;
         let sync = |path: &Path| disk.sync(path).map_err(Error::io(path));
         if let Some(unsynced) = &self.unsynced {
             unsynced.iter().try_for_each(|it| sync(it))?;
@@ -278,6 +312,13 @@ impl Building {
         sync(to.parent().unwrap_or(&to))?;
         Ok(to)
     }
+}
+
+/// Has readers of its tree, and nobody of anything else, get into a generation. One of a collection stays the owner's.
+pub(super) fn admit(dir: &Path, kind: Kind) -> Result<(), Error> {
+    PRIVATE.iter().try_for_each(|it| set_mode(&dir.join(it), FILE))?;
+    set_mode(&dir.join(LEASE), LEASE_MODE)?;
+    set_mode(dir, Mode::EXECUTABLE.of_folder(kind))
 }
 
 fn may_be_copied(error: &io::Error) -> bool {

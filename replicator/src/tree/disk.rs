@@ -6,12 +6,16 @@
 #[cfg(test)]
 pub(super) mod faulty;
 
-use std::fs::{self, FileTimes, OpenOptions, Permissions};
+use std::fs::{self, DirBuilder, FileTimes, OpenOptions, Permissions};
 use std::io;
-use std::os::unix::fs::{FileExt as _, PermissionsExt as _, symlink};
+use std::os::unix::fs::{
+    DirBuilderExt as _, FileExt as _, OpenOptionsExt as _, PermissionsExt as _, fchown, symlink,
+};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use super::passage;
 
 /// What is written at once, in bytes.
 const WRITE_BYTES: usize = 256 << 10;
@@ -64,10 +68,11 @@ impl Disk {
         work()
     }
 
-    /// Makes a file that is not there, to write.
+    /// Makes a file that is not there, to write: the owner's alone until it is sealed.
     pub(super) fn create(&self, path: &Path) -> io::Result<Output> {
         let file = self.act(Act::Create(path), || {
-            OpenOptions::new().read(true).write(true).create_new(true).open(path)
+            let mut options = OpenOptions::new();
+            options.read(true).write(true).create_new(true).mode(passage::FILE).open(path)
         })?;
         Ok(Output::new(self, path, file, 0))
     }
@@ -82,8 +87,12 @@ impl Disk {
         Ok(Output::new(self, path, file, length))
     }
 
-    pub(super) fn make_directory(&self, path: &Path) -> io::Result<()> {
-        self.act(Act::MakeDirectory(path), || fs::create_dir(path))
+    /// Makes a folder of this mode, whatever the umask.
+    pub(super) fn make_directory(&self, path: &Path, mode: u32) -> io::Result<()> {
+        self.act(Act::MakeDirectory(path), || {
+            DirBuilder::new().mode(passage::FOLDER).create(path)?;
+            fs::set_permissions(path, Permissions::from_mode(mode))
+        })
     }
 
     pub(super) fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -248,11 +257,15 @@ impl Output {
         Ok(self.at)
     }
 
-    /// Ends the file: it has this mode, and was changed so many seconds after 1970.
-    pub(super) fn seal(&mut self, mode: u32, modified: i64) -> io::Result<()> {
+    /// Ends the file: it has this mode and belongs to this group, if any is said, and was changed so many seconds after
+    /// 1970.
+    pub(super) fn seal(&mut self, mode: u32, group: Option<u32>, modified: i64) -> io::Result<()> {
         self.flush()?;
         let path = &*self.path;
         self.disk.act(Act::Seal(path), || {
+            if group.is_some() {
+                fchown(&self.file, None, group)?;
+            }
             self.file.set_permissions(Permissions::from_mode(mode))?;
             self.file.set_times(FileTimes::new().set_modified(time(modified)))
         })

@@ -13,7 +13,7 @@ use super::error::Error;
 use super::generation::{Generation, LastFile, Meta};
 use super::levels::{LOOK_AHEAD_CHUNKS, NODE_BYTES_MAX, Part, Walk, WalkError, Wanted};
 use super::listing::{Extents, Listed, Listing};
-use super::manifest::{Decoder, EntryKind, Item, Totals};
+use super::manifest::{Decoder, EntryKind, Format, Item, Totals};
 use super::path::EntryPath;
 use super::store::Store;
 use crate::version::{Hash, Kind, Version};
@@ -52,6 +52,7 @@ struct Manifest {
 struct Content {
     building: Building,
     totals: Totals,
+    format: Format,
     listing: Listing,
     former: Option<Former>,
     extents: Option<Extents>,
@@ -161,6 +162,7 @@ impl Fetch {
         };
         self.absent.clear();
         let Manifest { mut building, decoder, .. } = *manifest;
+        let format = decoder.format();
         let totals = decoder.finish()?;
         self.store.options().check(totals)?;
         if totals.bytes != self.version.bytes {
@@ -180,6 +182,7 @@ impl Fetch {
         self.state = State::Content(Box::new(Content {
             building,
             totals,
+            format,
             listing,
             former,
             extents,
@@ -212,7 +215,8 @@ impl Fetch {
     }
 
     fn assemble(&self, content: Content) -> Result<Option<Arc<Generation>>, Error> {
-        let Content { mut building, totals, .. } = content;
+        let Content { mut building, totals, format, .. } = content;
+        building.top(format.top())?;
         let (path, file) = building.manifest()?;
         let path = path.to_owned();
         let mut listing = Listing::new(&path, file.clone());
@@ -221,7 +225,7 @@ impl Fetch {
             let same = former.as_mut().and_then(|it| it.same(&listed));
             let entry = &listed.entry;
             match &entry.kind {
-                EntryKind::Directory => building.directory(&entry.path)?,
+                EntryKind::Directory { mode } => building.directory(&entry.path, *mode)?,
                 EntryKind::Link { target } => building.symlink(&entry.path, target)?,
                 EntryKind::File { .. } => {
                     let from = same.map(|generation| generation.path(&entry.path));
@@ -246,7 +250,7 @@ impl Fetch {
         listed: &Listed,
         is_linked: bool,
     ) -> Result<bool, Error> {
-        let EntryKind::File { executable, modified, .. } = listed.entry.kind else {
+        let EntryKind::File { mode, modified, .. } = listed.entry.kind else {
             return Ok(true);
         };
         let mut out = if is_linked { None } else { Some(building.file(&listed.entry.path)?) };
@@ -270,7 +274,7 @@ impl Fetch {
             }
             out.write_sparse(chunk).map_err(Error::io(out.path()))?;
         }
-        out.map_or(Ok(()), |it| building.seal(it, executable, modified))?;
+        out.map_or(Ok(()), |it| building.seal(it, mode, modified))?;
         Ok(true)
     }
 }

@@ -16,6 +16,7 @@ use super::chunk::{Chunker, FILE};
 use super::error::Error;
 use super::generation::Generation;
 use super::listing::Listing;
+use super::passage::make_private;
 use super::store::Store;
 use crate::version::{Hash, Kind};
 
@@ -87,7 +88,7 @@ impl Store {
     /// Stages the chunks of what a log is folded to, by way of a directory.
     fn fold(&self, log: &Path, dir: &Path) -> Result<(), Error> {
         clear(dir)?;
-        fs::create_dir(dir).map_err(Error::io(dir))?;
+        make_private(dir)?;
         fold_into(log, dir)?.iter().try_for_each(|it| self.stage(it))
     }
 

@@ -21,13 +21,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::error::Error;
 use super::index::{Index, Place, Source, source_number};
 use super::listing::{Listed, Listing, path_at};
-use super::manifest::{EntryKind, Totals};
+use super::manifest::{EntryKind, Format, Totals, format_of};
+use super::mode::Mode;
 use super::path::EntryPath;
-use crate::version::{Hash, Number, VERSION_BYTES_MAX, Version};
-
-/// Modes of files, and of those that may be run: nobody writes to what other generations may share.
-pub(super) const MODE: u32 = 0o444;
-pub(super) const MODE_EXECUTABLE: u32 = 0o555;
+use crate::version::{Hash, Kind, Number, VERSION_BYTES_MAX, Version};
 
 /// The names in a generation.
 pub(super) const TREE: &str = "tree";
@@ -37,6 +34,11 @@ pub(super) const MANIFEST: &str = "manifest";
 pub(super) const NODES: &str = "nodes";
 pub(super) const INDEX: &str = "index";
 pub(super) const SOURCES: &str = "sources";
+
+/// What in a generation is the owner's alone: it names files that readers may not see.
+pub(super) const PRIVATE: [&str; 5] = [META, MANIFEST, NODES, INDEX, SOURCES];
+/// The mode of what readers lock.
+pub(super) const LEASE_MODE: u32 = 0o444;
 
 /// Most damaged files that are remembered by name; with more, all of the generation is in doubt.
 const DAMAGED_MAX: usize = 10_000;
@@ -102,8 +104,10 @@ impl Meta {
 #[derive(Debug)]
 pub struct Generation {
     dir: PathBuf,
+    kind: Kind,
     serial: u64,
     meta: Meta,
+    format: Format,
     manifest: Arc<File>,
     nodes: File,
     index: Index,
@@ -126,22 +130,29 @@ pub(super) enum Found {
 pub struct LastFile(Option<((u64, u64), PathBuf, io::Result<File>)>);
 
 impl Generation {
-    /// Opens the generation in `dir`.
+    /// Opens the generation in `dir`, which is of such a tree or collection.
     ///
     /// # Errors
     ///
     /// It is none, or damaged.
-    pub(super) fn open(dir: &Path) -> Result<Self, Error> {
+    pub(super) fn open(dir: &Path, kind: Kind) -> Result<Self, Error> {
         let path = |name: &str| dir.join(name);
         let open = |name: &str| File::open(path(name)).map_err(Error::io(path(name)));
         let mut bytes = Vec::new();
         open(META)?.read_to_end(&mut bytes).map_err(Error::io(path(META)))?;
         open(LEASE)?;
         let damaged = || Error::Damaged(path(META));
+        let manifest = open(MANIFEST)?;
+        let mut first = [0; 3];
+        // What is no manifest is found to be none as soon as it is read on.
+        let is_read = manifest.read_exact_at(&mut first, 0).is_ok();
+        let format = format_of(&first).filter(|_| is_read).unwrap_or_default();
         Ok(Self {
+            kind,
+            format,
             serial: dir.file_name().and_then(|it| serial(it.to_str()?)).ok_or_else(damaged)?,
             meta: Meta::from_bytes(&bytes).ok_or_else(damaged)?,
-            manifest: Arc::new(open(MANIFEST)?),
+            manifest: Arc::new(manifest),
             nodes: open(NODES)?,
             index: Index::open(&path(INDEX)).map_err(Error::io(path(INDEX)))?,
             damaged: Mutex::default(),
@@ -168,6 +179,11 @@ impl Generation {
     /// Later ones have a greater number.
     pub(super) fn serial(&self) -> u64 {
         self.serial
+    }
+
+    /// Of its manifest.
+    pub(super) fn format(&self) -> Format {
+        self.format
     }
 
     /// Reads its manifest.
@@ -261,18 +277,26 @@ impl Generation {
 
     /// Whether a file of it seems to be as it was written: by its size, time and mode, without reading it.
     pub(super) fn is_untouched(&self, listed: &Listed) -> bool {
-        let EntryKind::File { executable, bytes, modified } = listed.entry.kind else {
+        let EntryKind::File { mode, bytes, modified } = listed.entry.kind else {
             return false;
         };
-        let mode = if executable { MODE_EXECUTABLE } else { MODE };
         let found = fs::symlink_metadata(self.path(&listed.entry.path));
         !self.is_damaged(listed.at)
             && found.is_ok_and(|it| {
                 it.is_file()
                     && it.len() == bytes
                     && (it.mtime(), it.mtime_nsec()) == (modified, 0)
-                    && it.mode() & 0o7777 == mode
+                    && it.mode() & 0o7777 == mode.of_file(self.kind)
             })
+    }
+
+    /// Whether a folder of it, or the tree's own, has the mode that it was given. Those of format 1 were given none.
+    pub(super) fn is_open_as_made(&self, path: &Path, mode: Mode) -> bool {
+        let is_it = |found: fs::Metadata| {
+            let mode = mode.of_folder(self.kind);
+            found.is_dir() && (self.format == Format::One || found.mode() & 0o7777 == mode)
+        };
+        fs::symlink_metadata(path).is_ok_and(is_it)
     }
 }
 

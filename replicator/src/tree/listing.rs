@@ -9,7 +9,8 @@ use std::sync::Arc;
 use super::chunk::Extent;
 use super::error::Error;
 use super::manifest::{
-    Decoder, ENTRY_BYTES_MAX, EXTENT_BYTES, Entry, EntryKind, Item, first_entry, first_extent,
+    Decoder, ENTRY_BYTES_MAX, EXTENT_BYTES, Entry, EntryKind, Format, Item, first_extent,
+    first_path,
 };
 use super::path::EntryPath;
 use crate::version::Hash;
@@ -69,6 +70,11 @@ impl Listing {
         self.files
     }
 
+    /// Of the manifest; known once the first entry has come.
+    pub(super) fn format(&self) -> Format {
+        self.decoder.format()
+    }
+
     fn damaged(&self) -> Error {
         Error::Damaged(self.path.clone())
     }
@@ -81,7 +87,7 @@ impl Listing {
             if let Some(item) = item {
                 let length = match &item {
                     Item::Extent(_) => EXTENT_BYTES as u64,
-                    Item::Entry(entry) => entry.encoded_bytes(),
+                    Item::Entry(entry) => entry.encoded_bytes(self.format()),
                 };
                 return Ok(Some((item, self.decoder.offset() - length)));
             }
@@ -106,7 +112,7 @@ impl Listing {
             }
             return Ok(None);
         };
-        let extents_at = at + entry.encoded_bytes();
+        let extents_at = at + entry.encoded_bytes(self.format());
         let mut hasher = blake3::Hasher::new();
         let mut only = None;
         let mut left = entry_bytes(&entry);
@@ -187,8 +193,8 @@ pub(super) fn path_at(file: &File, at: u64) -> io::Result<Option<EntryPath>> {
     for most in [USUAL_ENTRY_BYTES, ENTRY_BYTES_MAX] {
         let mut bytes = Vec::with_capacity(most);
         Window { file, at }.take(most as u64).read_to_end(&mut bytes)?;
-        if let Some(entry) = first_entry(&bytes) {
-            return Ok(Some(entry.path));
+        if let Some(path) = first_path(&bytes) {
+            return Ok(Some(path));
         }
     }
     Ok(None)
@@ -198,6 +204,7 @@ pub(super) fn path_at(file: &File, at: u64) -> io::Result<Option<EntryPath>> {
 mod tests {
     use super::*;
     use crate::tree::manifest::Encoder;
+    use crate::tree::mode::Mode;
 
     #[test]
     fn the_path_of_any_entry_is_read_however_long_it_is() {
@@ -207,9 +214,10 @@ mod tests {
         let mut places = Vec::new();
         for path in ["a", long.as_str(), "e"] {
             let path = EntryPath::new(path).unwrap();
-            let entry = Entry { path, kind: EntryKind::Directory };
+            let entry = Entry { path, kind: EntryKind::Directory { mode: Mode::EXECUTABLE } };
             encoder.entry(&entry, &mut bytes).unwrap();
-            places.push((bytes.len() as u64 - entry.encoded_bytes(), entry.path));
+            let at = bytes.len() as u64 - entry.encoded_bytes(Format::One);
+            places.push((at, entry.path));
         }
         encoder.finish(&mut bytes).unwrap();
         let dir = tempfile::tempdir().unwrap();

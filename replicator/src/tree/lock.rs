@@ -4,6 +4,7 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::path::Path;
 
 use super::error::Error;
+use super::passage::{FILE, set_mode};
 
 const LOCK: &str = "LOCK";
 
@@ -16,6 +17,7 @@ pub(crate) fn lock(dir: &Path) -> Result<File, Error> {
     let path = dir.join(LOCK);
     let open = OpenOptions::new().write(true).create(true).truncate(false).open(&path);
     let file = open.map_err(Error::io(&path))?;
+    set_mode(&path, FILE)?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(Error::InUse(dir.to_owned())),

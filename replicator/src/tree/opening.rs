@@ -4,10 +4,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::building::building_number;
+use super::building::{admit, building_number};
 use super::disk::Disk;
 use super::error::Error;
-use super::generation::{Generation, serial};
+use super::generation::{Generation, TREE, serial};
+use super::passage::{FOLDER, hide, make_private, set_mode};
+use crate::version::Kind;
 
 /// Generations that are being removed begin so.
 const GONE: &str = ".gone-";
@@ -32,8 +34,9 @@ pub(super) struct Opened {
     pub(super) begun: u64,
 }
 
-/// Opens all generations. What is damaged is put out of the way.
-pub(super) fn open_all(disk: &Disk, dir: &Path) -> Result<Opened, Error> {
+/// Opens all generations. What is damaged is put out of the way; what others could read that is not for them, they cannot
+/// any more.
+pub(super) fn open_all(disk: &Disk, dir: &Path, kind: Kind) -> Result<Opened, Error> {
     let mut serials = Vec::new();
     let (mut left, mut begun) = (Vec::new(), 0);
     for entry in fs::read_dir(dir).map_err(Error::io(dir))? {
@@ -49,7 +52,12 @@ pub(super) fn open_all(disk: &Disk, dir: &Path) -> Result<Opened, Error> {
     let serial = serials.last().map_or(0, |it| it.0);
     let mut opened = Opened { all: Vec::new(), serial, damaged: Vec::new(), left, begun };
     for (_, path) in serials {
-        match Generation::open(&path) {
+        admit(&path, kind)?;
+        if kind == Kind::Collection {
+            set_mode(&path.join(TREE), FOLDER)?;
+            hide(&path.join(TREE), 0o400, true)?;
+        }
+        match Generation::open(&path, kind) {
             Ok(generation) => opened.all.push(Arc::new(generation)),
             Err(error) if error.is_damage() => {
                 let gone = gone_dir(&path);
@@ -64,11 +72,11 @@ pub(super) fn open_all(disk: &Disk, dir: &Path) -> Result<Opened, Error> {
     Ok(opened)
 }
 
-/// Makes a directory with all above it, durably.
+/// Makes a directory with all above it, durably; those that were missing are the owner's alone.
 pub(super) fn make_durably(dir: &Path) -> Result<(), Error> {
     let missing: Vec<&Path> = dir.ancestors().take_while(|it| !it.exists()).collect();
-    fs::create_dir_all(dir).map_err(Error::io(dir))?;
     for made in missing.iter().rev() {
+        make_private(made)?;
         let above = made.parent().filter(|it| !it.as_os_str().is_empty());
         let above = above.unwrap_or_else(|| Path::new("."));
         Disk::System.sync(above).map_err(Error::io(above))?;

@@ -22,6 +22,9 @@ pub enum Clash {
     /// It is below something that is no directory, or is said to be an empty one.
     #[error("{0:?} is below {1:?}, which is an entry of its own")]
     Below(EntryPath, EntryPath),
+    /// Its folder does not come before it.
+    #[error("{0:?} is in a folder that is not listed before it")]
+    Unlisted(EntryPath),
     /// Another name in its directory, or in one above it, is the same on some systems.
     #[error(
         "{0:?} has a name that differs from another in its directory by case or composition alone: rename one"
@@ -36,6 +39,8 @@ pub enum Clash {
 #[derive(Debug, Default)]
 pub struct Order {
     last: Option<EntryPath>,
+    /// Whether that is a folder in which something may follow.
+    is_open: bool,
     /// The names in each directory that leads to the last path, from the top down.
     open: Vec<HashSet<u128>>,
     names: usize,
@@ -48,23 +53,42 @@ impl Order {
         self.names
     }
 
-    /// Takes the next path.
+    /// Takes the next path of those where folders are known by what is in them.
     ///
     /// # Errors
     ///
     /// It cannot stand behind those before it: nothing is changed, and another may be tried.
     pub fn accept(&mut self, path: &EntryPath) -> Result<(), Clash> {
+        self.take(path, false)
+    }
+
+    /// Takes the next path of those where each folder comes before what is in it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Order::accept`].
+    pub fn accept_listed(&mut self, path: &EntryPath, is_folder: bool) -> Result<(), Clash> {
+        self.take(path, true)?;
+        self.is_open = is_folder;
+        Ok(())
+    }
+
+    fn take(&mut self, path: &EntryPath, is_listed: bool) -> Result<(), Clash> {
         let mut common = 0;
         if let Some(last) = &self.last {
             if path <= last {
                 return Err(Clash::Order(path.clone(), last.clone()));
             }
-            if last.is_above(path) {
+            if last.is_above(path) && !self.is_open {
                 return Err(Clash::Below(path.clone(), last.clone()));
             }
             common = path.components().zip(last.components()).take_while(|(a, b)| a == b).count();
         }
         let fresh: Vec<u128> = path.components().skip(common).map(key).collect();
+        // The names above it are those of folders that came before, or of the last path.
+        if is_listed && 1 < fresh.len() {
+            return Err(Clash::Unlisted(path.clone()));
+        }
         let is_taken = |names: &HashSet<u128>| fresh.first().is_some_and(|it| names.contains(it));
         if self.open.get(common).is_some_and(is_taken) {
             return Err(Clash::Folds(path.clone()));
@@ -128,6 +152,27 @@ mod tests {
         check(&["A/x", "a/y"], &Err(Clash::Folds(path("a/y"))));
         check(&["d/R/x/y", "d/R/z", "d/b", "d/r"], &Err(Clash::Folds(path("d/r"))));
         check(&["e\u{301}", "x", "é"], &Err(Clash::Folds(path("é"))));
+    }
+
+    #[test]
+    fn folders_that_are_listed_come_before_what_is_in_them() {
+        let check = |paths: &[&str], expected: &Result<(), Clash>| {
+            let mut order = Order::default();
+            let mut take = |it: &str| {
+                let name = it.trim_end_matches('/');
+                order.accept_listed(&path(name), it != name)
+            };
+            let (last, before) = paths.split_last().unwrap();
+            before.iter().for_each(|it| take(it).unwrap());
+            assert_eq!(&take(last), expected, "{paths:?}");
+        };
+        check(&["a/", "a/b", "a/c/", "a/c/d", "e"], &Ok(()));
+        check(&["a/", "b"], &Ok(()));
+        check(&["a", "a/b"], &Err(Clash::Below(path("a/b"), path("a"))));
+        check(&["a/b"], &Err(Clash::Unlisted(path("a/b"))));
+        check(&["a/", "a/b/c"], &Err(Clash::Unlisted(path("a/b/c"))));
+        check(&["a/", "a/b", "c/d"], &Err(Clash::Unlisted(path("c/d"))));
+        check(&["A/", "A/x", "a/"], &Err(Clash::Folds(path("a"))));
     }
 
     #[test]

@@ -15,14 +15,16 @@ mod spool;
 mod walk;
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use self::source::Source;
 use self::walk::Maker;
 use super::building::Building;
 use super::error::Error;
 use super::generation::{Generation, Meta};
-use super::manifest::Totals;
+use super::manifest::{Format, Totals};
 use super::store::Store;
 use crate::version::{Hash, Kind, Version};
 
@@ -140,9 +142,10 @@ impl Draft {
         trusted_after: i64,
     ) -> Result<Self, Error> {
         let top = source::open_top(directory).map_err(Error::io(directory))?;
+        let format = format_for(store.kind(), &top).map_err(Error::io(directory))?;
         let building = store.begin()?;
         let dir = building.dir().to_owned();
-        let made = Maker::new(store, building, directory, publishing, trusted_after)
+        let made = Maker::new(store, building, format, (directory, publishing), trusted_after)
             .and_then(|it| it.make(&top));
         if made.is_err() {
             store.give_up(&dir);
@@ -220,6 +223,15 @@ impl Draft {
         }
         self.store.give_up(building.dir());
     }
+}
+
+/// The format in which a directory is published. The log of a collection is nobody's business but its owner's at all
+/// members, so its modes need not travel, and members that do not know them take it as well.
+fn format_for(kind: Kind, top: &Source) -> io::Result<Format> {
+    Ok(match kind {
+        Kind::Tree => Format::Two(top.mode()?),
+        Kind::Collection => Format::One,
+    })
 }
 
 /// Refuses a directory that is in the store, or the store in it.

@@ -23,7 +23,9 @@ use super::folding::Folding;
 use super::generation::{Found, Generation, LastFile, Meta, TREE, dir_name, lock_out};
 use super::lock::lock;
 use super::manifest::Totals;
+use super::mode::Mode;
 use super::opening::{gone_dir, make_durably, open_all};
+use super::passage::{FILE, Gate, Passage, set_mode};
 use super::staging::Staging;
 use crate::version::{Hash, Kind};
 
@@ -58,6 +60,8 @@ pub struct Options {
     pub bytes_max: u64,
     /// Of a tree.
     pub entries_max: u64,
+    /// Who gets at a tree; of a collection it is the owner alone, whatever this says.
+    pub passage: Passage,
 }
 
 impl Options {
@@ -78,6 +82,7 @@ impl Default for Options {
             generations_kept: GENERATIONS_KEPT,
             bytes_max: TREE_BYTES_MAX,
             entries_max: ENTRIES_MAX,
+            passage: Passage::default(),
         }
     }
 }
@@ -88,6 +93,7 @@ pub struct Store {
     disk: Disk,
     dir: PathBuf,
     options: Options,
+    pub(super) gate: Gate,
     syncs_max: usize,
     staging: Mutex<Staging>,
     /// The newest is the last.
@@ -125,17 +131,20 @@ impl Store {
         make_durably(dir)?;
         let lock = lock(dir)?;
         let all = dir.join(GENERATIONS);
+        let mode = Mode::EXECUTABLE.of_folder(options.kind);
         if !all.exists() {
-            disk.make_directory(&all).map_err(Error::io(&all))?;
+            disk.make_directory(&all, mode).map_err(Error::io(&all))?;
             disk.sync(dir).map_err(Error::io(dir))?;
         }
+        set_mode(&all, mode)?;
         let new = dir.join(CURRENT_NEW);
         disk.remove(&new).map_err(Error::io(new))?;
-        let opened = open_all(disk, &all)?;
+        let opened = open_all(disk, &all, options.kind)?;
         let store = Self {
             disk: disk.clone(),
             dir: dir.to_owned(),
             options,
+            gate: Gate::default(),
             syncs_max,
             staging: Mutex::new(Staging::open(disk, &dir.join(STAGED))?),
             generations: RwLock::new(opened.all),
@@ -154,6 +163,8 @@ impl Store {
                 store.disk.sync(dir).map_err(Error::io(dir))?;
             }
         }
+        set_mode(&dir.join(STAGED), FILE)?;
+        store.set_passage(options.passage)?;
         Ok(store)
     }
 
@@ -336,7 +347,9 @@ impl Store {
         self.remove(&building_dir(&all, *begun))?;
         *begun += 1;
         let dir = building_dir(&all, *begun);
-        let building = Building::begin(&self.disk, dir.clone(), self.syncs_max, &self.stop);
+        let passage = self.passage();
+        let of = (self.kind(), passage);
+        let building = Building::begin(&self.disk, dir.clone(), of, self.syncs_max, &self.stop);
         if building.is_err() {
             self.give_up(&dir);
         }
@@ -373,8 +386,13 @@ impl Store {
         }
         let mut serial = self.serial.lock().unwrap_or_else(PoisonError::into_inner);
         *serial += 1;
+        let given = building.group();
         let dir = building.finish(meta, &dir_name(*serial, meta.number))?;
-        let pointed = Generation::open(&dir).and_then(|it| {
+        let passage = self.passage();
+        // The settings may have changed since it was begun.
+        let given = if passage.other_group() == given { Ok(()) } else { passage.give(&dir) };
+        let opened = given.and_then(|()| Generation::open(&dir, self.kind()));
+        let pointed = opened.and_then(|it| {
             self.point_to(&it)?;
             Ok(Arc::new(it))
         });

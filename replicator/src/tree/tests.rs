@@ -4,6 +4,7 @@ mod crash;
 mod damage;
 mod fetching;
 mod large;
+mod modes;
 mod publishing;
 
 use std::collections::{BTreeMap, HashSet};
@@ -117,6 +118,15 @@ fn read_below(top: &Path, dir: &Path, tree: &mut Tree) {
     }
 }
 
+/// How many entries it has: what is in it, and the folders that lead there.
+pub(super) fn entries(tree: &Tree) -> u64 {
+    let folders = tree.keys().flat_map(|it| {
+        let ends = it.match_indices('/').map(|(end, _)| it[..end].to_owned());
+        ends.collect::<Vec<_>>()
+    });
+    (folders.collect::<HashSet<_>>().len() + tree.len()) as u64
+}
+
 /// Opens a store whose disk never has to be waited for.
 pub(super) fn hasty(dir: &Path, options: Options) -> Result<Store, Error> {
     Store::open_on(&Disk::Hasty, dir, options, 64)
@@ -138,9 +148,14 @@ impl Origin {
     }
 
     pub(super) fn sign(&self, draft: &Draft, sequence: u64) -> Version {
+        self.sign_root(draft, sequence, draft.root())
+    }
+
+    /// The same for a manifest of another form.
+    pub(super) fn sign_root(&self, draft: &Draft, sequence: u64, root: Hash) -> Version {
         let number = Number { epoch: 1, sequence };
         let (name, bytes) = (Name::new("a").unwrap(), draft.totals().bytes);
-        Version::sign(&self.identity, name, Kind::Tree, number, bytes, draft.root())
+        Version::sign(&self.identity, name, Kind::Tree, number, bytes, root)
     }
 
     pub(super) fn publish(&self, tree: &Tree, sequence: u64) -> Version {

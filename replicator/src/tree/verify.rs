@@ -58,6 +58,10 @@ impl Store {
             return Ok(verified);
         }
         let mut names = Names::new(generation.tree());
+        let top = generation.format().top();
+        if !generation.is_open_as_made(&generation.tree(), top) {
+            verified.add(self, generation.tree());
+        }
         let mut listing = generation.listing();
         while let Some(listed) = listing.next_entry()? {
             verified.entries += 1;
@@ -92,7 +96,7 @@ impl Names {
         let is_same = |(open, name): &(Option<&OsStr>, &&str)| *open == Some(OsStr::new(name));
         let common = open.zip(&names).take_while(is_same).count();
         self.close(common + 1, extra)?;
-        let is_directory = matches!(entry.kind, EntryKind::Directory);
+        let is_directory = matches!(entry.kind, EntryKind::Directory { .. });
         for (depth, name) in names.iter().enumerate().skip(common) {
             let Some((dir, known)) = self.open.last_mut() else { break };
             let below = dir.join(name);
@@ -154,7 +158,7 @@ fn check_entry(
     path: &Path,
 ) -> Result<bool, Error> {
     match &listed.entry.kind {
-        EntryKind::Directory => Ok(fs::symlink_metadata(path).is_ok_and(|it| it.is_dir())),
+        EntryKind::Directory { mode } => Ok(generation.is_open_as_made(path, *mode)),
         EntryKind::Link { target } => {
             Ok(fs::read_link(path).is_ok_and(|it| it.to_str() == Some(target)))
         }

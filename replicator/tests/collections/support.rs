@@ -263,7 +263,7 @@ impl World {
     }
 
     pub(crate) async fn join(&mut self) {
-        let invitation = self.running(0).handle.invite(None).await.unwrap();
+        let invitation = self.running(0).handle.invite(None, None).await.unwrap().invitation;
         self.start(&format!("[[group]]\njoin = \"{invitation}\"\n"), "").await;
     }
 

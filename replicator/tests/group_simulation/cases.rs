@@ -27,6 +27,29 @@ impl World {
         self.places[&charter.leader()]
     }
 
+    /// Has the leader's admin withdraw all invitations.
+    fn revoke_all(&mut self) {
+        let leader = self.leader();
+        let invited = self.charter(leader).unwrap().body().invitations.clone();
+        for it in invited {
+            self.call(leader, |group, now| group.revoke(it.id(), now).unwrap());
+        }
+    }
+
+    /// Has the leader's admin make one invitation, and hand it out to some who never were in the group.
+    fn invite(&mut self, members: &[usize], secret: [u8; 32]) {
+        let leader = self.leader();
+        let mut key = None;
+        for it in members {
+            let line = self.members[*it].invitation.as_mut().unwrap();
+            line.secret = Some(secret);
+            key = line.public();
+        }
+        self.call(leader, |group, now| {
+            group.invite(key.unwrap(), HOUR * 24, now).unwrap();
+        });
+    }
+
     fn has(&self, member: usize) -> bool {
         let charter = self.charter(self.honest()[0]).unwrap();
         charter.body().member(self.members[member].id).is_some()
@@ -152,8 +175,9 @@ fn who_is_away_for_a_month_has_to_ask() {
         world.run(world.now + MINUTE * 5);
         world.settle_down(PATIENCE);
         assert_eq!(world.has(away), days < 30, "after {days} days");
-        // Nobody may join any more.
+        // Nobody may join any more, and no invitation holds.
         world.settle_access(|it| *it = Access::default());
+        world.revoke_all();
         world.run(world.now + MINUTE);
         if 30 <= days {
             world.denied.insert(id);
@@ -206,6 +230,61 @@ fn the_old_leader_that_comes_back_follows_the_new_one() {
         world.run(world.now + MINUTE);
         world.settle_down(PATIENCE);
         assert_eq!((world.leader(), world.charter(old).unwrap().epoch()), (new, epoch + 1));
+    }
+}
+
+/// Two have one invitation, and whoever leads may be gone, or cut off, just as they come.
+#[test]
+fn of_two_with_one_invitation_one_is_let_in_whoever_leads() {
+    for seed in 0..6 {
+        let mut world = World::new(Rng::with_seed(seed), 7);
+        for member in 1..5 {
+            world.schedule(JOINED / 2, Event::Start { member });
+        }
+        world.run(JOINED);
+        world.settle_down(PATIENCE);
+        let rivals = [world.members[5].id, world.members[6].id];
+        world.settle_access(|it| {
+            it.allow.retain(|it| !rivals.iter().any(|id| *it == Rule::Member(*id)));
+        });
+        world.run(world.now + MINUTE / 10);
+        world.settle_down(PATIENCE);
+        world.invite(&[5, 6], [55; 32]);
+        let from = world.now;
+        let soon = world.moment(from, from + MINUTE / 4);
+        match seed % 3 {
+            0 => world.schedule(soon, Event::CrashLeader { until: soon + MINUTE * 4 }),
+            1 => {
+                let sides = (0..7).map(|it| u8::from(it % 2 == 0)).collect();
+                world.schedule(soon, Event::Part { sides });
+                world.schedule(soon + MINUTE * 4, Event::Part { sides: vec![0; 7] });
+            }
+            _ => {}
+        }
+        for member in [5, 6] {
+            let at = world.moment(from, from + MINUTE / 4);
+            world.schedule(at, Event::Start { member });
+        }
+        world.run(from + MINUTE * 12);
+        // Those that were refused ask on, less and less often.
+        let mut came: Vec<usize> = Vec::new();
+        for _ in 0..20 {
+            came = [5, 6].into_iter().filter(|it| world.has(*it)).collect();
+            if came.len() == 1 {
+                break;
+            }
+            world.run(world.now + MINUTE);
+        }
+        let [came] = came[..] else { panic!("{came:?} came in world {seed}") };
+        world.denied.insert(world.members[11 - came].id);
+        world.settle_down(PATIENCE);
+        let charter = world.charter(0).unwrap();
+        let used = charter
+            .body()
+            .invitations
+            .iter()
+            .find_map(|it| it.used_by.filter(|it| *it == world.members[came].id));
+        assert_eq!(used, Some(world.members[came].id), "in world {seed}");
     }
 }
 

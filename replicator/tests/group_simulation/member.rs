@@ -41,6 +41,8 @@ pub(crate) struct Member {
     /// When it last started, on the world's clock, and how fast its own runs, in hundredths.
     pub started: Duration,
     pub rate: u32,
+    /// So many seconds its time of day is ahead.
+    pub ahead: u64,
     /// How often it was started or stopped.
     pub life: u32,
     /// It stands still until then: nothing is done, nothing is lost.
@@ -104,6 +106,7 @@ impl Member {
             group: None,
             started: Duration::ZERO,
             rate,
+            ahead: 0,
             life: 0,
             paused: None,
             doom: None,
@@ -122,6 +125,11 @@ impl Member {
 
     pub(crate) fn is_up(&self) -> bool {
         self.group.is_some()
+    }
+
+    /// What time of day it is there, in seconds since 1970.
+    pub(crate) fn time_of_day(&self, now: Duration) -> u64 {
+        1_700_000_000 + now.as_secs() + self.ahead
     }
 
     /// What its own clock says.

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fastrand::Rng;
-use net::identity::Identity;
 use replicator::group::Group;
 use replicator::group::access::{Access, Rule};
 use replicator::group::charter::Carried;
+use replicator::group::invited::VALID_RANGE;
 use replicator::group::join::Invitation;
 use replicator::id::MemberId;
 use replicator::topology::Connectivity;
@@ -24,7 +24,12 @@ pub(crate) fn some_carried(dice: &mut Rng) -> Vec<Carried> {
     numbers.into_iter().map(|it| foreign(it, dice.u8(1..4))).collect()
 }
 
-pub(crate) const SECRET: [u8; 32] = [9; 32];
+/// The secret of the invitation that a member has.
+pub(crate) fn secret(member: usize) -> [u8; 32] {
+    let mut secret = [9; 32];
+    secret[..8].copy_from_slice(&(member as u64).to_le_bytes());
+    secret
+}
 
 /// Round trip and bandwidth of each pair: good within a site; between two sites there is one line.
 pub(crate) fn pairs(dice: &mut Rng, sites: &[usize]) -> BTreeMap<[usize; 2], (Duration, u64)> {
@@ -49,14 +54,11 @@ impl World {
     /// Makes members, of which the first founds the group at once, and the others have an invitation.
     pub(crate) fn new(mut dice: Rng, count: usize) -> Self {
         let sites: Vec<usize> = (0..count).map(|_| dice.usize(..3)).collect();
-        let secret = dice.bool().then_some(SECRET);
+        let are_invited = dice.bool();
         let mut access = Access::default();
-        match secret {
-            Some(secret) => access.invitations = vec![Identity::of(&secret).unwrap().public()],
-            None => {
-                let id = |it: usize| Rule::Member(MemberId::of(&identity(it).public()));
-                access.allow = (0..count).map(id).collect();
-            }
+        if !are_invited {
+            let id = |it: usize| Rule::Member(MemberId::of(&identity(it).public()));
+            access.allow = (0..count).map(id).collect();
         }
         let is_everywhere = dice.bool();
         let connectivity = [Connectivity::Two, Connectivity::Three, Connectivity::Tree];
@@ -71,22 +73,32 @@ impl World {
             if dice.u8(..3) == 0 {
                 settings.carried = some_carried(&mut dice);
             }
-            members.push(Member::new(at, settings, dice.u32(80..125)));
+            let mut member = Member::new(at, settings, dice.u32(80..125));
+            member.ahead = dice.u64(..300);
+            members.push(member);
         }
         let pairs = pairs(&mut dice, &sites);
         let mut world = Self::with(dice, members, pairs);
-        world.found(secret);
+        world.found(are_invited);
         world
     }
 
-    pub(crate) fn found(&mut self, secret: Option<[u8; 32]>) {
+    /// Has the first member found the group; the others have an invitation each, with a secret if they need one.
+    pub(crate) fn found(&mut self, are_invited: bool) {
         let first = &mut self.members[0];
         let identity = Arc::clone(&first.identity);
         let (name, settings) = (Name::new("group").unwrap(), first.settings.clone());
-        let group = Group::found(identity, name, settings, Duration::ZERO).unwrap();
-        let invitation: Invitation = group.invitation(secret).unwrap();
-        first.group = Some(group);
-        self.members.iter_mut().for_each(|it| it.invitation = Some(invitation.clone()));
+        let mut group = Group::found(identity, name, settings, Duration::ZERO).unwrap();
+        group.handle_clock(first.time_of_day(Duration::ZERO), Duration::ZERO);
+        let invitation: Invitation = group.invitation(None).unwrap();
+        for (at, it) in self.members.iter_mut().enumerate() {
+            let secret = are_invited.then(|| secret(at));
+            it.invitation = Some(Invitation { secret, ..invitation.clone() });
+            if let Some(key) = it.invitation.as_ref().and_then(Invitation::public) {
+                group.invite(key, *VALID_RANGE.end(), Duration::ZERO).unwrap();
+            }
+        }
+        self.members[0].group = Some(group);
         self.call(0, |_, _| {});
     }
 

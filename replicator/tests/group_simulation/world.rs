@@ -212,7 +212,9 @@ impl World {
     pub(crate) fn call(&mut self, member: usize, call: impl FnOnce(&mut Group, Duration)) {
         let now = self.members[member].clock(self.now);
         let it = &mut self.members[member];
+        let time_of_day = it.time_of_day(self.now);
         if let Some(group) = &mut it.group {
+            group.handle_clock(time_of_day, now);
             group.handle_held(it.held.iter().map(|(of, number)| (of, *number)), now);
             call(group, now);
         }
@@ -349,6 +351,12 @@ impl World {
                     self.measure(member, self.places[&to], probe);
                 }
                 Action::NewCharter => self.renew(member),
+                Action::Part(other) => {
+                    let other = self.places[&other];
+                    if let Some(connection) = self.members[member].links.get(&other) {
+                        self.close(*connection);
+                    }
+                }
                 Action::Admitted => {}
                 Action::Refused(reason) => {
                     if self.traced.is_some() {

@@ -64,7 +64,7 @@ async fn a_burst_of_changes_is_a_version_or_two() {
             fs::write(dir.join(file.to_string()), "x").unwrap();
         }
     }
-    world.until_entries(10_001).await;
+    world.until_entries(10_101).await;
     assert!(world.is_published());
     let versions = world.sequence().await - before;
     println!("{versions} versions of 10,000 changes");

@@ -8,6 +8,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use net::shutdown::Shutdown;
+use replicator::group::charter::Address;
+use replicator::group::join::Invitation;
+use replicator::id::InvitationId;
 use replicator::node::{MemberStatus, Published, Report, Standing, Status, TreeStatus};
 use replicator::version::Name;
 use replicator::{Config, Handle, Server};
@@ -55,8 +58,35 @@ impl World {
         Self::found_with(&format!("watch = \"{every}\"\n")).await
     }
 
-    async fn found_with(of_tree: &str) -> Self {
+    /// The same; its tree has these settings.
+    pub(crate) async fn open(of_tree: &str) -> Self {
+        Self::found_with(of_tree).await
+    }
+
+    /// The same, long after its first invitation was printed; returns that one's secret.
+    pub(crate) async fn found_late() -> (Self, [u8; 32]) {
         let dir = tempfile::tempdir().unwrap();
+        let (data, name) = (dir.path().join("0"), Name::new("g").unwrap());
+        let address = Address::new("127.0.0.1:1").unwrap();
+        let (_, printed) = replicator::node::invitation(&data, &name, &address).unwrap();
+        let group = printed.invitation.group();
+        let file = data.join("groups").join(format!("{group}.invitation"));
+        let mut bytes = fs::read(&file).unwrap();
+        let ends = u64::from_be_bytes(*bytes.last_chunk().unwrap());
+        // Behind the secret is when it was made and ends.
+        for (at, before) in [(32, 200_000), (40, 100_000)] {
+            bytes[at..at + 8].copy_from_slice(&(ends - before).to_be_bytes());
+        }
+        fs::write(&file, bytes).unwrap();
+        let world = Self::found_in(dir, "").await;
+        (world, printed.invitation.secret.unwrap())
+    }
+
+    async fn found_with(of_tree: &str) -> Self {
+        Self::found_in(tempfile::tempdir().unwrap(), of_tree).await
+    }
+
+    async fn found_in(dir: TempDir, of_tree: &str) -> Self {
         fs::create_dir(dir.path().join("source")).unwrap();
         let mut world = Self { dir, members: Vec::new(), writer: String::new() };
         let source = world.source("");
@@ -84,17 +114,71 @@ impl World {
         self.join_of(0, "g").await
     }
 
+    /// Adds a member that reads the tree with these settings.
+    pub(crate) async fn join_reading(&mut self, of_tree: &str) -> usize {
+        let invitation = self.line().await;
+        let (writer, link) = (&self.writer, self.beside("read"));
+        let tree = format!("writer = \"{writer}\"\ndirectory = \"{}\"\n{of_tree}", link.display());
+        let tree = format!("[[tree]]\nname = \"t\"\n{tree}");
+        self.start(&format!("[[group]]\njoin = \"{invitation}\"\n{tree}")).await;
+        self.members.len() - 1
+    }
+
+    /// A new invitation to the group of the first member.
+    pub(crate) async fn line(&self) -> Invitation {
+        self.handle(0).invite(None, None).await.unwrap().invitation
+    }
+
+    /// Withdraws one.
+    pub(crate) async fn revoke(&self, line: &Invitation) {
+        let id = InvitationId::of(&line.public().unwrap());
+        assert_eq!(self.handle(0).revoke(None, id).await.unwrap(), id);
+    }
+
+    /// Starts a member that joins with an invitation.
+    pub(crate) async fn join_by(&mut self, line: &Invitation) -> usize {
+        self.start(&format!("[[group]]\njoin = \"{line}\"\n")).await;
+        self.members.len() - 1
+    }
+
+    /// Has a member take over other settings, without a restart.
+    pub(crate) async fn resettle(&mut self, member: usize, before: &str, after: &str) {
+        let text = self.members[member].text.replace(before, after);
+        assert_ne!(text, self.members[member].text);
+        self.members[member].config = Config::parse(&text).unwrap();
+        self.handle(member).reload(self.members[member].config.clone()).await.unwrap();
+    }
+
+    /// Has the first member, which leads, deny others by their ids.
+    pub(crate) async fn deny(&self, ids: &[&str]) {
+        let lead = "name = \"g\"\n";
+        let text = self.members[0].text.replacen(lead, &format!("{lead}deny = {ids:?}\n"), 1);
+        self.handle(0).reload(Config::parse(&text).unwrap()).await.unwrap();
+    }
+
+    /// Waits until no other member has a link to one; says how long that took.
+    pub(crate) async fn until_unlinked(&self, member: usize, id: &str) -> Duration {
+        let from = Instant::now();
+        for other in (0..self.members.len()).filter(|it| *it != member) {
+            while self.status(other).await.links.iter().any(|it| it.member == id) {
+                assert!(from.elapsed() < PATIENCE, "member {other} keeps its link");
+                sleep(LOOK).await;
+            }
+        }
+        from.elapsed()
+    }
+
     /// Adds a member to the group of this name, by the invitation of another.
     pub(crate) async fn join_of(&mut self, leader: usize, group: &str) -> usize {
         let name = Name::new(group).unwrap();
-        let invitation = self.handle(leader).invite(Some(name)).await.unwrap();
+        let invitation = self.handle(leader).invite(Some(name), None).await.unwrap().invitation;
         self.start(&format!("[[group]]\njoin = \"{invitation}\"\n")).await;
         self.members.len() - 1
     }
 
     /// Starts a member with an invitation to a group of another name.
     pub(crate) async fn join_misspelled(&mut self) -> usize {
-        let mut invitation = self.handle(0).invite(None).await.unwrap();
+        let mut invitation = self.line().await;
         invitation.name = Name::new("h").unwrap();
         self.start(&format!("[[group]]\njoin = \"{invitation}\"\n")).await;
         self.members.len() - 1
@@ -238,10 +322,14 @@ impl World {
         self.handle(0).reload(self.members[0].config.clone()).await.unwrap();
     }
 
+    /// What a member keeps.
+    pub(crate) fn data(&self, member: usize) -> PathBuf {
+        self.dir.path().join(member.to_string())
+    }
+
     /// What readers see at a member.
     pub(crate) fn replica(&self, member: usize) -> PathBuf {
-        let name = format!("t@{}", self.writer);
-        self.dir.path().join(member.to_string()).join("trees").join(name).join("current")
+        self.data(member).join("trees").join(format!("t@{}", self.writer)).join("current")
     }
 
     /// Waits until readers of a member see a version.

@@ -1,14 +1,17 @@
 //! What a replicator answers, in words.
 
 use replicator::node::{
-    CollectionStatus, FailureStatus, GroupStatus, ListedStatus, MemberStatus, Published, Report,
-    Standing, Standings, Status, TreeStatus, WatchStatus,
+    CollectionStatus, FailureStatus, GroupStatus, InvitationStanding, InvitationStatus,
+    ListedStatus, MemberStatus, Published, Report, Standing, Standings, Status, TreeStatus,
+    WatchStatus,
 };
 
 use crate::output;
 
 /// Most members that are named since they have not the newest of all.
 const MEMBERS_SHOWN: usize = 20;
+/// Most invitations that are named, the newest first.
+const INVITATIONS_SHOWN: usize = 20;
 /// Most versions that are named of each.
 const VERSIONS_SHOWN: usize = 8;
 /// Of a member that was not heard for so many seconds it is said how old the news are: it speaks every 15 s.
@@ -89,6 +92,10 @@ fn render_group(status: &Status, group: &GroupStatus) -> String {
     let silent = if silent == 0 { String::new() } else { format!(" ({silent} silent)") };
     let mut lines = vec![format!("group {name}: {members}{silent}, {links}, {leader}, {charter}")];
     lines.extend(group.trees.iter().map(render_standings));
+    lines.extend(group.invitations.iter().take(INVITATIONS_SHOWN).map(render_invitation));
+    if INVITATIONS_SHOWN < group.invitations.len() {
+        lines.push(format!("  … {} invitations in all", group.invitations.len()));
+    }
     let is_behind = |it: &&MemberStatus| {
         let Standings { behind, nothing, unknown, .. } = it.versions.standings;
         0 < behind + nothing + unknown
@@ -99,6 +106,29 @@ fn render_group(status: &Status, group: &GroupStatus) -> String {
         lines.push(format!("  … {} members in all", behind.len()));
     }
     lines.join("\n")
+}
+
+/// What an invitation is good for.
+fn render_invitation(it: &InvitationStatus) -> String {
+    let by = it.used_by.as_ref().map(|it| format!(" by {it}")).unwrap_or_default();
+    let what = match it.standing {
+        InvitationStanding::Open => format!("open for {}", span(it.left)),
+        InvitationStanding::Used => format!("used{by}"),
+        InvitationStanding::Withdrawn if it.used_by.is_some() => format!("used{by}, withdrawn"),
+        InvitationStanding::Withdrawn => "withdrawn".to_owned(),
+        InvitationStanding::Ended => "ended".to_owned(),
+    };
+    format!("  invitation {}: {what}", it.id)
+}
+
+/// So many seconds at a glance.
+pub(super) fn span(seconds: u64) -> String {
+    match seconds / 60 {
+        0 => format!("{seconds} s"),
+        minutes @ 1..100 => format!("{minutes} min"),
+        minutes @ 100..2_880 => format!("{} h", minutes / 60),
+        minutes => format!("{} days", minutes / 1_440),
+    }
 }
 
 /// How many members have the newest version of a tree.
@@ -240,6 +270,27 @@ mod tests {
     }
 
     #[test]
+    fn an_invitation_says_what_it_is_good_for() {
+        let said = |standing, used_by: Option<&str>| {
+            let (id, used_by) = ("i".to_owned(), used_by.map(str::to_owned));
+            let it = InvitationStatus { id, standing, left: 86_399, used_by, ..Default::default() };
+            render_invitation(&it)
+        };
+        assert_eq!(said(InvitationStanding::Open, None), "  invitation i: open for 23 h");
+        assert_eq!(said(InvitationStanding::Used, Some("b")), "  invitation i: used by b");
+        let denied = said(InvitationStanding::Withdrawn, Some("c"));
+        assert_eq!(denied, "  invitation i: used by c, withdrawn");
+        assert_eq!(said(InvitationStanding::Withdrawn, None), "  invitation i: withdrawn");
+        assert_eq!(said(InvitationStanding::Ended, None), "  invitation i: ended");
+    }
+
+    #[test]
+    fn spans_are_short() {
+        let said = [59, 60, 5_999, 6_000, 86_400, 172_800, 2_592_000].map(span);
+        assert_eq!(said, ["59 s", "1 min", "99 min", "1 h", "24 h", "2 days", "30 days"]);
+    }
+
+    #[test]
     fn a_status_names_what_an_admin_must_know() {
         let standings = |newest, behind| Standings { newest, behind, ..Standings::default() };
         let version = |tree: &str, version: Option<&str>, standing, behind| VersionStatus {
@@ -274,6 +325,7 @@ mod tests {
             is_member: true,
             leader: Some("me".to_owned()),
             members: vec![behind, newest],
+            invitations: vec![InvitationStatus { id: "i".to_owned(), ..Default::default() }],
             trees: vec![listed("t@w", Some("1.3")), listed("v@w", None)],
             ..GroupStatus::default()
         };
@@ -291,6 +343,7 @@ mod tests {
             "v@w: nothing is published yet",
             "b at h:1: t@w 1.1, behind by 2; u@w nothing yet; 2 not the newest, as it was 400 s ago",
             "group h: not in it yet, asking",
+            "invitation i: ended",
             "collection t of w: 1.2 (2 entries",
             "0f-7, 5 objects",
             "made from http://h/",

@@ -38,6 +38,11 @@ pub(super) fn check(path: &Path, config: &Config) -> anyhow::Result<()> {
             it.name
         ));
     }
+    let own = config.trees.iter().map(|it| (&it.name, &it.passage));
+    let passages = own.chain(config.replicas.iter().map(|it| (&it.name, &it.passage)));
+    wrong.extend(
+        passages.filter_map(|(name, it)| Some(format!("tree {name}: {}", it.resolve().err()?))),
+    );
     wrong.extend(keyless(&config.data));
     if wrong.is_empty() {
         return Ok(());

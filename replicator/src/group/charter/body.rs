@@ -2,11 +2,13 @@
 //!
 //! Sans-I/O.
 
-use super::super::access::Access;
+use super::super::access::{Access, RULES_MAX};
+use super::super::invited::{self, INVITATIONS_MAX, Invited};
 use super::super::wire::{Reader, put_list, put_text};
+use super::FORMAT_3;
 use super::address::Address;
 use super::trees::{self, Listed};
-use crate::id::MemberId;
+use crate::id::{InvitationId, MemberId};
 use crate::topology::{Connectivity, Topology};
 use crate::version::Name;
 
@@ -30,13 +32,16 @@ pub struct Member {
     pub request: u64,
     /// The sequence of the last that was heard of it, if it is silent: only what is newer revives it.
     pub silent: Option<u64>,
+    /// By which invitation it came; none if a rule let it in, or the charter was of an older form then.
+    pub invitation: Option<InvitationId>,
 }
 
 impl Member {
     /// A member that is not silent.
     #[must_use]
     pub fn new(key: [u8; 32], address: Address, site: Name, request: u64) -> Self {
-        Self { id: MemberId::of(&key), key, address, site, request, silent: None }
+        let (id, silent, invitation) = (MemberId::of(&key), None, None);
+        Self { id, key, address, site, request, silent, invitation }
     }
 
     /// Its id.
@@ -58,9 +63,11 @@ impl Member {
         bytes.extend(self.request.to_be_bytes());
         bytes.push(u8::from(self.silent.is_some()));
         bytes.extend(self.silent.into_iter().flat_map(u64::to_be_bytes));
+        bytes.push(u8::from(self.invitation.is_some()));
+        bytes.extend(self.invitation.into_iter().flat_map(|it| it.0.to_be_bytes()));
     }
 
-    fn read(from: &mut Reader<'_>) -> Option<Self> {
+    fn read(from: &mut Reader<'_>, format: u8) -> Option<Self> {
         let key = from.array()?;
         let address = Address::new(from.text()?).ok()?;
         let site = from.name()?;
@@ -68,6 +75,12 @@ impl Member {
         member.silent = match from.u8()? {
             0 => None,
             1 => Some(from.u64()?),
+            _ => return None,
+        };
+        let is_invited = if format == FORMAT_3 { 0 } else { from.u8()? };
+        member.invitation = match is_invited {
+            0 => None,
+            1 => Some(InvitationId(from.u64()?)),
             _ => return None,
         };
         Some(member)
@@ -92,6 +105,8 @@ pub struct Body {
     pub connectivity: Connectivity,
     /// Who may join.
     pub access: Access,
+    /// In the order in which they were made.
+    pub invitations: Vec<Invited>,
     /// In the order of their ids; links name them by their place.
     pub members: Vec<Member>,
     /// The last [`GONE_MAX`] that went and have not come back, in the order in which they went.
@@ -149,6 +164,7 @@ impl Body {
         (1..=MEMBERS_MAX).contains(&self.members.len())
             && self.trees.len() <= trees::TREES_MAX
             && self.access.is_bounded()
+            && invited::are_sound(&self.invitations)
             && self.members.array_windows().all(|[one, next]| one.id < next.id)
             && self.are_gone_sound()
             && trees::are_in_order(self.trees.iter().map(|it| &it.tree))
@@ -166,6 +182,7 @@ impl Body {
             Connectivity::Three => 3,
         });
         self.access.write(&mut bytes);
+        put_list(&mut bytes, &self.invitations, |bytes, it| it.write(bytes));
         put_list(&mut bytes, &self.members, |bytes, it| it.write(bytes));
         put_list(&mut bytes, &self.gone, |bytes, it| {
             bytes.extend([it.member.0, it.sequence].map(u64::to_be_bytes).as_flattened());
@@ -180,7 +197,8 @@ impl Body {
         bytes
     }
 
-    pub(super) fn from_bytes(bytes: &[u8]) -> Option<Self> {
+    /// Reads one of this format. Invitations of format 3 were for anybody and had no end: they are not believed any more.
+    pub(super) fn from_bytes(bytes: &[u8], format: u8) -> Option<Self> {
         let mut from = Reader(bytes);
         let name = from.name()?;
         let connectivity = match from.u8()? {
@@ -190,7 +208,13 @@ impl Body {
             _ => return None,
         };
         let access = Access::read(&mut from)?;
-        let members = from.list(MEMBERS_MAX, Member::read)?;
+        let invitations = if format == FORMAT_3 {
+            from.list(RULES_MAX, Reader::array::<32>)?;
+            Vec::new()
+        } else {
+            from.list(INVITATIONS_MAX, Invited::read)?
+        };
+        let members = from.list(MEMBERS_MAX, |from| Member::read(from, format))?;
         let gone = from.list(GONE_MAX, |from| {
             Some(Gone { member: MemberId(from.u64()?), sequence: from.u64()? })
         })?;
@@ -200,7 +224,7 @@ impl Body {
         let (tree, beside) = (links()?, links()?);
         from.end()?;
         let topology = Topology::from_links(members.len(), &tree, &beside).ok()?;
-        let body = Self { name, connectivity, access, members, gone, trees, topology };
+        let body = Self { name, connectivity, access, invitations, members, gone, trees, topology };
         body.is_sound().then_some(body)
     }
 }

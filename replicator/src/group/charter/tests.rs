@@ -2,8 +2,10 @@ use proptest::prelude::*;
 
 use super::super::access::Access;
 use super::super::access::Rule;
+use super::super::invited::{INVITATIONS_MAX, Invited};
 use super::super::succession::Refusal;
 use super::*;
+use crate::id::InvitationId;
 use crate::topology::{Bounds, Connectivity, Costs, Topology};
 use crate::version::{Kind, Name};
 
@@ -44,7 +46,19 @@ impl Cast {
         let name = Name::new("group").unwrap();
         let access = Access::default();
         let gone = vec![Gone { member: MemberId(7), sequence: 9 }];
-        Body { name, connectivity: Connectivity::Two, access, members, gone, trees, topology }
+        let invited = |key: u8, used_by, is_withdrawn| Invited {
+            key: [key; 32],
+            made: 1_000,
+            ends: 2_000,
+            used_by,
+            is_withdrawn,
+        };
+        let used = Some(members[0].id());
+        let invitations =
+            vec![invited(1, None, false), invited(2, used, false), invited(3, None, true)];
+        members[0].invitation = Some(invitations[1].id());
+        let connectivity = Connectivity::Two;
+        Body { name, connectivity, access, invitations, members, gone, trees, topology }
     }
 
     /// The founder's, with these deputies.
@@ -90,7 +104,14 @@ fn the_greatest_charter_is_within_its_bound() {
     let keys: Vec<[u8; 32]> = keys.skip(1).chain([founder.public()]).collect();
     let mut members: Vec<Member> =
         keys.iter().map(|it| Member::new(*it, address.clone(), name.clone(), 1)).collect();
-    members.iter_mut().for_each(|it| it.silent = Some(1));
+    for it in &mut members {
+        (it.silent, it.invitation) = (Some(1), Some(InvitationId(1)));
+    }
+    let invited = |it: usize| {
+        let mut key = [8; 32];
+        key[..8].copy_from_slice(&(it as u64).to_be_bytes());
+        Invited { key, made: 1, ends: 2, used_by: Some(MemberId(7)), is_withdrawn: true }
+    };
     members.sort_by_key(Member::id);
     let lister = |it: &Member| Lister { member: it.id(), distance: 1 };
     let by: Vec<Lister> = members.iter().take(LISTERS_MAX).map(lister).collect();
@@ -105,11 +126,8 @@ fn the_greatest_charter_is_within_its_bound() {
     let body = Body {
         name,
         connectivity: Connectivity::Three,
-        access: Access {
-            allow: vec![net; 512],
-            deny: vec![net; 512],
-            invitations: vec![[1; 32]; 512],
-        },
+        access: Access { allow: vec![net; 512], deny: vec![net; 512] },
+        invitations: (0..INVITATIONS_MAX).map(invited).collect(),
         members,
         gone: (0..GONE_MAX as u64).map(|it| Gone { member: MemberId(it), sequence: it }).collect(),
         trees: (0..TREES_MAX).map(tree).collect(),
@@ -122,6 +140,33 @@ fn the_greatest_charter_is_within_its_bound() {
     let longest = charter.to_bytes().len() + (MANDATES_MAX - 1) * (8 * 3 + 32 * 9 + 1 + 64);
     assert!(longest <= CHARTER_BYTES_MAX, "{longest}");
     assert_eq!(read(&charter), Ok(charter));
+}
+
+/// Signed by the program of before: its invitations were for anybody, and had no end.
+#[test]
+fn a_charter_of_format_3_holds_without_its_invitations() {
+    let cast = Cast::new(3);
+    let bytes = include_bytes!("tests.format-3");
+    let group = GroupId::of(&cast.0[0].public(), "group");
+    let charter = Charter::from_bytes(bytes, group, None).unwrap();
+    assert_eq!((bytes[0], charter.to_bytes().as_ref()), (3, bytes.as_slice()));
+    assert_eq!((charter.epoch(), charter.revision()), (1, 1));
+    let mut expected = cast.body();
+    expected.access.deny = vec!["10.0.0.0/8".parse().unwrap()];
+    expected.invitations.clear();
+    expected.members.iter_mut().for_each(|it| it.invitation = None);
+    expected.members[1].silent = Some(4);
+    assert_eq!(charter.body(), &expected);
+    // What comes after it is of the present form, and follows it.
+    let next = cast.amend(&charter, 0, (1, 2), &[1]);
+    assert_eq!((next.to_bytes()[0], next.succeeds(&charter)), (4, Ok(())));
+    let other = cast.amend(&charter, 1, (2, 0), &[]);
+    assert_eq!(read(&other).unwrap().succeeds(&charter), Ok(()));
+    for at in 0..bytes.len() {
+        let mut forged = bytes.to_vec();
+        forged[at] ^= 1;
+        assert!(Charter::from_bytes(&forged, group, None).is_err(), "{at}");
+    }
 }
 
 #[test]

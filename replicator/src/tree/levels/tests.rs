@@ -6,6 +6,7 @@ use super::*;
 use crate::tree::chunk::Extent;
 use crate::tree::chunk::tests::noise;
 use crate::tree::manifest::{Encoder, Entry, EntryKind};
+use crate::tree::mode::Mode;
 use crate::tree::path::EntryPath;
 
 type Chunks = HashMap<Hash, Vec<u8>>;
@@ -77,7 +78,7 @@ fn manifest(files: usize, changed: Option<usize>) -> Vec<u8> {
     let (mut encoder, mut out) = (Encoder::default(), Vec::new());
     for n in 0..files {
         let path = EntryPath::new(&format!("dir{:04}/file{n:07}.txt", n / 100)).unwrap();
-        let kind = EntryKind::File { executable: false, bytes: 900, modified: 1_700_000_000 };
+        let kind = EntryKind::File { mode: Mode::PLAIN, bytes: 900, modified: 1_700_000_000 };
         encoder.entry(&Entry { path, kind }, &mut out).unwrap();
         let seed = if changed == Some(n) { usize::MAX } else { n };
         let hash = Hash::of(&seed.to_le_bytes());

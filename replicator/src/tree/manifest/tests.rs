@@ -2,13 +2,14 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::tree::path::fold;
+use crate::version::Hash;
 
 fn path(text: &str) -> EntryPath {
     EntryPath::new(text).unwrap()
 }
 
 fn file(at: &str, bytes: u64) -> Entry {
-    let kind = EntryKind::File { executable: false, bytes, modified: 1_700_000_000 };
+    let kind = EntryKind::File { mode: Mode::PLAIN, bytes, modified: 1_700_000_000 };
     Entry { path: path(at), kind }
 }
 
@@ -17,15 +18,26 @@ fn link(at: &str, target: &str) -> Entry {
 }
 
 fn directory(at: &str) -> Entry {
-    Entry { path: path(at), kind: EntryKind::Directory }
+    Entry { path: path(at), kind: EntryKind::Directory { mode: Mode::EXECUTABLE } }
 }
 
 fn extent(bytes: u32) -> Extent {
     Extent { bytes, hash: Hash::of(&bytes.to_le_bytes()) }
 }
 
+/// What a manifest of format 2 has of what anybody may see, with the mode of its own folder.
+const TWO: Format = Format::Two(Mode::EXECUTABLE);
+
+fn mode(bits: u16) -> Mode {
+    Mode::from_bits(bits).unwrap()
+}
+
 fn encode(items: &[Item]) -> Result<(Vec<u8>, Totals), Fault> {
-    let mut encoder = Encoder::default();
+    encode_as(Format::One, items)
+}
+
+fn encode_as(format: Format, items: &[Item]) -> Result<(Vec<u8>, Totals), Fault> {
+    let mut encoder = Encoder::new(format);
     let mut out = Vec::new();
     for item in items {
         match item {
@@ -38,6 +50,10 @@ fn encode(items: &[Item]) -> Result<(Vec<u8>, Totals), Fault> {
 }
 
 fn decode(bytes: &[u8], piece: usize) -> Result<(Vec<Item>, Totals), ParseError> {
+    decode_as(bytes, piece).map(|it| (it.1, it.2))
+}
+
+fn decode_as(bytes: &[u8], piece: usize) -> Result<(Format, Vec<Item>, Totals), ParseError> {
     let mut decoder = Decoder::default();
     let mut items = Vec::new();
     for piece in bytes.chunks(piece.max(1)) {
@@ -46,7 +62,7 @@ fn decode(bytes: &[u8], piece: usize) -> Result<(Vec<Item>, Totals), ParseError>
             items.push(item);
         }
     }
-    Ok((items, decoder.finish()?))
+    Ok((decoder.format(), items, decoder.finish()?))
 }
 
 fn sample() -> Vec<Item> {
@@ -83,6 +99,20 @@ fn a_manifest_has_the_bytes_that_its_page_says() {
     assert_eq!(encode(&[]).unwrap().0.len(), 18);
 }
 
+#[test]
+fn what_fuzzing_begins_with_is_a_manifest_of_each_format() {
+    let seeds: [(&[u8], Format); 2] = [
+        (include_bytes!("../../../../fuzz/seeds/replicator_manifest/manifest"), Format::One),
+        (
+            include_bytes!("../../../../fuzz/seeds/replicator_manifest/modes"),
+            Format::Two(mode(0o550)),
+        ),
+    ];
+    for (bytes, format) in seeds {
+        assert_eq!(decode_as(bytes, 7).unwrap().0, format);
+    }
+}
+
 fn check_refused(items: &[Entry], expected: &Fault) {
     let items: Vec<Item> = items.iter().cloned().map(Item::Entry).collect();
     assert_eq!(encode(&items).as_ref(), Err(expected));
@@ -100,7 +130,7 @@ fn what_cannot_stand_in_a_manifest_is_not_written() {
     let error = PathError::Target("..".into());
     check_refused(&[link("a", "..")], &Fault::Target { path: path("a"), error });
     let late = i64::MAX;
-    let kind = EntryKind::File { executable: true, bytes: 0, modified: late };
+    let kind = EntryKind::File { mode: Mode::EXECUTABLE, bytes: 0, modified: late };
     check_refused(&[Entry { path: path("a"), kind }], &Fault::Modified(late));
     let all = |bytes, extents: &[u32]| {
         let mut items = vec![Item::Entry(file("a", bytes))];
@@ -116,6 +146,69 @@ fn what_cannot_stand_in_a_manifest_is_not_written() {
     assert_eq!(all(0, &[1]), Err(Fault::Extent { bytes: 1, left: 0 }));
     let whole = [Item::Entry(file("a", 0)), Item::Entry(file("b", u64::MAX))];
     assert_eq!(encode(&whole), Err(Fault::Missing(u64::MAX)));
+}
+
+#[test]
+fn a_manifest_of_format_2_has_the_bytes_that_its_page_says() {
+    let items = [
+        Item::Entry(Entry { kind: EntryKind::Directory { mode: mode(0o500) }, ..directory("a") }),
+        Item::Entry(Entry {
+            kind: EntryKind::File { mode: mode(0o440), bytes: 5, modified: -1 },
+            ..file("a/b", 0)
+        }),
+        Item::Extent(extent(5)),
+        Item::Entry(link("a/l", "b")),
+    ];
+    let (bytes, totals) = encode_as(Format::Two(mode(0o550)), &items).unwrap();
+    assert_eq!(totals, Totals { entries: 3, bytes: 5 });
+    let mut expected = b"\x02\x68\x01\x03\x01\0a\x40\x01\x01\x03\0a/b\x20\x01".to_vec();
+    expected.extend(5_u64.to_le_bytes());
+    expected.extend((-1_i64).to_le_bytes());
+    expected.extend(5_u32.to_le_bytes());
+    expected.extend(extent(5).hash.0);
+    expected.extend(b"\x04\x03\0a/l\x01\0b\0");
+    expected.extend(3_u64.to_le_bytes());
+    expected.extend(5_u64.to_le_bytes());
+    assert_eq!(bytes, expected);
+    assert_eq!(decode_as(&bytes, 1), Ok((Format::Two(mode(0o550)), items.to_vec(), totals)));
+    for piece in [1, 2, 3, 99] {
+        let mut decoder = Decoder::default();
+        let items = bytes.chunks(piece).flat_map(|it| {
+            decoder.feed(it);
+            let mut found = Vec::new();
+            while let Some(item) = decoder.next_item().unwrap() {
+                let Item::Entry(entry) = item else { continue };
+                let format = decoder.format();
+                found.push(decoder.offset() - entry.encoded_bytes(format));
+            }
+            found
+        });
+        assert_eq!(items.collect::<Vec<_>>(), [3, 9, 69], "where entries begin");
+    }
+    assert_eq!(encode_as(TWO, &[]).unwrap().0.len(), 20);
+}
+
+#[test]
+fn each_format_has_the_modes_and_folders_that_it_can_have() {
+    let private = EntryKind::File { mode: mode(0o400), bytes: 0, modified: 0 };
+    let private = Item::Entry(Entry { path: path("a"), kind: private });
+    let folder = Item::Entry(directory("a"));
+    let below = Item::Entry(file("a/b", 0));
+    assert_eq!(encode(std::slice::from_ref(&private)), Err(Fault::Mode(0o400)));
+    assert!(encode_as(TWO, &[private]).is_ok());
+    let clash = Clash::Below(path("a/b"), path("a"));
+    assert_eq!(encode(&[folder.clone(), below.clone()]), Err(Fault::Clash(clash)));
+    assert!(encode_as(TWO, &[folder, below.clone()]).is_ok());
+    assert!(encode(std::slice::from_ref(&below)).is_ok());
+    let clash = Clash::Unlisted(path("a/b"));
+    assert_eq!(encode_as(TWO, &[below]), Err(Fault::Clash(clash)));
+    // Nobody may write, and nothing runs as somebody else.
+    check_bytes(&[2, 0o200, 0], 0, &Fault::Mode(0o200));
+    check_bytes(&[2, 0, 8], 0, &Fault::Mode(0o4000));
+    check_bytes(&[2, 0x6d, 1, 3, 1, 0, b'a', 2, 0], 3, &Fault::Mode(2));
+    // An executable file of format 1.
+    check_bytes(&[2, 0x6d, 1, 2, 1, 0, b'a'], 3, &Fault::Tag(2));
+    check_bytes(&[2, 0x6d], 0, &Fault::Truncated);
 }
 
 #[test]
@@ -145,7 +238,7 @@ fn check_bytes(bytes: &[u8], offset: u64, fault: &Fault) {
 fn bytes_that_are_no_manifest_are_refused_where_they_go_wrong() {
     let (good, _) = encode(&sample()).unwrap();
     check_bytes(&[], 0, &Fault::Truncated);
-    check_bytes(&[2], 0, &Fault::Format(2));
+    check_bytes(&[3], 0, &Fault::Format(3));
     check_bytes(&[1, 5], 1, &Fault::Tag(5));
     check_bytes(&[1, 3, 1, 16], 1, &Fault::Path(PathError::Length(4097)));
     check_bytes(&[1, 3, 0, 0], 1, &Fault::Path(PathError::Length(0)));
@@ -177,9 +270,10 @@ fn items() -> impl Strategy<Value = Vec<Item>> {
                 continue;
             }
             let kind = match tag {
-                0 => EntryKind::Directory,
+                0 => EntryKind::Directory { mode: Mode::EXECUTABLE },
                 1 => EntryKind::Link { target: fold(path.components().next().unwrap()).into() },
-                _ => EntryKind::File { executable: tag == 2, bytes, modified },
+                2 => EntryKind::File { mode: Mode::EXECUTABLE, bytes, modified },
+                _ => EntryKind::File { mode: Mode::PLAIN, bytes, modified },
             };
             let mut left = if tag < 2 { 0 } else { bytes };
             items.push(Item::Entry(Entry { path, kind }));
@@ -193,7 +287,42 @@ fn items() -> impl Strategy<Value = Vec<Item>> {
     })
 }
 
+/// The same in format 2: with the folders above them, and modes.
+fn with_folders(items: Vec<Item>, modes: u16) -> Vec<Item> {
+    let mut open: Vec<String> = Vec::new();
+    let mut all = Vec::new();
+    for item in items {
+        let Item::Entry(mut entry) = item else {
+            all.push(item);
+            continue;
+        };
+        let names: Vec<String> = entry.path.components().map(str::to_owned).collect();
+        let common = open.iter().zip(&names).take_while(|(a, b)| a == b).count();
+        for depth in common + 1..names.len() {
+            all.push(Item::Entry(directory(&names[..depth].join("/"))));
+        }
+        open = names[..names.len() - 1].to_vec();
+        match &mut entry.kind {
+            EntryKind::File { mode, .. } | EntryKind::Directory { mode } => {
+                *mode = Mode::of(u32::from(mode.bits() & modes));
+            }
+            EntryKind::Link { .. } => {}
+        }
+        all.push(Item::Entry(entry));
+    }
+    all
+}
+
 proptest! {
+    #[test]
+    fn what_was_written_in_format_2_is_read(
+        items in items(), modes in 0u16..0o1000, piece in 1usize..5000
+    ) {
+        let (format, items) = (Format::Two(Mode::of(modes.into())), with_folders(items, modes));
+        let (bytes, totals) = encode_as(format, &items).unwrap();
+        prop_assert_eq!(decode_as(&bytes, piece), Ok((format, items, totals)));
+    }
+
     #[test]
     fn what_was_written_is_read(items in items(), piece in 1usize..5000) {
         let (bytes, totals) = encode(&items).unwrap();
@@ -203,13 +332,19 @@ proptest! {
     /// Canonical: whatever is taken is what would be written.
     #[test]
     fn whatever_is_read_is_what_would_be_written(
-        items in items(), at in any::<prop::sample::Index>(), with in any::<u8>(), piece in 1usize..5000
+        items in items(), at in any::<prop::sample::Index>(), with in any::<u8>(), piece in 1usize..5000,
+        has_modes: bool
     ) {
-        let (mut bytes, _) = encode(&items).unwrap();
+        let (mut bytes, _) = match has_modes {
+            false => encode(&items).unwrap(),
+            true => encode_as(TWO, &with_folders(items, 0o777)).unwrap(),
+        };
         let at = at.index(bytes.len());
         bytes[at] = with;
-        match decode(&bytes, piece) {
-            Ok((items, _)) => prop_assert_eq!(encode(&items).unwrap().0, bytes),
+        match decode_as(&bytes, piece) {
+            Ok((format, items, _)) => {
+                prop_assert_eq!(encode_as(format, &items).unwrap().0, bytes);
+            }
             Err(error) => prop_assert!(error.offset <= bytes.len() as u64),
         }
     }

@@ -12,9 +12,11 @@ use super::super::error::Error;
 use super::super::fetch::Former;
 use super::super::generation::Generation;
 use super::super::listing::Listed;
-use super::super::manifest::EntryKind;
+use super::super::manifest::{EntryKind, Format};
+use super::super::mode::Mode;
 use super::super::path::EntryPath;
 use super::super::store::Store;
+use super::format_for;
 use super::source::{Found, Names, Source, Stamp};
 
 /// A generation, and what is known of the files that it was made of. It is asked in order.
@@ -22,12 +24,14 @@ use super::source::{Found, Names, Source, Stamp};
 pub(super) struct Known {
     former: Former,
     stamps: File,
+    /// In which the files are to be listed.
+    format: Format,
 }
 
 impl Known {
-    pub(super) fn new(generation: Arc<Generation>) -> Option<Self> {
+    pub(super) fn new(generation: Arc<Generation>, format: Format) -> Option<Self> {
         let stamps = generation.stamps()?;
-        Some(Self { former: Former::new(generation), stamps })
+        Some(Self { former: Former::new(generation), stamps, format })
     }
 
     pub(super) fn generation(&self) -> &Arc<Generation> {
@@ -40,7 +44,7 @@ impl Known {
         let generation = self.former.generation().clone();
         let (listed, ordinal) = self.former.find(path)?;
         let kind = EntryKind::File {
-            executable: stamp.executable,
+            mode: listed_mode(self.format, stamp.mode),
             bytes: stamp.bytes,
             modified: stamp.modified.0,
         };
@@ -58,6 +62,11 @@ impl Known {
     }
 }
 
+/// The mode that a manifest of this format has of a file.
+pub(super) fn listed_mode(format: Format, found: Mode) -> Mode {
+    if format == Format::One { found.in_format_1() } else { found }
+}
+
 /// Whether the directory has just what the present generation has of it, as far as that can be said without reading
 /// files.
 ///
@@ -69,10 +78,15 @@ pub(super) fn is_same(store: &Store, top: &Source) -> Result<bool, Error> {
         return Ok(false);
     };
     let entries = current.meta().totals.entries;
-    let Some(known) = Known::new(current) else { return Ok(false) };
+    // What was published without modes is published once more with them.
+    let format = format_for(store.kind(), top);
+    let Some(format) = format.ok().filter(|it| *it == current.format()) else {
+        return Ok(false);
+    };
+    let Some(known) = Known::new(current, format) else { return Ok(false) };
     let mut look = Look { store, known, entries: 0 };
     match look.directory(top, None) {
-        Ok(_) => Ok(look.entries == entries),
+        Ok(()) => Ok(look.entries == entries),
         Err(Ended::Differs) => Ok(false),
         Err(Ended::Stopped(error)) => Err(error),
     }
@@ -99,23 +113,23 @@ impl From<io::Error> for Ended {
 }
 
 impl Look<'_> {
-    /// Looks at all that is in a directory; returns whether that is anything.
-    fn directory(&mut self, dir: &Source, path: Option<&EntryPath>) -> Result<bool, Ended> {
+    /// Looks at all that is in a directory.
+    fn directory(&mut self, dir: &Source, path: Option<&EntryPath>) -> Result<(), Ended> {
         let Names::All(names) = dir.names()? else { return Err(Ended::Differs) };
-        let mut has_any = false;
         for name in names {
             self.store.go_on().map_err(Ended::Stopped)?;
             let Some(found) = dir.find(&name)? else { continue };
             let text = name.to_str().map_err(|_unsaid| Ended::Differs)?;
             let path = EntryPath::child(path, text).map_err(|_unsaid| Ended::Differs)?;
             let is_same = match found {
-                Found::Directory => {
-                    let below = dir.open_directory(&name)?;
-                    if self.directory(&below, Some(&path))? {
-                        has_any = true;
+                Found::Directory(mode) => {
+                    let is_listed = self.known.is_listed(&path, &EntryKind::Directory { mode });
+                    if is_listed {
+                        self.entries += 1;
+                        self.directory(&dir.open_directory(&name)?, Some(&path))?;
                         continue;
                     }
-                    self.known.is_listed(&path, &EntryKind::Directory)
+                    false
                 }
                 Found::Link(target) => target.to_str().is_ok_and(|it| {
                     self.known.is_listed(&path, &EntryKind::Link { target: it.into() })
@@ -127,8 +141,7 @@ impl Look<'_> {
                 return Err(Ended::Differs);
             }
             self.entries += 1;
-            has_any = true;
         }
-        Ok(has_any)
+        Ok(())
     }
 }

@@ -7,8 +7,9 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, openat, readlinkat, statat};
+use rustix::fs::{AtFlags, Dir, FileType, OFlags, openat, readlinkat, statat};
 
+use super::super::mode::Mode;
 use super::super::order::SIBLINGS_MAX;
 use super::walk::Stop;
 
@@ -21,7 +22,7 @@ pub(super) struct Stamp {
     device: u64,
     inode: u64,
     pub(super) bytes: u64,
-    pub(super) executable: bool,
+    pub(super) mode: Mode,
     /// Seconds since 1970, and nanoseconds.
     pub(super) modified: (i64, i64),
     /// The same, of the last change of the file or of what is known of it.
@@ -37,7 +38,7 @@ impl Stamp {
             device: found.dev(),
             inode: found.ino(),
             bytes: found.len(),
-            executable: found.mode() & 0o111 != 0,
+            mode: Mode::of(found.mode()),
             modified: (found.mtime(), found.mtime_nsec()),
             changed: (found.ctime(), found.ctime_nsec()),
         }
@@ -54,7 +55,9 @@ impl Stamp {
         let ((modified, modified_nanos), (changed, changed_nanos)) = (self.modified, self.changed);
         let times = [modified, modified_nanos, changed, changed_nanos].map(i64::cast_unsigned);
         let numbers = [self.device, self.inode, self.bytes].into_iter().chain(times);
-        let all = numbers.flat_map(u64::to_le_bytes).chain([u8::from(self.executable)]);
+        // Whether it may be run is enough: with any other change of its mode the last time is another.
+        let is_executable = self.mode.bits() & 0o111 != 0;
+        let all = numbers.flat_map(u64::to_le_bytes).chain([u8::from(is_executable)]);
         let mut bytes = Self::UNKNOWN;
         bytes.iter_mut().zip(all).for_each(|(to, from)| *to = from);
         bytes
@@ -63,7 +66,7 @@ impl Stamp {
 
 /// What there is under a name.
 pub(super) enum Found {
-    Directory,
+    Directory(Mode),
     /// What it leads to.
     Link(CString),
     File(Stamp),
@@ -85,10 +88,14 @@ pub(super) struct Source(OwnedFd);
 /// Opens the directory that is published.
 pub(super) fn open_top(path: &Path) -> io::Result<Source> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    Ok(Source(rustix::fs::open(path, flags, Mode::empty())?))
+    Ok(Source(rustix::fs::open(path, flags, rustix::fs::Mode::empty())?))
 }
 
 impl Source {
+    pub(super) fn mode(&self) -> io::Result<Mode> {
+        Ok(Mode::of(rustix::fs::fstat(&self.0)?.st_mode))
+    }
+
     pub(super) fn names(&self) -> io::Result<Names> {
         let mut names = Vec::new();
         for entry in Dir::read_from(&self.0)? {
@@ -112,13 +119,13 @@ impl Source {
             found => found?,
         };
         Ok(Some(match FileType::from_raw_mode(found.st_mode) {
-            FileType::Directory => Found::Directory,
+            FileType::Directory => Found::Directory(Mode::of(found.st_mode)),
             FileType::Symlink => Found::Link(readlinkat(&self.0, name, Vec::new())?),
             FileType::RegularFile => Found::File(Stamp {
                 device: found.st_dev,
                 inode: found.st_ino,
                 bytes: u64::try_from(found.st_size).unwrap_or(0),
-                executable: found.st_mode & 0o111 != 0,
+                mode: Mode::of(found.st_mode),
                 modified: (found.st_mtime, nanos(found.st_mtime_nsec)),
                 changed: (found.st_ctime, nanos(found.st_ctime_nsec)),
             }),
@@ -131,15 +138,16 @@ impl Source {
 
     pub(super) fn open_directory(&self, name: &CStr) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        Ok(Self(openat(&self.0, name, flags, Mode::empty())?))
+        Ok(Self(openat(&self.0, name, flags, rustix::fs::Mode::empty())?))
     }
 
     /// Opens a file; what else may have come in its place is not waited for.
     pub(super) fn open_file(&self, name: &CStr) -> Result<(File, Stamp), Stop> {
         let flags =
             OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let file =
-            File::from(openat(&self.0, name, flags, Mode::empty()).map_err(io::Error::from)?);
+        let file = File::from(
+            openat(&self.0, name, flags, rustix::fs::Mode::empty()).map_err(io::Error::from)?,
+        );
         let found = file.metadata()?;
         if !found.is_file() {
             return Err(Stop::Problem("it is no file any more".to_owned()));

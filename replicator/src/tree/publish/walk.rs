@@ -15,10 +15,11 @@ use super::super::error::Error;
 use super::super::generation::LEASE;
 use super::super::levels::{Builder, Piece};
 use super::super::listing::Extents;
-use super::super::manifest::{Encoder, Entry, EntryKind, Fault, Totals};
+use super::super::manifest::{Encoder, Entry, EntryKind, Fault, Format, Totals};
+use super::super::mode::Mode;
 use super::super::path::EntryPath;
 use super::super::store::Store;
-use super::look::Known;
+use super::look::{Known, listed_mode};
 use super::source::{Found, Names, Source, Stamp};
 use super::spool::Spool;
 use super::{Content, Draft, LOSS_ENTRIES_MIN, Problems, Publishing, READS_MAX};
@@ -62,16 +63,17 @@ impl<'a> Maker<'a> {
     pub(super) fn new(
         store: &'a Arc<Store>,
         mut building: Building,
-        directory: &'a Path,
-        publishing: Publishing,
+        format: Format,
+        (directory, publishing): (&'a Path, Publishing),
         trusted_after: i64,
     ) -> Result<Self, Error> {
+        building.top(format.top())?;
         let lease = building.dir().join(LEASE);
         let began = fs::metadata(&lease).map_err(Error::io(&lease))?.mtime();
         Ok(Self {
-            known: store.current().and_then(Known::new),
+            known: store.current().and_then(|it| Known::new(it, format)),
             trusted_before: began - trusted_after,
-            encoder: Encoder::default(),
+            encoder: Encoder::new(format),
             levels: Builder::new(store.kind()),
             out: Vec::new(),
             position: 0,
@@ -127,65 +129,74 @@ impl<'a> Maker<'a> {
         self.problems.add(path, reason.to_string());
     }
 
-    /// Adds all that is in a directory; returns whether that is anything.
-    fn directory(&mut self, dir: &Source, path: Option<&EntryPath>) -> Result<bool, Error> {
+    /// Adds all that is in a directory.
+    fn directory(&mut self, dir: &Source, path: Option<&EntryPath>) -> Result<(), Error> {
         let names = match dir.names() {
             Ok(Names::All(names)) => names,
             Ok(Names::TooMany) => {
                 self.problem(path, b"", "the directory has too many names: split it");
-                return Ok(false);
+                return Ok(());
             }
             Err(error) => {
                 self.problem(path, b"", error);
-                return Ok(false);
+                return Ok(());
             }
         };
-        let mut has_any = false;
         for name in names {
             self.store.go_on()?;
             match self.name(dir, path, &name) {
-                Ok(is_listed) => has_any |= is_listed,
-                Err(Stop::Gone) => {}
+                Ok(()) | Err(Stop::Gone) => {}
                 Err(Stop::Problem(reason)) => self.problem(path, name.as_bytes(), reason),
                 Err(Stop::Error(error)) => return Err(error),
             }
         }
-        Ok(has_any)
+        Ok(())
     }
 
-    /// Adds what has this name; returns whether it is listed.
-    fn name(&mut self, dir: &Source, above: Option<&EntryPath>, name: &CStr) -> Result<bool, Stop> {
+    /// Adds what has this name.
+    fn name(&mut self, dir: &Source, above: Option<&EntryPath>, name: &CStr) -> Result<(), Stop> {
         // What is gone since the names were read is none.
-        let Some(found) = dir.find(name)? else { return Ok(false) };
+        let Some(found) = dir.find(name)? else { return Ok(()) };
         let text = name
             .to_str()
             .map_err(|_unsaid| Stop::Problem("the name is not UTF-8: rename it".to_owned()))?;
         let path = EntryPath::child(above, text).map_err(|it| Stop::Problem(it.to_string()))?;
         match found {
-            Found::Directory => {
+            Found::Directory(mode) => {
                 let below = dir.open_directory(name)?;
-                let has_any = self.directory(&below, Some(&path))?;
-                if !has_any && !self.is_refused() {
-                    self.entry(Entry { path: path.clone(), kind: EntryKind::Directory })?;
-                    self.building.directory(&path)?;
+                match self.folder(&path, mode) {
+                    // There may be more that is wrong below it.
+                    Err(Stop::Problem(reason)) if !self.publishing.leaves_out => {
+                        self.problem(above, name.to_bytes(), reason);
+                    }
+                    added => added?,
                 }
-                Ok(true)
+                Ok(self.directory(&below, Some(&path))?)
             }
             Found::Link(target) => {
                 let target = target.into_string().map_err(|_unsaid| {
                     Stop::Problem("what the link leads to is not UTF-8".to_owned())
                 })?;
+                if self.is_refused() {
+                    let checked = path.check_target(&target);
+                    return checked.map_err(|it| Stop::Problem(it.to_string()));
+                }
                 let kind = EntryKind::Link { target: target.as_str().into() };
                 self.entry(Entry { path: path.clone(), kind })?;
-                self.building.symlink(&path, &target)?;
-                Ok(true)
+                Ok(self.building.symlink(&path, &target)?)
             }
-            Found::File(stamp) => {
-                self.file(dir, name, path, &stamp)?;
-                Ok(true)
-            }
+            Found::File(stamp) => self.file(dir, name, path, &stamp),
             Found::Other(what) => Err(Stop::Problem(format!("{what} cannot be replicated"))),
         }
+    }
+
+    fn folder(&mut self, path: &EntryPath, found: Mode) -> Result<(), Stop> {
+        if self.is_refused() {
+            return Ok(());
+        }
+        let mode = listed_mode(self.encoder.format(), found);
+        self.entry(Entry { path: path.clone(), kind: EntryKind::Directory { mode } })?;
+        Ok(self.building.directory(path, mode)?)
     }
 
     /// Puts an entry in the manifest.
@@ -198,7 +209,7 @@ impl<'a> Maker<'a> {
         self.totals.entries += 1;
         self.store.options().check(self.totals)?;
         self.hand_on()?;
-        Ok(self.position - entry.encoded_bytes())
+        Ok(self.position - entry.encoded_bytes(self.encoder.format()))
     }
 
     fn extent(&mut self, at: u64, offset: u64, extent: Extent) -> Result<(), Error> {
@@ -239,8 +250,9 @@ impl<'a> Maker<'a> {
             return Ok(());
         }
         let ReadFile { out, bytes, stamp } = self.read(dir, name)?;
-        let (executable, modified) = (stamp.executable, stamp.modified.0);
-        let kind = EntryKind::File { executable, bytes, modified };
+        let mode = listed_mode(self.encoder.format(), stamp.mode);
+        let modified = stamp.modified.0;
+        let kind = EntryKind::File { mode, bytes, modified };
         let at = self.entry(Entry { path: path.clone(), kind })?;
         let mut offset = 0;
         self.spool.finish()?;
@@ -248,7 +260,7 @@ impl<'a> Maker<'a> {
             self.extent(at, offset, extent)?;
             offset += u64::from(extent.bytes);
         }
-        self.building.take_in(&path, out, executable, modified)?;
+        self.building.take_in(&path, out, mode, modified)?;
         let is_trusted = stamp.changed.0 < self.trusted_before;
         let record = if is_trusted { stamp.to_bytes() } else { Stamp::UNKNOWN };
         self.building.source(&record)?;
@@ -273,7 +285,8 @@ impl<'a> Maker<'a> {
             let mut out = self.building.file(path)?;
             let source = File::open(&from).map_err(Error::io(&from))?;
             out.copy_from(&source).map_err(Error::io(out.path()))?;
-            self.building.seal(out, stamp.executable, stamp.modified.0)?;
+            let mode = listed_mode(self.encoder.format(), stamp.mode);
+            self.building.seal(out, mode, stamp.modified.0)?;
         }
         self.building.source(&stamp.to_bytes())?;
         Ok(true)

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::super::publish::{Draft, Publishing};
 use super::super::store::{Options, Store};
-use super::{Node, Origin, Tree, current, fetch, file, hasty, read};
+use super::{Node, Origin, Tree, current, entries, fetch, file, hasty, read};
 use crate::version::Version;
 
 fn write_over(path: &Path, at: usize) {
@@ -67,7 +67,7 @@ fn check(damage: impl Fn(&Path), damaged: &str, asked: std::ops::RangeInclusive<
     assert!(asked.contains(&count), "{damaged}: {count} were asked for");
     assert_eq!(current(&replica), tree);
     let verified = replica.verify().unwrap();
-    assert_eq!((verified.entries, verified.damaged_count), (tree.len() as u64, 0));
+    assert_eq!((verified.entries, verified.damaged_count), (entries(&tree), 0));
     assert_eq!(replica.damaged(), Vec::<std::path::PathBuf>::new());
 }
 
@@ -91,6 +91,10 @@ fn what_is_damaged_is_named_and_fetched_again() {
         "d1/1",
         0..=0,
     );
+    for folder in ["tree/d1", "tree/none", "tree"] {
+        let open = Permissions::from_mode(0o777);
+        check(|it| fs::set_permissions(it.join(folder), open.clone()).unwrap(), folder, 0..=0);
+    }
 }
 
 #[test]

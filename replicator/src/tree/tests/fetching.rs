@@ -12,6 +12,7 @@ use super::super::fetch::Fetch;
 use super::super::generation::Lease;
 use super::super::levels::Builder;
 use super::super::manifest::{Encoder, Entry, EntryKind};
+use super::super::mode::Mode;
 use super::super::path::EntryPath;
 use super::super::publish::{Draft, Publishing};
 use super::super::store::{Options, Store};
@@ -125,7 +126,7 @@ fn check_lie(bytes: u64, entries: &[Entry], chunks: &[(Vec<u8>, u32)], said: u64
 #[test]
 fn a_version_that_lies_about_itself_is_never_switched_to() {
     let path = EntryPath::new("a").unwrap();
-    let kind = |bytes| EntryKind::File { executable: false, bytes, modified: 0 };
+    let kind = |bytes| EntryKind::File { mode: Mode::PLAIN, bytes, modified: 0 };
     let entry = |bytes| Entry { path: path.clone(), kind: kind(bytes) };
     // Another length of all.
     check_lie(5, &[entry(5)], &[(b"hello".to_vec(), 5)], 6);
@@ -134,7 +135,7 @@ fn a_version_that_lies_about_itself_is_never_switched_to() {
     check_lie(6, &[entry(6)], &[(b"hello".to_vec(), 6)], 6);
     // No manifest at all.
     let mut levels = Builder::new(Kind::Tree);
-    levels.feed(b"\x02");
+    levels.feed(b"\x03");
     let (root, pieces) = levels.finish().unwrap();
     let identity = Identity::of(&[7; 32]).unwrap();
     let number = Number { epoch: 1, sequence: 1 };

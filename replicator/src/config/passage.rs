@@ -1,0 +1,95 @@
+//! Who gets at a tree on this machine, as the settings say it.
+
+use std::fs;
+use std::path::Path;
+
+use web::settings::Table;
+
+use crate::tree::passage::{FOLDER, Passage};
+
+/// Where groups have their numbers.
+const GROUPS: &str = "/etc/group";
+
+/// Who gets at a tree: nobody but the owner, if nothing is said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PassageConfig {
+    /// The mode of the tree's folder: all for the owner, and r and x for group and others.
+    pub mode: u32,
+    /// The group to which that folder belongs with all that is in it, by its name or number.
+    pub group: Option<String>,
+}
+
+impl Default for PassageConfig {
+    fn default() -> Self {
+        Self { mode: FOLDER, group: None }
+    }
+}
+
+impl PassageConfig {
+    pub(super) fn read(table: &Table<'_>) -> Self {
+        let mode = table.string("mode").map(|text| {
+            let mode = u32::from_str_radix(&text, 8).ok().filter(|it| it & !0o055 == 0o700);
+            if mode.is_none() {
+                let message = format!("\"mode\" is {text:?}");
+                let expected = "7 for the owner, and 0, 1, 4 or 5 for group and others: \"750\"";
+                table.mistake("mode", message, expected);
+            }
+            mode.unwrap_or(FOLDER)
+        });
+        let group = table.string("group");
+        if group.as_ref().is_some_and(String::is_empty) {
+            table.mistake("group", "\"group\" is empty", "a group of this machine: \"papers\"");
+        }
+        Self { mode: mode.unwrap_or(FOLDER), group }
+    }
+
+    /// Finds the number of the group.
+    ///
+    /// # Errors
+    ///
+    /// There is no such group here: the message says so. Nobody but the owner is to get at the tree then.
+    pub fn resolve(&self) -> Result<Passage, String> {
+        let Some(name) = &self.group else { return Ok(Passage { mode: self.mode, group: None }) };
+        let group = match name.parse() {
+            // The last number stands for no group.
+            Ok(number) if number != u32::MAX => number,
+            _ => number_of(Path::new(GROUPS), name)?,
+        };
+        Ok(Passage { mode: self.mode, group: Some(group) })
+    }
+}
+
+/// The number of a group in a file of lines of name, password, number and members, with colons between.
+fn number_of(file: &Path, name: &str) -> Result<u32, String> {
+    let shown = file.display();
+    let text = fs::read_to_string(file).map_err(|error| format!("{shown}: {error}"))?;
+    let mut lines = text.lines().map(|it| it.split(':').collect::<Vec<_>>());
+    let found = lines.find_map(|it| match it.as_slice() {
+        [found, _, number, ..] if *found == name => number.parse().ok(),
+        _ => None,
+    });
+    found.ok_or_else(|| {
+        format!("there is no group {name:?} in {shown}: make it, or say the number of another")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_are_found_by_name_and_number() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("group");
+        fs::write(&file, "root:x:0:\nbad:x:y:\npapers:x:1007:ann,bob\n").unwrap();
+        assert_eq!(number_of(&file, "papers"), Ok(1_007));
+        for none in ["paper", "bad", ""] {
+            assert!(number_of(&file, none).unwrap_err().contains("there is no group"), "{none}");
+        }
+        let of = |group: &str| PassageConfig { mode: 0o750, group: Some(group.to_owned()) };
+        assert_eq!(of("33").resolve(), Ok(Passage { mode: 0o750, group: Some(33) }));
+        assert!(of("4294967295").resolve().is_err());
+        assert_eq!(of("root").resolve(), Ok(Passage { mode: 0o750, group: Some(0) }));
+        assert_eq!(PassageConfig::default().resolve(), Ok(Passage::default()));
+    }
+}

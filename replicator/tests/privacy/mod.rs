@@ -1,0 +1,140 @@
+//! What others of the machine can read of what members keep.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use crate::world::World;
+
+/// A user who owns nothing.
+const NOBODY: u32 = 65_534;
+
+fn chmod(path: &Path, mode: u32) {
+    fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+}
+
+/// Runs a command as somebody else.
+fn as_nobody(program: &str, arguments: &[&Path]) -> Output {
+    let root = rustix::process::geteuid().is_root();
+    assert!(root, "it reads as another user, which only root can be: run it as root");
+    let mut command = Command::new(program);
+    command.args(arguments).uid(NOBODY).gid(NOBODY).current_dir("/").output().unwrap()
+}
+
+/// The names of the files below a folder that somebody else can read who knows where they are.
+fn readable(dir: &Path) -> Vec<String> {
+    let (mut files, mut open) = (Vec::new(), vec![dir.to_owned()]);
+    while let Some(at) = open.pop() {
+        for entry in fs::read_dir(at).unwrap() {
+            let path = entry.unwrap().path();
+            match fs::symlink_metadata(&path).unwrap() {
+                it if it.is_dir() => open.push(path),
+                it if it.is_file() => files.push(path),
+                _ => {}
+            }
+        }
+    }
+    let all: Vec<&Path> =
+        [Path::new("-c"), Path::new("for it; do [ -r \"$it\" ] && echo \"$it\"; done"), dir]
+            .into_iter()
+            .chain(files.iter().map(|it| &**it))
+            .collect();
+    let found = String::from_utf8(as_nobody("sh", &all).stdout).unwrap();
+    let mut names: Vec<String> =
+        found.lines().map(|it| it.rsplit('/').next().unwrap().to_owned()).collect();
+    names.sort_unstable();
+    names
+}
+
+/// Gives all that a member keeps the modes that it had before others were kept out; what readers of a tree see stays.
+fn loosen(dir: &Path) {
+    chmod(dir, 0o755);
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        let is_secret = ["identity.key", "admin.token"].contains(&name);
+        if path.is_symlink() || is_secret || name == "tree" {
+            continue;
+        } else if path.is_dir() {
+            loosen(&path);
+        } else {
+            chmod(&path, 0o644);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_may_not_read_a_file_where_it_is_published_may_not_anywhere() {
+    let mut world = World::open("mode = \"755\"\n").await;
+    // Otherwise nobody would get as far as to what is looked at.
+    chmod(&world.beside(""), 0o755);
+    for (path, mode) in [("public.txt", 0o644), ("team.txt", 0o640), ("private/key", 0o600)] {
+        let path = world.source(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, "what it says").unwrap();
+        chmod(&path, mode);
+    }
+    chmod(&world.source("private"), 0o700);
+    chmod(&world.source(""), 0o755);
+    let opened = world.join_reading("mode = \"755\"\n").await;
+    let closed = world.join().await;
+    let version = world.publish().await.version;
+    world.all_hold(&version).await;
+    world.assert_equal();
+    for member in [0, opened] {
+        let replica = world.replica(member);
+        let said = as_nobody("cat", &[&replica.join("public.txt")]);
+        assert_eq!(said.stdout, b"what it says", "{said:?}");
+        for denied in ["team.txt", "private/key"] {
+            let said = as_nobody("cat", &[&replica.join(denied)]);
+            assert!(!said.status.success() && said.stdout.is_empty(), "{denied}: {said:?}");
+        }
+        assert!(!as_nobody("ls", &[&replica.join("private")]).status.success());
+        // Nor what is kept beside the tree, but for what readers lock and where the administrator's page is.
+        let all = ["lease", "public.txt", "admin.address"];
+        let found = readable(&world.data(member));
+        assert!(found.iter().all(|it| all.contains(&it.as_str())), "{found:?}");
+        assert!(found.iter().any(|it| it == "public.txt"), "{found:?}");
+    }
+    let is_closed = |world: &World| {
+        assert_eq!(readable(&world.data(closed)), Vec::<String>::new());
+        assert!(!as_nobody("ls", &[&world.data(closed)]).status.success());
+    };
+    is_closed(&world);
+    // One that was kept with other modes is closed as it is started.
+    world.halt(closed).await;
+    loosen(&world.data(closed));
+    assert!(!readable(&world.data(closed)).is_empty());
+    world.resume(closed).await;
+    is_closed(&world);
+    // Nothing of that is another version, or damage.
+    assert_eq!(world.verify(closed).await[0].damaged_total, 0);
+    fs::set_permissions(world.source("public.txt"), Permissions::from_mode(0o600)).unwrap();
+    let changed = world.publish().await;
+    assert!(changed.is_changed);
+    world.all_hold(&changed.version).await;
+    for member in [0, opened] {
+        let said = as_nobody("cat", &[&world.replica(member).join("public.txt")]);
+        assert!(!said.status.success(), "{said:?}");
+    }
+    // It is closed, and opened again, without a restart.
+    world.resettle(opened, "mode = \"755\"", "mode = \"700\"").await;
+    world.until(|world| readable(&world.data(opened)).is_empty()).await;
+    world.resettle(opened, "mode = \"755\"", "mode = \"711\"").await;
+    world.until(|world| readable(&world.data(opened)).contains(&"lease".to_owned())).await;
+    world.stop().await;
+}
+
+#[test]
+fn the_umask_does_not_matter() {
+    let this = std::env::current_exe().unwrap();
+    let test = "privacy::who_may_not_read_a_file_where_it_is_published_may_not_anywhere";
+    for umask in ["000", "077"] {
+        let script = format!("umask {umask}; exec \"$0\" --exact {test}");
+        let ran = Command::new("sh").args(["-c", &script]).arg(&this).output().unwrap();
+        let said = String::from_utf8_lossy(&ran.stdout);
+        assert!(ran.status.success() && said.contains("1 passed"), "{umask}: {said}");
+    }
+}
