@@ -4,6 +4,7 @@
 //! brokers can collect from this one); the admin listener has status, metrics and commands.
 
 mod id;
+mod ready;
 mod repository;
 
 use std::collections::BTreeMap;
@@ -81,7 +82,10 @@ impl Server {
     async fn bind_at(config: Config, place: Place) -> Result<Self, Error> {
         let (public, local_addr) = listen(config.listen).await?;
         let (admin, admin_addr) = listen(config.admin_listen).await?;
-        let opened = blocking("opening", move || open(config, place, local_addr)).await?;
+        let proxy = config.base_url.as_ref().and_then(|it| it.host_str().map(str::to_owned));
+        let opening = blocking("opening", move || open(config, place, local_addr));
+        let fronts = [(&public, proxy), (&admin, None)];
+        let opened = web::opening::meanwhile("broker", fronts, opening).await?;
         let Opened { config, author, token, pages, admin_pages, collection, index, stages } =
             opened;
         web::auth::write_address(&config.data, admin_addr)?;
@@ -249,7 +253,8 @@ fn public(handle: &Handle, pages: &Pages, shutdown: Shutdown) -> Router {
         .merge(resources)
         .merge(callbacks)
         .merge(notifier.linked(&inner.stages.repository))
-        .route("/healthz", get(admin::healthz).with_state(handle.clone()))
+        .route("/healthz", get(admin::healthz))
+        .route("/readyz", get(admin::public_readyz).with_state(handle.clone()))
         .merge(page::routes(state))
 }
 
@@ -322,6 +327,7 @@ impl Handle {
             epoch: version.epoch.to_string(),
             serial: version.serial,
             index_covered: covered.map(|it| it.serial),
+            ready: self.ready(),
             index_problem: indexer.problem(),
             catalog_problem: upkeep.problem,
             collection_problem: health.refusing,
@@ -465,11 +471,6 @@ impl Handle {
             oai: self.inner.stages.repository.counters(),
             ..collector.counters()
         }
-    }
-
-    /// Returns what is wrong with the index and with the catalog's upkeep.
-    pub(crate) fn problems(&self) -> (Option<String>, Option<String>) {
-        (self.inner.stages.indexer.problem(), self.inner.stages.catalog.view().problem)
     }
 
     pub(crate) fn config(&self) -> MutexGuard<'_, Config> {

@@ -19,6 +19,7 @@ use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use web::Pages;
 use web::auth::AdminToken;
+use web::health::Readiness;
 
 use crate::config::Config;
 use crate::error::Error;
@@ -123,13 +124,16 @@ impl Server {
         let admin = net::server::bind(config.admin_listen).await.map_err(listen)?;
         let port = public.local_addr().map_or_else(|_gone| config.listen.port(), |it| it.port());
         let at = admin.local_addr().unwrap_or(config.admin_listen);
+        let proxy = config.base_url.as_ref().and_then(|it| it.host_str().map(str::to_owned));
         let opened = tokio::task::spawn_blocking(move || {
             let data = config.data.clone();
             let opened = open(config, port)?;
             web::auth::write_address(&data, at).map_err(|error| Error::Spec(error.to_string()))?;
             Ok(opened)
         });
-        let opened = opened.await.map_err(|error| Error::Spec(error.to_string()))?;
+        let fronts = [(&public, proxy), (&admin, None)];
+        let opened = web::opening::meanwhile("gatherer", fronts, opened).await;
+        let opened = opened.map_err(|error| Error::Spec(error.to_string()))?;
         let (shared, token, pages) = opened?;
         Ok(Self { handle: Handle { shared: Arc::new(shared) }, public, admin, token, pages })
     }
@@ -260,6 +264,7 @@ impl Handle {
             objects: site.collection.len(),
             watch: lock(&shared.watching).to_string(),
             listener: shared.tally.counts().map(|(event, count)| (event.to_owned(), count)).into(),
+            ready: self.ready(),
             collection_problem: health.refusing,
             damaged: health.damaged.iter().take(DAMAGED_MAX).map(ToString::to_string).collect(),
             damaged_total: health.damaged_total,
@@ -272,6 +277,12 @@ impl Handle {
             problems: lock(&site.problems).by_kind().clone(),
             roots: [site.roots(&order), site.repository_roots(&repositories)].concat(),
         }
+    }
+
+    /// Returns whether the gatherer can do what it is for. One that gathers for the first time is ready: it
+    /// serves what it has. A held root is for the administrator. Blocks for a moment.
+    pub fn ready(&self) -> Readiness {
+        Readiness::new(exchange::ready::checks(&self.shared.site.collection))
     }
 
     /// Returns the newest problems, newest first.

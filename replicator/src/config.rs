@@ -204,6 +204,11 @@ pub struct ReplicaConfig {
 }
 
 impl Config {
+    /// What a proxy in front of the feeds is called.
+    pub(crate) fn proxy(&self) -> Option<String> {
+        self.base_url.as_ref()?.host_str().map(str::to_owned)
+    }
+
     /// Reads a settings file's text.
     ///
     /// # Errors
