@@ -13,7 +13,7 @@ use collection::Swept;
 use http::StatusCode;
 use serde::Deserialize;
 use serde_json::json;
-use web::auth::{self, AdminToken};
+use web::auth::{self, Guard};
 use web::health;
 
 use crate::error::Error;
@@ -22,7 +22,7 @@ use crate::server::Handle;
 use crate::status::Status;
 
 /// Returns the admin listener's routes.
-pub(crate) fn routes(handle: Handle, token: AdminToken) -> Router {
+pub(crate) fn routes(handle: Handle, guard: Guard) -> Router {
     let router = Router::new()
         .route("/status", get(status))
         .route("/metrics", get(samples))
@@ -37,7 +37,7 @@ pub(crate) fn routes(handle: Handle, token: AdminToken) -> Router {
         .merge(freshness::routes())
         .with_state(handle.clone());
     // The guard stands in front of the frame: what changes state is refused before it is looked for.
-    let guard = axum::middleware::from_fn_with_state(token, auth::guard);
+    let guard = axum::middleware::from_fn_with_state(guard, auth::guard);
     handle.inner.admin_pages.frame(router).layer(guard)
 }
 

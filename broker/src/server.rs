@@ -25,7 +25,7 @@ use net::identity::Identity;
 use net::shutdown::Shutdown;
 use net::tally::Tally;
 use tokio::net::TcpListener;
-use web::auth::AdminToken;
+use web::auth::{AdminToken, Guard};
 use web::{Pages, Site};
 
 use crate::admin;
@@ -142,7 +142,8 @@ impl Server {
             self.handle.config().base_url.as_ref().and_then(|it| Some(it.host_str()?.to_owned()));
         let tally = inner.tally.clone();
         let public = Front { listener: self.public, router, host, tally };
-        let router = admin::routes(self.handle.clone(), self.token);
+        let guard = Guard { token: self.token, read: self.handle.config().admin_read };
+        let router = admin::routes(self.handle.clone(), guard);
         let tally = Tally::default();
         let admin = Front { listener: self.admin, router, host: None, tally };
         pipeline::run(stages, store, public, admin, shutdown).await
@@ -484,6 +485,7 @@ fn fixed_differences(old: &Config, new: &Config) -> Vec<&'static str> {
         ("name", old.name != new.name),
         ("listen", old.listen != new.listen),
         ("admin_listen", old.admin_listen != new.admin_listen),
+        ("admin_read", old.admin_read != new.admin_read),
         ("base_url", old.base_url != new.base_url),
         ("data", old.data != new.data),
         ("templates", old.templates != new.templates),

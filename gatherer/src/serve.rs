@@ -20,7 +20,7 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use web::Pages;
-use web::auth::{self, AdminToken};
+use web::auth::{self, Guard};
 use web::failure::{Failure, Wants};
 use web::health;
 use web::metrics::Sample;
@@ -65,8 +65,8 @@ pub(crate) fn public(shared: Arc<Shared>, pages: Pages, feed: FeedServer) -> Rou
     pages.frame(router)
 }
 
-/// Returns the routes of the admin listener; those that change anything need the token.
-pub(crate) fn admin(shared: Arc<Shared>, token: AdminToken, feed: FeedServer) -> Router {
+/// Returns the routes of the admin listener, of which the guard lets ask.
+pub(crate) fn admin(shared: Arc<Shared>, guard: Guard, feed: FeedServer) -> Router {
     Router::new()
         .route("/status", get(status))
         .route("/problems", get(problems))
@@ -77,7 +77,7 @@ pub(crate) fn admin(shared: Arc<Shared>, token: AdminToken, feed: FeedServer) ->
         .route("/confirm", post(confirm))
         .merge(takedown::routes())
         .with_state(Admin { handle: Handle { shared }, feed })
-        .layer(axum::middleware::from_fn_with_state(token, auth::guard))
+        .layer(axum::middleware::from_fn_with_state(guard, auth::guard))
 }
 
 #[derive(Clone)]

@@ -18,7 +18,7 @@ use tokio::net::TcpListener;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use web::Pages;
-use web::auth::AdminToken;
+use web::auth::{AdminToken, Guard};
 use web::health::Readiness;
 
 use crate::config::Config;
@@ -179,7 +179,8 @@ impl Server {
         let feed = FeedServer::new(shared.site.collection.clone(), options);
         let (notifier, stop) = (shared.notifier.clone(), child.clone());
         let public = serve::public(shared.clone(), self.pages, feed.clone());
-        let admin = serve::admin(shared.clone(), self.token, feed);
+        let guard = Guard { token: self.token, read: shared.config().admin_read };
+        let admin = serve::admin(shared.clone(), guard, feed);
         let mut tasks = JoinSet::new();
         let drain = REQUESTS_DRAIN;
         let inside = net::server::Limits { drain, ..Default::default() };
@@ -338,6 +339,7 @@ impl Handle {
         let settings: Vec<&'static str> = [
             ("listen", before.listen != config.listen),
             ("admin_listen", before.admin_listen != config.admin_listen),
+            ("admin_read", before.admin_read != config.admin_read),
             ("base_url", before.base_url != config.base_url),
             ("data", before.data != config.data),
             ("push", before.push != config.push),

@@ -46,7 +46,7 @@ use tokio::runtime;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use web::Pages;
-use web::auth::AdminToken;
+use web::auth::{AdminToken, Guard};
 
 use self::ask::{ASKS_MAX, Ask};
 use self::core::{Core, Keys, STRANGERS_MAX};
@@ -213,8 +213,7 @@ impl Server {
         // What ends first, for whatever reason, ends the others.
         let child = shutdown.child();
         let mut tasks: JoinSet<Result<(), Error>> = JoinSet::new();
-        let (sender, receiver) = events;
-        let stop = child.clone();
+        let ((sender, receiver), stop) = (events, child.clone());
         tasks.spawn(async move {
             tokio::select! {
                 () = caller.run(&sender) => {}
@@ -228,7 +227,8 @@ impl Server {
             Ok(())
         });
         let feeds = core.feeds.clone();
-        let proxy = core.config.proxy();
+        let (proxy, read) = (core.config.proxy(), core.config.admin_read);
+        let guard = Guard { token: self.token, read };
         let stop = child.clone();
         let on = runtime::Handle::current();
         tasks.spawn_blocking(move || {
@@ -238,7 +238,7 @@ impl Server {
         let public = self
             .feeds
             .map(|it| (it, serve::feeds(handle.clone(), feeds.clone(), &self.feed_pages), proxy));
-        let admin = (self.admin, serve::admin(handle, feeds, self.token, self.pages), None);
+        let admin = (self.admin, serve::admin(handle, feeds, guard, self.pages), None);
         for (listener, router, host) in [Some(admin), public].into_iter().flatten() {
             let stop = child.clone();
             tasks.spawn(async move {

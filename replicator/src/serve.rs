@@ -1,7 +1,7 @@
 //! What a member answers its administrator: the page, status, the topology as a picture, metrics, and requests;
 //! and, to everybody who reaches it, the feeds of the collections that are here, and whether all is well.
 //!
-//! Requests that change anything need the token.
+//! Requests that change anything need the token; where the settings say so, those that read need it too.
 
 use axum::body::Body;
 use axum::extract::{Path, Query, Request, State};
@@ -13,8 +13,8 @@ use http::{StatusCode, Uri};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use web::Pages;
-use web::auth::{self, AdminToken};
-use web::failure::Failure;
+use web::auth::{self, Guard};
+use web::failure::{self, Failure};
 use web::health::{self, Readiness};
 use web::templates::Source;
 
@@ -30,7 +30,7 @@ pub(crate) const TEMPLATES: &[Source] =
     &[Source { name: "replicator.html", text: include_str!("../templates/replicator.html") }];
 
 /// Returns the routes of the admin listener.
-pub(crate) fn admin(handle: Handle, feeds: Feeds, token: AdminToken, pages: Pages) -> Router {
+pub(crate) fn admin(handle: Handle, feeds: Feeds, guard: Guard, pages: Pages) -> Router {
     let router = Router::new()
         .route("/", get(page))
         .route("/status", get(status))
@@ -43,8 +43,8 @@ pub(crate) fn admin(handle: Handle, feeds: Feeds, token: AdminToken, pages: Page
         .route("/lead", post(lead))
         .route("/readyz", get(readyz))
         .with_state(Admin { handle, pages: pages.clone() })
-        .layer(axum::middleware::from_fn_with_state(token, auth::guard))
-        .merge(feed_routes(feeds));
+        .merge(feed_routes(feeds))
+        .layer(axum::middleware::from_fn_with_state(guard, auth::guard));
     pages.frame(router)
 }
 
@@ -90,7 +90,7 @@ async fn respond(feeds: &Feeds, name: &str, path: &str, request: Request) -> Res
     };
     let mut request = request.map(drop);
     *request.uri_mut() = uri;
-    feed.respond(request).await.map(Body::new)
+    failure::without_file(feed.respond(request).await.map(Body::new))
 }
 
 #[derive(Clone)]
