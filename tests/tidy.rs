@@ -221,6 +221,28 @@ fn nothing_is_left_undone_or_switched_off() {
 }
 
 #[test]
+fn every_fuzz_target_has_seeds() {
+    let targets = root().join("fuzz/fuzz_targets");
+    let mut problems = Vec::new();
+    let mut count = 0;
+    for entry in fs::read_dir(targets).unwrap() {
+        let path = entry.unwrap().path();
+        if !has_extension(&path, "rs") {
+            continue;
+        }
+        count += 1;
+        let seeds = root().join("fuzz/seeds").join(path.file_stem().unwrap());
+        let files = fs::read_dir(&seeds).map(|it| it.flatten().collect::<Vec<_>>());
+        let is_seed = |it: &fs::DirEntry| it.metadata().is_ok_and(|it| 0 < it.len());
+        if !files.is_ok_and(|it| it.iter().any(is_seed)) {
+            problems.push(format!("{}: put some inputs of the format there", seeds.display()));
+        }
+    }
+    assert!(10 < count, "only {count} fuzz targets: are they still found?");
+    assert!(problems.is_empty(), "{problems:#?}");
+}
+
+#[test]
 fn links_in_the_documents_lead_somewhere() {
     let mut problems = Vec::new();
     for path in tracked_text_files().into_iter().filter(|path| has_extension(path, "md")) {

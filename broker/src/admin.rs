@@ -13,8 +13,8 @@ use collection::Swept;
 use http::StatusCode;
 use serde::Deserialize;
 use serde_json::json;
-use web::auth::{self, AdminToken};
-use web::health::{self, Check};
+use web::auth::{self, Guard};
+use web::health;
 
 use crate::error::Error;
 use crate::metrics;
@@ -22,11 +22,12 @@ use crate::server::Handle;
 use crate::status::Status;
 
 /// Returns the admin listener's routes.
-pub(crate) fn routes(handle: Handle, token: AdminToken) -> Router {
+pub(crate) fn routes(handle: Handle, guard: Guard) -> Router {
     let router = Router::new()
         .route("/status", get(status))
         .route("/metrics", get(samples))
         .route("/healthz", get(healthz))
+        .route("/readyz", get(readyz))
         .route("/pull", post(pull))
         .route("/confirm", post(confirm))
         .route("/compact", post(compact))
@@ -36,7 +37,7 @@ pub(crate) fn routes(handle: Handle, token: AdminToken) -> Router {
         .merge(freshness::routes())
         .with_state(handle.clone());
     // The guard stands in front of the frame: what changes state is refused before it is looked for.
-    let guard = axum::middleware::from_fn_with_state(token, auth::guard);
+    let guard = axum::middleware::from_fn_with_state(guard, auth::guard);
     handle.inner.admin_pages.frame(router).layer(guard)
 }
 
@@ -49,15 +50,17 @@ async fn samples(State(handle): State<Handle>) -> Response {
 }
 
 /// Answers `/healthz`, of the public listener as well.
-pub(crate) async fn healthz(State(handle): State<Handle>) -> Response {
-    // A broker whose index is behind still answers; one whose upkeep fails needs somebody.
-    let (index, catalog) = handle.problems();
-    let check = |name, fault: Option<String>| Check { name, fault };
-    std::future::ready(health::healthz(
-        "broker",
-        &[check("index", index), check("catalog", catalog)],
-    ))
-    .await
+pub(crate) async fn healthz() -> Response {
+    health::healthz("broker")
+}
+
+async fn readyz(State(handle): State<Handle>) -> Response {
+    health::look(move || handle.ready()).await
+}
+
+/// Answers `/readyz` of the public listener.
+pub(crate) async fn public_readyz(State(handle): State<Handle>) -> Response {
+    health::look(move || handle.ready().for_anybody()).await
 }
 
 #[derive(Deserialize)]

@@ -32,6 +32,7 @@ use ::freshness::study::{Syndication, SyndicationError};
 use exchange::push;
 use net::client::Timeouts;
 use url::{Host, Url};
+use web::auth::AdminRead;
 use web::settings::{Document, Mistake, Table};
 
 use crate::source::{Kind, Source};
@@ -68,6 +69,8 @@ pub struct Config {
     pub listen: SocketAddr,
     /// Address of the admin listener: status, metrics, commands.
     pub admin_listen: SocketAddr,
+    /// Who may read what that shows.
+    pub admin_read: AdminRead,
     /// The public address where it differs from the listener's (behind a proxy).
     pub base_url: Option<Url>,
     /// Where collection, index, id and admin token are kept.
@@ -111,6 +114,7 @@ impl Config {
             name: name.into(),
             listen: LISTEN,
             admin_listen: ADMIN_LISTEN,
+            admin_read: AdminRead::default(),
             base_url: None,
             data: data.into(),
             push: push::Settings::default(),
@@ -140,6 +144,7 @@ impl Config {
         let mut config = Self::new(root.required_string("name"), PathBuf::new());
         config.listen = root.addr("listen", LISTEN);
         config.admin_listen = root.addr("admin_listen", ADMIN_LISTEN);
+        config.admin_read = AdminRead::read(&root);
         if config.listen == config.admin_listen && config.listen.port() != 0 {
             let message = format!("both listeners are at {}", config.listen);
             root.mistake("admin_listen", message, "another port for \"admin_listen\"");

@@ -97,6 +97,7 @@ pub fn samples(status: &Status, counters: &Counters) -> Vec<Sample> {
         total("harvest_broker_expired_total", "Objects expired.", counters.expired),
         total("harvest_broker_compactions_total", "Compactions.", counters.compactions),
     ];
+    samples.extend(status.ready.samples());
     samples.extend(applied(&counters.applied));
     samples.extend(served(&counters.feed));
     samples.extend(push::metrics::hub(&status.push, &counters.hub));

@@ -4,6 +4,7 @@
 //! brokers can collect from this one); the admin listener has status, metrics and commands.
 
 mod id;
+mod ready;
 mod repository;
 
 use std::collections::BTreeMap;
@@ -24,7 +25,7 @@ use net::identity::Identity;
 use net::shutdown::Shutdown;
 use net::tally::Tally;
 use tokio::net::TcpListener;
-use web::auth::AdminToken;
+use web::auth::{AdminToken, Guard};
 use web::{Pages, Site};
 
 use crate::admin;
@@ -81,7 +82,10 @@ impl Server {
     async fn bind_at(config: Config, place: Place) -> Result<Self, Error> {
         let (public, local_addr) = listen(config.listen).await?;
         let (admin, admin_addr) = listen(config.admin_listen).await?;
-        let opened = blocking("opening", move || open(config, place, local_addr)).await?;
+        let proxy = config.base_url.as_ref().and_then(|it| it.host_str().map(str::to_owned));
+        let opening = blocking("opening", move || open(config, place, local_addr));
+        let fronts = [(&public, proxy), (&admin, None)];
+        let opened = web::opening::meanwhile("broker", fronts, opening).await?;
         let Opened { config, author, token, pages, admin_pages, collection, index, stages } =
             opened;
         web::auth::write_address(&config.data, admin_addr)?;
@@ -138,7 +142,8 @@ impl Server {
             self.handle.config().base_url.as_ref().and_then(|it| Some(it.host_str()?.to_owned()));
         let tally = inner.tally.clone();
         let public = Front { listener: self.public, router, host, tally };
-        let router = admin::routes(self.handle.clone(), self.token);
+        let guard = Guard { token: self.token, read: self.handle.config().admin_read };
+        let router = admin::routes(self.handle.clone(), guard);
         let tally = Tally::default();
         let admin = Front { listener: self.admin, router, host: None, tally };
         pipeline::run(stages, store, public, admin, shutdown).await
@@ -252,7 +257,8 @@ fn public(handle: &Handle, pages: &Pages, shutdown: Shutdown) -> Router {
         .merge(resources)
         .merge(callbacks)
         .merge(notifier.linked(&inner.stages.repository))
-        .route("/healthz", get(admin::healthz).with_state(handle.clone()))
+        .route("/healthz", get(admin::healthz))
+        .route("/readyz", get(admin::public_readyz).with_state(handle.clone()))
         .merge(page::routes(state))
 }
 
@@ -325,6 +331,7 @@ impl Handle {
             epoch: version.epoch.to_string(),
             serial: version.serial,
             index_covered: covered.map(|it| it.serial),
+            ready: self.ready(),
             index_problem: indexer.problem(),
             catalog_problem: upkeep.problem,
             collection_problem: health.refusing,
@@ -470,11 +477,6 @@ impl Handle {
         }
     }
 
-    /// Returns what is wrong with the index and with the catalog's upkeep.
-    pub(crate) fn problems(&self) -> (Option<String>, Option<String>) {
-        (self.inner.stages.indexer.problem(), self.inner.stages.catalog.view().problem)
-    }
-
     pub(crate) fn config(&self) -> MutexGuard<'_, Config> {
         self.inner.config.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -486,6 +488,7 @@ fn fixed_differences(old: &Config, new: &Config) -> Vec<&'static str> {
         ("name", old.name != new.name),
         ("listen", old.listen != new.listen),
         ("admin_listen", old.admin_listen != new.admin_listen),
+        ("admin_read", old.admin_read != new.admin_read),
         ("base_url", old.base_url != new.base_url),
         ("data", old.data != new.data),
         ("templates", old.templates != new.templates),

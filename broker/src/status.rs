@@ -11,6 +11,7 @@ use collection::Takedowns;
 use freshness::interval::{Outcome, Policy};
 use freshness::study::{self, History, Log};
 use serde::{Deserialize, Serialize};
+use web::health::Readiness;
 
 use crate::config::Freshness;
 use crate::outlook::{self, Outlook};
@@ -50,6 +51,9 @@ pub struct Status {
     pub serial: u64,
     /// The serial that the full-text index covers, in this epoch; `None` before the first commit.
     pub index_covered: Option<u64>,
+    /// Whether it can do what it is for.
+    #[serde(default)]
+    pub ready: Readiness,
     /// What last went wrong in the index; `None` while it works.
     pub index_problem: Option<String>,
     /// What last went wrong in the sweep or the compaction; `None` while they work.

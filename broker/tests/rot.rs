@@ -67,6 +67,53 @@ async fn check(sealed: bool) {
     assert_eq!(look(dir.path(), false), 0);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_broker_whose_feed_is_not_whole_is_not_ready_until_it_is() {
+    let origin = Origin::start(ID).await;
+    let dir = tempfile::tempdir().unwrap();
+    let version = origin.update(0..OBJECTS, "object").await;
+    let start = || Running::start(config(dir.path(), vec![origin.source("a")]));
+    let broker = start().await;
+    broker.caught_up("a", version).await;
+    broker.stop().await;
+    assert_eq!(look(dir.path(), true), 0);
+    let broker = start().await;
+    broker.caught_up("a", version).await;
+    let get = async |address, path: &str| {
+        let url = common::url_of(address).join(path).unwrap();
+        let response = common::client().send(net::client::Request::get(url)).await.unwrap();
+        let status = response.status.as_u16();
+        (status, String::from_utf8_lossy(&response.bytes(1 << 20).await.unwrap()).into_owned())
+    };
+    assert_eq!(get(broker.address, "readyz").await.0, 200);
+    flip(dir.path());
+    // What is damaged is found as it is read: the answer breaks off there.
+    let feed = common::url_of(broker.address).join("feed").unwrap();
+    let answer = common::client().send(net::client::Request::get(feed)).await.unwrap();
+    answer.bytes(1 << 20).await.unwrap_err();
+    assert_eq!(get(broker.address, "feed").await.0, 503);
+    let (status, said) = get(broker.address, "readyz").await;
+    let folder = dir.path().display().to_string();
+    assert!(status == 503 && !said.contains(&folder), "{said}");
+    assert!(said.contains(r#"{"name":"serves-whole-feed","ok":false,"message":"#), "{said}");
+    let (status, said) = get(broker.admin, "readyz").await;
+    assert!(status == 503 && said.contains(&folder), "{said}");
+    let (_, text) = get(broker.admin, "metrics").await;
+    for line in [
+        "harvest_ready 0",
+        "harvest_ready_check{check=\"serves-whole-feed\"} 0",
+        "harvest_ready_check{check=\"answers-searches\"} 1",
+    ] {
+        assert!(text.lines().any(|it| it == line), "{line} is not in {text}");
+    }
+    assert_eq!(get(broker.address, "healthz").await.0, 200, "it lives");
+    while broker.handle.compact().await.is_err() {
+        broker.caught_up("a", version).await;
+    }
+    assert_eq!(get(broker.address, "readyz").await.0, 200);
+    broker.stop().await;
+}
+
 /// Changes a byte in the header of the member that has the delete of an object, or else of the last
 /// one that has changes, after ending its segment.
 fn lose_header(data: &Path, of_delete: bool) {

@@ -7,5 +7,6 @@
 
 pub mod harvester;
 pub mod push;
+pub mod ready;
 pub mod repository;
 pub mod source;

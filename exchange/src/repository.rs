@@ -413,9 +413,10 @@ fn refused(unready: Unready) -> Refusal {
     match unready {
         Unready::Making => Refusal::later("the sets are being made; ask again"),
         Unready::Failed(error @ Error::Damaged { .. }) => {
-            let message =
-                format!("a part of the collection is damaged and being replaced: {error}");
-            Refusal { retry_secs: Some(RETRY_DAMAGED_SECS), ..Refusal::later(message) }
+            // Which file that is, is for our log.
+            tracing::warn!(%error, "a list cannot be answered");
+            let refusal = Refusal::later(web::failure::DAMAGED);
+            Refusal { retry_secs: Some(RETRY_DAMAGED_SECS), ..refusal }
         }
         Unready::Failed(error) => {
             tracing::error!(%error, "the repository cannot be read");

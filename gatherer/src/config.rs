@@ -5,6 +5,7 @@
 //! data = "/var/lib/harvest/gatherer"
 //! # listen = "0.0.0.0:8500"          the page, the feed and objects
 //! # admin_listen = "127.0.0.1:9500"  status, metrics, administration
+//! # admin_read = "local"             or "token": to read them takes the token too
 //! # base_url = "https://docs.example.org/harvest/"   when behind a proxy
 //! # watch = "notify"                 or "poll" (every `poll`), or "off"
 //! # poll = "60 s"
@@ -57,6 +58,7 @@ use std::time::Duration;
 use exchange::push;
 use serde::{Deserialize, Serialize};
 use url::Url;
+use web::auth::AdminRead;
 use web::settings::{Document, Mistake, Table};
 
 pub use essence::{Essence, Files, ListFolder, ReadFile, SitePrograms, list_folder};
@@ -130,6 +132,8 @@ pub struct Config {
     pub listen: SocketAddr,
     /// The listener for status, metrics and administration.
     pub admin_listen: SocketAddr,
+    /// Who may read what that shows.
+    pub admin_read: AdminRead,
     /// The URL under which the public listener is reached through a proxy, if there is one.
     pub base_url: Option<Url>,
     /// The folder of everything stored: collection, id, token. Never gathered itself.
@@ -189,6 +193,7 @@ impl Config {
         config.name = root.required_string("name");
         config.listen = root.addr("listen", LISTEN);
         config.admin_listen = root.addr("admin_listen", ADMIN_LISTEN);
+        config.admin_read = AdminRead::read(&root);
         config.base_url = root.base_url("base_url");
         if root.require("data", "\"/var/lib/harvest/gatherer\"") {
             config.data = root.path("data").unwrap_or_default();
@@ -285,6 +290,7 @@ impl Config {
             name: String::new(),
             listen: LISTEN,
             admin_listen: ADMIN_LISTEN,
+            admin_read: AdminRead::default(),
             base_url: None,
             data: data.into(),
             roots: Vec::new(),
@@ -402,7 +408,7 @@ mod tests {
     #[test]
     fn everything_can_be_set() {
         let config = Config::parse(
-            "name = \"a\"\ndata = \"/d\"\nlisten = \"[::]:1\"\nadmin_listen = \"127.0.0.1:2\"\n\
+            "name = \"a\"\ndata = \"/d\"\nlisten = \"[::]:1\"\nadmin_listen = \"127.0.0.1:2\"\nadmin_read = \"token\"\n\
              base_url = \"https://h/x\"\nwatch = \"poll\"\npoll = \"5 s\"\nrewalk = \"2 h\"\n\
              full_text = [\"Text\"]\nttl = \"2 days\"\nrefresh_rate = \"1 day\"\n\
              read_max = \"1 MiB\"\nworkers = 3\n[[root]]\nurl = \"file:///s%20p/\"\n\
@@ -411,6 +417,7 @@ mod tests {
              directory = \"/s p\"\n[push]\nhub = \"self\"\n",
         )
         .unwrap();
+        assert_eq!(config.admin_read, AdminRead::Token);
         assert_eq!(config.push.teller, push::settings::Teller::Own);
         assert_eq!(config.watch, Watch::Poll(Duration::from_secs(5)));
         assert_eq!(config.full_text, FullText::Types(["Text".to_owned()].into()));

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use collection::Takedowns;
 use serde::Serialize;
+use web::health::Readiness;
 
 /// What the gatherer is doing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -149,6 +150,8 @@ pub struct Status {
     /// What peers of the public listener have done since the start, by event: `accepted`, and those
     /// that were sent away, refused or cut off.
     pub listener: BTreeMap<String, u64>,
+    /// Whether it can do what it is for.
+    pub ready: Readiness,
     /// Why its collection takes no changes just now, if so.
     pub collection_problem: Option<String>,
     /// Members of its collection that are damaged and not yet replaced: file, byte and what is wrong;

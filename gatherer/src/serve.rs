@@ -20,13 +20,13 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use web::Pages;
-use web::auth::{self, AdminToken};
+use web::auth::{self, Guard};
 use web::failure::{Failure, Wants};
-use web::health::{self, Check};
+use web::health;
 use web::metrics::Sample;
 use web::templates::Source;
 
-use crate::progress::{Phase, Status};
+use crate::progress::Status;
 use crate::server::{Handle, Shared};
 
 /// The pages that are only ours.
@@ -56,6 +56,7 @@ pub(crate) fn public(shared: Arc<Shared>, pages: Pages, feed: FeedServer) -> Rou
         .route("/", get(page))
         .route("/object", get(object))
         .route("/healthz", get(healthz))
+        .route("/readyz", get(readyz))
         .with_state(state)
         .merge(push::feed::routes(feed, notifier.clone()))
         .merge(notifier.routes())
@@ -64,18 +65,19 @@ pub(crate) fn public(shared: Arc<Shared>, pages: Pages, feed: FeedServer) -> Rou
     pages.frame(router)
 }
 
-/// Returns the routes of the admin listener; those that change anything need the token.
-pub(crate) fn admin(shared: Arc<Shared>, token: AdminToken, feed: FeedServer) -> Router {
+/// Returns the routes of the admin listener, of which the guard lets ask.
+pub(crate) fn admin(shared: Arc<Shared>, guard: Guard, feed: FeedServer) -> Router {
     Router::new()
         .route("/status", get(status))
         .route("/problems", get(problems))
         .route("/metrics", get(metrics))
-        .route("/healthz", get(admin_healthz))
+        .route("/healthz", get(healthz))
+        .route("/readyz", get(admin_readyz))
         .route("/gather", post(gather))
         .route("/confirm", post(confirm))
         .merge(takedown::routes())
         .with_state(Admin { handle: Handle { shared }, feed })
-        .layer(axum::middleware::from_fn_with_state(token, auth::guard))
+        .layer(axum::middleware::from_fn_with_state(guard, auth::guard))
 }
 
 #[derive(Clone)]
@@ -139,18 +141,16 @@ async fn object(
     }
 }
 
-async fn healthz(State(public): State<Public>) -> Response {
-    health::healthz("gatherer", &checks(&public.handle))
+async fn healthz() -> Response {
+    health::healthz("gatherer")
 }
 
-async fn admin_healthz(State(Admin { handle, .. }): State<Admin>) -> Response {
-    health::healthz("gatherer", &checks(&handle))
+async fn readyz(State(Public { handle, .. }): State<Public>) -> Response {
+    health::look(move || handle.ready().for_anybody()).await
 }
 
-/// What has to be well. A held root is no fault of the daemon: a restart would not help.
-fn checks(handle: &Handle) -> Vec<Check> {
-    let stopped = handle.progress().borrow().phase == Phase::Stopped;
-    vec![if stopped { Check::failed("gathering", "stopped") } else { Check::well("gathering") }]
+async fn admin_readyz(State(Admin { handle, .. }): State<Admin>) -> Response {
+    health::look(move || handle.ready()).await
 }
 
 async fn status(State(Admin { handle, .. }): State<Admin>) -> Json<Status> {
@@ -175,6 +175,7 @@ async fn metrics(State(Admin { handle, feed }): State<Admin>) -> Response {
     let accepting = u64::from(status.collection_problem.is_none());
     let help = "1 while the collection takes changes.";
     samples.push(gauge("harvest_gatherer_accepting", help, accepting));
+    samples.extend(status.ready.samples());
     let damaged = status.damaged_total as f64;
     let help = "Damaged members found in the collection.";
     samples.push(Sample::counter("harvest_gatherer_damaged_total", help, damaged));

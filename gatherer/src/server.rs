@@ -18,7 +18,8 @@ use tokio::net::TcpListener;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use web::Pages;
-use web::auth::AdminToken;
+use web::auth::{AdminToken, Guard};
+use web::health::Readiness;
 
 use crate::config::Config;
 use crate::error::Error;
@@ -123,13 +124,16 @@ impl Server {
         let admin = net::server::bind(config.admin_listen).await.map_err(listen)?;
         let port = public.local_addr().map_or_else(|_gone| config.listen.port(), |it| it.port());
         let at = admin.local_addr().unwrap_or(config.admin_listen);
+        let proxy = config.base_url.as_ref().and_then(|it| it.host_str().map(str::to_owned));
         let opened = tokio::task::spawn_blocking(move || {
             let data = config.data.clone();
             let opened = open(config, port)?;
             web::auth::write_address(&data, at).map_err(|error| Error::Spec(error.to_string()))?;
             Ok(opened)
         });
-        let opened = opened.await.map_err(|error| Error::Spec(error.to_string()))?;
+        let fronts = [(&public, proxy), (&admin, None)];
+        let opened = web::opening::meanwhile("gatherer", fronts, opened).await;
+        let opened = opened.map_err(|error| Error::Spec(error.to_string()))?;
         let (shared, token, pages) = opened?;
         Ok(Self { handle: Handle { shared: Arc::new(shared) }, public, admin, token, pages })
     }
@@ -175,7 +179,8 @@ impl Server {
         let feed = FeedServer::new(shared.site.collection.clone(), options);
         let (notifier, stop) = (shared.notifier.clone(), child.clone());
         let public = serve::public(shared.clone(), self.pages, feed.clone());
-        let admin = serve::admin(shared.clone(), self.token, feed);
+        let guard = Guard { token: self.token, read: shared.config().admin_read };
+        let admin = serve::admin(shared.clone(), guard, feed);
         let mut tasks = JoinSet::new();
         let drain = REQUESTS_DRAIN;
         let inside = net::server::Limits { drain, ..Default::default() };
@@ -260,6 +265,7 @@ impl Handle {
             objects: site.collection.len(),
             watch: lock(&shared.watching).to_string(),
             listener: shared.tally.counts().map(|(event, count)| (event.to_owned(), count)).into(),
+            ready: self.ready(),
             collection_problem: health.refusing,
             damaged: health.damaged.iter().take(DAMAGED_MAX).map(ToString::to_string).collect(),
             damaged_total: health.damaged_total,
@@ -272,6 +278,12 @@ impl Handle {
             problems: lock(&site.problems).by_kind().clone(),
             roots: [site.roots(&order), site.repository_roots(&repositories)].concat(),
         }
+    }
+
+    /// Returns whether the gatherer can do what it is for. One that gathers for the first time is ready: it
+    /// serves what it has. A held root is for the administrator. Blocks for a moment.
+    pub fn ready(&self) -> Readiness {
+        Readiness::new(exchange::ready::checks(&self.shared.site.collection))
     }
 
     /// Returns the newest problems, newest first.
@@ -327,6 +339,7 @@ impl Handle {
         let settings: Vec<&'static str> = [
             ("listen", before.listen != config.listen),
             ("admin_listen", before.admin_listen != config.admin_listen),
+            ("admin_read", before.admin_read != config.admin_read),
             ("base_url", before.base_url != config.base_url),
             ("data", before.data != config.data),
             ("push", before.push != config.push),

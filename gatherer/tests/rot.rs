@@ -12,6 +12,7 @@ use collection::member::{Decoder, MEMBER_BYTES_MAX, Member};
 use collection::{Batch, Change, Collection, Note, Options, Stamp};
 use gatherer::Config;
 use gatherer::repository::Repository;
+use net::client::{Client, Request, Settings};
 use net::clock;
 use support::archive::Archive;
 use support::{Bench, Tree};
@@ -69,6 +70,52 @@ async fn check(sealed: bool) {
     bench.assert_conserved();
     let (tree, _) = bench.stop().await;
     assert_eq!(look(&tree.data(), false), 0);
+}
+
+/// What `/readyz` says of a check: the status, and what is wrong with it.
+fn found((status, body): (u16, String), check: &str) -> (u16, Option<String>) {
+    let said: web::health::Readiness = serde_json::from_str(&body).unwrap();
+    assert_eq!(said.ready, status == 200, "{body}");
+    let check = said.checks.into_iter().find(|it| it.name == check).unwrap();
+    assert_eq!(check.ok, check.message.is_none());
+    (status, check.detail.or(check.message))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_gatherer_whose_feed_is_not_whole_is_not_ready_until_it_is() {
+    let tree = Tree::new();
+    for n in 0..FILES {
+        tree.write(&format!("{n}.txt"), &format!("number {n} {:032x}", n.wrapping_mul(n) << 17));
+    }
+    let (tree, _) = Bench::start(tree).await.stop().await;
+    assert_eq!(look(&tree.data(), true), 0);
+    let bench = Bench::start(tree).await;
+    let feed = "serves-whole-feed";
+    assert_eq!(found(bench.get("readyz").await, feed), (200, None));
+    flip(&bench.tree.data());
+    // What is damaged is found as it is read: the answer breaks off there.
+    let client = Client::new(Settings { allow_private: true, ..Settings::default() });
+    let answer = client.send(Request::get(bench.public.join("feed").unwrap())).await.unwrap();
+    answer.bytes(1 << 20).await.unwrap_err();
+    assert_eq!(bench.get("feed").await.0, 503);
+    let (status, said) = found(bench.get("readyz").await, feed);
+    let (said, folder) = (said.unwrap(), bench.tree.folder.path().display().to_string());
+    assert!(status == 503 && said.contains("damaged") && !said.contains(&folder), "{said}");
+    let (status, said) = found(bench.get_admin("readyz").await, feed);
+    assert!(status == 503 && said.clone().unwrap().contains(&folder), "{said:?}");
+    let (_, text) = bench.get_admin("metrics").await;
+    for line in ["harvest_ready 0", "harvest_ready_check{check=\"serves-whole-feed\"} 0"] {
+        assert!(text.lines().any(|it| it == line), "{line} is not in {text}");
+    }
+    assert_eq!(bench.get("healthz").await.0, 200, "it lives");
+    let mut passes = 0;
+    while !bench.handle.ready().ready {
+        bench.gather().await;
+        passes += 1;
+        assert!(passes < 100, "{:#?}", bench.handle.status());
+    }
+    assert_eq!(found(bench.get("readyz").await, feed), (200, None));
+    assert_eq!(bench.get("feed").await.0, 200);
 }
 
 /// The same with records that were harvested.

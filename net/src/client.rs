@@ -21,7 +21,7 @@ use url::Url;
 use crate::clock::monotonic;
 use crate::connect::{Connector, authority};
 use crate::error::{Error, Stage};
-use crate::guard::{self, Policy};
+use crate::guard::{self, Policy, Refusal};
 use crate::pool::{Place, Pool};
 pub use crate::response::Response;
 use crate::session::Session;
@@ -241,8 +241,10 @@ impl Client {
         let start = request.url.clone();
         let default = Policy::from_allow_private(settings.allow_private);
         let mut policy = request.policy.unwrap_or(default);
+        let mut outside = None;
         for _ in 0..=settings.redirects_max {
-            let answered = self.exchange(&request, policy, timeouts).await?;
+            let answered = self.exchange(&request, policy, timeouts).await;
+            let answered = answered.map_err(|error| led_inside(error, outside.as_deref()))?;
             let next = redirect(&request.url, &answered.head)?;
             let bytes_max = request.response_bytes_max.unwrap_or(settings.response_bytes_max);
             let (status, private) = (answered.head.status(), answered.session.private);
@@ -253,8 +255,9 @@ impl Client {
             let Some(next) = next else { return Ok(response) };
             // Read, so that the connection can be used again; what it says does not matter.
             drop(response.bytes(REDIRECT_BYTES_MAX).await);
-            if !private {
+            if !private && policy == Policy::AllowPrivate {
                 policy = Policy::Public;
+                outside = Some(authority(&request.url));
             }
             request.redirect(next, status);
         }
@@ -305,6 +308,21 @@ impl Client {
                 return Some(session);
             }
         }
+    }
+}
+
+/// Says that it was `outside`, a public host, that led to what was refused, and would have been allowed.
+fn led_inside(error: Error, outside: Option<&str>) -> Error {
+    match (error, outside) {
+        (
+            Error::Refused {
+                host,
+                address,
+                refusal: refusal @ (Refusal::Private | Refusal::Loopback),
+            },
+            Some(from),
+        ) => Error::LedInside { from: from.to_owned(), host, address, refusal },
+        (error, _) => error,
     }
 }
 
@@ -409,4 +427,24 @@ fn protocol_error(host: String, error: hyper::Error) -> Error {
 
 fn header_timeout(host: String, timeouts: Timeouts) -> Error {
     Error::Timeout { host, stage: Stage::Header, after: timeouts.header }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::IpAddr;
+
+    use super::*;
+
+    #[test]
+    fn who_leads_inside_is_named_and_nothing_is_advised_that_does_not_help() {
+        let led = |refusal, outside: Option<&str>| {
+            let (host, address) = ("h:1".to_owned(), IpAddr::from([10, 0, 0, 1]));
+            led_inside(Error::Refused { host, address, refusal }, outside).to_string()
+        };
+        let said = led(Refusal::Private, Some("w.example"));
+        assert!(said.starts_with("w.example redirects to h:1, which is at 10.0.0.1"), "{said}");
+        assert!(!said.contains("set `allow_private`"), "{said}");
+        assert!(led(Refusal::Private, None).contains("set `allow_private`"));
+        assert!(led(Refusal::LinkLocal, Some("w.example")).ends_with("which is never asked"));
+    }
 }

@@ -68,6 +68,22 @@ pub enum Error {
         /// Why not.
         refusal: Refusal,
     },
+    /// A redirect of a host of the public internet leads into a private network, or to this machine, which
+    /// nothing allows: whoever owns that host would choose what is asked there. Correct the URL.
+    #[error(
+        "{from} redirects to {host}, which is at {address}, {refusal}: a public host is not followed \
+         there, whatever `allow_private` says; name the URL itself if that is meant"
+    )]
+    LedInside {
+        /// The public host.
+        from: String,
+        /// The host that it leads to.
+        host: String,
+        /// What that resolved to.
+        address: IpAddr,
+        /// What that is.
+        refusal: Refusal,
+    },
     /// The host's name has no address.
     #[error("cannot resolve {host}: {source}; check the name and this machine's DNS")]
     Resolve {
@@ -247,6 +263,7 @@ impl Error {
             | Self::Protocol { .. }
             | Self::TooLarge { .. }
             | Self::Redirects { .. }
+            | Self::LedInside { .. }
             | Self::Status { .. }
             | Self::Json { .. } => Fault::Theirs,
             Self::Resolve { .. }
@@ -277,6 +294,7 @@ impl Error {
             | Self::Bind { .. }
             | Self::Url { .. }
             | Self::Refused { .. }
+            | Self::LedInside { .. }
             | Self::TlsSetup { .. }
             | Self::TooLarge { .. }
             | Self::Redirects { .. }

@@ -1,14 +1,14 @@
 //! Names of hosts: `host:port` as people and headers write it, the `Host` header's rule, and URLs
 //! below a base that may have a path of its own.
 //!
-//! Source: RFC 9112 §3.2 (a request has exactly one `Host`), RFC 3986 §3.2.2.
+//! Source: RFC 9112 §3.2 (a request has exactly one `Host`, and a target that is a whole URL counts before it), RFC 3986 §3.2.2.
 //!
 //! Sans-I/O.
 
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use http::{HeaderMap, Version, header};
+use http::{HeaderMap, Uri, Version, header};
 use url::Url;
 
 /// Longest host name, in bytes (RFC 1035 §2.3.4).
@@ -102,17 +102,31 @@ impl fmt::Display for HostProblem {
         f.write_str(match self {
             Self::Missing => "the request has no Host header",
             Self::Repeated => "the request has several Host headers",
-            Self::Invalid => "the Host header does not name a host",
+            Self::Invalid => "the request does not name a host: see its Host header and its target",
         })
     }
 }
 
-/// Returns the host that a request names; `None` for HTTP/1.0 without one.
+/// Returns the host that a request names: where its target is a whole URL that one's, whatever `Host` says
+/// (RFC 9112 §3.2.2); `None` for HTTP/1.0 without one.
 ///
 /// # Errors
 ///
-/// The header is missing, repeated or not a host. The caller answers 400 and closes the connection.
-pub fn of_request(headers: &HeaderMap, version: Version) -> Result<Option<HostPort>, HostProblem> {
+/// The header is missing, repeated or not a host, or the target's is none. The caller answers 400 and closes
+/// the connection.
+pub fn of_request(
+    target: &Uri,
+    headers: &HeaderMap,
+    version: Version,
+) -> Result<Option<HostPort>, HostProblem> {
+    let named = of_headers(headers, version)?;
+    match target.authority() {
+        Some(it) => HostPort::parse(it.as_str()).map(Some).ok_or(HostProblem::Invalid),
+        None => Ok(named),
+    }
+}
+
+fn of_headers(headers: &HeaderMap, version: Version) -> Result<Option<HostPort>, HostProblem> {
     let mut values = headers.get_all(header::HOST).iter();
     let Some(value) = values.next() else {
         return if version < Version::HTTP_11 { Ok(None) } else { Err(HostProblem::Missing) };
@@ -194,13 +208,24 @@ mod tests {
             for value in values {
                 headers.append(header::HOST, HeaderValue::from_static(value));
             }
-            of_request(&headers, version)
+            of_request(&Uri::from_static("/feed"), &headers, version)
         };
         assert_eq!(of(&[], Version::HTTP_10), Ok(None));
         assert_eq!(of(&[], Version::HTTP_11), Err(HostProblem::Missing));
         assert_eq!(of(&["a", "a"], Version::HTTP_11), Err(HostProblem::Repeated));
         assert_eq!(of(&["a, b"], Version::HTTP_11), Err(HostProblem::Invalid));
         assert_eq!(of(&["a:1"], Version::HTTP_11), Ok(HostPort::parse("a:1")));
+    }
+
+    #[test]
+    fn a_whole_url_counts_before_the_header() {
+        let of = |target: &'static str, headers: &HeaderMap| {
+            of_request(&Uri::from_static(target), headers, Version::HTTP_11)
+        };
+        let headers = HeaderMap::from_iter([(header::HOST, HeaderValue::from_static("a:1"))]);
+        assert_eq!(of("http://B.example:2/feed", &headers), Ok(HostPort::parse("b.example:2")));
+        assert_eq!(of("http://u@b.example/", &headers), Err(HostProblem::Invalid));
+        assert_eq!(of("http://b.example/", &HeaderMap::new()), Err(HostProblem::Missing));
     }
 
     #[test]

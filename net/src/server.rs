@@ -278,6 +278,7 @@ impl Connection {
             None => {
                 let mut request = request.map(|it| Inbound::body(it, &self.limits));
                 request.extensions_mut().insert(Peer(self.peer.ip()));
+                name_host(&mut request);
                 let Ok(response) = service.oneshot(request).await;
                 let mut response = response.map(body::boxed);
                 self.exchange.outbox.body(&mut response);
@@ -305,7 +306,10 @@ impl Connection {
         if let Some(flaw) = verdict.flaw {
             return Some(Objection::new(StatusCode::BAD_REQUEST, flaw));
         }
-        let host = match host::of_request(request.headers(), request.version()) {
+        if request.method() == Method::CONNECT {
+            return Some(Objection::new(StatusCode::NOT_IMPLEMENTED, "this server is no proxy"));
+        }
+        let host = match host::of_request(request.uri(), request.headers(), request.version()) {
             Ok(host) => host,
             Err(problem) => return Some(Objection::new(StatusCode::BAD_REQUEST, problem)),
         };
@@ -316,15 +320,20 @@ impl Connection {
             );
             return Some(Objection::new(StatusCode::MISDIRECTED_REQUEST, message));
         }
-        if request.method() == Method::CONNECT {
-            return Some(Objection::new(StatusCode::NOT_IMPLEMENTED, "this server is no proxy"));
-        }
         let bytes_max = self.limits.body_bytes_max;
         if u64::try_from(bytes_max).unwrap_or(u64::MAX) < request.body().size_hint().lower() {
             let message = format!("the body is larger than {bytes_max} bytes");
             return Some(Objection::new(StatusCode::PAYLOAD_TOO_LARGE, message));
         }
         None
+    }
+}
+
+/// Has the header say the host of a target that is a whole URL, so that nobody goes by another one.
+fn name_host<T>(request: &mut Request<T>) {
+    let named = request.uri().authority().map(|it| HeaderValue::from_str(it.as_str()));
+    if let Some(Ok(host)) = named {
+        request.headers_mut().insert(header::HOST, host);
     }
 }
 

@@ -135,10 +135,20 @@ async fn a_loopback_listener_answers_only_for_this_machine_and_its_proxy() {
     check(&get("evil.example"), "421").await;
     check(&get("docs.example"), "421").await;
     check(&get("127.0.0.1:8501"), "200").await;
+    // A target that is a whole URL counts, whatever the header says.
+    let whole = |target: &str, host: &str| {
+        format!("GET {target} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n")
+    };
+    check(&whole("http://evil.example/b", "127.0.0.1:8501"), "421").await;
+    check(&whole("http://evil.example/b", "evil.example"), "421").await;
+    check(&whole("http://localhost:8501/b", "evil.example"), "200").await;
+    check(&whole("http://u@localhost/b", "localhost"), "400").await;
     let limits = Limits { host: Some("docs.example".to_owned()), ..Limits::default() };
     let daemon = Daemon::start(limits).await;
     assert!(daemon.exchange(get("Docs.Example")).await.starts_with("HTTP/1.1 200"));
     assert!(daemon.exchange(get("evil.example")).await.contains("set base_url"));
+    let old = daemon.exchange("GET http://evil.example/b HTTP/1.0\r\n\r\n").await;
+    assert!(old.starts_with("HTTP/1.0 421"), "{old}");
 }
 
 #[tokio::test]

@@ -6,6 +6,7 @@
 //! # site = "main"                    members of one site have good links between them
 //! # listen = "0.0.0.0:4000"          links (TCP) and null calls (UDP)
 //! # admin_listen = "127.0.0.1:5000"  page, status, metrics, administration
+//! # admin_read = "local"             or "token": to read them takes the token too
 //! # feed_listen = "0.0.0.0:4001"     feeds of the collections for others; default: at admin_listen alone
 //! # base_url = "https://feeds.example.org/papers/"   where others reach the feeds when behind a proxy
 //! # link_rate = "10 MB"              most bytes a second to one member
@@ -57,6 +58,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use url::Url;
+use web::auth::AdminRead;
 use web::settings::{Document, Mistake, Table};
 
 use crate::group::access::Rule;
@@ -90,6 +92,8 @@ pub struct Config {
     pub listen: SocketAddr,
     /// Page, status, administration.
     pub admin_listen: SocketAddr,
+    /// Who may read what that shows.
+    pub admin_read: AdminRead,
     /// Where the feeds of collections are served to others, besides the admin listener.
     pub feed_listen: Option<SocketAddr>,
     /// The URL of that listener as others see it through a proxy.
@@ -214,6 +218,11 @@ pub struct ReplicaConfig {
 }
 
 impl Config {
+    /// What a proxy in front of the feeds is called.
+    pub(crate) fn proxy(&self) -> Option<String> {
+        self.base_url.as_ref()?.host_str().map(str::to_owned)
+    }
+
     /// Reads a settings file's text.
     ///
     /// # Errors
@@ -245,6 +254,7 @@ impl Config {
         };
         let (listen, admin_listen) =
             (root.addr("listen", LISTEN), root.addr("admin_listen", ADMIN_LISTEN));
+        let admin_read = AdminRead::read(&root);
         let feed_listen = root.has("feed_listen").then(|| root.addr("feed_listen", LISTEN));
         let base_url = root.base_url("base_url");
         if base_url.is_some() && feed_listen.is_none() {
@@ -268,6 +278,7 @@ impl Config {
             data,
             listen,
             admin_listen,
+            admin_read,
             feed_listen,
             base_url,
             address,

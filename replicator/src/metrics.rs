@@ -12,6 +12,7 @@ pub(crate) fn samples(status: &Status) -> Vec<Sample> {
     let notes = status.notes_total as f64;
     let help = "What an administrator may want to know, since the start.";
     samples.push(Sample::counter("harvest_replicator_notes_total", help, notes));
+    samples.extend(status.ready.samples());
     for group in &status.groups {
         let gauge = |name, help, value: f64| {
             Sample::gauge(name, help, value).with("group", group.name.as_str())

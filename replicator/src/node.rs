@@ -45,7 +45,7 @@ use tokio::runtime;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use web::Pages;
-use web::auth::AdminToken;
+use web::auth::{AdminToken, Guard};
 
 use self::ask::{ASKS_MAX, Ask};
 use self::core::{Core, Door};
@@ -111,15 +111,16 @@ impl Server {
             None => None,
         };
         let gone = |source: std::io::Error| Error::Listen(source.to_string());
-        let at = listener.local_addr().map_err(gone)?;
+        let (at, admin_at) =
+            (listener.local_addr().map_err(gone)?, admin.local_addr().map_err(gone)?);
         let socket = UdpSocket::bind(at).await.map_err(|source| {
             Error::Listen(format!("cannot listen on UDP {at} for null calls: {source}"))
         })?;
-        let admin_at = admin.local_addr().map_err(gone)?;
         let started = net::clock::monotonic();
         let caller = Arc::new(Caller::new(socket, started));
         let (to_hub, commands) = mpsc::channel(COMMANDS_MAX);
         let (ask, asks) = mpsc::channel(ASKS_MAX);
+        let proxy = config.proxy();
         let opening = Opening { config, started, caller: caller.clone(), to_hub, asks };
         let opened = tokio::task::spawn_blocking(move || {
             let data = opening.config.data.clone();
@@ -131,7 +132,9 @@ impl Server {
             let pages = Pages::new(site, serve::TEMPLATES, None)?;
             Ok::<_, Error>((Box::new(core), token, pages, feed_pages))
         });
-        let (core, token, pages, feed_pages) = opened.await.map_err(|_ended| Error::Stopped)??;
+        let fronts = [(&admin, None)].into_iter().chain(feeds.as_ref().map(|it| (it, proxy)));
+        let opened = web::opening::meanwhile("replicator", fronts, opened).await;
+        let (core, token, pages, feed_pages) = opened.map_err(|_ended| Error::Stopped)??;
         let events = mpsc::channel(EVENTS_MAX);
         let endpoint = Endpoint::new(core.identity.clone())?;
         let (door, strangers) = (core.door.clone(), core.strangers.clone());
@@ -207,8 +210,7 @@ impl Server {
         // What ends first, for whatever reason, ends the others.
         let child = shutdown.child();
         let mut tasks: JoinSet<Result<(), Error>> = JoinSet::new();
-        let (sender, receiver) = events;
-        let stop = child.clone();
+        let ((sender, receiver), stop) = (events, child.clone());
         tasks.spawn(async move {
             tokio::select! {
                 () = caller.run(&sender) => {}
@@ -222,17 +224,18 @@ impl Server {
             Ok(())
         });
         let feeds = core.feeds.clone();
-        let base_url = core.config.base_url.as_ref();
-        let proxy = base_url.and_then(|it| it.host_str().map(str::to_owned));
+        let (proxy, read) = (core.config.proxy(), core.config.admin_read);
+        let guard = Guard { token: self.token, read };
         let stop = child.clone();
         let on = runtime::Handle::current();
         tasks.spawn_blocking(move || {
             on.block_on(core.run(receiver, stop));
             Ok(())
         });
-        let public =
-            self.feeds.map(|it| (it, serve::feeds(feeds.clone(), &self.feed_pages), proxy));
-        let admin = (self.admin, serve::admin(handle, feeds, self.token, self.pages), None);
+        let public = self
+            .feeds
+            .map(|it| (it, serve::feeds(handle.clone(), feeds.clone(), &self.feed_pages), proxy));
+        let admin = (self.admin, serve::admin(handle, feeds, guard, self.pages), None);
         for (listener, router, host) in [Some(admin), public].into_iter().flatten() {
             let stop = child.clone();
             tasks.spawn(async move {

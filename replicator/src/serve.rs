@@ -1,7 +1,7 @@
 //! What a member answers its administrator: the page, status, the topology as a picture, metrics, and requests;
-//! and, to everybody who reaches it, the feeds of the collections that are here.
+//! and, to everybody who reaches it, the feeds of the collections that are here, and whether all is well.
 //!
-//! Requests that change anything need the token.
+//! Requests that change anything need the token; where the settings say so, those that read need it too.
 
 use std::time::Duration;
 
@@ -15,9 +15,9 @@ use http::{StatusCode, Uri};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use web::Pages;
-use web::auth::{self, AdminToken};
-use web::failure::Failure;
-use web::health::{self, Check};
+use web::auth::{self, Guard};
+use web::failure::{self, Failure};
+use web::health::{self, Readiness};
 use web::templates::Source;
 
 use crate::drawing;
@@ -25,6 +25,7 @@ use crate::error::Error;
 use crate::id::InvitationId;
 use crate::metrics;
 use crate::node::{Feeds, GroupStatus, Handle, Printed, Status};
+use crate::ready;
 use crate::version::Name;
 
 /// The pages that are only ours.
@@ -32,7 +33,7 @@ pub(crate) const TEMPLATES: &[Source] =
     &[Source { name: "replicator.html", text: include_str!("../templates/replicator.html") }];
 
 /// Returns the routes of the admin listener.
-pub(crate) fn admin(handle: Handle, feeds: Feeds, token: AdminToken, pages: Pages) -> Router {
+pub(crate) fn admin(handle: Handle, feeds: Feeds, guard: Guard, pages: Pages) -> Router {
     let router = Router::new()
         .route("/", get(page))
         .route("/status", get(status))
@@ -43,15 +44,21 @@ pub(crate) fn admin(handle: Handle, feeds: Feeds, token: AdminToken, pages: Page
         .route("/verify", post(verify))
         .route("/invite", post(invite))
         .route("/lead", post(lead))
+        .route("/readyz", get(readyz))
         .with_state(Admin { handle, pages: pages.clone() })
-        .layer(axum::middleware::from_fn_with_state(token, auth::guard))
-        .merge(feed_routes(feeds));
+        .merge(feed_routes(feeds))
+        .layer(axum::middleware::from_fn_with_state(guard, auth::guard));
     pages.frame(router)
 }
 
 /// Returns the routes of the listener that has the feeds alone.
-pub(crate) fn feeds(feeds: Feeds, pages: &Pages) -> Router {
-    pages.frame(feed_routes(feeds))
+pub(crate) fn feeds(handle: Handle, feeds: Feeds, pages: &Pages) -> Router {
+    let router = Router::new()
+        .route("/healthz", get(healthz))
+        .route("/readyz", get(public_readyz))
+        .with_state(handle)
+        .merge(feed_routes(feeds));
+    pages.frame(router)
 }
 
 /// The feed and the snapshots of each collection below a path of its own: `/collections/NAME@ORIGIN/`.
@@ -86,7 +93,7 @@ async fn respond(feeds: &Feeds, name: &str, path: &str, request: Request) -> Res
     };
     let mut request = request.map(drop);
     *request.uri_mut() = uri;
-    feed.respond(request).await.map(Body::new)
+    failure::without_file(feed.respond(request).await.map(Body::new))
 }
 
 #[derive(Clone)]
@@ -134,12 +141,20 @@ async fn samples(State(Admin { handle, .. }): State<Admin>) -> Response {
     }
 }
 
-async fn healthz(State(Admin { handle, .. }): State<Admin>) -> Response {
-    let check = match handle.status().await {
-        Ok(_) => Check::well("replicating"),
-        Err(error) => Check::failed("replicating", error.to_string()),
-    };
-    health::healthz("replicator", &[check])
+async fn healthz() -> Response {
+    health::healthz("replicator")
+}
+
+async fn readyz(State(Admin { handle, .. }): State<Admin>) -> Response {
+    look(&handle).await.respond()
+}
+
+async fn public_readyz(State(handle): State<Handle>) -> Response {
+    look(&handle).await.for_anybody().respond()
+}
+
+async fn look(handle: &Handle) -> Readiness {
+    handle.status().await.map_or_else(|_stopped| ready::stopped(), |it| it.ready)
 }
 
 #[derive(Deserialize)]

@@ -89,6 +89,31 @@ async fn what_is_damaged_is_fetched_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_member_is_ready_while_its_replica_is_whole() {
+    let mut world = World::found().await;
+    fs::write(world.source("a"), "a").unwrap();
+    let one = world.join().await;
+    let version = world.publish().await.version;
+    world.all_hold(&version).await;
+    assert!(world.status(one).await.ready.ready);
+    // Nobody is there who could mend it.
+    world.halt(0).await;
+    let file = world.replica(one).join("a");
+    let mut permissions = fs::metadata(&file).unwrap().permissions();
+    std::os::unix::fs::PermissionsExt::set_mode(&mut permissions, 0o644);
+    fs::set_permissions(&file, permissions).unwrap();
+    fs::write(&file, "b").unwrap();
+    assert_eq!(world.verify(one).await[0].damaged_total, 1);
+    let told = world.status(one).await.ready;
+    let failed: Vec<_> = told.checks.iter().filter(|it| !it.ok).map(|it| &it.name).collect();
+    assert_eq!(failed, ["replica-whole"]);
+    world.resume(0).await;
+    world.until_ready(one).await;
+    assert_eq!(fs::read_to_string(world.replica(one).join("a")).unwrap(), "a");
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_member_of_two_groups_carries_updates_across() {
     let mut world = World::found().await;
     fs::write(world.source("a"), "1").unwrap();

@@ -210,6 +210,7 @@ fn render(status: &Status, now_ms: u64) -> String {
         schedule(status),
     ];
     lines.extend(unmet(status));
+    lines.extend(status.ready.faults());
     let problems = [&status.collection_problem, &status.index_problem, &status.catalog_problem];
     let damaged = status.damaged.iter().map(|it| format!("damaged, to be fetched again: {it}"));
     let problems = problems.into_iter().flatten().cloned().chain(damaged);

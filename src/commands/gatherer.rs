@@ -16,6 +16,7 @@ use net::clock;
 use net::shutdown::Shutdown;
 use serde::Deserialize;
 use serde_json::Value;
+use web::health::Readiness;
 
 use super::{push, takedown};
 use crate::admin::Admin;
@@ -182,6 +183,8 @@ struct Shown {
     version: String,
     objects: u64,
     watch: String,
+    #[serde(default)]
+    ready: Readiness,
     push: exchange::push::Status,
     annotations: ShownAnnotations,
     takedowns: Takedowns,
@@ -248,6 +251,7 @@ fn render(status: &Shown) -> String {
             status.watch,
         ),
     ];
+    lines.extend(status.ready.faults());
     lines.extend(push::said(&status.push));
     lines.extend(status.annotations.said());
     lines.extend(takedown::said(&status.takedowns));
@@ -279,6 +283,7 @@ fn render(status: &Shown) -> String {
 mod tests {
     use gatherer::Status;
     use gatherer::progress::{Annotated, Hold, Progress, RootStatus};
+    use web::health::Check;
 
     use super::*;
 
@@ -292,6 +297,7 @@ mod tests {
             hold: Some(Hold::Missing),
             held: 12,
         };
+        let full = Some("no space on /srv".to_owned());
         let status = Status {
             name: "Docs".to_owned(),
             id: "0".repeat(16),
@@ -301,6 +307,7 @@ mod tests {
             objects: 1,
             watch: "notify".to_owned(),
             listener: BTreeMap::new(),
+            ready: Readiness::new([Check::new("takes-changes", "free some space", full)]),
             collection_problem: None,
             damaged: Vec::new(),
             damaged_total: 0,
@@ -323,6 +330,7 @@ mod tests {
             "Docs",
             "1 object at v",
             "2 passes",
+            "NOT READY: takes-changes: free some space (no space on /srv)",
             "push by self: 3 subscriptions",
             "objects are read with a fence less: no landlock",
             "2 processes that read objects had to be ended: see the problems",

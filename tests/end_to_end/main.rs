@@ -6,6 +6,7 @@ mod daemons;
 mod essence;
 mod freshness;
 mod harness;
+mod health;
 mod oai;
 mod oai_peers;
 mod push;

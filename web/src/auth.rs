@@ -1,8 +1,10 @@
-//! The admin's bearer token: requests that change state must carry it.
+//! The admin's token: requests that change state must carry it, and those that read where the settings say so.
 //!
 //! The token lies in `DATA/admin.token`, readable by the daemon's user alone, and is made at the first
 //! start. Source: RFC 6750 §2.1 (the `Authorization` header only: a token in a form or a query would
-//! end up in logs, and a browser would send it for a foreign page).
+//! end up in logs, and a browser would send it for a foreign page). To read, it may as well be the password
+//! that a browser asks its user for (RFC 7617): a browser sends that for foreign pages, too, which do not see
+//! the answers; so it never changes anything.
 
 use std::fmt;
 use std::fs;
@@ -20,6 +22,7 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use subtle::ConstantTimeEq as _;
 
 use crate::Error;
+use crate::settings::Table;
 
 /// The file in the data directory.
 pub const FILE_NAME: &str = "admin.token";
@@ -86,10 +89,116 @@ impl AdminToken {
 
     /// Whether `headers` carry the token. Takes the same time wherever a wrong one differs.
     pub fn permits(&self, headers: &HeaderMap) -> bool {
-        let mut values = headers.get_all(AUTHORIZATION).iter();
-        let (Some(value), None) = (values.next(), values.next()) else { return false };
-        let Some((scheme, token)) = value.as_bytes().split_once_at(b' ') else { return false };
+        let Some((scheme, token)) = credentials(headers) else { return false };
         scheme.eq_ignore_ascii_case(b"bearer") && bool::from(token.ct_eq(self.0.as_bytes()))
+    }
+
+    /// Whether `headers` carry the token as a password, whatever the user's name is.
+    fn is_password_of(&self, headers: &HeaderMap) -> bool {
+        let Some((scheme, pair)) = credentials(headers) else { return false };
+        let pair = from_base64(pair).unwrap_or_default();
+        let password = pair.as_slice().split_once_at(b':').map(|it| it.1).unwrap_or_default();
+        scheme.eq_ignore_ascii_case(b"basic") && bool::from(password.ct_eq(self.0.as_bytes()))
+    }
+}
+
+/// Scheme and credentials of the only `Authorization` header.
+fn credentials(headers: &HeaderMap) -> Option<(&[u8], &[u8])> {
+    let mut values = headers.get_all(AUTHORIZATION).iter();
+    let (value, None) = (values.next()?, values.next()) else { return None };
+    value.as_bytes().split_once_at(b' ')
+}
+
+/// Decodes Base64 (RFC 4648 §4), padded or not.
+fn from_base64(text: &[u8]) -> Option<Vec<u8>> {
+    let (mut bits, mut count, mut bytes) = (0_u32, 0, Vec::with_capacity(text.len()));
+    for &digit in text.trim_ascii_end().iter().filter(|it| **it != b'=') {
+        let value = match digit {
+            b'A'..=b'Z' => digit - b'A',
+            b'a'..=b'z' => digit - b'a' + 26,
+            b'0'..=b'9' => digit - b'0' + 52,
+            b'+' => 62,
+            b'/' => 63,
+            _ => return None,
+        };
+        bits = bits << 6 | u32::from(value);
+        count += 6;
+        if 8 <= count {
+            count -= 8;
+            bytes.extend(u8::try_from(bits >> count & 0xFF));
+        }
+    }
+    Some(bytes)
+}
+
+/// Who may read what the admin listener shows: pages, status, metrics.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AdminRead {
+    /// Whoever reaches the listener: every user of this machine.
+    #[default]
+    Local,
+    /// Who has the token.
+    Token,
+}
+
+impl AdminRead {
+    /// The setting `admin_read`.
+    pub fn read(table: &Table<'_>) -> Self {
+        match table.choice("admin_read", &["local", "token"]) {
+            Some("token") => Self::Token,
+            Some(_) | None => Self::Local,
+        }
+    }
+}
+
+/// Who may do what at an admin listener.
+#[derive(Clone, Debug)]
+pub struct Guard {
+    /// What lets do everything.
+    pub token: AdminToken,
+    /// Who may read without it.
+    pub read: AdminRead,
+}
+
+impl Guard {
+    /// What is wrong with a request, if anything is.
+    fn objection(&self, method: &Method, path: &str, headers: &HeaderMap) -> Option<Objection> {
+        let reads = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
+        let is_open = self.read == AdminRead::Local || matches!(path, "/healthz" | "/readyz");
+        if self.token.permits(headers) || reads && (is_open || self.token.is_password_of(headers)) {
+            return None;
+        }
+        Some(if reads { Objection::Read } else { Objection::Change })
+    }
+}
+
+/// Why a request is refused.
+enum Objection {
+    /// It wants to read.
+    Read,
+    /// It wants to change something.
+    Change,
+}
+
+impl Objection {
+    fn response(&self) -> Response {
+        let (message, challenge) = match self {
+            Self::Read => (
+                "reading here needs the token of DATA/admin.token (admin_read = \"token\" in the \
+                 settings): as `Authorization: Bearer TOKEN`, or in a browser as the password, with any \
+                 name",
+                r#"Basic realm="the token of DATA/admin.token, with any name", charset="UTF-8", Bearer"#,
+            ),
+            Self::Change => (
+                "this request changes state: it needs the header `Authorization: Bearer TOKEN` with the \
+                 token of DATA/admin.token",
+                "Bearer",
+            ),
+        };
+        let body = axum::Json(serde_json::json!({ "error": { "message": message } }));
+        let mut response = (StatusCode::UNAUTHORIZED, body).into_response();
+        response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
+        response
     }
 }
 
@@ -135,20 +244,14 @@ impl SplitOnceAt for [u8] {
     }
 }
 
-/// Lets reading requests pass, and others only with the token; else the answer is 401.
+/// Lets pass what the [`Guard`] permits; else the answer is 401.
 ///
-/// Use it as `router.layer(axum::middleware::from_fn_with_state(token, auth::guard))`.
-pub async fn guard(State(token): State<AdminToken>, request: Request, next: Next) -> Response {
-    let reads = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
-    if reads || token.permits(request.headers()) {
-        return next.run(request).await;
+/// Use it as `router.layer(axum::middleware::from_fn_with_state(guard, auth::guard))`.
+pub async fn guard(State(guard): State<Guard>, request: Request, next: Next) -> Response {
+    match guard.objection(request.method(), request.uri().path(), request.headers()) {
+        None => next.run(request).await,
+        Some(objection) => objection.response(),
     }
-    let message = "this request changes state: it needs the header \
-                   `Authorization: Bearer TOKEN` with the token of DATA/admin.token";
-    let body = axum::Json(serde_json::json!({ "error": { "message": message } }));
-    let mut response = (StatusCode::UNAUTHORIZED, body).into_response();
-    response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-    response
 }
 
 /// Makes the file under another name and links it into place: a reader sees all of it or none, and
@@ -258,20 +361,50 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn reading_is_free_and_changing_is_guarded() {
+    async fn reading_is_free_unless_it_is_not_and_changing_is_guarded() {
         let token = AdminToken("a".repeat(32).into());
-        let layer = axum::middleware::from_fn_with_state(token.clone(), guard);
-        let router = Router::new().route("/", get(|| async {}).post(|| async {})).layer(layer);
-        let check = async |method: Method, authorization: &str, expected: u16| {
-            let request = http::Request::builder().method(method).uri("/");
+        let check = async |read, method: Method, path: &str, authorization: &str, expected: u16| {
+            let guard = Guard { token: token.clone(), read };
+            let layer = axum::middleware::from_fn_with_state(guard, super::guard);
+            let route = || get(|| async {}).post(|| async {});
+            let router = Router::new().route("/", route()).route("/readyz", route()).layer(layer);
+            let request = http::Request::builder().method(method).uri(path);
             let request = request.header(AUTHORIZATION, authorization).body(Body::empty()).unwrap();
-            let response = router.clone().oneshot(request).await.unwrap();
-            assert_eq!(response.status(), expected);
+            let response = router.oneshot(request).await.unwrap();
+            assert_eq!(response.status(), expected, "{read:?} {path} {authorization}");
             assert_eq!(response.headers().contains_key(WWW_AUTHENTICATE), expected == 401);
         };
-        check(Method::GET, "x", 200).await;
-        check(Method::POST, "x", 401).await;
-        check(Method::POST, &token.authorization(), 200).await;
-        check(Method::DELETE, "Bearer x", 401).await;
+        // `any:aaa…a`, and `any:aaa…b`.
+        let basic = |last: &str| format!("Basic YW55OmFh{}{last}", "YWFh".repeat(9));
+        let (password, other) = (basic("YWFh"), basic("YWFi"));
+        let (bearer, get, post) = (token.authorization(), Method::GET, Method::POST);
+        for read in [AdminRead::Local, AdminRead::Token] {
+            let free = if read == AdminRead::Local { 200 } else { 401 };
+            check(read, get.clone(), "/", "x", free).await;
+            check(read, get.clone(), "/", &other, free).await;
+            check(read, Method::HEAD, "/", "Bearer x", free).await;
+            check(read, get.clone(), "/", &password, 200).await;
+            check(read, get.clone(), "/", &bearer, 200).await;
+            check(read, get.clone(), "/readyz", "x", 200).await;
+            check(read, post.clone(), "/", "x", 401).await;
+            check(read, post.clone(), "/readyz", "x", 401).await;
+            // A browser sends it for foreign pages.
+            check(read, post.clone(), "/", &password, 401).await;
+            check(read, post.clone(), "/", &bearer, 200).await;
+            check(read, Method::DELETE, "/", "Bearer x", 401).await;
+        }
+    }
+
+    #[test]
+    fn base64_is_read_padded_or_not() {
+        let check = |text: &str, expected: Option<&str>| {
+            assert_eq!(from_base64(text.as_bytes()).as_deref(), expected.map(str::as_bytes));
+        };
+        check("", Some(""));
+        check("YTpi", Some("a:b"));
+        check("YTpiYw==", Some("a:bc"));
+        check("YTpiYw", Some("a:bc"));
+        check("Pz8/Pj4+", Some("???>>>"));
+        check("YT_i", None);
     }
 }

@@ -1,50 +1,107 @@
-//! The answers to `/healthz` and `/metrics`, which programs read.
+//! The answers to `/healthz`, `/readyz` and `/metrics`, which programs read.
+//!
+//! `/healthz` says that the process lives: whoever asks need not end it. `/readyz` says whether the daemon
+//! can do what it is for, as named checks, which its metrics and its status have as well.
 
 use axum::response::{IntoResponse as _, Response};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderValue, StatusCode};
-use serde_json::{Map, Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use crate::metrics::{self, Sample};
 
-/// One thing that has to be well for the daemon to be.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// One thing that a daemon has to be able to do.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Check {
-    /// What is looked at: `collection`, `index` …
-    pub name: &'static str,
-    /// What is wrong with it; `None` when it is well.
-    pub fault: Option<String>,
+    /// What it is: `takes-changes`, `answers-searches` …
+    pub name: String,
+    /// Whether it can.
+    pub ok: bool,
+    /// If not, what is wrong and what to do, for anybody: it names no file and nothing secret.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// If not, the same for the administrator, who may read the names of files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
 }
 
 impl Check {
-    /// A check that went well.
-    pub fn well(name: &'static str) -> Self {
-        Self { name, fault: None }
-    }
-
-    /// A check that did not: `fault` says what is wrong.
-    pub fn failed(name: &'static str, fault: impl Into<String>) -> Self {
-        Self { name, fault: Some(fault.into()) }
+    /// A check that has failed if there is a `fault`, of which the administrator reads all and everybody
+    /// else the `message`.
+    pub fn new(name: &str, message: &str, fault: Option<String>) -> Self {
+        let message = fault.is_some().then(|| message.to_owned());
+        Self { name: name.to_owned(), ok: fault.is_none(), message, detail: fault }
     }
 }
 
-/// Answers `/healthz`: 200 and `{"status":"ok", …}`, or 503 and `"failing"` when a check failed.
-///
-/// `service` is the daemon's kind (`gatherer`, `broker`).
-pub fn healthz(service: &str, checks: &[Check]) -> Response {
-    let well = checks.iter().all(|check| check.fault.is_none());
-    let named = checks.iter().map(|check| {
-        let said = check.fault.clone().unwrap_or_else(|| "ok".to_owned());
-        (check.name.to_owned(), Value::String(said))
-    });
-    let body = json!({
-        "status": if well { "ok" } else { "failing" },
-        "service": service,
-        "version": env!("CARGO_PKG_VERSION"),
-        "checks": named.collect::<Map<_, _>>(),
-    });
-    let status = if well { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    fresh((status, axum::Json(body)).into_response())
+/// Whether a daemon can do what it is for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Readiness {
+    /// Whether all checks went well.
+    pub ready: bool,
+    /// The checks, always the same ones of a daemon.
+    pub checks: Vec<Check>,
+}
+
+impl Readiness {
+    /// Ready if all of `checks` went well.
+    pub fn new(checks: impl Into<Vec<Check>>) -> Self {
+        let checks = checks.into();
+        Self { ready: checks.iter().all(|it| it.ok), checks }
+    }
+
+    /// The same for anybody: without what only the administrator may read.
+    #[must_use]
+    pub fn for_anybody(mut self) -> Self {
+        self.checks.iter_mut().for_each(|it| it.detail = None);
+        self
+    }
+
+    /// Says in a line each what is not as it has to be: for people.
+    pub fn faults(&self) -> impl Iterator<Item = String> + '_ {
+        self.checks.iter().filter(|it| !it.ok).map(|it| {
+            let what = it.message.as_deref().unwrap_or("it failed");
+            let detail = it.detail.as_ref().map_or_else(String::new, |it| format!(" ({it})"));
+            format!("NOT READY: {}: {what}{detail}", it.name)
+        })
+    }
+
+    /// The samples: one of the whole, and one of each check.
+    pub fn samples(&self) -> impl Iterator<Item = Sample> + '_ {
+        let gauge = |name, help, ok| Sample::gauge(name, help, f64::from(u8::from(ok)));
+        let help = "1 while the daemon can do what it is for: while all checks of /readyz go well.";
+        let whole = gauge("harvest_ready", help, self.ready);
+        let each = self.checks.iter().map(move |it| {
+            let help = "1 while a check of /readyz goes well.";
+            gauge("harvest_ready_check", help, it.ok).with("check", it.name.as_str())
+        });
+        std::iter::once(whole).chain(each)
+    }
+
+    /// Answers `/readyz`: 200, or 503 if a check failed.
+    pub fn respond(&self) -> Response {
+        let status = if self.ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+        fresh((status, axum::Json(self)).into_response())
+    }
+}
+
+/// Answers `/readyz` by what `look` finds, which may block for a moment.
+pub async fn look(look: impl FnOnce() -> Readiness + Send + 'static) -> Response {
+    match tokio::task::spawn_blocking(look).await {
+        Ok(found) => found.respond(),
+        Err(error) => {
+            tracing::error!(%error, "it cannot be seen whether all is well");
+            StatusCode::INTERNAL_SERVER_ERROR.into_response()
+        }
+    }
+}
+
+/// Answers `/healthz`: the process lives. `service` is the daemon's kind (`gatherer`, `broker` …).
+pub fn healthz(service: &str) -> Response {
+    let version = env!("CARGO_PKG_VERSION");
+    let body = json!({ "status": "ok", "service": service, "version": version });
+    fresh(axum::Json(body).into_response())
 }
 
 /// Answers `/metrics` in Prometheus' text format.
@@ -73,18 +130,45 @@ mod tests {
         assert_eq!(String::from_utf8(bytes.to_vec()).unwrap(), body);
     }
 
+    fn failing() -> Readiness {
+        let full = Some("no space on /srv".to_owned());
+        Readiness::new([
+            Check::new("answers-searches", "the index fails", None),
+            Check::new("takes-changes", "free some space", full),
+        ])
+    }
+
     #[tokio::test]
-    async fn well_is_200_and_failing_is_503() {
-        let well = healthz("broker", &[Check::well("index")]);
+    async fn who_lives_is_healthy() {
         let version = env!("CARGO_PKG_VERSION");
-        let body = |status: &str, index: &str| {
-            format!(
-                r#"{{"checks":{{"index":"{index}"}},"service":"broker","status":"{status}","version":"{version}"}}"#
-            )
-        };
-        check(well, 200, "application/json", &body("ok", "ok")).await;
-        let failing = healthz("broker", &[Check::failed("index", "disk full")]);
-        check(failing, 503, "application/json", &body("failing", "disk full")).await;
+        let body = format!(r#"{{"service":"broker","status":"ok","version":"{version}"}}"#);
+        check(healthz("broker"), 200, "application/json", &body).await;
+    }
+
+    #[tokio::test]
+    async fn ready_is_200_and_a_failed_check_is_503() {
+        let well = Readiness::new([Check::new("takes-changes", "free some space", None)]);
+        let body = r#"{"ready":true,"checks":[{"name":"takes-changes","ok":true}]}"#;
+        check(well.respond(), 200, "application/json", body).await;
+        let before = r#"{"ready":false,"checks":[{"name":"answers-searches","ok":true},{"name":"takes-changes","ok":false,"message":"free some space""#;
+        let body = format!(r#"{before},"detail":"no space on /srv"}}]}}"#);
+        check(failing().respond(), 503, "application/json", &body).await;
+        let body = format!("{before}}}]}}");
+        check(failing().for_anybody().respond(), 503, "application/json", &body).await;
+    }
+
+    #[test]
+    fn people_and_metrics_are_told_the_same() {
+        let said: Vec<String> = failing().faults().collect();
+        assert_eq!(said, ["NOT READY: takes-changes: free some space (no space on /srv)"]);
+        let text = metrics::render(&failing().samples().collect::<Vec<_>>());
+        for line in [
+            "harvest_ready 0",
+            r#"harvest_ready_check{check="answers-searches"} 1"#,
+            r#"harvest_ready_check{check="takes-changes"} 0"#,
+        ] {
+            assert!(text.lines().any(|it| it == line), "{line:?} is not in\n{text}");
+        }
     }
 
     #[tokio::test]

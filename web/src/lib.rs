@@ -3,7 +3,8 @@
 //! - [`settings`] reads settings files and names every mistake in them.
 //! - [`auth`] guards state-changing requests with a bearer token.
 //! - [`chart`] draws charts as SVG text.
-//! - [`metrics`] renders samples for Prometheus; [`health`] answers `/healthz` and `/metrics`.
+//! - [`metrics`] renders samples for Prometheus; [`health`] answers `/healthz`, `/readyz` and `/metrics`, and
+//!   [`opening`] the first two until a daemon can.
 //! - [`layout`] renders pages from [`templates`], with the style and icon of `/assets/`, and frames a
 //!   daemon's routes with what all answer alike: [`failure`] and [`headers`].
 
@@ -16,6 +17,7 @@ pub mod headers;
 pub mod health;
 pub mod layout;
 pub mod metrics;
+pub mod opening;
 pub mod settings;
 pub mod templates;
 

@@ -87,9 +87,12 @@ async fn a_failing_disk_is_named_and_gone_on_from_without_a_restart() {
         broker.until(said, named).await;
         let status = broker.handle.status().await;
         assert!(status.index_covered < Some(status.serial), "{said}: {status:?}");
+        let failed = status.ready.checks.iter().filter(|it| !it.ok).map(|it| it.name.as_str());
+        assert_eq!(failed.collect::<Vec<_>>(), ["answers-searches"]);
         assert_eq!(contents(&broker.handle.index()), expected(&before), "{said}");
         broker.disk.fail(Fault::None);
         broker.caught_up().await;
+        assert!(broker.handle.ready().ready);
     }
     broker.stop().await;
 }

@@ -29,6 +29,7 @@ use collection::{Collection, Version};
 use http::{HeaderName, HeaderValue, StatusCode, header};
 use net::client::{Client, Request, Timeouts};
 use net::clock;
+use net::guard::Refusal;
 use net::shutdown::Shutdown;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
@@ -453,16 +454,18 @@ fn of(problem: &Mutex<Option<String>>) -> MutexGuard<'_, Option<String>> {
 fn unasked(host: &str, error: &net::Error) -> Verdict {
     match error {
         // It is there, and sends us on to who has not asked for anything.
-        net::Error::Redirects { .. } => {
+        net::Error::Redirects { .. } | net::Error::LedInside { .. } => {
             tracing::info!(host, "a subscriber that is to be asked sends us on; it is not told");
             Verdict::No
         }
-        net::Error::Refused { .. } => {
-            tracing::warn!(
-                host,
-                "a subscriber may not be asked, since it is in a private network: \
-                       push.allow_private = true in this hub's settings lets it"
-            );
+        net::Error::Refused { refusal, .. } => {
+            let advice = match refusal {
+                Refusal::Private | Refusal::Loopback => {
+                    ": push.allow_private = true in this hub's settings lets it"
+                }
+                _ => "",
+            };
+            tracing::warn!(host, "a subscriber may not be asked, since it is at {refusal}{advice}");
             Verdict::No
         }
         error => {
@@ -474,8 +477,6 @@ fn unasked(host: &str, error: &net::Error) -> Verdict {
 
 #[cfg(test)]
 mod tests {
-    use net::guard::Refusal;
-
     use super::*;
 
     /// Only who may be there another time is asked again.

@@ -100,6 +100,7 @@ impl Core {
             ("data", before.data != config.data),
             ("listen", before.listen != config.listen),
             ("admin_listen", before.admin_listen != config.admin_listen),
+            ("admin_read", before.admin_read != config.admin_read),
             ("feed_listen", before.feed_listen != config.feed_listen),
             ("base_url", before.base_url != config.base_url),
             ("the groups", entries(before) != entries(&config)),

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use collection::feed::Counters;
 use serde::{Deserialize, Serialize};
+use web::health::Readiness;
 
 use super::core::Core;
 use super::invitations::{self, InvitationStatus};
@@ -12,6 +13,7 @@ use super::versions::{ListedStatus, VersionsStatus};
 use crate::estimate::{Entry, Row};
 use crate::group::Group;
 use crate::id::MemberId;
+use crate::ready;
 use crate::topology::Topology;
 use crate::tree::folding::Unfolded;
 use crate::version::{Kind, Name, Namespace, Number};
@@ -29,6 +31,9 @@ pub struct Status {
     pub site: String,
     /// The program's version.
     pub software: String,
+    /// Whether it can do what it is for.
+    #[serde(default)]
+    pub ready: Readiness,
     /// When it was started, in seconds since 1970 (UTC).
     pub started: u64,
     /// Its groups, in the order of the settings.
@@ -157,6 +162,9 @@ pub struct WatchStatus {
     pub every: u64,
     /// Why they are not heard of, and what to do about it; none if they are.
     pub problem: Option<String>,
+    /// Why the tree could not be published the last time, and what to do about it; none if it could.
+    #[serde(default)]
+    pub unpublished: Option<String>,
 }
 
 /// A collection.
@@ -266,6 +274,7 @@ impl Core {
             let group = self.groups.get(&id)?;
             Some(self.group_status(name.to_string(), group, now))
         });
+        let (groups, trees) = (groups.collect::<Vec<_>>(), self.tree_status(now));
         let at = |it: Duration| (self.started_ms + millis(it)) / 1_000;
         Status {
             id: self.me.to_string(),
@@ -274,8 +283,9 @@ impl Core {
             site: self.config.site.to_string(),
             software: env!("CARGO_PKG_VERSION").to_owned(),
             started: self.started_ms / 1_000,
-            groups: groups.collect(),
-            trees: self.tree_status(now),
+            ready: ready::readiness(&groups, &trees),
+            groups,
+            trees,
             links: self.link_status(now),
             notes: self
                 .notes

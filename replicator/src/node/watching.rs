@@ -143,9 +143,10 @@ impl Watching {
     }
 
     pub(super) fn status(&self, name: &Name) -> Option<WatchStatus> {
-        let Watched { config, watch, .. } = self.all.get(name)?;
+        let Watched { config, watch, wrong, .. } = self.all.get(name)?;
         let every = config.watch.unwrap_or_default().as_secs();
-        Some(WatchStatus { every, problem: watch.deaf().map(str::to_owned) })
+        let problem = watch.deaf().map(str::to_owned);
+        Some(WatchStatus { every, problem, unpublished: wrong.clone() })
     }
 }
 

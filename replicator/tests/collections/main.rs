@@ -99,6 +99,33 @@ async fn feeds_are_reached_through_a_proxy_and_tell_where() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn who_cannot_publish_is_not_ready() {
+    let kept = Kept::new();
+    kept.fill(0..10, "first", 10);
+    let source = Source::start(&kept).await;
+    let mut world = World::found(&source).await;
+    world.all_reach(&kept).await;
+    let ready = world.asked(0, "localhost", "/readyz").await;
+    assert!(ready.starts_with("HTTP/1.1 200") && ready.contains(r#""ready":true"#), "{ready}");
+    drop(source);
+    world.until(0, |_, it| it.problem.is_some()).await;
+    let ready = world.asked(0, "localhost", "/readyz").await;
+    let failed = r#""name":"publishes","ok":false,"message":"#;
+    assert!(ready.starts_with("HTTP/1.1 503") && ready.contains(failed), "{ready}");
+    let told = world.status(0).await.ready;
+    let said: Vec<String> = told.faults().collect();
+    assert!(said.len() == 1 && said[0].contains(&format!("c@{}: ", world.origin)), "{said:?}");
+    assert!(!ready.contains(&world.origin), "{ready}");
+    let health = world.answered(0, "localhost", "/healthz").await;
+    assert!(health.starts_with("http/1.1 200"), "{health}");
+    let source = Source::start(&kept).await;
+    world.reload(Some(&source)).await;
+    world.until(0, |_, it| it.problem.is_none()).await;
+    assert!(world.status(0).await.ready.ready);
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn collections_come_and_go_with_the_settings() {
     let kept = Kept::new();
     kept.fill(0..50, "first", 10);

@@ -342,14 +342,19 @@ impl World {
 
     /// What the listener for others answers to a request for a path at a host: the head.
     pub(crate) async fn answered(&self, member: usize, host: &str, path: &str) -> String {
+        let answer = self.asked(member, host, path).await;
+        answer.split("\r\n\r\n").next().unwrap_or_default().to_lowercase()
+    }
+
+    /// The same, all of it.
+    pub(crate) async fn asked(&self, member: usize, host: &str, path: &str) -> String {
         let at = self.running(member).feeds.unwrap();
         let mut stream = TcpStream::connect(at).await.unwrap();
         let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
         stream.write_all(request.as_bytes()).await.unwrap();
         let mut answer = Vec::new();
         stream.read_to_end(&mut answer).await.unwrap();
-        let answer = String::from_utf8_lossy(&answer);
-        answer.split("\r\n\r\n").next().unwrap_or_default().to_lowercase()
+        String::from_utf8_lossy(&answer).into_owned()
     }
 
     /// What a member says of the collection.

@@ -230,6 +230,15 @@ impl World {
         self.handle(member).status().await.unwrap()
     }
 
+    /// Waits until a member can do what it is for.
+    pub(crate) async fn until_ready(&self, member: usize) {
+        let until = Instant::now() + PATIENCE;
+        while !self.status(member).await.ready.ready {
+            assert!(Instant::now() < until, "{:#?}", self.status(member).await);
+            sleep(LOOK).await;
+        }
+    }
+
     pub(crate) async fn publish(&self) -> Published {
         self.handle(0).publish("t".to_owned(), false).await.unwrap()
     }

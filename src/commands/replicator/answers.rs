@@ -55,6 +55,7 @@ pub(super) fn verified(reports: &[Report]) -> String {
 pub(super) fn render(status: &Status) -> String {
     let Status { id, address, site, software, .. } = status;
     let mut lines = vec![format!("{id} at {address} in {site}, harvest {software}")];
+    lines.extend(status.ready.faults());
     for group in &status.groups {
         lines.push(render_group(status, group));
     }
@@ -204,7 +205,7 @@ fn render_tree(tree: &TreeStatus) -> String {
     for it in &tree.damaged {
         said.push_str(&format!("\n  damaged: {it}"));
     }
-    if let Some(WatchStatus { every, problem: Some(problem) }) = &tree.watch {
+    if let Some(WatchStatus { every, problem: Some(problem), .. }) = &tree.watch {
         said.push_str(&format!("\n  looked at every {every} s, {problem}"));
     }
     if let Some(collection) = &tree.collection {
@@ -254,7 +255,11 @@ mod tests {
             entries: 2,
             damaged: vec!["x".to_owned()],
             is_contradicted: true,
-            watch: Some(WatchStatus { every: 10, problem: Some("no watches".to_owned()) }),
+            watch: Some(WatchStatus {
+                every: 10,
+                problem: Some("no watches".to_owned()),
+                unpublished: None,
+            }),
             collection: Some(CollectionStatus {
                 reached: Some("0f-7".to_owned()),
                 objects: 5,

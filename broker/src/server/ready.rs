@@ -1,0 +1,33 @@
+//! Whether the broker can do what it is for: `/readyz`.
+
+use web::health::{Check, Readiness};
+
+use super::Handle;
+use crate::pipeline::Stages;
+
+/// What the check of searches says of an index that is to be made anew.
+const ANEW: &str = "the full-text index is made anew";
+
+impl Handle {
+    /// Returns whether the broker can do what it is for. One whose sources fail or are held serves what
+    /// it has: each source's status says so. Blocks for a moment.
+    pub fn ready(&self) -> Readiness {
+        let inner = &self.inner;
+        let Stages { catalog, indexer, .. } = &inner.stages;
+        let [takes, serves] = exchange::ready::checks(&inner.collection);
+        let unfinished = || {
+            let is_lost = indexer.covered().is_none() && !inner.collection.is_empty();
+            is_lost.then(|| ANEW.to_owned())
+        };
+        let searches = "the full-text index fails or is made anew: searches do not find all that is here; \
+                        it is tried again by itself";
+        let tidies = "what has expired is not deleted, or what is superseded not left out of the log: it is \
+                      tried again by itself";
+        Readiness::new([
+            takes,
+            serves,
+            Check::new("answers-searches", searches, indexer.problem().or_else(unfinished)),
+            Check::new("tidies-up", tidies, catalog.view().problem),
+        ])
+    }
+}

@@ -1,0 +1,134 @@
+//! Whether a member can do what it is for: `/readyz`.
+//!
+//! A member that is behind is ready: readers see a version or the next, whole. So is one that others have fallen
+//! silent to.
+//!
+//! Sans-I/O.
+
+use web::health::{Check, Readiness};
+
+use crate::node::{GroupStatus, TreeStatus};
+
+/// Most trees and groups that are named.
+const NAMED_MAX: usize = 10;
+
+/// Judges by what the member says of itself.
+pub(crate) fn readiness(groups: &[GroupStatus], trees: &[TreeStatus]) -> Readiness {
+    let joining = groups.iter().filter(|it| !it.is_member).map(|it| it.name.clone());
+    let listed = || trees.iter().filter(|it| it.is_listed);
+    let broken = listed().filter_map(|it| Some(format!("{}: {}", named(it), lack(it)?)));
+    let unpublished = trees.iter().filter(|it| it.is_mine).filter_map(|it| {
+        let watched = it.watch.as_ref().and_then(|it| it.unpublished.as_ref());
+        let followed = it.collection.as_ref().and_then(|it| it.problem.as_ref());
+        Some(format!("{}: {}", named(it), watched.or(followed)?))
+    });
+    Readiness::new([
+        Check::new(
+            "in-groups",
+            "it is not in all of its groups yet, and asks to be let in",
+            joined(joining),
+        ),
+        Check::new(
+            "replica-whole",
+            "of some trees or collections nothing is here, or something is damaged: it is fetched from others",
+            joined(broken),
+        ),
+        Check::new(
+            "publishes",
+            "some trees or collections of this member's own cannot be published: readers see what they saw",
+            joined(unpublished),
+        ),
+    ])
+}
+
+/// Of a member that has stopped.
+pub(crate) fn stopped() -> Readiness {
+    let stopped = Some("it has stopped".to_owned());
+    Readiness::new([Check::new("replica-whole", "the member is stopping: start it anew", stopped)])
+}
+
+fn named(tree: &TreeStatus) -> String {
+    format!("{}@{}", tree.name, tree.writer)
+}
+
+/// What readers of a tree lack.
+fn lack(tree: &TreeStatus) -> Option<String> {
+    if tree.is_contradicted {
+        return Some(
+            "its writer contradicts itself: was its data directory put back, or copied?".to_owned(),
+        );
+    }
+    if tree.held.is_none() {
+        let is_new = tree.newest.is_none();
+        let said = if is_new { "nothing was heard of it yet" } else { "no version is here whole" };
+        return Some(said.to_owned());
+    }
+    let first = tree.damaged.first()?;
+    let count = tree.damaged.len();
+    Some(format!("{count} damaged, {first} the first; `harvest replicator verify` mends it"))
+}
+
+/// All of them in one line; `None`: there are none.
+fn joined(all: impl Iterator<Item = String>) -> Option<String> {
+    let all: Vec<String> = all.collect();
+    let more = all.len().saturating_sub(NAMED_MAX);
+    let mut said = all.get(..all.len().min(NAMED_MAX))?.join("; ");
+    if 0 < more {
+        said.push_str(&format!("; and {more} more"));
+    }
+    Some(said).filter(|it| !it.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::node::{CollectionStatus, WatchStatus};
+
+    fn whole() -> TreeStatus {
+        TreeStatus {
+            name: "t".to_owned(),
+            writer: "w".to_owned(),
+            held: Some("1.1".to_owned()),
+            newest: Some("1.2".to_owned()),
+            is_listed: true,
+            is_mine: true,
+            ..TreeStatus::default()
+        }
+    }
+
+    fn check(tree: TreeStatus, is_member: bool, expected: &[(&str, &str)]) {
+        let group = GroupStatus { name: "g".to_owned(), is_member, ..GroupStatus::default() };
+        let found = readiness(&[group], &[tree]);
+        let failed = found.checks.iter().filter_map(|it| Some((&*it.name, it.detail.as_deref()?)));
+        assert_eq!(failed.collect::<Vec<_>>(), expected);
+        assert_eq!(found.ready, expected.is_empty());
+        let said = serde_json::to_string(&found.for_anybody()).unwrap();
+        assert!(!said.contains("t@w"), "{said}");
+    }
+
+    #[test]
+    fn each_lack_is_named() {
+        check(whole(), true, &[]);
+        check(whole(), false, &[("in-groups", "g")]);
+        let said = "t@w: 1 damaged, a/b the first; `harvest replicator verify` mends it";
+        let damaged = vec!["a/b".to_owned()];
+        check(TreeStatus { damaged, ..whole() }, true, &[("replica-whole", said)]);
+        let said = "t@w: no version is here whole";
+        check(TreeStatus { held: None, ..whole() }, true, &[("replica-whole", said)]);
+        let unlisted = TreeStatus { held: None, is_listed: false, ..whole() };
+        check(unlisted, true, &[]);
+        let watch =
+            Some(WatchStatus { unpublished: Some("no room".to_owned()), ..WatchStatus::default() });
+        check(TreeStatus { watch, ..whole() }, true, &[("publishes", "t@w: no room")]);
+        let problem = Some("no answer".to_owned());
+        let collection = Some(CollectionStatus { problem, ..CollectionStatus::default() });
+        check(TreeStatus { collection, ..whole() }, true, &[("publishes", "t@w: no answer")]);
+    }
+
+    #[test]
+    fn many_are_counted() {
+        let all = (0..12).map(|it| it.to_string());
+        assert_eq!(joined(all).unwrap(), "0; 1; 2; 3; 4; 5; 6; 7; 8; 9; and 2 more");
+        assert_eq!(joined(std::iter::empty()), None);
+    }
+}
