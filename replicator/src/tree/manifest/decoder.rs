@@ -19,7 +19,7 @@ enum State {
     Ended,
 }
 
-/// Reads a manifest: takes what an [`Encoder`] writes, and nothing else.
+/// Reads a manifest: takes what an [`Encoder`](super::Encoder) writes, and nothing else.
 #[derive(Debug, Default)]
 pub struct Decoder {
     pub(super) buffer: Vec<u8>,
