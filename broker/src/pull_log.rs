@@ -17,7 +17,7 @@
 //! What a failed pull brought is kept, and the next one goes on after it: what has changed since a pull
 //! that succeeded is what the next one that does and the failed ones between brought together.
 //!
-//! A followed source is asked all the time, by long polls. Of those that bring nothing, one a minute, only
+//! A followed source is asked all the time, by long polls. Of those that bring nothing, one in ten seconds, only
 //! the last before something else happens has a line: until then, nothing had changed.
 //!
 //! Where the clock was set there is a line of its own ([`CLOCK_SET`]). Other lines that begin with `#` are

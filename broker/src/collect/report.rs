@@ -78,7 +78,7 @@ impl Log {
     }
 
     /// Writes a pull down, the clock having been set by so much since the start. Of long polls that bring
-    /// nothing, one a minute, only the last is written, before what comes next: it says until when there
+    /// nothing, one in ten seconds, only the last is written, before what comes next: it says until when there
     /// was nothing.
     fn handle(&mut self, pull: Pull, wait: bool, clock_off_ms: i64) {
         let by_ms = clock_off_ms.saturating_sub(self.clock_off_ms);

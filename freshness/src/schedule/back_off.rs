@@ -5,6 +5,9 @@
 //! to be asked each second because the answer fails. One that was never reached is tried sooner at first:
 //! it has just been added, somebody waits for it, and the tries grow rare as quickly.
 //!
+//! A source that is followed, and was there a moment ago, is tried again at once, and every few seconds for
+//! minutes: mostly it was started anew, and its changes are to be heard of as they come. What is gone for longer is tried the less.
+//!
 //! Sans-I/O.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -17,6 +20,19 @@ const BACK_OFF_MIN_MS: u64 = 1_000;
 /// Longest wait after a failure, milliseconds, unless the source itself asks for longer.
 pub(super) const BACK_OFF_MAX_MS: u64 = 3_600_000;
 
+/// First wait after a failure of a source that is followed, milliseconds; doubled with every further one.
+const FOLLOW_MIN_MS: u64 = 200;
+
+/// Longest wait after a failure of a source that is followed and was there a moment ago, milliseconds.
+pub(super) const FOLLOW_MAX_MS: u64 = 5_000;
+
+/// Of the time that such a source has been away, the share that it is left alone for, once that is longer.
+const AWAY_SHARE: u64 = 24;
+
+/// As a source that answers may ask to be left alone and is tried sooner if it is followed, milliseconds: what is
+/// starting, or has a part that it mends, says a minute. Longer waits are meant.
+const FOLLOW_ASKED_MAX_MS: u64 = 120_000;
+
 /// Share by which a wait is lengthened at most, so that many sources behind one broken link do
 /// not come back in step.
 const JITTER_SHARE: f64 = 0.25;
@@ -24,10 +40,57 @@ const JITTER_SHARE: f64 = 0.25;
 /// Returns the wait after the `failures`-th failure in a row, milliseconds, of at least `least_ms`, as far
 /// as that is no longer than the longest; jitter included.
 pub(super) fn wait_ms(id: SourceId, failures: u32, least_ms: u64, now_ms: u64) -> u64 {
-    let doublings = failures.saturating_sub(1).min(32);
-    let base = BACK_OFF_MIN_MS.saturating_mul(1 << doublings).max(least_ms).min(BACK_OFF_MAX_MS);
+    let base = doubled(BACK_OFF_MIN_MS, failures).max(least_ms).min(BACK_OFF_MAX_MS);
+    jittered(base, id, failures, now_ms)
+}
+
+/// Returns the wait after the `failures`-th failure in a row of a source that is followed and was there
+/// `away_ms` ago, milliseconds; `asked_ms` is how long it wants to be left alone.
+pub(super) fn follow_ms(
+    id: SourceId,
+    failures: u32,
+    away_ms: u64,
+    asked_ms: u64,
+    now_ms: u64,
+) -> u64 {
+    let most_ms = (away_ms / AWAY_SHARE).clamp(FOLLOW_MAX_MS, BACK_OFF_MAX_MS);
+    let base = doubled(FOLLOW_MIN_MS, failures).min(most_ms);
+    let own = jittered(base, id, failures, now_ms);
+    own.max(if asked_ms <= FOLLOW_ASKED_MAX_MS { asked_ms.min(most_ms) } else { asked_ms })
+}
+
+fn doubled(first_ms: u64, failures: u32) -> u64 {
+    first_ms.saturating_mul(1 << failures.saturating_sub(1).min(32))
+}
+
+fn jittered(base: u64, id: SourceId, failures: u32, now_ms: u64) -> u64 {
     let mut hasher = DefaultHasher::new();
     (id, failures, now_ms).hash(&mut hasher);
     let draw = (hasher.finish() >> 32) as f64 / f64::from(u32::MAX);
     base + millis(seconds(base) * JITTER_SHARE * draw)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(failures: u32, away_ms: u64, asked_ms: u64, expected_ms: u64) {
+        let id = SourceId(1);
+        let wait_ms = follow_ms(id, failures, away_ms, asked_ms, 7);
+        assert!((expected_ms..=expected_ms * 5 / 4).contains(&wait_ms), "{failures}: {wait_ms}");
+    }
+
+    #[test]
+    fn who_is_followed_is_tried_again_soon_while_it_was_there_a_moment_ago() {
+        for (failures, expected_ms) in
+            [(1, 200), (2, 400), (3, 800), (5, 3_200), (6, 5_000), (99, 5_000)]
+        {
+            check(failures, 60_000, 0, expected_ms);
+        }
+        check(99, 3_600_000, 0, 150_000);
+        check(99, 100 * 86_400_000, 0, BACK_OFF_MAX_MS);
+        // It says a minute, and is asked sooner; what it means to be long is.
+        check(1, 1_000, 60_000, 5_000);
+        check(1, 1_000, 3_600_000, 3_600_000);
+    }
 }

@@ -125,7 +125,9 @@ impl Entry {
     /// A pull begins; true when it is a long poll.
     pub(super) fn begin(&mut self, now_ms: u64) -> bool {
         let asked = self.flags.has(Flag::Asked);
-        let waits = self.is_followed() && self.learned.last_ms().is_some() && !asked;
+        // After a failure it is to answer at once: then it is there again.
+        let is_there = self.learned.last_ms().is_some() && self.failures() == 0;
+        let waits = self.is_followed() && is_there && !asked;
         for (flag, on) in [
             (Flag::Pulling, true),
             (Flag::Untimed, false),
@@ -167,11 +169,18 @@ impl Entry {
         let failures = self.failures().saturating_add(1);
         self.flags.set(Flag::Failed, true);
         self.flags.set_streak(u8::try_from(failures).unwrap_or(u8::MAX));
-        let reached = self.learned.last_ms().is_some();
-        let least_ms = if reached { millis(self.shortest()) } else { 0 };
         let asked = retry_after.map_or(0, |it| u64::try_from(it.as_millis()).unwrap_or(u64::MAX));
-        let own = back_off::wait_ms(id, failures, least_ms, now_ms);
-        let wait_ms = own.max(asked.min(RETRY_AFTER_MAX_MS));
+        let asked = asked.min(RETRY_AFTER_MAX_MS);
+        let wait_ms = match self.learned.last_ms() {
+            Some(last_ms) if self.is_followed() => {
+                let away_ms = now_ms.saturating_sub(last_ms);
+                back_off::follow_ms(id, failures, away_ms, asked, now_ms)
+            }
+            reached => {
+                let least_ms = if reached.is_some() { millis(self.shortest()) } else { 0 };
+                back_off::wait_ms(id, failures, least_ms, now_ms).max(asked)
+            }
+        };
         self.back_off_ms = u32::try_from(wait_ms).unwrap_or(u32::MAX);
         self.wait_ms = now_ms.saturating_add(self.back_off_ms());
     }

@@ -31,7 +31,7 @@ const RETRY_MAX: Duration = Duration::from_mins(5);
 /// A feed is asked, and a version published, once in so long.
 const PACE: Duration = Duration::from_secs(1);
 /// So long a feed holds its answer while there is nothing new.
-const WAIT: Duration = Duration::from_secs(50);
+const WAIT: Duration = Duration::from_secs(10);
 /// Most who wait for a version of one collection.
 const ASKED_MAX: usize = 64;
 

@@ -160,10 +160,11 @@ fn who_brings_everything_each_time_is_asked_ever_more_rarely() {
 #[test]
 fn failures_do_not_make_a_source_be_asked_sooner() {
     const HOUR_MS: u64 = 3_600_000;
-    let check = |interval_min, follow, least_ms: u64| {
+    // One that is followed is: see back_off.rs.
+    let check = |interval_min, least_ms: u64| {
         let bounds = Bounds { interval_min, ..BOUNDS };
         let mut schedule = Schedule::new(settings());
-        let id = add(&mut schedule, Rules { follow, ..Rules::new(bounds) }, 0);
+        let id = add(&mut schedule, Rules::new(bounds), 0);
         let fail = |schedule: &mut Schedule, now_ms| {
             assert!(schedule.poll_due(true, now_ms).is_some());
             schedule.handle_failure(id, None, now_ms);
@@ -183,10 +184,9 @@ fn failures_do_not_make_a_source_be_asked_sooner() {
         assert!(schedule.handle_request(id, 1), "an administrator need not wait");
         assert!(schedule.view(id).unwrap().due_ms <= Some(first_ms.max(1)));
     };
-    check(3_600.0, false, HOUR_MS);
-    check(86_400.0, false, HOUR_MS);
-    check(20.0, false, 20_000);
-    check(20.0, true, 20_000);
+    check(3_600.0, HOUR_MS);
+    check(86_400.0, HOUR_MS);
+    check(20.0, 20_000);
 }
 
 /// Notes of before counted no pulls: a hundred days of them say nothing of these.
