@@ -76,7 +76,7 @@ pub(crate) struct Purge {
 /// Who does what is asked.
 enum Hands {
     /// The daemon that has the collection open.
-    Daemon(Admin),
+    Daemon(Box<Admin>),
     /// We, with the collection open.
     Ours(Collection),
 }
@@ -108,7 +108,7 @@ impl Place {
         if pid.parse::<u32>().is_ok_and(|it| it != daemon) {
             bail!("process {pid} has the collection open, and is no daemon: wait until it ends");
         }
-        Ok(Hands::Daemon(Admin::of_data(at, &data)?))
+        Ok(Hands::Daemon(Box::new(Admin::of_data(at, &data)?)))
     }
 
     fn open_with(&self, data: &Path) -> anyhow::Result<Collection> {
