@@ -151,6 +151,7 @@ fn a_damaged_list_has_a_copy() {
     fs::rename(Segment::path_in(dir.path(), 1), Segment::path_in(dir.path(), 7)).unwrap();
     let error = open(&Disk::System, dir.path(), NOW, Mode::Write, None).unwrap_err();
     assert!(error.to_string().contains("harvest collection repair"), "{error}");
-    let rebuilt = open(&Disk::System, dir.path(), NOW, Mode::Rebuild, None).unwrap();
+    let later = Stamp(NOW.0 + 1);
+    let rebuilt = open(&Disk::System, dir.path(), later, Mode::Rebuild, None).unwrap();
     assert!(rebuilt.tail.manifest.lost && after.epoch < rebuilt.tail.manifest.epoch);
 }
