@@ -89,9 +89,8 @@ async fn a_broker_whose_feed_is_not_whole_is_not_ready_until_it_is() {
     flip(dir.path());
     // What is damaged is found as it is read, if not before: the answer breaks off there.
     let feed = common::url_of(broker.address).join("feed").unwrap();
-    let ask = async || {
-        common::client().send(net::client::Request::get(feed.clone())).await.unwrap()
-    };
+    let ask =
+        async || common::client().send(net::client::Request::get(feed.clone())).await.unwrap();
     drop(ask().await.bytes(1 << 20).await);
     assert!(ask().await.header("harvest-missing").is_some(), "there is a snapshot of the rest");
     let (status, said) = get(broker.address, "readyz").await;
