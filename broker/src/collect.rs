@@ -26,7 +26,7 @@ use collection::pull::{Asking, PullLimits, Puller, Summary};
 use exchange::harvester::Hosts;
 use freshness::schedule::Expected;
 use freshness::study::Cost;
-use net::client::{Client, Timeouts};
+use net::client::Client;
 use net::clock;
 use net::shutdown::Shutdown;
 use tokio::sync::{Notify, watch};
@@ -50,12 +50,9 @@ pub(crate) use parts::PartCounters;
 use parts::Parts;
 use report::{Ended, Log};
 
-/// How long a long poll asks the source to hold its answer. With [`SILENCE`] it is how long it may take until
-/// it is seen that a source is gone which has told nobody.
+/// How long a long poll asks the source to hold its answer. That a source is gone which has told nobody is seen
+/// soon after that (`collection::pull`).
 pub(crate) const WAIT: Duration = Duration::from_secs(10);
-
-/// How long after that the answer may be on its way.
-const SILENCE: Duration = Duration::from_secs(5);
 
 /// How often the schedule's memory is written down, if it has changed.
 pub(crate) const REMEMBER_EVERY: Duration = Duration::from_secs(10);
@@ -258,7 +255,7 @@ impl Collector {
             let harvest = harvest::pull_into(&self.inner, (source, oai), confirmed, pulled, heard);
             return Box::pin(harvest).await;
         }
-        let puller = puller(&self.inner, source, wait.is_some()).confirmed(confirmed);
+        let puller = puller(&self.inner, source).confirmed(confirmed);
         // A replica's URL is made of a path.
         if let (Kind::Replica, Ok(directory)) = (source.kind, source.url.to_file_path()) {
             let taken = puller.pull_in_place(&directory, wait, pulled);
@@ -345,15 +342,11 @@ impl Collector {
     }
 }
 
-/// Returns the client of a source's feed; `waits`: which is known to be there, and asked to wait.
-fn puller(inner: &Inner, source: &Source, waits: bool) -> Puller {
+/// Returns the client of a source's feed.
+fn puller(inner: &Inner, source: &Source) -> Puller {
     let (records_max, bytes_max) = (source.records_max, source.bytes_max);
     let limits = PullLimits { records_max, bytes_max, time_max: inner.patience.pull_max };
-    let (mut client, collection) = (inner.client.clone(), inner.collection.clone());
-    if waits {
-        let timeouts = client.timeouts();
-        client = client.within(Timeouts { header: timeouts.header.min(SILENCE), ..timeouts });
-    }
+    let (client, collection) = (inner.client.clone(), inner.collection.clone());
     let token = source.token.as_ref().map(|it| it.secret().to_owned());
     let ask = Asking::new(client, source.url.clone(), source.name.as_str())
         .token(token)

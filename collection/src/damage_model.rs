@@ -11,8 +11,8 @@ mod member;
 use std::collections::BTreeMap;
 use std::env;
 
-use harm::Harm;
-use member::{Kind, Member, Random};
+use harm::{Harm, Random};
+use member::{Kind, Member};
 
 use crate::change::Epoch;
 use crate::error::Error;

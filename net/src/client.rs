@@ -162,7 +162,6 @@ impl Request {
 #[derive(Clone, Debug)]
 pub struct Client {
     shared: Arc<Shared>,
-    timeouts: Timeouts,
 }
 
 #[derive(Debug)]
@@ -199,20 +198,12 @@ impl Client {
         let permits = Arc::new(Semaphore::new(settings.connections_max));
         let pool = Mutex::new(Pool::new(settings.idle_per_host_max, settings.idle_connection));
         let user_agent = user_agent(&settings);
-        let timeouts = settings.timeouts;
-        let shared = Arc::new(Shared { settings, user_agent, connector, permits, pool });
-        Self { shared, timeouts }
-    }
-
-    /// The same client, with its connections, for requests that take other time-outs.
-    #[must_use]
-    pub fn within(&self, timeouts: Timeouts) -> Self {
-        Self { timeouts, ..self.clone() }
+        Self { shared: Arc::new(Shared { settings, user_agent, connector, permits, pool }) }
     }
 
     /// Returns the time-outs that hold where a request does not say otherwise.
     pub fn timeouts(&self) -> Timeouts {
-        self.timeouts
+        self.shared.settings.timeouts
     }
 
     /// Sends a request and returns its answer as soon as the head is there, whatever its status.
@@ -222,7 +213,7 @@ impl Client {
     ///
     /// There is no answer; the error says whose fault that is and whether to try again.
     pub async fn send(&self, request: Request) -> Result<Response, Error> {
-        let timeouts = request.timeouts.unwrap_or(self.timeouts);
+        let timeouts = request.timeouts.unwrap_or(self.shared.settings.timeouts);
         let host = authority(&request.url);
         let permit = self.permit(&host, timeouts.connect).await?;
         let sent = Box::pin(self.follow(request, timeouts));
@@ -264,7 +255,7 @@ impl Client {
             let Some(next) = next else { return Ok(response) };
             // Read, so that the connection can be used again; what it says does not matter.
             drop(response.bytes(REDIRECT_BYTES_MAX).await);
-            if !private && policy == Policy::AllowPrivate {
+            if !private && (policy == Policy::AllowPrivate || outside.is_some()) {
                 policy = Policy::Public;
                 outside = Some(authority(&request.url));
             }

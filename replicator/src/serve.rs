@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use web::Pages;
 use web::auth::{self, Guard};
-use web::failure::{self, Failure};
+use web::failure::Failure;
 use web::health::{self, Readiness};
 use web::templates::Source;
 
@@ -93,7 +93,7 @@ async fn respond(feeds: &Feeds, name: &str, path: &str, request: Request) -> Res
     };
     let mut request = request.map(drop);
     *request.uri_mut() = uri;
-    failure::without_file(feed.respond(request).await.map(Body::new))
+    feed.respond(request).await.map(Body::new)
 }
 
 #[derive(Clone)]

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod daemons;
+mod damage;
 mod data_folders;
 mod essence;
 mod freshness;

@@ -2,25 +2,13 @@
 //!
 //! Sans-I/O.
 
-use axum::body::Body;
-use http::header::{ACCEPT, CONTENT_LENGTH};
+use http::header::ACCEPT;
 use http::{HeaderMap, StatusCode};
 use serde_json::{Value, json};
 
 /// What everybody is told who needs a damaged part of a collection.
 pub const DAMAGED: &str =
     "a part of the collection is damaged and being replaced: come again later";
-
-/// An answer of a feed as everybody may read it: the words of a 503, which name a file of ours, are others.
-pub fn without_file(response: http::Response<Body>) -> http::Response<Body> {
-    if response.status() != StatusCode::SERVICE_UNAVAILABLE {
-        return response;
-    }
-    let text = format!("{DAMAGED}\n");
-    let mut said = response.map(|_named| Body::from(text.clone()));
-    said.headers_mut().insert(CONTENT_LENGTH, text.len().into());
-    said
-}
 
 /// A request that cannot be answered.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -177,7 +177,7 @@ impl Collector {
             tracing::warn!(source = name, "it has sent more than bytes_max since its last pull");
             false
         } else {
-            match puller(&self.inner, &source, false).take(&part, &mut taken).await {
+            match puller(&self.inner, &source).take(&part, &mut taken).await {
                 Ok(true) => true,
                 Ok(false) => {
                     tracing::debug!(source = name, "what was sent leaves a gap");

@@ -5,7 +5,22 @@ use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use super::member::Random;
+/// Draws by lot.
+#[derive(Clone, Debug)]
+pub(super) struct Random(pub(super) u64);
+
+impl Random {
+    pub(super) fn below(&mut self, end: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 3) % end.max(1)
+    }
+
+    pub(super) fn byte(&mut self) -> u8 {
+        self.below(256).to_le_bytes()[0]
+    }
+}
 
 /// Which files are hit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

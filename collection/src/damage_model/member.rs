@@ -14,7 +14,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 
 use super::Tree;
-use super::harm::Harm;
+use super::harm::{Harm, Random};
 use crate::change::{Batch, Change, Epoch, GATHERER_ID, GATHERER_ROOT, Note, Oid, Stamp, Version};
 use crate::collection::Collection;
 use crate::disk::Disk;
@@ -33,23 +33,6 @@ const SOURCE: &str = "source";
 const NOW: Stamp = Stamp(1_000_000);
 /// Requests of one pull.
 const REQUESTS_MAX: usize = 12;
-
-/// Draws by lot.
-#[derive(Clone, Debug)]
-pub(super) struct Random(pub(super) u64);
-
-impl Random {
-    pub(super) fn below(&mut self, end: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 3) % end.max(1)
-    }
-
-    pub(super) fn byte(&mut self) -> u8 {
-        self.below(256).to_le_bytes()[0]
-    }
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {

@@ -17,6 +17,9 @@ use crate::{feed, member};
 /// When a source that has holes is asked again at the latest, whatever it says.
 const RETRY_MISSING_MAX: Duration = Duration::from_secs(3_600);
 
+/// How long after the wait that was asked for an answer may be on its way: then its source is gone.
+const SILENCE: Duration = Duration::from_secs(5);
+
 /// What the head of an answer says of its body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Answer {
@@ -73,6 +76,7 @@ impl Asking {
     }
 
     /// A request for what is at `path` below the base, whose answer may be held for `wait` and takes `total` at most.
+    /// One that is held is asked of a source that is known to be there: its silence is noticed soon.
     pub(crate) fn get(&self, path: &str, wait: Duration, total: Duration) -> Request {
         let mut request = Request::get(host::join(&self.base, path))
             .token(self.token.clone())
@@ -82,7 +86,9 @@ impl Asking {
             request = request.header(feed::CONSUMER, value(id));
         }
         let mut timeouts = self.client.timeouts();
-        timeouts.header += wait;
+        if !wait.is_zero() {
+            timeouts.header = timeouts.header.min(SILENCE) + wait;
+        }
         timeouts.total = Some(total);
         request.timeouts = Some(timeouts);
         request.response_bytes_max = Some(self.bytes_max);

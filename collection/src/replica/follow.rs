@@ -98,8 +98,9 @@ impl Follower {
     /// [`Error::Source`], [`Error::Missing`], [`Error::Corrupt`]: try again later; the folder is as it was. [`Error::NotAFeed`],
     /// [`Error::Format`], [`Error::OverLimit`]: something must be changed by hand. Any other: the file system's.
     pub async fn follow(&mut self, wait: Duration) -> Result<bool, Error> {
-        let wait = wait.min(WAIT_MAX);
         let have = self.version();
+        // Who has nothing gets all, at once.
+        let wait = have.map_or(Duration::ZERO, |_| wait.min(WAIT_MAX));
         let total = PullLimits::default().time_max + wait;
         let known = self.reached.map_or(0, |it| it.purged);
         let request = self.ask.get(&Asking::path(have, wait), wait, total);

@@ -18,7 +18,7 @@ pub fn routes(feed: FeedServer, notifier: Notifier) -> Router {
             async move {
                 let mut response = feed.respond(request.map(drop)).await;
                 notifier.link(Served::Feed, "", depth, &mut response);
-                web::failure::without_file(response.map(Body::new))
+                response.map(Body::new)
             }
         })
     };

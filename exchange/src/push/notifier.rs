@@ -449,6 +449,16 @@ fn of(problem: &Mutex<Option<String>>) -> MutexGuard<'_, Option<String>> {
     problem.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// What an administrator can do about an address that may not be asked.
+fn advice(refusal: Refusal) -> &'static str {
+    match refusal {
+        Refusal::Private | Refusal::Loopback => {
+            ": push.allow_private = true in this hub's settings lets it"
+        }
+        _ => "",
+    }
+}
+
 /// What it says of a subscriber that it could not be asked. Not more than its host is named: who knows a
 /// callback can end the subscription.
 fn unasked(host: &str, error: &net::Error) -> Verdict {
@@ -459,12 +469,7 @@ fn unasked(host: &str, error: &net::Error) -> Verdict {
             Verdict::No
         }
         net::Error::Refused { refusal, .. } => {
-            let advice = match refusal {
-                Refusal::Private | Refusal::Loopback => {
-                    ": push.allow_private = true in this hub's settings lets it"
-                }
-                _ => "",
-            };
+            let advice = advice(*refusal);
             tracing::warn!(host, "a subscriber may not be asked, since it is at {refusal}{advice}");
             Verdict::No
         }

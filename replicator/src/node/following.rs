@@ -7,6 +7,9 @@
 //!
 //! For each collection one thing is done at a time: while its folder is published nothing is written to it.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -24,10 +27,15 @@ use super::status::FailureStatus;
 use crate::config::CollectionConfig;
 use crate::version::{Name, Namespace};
 
-/// A feed that failed is asked again after so long; twice as long each time after, up to [`RETRY_MAX`].
+/// What failed is tried again after so long; twice as long each time after, up to [`RETRY_MAX`].
 const RETRY: Duration = Duration::from_secs(1);
-/// The longest pause before a feed is asked again.
+/// The longest pause before something is tried again.
 const RETRY_MAX: Duration = Duration::from_mins(5);
+/// A feed that was there a moment ago is asked again after so long; twice as long each time after, up to
+/// [`BACK_SOON_MAX`], or to a share of the time that it has been away: mostly it was started anew.
+const BACK_SOON: Duration = Duration::from_millis(200);
+const BACK_SOON_MAX: Duration = Duration::from_secs(5);
+const AWAY_SHARE: u32 = 24;
 /// A feed is asked, and a version published, once in so long.
 const PACE: Duration = Duration::from_secs(1);
 /// So long a feed holds its answer while there is nothing new.
@@ -69,6 +77,8 @@ struct Followed {
     state: State,
     due: Duration,
     failures: u32,
+    /// When the feed answered last.
+    answered_at: Option<Duration>,
     /// What was wrong the last time.
     problem: Option<String>,
     /// What there is to say of a log that could not be folded.
@@ -100,6 +110,7 @@ impl Followed {
             state: State::Due(Step::Follow),
             due: now,
             failures: 0,
+            answered_at: None,
             problem: None,
             unfolded: None,
             asked: Vec::new(),
@@ -121,8 +132,8 @@ impl Followed {
         }
     }
 
-    fn handle_success(&mut self) {
-        (self.failures, self.problem) = (0, None);
+    fn handle_success(&mut self, now: Duration) {
+        (self.failures, self.answered_at, self.problem) = (0, Some(now), None);
     }
 
     /// Takes in whether the log could be folded; returns what is wrong if that is new.
@@ -144,9 +155,14 @@ impl Followed {
         }
     }
 
+    /// How long to leave a feed alone that does not answer.
+    fn feed_pause(&self, now: Duration) -> Duration {
+        feed_pause(self.failures, self.answered_at.map(|it| now.saturating_sub(it)))
+    }
+
     /// Plans another try, which nobody waits for; returns the problem if it is another than before.
-    fn handle_failure(&mut self, why: String, now: Duration) -> Option<String> {
-        self.plan(Step::Follow, now + pause(self.failures));
+    fn handle_failure(&mut self, why: String, pause: Duration, now: Duration) -> Option<String> {
+        self.plan(Step::Follow, now + pause);
         self.failures = self.failures.saturating_add(1);
         self.answered.append(&mut self.asked);
         self.answer(&Err(why.clone()));
@@ -159,6 +175,13 @@ impl Followed {
 /// How long to wait after so many failures before.
 fn pause(failures: u32) -> Duration {
     RETRY.saturating_mul(2_u32.saturating_pow(failures)).min(RETRY_MAX)
+}
+
+/// The same for a feed; `away`: since when it has not answered, `None` if it never has.
+fn feed_pause(failures: u32, away: Option<Duration>) -> Duration {
+    let Some(away) = away else { return pause(failures) };
+    let most = (away / AWAY_SHARE).clamp(BACK_SOON_MAX, RETRY_MAX);
+    BACK_SOON.saturating_mul(2_u32.saturating_pow(failures)).min(most)
 }
 
 /// The collections that this member publishes.
@@ -271,7 +294,9 @@ impl Core {
         let hurry = Arc::new(Notify::new());
         followed.state = State::Following(hurry.clone());
         followed.answered.append(&mut followed.asked);
-        let wait = if followed.answered.is_empty() { WAIT } else { Duration::ZERO };
+        // Whether it is back is wanted to be known at once.
+        let is_awaited = followed.failures != 0 || !followed.answered.is_empty();
+        let wait = if is_awaited { Duration::ZERO } else { WAIT };
         let may_fold = followed.unfolded.as_ref().is_none_or(|it| it.due <= now);
         let (config, follower) = (followed.config.clone(), followed.follower.take());
         let (client, stop) = (self.client.clone(), self.stop.clone());
@@ -320,14 +345,18 @@ impl Core {
             Outcome::Opened => (true, Duration::ZERO),
             Outcome::Interrupted => (std::mem::take(&mut followed.is_damaged), Duration::ZERO),
             Outcome::Followed(is_new) => {
-                followed.handle_success();
+                followed.handle_success(now);
                 (is_new || !followed.answered.is_empty(), PACE)
             }
             Outcome::Failed(error) => {
                 // Somebody else may have been in the folder.
                 let is_ours = matches!(error, Error::Io { .. } | Error::LogFolder { .. });
                 followed.follower.take_if(|_| is_ours);
-                let problem = followed.handle_failure(error.to_string(), now);
+                let pause = match error {
+                    Error::Source { .. } | Error::Missing { .. } => followed.feed_pause(now),
+                    _ => pause(followed.failures),
+                };
+                let problem = followed.handle_failure(error.to_string(), pause, now);
                 return self.note_problem(&name, problem, now);
             }
         };
@@ -370,7 +399,7 @@ impl Core {
         match answer {
             Ok(published) => {
                 if published.is_changed {
-                    followed.handle_success();
+                    followed.handle_success(now);
                 }
                 followed.answer(&Ok(published));
                 let is_asked = !followed.asked.is_empty();
@@ -379,7 +408,8 @@ impl Core {
             Err(why) => {
                 // It is opened as it is then: somebody may have removed it meanwhile.
                 followed.follower = None;
-                let problem = followed.handle_failure(why, now);
+                let pause = pause(followed.failures);
+                let problem = followed.handle_failure(why, pause, now);
                 self.note_problem(name, problem, now);
             }
         }
@@ -454,39 +484,5 @@ async fn follow(
         // It is to be published; what is wrong with the feed shows the next time.
         Err(_) if is_folded => Ok(true),
         followed => followed.map(|it| it || is_folded),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_log_that_cannot_be_folded_is_named_once_and_tried_again_later() {
-        let config = CollectionConfig {
-            name: Name::new("c").unwrap(),
-            feed: "http://localhost/".parse().unwrap(),
-            token: None,
-            allow_private: true,
-            groups: Default::default(),
-        };
-        let at = Duration::from_secs;
-        let mut followed = Followed::new(config, at(0));
-        let full = || Err("no room".to_owned());
-        let said = followed.handle_fold(full(), at(10));
-        assert_eq!(said.as_deref(), Some("the log cannot be folded: no room"));
-        assert_eq!(followed.handle_fold(full(), at(20)), None);
-        let due = |it: &Followed| it.unfolded.as_ref().map(|it| (it.at, it.due));
-        assert_eq!(due(&followed), Some((at(20), at(22))));
-        assert_eq!(followed.handle_fold(Ok(()), at(30)), None);
-        assert_eq!(due(&followed), None);
-        assert!(followed.handle_fold(full(), at(40)).is_some());
-    }
-
-    #[test]
-    fn pauses_grow_up_to_a_limit() {
-        let pauses: Vec<u64> = (0..12).map(|it| pause(it).as_secs()).collect();
-        assert_eq!(pauses, [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300, 300]);
-        assert_eq!(pause(u32::MAX), RETRY_MAX);
     }
 }

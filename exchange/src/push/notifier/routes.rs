@@ -1,6 +1,6 @@
 //! `/hub`: subscribers and publishers ask here.
 
-use std::net::IpAddr;
+use std::net::Ipv4Addr;
 
 use axum::Router;
 use axum::body::Body;
@@ -10,13 +10,13 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use net::clock;
-use net::guard::{self, Policy};
+use net::guard::{self, Policy, Refusal};
 use url::{Host, Url};
 
 use super::super::request::{self, Asked, FORM_BYTES_MAX, HubRequest};
 use super::super::signature::{self, Method, Secret, hex};
 use super::super::topic::{Served, Topic};
-use super::Notifier;
+use super::{Notifier, advice};
 use crate::repository::Repository;
 
 /// When one who was refused for want of room may come again, in seconds.
@@ -47,13 +47,11 @@ impl Notifier {
             let message = format!("this hub does not tell of {}", asked.topic);
             return text(StatusCode::NOT_FOUND, &message);
         }
-        if !self.shared.settings.allow_private && is_inside(&asked.callback) {
+        let policy = Policy::from_allow_private(self.shared.settings.allow_private);
+        if let Some(refusal) = refused(&asked.callback, policy) {
             self.hub().handle_refusal();
-            let host = asked.callback.host_str().unwrap_or_default();
-            let message = format!(
-                "this hub does not ask {host}, which is this machine or in a private network: \
-                 push.allow_private = true in its settings lets it"
-            );
+            let (host, advice) = (asked.callback.host_str().unwrap_or_default(), advice(refusal));
+            let message = format!("this hub does not ask {host}: {refusal}{advice}");
             return text(StatusCode::FORBIDDEN, &message);
         }
         let mut challenge = [0; CHALLENGE_BYTES];
@@ -149,15 +147,17 @@ async fn hub(State(notifier): State<Notifier>, request: Request) -> Response {
     }
 }
 
-/// Whether a URL says itself that it leads to this machine or into a private network.
-fn is_inside(url: &Url) -> bool {
-    let refused = |it: IpAddr| guard::vet(it, Policy::Public).is_err();
-    match url.host() {
-        Some(Host::Ipv4(it)) => refused(it.into()),
-        Some(Host::Ipv6(it)) => refused(it.into()),
-        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
-        None => false,
-    }
+/// Why a URL may not be asked, as far as it says so itself.
+fn refused(url: &Url, policy: Policy) -> Option<Refusal> {
+    let ip = match url.host()? {
+        Host::Ipv4(it) => it.into(),
+        Host::Ipv6(it) => it.into(),
+        Host::Domain(name) if name == "localhost" || name.ends_with(".localhost") => {
+            Ipv4Addr::LOCALHOST.into()
+        }
+        Host::Domain(_) => return None,
+    };
+    guard::vet(ip, policy).err()
 }
 
 /// The name that the daemon is asked by.
@@ -169,4 +169,24 @@ pub(crate) fn text(status: StatusCode, message: &str) -> Response {
     let media_type = HeaderValue::from_static("text/plain; charset=utf-8");
     let headers = [(header::CONTENT_TYPE, media_type)];
     (status, headers, Body::from(format!("{message}\n"))).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_a_setting_lets_be_asked_is_advised() {
+        let said = |url: &str, allow_private| {
+            let policy = Policy::from_allow_private(allow_private);
+            refused(&url.parse().unwrap(), policy).map(|it| !advice(it).is_empty())
+        };
+        for inside in ["http://10.1.2.3/", "http://[::1]/", "http://a.localhost/"] {
+            assert_eq!([false, true].map(|it| said(inside, it)), [Some(true), None], "{inside}");
+        }
+        let link = "http://169.254.169.254/";
+        assert_eq!([false, true].map(|it| said(link, it)), [Some(false), Some(false)]);
+        assert_eq!(said("http://192.88.98.1/", false), None);
+        assert_eq!(said("http://www.orchard.example/", false), None);
+    }
 }
