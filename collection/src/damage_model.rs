@@ -8,7 +8,7 @@
 mod harm;
 mod member;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::env;
 
 use harm::{Harm, Random};
@@ -21,7 +21,7 @@ use crate::error::Error;
 const STEPS: u64 = 24;
 /// So often all is seen to until it has to be well.
 const ROUNDS_MAX: usize = 40;
-/// Objects that are never changed after the first pass: they must be at every place at any time.
+/// Objects that change, but never go: they must be at every place at any time.
 const STABLE: u64 = 12;
 /// Names of those that come and go.
 const OTHERS: u64 = 20;
@@ -36,6 +36,8 @@ struct World {
     members: [Member; 3],
     /// Whose data was damaged: until it is healed it may lack what it had.
     harmed: [bool; 3],
+    /// The stable objects that were committed there since: they stay.
+    fresh: [BTreeSet<String>; 3],
     /// What was done, for whoever has to find out.
     told: Vec<String>,
     next: u64,
@@ -46,8 +48,9 @@ impl World {
         let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).max(1));
         let mut member = |kind| Member::new(kind, random.below(u64::MAX));
         let members = [Kind::Gatherer, Kind::Broker, Kind::Broker].map(&mut member);
+        let (harmed, fresh) = ([false; 3], Default::default());
         let mut world =
-            Self { random, tree: Tree::new(), members, harmed: [false; 3], told: vec![], next: 0 };
+            Self { random, tree: Tree::new(), members, harmed, fresh, told: vec![], next: 0 };
         for n in 0..STABLE {
             world.put(format!("http://stable/{n}"));
         }
@@ -64,10 +67,11 @@ impl World {
     fn change_tree(&mut self) {
         for _ in 0..1 + self.random.below(6) {
             let url = format!("http://other/{}", self.random.below(OTHERS));
-            if self.random.below(3) == 0 {
-                self.tree.remove(&url);
-            } else {
-                self.put(url);
+            let stable = format!("http://stable/{}", self.random.below(STABLE));
+            match self.random.below(8) {
+                0 | 1 => drop(self.tree.remove(&url)),
+                2 => self.put(stable),
+                _ => self.put(url),
             }
         }
     }
@@ -93,6 +97,8 @@ impl World {
     fn step(&mut self, harm: Option<(usize, Harm)>) {
         if let Some((at, harm)) = harm {
             self.harmed[at] = true;
+            self.fresh[at].clear();
+            self.members[at].note_harm();
             let done = self.members[at].suffer(&harm, &mut self.random);
             self.told.push(format!("{at}: {harm:?}: {done}"));
             self.check();
@@ -124,13 +130,19 @@ impl World {
     fn check(&mut self) {
         for (at, member) in self.members.iter_mut().enumerate() {
             member.check_version();
-            if self.harmed[at] {
-                continue;
-            }
+            let mut lacks = vec![];
             for n in 0..STABLE {
                 let url = format!("http://stable/{n}");
-                assert!(member.has(&url), "{at} lacks {url}: {:#?}", self.told);
+                match member.is_fresh(&url) {
+                    // Without a key index nobody can tell.
+                    Err(_) => {}
+                    Ok(Some(true)) => drop(self.fresh[at].insert(url)),
+                    Ok(Some(false)) => {}
+                    Ok(None) => lacks.push(url),
+                }
             }
+            lacks.retain(|it| !self.harmed[at] || self.fresh[at].contains(it));
+            assert!(lacks.is_empty(), "{at} lacks {lacks:?}: {:#?}", self.told);
         }
     }
 
@@ -165,11 +177,16 @@ fn play(seed: u64) {
     let harms = 1 + world.random.below(2);
     let mut when: Vec<u64> = (0..harms).map(|_| world.random.below(STEPS)).collect();
     when.sort_unstable();
+    let mut is_list_hit = false;
     for step in 0..STEPS {
         if when.first() == Some(&step) {
             when.remove(0);
             let at = usize::try_from(world.random.below(3)).unwrap();
-            let harm = Harm::by_lot(&mut world.random);
+            let mut harm = Harm::by_lot(&mut world.random);
+            while harm.is_of_list() && is_list_hit {
+                harm = Harm::by_lot(&mut world.random);
+            }
+            is_list_hit |= harm.is_of_list();
             world.step(Some((at, harm)));
         }
         world.step(None);

@@ -317,6 +317,7 @@ impl Inner {
         let mut tail = self.tail();
         let count = tail.manifest.missing.len() as u64;
         if count != 0 {
+            tail.go_on(&self.log)?;
             let mut manifest = tail.manifest_now();
             for hole in manifest.missing.drain(..).filter(|it| it.base < it.last) {
                 manifest.horizon = manifest.horizon.max(hole.last);

@@ -19,7 +19,7 @@ pub(crate) const HOLDERS: u8 = b'h';
 pub(crate) const CURSOR: u8 = b'c';
 /// Key of the note that says how much of the list of what is suppressed has been done.
 pub(crate) const SUPPRESSED: u8 = b's';
-/// Key of the note that acknowledged changes were lost; its value is the epoch that began then.
+/// Key of the note that acknowledged changes were lost; its value is the version at which that was found.
 pub(crate) const AFTERMATH: u8 = b'd';
 /// First byte of the key of a caller's note.
 pub(crate) const USER: u8 = b'u';

@@ -11,6 +11,9 @@
 
 use std::fmt;
 
+/// Most ranges that are named.
+const NAMED_MAX: usize = 100;
+
 /// A hole that no bytes of the log stand for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Missing {
@@ -66,11 +69,14 @@ impl Holes {
     }
 }
 
-/// First and last serials, as `Harvest-Missing` has them: `12-40,77-77`.
+/// First and last serials, as `Harvest-Missing` has them: `12-40,77-77`. Of very many the last are given as one range,
+/// with what lies between them: a header has to be short, and more may be said to be missing than is.
 impl fmt::Display for Holes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (at, (base, last)) in self.0.iter().enumerate() {
+        let end = self.0.last().map_or(0, |(_, last)| *last);
+        for (at, (base, last)) in self.0.iter().take(NAMED_MAX).enumerate() {
             let comma = if at == 0 { "" } else { "," };
+            let last = if at + 1 == NAMED_MAX { end } else { *last };
             write!(f, "{comma}{}-{last}", base + 1)?;
         }
         Ok(())
@@ -88,6 +94,9 @@ mod tests {
         let holes = Holes::of([(9, 12), (3, 5), (5, 7), (20, 20), (11, 11)]);
         assert_eq!(holes.to_string(), "4-7,10-12");
         assert_eq!(Holes::of([(4, 4)]), Holes::default());
+        let many = Holes::of((0..10_000).map(|n| (3 * n, 3 * n + 1))).to_string();
+        assert!(many.starts_with("1-1,4-4,") && many.ends_with(",298-29998"), "{many}");
+        assert_eq!(many.split(',').count(), NAMED_MAX);
     }
 
     proptest! {

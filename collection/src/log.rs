@@ -281,8 +281,11 @@ impl Tail {
         let (file, path) = (&self.active.file, &self.active.path);
         let failed = |error| Error::io("cannot write again to", path, error);
         file.set_len(self.end).map_err(failed)?;
-        if let Some(last) = self.active.entries().last() {
-            self.active.read(last, &mut Unpacker::new(MEMBER_BYTES_MAX))?;
+        let last = self.active.entries().last().copied();
+        match last.map(|it| self.active.read(&it, &mut Unpacker::new(MEMBER_BYTES_MAX))) {
+            // What is damaged is known by now, and healed as any other member.
+            None | Some(Ok(_) | Err(Error::Damaged { .. })) => {}
+            Some(Err(error)) => return Err(error),
         }
         let start = self.end / BLOCK_BYTES * BLOCK_BYTES;
         let mut block = vec![0; usize::try_from(self.end - start).unwrap_or(0)];
@@ -372,7 +375,7 @@ impl View {
 
     /// Whether anything is known to be damaged or missing.
     pub(crate) fn has_holes(&self) -> bool {
-        !self.missing.is_empty() || !self.damaged_members().is_empty()
+        !self.missing.is_empty() || self.segments.iter().any(|it| it.is_damaged())
     }
 
     /// Says what may be missing from all that there is.

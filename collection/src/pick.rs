@@ -74,8 +74,8 @@ impl Collection {
     /// [`Error::Damaged`]: some of it cannot be had before it has been brought again.
     pub fn is_whole(&self, first: u64, last: u64) -> Result<(), Error> {
         let view = self.inner.log.view();
-        match view.holes().after(first.saturating_sub(1)) {
-            Some((base, _)) if base < last => view.is_sound(base),
+        match view.lacks().after(first.saturating_sub(1)) {
+            Some((base, _)) if base < last => view.is_sound(base).and(Err(view.gap())),
             _ => Ok(()),
         }
     }

@@ -119,7 +119,8 @@ impl Collection {
     ///
     /// # Errors
     ///
-    /// [`Error::NotSuppressed`]: only what is suppressed can be purged. Otherwise as for
+    /// [`Error::NotSuppressed`]: only what is suppressed can be purged. [`Error::Damaged`]: a part of the log is, and is
+    /// to be healed first. Otherwise as for
     /// [`compact`](Self::compact).
     pub fn purge(&self, only: Option<&Subject>, now: Stamp) -> Result<Purged, Error> {
         let inner = &self.inner;
@@ -129,6 +130,10 @@ impl Collection {
             self.suppressions().into_iter().filter(|it| meant(it)).collect();
         if let (true, Some(only)) = (list.is_empty(), only) {
             return Err(Error::NotSuppressed { subject: only.to_string() });
+        }
+        if inner.log.view().has_holes() {
+            // A key index that is made anew would not know what is missing.
+            return Err(inner.log.view().gap());
         }
         {
             // What has not been done for want of space, or came back, is done first.

@@ -26,10 +26,10 @@ use crate::disk::Disk;
 use crate::error::{Damage, Error};
 use crate::holes::Missing;
 use crate::keys::Watermark;
-use crate::log::{Log, RESERVE, Tail, View};
+use crate::log::{Halt, Log, RESERVE, Tail, View};
 use crate::manifest::Manifest;
 use crate::report::{Cut, Problem};
-use crate::segment::{Segment, Stretch};
+use crate::segment::{SERIAL_MAX, Segment, Stretch};
 use survey::{Known, Survey, Top};
 
 /// So many serials are skipped after a stop that was not clean where nobody knows how many may have been
@@ -118,18 +118,19 @@ pub(crate) fn open(
     }
     manifest.closed = false;
     let mut segments = segments;
-    if mode == Mode::Read {
-        if segments.is_empty() {
-            segments.push(Arc::new(Segment::open_to_read(disk, "/dev/null".into(), 0)?));
-        }
-    } else {
-        write(disk, dir, (&mut manifest, &before), &mut segments)?;
-        if let Some((segment, end)) = truncate {
-            let cut = segment.file.set_len(end).and_then(|()| segment.file.sync_all());
-            cut.map_err(|error| Error::io("cannot cut", &segment.path, error))?;
-        }
+    let mut halt = None;
+    if mode != Mode::Read {
+        let written = write(disk, dir, (&mut manifest, &before), &mut segments);
+        halt = wait_for_space(written, dir, &segments)?;
+    } else if segments.is_empty() {
+        segments.push(Arc::new(Segment::open_to_read(disk, "/dev/null".into(), 0)?));
     }
-    let tail = tail(manifest, &segments)?;
+    if let Some((segment, end)) = truncate.filter(|_| mode != Mode::Read && halt.is_none()) {
+        let cut = segment.file.set_len(end).and_then(|()| segment.file.sync_all());
+        cut.map_err(|error| Error::io("cannot cut", &segment.path, error))?;
+    }
+    let mut tail = tail(manifest, &segments)?;
+    tail.halt = halt;
     let view = View {
         segments,
         version: tail.version(),
@@ -158,6 +159,10 @@ fn write(
         manifest.write(disk, dir)?;
         segments.push(Arc::new(Segment::create(disk, dir, number)?));
     }
+    if segments.last().is_some_and(|it| it.ends_damaged()) {
+        // What is written behind it would be taken for the rest of it.
+        segments.push(Arc::new(Segment::create(disk, dir, next_number(manifest))?));
+    }
     manifest.segments = segments.iter().map(|it| it.number).collect();
     let sealed = segments.split_last().map_or(&[][..], |(_, sealed)| sealed);
     manifest.end = segments.last().map_or(0, |it| it.end());
@@ -167,6 +172,21 @@ fn write(
         manifest.write(disk, dir)?;
     }
     Ok(())
+}
+
+/// Where there is no space for the manifest, what is there is served, and whoever writes has it written first.
+fn wait_for_space(
+    written: Result<(), Error>,
+    dir: &Path,
+    segments: &[Arc<Segment>],
+) -> Result<Option<Halt>, Error> {
+    match written {
+        Err(error) if error.may_pass() && segments.last().is_some_and(|it| !it.ends_damaged()) => {
+            tracing::warn!(dir = %dir.display(), %error, "nothing can be written yet");
+            Ok(Some(Halt::Unsure))
+        }
+        written => written.map(|()| None),
+    }
 }
 
 /// Skips the serials that may have been given.
@@ -214,7 +234,7 @@ fn manifest(
     mode: Mode,
     now: Stamp,
 ) -> Result<(Manifest, bool), Error> {
-    let wrong = match Manifest::read(dir) {
+    let mut wrong = match Manifest::read(dir) {
         Ok(Some(manifest)) => {
             for number in found.iter().filter(|it| !manifest.segments.contains(it)) {
                 if mode != Mode::Read {
@@ -227,19 +247,27 @@ fn manifest(
         Err(error @ Error::Manifest { .. }) => Some(error),
         Err(error) => return Err(error),
     };
-    match Manifest::read_copy(dir) {
-        // It may have been written for what was then not done: what it names must be there, and what it
-        // does not name stays for now.
-        Ok(Some(copy)) if copy.segments.iter().all(|it| found.contains(it)) => {
+    let copied = match Manifest::read_copy(dir) {
+        Ok(copy) => copy,
+        Err(error @ Error::Manifest { .. }) => {
+            wrong = wrong.or(Some(error));
+            None
+        }
+        Err(error) => return Err(error),
+    };
+    // It may have been written for what was then not done: what it names must be there, and what it
+    // does not name stays for now.
+    let is_there = |it: &Manifest| it.segments.iter().all(|it| found.contains(it));
+    match copied {
+        Some(copy) if is_there(&copy) => {
             tracing::error!(dir = %dir.display(), "MANIFEST is damaged or missing: its copy is taken");
             return Ok((copy, true));
         }
-        Ok(_) | Err(Error::Manifest { .. }) => {}
-        Err(error) => return Err(error),
-    }
-    if wrong.is_none() && found.is_empty() {
-        let epoch = fresh_epoch(now, Epoch(0));
-        return Ok((Manifest { epoch, closed: true, ..Manifest::default() }, true));
+        None if wrong.is_none() && found.is_empty() => {
+            let epoch = fresh_epoch(now, Epoch(0));
+            return Ok((Manifest { epoch, closed: true, ..Manifest::default() }, true));
+        }
+        Some(_) | None => {}
     }
     if mode == Mode::Rebuild {
         return Ok((unlisted(disk, dir, found, now)?, false));
@@ -297,7 +325,7 @@ fn unlisted(disk: &Disk, dir: &Path, found: &BTreeSet<u64>, now: Stamp) -> Resul
     let mut order = Vec::new();
     for number in found {
         let segment = Segment::open(disk, dir, *number, false)?;
-        let survey = segment.survey(false, 0, segment.file_bytes()?)?;
+        let survey = segment.survey(false, 0, segment.file_bytes()?, SERIAL_MAX)?;
         let Some(first) = survey.iter().find_map(Stretch::entry) else { continue };
         order.push((first.base, u64::MAX - number));
     }

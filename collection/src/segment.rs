@@ -5,6 +5,8 @@
 //!
 //! Source: DESIGN.md, "The one idea".
 
+mod walk;
+
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,20 +15,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 
 use crate::disk::{Disk, File};
 use crate::error::{Damage, Error};
-use crate::member::{Frame, Header, MEMBER_BYTES_MAX, Member, Place, Unpacker};
+use crate::member::{Frame, Header, Member, Place, Unpacker};
+pub(crate) use walk::{SERIAL_MAX, Stretch};
 
 /// Longest header of a member, in bytes.
 const HEADER_BYTES_MAX: usize = (64 << 10) + 32;
-/// How much of a member is read to find its header, in bytes.
-const PROBE_BYTES: usize = 4096;
-/// What disks write as a whole, in bytes: of what was not synced, each sector is there or not.
-const SECTOR_BYTES: u64 = 512;
-/// So many zeros in a row are no chance, in bytes: a member may end with two and hold some more.
-const ZEROS_MIN: usize = 8;
-/// What a disk gives as a whole, or not at all, in bytes.
-const BLOCK_BYTES: u64 = 4096;
-/// How much is read at a time when looking for the next sound member, in bytes.
-const WINDOW_BYTES: usize = 1 << 20;
 
 /// Where a member lies and what it covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -166,6 +159,17 @@ impl Segment {
         self.entries().last().map_or(0, Entry::end)
     }
 
+    /// Whether a member is known to be damaged.
+    pub(crate) fn is_damaged(&self) -> bool {
+        !self.marks().is_empty()
+    }
+
+    /// Whether its last member is known to be damaged.
+    pub(crate) fn ends_damaged(&self) -> bool {
+        let marks = self.marks();
+        self.entries().last().is_some_and(|it| marks.contains_key(&it.offset))
+    }
+
     /// Lets the file go with its last holder.
     pub(crate) fn retire(&self) {
         self.obsolete.store(true, Ordering::Release);
@@ -290,143 +294,6 @@ impl Segment {
         self.file.length().map_err(|error| Error::io("cannot read", &self.path, error))
     }
 
-    /// Goes through the first `length` bytes, member by member, and over what is no member to the next
-    /// sound one. With `bodies` the compressed bytes are checked too, not only the headers. No
-    /// member may have a serial below `after`.
-    ///
-    /// # Errors
-    ///
-    /// The system's; damage is in the answer.
-    pub(crate) fn survey(
-        &self,
-        bodies: bool,
-        after: u64,
-        length: u64,
-    ) -> Result<Vec<Stretch>, Error> {
-        let mut found = Vec::new();
-        let (mut offset, mut last) = (0, after);
-        while offset < length {
-            let why = match self.look(offset, length, bodies)? {
-                Ok((entry, damage)) if last <= entry.base => {
-                    (last, offset) = (entry.last, entry.end());
-                    found.push(match damage {
-                        None => Stretch::Sound(entry),
-                        Some(what) => Stretch::Damaged(entry, what),
-                    });
-                    continue;
-                }
-                Ok(_) => Damage::Order,
-                Err(why) => why,
-            };
-            let next = self.resync(offset + 1, length, last)?;
-            let zeros = next == length && self.is_zero(offset, length)?;
-            let why = if zeros { Damage::Truncated } else { why };
-            found.push(Stretch::Gap { offset, bytes: next - offset, why });
-            offset = next;
-        }
-        Ok(found)
-    }
-
-    /// Looks at the member that may start at `offset`: its place, and what is wrong with its body.
-    fn look(&self, offset: u64, length: u64, bodies: bool) -> Result<Look, Error> {
-        let rest = usize::try_from(length - offset).unwrap_or(usize::MAX);
-        let mut wanted = PROBE_BYTES;
-        loop {
-            let size = wanted.min(rest);
-            let head = self.readable(offset, size)?;
-            match Header::read(&head) {
-                Err(damage) => return Ok(Err(damage)),
-                Ok(Frame::More(_)) if head.len() < size => return Ok(Err(Damage::Unreadable)),
-                Ok(Frame::More(bytes)) if rest < bytes => return Ok(Err(Damage::Truncated)),
-                Ok(Frame::More(bytes)) => wanted = bytes,
-                Ok(Frame::Whole(place)) => return self.weigh(&place, offset, rest, bodies),
-            }
-        }
-    }
-
-    fn weigh(&self, place: &Place, offset: u64, rest: usize, bodies: bool) -> Result<Look, Error> {
-        let bytes = place.member_bytes();
-        if MEMBER_BYTES_MAX < bytes {
-            return Ok(Err(Damage::TooLarge));
-        }
-        if rest < bytes {
-            return Ok(Err(Damage::Truncated));
-        }
-        let mut damage = None;
-        if bodies {
-            let member = self.readable(offset, bytes)?;
-            let is_whole = member.len() == bytes;
-            let checked = if is_whole { place.check(&member) } else { Err(Damage::Unreadable) };
-            damage = checked.err();
-        }
-        Ok(Ok((Entry::new(&place.header, offset, bytes), damage)))
-    }
-
-    /// Returns where the next sound member starts, at `from` or later; `length` if there is none.
-    fn resync(&self, from: u64, length: u64, last: u64) -> Result<u64, Error> {
-        const MAGIC: [u8; 4] = [0x1f, 0x8b, 8, 4];
-        let mut start = from;
-        let mut step = BLOCK_BYTES;
-        while start < length {
-            let bytes =
-                usize::try_from(length - start).map_or(WINDOW_BYTES, |it| it.min(WINDOW_BYTES));
-            let window = self.readable(start, bytes)?;
-            for (at, _) in window.windows(MAGIC.len()).enumerate().filter(|(_, it)| *it == MAGIC) {
-                let candidate = start + at as u64;
-                if let Ok((entry, None)) = self.look(candidate, length, true)?
-                    && last <= entry.base
-                {
-                    return Ok(candidate);
-                }
-            }
-            if window.len() < bytes {
-                // Over what cannot be read, in ever longer steps: each may take a disk seconds.
-                step = if window.is_empty() {
-                    (2 * step).min(WINDOW_BYTES as u64)
-                } else {
-                    BLOCK_BYTES
-                };
-                start = ((start + window.len() as u64) / BLOCK_BYTES) * BLOCK_BYTES + step;
-                continue;
-            }
-            // The magic may straddle two windows.
-            start += (bytes.saturating_sub(MAGIC.len() - 1)).max(1) as u64;
-        }
-        Ok(length)
-    }
-
-    /// Whether all of these bytes that lie in one of the disk's sectors are zeros: it was never
-    /// written. So few that chance may have made them so do not count.
-    pub(crate) fn misses_sector(&self, from: u64, bytes: u64) -> Result<bool, Error> {
-        let end = from + bytes;
-        let mut start = from;
-        while start < end {
-            let next = end.min((start / SECTOR_BYTES + 1) * SECTOR_BYTES);
-            let count = usize::try_from(next - start).unwrap_or(0);
-            let sector = self.readable(start, count)?;
-            let is_whole = ZEROS_MIN <= count && sector.len() == count;
-            if is_whole && sector.iter().all(|it| *it == 0) {
-                return Ok(true);
-            }
-            start = next;
-        }
-        Ok(false)
-    }
-
-    fn is_zero(&self, from: u64, length: u64) -> Result<bool, Error> {
-        let mut start = from;
-        while start < length {
-            let bytes =
-                usize::try_from(length - start).map_or(WINDOW_BYTES, |it| it.min(WINDOW_BYTES));
-            let window = self.readable(start, bytes)?;
-            if window.len() < bytes || window.iter().any(|byte| *byte != 0) {
-                return Ok(false);
-            }
-            start += bytes as u64;
-        }
-        Ok(true)
-    }
-
     /// Reads these bytes, or those of them before the first that the disk does not give.
     fn readable(&self, offset: u64, bytes: usize) -> Result<Vec<u8>, Error> {
         let mut window = vec![0; bytes];
@@ -445,39 +312,5 @@ fn unreadable(error: &io::Error) -> Option<Damage> {
         None if error.kind() == io::ErrorKind::UnexpectedEof => Some(Damage::Truncated),
         Some(code) if code == rustix::io::Errno::IO.raw_os_error() => Some(Damage::Unreadable),
         _ => None,
-    }
-}
-
-/// What stands at a place of a segment's file: a member with what is wrong with its body, or why there
-/// is none.
-type Look = Result<(Entry, Option<Damage>), Damage>;
-
-/// A stretch of a segment's file.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Stretch {
-    /// A member.
-    Sound(Entry),
-    /// A member of which only the header can be relied on.
-    Damaged(Entry, Damage),
-    /// Bytes that are no member.
-    Gap { offset: u64, bytes: u64, why: Damage },
-}
-
-impl Stretch {
-    /// Returns the member's entry, if its header is sound.
-    pub(crate) fn entry(&self) -> Option<&Entry> {
-        match self {
-            Self::Sound(entry) | Self::Damaged(entry, _) => Some(entry),
-            Self::Gap { .. } => None,
-        }
-    }
-
-    /// Returns where it starts and how long it is, in bytes, and what is wrong with it.
-    pub(crate) fn damage(&self) -> Option<(u64, u64, Damage)> {
-        match *self {
-            Self::Sound(_) => None,
-            Self::Damaged(entry, why) => Some((entry.offset, u64::from(entry.bytes), why)),
-            Self::Gap { offset, bytes, why } => Some((offset, bytes, why)),
-        }
     }
 }

@@ -51,7 +51,9 @@ pub(crate) struct Snapshot {
 
 impl Snapshot {
     pub(crate) fn new(pinned: Pinned, objects: u64, made: Instant) -> Self {
-        let (missing, damaged) = (pinned.view.lacks(), pinned.view.damaged_members());
+        // In this order: what is found damaged meanwhile is then said to be missing, and is there.
+        let damaged = pinned.view.damaged_members();
+        let missing = pinned.view.lacks();
         let (parts, _) = pinned.view.parts_but(0, &damaged);
         let tail = Bytes::from(member::end_mark(pinned.to));
         let bytes = served::bytes_of(&parts) + tail.len() as u64;

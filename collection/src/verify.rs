@@ -15,7 +15,7 @@ use crate::member::{MEMBER_BYTES_MAX, Member, Unpacker};
 use crate::recover;
 use crate::replay;
 use crate::report::{Problem, Report};
-use crate::segment::{Segment, Stretch};
+use crate::segment::{SERIAL_MAX, Segment, Stretch};
 
 /// Most problems that are listed.
 const PROBLEMS_MAX: usize = 1000;
@@ -157,7 +157,7 @@ impl Check {
         self.report.segments += 1;
         // What is appended meanwhile is not looked at.
         let (known, length) = (segment.end(), segment.file_bytes()?);
-        let survey = segment.survey(true, self.serial, known.min(length))?;
+        let survey = segment.survey(true, self.serial, known.min(length), SERIAL_MAX)?;
         for (offset, bytes, why) in survey.iter().filter_map(Stretch::damage) {
             let end = offset + bytes;
             let entries = segment.entries().clone();

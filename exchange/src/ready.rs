@@ -21,7 +21,7 @@ pub fn checks(collection: &Collection) -> [Check; 2] {
             let others = if more == 0 { String::new() } else { format!(", and {more} more") };
             (rotten, Some(format!("{first}{others}")))
         }
-        (None, Ok(Some(epoch))) => (lost, Some(format!("since epoch {epoch}"))),
+        (None, Ok(Some(version))) => (lost, Some(format!("since version {version}"))),
         (None, Err(error)) => (unread, Some(error.to_string())),
         (None, Ok(None)) => (rotten, None),
     };

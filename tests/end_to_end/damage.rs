@@ -112,6 +112,7 @@ struct World {
     tree: BTreeMap<String, String>,
     /// Gatherer, broker, broker of that.
     members: [Member; 3],
+    is_list_hit: bool,
     told: Vec<String>,
     next: u64,
 }
@@ -139,7 +140,8 @@ impl World {
         });
         let random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).max(1));
         let tree = BTreeMap::new();
-        let mut world = Self { folder, random, tree, members, told: vec![], next: 0 };
+        let mut world =
+            Self { folder, random, tree, members, is_list_hit: false, told: vec![], next: 0 };
         for n in 0..STABLE {
             world.put(format!("stable-{n}.md"));
         }
@@ -209,7 +211,11 @@ impl World {
 
     fn harm(&mut self) {
         let at = usize::try_from(self.random.below(3)).unwrap();
-        let harm = Harm::by_lot(&mut self.random);
+        let mut harm = Harm::by_lot(&mut self.random);
+        while harm.is_of_list() && self.is_list_hit {
+            harm = Harm::by_lot(&mut self.random);
+        }
+        self.is_list_hit |= harm.is_of_list();
         let done = self.members[at].suffer(&harm, &mut self.random);
         self.told.push(format!("{at}: {harm:?}: {done}"));
         self.check();

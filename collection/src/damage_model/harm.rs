@@ -24,9 +24,11 @@ impl Random {
 
 /// Which files are hit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Victim {
+enum Victim {
     Log,
     Manifest,
+    /// The manifest's copy.
+    Copy,
     Keys,
 }
 
@@ -36,33 +38,43 @@ enum Way {
     Overwrite,
     Sectors,
     Cut,
+    Remove,
 }
 
 /// One harm.
 #[derive(Clone, Debug)]
 pub(super) struct Harm {
-    pub(super) victim: Victim,
+    victim: Victim,
     way: Way,
     /// Whether the collection is closed first, and opened again afterwards.
     pub(super) at_rest: bool,
 }
 
 impl Harm {
+    /// Whether it hits one of the two lists of segments: nobody starts without either.
+    pub(super) fn is_of_list(&self) -> bool {
+        matches!(self.victim, Victim::Manifest | Victim::Copy)
+    }
+
     pub(super) fn by_lot(random: &mut Random) -> Self {
-        let victim = match random.below(8) {
+        let victim = match random.below(16) {
             0 => Victim::Manifest,
-            1 => Victim::Keys,
+            1 => Victim::Copy,
+            2 | 3 => Victim::Keys,
             _ => Victim::Log,
         };
-        let way = [Way::Flip, Way::Flip, Way::Overwrite, Way::Sectors, Way::Cut];
-        let way = way[usize::try_from(random.below(5)).unwrap()];
-        Self { victim, way, at_rest: random.below(2) == 0 }
+        let way = [Way::Flip, Way::Flip, Way::Overwrite, Way::Sectors, Way::Cut, Way::Remove];
+        let way = way[usize::try_from(random.below(6)).unwrap()];
+        // A file that is open is written to, gone or not.
+        let at_rest = matches!(way, Way::Remove) || random.below(2) == 0;
+        Self { victim, way, at_rest }
     }
 
     /// Does it to one file of the folder; says what was done.
     pub(super) fn befall(&self, dir: &Path, random: &mut Random) -> String {
         let mut files = match self.victim {
             Victim::Manifest => vec![dir.join("MANIFEST")],
+            Victim::Copy => vec![dir.join("MANIFEST.copy")],
             Victim::Keys => files(&dir.join("keys"), ""),
             Victim::Log => files(dir, ".gz"),
         };
@@ -95,6 +107,7 @@ impl Harm {
                 file.write_all_at(&zeros, start).unwrap();
             }
             Way::Cut => file.set_len(at).unwrap(),
+            Way::Remove => fs::remove_file(path).unwrap(),
         }
         format!("{} of {length} bytes, at {at}, {count}", path.display())
     }

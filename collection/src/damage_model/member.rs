@@ -49,6 +49,8 @@ pub(super) struct Member {
     feed: Option<FeedServer>,
     /// The largest serial that was ever there to be seen.
     seen: u64,
+    /// The last serial before its data was damaged.
+    harmed_at: u64,
     /// All is published again since this loss.
     regathered: Option<Version>,
     /// That of the last snapshot taken.
@@ -78,6 +80,7 @@ impl Member {
             collection: None,
             feed: None,
             seen: 0,
+            harmed_at: 0,
             regathered: None,
             generation: 0,
             runtime,
@@ -142,8 +145,15 @@ impl Member {
         self.seen = serial;
     }
 
-    pub(super) fn has(&self, url: &str) -> bool {
-        self.collection().serial(&Oid::new(GATHERER, url)).unwrap().is_some()
+    /// What is committed from now on is known to stay.
+    pub(super) fn note_harm(&mut self) {
+        self.harmed_at = self.collection().committed().serial;
+    }
+
+    /// Whether an object was committed since it was harmed; `None`: it is not there.
+    pub(super) fn is_fresh(&self, url: &str) -> Result<Option<bool>, Error> {
+        let serial = self.collection().serial(&Oid::new(GATHERER, url))?;
+        Ok(serial.map(|it| self.harmed_at < it))
     }
 
     pub(super) fn is_well(&self) -> bool {

@@ -74,6 +74,7 @@ impl Collection {
             from = next;
         }
         let mut tail = inner.tail();
+        tail.go_on(&inner.log)?;
         if self.aftermath()? == Some(loss) {
             inner.forget_past(&mut tail)?;
             let settled = Note { key: note_key(AFTERMATH, &[]), value: None };

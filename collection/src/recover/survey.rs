@@ -16,6 +16,9 @@ use crate::segment::{Entry, Segment, Stretch};
 /// A member of a commit takes so many bytes at least.
 const MEMBER_BYTES_MIN: u64 = 64;
 
+/// A file that is gone had fewer bytes.
+const UNKNOWN_BYTES: u64 = 1 << 32;
+
 /// What is known of how far the log went.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Known {
@@ -80,8 +83,9 @@ impl Survey<'_> {
             let segment = match opened {
                 Ok(segment) => segment,
                 Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
-                    // A new one that a crash left without a file had nothing in it.
-                    let lacks = if is_active { 0 } else { sealed.unwrap_or(1) };
+                    // The list names only what was there: at its end it may have had anything.
+                    let is_empty = is_active && self.known.closed && self.known.end == 0;
+                    let lacks = if is_empty { 0 } else { sealed.unwrap_or(1) };
                     parts.push(Part { segment: None, stretches: Vec::new(), lacks });
                     continue;
                 }
@@ -91,7 +95,7 @@ impl Survey<'_> {
             // What follows is left of a commit that failed: nobody was told of it.
             let length = sealed.map_or(written, |it| it.min(written));
             let bodies = is_active || self.mode == Mode::Rebuild;
-            let stretches = segment.survey(bodies, last, length)?;
+            let stretches = segment.survey(bodies, last, length, self.known.reserved)?;
             last =
                 stretches.iter().filter_map(Stretch::entry).next_back().map_or(last, |it| it.last);
             let lacks = sealed.map_or(0, |it| it - length);
@@ -162,7 +166,8 @@ impl Survey<'_> {
             }
             if part.lacks != 0 {
                 let next = after().filter_map(Stretch::entry).next();
-                let (to, upto) = self.bounds(next, (last, commit), 0);
+                let unknown = if is_active { UNKNOWN_BYTES } else { 0 };
+                let (to, upto) = self.bounds(next, (last, commit), unknown);
                 let is_told = part.stretches.last().is_some_and(|it| it.entry().is_none());
                 if last < to || !is_told {
                     missing.push(Missing { base: last, last: to, commit: upto });

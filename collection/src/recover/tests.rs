@@ -6,6 +6,8 @@ use std::path::Path;
 use tempfile::TempDir;
 
 use super::*;
+use crate::change::Version;
+use crate::disk::faulty::{Fault, Faulty};
 use crate::holes::Holes;
 use crate::segment::Entry;
 use crate::{Batch, Change, Collection, Note, Oid, Options};
@@ -101,6 +103,106 @@ fn what_was_acknowledged_is_missed_at_any_byte() {
         }
         manifest.write(&Disk::System, dir.path()).unwrap();
     }
+}
+
+/// A start leaves what is damaged at the end where it is; what is committed then is there after the next.
+#[test]
+fn what_is_committed_behind_a_torn_end_stays() {
+    let dir = sample(true);
+    let path = Segment::path_in(dir.path(), 1);
+    let (bytes, manifest) =
+        (fs::read(&path).unwrap(), Manifest::read(dir.path()).unwrap().unwrap());
+    let from = entries(&look(dir.path()))[6].offset;
+    for length in usize::try_from(from).unwrap()..bytes.len() {
+        let (made, number) = (tempfile::tempdir().unwrap(), length.to_string());
+        fs::write(Segment::path_in(made.path(), 1), &bytes[..length]).unwrap();
+        manifest.write(&Disk::System, made.path()).unwrap();
+        let (collection, _) = Collection::open(made.path(), Options::default(), NOW).unwrap();
+        let mut record = soif::Record::new("FILE", number.clone());
+        record.push(crate::GATHERER_ID, "g");
+        // Longer than what lacks.
+        record.push("Noise", "~".repeat(bytes.len()));
+        let batch = Batch { changes: vec![Change::Update(record)], notes: vec![] };
+        collection.commit(batch, NOW).unwrap();
+        let before = collection.inner.log.view().damaged_members();
+        drop(collection);
+        let (collection, _) = Collection::open(made.path(), Options::default(), NOW).unwrap();
+        assert_eq!(collection.inner.log.view().damaged_members(), before, "at byte {length}");
+        assert!(collection.get(&Oid::new("g", &number)).unwrap().is_some(), "at byte {length}");
+    }
+}
+
+#[test]
+fn the_last_segment_may_be_gone() {
+    for is_closed in [true, false] {
+        let dir = sample(is_closed);
+        let manifest = Manifest::read(dir.path()).unwrap().unwrap();
+        fs::remove_file(Segment::path_in(dir.path(), 1)).unwrap();
+        let opened = again(dir.path());
+        let last = if is_closed { 6 } else { manifest.reserved };
+        assert_eq!(opened.log.view().holes(), Holes::of([(0, last)]));
+        assert_eq!(opened.tail.version(), Version { epoch: manifest.epoch, serial: last });
+        assert!(!opened.damaged.is_empty());
+    }
+}
+
+#[test]
+fn a_folder_with_a_list_alone_is_none_that_is_made() {
+    let dir = sample(true);
+    fs::remove_file(Segment::path_in(dir.path(), 1)).unwrap();
+    fs::rename(Manifest::path_in(dir.path()), dir.path().join("MANIFEST.copy")).unwrap();
+    assert!(matches!(
+        open(&Disk::System, dir.path(), NOW, Mode::Write, None),
+        Err(Error::Manifest { .. })
+    ));
+}
+
+#[test]
+fn what_is_there_is_served_from_a_disk_that_is_full() {
+    for is_closed in [true, false] {
+        let dir = sample(is_closed);
+        let manifest = Manifest::read(dir.path()).unwrap().unwrap();
+        let faulty = Faulty::new(dir.path(), 1);
+        faulty.fail(Some(Fault::Full));
+        let mut opened =
+            open(&Disk::Faulty(faulty.clone()), dir.path(), NOW, Mode::Write, None).unwrap();
+        assert_eq!(Manifest::read(dir.path()).unwrap().unwrap(), manifest);
+        let view = opened.log.view();
+        assert_eq!(view.extents(0).changes, 6);
+        assert!(opened.tail.go_on(&opened.log).is_err());
+        faulty.fail(None);
+        opened.tail.go_on(&opened.log).unwrap();
+        let written = Manifest::read(dir.path()).unwrap().unwrap();
+        assert!(opened.tail.serial <= written.serial && written.serial < written.reserved);
+    }
+}
+
+#[test]
+fn a_damaged_end_keeps_nobody_from_writing_once_the_disk_takes_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let faulty = Faulty::new(dir.path(), 1);
+    let disk = Disk::Faulty(faulty.clone());
+    let opened = Collection::open_on(&disk, dir.path(), Options::default(), NOW, Mode::Write);
+    let (collection, _) = opened.unwrap();
+    let commit = |n: u8| {
+        let changes = vec![Change::Delete(Oid::new("g", &n.to_string()))];
+        collection.commit(Batch { changes, notes: vec![] }, NOW)
+    };
+    commit(1).unwrap();
+    let path = Segment::path_in(dir.path(), 1);
+    let mut bytes = fs::read(&path).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    fs::write(&path, bytes).unwrap();
+    collection.scrub(u64::MAX).unwrap();
+    assert_eq!(collection.health().damaged.len(), 1);
+    faulty.fail(Some(Fault::FullLate));
+    assert!(commit(2).is_err());
+    faulty.fail(None);
+    assert!(matches!(collection.purge(None, NOW), Err(Error::Damaged { .. })));
+    commit(3).unwrap();
+    collection.heal(NOW).unwrap();
+    collection.purge(None, NOW).unwrap();
+    assert_eq!(collection.verify().unwrap().problems, []);
 }
 
 #[test]

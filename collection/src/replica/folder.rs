@@ -8,7 +8,7 @@ use super::chain::{CHAIN_BYTES_MAX, Chain, Link, LogFile, Part};
 use crate::disk::Disk;
 use crate::error::Error;
 use crate::member::MEMBER_BYTES_MAX;
-use crate::segment::{Entry, Segment, Stretch};
+use crate::segment::{Entry, SERIAL_MAX, Segment, Stretch};
 
 /// The file that says what a folder holds.
 pub const CHAIN: &str = "CHAIN";
@@ -58,7 +58,7 @@ pub(super) fn open_file(
     if segment.file_bytes()? != file.bytes {
         return refuse("it is longer or shorter than CHAIN says");
     }
-    let survey = segment.survey(false, after, file.bytes)?;
+    let survey = segment.survey(false, after, file.bytes, SERIAL_MAX)?;
     if let Some((offset, _, why)) = survey.iter().find_map(Stretch::damage) {
         return refuse(&format!("{why} at byte {offset}"));
     }

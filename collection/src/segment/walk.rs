@@ -1,0 +1,206 @@
+//! Going through a segment's file, member by member, over what is no member to the next one.
+
+use super::{Entry, Segment};
+use crate::error::{Damage, Error};
+use crate::member::{Frame, Header, MEMBER_BYTES_MAX, Place};
+
+/// How much of a member is read to find its header, in bytes.
+const PROBE_BYTES: usize = 4096;
+/// What disks write as a whole, in bytes: of what was not synced, each sector is there or not.
+const SECTOR_BYTES: u64 = 512;
+/// So many zeros in a row are no chance, in bytes: a member may end with two and hold some more.
+const ZEROS_MIN: usize = 8;
+/// What a disk gives as a whole, or not at all, in bytes.
+const BLOCK_BYTES: u64 = 4096;
+/// How much is read at a time when looking for the next sound member, in bytes.
+const WINDOW_BYTES: usize = 1 << 20;
+/// Of a segment's bytes, so many times as many are read at most for what may be a member and is none.
+const RESYNC_SHARE: u64 = 8;
+/// Serials are smaller: what says otherwise is no member.
+pub(crate) const SERIAL_MAX: u64 = 1 << 48;
+
+impl Segment {
+    /// Goes through the first `length` bytes, member by member, and over what is no member to the next
+    /// sound one, whose serials are up to `upto`. With `bodies` the compressed bytes are checked too, not
+    /// only the headers. No member may have a serial below `after`.
+    ///
+    /// # Errors
+    ///
+    /// The system's; damage is in the answer.
+    pub(crate) fn survey(
+        &self,
+        bodies: bool,
+        after: u64,
+        length: u64,
+        upto: u64,
+    ) -> Result<Vec<Stretch>, Error> {
+        let mut found = Vec::new();
+        let (mut offset, mut last) = (0, after);
+        let mut budget = RESYNC_SHARE * length;
+        while offset < length {
+            let why = match self.look(offset, length, bodies)? {
+                Ok((entry, damage)) if last <= entry.base => {
+                    (last, offset) = (entry.last, entry.end());
+                    found.push(match damage {
+                        None => Stretch::Sound(entry),
+                        Some(what) => Stretch::Damaged(entry, what),
+                    });
+                    continue;
+                }
+                Ok(_) => Damage::Order,
+                Err(why) => why,
+            };
+            let next = self.resync(offset + 1, length, (last, upto), &mut budget)?;
+            let zeros = next == length && self.is_zero(offset, length)?;
+            let why = if zeros { Damage::Truncated } else { why };
+            found.push(Stretch::Gap { offset, bytes: next - offset, why });
+            offset = next;
+        }
+        Ok(found)
+    }
+
+    /// Looks at the member that may start at `offset`: its place, and what is wrong with its body.
+    fn look(&self, offset: u64, length: u64, bodies: bool) -> Result<Look, Error> {
+        let rest = usize::try_from(length - offset).unwrap_or(usize::MAX);
+        let mut wanted = PROBE_BYTES;
+        loop {
+            let size = wanted.min(rest);
+            let head = self.readable(offset, size)?;
+            match Header::read(&head) {
+                Err(damage) => return Ok(Err(damage)),
+                Ok(Frame::More(_)) if head.len() < size => return Ok(Err(Damage::Unreadable)),
+                Ok(Frame::More(bytes)) if rest < bytes => return Ok(Err(Damage::Truncated)),
+                Ok(Frame::More(bytes)) => wanted = bytes,
+                Ok(Frame::Whole(place)) => return self.weigh(&place, offset, rest, bodies),
+            }
+        }
+    }
+
+    fn weigh(&self, place: &Place, offset: u64, rest: usize, bodies: bool) -> Result<Look, Error> {
+        let bytes = place.member_bytes();
+        if MEMBER_BYTES_MAX < bytes {
+            return Ok(Err(Damage::TooLarge));
+        }
+        if rest < bytes {
+            return Ok(Err(Damage::Truncated));
+        }
+        let mut damage = None;
+        if bodies {
+            let member = self.readable(offset, bytes)?;
+            let is_whole = member.len() == bytes;
+            let checked = if is_whole { place.check(&member) } else { Err(Damage::Unreadable) };
+            damage = checked.err();
+        }
+        Ok(Ok((Entry::new(&place.header, offset, bytes), damage)))
+    }
+
+    /// Returns where the next sound member starts, at `from` or later; `length` if there is none. What looks
+    /// like one may be an object's own content: at most `budget` bytes are read for all of that.
+    fn resync(
+        &self,
+        from: u64,
+        length: u64,
+        (last, upto): (u64, u64),
+        budget: &mut u64,
+    ) -> Result<u64, Error> {
+        const MAGIC: [u8; 4] = [0x1f, 0x8b, 8, 4];
+        let mut start = from;
+        let mut step = BLOCK_BYTES;
+        while start < length {
+            let bytes =
+                usize::try_from(length - start).map_or(WINDOW_BYTES, |it| it.min(WINDOW_BYTES));
+            let window = self.readable(start, bytes)?;
+            for (at, _) in window.windows(MAGIC.len()).enumerate().filter(|(_, it)| *it == MAGIC) {
+                let candidate = start + at as u64;
+                let Ok((entry, _)) = self.look(candidate, length, false)? else { continue };
+                let bytes = u64::from(entry.bytes);
+                if entry.base < last || upto < entry.last || *budget < bytes {
+                    continue;
+                }
+                *budget -= bytes;
+                if let Ok((_, None)) = self.look(candidate, length, true)? {
+                    return Ok(candidate);
+                }
+            }
+            if window.len() < bytes {
+                // Over what cannot be read, in ever longer steps: each may take a disk seconds.
+                step = if window.is_empty() {
+                    (2 * step).min(WINDOW_BYTES as u64)
+                } else {
+                    BLOCK_BYTES
+                };
+                start = ((start + window.len() as u64) / BLOCK_BYTES) * BLOCK_BYTES + step;
+                continue;
+            }
+            // The magic may straddle two windows.
+            start += (bytes.saturating_sub(MAGIC.len() - 1)).max(1) as u64;
+        }
+        Ok(length)
+    }
+
+    /// Whether all of these bytes that lie in one of the disk's sectors are zeros: it was never
+    /// written. So few that chance may have made them so do not count.
+    pub(crate) fn misses_sector(&self, from: u64, bytes: u64) -> Result<bool, Error> {
+        let end = from + bytes;
+        let mut start = from;
+        while start < end {
+            let next = end.min((start / SECTOR_BYTES + 1) * SECTOR_BYTES);
+            let count = usize::try_from(next - start).unwrap_or(0);
+            let sector = self.readable(start, count)?;
+            let is_whole = ZEROS_MIN <= count && sector.len() == count;
+            if is_whole && sector.iter().all(|it| *it == 0) {
+                return Ok(true);
+            }
+            start = next;
+        }
+        Ok(false)
+    }
+
+    fn is_zero(&self, from: u64, length: u64) -> Result<bool, Error> {
+        let mut start = from;
+        while start < length {
+            let bytes =
+                usize::try_from(length - start).map_or(WINDOW_BYTES, |it| it.min(WINDOW_BYTES));
+            let window = self.readable(start, bytes)?;
+            if window.len() < bytes || window.iter().any(|byte| *byte != 0) {
+                return Ok(false);
+            }
+            start += bytes as u64;
+        }
+        Ok(true)
+    }
+}
+
+/// What stands at a place of a segment's file: a member with what is wrong with its body, or why there
+/// is none.
+type Look = Result<(Entry, Option<Damage>), Damage>;
+
+/// A stretch of a segment's file.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Stretch {
+    /// A member.
+    Sound(Entry),
+    /// A member of which only the header can be relied on.
+    Damaged(Entry, Damage),
+    /// Bytes that are no member.
+    Gap { offset: u64, bytes: u64, why: Damage },
+}
+
+impl Stretch {
+    /// Returns the member's entry, if its header is sound.
+    pub(crate) fn entry(&self) -> Option<&Entry> {
+        match self {
+            Self::Sound(entry) | Self::Damaged(entry, _) => Some(entry),
+            Self::Gap { .. } => None,
+        }
+    }
+
+    /// Returns where it starts and how long it is, in bytes, and what is wrong with it.
+    pub(crate) fn damage(&self) -> Option<(u64, u64, Damage)> {
+        match *self {
+            Self::Sound(_) => None,
+            Self::Damaged(entry, why) => Some((entry.offset, u64::from(entry.bytes), why)),
+            Self::Gap { offset, bytes, why } => Some((offset, bytes, why)),
+        }
+    }
+}
