@@ -212,7 +212,7 @@ fn open(config: Config, place: Place, local_addr: SocketAddr) -> Result<Opened, 
     }
     let index = Index::open_at(&data.join(INDEX), IndexOptions::default(), place)?;
     // Before the first pull: it could bring the collection to where the index is.
-    index.hold_to(collection.version());
+    index.hold_to(|covered| collection.goes_on_from(covered));
     let timeouts = config.patience.request;
     let contact = config.base_url.as_ref().map(ToString::to_string);
     let client = Client::new(net::client::Settings { timeouts, contact, ..Default::default() });

@@ -21,6 +21,7 @@ use crate::change::{Batch, Change, Note, Oid, Stamp, Stored, Version};
 use crate::compact;
 use crate::content;
 use crate::error::Error;
+use crate::feed;
 use crate::heal::Mending;
 use crate::holders::{USER, note_key};
 use crate::index::Slot;
@@ -87,6 +88,12 @@ impl Collection {
     #[must_use]
     pub fn version(&self) -> Version {
         self.inner.log.version()
+    }
+
+    /// Whether all that has changed since `version` is in the log: otherwise whoever has come there begins anew.
+    #[must_use]
+    pub fn goes_on_from(&self, version: Version) -> bool {
+        feed::follows(&self.inner.log.view(), version)
     }
 
     /// Returns the version of the last commit; waits for one that is under way. What can be looked up by

@@ -240,7 +240,7 @@ impl Tail {
         let manifest = Manifest { reserved: last + RESERVE, ..self.manifest_now() };
         match self.replace(manifest, log) {
             // There are some left, and it is tried again.
-            Err(_) if last <= self.manifest.reserved && self.halt.is_none() => Ok(()),
+            Err(_) if last < self.manifest.reserved && self.halt.is_none() => Ok(()),
             replaced => replaced,
         }
     }

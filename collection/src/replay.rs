@@ -67,7 +67,7 @@ pub(crate) fn open_keys(
     let view = log.view();
     let commit = tail.commit;
     let tail = Mutex::new(tail);
-    let lose = |_damage: &Error| tail.lock().unwrap_or_else(PoisonError::into_inner).lose(log);
+    let lose = |_damage: Error| tail.lock().unwrap_or_else(PoisonError::into_inner).lose(log);
     let why =
         match existing.map_err(Useless::Keys).and_then(|keys| catch_up(keys, dir, &view, &lose)) {
             Ok((keys, replayed)) => {
@@ -84,16 +84,11 @@ pub(crate) fn open_keys(
 
 /// Asked what becomes of a replay that meets a damaged member or a hole: it fails with the error that is
 /// returned, or goes on as if the member were not there.
-pub(crate) type OnDamage<'a> = &'a dyn Fn(&Error) -> Result<(), Error>;
+pub(crate) type OnDamage<'a> = &'a dyn Fn(Error) -> Result<(), Error>;
 
 /// The replay fails.
-pub(crate) fn fail(damage: &Error) -> Result<(), Error> {
-    match damage {
-        Error::Damaged { path, offset, what } => {
-            Err(Error::Damaged { path: path.clone(), offset: *offset, what: *what })
-        }
-        _ => Ok(()),
-    }
+pub(crate) fn fail(damage: Error) -> Result<(), Error> {
+    Err(damage)
 }
 
 /// Asked at every step whether to go on; its error ends the work.
@@ -199,7 +194,7 @@ fn replay(
 ) -> Result<u64, Error> {
     let failed = |source| Error::keys(dir.join(KEYS), source);
     if view.missing.iter().any(|it| from.commit < it.commit) {
-        on_damage(&view.gap())?;
+        on_damage(view.gap())?;
     }
     let epoch = view.version.epoch;
     let mut unpacker = Unpacker::new(MEMBER_BYTES_MAX);
@@ -220,7 +215,7 @@ fn replay(
             }
             let (changes, notes) = match content(segment, &entry, &mut unpacker) {
                 Err(damage @ Error::Damaged { .. }) => {
-                    on_damage(&damage)?;
+                    on_damage(damage)?;
                     Default::default()
                 }
                 content => content?,

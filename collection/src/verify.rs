@@ -55,6 +55,15 @@ impl Collection {
         }
         Ok(check.report)
     }
+
+    /// Makes the key index anew: for one that is not that of the log.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Damaged`]: a part of the log is, and is to be healed first. [`Error::Keys`]: not even a new one works.
+    pub fn remake_keys(&self) -> Result<(), Error> {
+        self.inner.rebuild_keys(self.inner.keys_made(), "it was asked for")
+    }
 }
 
 impl Inner {

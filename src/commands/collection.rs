@@ -26,6 +26,7 @@ use crate::output;
 pub(crate) enum Command {
     /// Check every checksum, the order of the log, and the key index against the log; name what is
     /// damaged, what of it is healed by itself, and what is lost; exit with 1 if anything is wrong.
+    /// Nothing is changed: a second key index is made in a temporary folder (TMPDIR).
     Verify(Place),
     /// Say what is damaged and what becomes of it, and with --yes give up what nobody can bring again. A
     /// daemon heals by itself whatever its files or sources still have: this is for the rest.
@@ -83,7 +84,7 @@ pub(crate) async fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Suppress(asked) => takedown::suppress(asked).await,
         Command::Purge(asked) => takedown::purge(asked).await,
         Command::Repair { place, yes } => repair(&place, yes),
-        Command::Export { place, output } => export(&place.look()?.0, output.as_deref()),
+        Command::Export { place, output } => export(&place.look()?, output.as_deref()),
         Command::Stats { place, json } => stats(&place.look()?.0, json),
     }
 }
@@ -241,13 +242,20 @@ fn repair(place: &Place, yes: bool) -> anyhow::Result<ExitCode> {
         collection.scrub(u64::MAX)?;
         let dropped = collection.drop_damaged(Stamp(net::clock::now_ms()))?;
         output::line(&format!("{} given up", output::counted(dropped, "object")))?;
+        if !collection.verify()?.problems.is_empty() {
+            collection.remake_keys()?;
+            output::line("the key index was not that of the log: it is made anew")?;
+        }
     } else {
         output::line(&format!("{} there", output::counted(collection.len(), "object")))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn export(collection: &Collection, output: Option<&Path>) -> anyhow::Result<ExitCode> {
+fn export(
+    (collection, recovery): &(Collection, Recovery),
+    output: Option<&Path>,
+) -> anyhow::Result<ExitCode> {
     let objects = match output {
         None => {
             let mut out = BufWriter::new(io::stdout().lock());
@@ -271,9 +279,13 @@ fn export(collection: &Collection, output: Option<&Path>) -> anyhow::Result<Exit
         output::note(&format!(
             "{damaged} damaged and left out: `harvest collection verify` names them"
         ));
-        return Ok(ExitCode::FAILURE);
     }
-    Ok(ExitCode::SUCCESS)
+    // Without a key index nobody knows how many there are.
+    let is_unknown = recovery.lost || collection.aftermath()?.is_some();
+    if is_unknown {
+        output::note("more may be missing: `harvest collection verify` says why");
+    }
+    Ok(if damaged == 0 && !is_unknown { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn stats(collection: &Collection, json: bool) -> anyhow::Result<ExitCode> {
@@ -367,6 +379,37 @@ mod tests {
         assert_eq!(repair(&place, false).unwrap(), ExitCode::FAILURE);
         assert_eq!(repair(&place, true).unwrap(), ExitCode::SUCCESS);
         assert_eq!(verify(&place).unwrap(), ExitCode::SUCCESS);
+    }
+
+    #[test]
+    fn a_key_index_that_is_not_that_of_the_log_is_made_anew() {
+        let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let now = Stamp(net::clock::now_ms());
+        let add = |dir: &Path, url: &str| {
+            let (collection, _) = Collection::open(dir, Options::default(), now).unwrap();
+            let mut record = soif::Record::new("FILE", url);
+            record.push(collection::GATHERER_ID, "g");
+            let changes = vec![collection::Change::Update(record)];
+            collection.commit(collection::Batch { changes, notes: Vec::new() }, now).unwrap();
+            collection.close();
+        };
+        let copy = |from: &Path, to: &Path| {
+            let all = format!("{}/.", from.display());
+            let copied = std::process::Command::new("cp").args(["-a", &all]).arg(to).status();
+            assert!(copied.unwrap().success());
+        };
+        add(one.path(), "http://h/1");
+        copy(one.path(), other.path());
+        add(one.path(), "http://h/2");
+        add(other.path(), "http://h/3");
+        std::fs::remove_dir_all(one.path().join("keys")).unwrap();
+        std::fs::create_dir(one.path().join("keys")).unwrap();
+        copy(&other.path().join("keys"), &one.path().join("keys"));
+        let place = Place { dir: one.path().to_owned() };
+        assert_eq!(verify(&place).unwrap(), ExitCode::FAILURE);
+        assert_eq!(repair(&place, true).unwrap(), ExitCode::SUCCESS);
+        assert_eq!(verify(&place).unwrap(), ExitCode::SUCCESS);
+        assert_eq!(place.look().unwrap().0.len(), 2);
     }
 
     #[test]

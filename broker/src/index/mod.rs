@@ -185,11 +185,12 @@ impl Index {
         self.inner.covered.subscribe()
     }
 
-    /// Has the next [`apply`](Self::apply) build the index anew if it covers more than `version`, which
-    /// the collection has now: that was put back from a copy, and what follows is not what is covered.
-    pub fn hold_to(&self, version: Version) {
+    /// Has the next [`apply`](Self::apply) build the index anew if the collection does not go on from what it covers,
+    /// as `goes_on` says of a version: a copy was put back, or the end of the log lost, and what follows
+    /// is not what is covered.
+    pub fn hold_to(&self, goes_on: impl Fn(Version) -> bool) {
         self.inner.covered.send_if_modified(|covered| {
-            let beyond = covered.is_some_and(|it| it.epoch == version.epoch && version < it);
+            let beyond = covered.is_some_and(|it| !goes_on(it));
             if beyond {
                 *covered = None;
             }

@@ -75,9 +75,9 @@ fn damage_drops_the_index_and_the_next_apply_builds_it() {
 fn a_log_put_back_from_a_copy_builds_the_index_anew_however_far_it_gets() {
     let site = corpus();
     let copy = site.log.borrow()[..2].to_vec();
-    site.index().hold_to(Version { epoch: Epoch(1), serial: 3 });
+    site.index().hold_to(|it| it <= Version { epoch: Epoch(1), serial: 3 });
     assert!(site.index().covered().is_some(), "it is no further than the log");
-    site.index().hold_to(Version { epoch: Epoch(1), serial: 2 });
+    site.index().hold_to(|it| it <= Version { epoch: Epoch(1), serial: 2 });
     site.log.replace(copy);
     for n in 0..3 {
         site.put(&format!("http://a.org/other{n}"), &[("Title", "Other")]);
