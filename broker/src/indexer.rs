@@ -107,6 +107,11 @@ impl Indexer {
         self.index.covered()
     }
 
+    /// How far the index is, and how far it has to get, while it is being built anew.
+    pub(crate) fn unfinished(&self) -> Option<(u64, u64)> {
+        self.index.unfinished(self.collection.version())
+    }
+
     /// Returns what last went wrong; `None` once it went well again.
     pub(crate) fn problem(&self) -> Option<String> {
         self.problem.lock().unwrap_or_else(PoisonError::into_inner).clone()

@@ -5,6 +5,7 @@
 
 mod reading;
 mod retry;
+mod tidying;
 mod watching;
 
 use std::collections::{BTreeSet, HashMap};
@@ -17,18 +18,16 @@ use net::shutdown::Shutdown;
 use tokio::task::{self, JoinError, JoinSet};
 
 use self::retry::retry_wait;
+use self::tidying::{HEAL_PAUSE_MIN, TIDY_EVERY};
 use crate::config::{POLL, Watch};
 use crate::debounce::Touched;
 use crate::error::Error;
-use crate::heal::{Tidied, report_tidied};
+use crate::heal::Tidied;
 use crate::pass::{Asked, look, pass};
 use crate::progress::{Phase, Watching};
 use crate::server::Shared;
 use crate::site::lock;
 use crate::watch::{Inbox, Places, Vigil, Watcher};
-
-/// How often a part of the collection is checked for damage.
-const TIDY_EVERY: Duration = Duration::from_secs(60);
 
 /// How often it is looked whether the roots are still those that are watched.
 const ROOT_CHECK: Duration = Duration::from_secs(10);
@@ -92,6 +91,8 @@ struct Rounds {
     /// Repair and compaction, one at a time.
     tidying: JoinSet<Tidied>,
     tidy_due: Instant,
+    /// How long after that it is done again while something is damaged.
+    heal_pause: Duration,
     passing: bool,
     looking: bool,
     /// Annotations are being read: no pass begins before, or it would take those that are no more.
@@ -154,6 +155,7 @@ impl Rounds {
             jobs: HashMap::new(),
             tidying: JoinSet::new(),
             tidy_due: now + TIDY_EVERY,
+            heal_pause: HEAL_PAUSE_MIN,
             passing: false,
             looking: false,
             reading: false,
@@ -187,9 +189,7 @@ impl Rounds {
                     self.handle_done(done)?;
                 }
                 Some(tidied) = self.tidying.join_next(), if !self.tidying.is_empty() => {
-                    if report_tidied(tidied) {
-                        self.pass_due = clock::monotonic();
-                    }
+                    self.handle_tidied(tidied, clock::monotonic());
                 }
                 () = self.shared.asked.notified() => {}
                 () = self.inbox.heard() => {}
@@ -335,15 +335,6 @@ impl Rounds {
             let placed = watcher.place(&plans).map(|()| watcher);
             Done::Checked(placed, true, settings)
         });
-    }
-
-    /// Sees to damage of the collection, and rewrites it without what is superseded, if that is worth
-    /// it.
-    fn start_tidying(&mut self) {
-        if self.tidying.is_empty() {
-            let site = self.shared.site.clone();
-            self.tidying.spawn_blocking(move || site.tidy());
-        }
     }
 
     fn handle_done(&mut self, done: Result<Done, JoinError>) -> Result<(), Error> {

@@ -172,9 +172,6 @@ async fn metrics(State(Admin { handle, feed }): State<Admin>) -> Response {
     let gauge = |name, help, value: u64| Sample::gauge(name, help, value as f64);
     let mut samples = handle.shared.site.metrics.samples();
     samples.push(gauge("harvest_gatherer_objects", "Live objects.", status.objects));
-    let accepting = u64::from(status.collection_problem.is_none());
-    let help = "1 while the collection takes changes.";
-    samples.push(gauge("harvest_gatherer_accepting", help, accepting));
     samples.extend(status.ready.samples());
     let damaged = status.damaged_total as f64;
     let help = "Damaged members found in the collection.";

@@ -76,10 +76,8 @@ fn fill(path: &std::path::Path) {
 async fn until_accepting(bench: &Bench, accepting: bool) -> Option<String> {
     let status = bench.status(|it| it.collection_problem.is_none() == accepting).await;
     let (_, text) = bench.get_admin("metrics").await;
-    for name in ["harvest_gatherer_accepting", "harvest_ready_check{check=\"takes-changes\"}"] {
-        let line = format!("{name} {}\n", u8::from(accepting));
-        assert!(text.contains(&line), "{text}");
-    }
+    let line = format!("harvest_ready_check{{check=\"takes-changes\"}} {}\n", u8::from(accepting));
+    assert!(text.contains(&line), "{text}");
     let (code, said) = bench.get("readyz").await;
     assert_eq!(code, if accepting { 200 } else { 503 }, "{said}");
     assert_eq!(said.contains("free some space"), !accepting, "{said}");

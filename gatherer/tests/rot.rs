@@ -146,13 +146,8 @@ async fn check_harvested(sealed: bool) {
             it.objects == FILES && asked.borrow().iter().any(is_full)
         })
         .await;
-    // What is damaged is left out of the log once all has come again.
-    let mut passes = 1;
-    while !bench.handle.status().damaged.is_empty() {
-        bench.gather().await;
-        passes += 1;
-        assert!(passes < 100, "{:#?}", bench.handle.status());
-    }
+    // What is damaged is left out of the log soon after all has come again.
+    bench.status(|it| it.damaged.is_empty()).await;
     let (tree, _) = bench.stop().await;
     assert_eq!(look(&tree.data(), false), 0);
 }

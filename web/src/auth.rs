@@ -203,7 +203,7 @@ impl Objection {
 }
 
 /// Writes where the admin listener is to `data_dir/admin.address`, and which process has it, so that
-/// commands that are given the data directory find the daemon. Blocks.
+/// commands that are given the data directory find the daemon. It is for its owner alone. Blocks.
 ///
 /// # Errors
 ///
@@ -212,7 +212,12 @@ pub fn write_address(data_dir: &Path, address: SocketAddr) -> Result<(), Error> 
     let path = data_dir.join(ADDRESS_FILE_NAME);
     let failed = |source| Error::AddressFile { path: path.clone(), source };
     let new = path.with_extension("address.new");
-    fs::write(&new, format!("{address} {}\n", std::process::id())).map_err(failed)?;
+    // What a start that was cut off has left may have another mode.
+    let _ = fs::remove_file(&new);
+    let mut options = fs::OpenOptions::new();
+    let file = options.write(true).create_new(true).mode(MODE).open(&new);
+    let line = format!("{address} {}\n", std::process::id());
+    file.and_then(|mut file| file.write_all(line.as_bytes())).map_err(failed)?;
     fs::rename(&new, &path).map_err(failed)
 }
 
@@ -339,9 +344,14 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         assert!(read_address(dir.path()).is_err());
         let address = "127.0.0.1:9500".parse().unwrap();
+        // What was there may be open to others.
+        fs::write(dir.path().join("admin.address.new"), "").unwrap();
         write_address(dir.path(), address).unwrap();
+        let path = dir.path().join(ADDRESS_FILE_NAME);
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, MODE);
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "nothing else is left");
         assert_eq!(read_address(dir.path()).unwrap(), (address, std::process::id()));
-        fs::write(dir.path().join(ADDRESS_FILE_NAME), "127.0.0.1:9500\n").unwrap();
+        fs::write(&path, "127.0.0.1:9500\n").unwrap();
         assert!(read_address(dir.path()).is_err());
     }
 

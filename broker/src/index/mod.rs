@@ -29,7 +29,7 @@ use std::fmt;
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -100,6 +100,8 @@ struct Inner {
     /// `None` after a failure, until the next apply makes it anew.
     writer: Mutex<Option<IndexWriter>>,
     covered: watch::Sender<Option<Version>>,
+    /// The newest serial as it last began to be built anew: before that it has only a part of what it had.
+    goal: AtomicU64,
     /// Nothing is taken in any more.
     closed: AtomicBool,
     /// Its files have to be verified.
@@ -156,7 +158,7 @@ impl Index {
             writer => Some(writer?),
         };
         let reader = engine.reader_builder().reload_policy(ReloadPolicy::Manual).try_into()?;
-        let covered = engine.load_metas()?.payload.as_deref().and_then(read_payload);
+        let (covered, goal) = read_metas(&engine)?;
         let inner = Inner {
             // An index that is empty has nothing to verify.
             suspect: AtomicBool::new(!verify::take_mark(dir) && covered.is_some()),
@@ -168,6 +170,7 @@ impl Index {
             reader,
             writer: Mutex::new(writer),
             covered: watch::Sender::new(covered),
+            goal: AtomicU64::new(goal),
             closed: AtomicBool::new(false),
         };
         let index = Self { inner: Arc::new(inner) };
@@ -178,6 +181,18 @@ impl Index {
     /// How much of the collection the index covers; `None` when it has to be built anew.
     pub fn covered(&self) -> Option<Version> {
         *self.inner.covered.borrow()
+    }
+
+    /// How far it is, and how far it has to get, while it is being built anew for a collection that is at `version`:
+    /// searches find a part of what they found.
+    pub fn unfinished(&self, version: Version) -> Option<(u64, u64)> {
+        let goal = self.inner.goal.load(Ordering::Acquire);
+        match self.covered() {
+            Some(it) if it.epoch == version.epoch => {
+                (it.serial < goal).then_some((it.serial, goal))
+            }
+            _ => Some((0, version.serial)),
+        }
     }
 
     /// Returns what tells of every change of [`covered`](Self::covered).
@@ -254,6 +269,9 @@ impl Index {
             it.epoch == target.epoch && (horizon..=target.serial).contains(&it.serial)
         };
         let covered = self.covered().filter(reaches);
+        if covered.is_none() {
+            self.inner.goal.store(target.serial, Ordering::Release);
+        }
         let outcome = self.run(&mut writer, covered, target, scan, get, cancelled);
         match outcome {
             // What has been added but not committed must not slip into the next commit.
@@ -279,7 +297,8 @@ impl Index {
         let writer = make_writer(&inner.engine, inner.options)?;
         if self.covered().is_some() {
             inner.reader.reload()?;
-            let there = inner.engine.load_metas()?.payload.as_deref().and_then(read_payload);
+            let (there, goal) = read_metas(&inner.engine)?;
+            inner.goal.store(goal, Ordering::Release);
             inner.covered.send_if_modified(|covered| {
                 let differs = *covered != there;
                 *covered = there;
@@ -326,7 +345,8 @@ impl Index {
             if anew || !chunk.is_empty() {
                 let searcher = (!anew).then(|| self.inner.reader.searcher());
                 let fields = &self.inner.fields;
-                let mut applier = Applier { fields, writer, searcher, get, cancelled };
+                let goal = self.inner.goal.load(Ordering::Acquire);
+                let mut applier = Applier { fields, writer, goal, searcher, get, cancelled };
                 let written = applier.write(&chunk, at).map_err(|source| self.failed(source))?;
                 if written == Written::Cancelled {
                     return Ok((before, written));
@@ -448,6 +468,12 @@ impl Index {
 /// Locks what only holds values that are whole at any time.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// How far the last commit reaches, and how far it has to get.
+fn read_metas(engine: &tantivy::Index) -> tantivy::Result<(Option<Version>, u64)> {
+    let said = engine.load_metas()?.payload.as_deref().and_then(read_payload);
+    Ok(said.map_or((None, 0), |(version, goal)| (Some(version), goal)))
 }
 
 fn make_writer(engine: &tantivy::Index, options: IndexOptions) -> tantivy::Result<IndexWriter> {

@@ -66,18 +66,22 @@ impl Chunk {
     }
 }
 
-/// Renders the payload of a commit: layout, version, and a digest of the two, since the engine's list
-/// of segments, which has it, has no checksum.
-pub(super) fn payload(version: Version) -> String {
-    let said = format!("{LAYOUT} {version}");
+/// Renders the payload of a commit: layout, version, of an index that is being built anew how far it was to get,
+/// and a digest of all that, since the engine's list of segments, which has it, has no checksum.
+pub(super) fn payload(version: Version, goal: u64) -> String {
+    let goal = if version.serial < goal { format!(" {goal}") } else { String::new() };
+    let said = format!("{LAYOUT} {version}{goal}");
     let digest = Md5::of(said.as_bytes());
     format!("{said} {digest}")
 }
 
-/// Reads a payload; `None` when it is of another layout, or not what was written.
-pub(super) fn read_payload(written: &str) -> Option<Version> {
-    let version = written.split(' ').nth(1)?.parse().ok()?;
-    (written == payload(version)).then_some(version)
+/// Reads a payload: the version, and the goal; `None` when it is of another layout, or not what was written.
+pub(super) fn read_payload(written: &str) -> Option<(Version, u64)> {
+    let (said, _digest) = written.rsplit_once(' ')?;
+    let mut words = said.split(' ').skip(1);
+    let version = words.next()?.parse().ok()?;
+    let goal = words.next().map_or(Some(0), |it| it.parse().ok())?;
+    (written == payload(version, goal)).then_some((version, goal))
 }
 
 /// How writing a chunk has ended.
@@ -92,6 +96,8 @@ pub(super) enum Written {
 pub(super) struct Applier<'a> {
     pub(super) fields: &'a Fields,
     pub(super) writer: &'a mut IndexWriter,
+    /// See [`payload`].
+    pub(super) goal: u64,
     /// The last commit; `None` while an index is built anew.
     pub(super) searcher: Option<Searcher>,
     /// Reads a live object from the collection, which may be ahead of the chunk.
@@ -191,7 +197,7 @@ impl Applier<'_> {
         }
         group.send(self.writer, 1, 0)?;
         let mut commit = self.writer.prepare_commit()?;
-        commit.set_payload(&payload(version));
+        commit.set_payload(&payload(version, self.goal));
         commit.commit()?;
         Ok(Written::Committed)
     }

@@ -1,12 +1,10 @@
 //! Whether the broker can do what it is for: `/readyz`.
 
 use web::health::{Check, Readiness};
+use web::templates::grouped;
 
 use super::Handle;
 use crate::pipeline::Stages;
-
-/// What the check of searches says of an index that is to be made anew.
-const ANEW: &str = "the full-text index is made anew";
 
 impl Handle {
     /// Returns whether the broker can do what it is for. One whose sources fail or are held serves what
@@ -16,8 +14,9 @@ impl Handle {
         let Stages { catalog, indexer, .. } = &inner.stages;
         let [takes, serves] = exchange::ready::checks(&inner.collection);
         let unfinished = || {
-            let is_lost = indexer.covered().is_none() && !inner.collection.is_empty();
-            is_lost.then(|| ANEW.to_owned())
+            let (reached, goal) = indexer.unfinished().filter(|_| !inner.collection.is_empty())?;
+            let (reached, goal) = (grouped(reached), grouped(goal));
+            Some(format!("the full-text index is being built: {reached} of {goal} changes"))
         };
         let searches = "the full-text index fails or is made anew: searches do not find all that is here; \
                         it is tried again by itself";

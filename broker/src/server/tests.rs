@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use collection::{Batch, Change};
+use soif::Record;
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
@@ -138,4 +139,38 @@ async fn a_file_damaged_before_a_stop_that_was_not_clean_is_found_in_the_backgro
     broker.caught_up().await;
     assert_eq!(broker.handle.verify().await.unwrap(), Vec::<String>::new());
     broker.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_broker_that_finds_a_part_of_what_it_has_is_not_ready() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut config = Config::new("Test", dir.path());
+    config.listen = SocketAddr::from(([127, 0, 0, 1], 0));
+    config.admin_listen = config.listen;
+    // It does not run: nobody else takes changes into the index.
+    let handle = Server::bind(config).await.unwrap().handle();
+    let work = move || {
+        assert!(handle.ready().ready, "there is nothing to be found");
+        let changes = (0..10_001).map(|n| {
+            let mut record = Record::new("FILE", format!("http://x/{n}"));
+            record.push("Gatherer-Id", "0123456789abcdef");
+            Change::Update(record)
+        });
+        let batch = Batch { changes: changes.collect(), notes: vec![] };
+        handle.inner.collection.commit(batch, Stamp(1)).unwrap();
+        let check = |fault: Option<&str>| {
+            let ready = handle.ready();
+            let check = ready.checks.iter().find(|it| it.name == "answers-searches").unwrap();
+            assert_eq!(check.detail.as_deref(), fault);
+            assert_eq!((check.ok, ready.ready), (fault.is_none(), fault.is_none()));
+        };
+        check(Some("the full-text index is being built: 0 of 10,001 changes"));
+        let index = handle.index();
+        let has_begun = || index.covered().is_some();
+        index.apply(&handle.inner.collection, &has_begun).unwrap();
+        check(Some("the full-text index is being built: 10,000 of 10,001 changes"));
+        index.apply(&handle.inner.collection, &|| false).unwrap();
+        check(None);
+    };
+    tokio::task::spawn_blocking(work).await.unwrap();
 }

@@ -56,6 +56,40 @@ fn another_epoch_or_a_shorter_log_builds_the_index_anew() {
 }
 
 #[test]
+fn one_that_is_being_built_anew_says_how_far_it_is_until_it_has_what_there_was() {
+    let options = IndexOptions { threads: 1, heap_bytes: 16 << 20, commit_changes_max: 1 };
+    let mut site = Site::with(options);
+    let urls = ["http://a.org/one", "http://a.org/two", "http://a.org/three"];
+    urls.iter().for_each(|url| site.put(url, &[]));
+    let unfinished = |site: &Site| {
+        let serial = site.log.borrow().len() as u64;
+        site.index().unfinished(Version { epoch: site.epoch, serial })
+    };
+    let step = |site: &Site| {
+        let before = site.index().covered();
+        let has_moved = || site.index().covered() != before;
+        apply_to(site.index(), site.epoch, &site.log.borrow(), &has_moved).serial
+    };
+    assert_eq!(unfinished(&site), Some((0, 3)));
+    for epoch in [1, 2] {
+        site.epoch = Epoch(epoch);
+        assert_eq!(unfinished(&site), Some((0, 3)), "what it covers is of another epoch");
+        assert_eq!((step(&site), unfinished(&site)), (1, Some((1, 3))));
+        // It knows that after a restart, too.
+        site.index = None;
+        site.index = Some(Index::open(site.dir.path(), options).unwrap());
+        assert_eq!(unfinished(&site), Some((1, 3)));
+        assert_eq!((step(&site), unfinished(&site)), (2, Some((2, 3))));
+        assert_eq!((site.apply().serial, unfinished(&site)), (3, None));
+    }
+    // What has come since is news: it lacks nothing that it had.
+    site.put("http://a.org/four", &[]);
+    assert_eq!(unfinished(&site), None);
+    site.index().handle_damage("a search has met it");
+    assert_eq!(unfinished(&site), Some((0, 4)));
+}
+
+#[test]
 fn damage_drops_the_index_and_the_next_apply_builds_it() {
     let mut site = corpus();
     site.index = None;
