@@ -118,6 +118,7 @@ impl World {
             14 => self.members[at].compact(),
             15 => self.members[at].restart(true),
             16 => self.members[at].restart(false),
+            17 => self.members[at].meet_newcomer(),
             _ => {
                 let tree = self.tree.clone();
                 self.members[at].heal(&tree);
@@ -226,4 +227,24 @@ fn damage_costs_only_what_it_hit() {
             });
         }
     });
+}
+
+#[test]
+fn a_snapshot_that_is_older_than_what_was_taken_takes_nothing_away() {
+    let mut world = World::new(1);
+    world.members[0].meet_newcomer();
+    for n in 0..300 {
+        world.put(format!("http://later/{n}"));
+    }
+    world.everybody_once();
+    world.members[1].forget_cursor();
+    let before = world.members[1].changes();
+    world.pull(1);
+    assert_eq!(world.members[1].changes(), before, "nothing was deleted, nor came again");
+    assert_eq!(world.members[1].content(), world.tree);
+    // What is gone goes with that all the same.
+    world.tree.retain(|it, _| !it.starts_with("http://later/1"));
+    world.members[1].forget_cursor();
+    world.everybody_once();
+    assert_eq!(world.members[1].content(), world.tree);
 }

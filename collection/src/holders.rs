@@ -38,7 +38,8 @@ pub struct Progress {
     /// The snapshot's id at its server.
     pub id: String,
     /// Bytes of it applied: where the next member starts. The largest number: all of it, but it lacked what
-    /// was damaged at its source, and a whole one is to be asked for.
+    /// was damaged at its source, and a whole one is to be asked for. The one before: all of it, and what it did not name
+    /// is released once what has happened since is known.
     pub offset: u64,
     /// The serial that the snapshot reaches.
     pub to: u64,
@@ -50,6 +51,10 @@ impl Progress {
     /// The offset of a snapshot that was taken to its end, but lacked what was damaged at its source:
     /// a whole one is still to come.
     pub(crate) const IN_PART: u64 = u64::MAX;
+
+    /// The offset of a snapshot that was taken to its end. It may be older than what was taken before it: only
+    /// who has gone on from it to what its source has now can tell what that has no more.
+    pub(crate) const TAKEN: u64 = u64::MAX - 1;
 
     pub(crate) fn is_in_part(&self) -> bool {
         self.offset == Self::IN_PART
@@ -68,6 +73,16 @@ pub struct Cursor {
 }
 
 impl Cursor {
+    /// The snapshot that is being fetched.
+    pub(crate) fn fetching(&self) -> Option<&Progress> {
+        self.snapshot.as_ref().filter(|it| it.offset < Progress::TAKEN)
+    }
+
+    /// The snapshot that was taken to its end, and whose unnamed objects are still held.
+    pub(crate) fn taken(&self) -> Option<&Progress> {
+        self.snapshot.as_ref().filter(|it| it.offset == Progress::TAKEN)
+    }
+
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
         put(&mut out, self.epoch.0);

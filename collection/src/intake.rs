@@ -34,12 +34,21 @@ const SPLIT_BYTES: usize = 16 << 20;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Stream {
     Delta,
+    /// What has happened since a snapshot that was taken to its end: what neither names is released.
+    Rest(Progress),
     /// A snapshot from byte `offset` on.
     Snapshot {
         id: String,
         generation: u64,
         offset: u64,
     },
+}
+
+impl Stream {
+    /// A delta to a cursor.
+    pub(crate) fn after(cursor: &Cursor) -> Self {
+        cursor.taken().map_or(Self::Delta, |taken| Self::Rest(taken.clone()))
+    }
 }
 
 /// What goes to an intake.
@@ -91,8 +100,10 @@ pub(crate) struct Intake {
     pub(crate) records_max: u64,
     /// How many objects the source held before.
     pub(crate) held: u64,
-    /// Whether the snapshot lacks what is damaged at the source: it releases nothing.
+    /// Whether it lacks what is damaged at the source: it releases nothing.
     pub(crate) in_part: bool,
+    /// Whether nothing has happened at the source since the snapshot: it releases what it does not name.
+    pub(crate) is_newest: bool,
     /// Whether an administrator lets the source lose what it wants.
     pub(crate) confirmed: bool,
     decoder: Decoder,
@@ -118,6 +129,7 @@ impl Intake {
             records_max: u64::MAX,
             held: 0,
             in_part: false,
+            is_newest: false,
             confirmed: false,
             decoder: Decoder::new(MEMBER_BYTES_MAX),
             batch: Vec::new(),
@@ -270,7 +282,7 @@ impl Intake {
         self.tally.changes += 1;
         self.tally.stamps_ms += stamp_ms;
         // What a snapshot brings may have been there for long.
-        if self.stream == Stream::Delta && self.tally.seen.is_first(change) {
+        if !matches!(self.stream, Stream::Snapshot { .. }) && self.tally.seen.is_first(change) {
             self.tally.firsts += 1;
             self.tally.first_stamps_ms += stamp_ms;
         }
@@ -278,9 +290,9 @@ impl Intake {
 
     /// Keeps a snapshot that ends at byte `at` from releasing most of what the source brought before.
     fn refrain(&mut self, at: u64) -> Result<(), Error> {
-        let Stream::Snapshot { generation, .. } = self.stream else { return Ok(()) };
+        let Some(generation) = self.releasing() else { return Ok(()) };
         // It cannot lose more than it had.
-        if self.confirmed || self.in_part || !is_loss(self.held, self.held) {
+        if self.confirmed || !is_loss(self.held, self.held) {
             return Ok(());
         }
         self.apply_to(at)?;
@@ -301,22 +313,25 @@ impl Intake {
     /// Applies what has been taken in of the stream before byte `offset`.
     fn apply_to(&mut self, offset: u64) -> Result<(), Error> {
         let (epoch, to, serial) = (self.epoch, self.to, self.serial);
-        let (snapshot, end_of_snapshot) = match &self.stream {
-            Stream::Delta => (None, None),
-            Stream::Snapshot { generation, .. } if self.ended && !self.in_part => {
-                (None, Some(*generation))
-            }
+        let end_of_snapshot = self.releasing().filter(|_| self.ended);
+        let snapshot = match &self.stream {
+            _ if end_of_snapshot.is_some() => None,
+            Stream::Delta => None,
+            Stream::Rest(taken) => Some(taken.clone()),
             Stream::Snapshot { id, generation, .. } => {
                 let (id, generation) = (id.clone(), *generation);
-                let offset = if self.ended { Progress::IN_PART } else { offset };
-                (Some(Progress { id, offset, to, generation }), None)
+                let offset = match () {
+                    () if !self.ended => offset,
+                    () if self.in_part => Progress::IN_PART,
+                    () => Progress::TAKEN,
+                };
+                Some(Progress { id, offset, to, generation })
             }
         };
         let cursor = Cursor { epoch, serial, snapshot };
-        if self.batch.is_empty()
-            && end_of_snapshot.is_none()
-            && (self.stored.as_ref() == Some(&cursor) || offset == self.start())
-        {
+        let is_new =
+            self.stored.as_ref() != Some(&cursor) && (self.ended || offset != self.start());
+        if self.batch.is_empty() && end_of_snapshot.is_none() && !is_new {
             return Ok(());
         }
         self.batch_bytes = 0;
@@ -333,10 +348,20 @@ impl Intake {
         Ok(())
     }
 
+    /// The generation of the snapshot with whose end, or that of what follows it, all else is released.
+    fn releasing(&self) -> Option<u64> {
+        match &self.stream {
+            _ if self.in_part => None,
+            Stream::Rest(taken) => Some(taken.generation),
+            Stream::Snapshot { generation, .. } if self.is_newest => Some(*generation),
+            Stream::Snapshot { .. } | Stream::Delta => None,
+        }
+    }
+
     /// Where the bytes that the decoder gets begin in the whole stream.
     fn start(&self) -> u64 {
         match self.stream {
-            Stream::Delta => 0,
+            Stream::Delta | Stream::Rest(_) => 0,
             Stream::Snapshot { offset, .. } => offset,
         }
     }

@@ -3,8 +3,8 @@
 //! A pull asks for what is newer than its cursor and applies it as it comes, cursor included, so
 //! that it can end anywhere, by a kill too, and the next one goes on without losing or repeating a
 //! change: deltas by serial, snapshots by byte range under their ETag. A snapshot is applied under
-//! a generation of its own; at its end mark, and not before, what it did not name is released.
-//! After a snapshot the pull asks for what has happened meanwhile.
+//! a generation of its own. After it the pull asks for what has happened meanwhile, and at the end mark of that,
+//! and not before, what neither has named is released: a snapshot may be older than what was taken before it.
 //!
 //! A stream that breaks off or does not match its checksums is fetched again from the last good
 //! member on; if that brings nothing twice more, the error names source and offset.
@@ -225,7 +225,7 @@ impl Puller {
         let mut response = response.map_err(|error| self.ask.failed(error))?;
         let in_part = |it: &Cursor| it.snapshot.as_ref().is_some_and(Progress::is_in_part);
         let known = known.filter(|it| !in_part(it));
-        let progress = known.as_ref().and_then(|it| it.snapshot.as_ref());
+        let progress = known.as_ref().and_then(Cursor::fetching);
         match (response.status, progress) {
             (StatusCode::OK | StatusCode::PARTIAL_CONTENT, _) => {}
             (
@@ -281,7 +281,7 @@ impl Puller {
     ) -> Request {
         let progress = cursor.and_then(|it| it.snapshot.as_ref());
         let known = progress.filter(|it| it.is_in_part());
-        let progress = progress.filter(|it| !it.is_in_part());
+        let progress = cursor.and_then(Cursor::fetching);
         let path = match progress {
             Some(progress) => format!("snapshot/{}", progress.id),
             None if known.is_some() => Asking::path(None, wait),
@@ -323,7 +323,7 @@ impl Puller {
             let what = format!("we asked for what follows {} and got another delta", have.serial);
             return Err(self.ask.no_feed(&response.url, what));
         }
-        let mut intake = self.intake(Stream::Delta);
+        let mut intake = self.intake(Stream::after(have));
         intake.serial = have.serial;
         Ok(intake)
     }
@@ -338,7 +338,7 @@ impl Puller {
             let what = format!("a snapshot of {} objects", answer.objects);
             return Err(self.ask.over_limit(what, "records_max"));
         }
-        let progress = cursor.and_then(|it| Some((it, it.snapshot.as_ref()?)));
+        let progress = cursor.and_then(|it| Some((it, it.fetching()?)));
         if let Some((cursor, progress)) = progress {
             if (cursor.epoch, progress.to) != (answer.to.epoch, answer.to.serial) {
                 return Err(self.ask.no_feed(&response.url, "the snapshot has changed".to_owned()));

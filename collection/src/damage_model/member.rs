@@ -285,6 +285,23 @@ impl Member {
         Ok(())
     }
 
+    /// How many changes there were.
+    pub(super) fn changes(&self) -> u64 {
+        self.collection().committed().serial
+    }
+
+    /// Forgets how far it has read its source.
+    pub(super) fn forget_cursor(&self) {
+        let collection = self.collection();
+        collection.inner.forget_cursors(&mut collection.inner.tail(), NOW).unwrap();
+    }
+
+    /// Somebody asks for all there is: who asks within the hour gets the same.
+    pub(super) fn meet_newcomer(&self) {
+        let (status, ..) = self.ask("/feed", None);
+        assert!(status.is_success(), "{status}");
+    }
+
     /// Pulls, as [`Puller`](crate::pull::Puller) does.
     ///
     /// # Errors
@@ -307,7 +324,7 @@ impl Member {
     fn request(&mut self, source: &Self, cursor: Option<Cursor>) -> Result<Next, Error> {
         let in_part = |it: &Cursor| it.snapshot.as_ref().is_some_and(Progress::is_in_part);
         let known = cursor.clone().filter(|it| !in_part(it));
-        let progress = known.as_ref().and_then(|it| it.snapshot.clone());
+        let progress = known.as_ref().and_then(Cursor::fetching).cloned();
         let path = match (&known, &progress) {
             (_, Some(progress)) => format!("/snapshot/{}", progress.id),
             (Some(have), None) => format!("/feed?since={}&epoch={}", have.serial, have.epoch),
@@ -327,7 +344,7 @@ impl Member {
         }
         let is_delta = text("harvest-kind") == Some("delta");
         let stream = match (is_delta, progress) {
-            (true, _) => Stream::Delta,
+            (true, _) => known.as_ref().map_or(Stream::Delta, Stream::after),
             (false, Some(it)) => {
                 Stream::Snapshot { id: it.id, generation: it.generation, offset: it.offset }
             }
@@ -338,7 +355,7 @@ impl Member {
         };
         let mut intake = Intake::new(self.collection().clone(), SOURCE.to_owned(), stream);
         intake.serial = known.as_ref().map_or(0, |it| it.serial);
-        if !is_delta && known.as_ref().is_none_or(|it| it.snapshot.is_none()) {
+        if !is_delta && known.as_ref().is_none_or(|it| it.fetching().is_none()) {
             intake.serial = 0;
             intake.begin_after(cursor.as_ref());
         }

@@ -106,16 +106,17 @@ impl Puller {
 
     /// What goes on from the cursor, or begins with the base.
     fn intake_of(&self, view: &View, cursor: Option<&Cursor>) -> Intake {
-        let have = cursor.filter(|it| it.snapshot.is_none());
-        let have = have.map(|it| Version { epoch: it.epoch, serial: it.serial });
-        if let Some(have) = have.filter(|it| follows(view, *it)) {
-            let mut intake = self.intake(Stream::Delta);
+        let is_read = |it: &&Cursor| it.snapshot.is_none() || it.taken().is_some();
+        let version = |it: &Cursor| Version { epoch: it.epoch, serial: it.serial };
+        if let Some(have) = cursor.filter(is_read).filter(|it| follows(view, version(it))) {
+            let mut intake = self.intake(Stream::after(have));
             intake.serial = have.serial;
             return intake;
         }
         let generation = clock::now_ms().max(1);
         let id = generation.to_string();
         let mut intake = self.intake(Stream::Snapshot { id, generation, offset: 0 });
+        intake.is_newest = true;
         intake.begin_after(cursor);
         intake
     }
@@ -167,7 +168,7 @@ fn open(link: &Path) -> Result<Replica, Error> {
 /// Takes in what a view has behind where the intake is; returns what came, and of how many bytes.
 async fn read(view: View, intake: Intake) -> (Tally, u64, Result<(), Error>) {
     let since = match intake.stream {
-        Stream::Delta => intake.serial,
+        Stream::Delta | Stream::Rest(_) => intake.serial,
         Stream::Snapshot { .. } => 0,
     };
     let parts = view.parts(since).0;
