@@ -197,25 +197,28 @@ impl Collection {
         Ok(Some(Healing::Waiting { lost: lost.oids, sources }))
     }
 
-    /// Deletes what lives in holes, and closes them: for a collection that has no source to bring it
-    /// again. Returns how many objects that were.
+    /// Deletes what lives in holes and nobody can bring again, and closes them once nothing lives there any more: what
+    /// came from a root or a source stays until it has come again. Returns how many objects were deleted.
     ///
     /// # Errors
     ///
     /// As for [`heal`](Self::heal).
     pub fn drop_damaged(&self, now: Stamp) -> Result<u64, Error> {
         let mut dropped = 0;
-        // Nor is there anybody who would bring all of it.
-        self.end_aftermath(|| Ok(|_: &Oid| Ok(true)), now)?;
         loop {
             let view = self.inner.log.view();
-            let damaged = view.damaged_members();
-            if !view.has_holes() {
+            // In an aftermath all is brought again, if anybody has it.
+            if !view.has_holes() || self.aftermath()?.is_some() {
                 return Ok(dropped);
             }
-            let lost = self.inner.lost(&view)?.oids;
+            let Lost { oids: mut lost, orphans, roots, .. } = self.inner.lost(&view)?;
+            if lost.is_empty() && roots.is_empty() {
+                self.leave_out(&view.damaged_members(), now)?;
+                continue;
+            }
+            lost.truncate(orphans);
             if lost.is_empty() {
-                self.leave_out(&damaged, now)?;
+                return Ok(dropped);
             }
             let mut tail = self.inner.tail();
             for oids in lost.chunks(DELETES_MAX) {
@@ -332,7 +335,7 @@ impl Inner {
     /// Finds out what lives in holes, and who holds it.
     pub(crate) fn lost(&self, view: &View) -> Result<Lost, Error> {
         let unreadable = view.holes();
-        if unreadable.is_empty() {
+        if !view.has_holes() {
             return Ok(Lost::default());
         }
         self.read_keys(|keys| {
@@ -348,7 +351,8 @@ impl Inner {
                     break;
                 }
                 let Some(oid) = Oid::from_key(&key) else { continue };
-                let is_lost = unreadable.has(object.serial);
+                // Whatever is damaged, no member may have it.
+                let is_lost = unreadable.has(object.serial) || !view.covers(object.serial);
                 let is_of_root = roots.remove(&object.root);
                 let mut is_orphan = object.root == 0;
                 if is_lost || is_of_root {

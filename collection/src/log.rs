@@ -334,6 +334,11 @@ impl View {
         Some((segment, entry))
     }
 
+    /// Whether a member, damaged or not, may have the change with that serial.
+    pub(crate) fn covers(&self, serial: u64) -> bool {
+        self.find(serial).is_some_and(|(_, entry)| entry.base < serial)
+    }
+
     /// Reads one change; `None` if compaction has dropped it.
     ///
     /// # Errors

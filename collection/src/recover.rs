@@ -80,7 +80,7 @@ pub(crate) fn open(
     indexed: Option<Watermark>,
 ) -> Result<Opened, Error> {
     let found = segments_in(dir)?;
-    let (mut manifest, listed) = manifest(disk, dir, &found, mode, now)?;
+    let (mut manifest, listed, replaced) = manifest(disk, dir, &found, mode, now)?;
     let before = manifest.clone();
     let indexed = indexed.filter(|it| it.epoch == manifest.epoch).unwrap_or_default();
     let known = Known {
@@ -107,7 +107,7 @@ pub(crate) fn open(
         // What the log had besides, and how far its deletes were forgotten, nobody knows.
         (manifest.lost, manifest.doubt) = (true, top.serial);
     }
-    damaged.extend(manifest.missing.iter().map(|it| gone(dir, it)));
+    damaged.extend(manifest.missing.iter().map(|it| gone(dir, it)).chain(replaced));
     (manifest.serial, manifest.commit) = (top.serial, top.commit);
     let is_new = segments.is_empty() && top.serial == 0 && top.commit == 0;
     if mode == Mode::Rebuild {
@@ -226,14 +226,15 @@ pub(crate) fn gone(dir: &Path, missing: &Missing) -> Problem {
 }
 
 /// Reads the manifest, or its copy, or makes one for a new directory, or one of the files that are there if it
-/// must; says whether it can be relied on. If so, files that it does not name are leftovers.
+/// must; says whether it can be relied on, and what is wrong if its copy is taken. If it can, files that it does
+/// not name are leftovers.
 fn manifest(
     disk: &Disk,
     dir: &Path,
     found: &BTreeSet<u64>,
     mode: Mode,
     now: Stamp,
-) -> Result<(Manifest, bool), Error> {
+) -> Result<(Manifest, bool, Option<Problem>), Error> {
     let mut wrong = match Manifest::read(dir) {
         Ok(Some(manifest)) => {
             for number in found.iter().filter(|it| !manifest.segments.contains(it)) {
@@ -241,7 +242,7 @@ fn manifest(
                     remove(disk, &Segment::path_in(dir, *number))?;
                 }
             }
-            return Ok((manifest, true));
+            return Ok((manifest, true, None));
         }
         Ok(None) => None,
         Err(error @ Error::Manifest { .. }) => Some(error),
@@ -255,22 +256,27 @@ fn manifest(
         }
         Err(error) => return Err(error),
     };
-    // It may have been written for what was then not done: what it names must be there, and what it
-    // does not name stays for now.
-    let is_there = |it: &Manifest| it.segments.iter().all(|it| found.contains(it));
+    // It may have been written for what was then not done: what it names must be there, unless there is
+    // nothing else. What it does not name stays for now.
+    let is_there = |it: &Manifest| {
+        it.segments.iter().all(|it| found.contains(it))
+            || found.iter().all(|found| it.segments.contains(found))
+    };
     match copied {
         Some(copy) if is_there(&copy) => {
-            tracing::error!(dir = %dir.display(), "MANIFEST is damaged or missing: its copy is taken");
-            return Ok((copy, true));
+            let message = wrong.map_or_else(|| "it is missing".to_owned(), |it| it.to_string());
+            let message = format!("{message}; its copy is taken");
+            let problem = Problem { file: Manifest::path_in(dir), offset: 0, message };
+            return Ok((copy, true, Some(problem)));
         }
         None if wrong.is_none() && found.is_empty() => {
             let epoch = fresh_epoch(now, Epoch(0));
-            return Ok((Manifest { epoch, closed: true, ..Manifest::default() }, true));
+            return Ok((Manifest { epoch, closed: true, ..Manifest::default() }, true, None));
         }
         Some(_) | None => {}
     }
     if mode == Mode::Rebuild {
-        return Ok((unlisted(disk, dir, found, now)?, false));
+        return Ok((unlisted(disk, dir, found, now)?, false, None));
     }
     let (path, what) = (Manifest::path_in(dir), "it is missing".to_owned());
     Err(wrong.unwrap_or(Error::Manifest { path, what }))

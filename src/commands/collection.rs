@@ -7,7 +7,9 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 use clap::Subcommand;
-use collection::{Collection, Error, Oid, Options, Recovery, Report, SUPPRESSED_FILE, Stamp};
+use collection::{
+    Collection, Error, Oid, Options, Problem, Recovery, Report, SUPPRESSED_FILE, Stamp,
+};
 use indicatif::{HumanBytes, HumanCount};
 
 use super::takedown;
@@ -95,7 +97,30 @@ impl Place {
         self.open_by(Collection::open_to_read)
     }
 
+    /// Opens the collection, and says what was found.
     pub(crate) fn open_by(
+        &self,
+        open: impl FnOnce(&Path, Options, Stamp) -> Result<(Collection, Recovery), Error>,
+    ) -> anyhow::Result<(Collection, Recovery)> {
+        let (collection, recovery) = self.open_quietly(open)?;
+        for note in repairs(&recovery) {
+            output::note(&note);
+        }
+        Ok((collection, recovery))
+    }
+
+    /// Opens the collection to check all of it.
+    fn check(&self) -> anyhow::Result<(Collection, Report)> {
+        let (collection, recovery) = self.open_quietly(Collection::open_to_read)?;
+        let mut report = collection.verify()?;
+        // The list of segments is not read again.
+        let is_known = |it: &Problem| report.problems.iter().any(|known| known.file == it.file);
+        let more: Vec<_> = recovery.damaged.into_iter().filter(|it| !is_known(it)).collect();
+        report.problems.extend(more);
+        Ok((collection, report))
+    }
+
+    fn open_quietly(
         &self,
         open: impl FnOnce(&Path, Options, Stamp) -> Result<(Collection, Recovery), Error>,
     ) -> anyhow::Result<(Collection, Recovery)> {
@@ -111,11 +136,7 @@ impl Place {
         // Beside the folder, so that it is not set back with it.
         let places = [Some(self.dir.as_path()), self.dir.parent()].into_iter().flatten();
         let suppressed = places.map(|it| it.join(SUPPRESSED_FILE)).find(|list| list.is_file());
-        let (collection, recovery) = open(dir, Options { suppressed, ..Options::default() }, now)?;
-        for note in repairs(&recovery) {
-            output::note(&note);
-        }
-        Ok((collection, recovery))
+        Ok(open(dir, Options { suppressed, ..Options::default() }, now)?)
     }
 }
 
@@ -125,7 +146,7 @@ fn looks_like_collection(dir: &Path) -> bool {
     entries.flatten().any(|entry| {
         let name = entry.file_name();
         let name = name.to_string_lossy();
-        name == "MANIFEST" || (name.starts_with("segment-") && name.ends_with(".gz"))
+        name.starts_with("MANIFEST") || (name.starts_with("segment-") && name.ends_with(".gz"))
     })
 }
 
@@ -147,8 +168,7 @@ fn repairs(recovery: &Recovery) -> Vec<String> {
 }
 
 fn verify(place: &Place) -> anyhow::Result<ExitCode> {
-    let (collection, _) = place.look()?;
-    let report = collection.verify()?;
+    let (_, report) = place.check()?;
     for problem in &report.problems {
         let (file, offset) = (problem.file.display(), problem.offset);
         output::line(&format!("{file}: byte {offset}: {}", problem.message))?;
@@ -170,8 +190,11 @@ fn verify(place: &Place) -> anyhow::Result<ExitCode> {
         let gone = (report.healable.len() + report.lost.len()) as u64;
         let whole = output::counted(report.objects.saturating_sub(gone), "object");
         let healable = report.healable.len();
-        let lost = report.lost.len();
-        output::line(&format!("{whole} whole, {healable} healable, {lost} lost"))?;
+        let lost = match report.unknown {
+            true => "how many lost is not known".to_owned(),
+            false => format!("{} lost", report.lost.len()),
+        };
+        output::line(&format!("{whole} whole, {healable} healable, {lost}"))?;
     }
     Ok(if problems == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -195,8 +218,8 @@ fn losses(report: &Report) -> Vec<String> {
 
 /// Says what is to be done about damage, and does it if it may.
 fn repair(place: &Place, yes: bool) -> anyhow::Result<ExitCode> {
-    let listed = match place.look() {
-        Ok((collection, _)) => Some(collection.verify()?),
+    let listed = match place.check() {
+        Ok((_, report)) => Some(report),
         Err(error) => match error.downcast_ref() {
             Some(Error::Manifest { .. }) => {
                 output::line(&format!("{error:#}"))?;
@@ -215,16 +238,15 @@ fn repair(place: &Place, yes: bool) -> anyhow::Result<ExitCode> {
                 output::line(&format!("damaged: {problem}"))?;
             }
             losses(report).iter().try_for_each(|it| output::line(it))?;
-            let (healable, lost) = (report.healable.len() as u64, report.lost.len() as u64);
-            if healable != 0 || report.unknown {
-                let healable = output::counted(healable, "object");
+            if !report.healable.is_empty() {
+                let healable = output::counted(report.healable.len() as u64, "object");
                 output::line(&format!(
-                    "a daemon brings {healable} again from files or sources: start it, and wait"
+                    "the daemon brings {healable} again from files or sources: start it, and wait"
                 ))?;
             }
-            let all = output::counted(healable + lost, "object");
+            let lost = output::counted(report.lost.len() as u64, "object");
             output::line(&format!(
-                "a repair deletes what is damaged, here and for consumers: {all}; what is whole stays"
+                "a repair deletes what nobody can bring again, here and for consumers: {lost}; all else stays"
             ))?;
         }
         None => output::line(
@@ -242,7 +264,8 @@ fn repair(place: &Place, yes: bool) -> anyhow::Result<ExitCode> {
         collection.scrub(u64::MAX)?;
         let dropped = collection.drop_damaged(Stamp(net::clock::now_ms()))?;
         output::line(&format!("{} given up", output::counted(dropped, "object")))?;
-        if !collection.verify()?.problems.is_empty() {
+        let is_sound = collection.health().damaged.is_empty();
+        if is_sound && !collection.verify()?.problems.is_empty() {
             collection.remake_keys()?;
             output::line("the key index was not that of the log: it is made anew")?;
         }

@@ -82,5 +82,7 @@ pub(crate) fn describe(key: &[u8]) -> String {
         _ => "unknown key",
     };
     let rest = key.get(1..).unwrap_or_default();
-    format!("{what} {}", rest.escape_ascii())
+    let parts: Vec<String> =
+        rest.split(|it| *it == 0).map(|it| it.escape_ascii().to_string()).collect();
+    format!("{what} {}", parts.join(" "))
 }

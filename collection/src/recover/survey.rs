@@ -98,7 +98,8 @@ impl Survey<'_> {
             let stretches = segment.survey(bodies, last, length, self.known.reserved)?;
             last =
                 stretches.iter().filter_map(Stretch::entry).next_back().map_or(last, |it| it.last);
-            let lacks = sealed.map_or(0, |it| it - length);
+            let known = if is_active { Some(self.known.end) } else { sealed };
+            let lacks = known.map_or(0, |it| it.saturating_sub(length));
             parts.push(Part { segment: Some(Arc::new(segment)), stretches, lacks });
         }
         Ok(parts)
@@ -170,7 +171,9 @@ impl Survey<'_> {
                 let (to, upto) = self.bounds(next, (last, commit), unknown);
                 let is_told = part.stretches.last().is_some_and(|it| it.entry().is_none());
                 if last < to || !is_told {
-                    missing.push(Missing { base: last, last: to, commit: upto });
+                    // With all of its end there, it lacks something before that, or notes.
+                    let base = if last < to { last } else { first_jump(&entries).unwrap_or(last) };
+                    missing.push(Missing { base, last: to, commit: upto });
                 }
                 (last, commit) = (to, upto);
             }
@@ -232,6 +235,13 @@ fn hole((base, last): (u64, u64), commit: u64, offset: u64, bytes: u64) -> Entry
         start_of_commit: false,
         end_of_commit: false,
     }
+}
+
+/// Returns the serial behind which the members of a segment do not go on with the next one, if they do not: it
+/// was compacted, or lacks some.
+fn first_jump(entries: &[Entry]) -> Option<u64> {
+    let mut pairs = entries.iter().zip(entries.iter().skip(1));
+    pairs.find(|(it, next)| it.last < next.base).map(|(it, _)| it.last)
 }
 
 /// Returns how many stretches there are up to the end of the last commit that is all there.

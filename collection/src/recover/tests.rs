@@ -132,6 +132,49 @@ fn what_is_committed_behind_a_torn_end_stays() {
     }
 }
 
+/// A member in the place of another, or cut out of the file: who knows the objects knows that they are lost.
+#[test]
+fn members_in_the_wrong_places_cost_only_what_they_were_written_over() {
+    let sample = || {
+        let dir = tempfile::tempdir().unwrap();
+        let (collection, _) = Collection::open(dir.path(), Options::default(), NOW).unwrap();
+        for n in 100..120 {
+            let mut record = soif::Record::new("FILE", n.to_string());
+            record.push(crate::GATHERER_ID, "g");
+            let batch = Batch { changes: vec![Change::Update(record)], notes: vec![] };
+            collection.commit(batch, NOW).unwrap();
+        }
+        collection.close();
+        dir
+    };
+    // What becomes of the members: for each place which of them stands there.
+    for (places, lost) in [
+        (vec![8, 1, 2, 3, 4, 5, 6, 7], vec![0]),
+        (vec![0, 1, 5, 6, 4, 5, 6, 7], vec![2, 3]),
+        (vec![0, 1, 2, 3, 4, 4, 6, 7], vec![5]),
+        (vec![0, 1, 2, 3, 4, 1, 6, 7], vec![5]),
+        (vec![0, 1, 2, 4, 5, 6, 7], vec![3]),
+    ] {
+        let dir = sample();
+        let path = Segment::path_in(dir.path(), 1);
+        let (bytes, all) = (fs::read(&path).unwrap(), entries(&look(dir.path())));
+        let place = |it: u64| usize::try_from(it).unwrap();
+        let part = |n: usize| bytes[place(all[n].offset)..place(all[n].end())].to_vec();
+        let mut made: Vec<u8> = places.iter().copied().flat_map(part).collect();
+        made.extend((8..all.len()).flat_map(part));
+        fs::write(&path, made).unwrap();
+        let (collection, _) = Collection::open(dir.path(), Options::default(), NOW).unwrap();
+        let expected: Vec<Oid> =
+            lost.iter().map(|n| Oid::new("g", &(100 + n).to_string())).collect();
+        let found = collection.lost().unwrap();
+        assert!(expected.iter().all(|it| found.contains(it)), "{places:?}: {found:?}");
+        // Where nothing stands for them, what follows is brought again too.
+        assert!(places.len() < 8 || found == expected, "{places:?}: {found:?}");
+        let holes = collection.inner.log.view().holes();
+        assert!(lost.iter().all(|n| holes.has(n + 1)), "{places:?}: {holes}");
+    }
+}
+
 #[test]
 fn the_last_segment_may_be_gone() {
     for is_closed in [true, false] {
@@ -147,14 +190,23 @@ fn the_last_segment_may_be_gone() {
 }
 
 #[test]
-fn a_folder_with_a_list_alone_is_none_that_is_made() {
+fn a_copy_of_the_list_alone_says_what_is_missing() {
     let dir = sample(true);
+    let manifest = Manifest::read(dir.path()).unwrap().unwrap();
     fs::remove_file(Segment::path_in(dir.path(), 1)).unwrap();
     fs::rename(Manifest::path_in(dir.path()), dir.path().join("MANIFEST.copy")).unwrap();
-    assert!(matches!(
-        open(&Disk::System, dir.path(), NOW, Mode::Write, None),
-        Err(Error::Manifest { .. })
-    ));
+    let opened = again(dir.path());
+    assert_eq!(opened.log.view().holes(), Holes::of([(0, 6)]));
+    assert_eq!(opened.tail.version(), Version { epoch: manifest.epoch, serial: 6 });
+    // One that nobody can read is none of a folder that is new.
+    fs::remove_file(Manifest::path_in(dir.path())).unwrap();
+    fs::write(dir.path().join("MANIFEST.copy"), "what was that?").unwrap();
+    for number in 1..9 {
+        // It may not be there.
+        let _ = fs::remove_file(Segment::path_in(dir.path(), number));
+    }
+    let error = open(&Disk::System, dir.path(), NOW, Mode::Write, None).unwrap_err();
+    assert!(matches!(error, Error::Manifest { .. }), "{error}");
 }
 
 #[test]
@@ -244,7 +296,8 @@ fn a_damaged_list_has_a_copy() {
     fs::write(Manifest::path_in(dir.path()), "what was that?").unwrap();
     let opened = again(dir.path());
     assert_eq!((before.serial <= opened.tail.serial, entries(&opened).len()), (true, 9));
-    assert!(opened.damaged.is_empty());
+    let named = &opened.damaged[0];
+    assert!(opened.damaged.len() == 1 && named.file.ends_with("MANIFEST"), "{named}");
     drop(opened);
     let after = Manifest::read(dir.path()).unwrap().unwrap();
     assert_eq!((after.epoch, after.horizon), (before.epoch, before.horizon));

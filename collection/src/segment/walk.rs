@@ -35,27 +35,27 @@ impl Segment {
         upto: u64,
     ) -> Result<Vec<Stretch>, Error> {
         let mut found = Vec::new();
-        let (mut offset, mut last) = (0, after);
+        let mut offset = 0;
         let mut budget = RESYNC_SHARE * length;
         while offset < length {
             let why = match self.look(offset, length, bodies)? {
-                Ok((entry, damage)) if last <= entry.base => {
-                    (last, offset) = (entry.last, entry.end());
+                Ok((entry, damage)) => {
+                    offset = entry.end();
                     found.push(match damage {
                         None => Stretch::Sound(entry),
                         Some(what) => Stretch::Damaged(entry, what),
                     });
                     continue;
                 }
-                Ok(_) => Damage::Order,
                 Err(why) => why,
             };
-            let next = self.resync(offset + 1, length, (last, upto), &mut budget)?;
+            let next = self.resync(offset + 1, length, (after, upto), &mut budget)?;
             let zeros = next == length && self.is_zero(offset, length)?;
             let why = if zeros { Damage::Truncated } else { why };
             found.push(Stretch::Gap { offset, bytes: next - offset, why });
             offset = next;
         }
+        leave_out_of_order(&mut found, after);
         Ok(found)
     }
 
@@ -94,13 +94,14 @@ impl Segment {
         Ok(Ok((Entry::new(&place.header, offset, bytes), damage)))
     }
 
-    /// Returns where the next sound member starts, at `from` or later; `length` if there is none. What looks
+    /// Returns where the next sound member starts, at `from` or later, with serials after `after` up to `upto`;
+    /// `length` if there is none. What looks
     /// like one may be an object's own content: at most `budget` bytes are read for all of that.
     fn resync(
         &self,
         from: u64,
         length: u64,
-        (last, upto): (u64, u64),
+        (after, upto): (u64, u64),
         budget: &mut u64,
     ) -> Result<u64, Error> {
         const MAGIC: [u8; 4] = [0x1f, 0x8b, 8, 4];
@@ -114,7 +115,7 @@ impl Segment {
                 let candidate = start + at as u64;
                 let Ok((entry, _)) = self.look(candidate, length, false)? else { continue };
                 let bytes = u64::from(entry.bytes);
-                if entry.base < last || upto < entry.last || *budget < bytes {
+                if entry.base < after || upto < entry.last || *budget < bytes {
                     continue;
                 }
                 *budget -= bytes;
@@ -201,6 +202,36 @@ impl Stretch {
             Self::Sound(_) => None,
             Self::Damaged(entry, why) => Some((entry.offset, u64::from(entry.bytes), why)),
             Self::Gap { offset, bytes, why } => Some((offset, bytes, why)),
+        }
+    }
+}
+
+/// Has as many members as can be stay in the order of their serials, behind serial `after`: the others were
+/// written over those that belong in their places.
+fn leave_out_of_order(found: &mut [Stretch], after: u64) {
+    // For each length of an ascending row: its last member, which is as early in the log as can be.
+    let mut ends: Vec<(usize, u64)> = Vec::new();
+    let mut before: Vec<Option<usize>> = vec![None; found.len()];
+    for (at, stretch) in found.iter().enumerate() {
+        let Some(entry) = stretch.entry().filter(|it| after <= it.base) else { continue };
+        let length = ends.partition_point(|(_, last)| *last <= entry.base);
+        before[at] = length.checked_sub(1).map(|it| ends[it].0);
+        match ends.get_mut(length) {
+            Some(end) if entry.last < end.1 => *end = (at, entry.last),
+            Some(_) => {}
+            None => ends.push((at, entry.last)),
+        }
+    }
+    let mut stays = vec![false; found.len()];
+    let mut next = ends.last().map(|(at, _)| *at);
+    while let Some(at) = next {
+        stays[at] = true;
+        next = before[at];
+    }
+    for (stretch, stays) in found.iter_mut().zip(stays) {
+        if let Some(entry) = stretch.entry().filter(|_| !stays) {
+            let (offset, bytes) = (entry.offset, u64::from(entry.bytes));
+            *stretch = Stretch::Gap { offset, bytes, why: Damage::Order };
         }
     }
 }
