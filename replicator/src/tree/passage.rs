@@ -2,11 +2,12 @@
 //!
 //! A tree is behind its own folder, `DATA/trees/NAME@ORIGIN`: who may not pass that sees nothing of the tree, and who may
 //! sees of it what the modes in its manifest say. What else is kept is the owner's alone. Modes are set as they are
-//! to be, whatever the umask.
+//! to be, whatever the umask. A folder that an admin has put elsewhere, behind a symbolic link, is closed there; of what
+//! is in a tree no link is followed.
 
 use std::fs::{self, DirBuilder, Permissions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _, lchown};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _, chown, lchown};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
@@ -57,10 +58,10 @@ impl Passage {
     ///
     /// The system's: it is another user's, say.
     pub(crate) fn apply(&self, dir: &Path) -> Result<(), Error> {
-        let found = fs::symlink_metadata(dir).map_err(Error::io(dir))?;
+        let found = fs::metadata(dir).map_err(Error::io(dir))?;
         if let Some(group) = self.group.filter(|it| *it != found.gid()) {
             set_mode(dir, FOLDER)?;
-            lchown(dir, None, Some(group)).map_err(Error::io(dir))?;
+            chown(dir, None, Some(group)).map_err(Error::io(dir))?;
         }
         set_mode(dir, self.mode)
     }
@@ -78,9 +79,9 @@ impl Passage {
     /// The system's: this user may not give files to that group, say. Then nobody gets through but the owner.
     pub(super) fn open(&self, dir: &Path) -> Result<(), Error> {
         let group = self.group.unwrap_or_else(own_group);
-        if fs::symlink_metadata(dir).map_err(Error::io(dir))?.gid() != group {
+        if fs::metadata(dir).map_err(Error::io(dir))?.gid() != group {
             set_mode(dir, FOLDER)?;
-            self.give(dir)?;
+            self.give(&fs::canonicalize(dir).map_err(Error::io(dir))?)?;
         }
         set_mode(dir, self.mode)
     }
@@ -156,16 +157,16 @@ fn give(path: &Path, group: u32) -> Result<(), Error> {
     }
 }
 
-/// Gives a file or a folder a mode; a symbolic link, and what is not there, stay as they are.
+/// Gives a file or a folder a mode, or that to which a symbolic link leads; what is not there is no error.
 ///
 /// # Errors
 ///
 /// The system's: it belongs to another user, say.
 pub(crate) fn set_mode(path: &Path, mode: u32) -> Result<(), Error> {
-    match fs::symlink_metadata(path) {
+    match fs::metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(Error::io(path)(error)),
-        Ok(found) if found.is_symlink() || found.mode() & 0o7777 == mode => Ok(()),
+        Ok(found) if found.mode() & 0o7777 == mode => Ok(()),
         Ok(_) => fs::set_permissions(path, Permissions::from_mode(mode)).map_err(Error::io(path)),
     }
 }
@@ -206,6 +207,30 @@ pub(crate) fn hide(dir: &Path, file: u32, deep: bool) -> Result<(), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_folder_behind_a_link_is_closed_and_opened_where_it_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let (disk, link) = (dir.path().join("disk"), dir.path().join("link"));
+        fs::create_dir(&disk).unwrap();
+        fs::set_permissions(&disk, Permissions::from_mode(0o755)).unwrap();
+        std::os::unix::fs::symlink(&disk, &link).unwrap();
+        let mode = || fs::metadata(&disk).unwrap().mode() & 0o7777;
+        make_private(&link).unwrap();
+        assert_eq!(mode(), 0o700);
+        let above = Passage { mode: 0o711, group: Some(own_group()) };
+        above.apply(&link).unwrap();
+        assert_eq!(mode(), 0o711);
+        Passage::default().apply(&link).unwrap();
+        assert_eq!(mode(), 0o700);
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        // Of what is in a folder no link is followed.
+        fs::write(dir.path().join("file"), "").unwrap();
+        fs::set_permissions(dir.path().join("file"), Permissions::from_mode(0o644)).unwrap();
+        std::os::unix::fs::symlink(dir.path().join("file"), disk.join("to-file")).unwrap();
+        hide(&disk, FILE, true).unwrap();
+        assert_eq!(fs::metadata(dir.path().join("file")).unwrap().mode() & 0o777, 0o644);
+    }
 
     #[test]
     fn folders_above_trees_let_through_no_more_than_the_trees_do() {

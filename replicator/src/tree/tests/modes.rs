@@ -303,3 +303,24 @@ fn a_tree_is_opened_to_a_group_with_all_that_is_in_it_and_closed_again() {
     let version = publish(&origin, 3);
     fetch(&origin.store, &replica, &version).unwrap();
 }
+
+#[test]
+fn a_tree_on_another_disk_is_closed_and_opened_there() {
+    let top = tempfile::tempdir().unwrap();
+    let (disk, link) = (top.path().join("disk"), top.path().join("replica"));
+    fs::create_dir(&disk).unwrap();
+    chmod(&disk, 0o755);
+    std::os::unix::fs::symlink(&disk, &link).unwrap();
+    let origin = Origin::new(top.path());
+    write(&origin.directory, &[("a", 0o640)]);
+    let replica = replica(top.path());
+    assert_eq!(mode(&disk), 0o700);
+    let version = publish(&origin, 1);
+    fetch(&origin.store, &replica, &version).unwrap();
+    let own = fs::metadata(&disk).unwrap().gid();
+    let given = if rustix::process::geteuid().is_root() { 65_534 } else { own };
+    replica.set_passage(Passage { mode: 0o750, group: Some(given) }).unwrap();
+    let file = fs::metadata(link.join("current/a")).unwrap();
+    assert_eq!((mode(&disk), fs::metadata(&disk).unwrap().gid()), (0o750, given));
+    assert_eq!((file.mode() & 0o777, file.gid()), (0o440, given));
+}
