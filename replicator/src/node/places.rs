@@ -102,10 +102,9 @@ impl Core {
         for of in all {
             let passage = self.passage(&of);
             let Some(store) = self.spaces.get(&of).map(|it| it.store().clone()) else { continue };
-            if store.kind() == Kind::Tree && store.passage() != passage {
-                // It takes a while for many files.
-                self.jobs.spawn_blocking(move || Done::Opened(of, store.set_passage(passage)));
-            }
+            // It takes a while for many files, and meanwhile other settings may come.
+            store.want_passage(passage);
+            self.jobs.spawn_blocking(move || Done::Opened(of, store.open_gate()));
         }
     }
 

@@ -96,30 +96,45 @@ impl Passage {
 #[derive(Debug, Default)]
 pub(super) struct Gate {
     passage: Mutex<Passage>,
-    /// One at a time changes it, which may take a while.
+    /// Who is to get at it, by the last word.
+    wanted: Mutex<Passage>,
+    /// One at a time changes it, which may take a while. Who waits for it comes in any order.
     change: Mutex<()>,
 }
 
+fn get(passage: &Mutex<Passage>) -> Passage {
+    *passage.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn set(passage: &Mutex<Passage>, to: Passage) {
+    *passage.lock().unwrap_or_else(PoisonError::into_inner) = to;
+}
+
 impl Store {
-    /// Lets others through to the tree, or no more; what is of another group than it is to be gets that first, which takes
-    /// a while for many files.
+    /// Says who is to get at the tree: [`Store::open_gate`] does it.
+    pub fn want_passage(&self, passage: Passage) {
+        let passage = match self.kind() {
+            Kind::Tree => passage,
+            Kind::Collection => Passage::default(),
+        };
+        set(&self.gate.wanted, passage);
+    }
+
+    /// Lets others through to the tree, or no more, as was said last; what is of another group than it is to be gets that
+    /// first, which takes a while for many files.
     ///
     /// # Errors
     ///
     /// The system's: the user whose process this is may not give files to that group, say. Nobody but the owner gets
     /// at the tree then.
-    pub fn set_passage(&self, passage: Passage) -> Result<(), Error> {
-        let passage = match self.kind() {
-            Kind::Tree => passage,
-            Kind::Collection => Passage::default(),
-        };
+    pub fn open_gate(&self) -> Result<(), Error> {
         let _changing = self.gate.change.lock().unwrap_or_else(PoisonError::into_inner);
-        let set = |to| *self.gate.passage.lock().unwrap_or_else(PoisonError::into_inner) = to;
+        let passage = get(&self.gate.wanted);
         // What is made from now on has the group already.
-        set(passage);
+        set(&self.gate.passage, passage);
         let opened = passage.open(self.dir());
         if opened.is_err() {
-            set(Passage::default());
+            set(&self.gate.passage, Passage::default());
             set_mode(self.dir(), FOLDER)?;
         }
         opened
@@ -128,7 +143,7 @@ impl Store {
     /// Who gets at the tree.
     #[must_use]
     pub fn passage(&self) -> Passage {
-        *self.gate.passage.lock().unwrap_or_else(PoisonError::into_inner)
+        get(&self.gate.passage)
     }
 }
 
