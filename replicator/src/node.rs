@@ -442,6 +442,7 @@ impl Opening {
             carrying: Vec::new(),
             config: Arc::new(config),
         };
+        core.close_data();
         core.open_groups()?;
         for kind in [Kind::Tree, Kind::Collection] {
             core.open_spaces(kind)?;

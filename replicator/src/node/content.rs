@@ -125,6 +125,7 @@ impl Core {
         }
         let store = self.open_store(namespace, kind).map_err(|error| error.to_string())?;
         self.spaces.insert(namespace.clone(), Space::new(store.into()));
+        self.open_data();
         Ok(())
     }
 

@@ -79,25 +79,27 @@ impl Core {
         })
     }
 
-    /// Has the data directory let through those alone who may get at a tree in it.
+    /// Makes the files of the data directory the owner's alone: before, others could read them.
+    pub(super) fn close_data(&mut self) {
+        if let Err(error) = passage::hide(&self.config.data, passage::FILE, false) {
+            self.notes.add(format!("others may read it as before: {error}; chmod it"), self.now());
+        }
+    }
+
+    /// Has the data directory let through those alone who get at a tree in it, by what came of opening the trees.
     pub(super) fn open_data(&mut self) {
-        let (data, trees) = (&self.config.data, spaces_dir(&self.config.data, Kind::Tree));
-        let own = self.config.trees.iter().map(|it| &it.passage);
-        let others = self.config.replicas.iter().map(|it| &it.passage);
-        // What does not resolve is noted with its tree.
-        let above = Passage::above(own.chain(others).filter_map(|it| it.resolve().ok()));
-        let opened = [data, &trees].into_iter().try_for_each(|it| above.apply(it));
-        let hidden = opened.and_then(|()| passage::hide(data, passage::FILE, false));
-        if let Err(error) = hidden {
-            let shown = data.display();
-            let said = format!("others get as far into {shown} as before: {error}; chmod it");
-            self.notes.add(said, self.now());
+        let above = Passage::above(self.spaces.values().map(|it| it.store().passage()));
+        for dir in [self.config.data.clone(), spaces_dir(&self.config.data, Kind::Tree)] {
+            if let Err(error) = above.apply(&dir) {
+                let shown = dir.display();
+                let said = format!("who gets into {shown} is not as the settings say: {error}");
+                self.notes.add(format!("{said}; see whose it is, and chmod it"), self.now());
+            }
         }
     }
 
     /// Takes over from other settings who gets at which tree.
     pub(super) fn open_passages(&mut self) {
-        self.open_data();
         let all: Vec<Namespace> = self.spaces.keys().cloned().collect();
         for of in all {
             let passage = self.passage(&of);
@@ -117,6 +119,7 @@ impl Core {
         if let Err(error) = opened {
             self.note_closed(of, &error.to_string());
         }
+        self.open_data();
     }
 
     /// Has the directories of the settings lead to the trees and logs of others.

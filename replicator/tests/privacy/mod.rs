@@ -122,8 +122,17 @@ async fn who_may_not_read_a_file_where_it_is_published_may_not_anywhere() {
     // It is closed, and opened again, without a restart.
     world.resettle(opened, "mode = \"755\"", "mode = \"700\"").await;
     world.until(|world| readable(&world.data(opened)).is_empty()).await;
-    world.resettle(opened, "mode = \"755\"", "mode = \"711\"").await;
+    world.resettle(opened, "mode = \"700\"", "mode = \"711\"").await;
     world.until(|world| readable(&world.data(opened)).contains(&"lease".to_owned())).await;
+    // A tree that cannot be opened opens nothing above it either.
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let (data, tree) = (world.data(opened), world.folder(opened));
+    assert_eq!((mode(&data), mode(&data.join("trees"))), (0o711, 0o711));
+    fs::rename(&tree, tree.with_extension("away")).unwrap();
+    world.resettle(opened, "mode = \"711\"", "mode = \"755\"").await;
+    world.noted_by(opened, "nobody but the owner gets at it").await;
+    assert_eq!((mode(&data), mode(&data.join("trees"))), (0o700, 0o700));
+    fs::rename(tree.with_extension("away"), &tree).unwrap();
     world.stop().await;
 }
 

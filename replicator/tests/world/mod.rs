@@ -146,6 +146,7 @@ impl World {
         let text = self.members[member].text.replace(before, after);
         assert_ne!(text, self.members[member].text);
         self.members[member].config = Config::parse(&text).unwrap();
+        self.members[member].text = text;
         self.handle(member).reload(self.members[member].config.clone()).await.unwrap();
     }
 
@@ -336,9 +337,14 @@ impl World {
         self.dir.path().join(member.to_string())
     }
 
+    /// What a member keeps of the tree.
+    pub(crate) fn folder(&self, member: usize) -> PathBuf {
+        self.data(member).join("trees").join(format!("t@{}", self.writer))
+    }
+
     /// What readers see at a member.
     pub(crate) fn replica(&self, member: usize) -> PathBuf {
-        self.data(member).join("trees").join(format!("t@{}", self.writer)).join("current")
+        self.folder(member).join("current")
     }
 
     /// Waits until readers of a member see a version.
