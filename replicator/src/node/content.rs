@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::core::{Core, Done, Linked};
 use super::serving::{Batch, Ready};
-use super::space::{Outcome, Said, Space};
+use super::space::{Outcome, Said};
 use crate::id::MemberId;
 use crate::link::SendError;
 use crate::link::frame::Reason;
@@ -15,7 +15,7 @@ use crate::message::Message;
 use crate::replica::{Action, Failure, Notice};
 use crate::tree::generation::LastFile;
 use crate::tree::store::Store;
-use crate::version::{Hash, Kind, Namespace, Version};
+use crate::version::{Hash, Namespace, Version};
 
 /// So often it is tried again to remove what readers had a lease on.
 const OLD_AGAIN: Duration = Duration::from_secs(10);
@@ -114,19 +114,6 @@ impl Core {
         if let Some(space) = self.spaces.get_mut(namespace) {
             space.begin(version);
         }
-    }
-
-    /// Opens the directory of a namespace, unless it is open.
-    pub(super) fn open_space(&mut self, namespace: &Namespace, kind: Kind) -> Result<(), String> {
-        if let Some(space) = self.spaces.get(namespace) {
-            let is_it = space.store().kind() == kind;
-            let why = "it was something else before, a tree or a collection: take another name";
-            return if is_it { Ok(()) } else { Err(why.to_owned()) };
-        }
-        let store = self.open_store(namespace, kind).map_err(|error| error.to_string())?;
-        self.spaces.insert(namespace.clone(), Space::new(store.into()));
-        self.open_data();
-        Ok(())
     }
 
     pub(super) fn handle_outcome(&mut self, of: &Namespace, outcome: Outcome, now: Duration) {

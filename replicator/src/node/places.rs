@@ -33,16 +33,26 @@ fn store_options(kind: Kind, passage: Passage) -> Options {
 }
 
 impl Core {
-    /// Opens the trees, or the collections, that are on disk.
+    /// Opens the trees, or the collections, that are on disk. That may take long, and trees that others get at they get
+    /// at meanwhile.
     pub(super) fn open_spaces(&mut self, kind: Kind) -> Result<(), Error> {
         let dir = spaces_dir(&self.config.data, kind);
-        passage::make_private(&dir)?;
+        if kind == Kind::Collection || !dir.exists() {
+            passage::make_private(&dir)?;
+        }
         let failed = |source| Error::io(&dir, source);
+        let mut found = Vec::new();
         for entry in fs::read_dir(&dir).map_err(failed)? {
             let path = entry.map_err(failed)?.path();
             let name = path.file_name().and_then(|it| it.to_str()).unwrap_or_default();
             let Some(namespace) = parse_namespace(name) else { continue };
-            let store = self.open_store(&namespace, kind)?;
+            let passage = self.passage(&namespace);
+            // The settings may have changed since it was opened.
+            passage.close_others(&path)?;
+            found.push((namespace, passage));
+        }
+        for (namespace, passage) in found {
+            let store = self.open_store(&namespace, kind, passage)?;
             self.spaces.insert(namespace, Space::new(Arc::new(store)));
         }
         Ok(())
@@ -50,9 +60,8 @@ impl Core {
 
     /// Opens the directory of a tree or collection; it is closed to others if it cannot be opened to whom the settings
     /// say.
-    pub(super) fn open_store(&mut self, of: &Namespace, kind: Kind) -> Result<Store, Error> {
+    fn open_store(&mut self, of: &Namespace, kind: Kind, passage: Passage) -> Result<Store, Error> {
         let dir = spaces_dir(&self.config.data, kind).join(of.to_string());
-        let passage = self.passage(of);
         match Store::open(&dir, store_options(kind, passage)) {
             Err(error) if passage != Passage::default() => {
                 self.note_closed(of, &error.to_string());
@@ -60,6 +69,20 @@ impl Core {
             }
             opened => Ok(opened?),
         }
+    }
+
+    /// Opens the directory of a tree or collection, unless it is open.
+    pub(super) fn open_space(&mut self, of: &Namespace, kind: Kind) -> Result<(), String> {
+        if let Some(space) = self.spaces.get(of) {
+            let is_it = space.store().kind() == kind;
+            let why = "it was something else before, a tree or a collection: take another name";
+            return if is_it { Ok(()) } else { Err(why.to_owned()) };
+        }
+        let passage = self.passage(of);
+        let store = self.open_store(of, kind, passage).map_err(|error| error.to_string())?;
+        self.spaces.insert(of.clone(), Space::new(store.into()));
+        self.open_data();
+        Ok(())
     }
 
     fn note_closed(&mut self, of: &Namespace, why: &str) {

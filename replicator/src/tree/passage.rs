@@ -71,6 +71,18 @@ impl Passage {
         self.group.filter(|it| *it != own_group())
     }
 
+    /// Closes the folder of a tree, unless it lets through just whom it is to: [`Passage::open`] may come much later.
+    ///
+    /// # Errors
+    ///
+    /// The system's: it is another user's, say.
+    pub(crate) fn close_others(&self, dir: &Path) -> Result<(), Error> {
+        let found = fs::metadata(dir).map_err(Error::io(dir))?;
+        let group = self.group.unwrap_or_else(own_group);
+        let is_as_said = (found.mode() & 0o7777, found.gid()) == (self.mode, group);
+        if is_as_said { Ok(()) } else { set_mode(dir, FOLDER) }
+    }
+
     /// Lets through to the tree in this folder whom it is to let through. What is in it gets the group first, which
     /// takes a while for many files if that is another one than before.
     ///
