@@ -114,6 +114,24 @@ async fn a_member_is_ready_while_its_replica_is_whole() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_member_that_cannot_take_a_version_is_not_ready_until_it_can() {
+    let mut world = World::found().await;
+    let one = world.join().await;
+    // There is no room for the tree's folder.
+    fs::write(world.folder(one), "").unwrap();
+    fs::write(world.source("a"), "a").unwrap();
+    let version = world.publish().await.version;
+    world.noted_by(one, &version).await;
+    let told = world.status(one).await.ready;
+    let fault = told.checks.iter().find(|it| it.name == "takes-changes").unwrap();
+    assert!(fault.detail.as_ref().unwrap().contains(&format!(" {version}: ")), "{told:?}");
+    fs::remove_file(world.folder(one)).unwrap();
+    world.until_ready(one).await;
+    world.holds(one, &version).await;
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_member_of_two_groups_carries_updates_across() {
     let mut world = World::found().await;
     fs::write(world.source("a"), "1").unwrap();

@@ -15,7 +15,7 @@ use crate::message::Message;
 use crate::replica::{Action, Failure, Notice};
 use crate::tree::generation::LastFile;
 use crate::tree::store::Store;
-use crate::version::{Hash, Namespace, Version};
+use crate::version::{Hash, Namespace, Number, Version};
 
 /// So often it is tried again to remove what readers had a lease on.
 const OLD_AGAIN: Duration = Duration::from_secs(10);
@@ -107,8 +107,7 @@ impl Core {
     fn begin_fetch(&mut self, version: &Version, now: Duration) {
         let namespace = &version.namespace;
         if let Err(failed) = self.open_space(namespace, version.kind) {
-            self.notes.add(format!("{namespace}: {failed}"), now);
-            self.replica.handle_failed(namespace, version.number, Failure::Disk, now);
+            self.fail(namespace, version.number, &failed, Failure::Disk, now);
             return;
         }
         if let Some(space) = self.spaces.get_mut(namespace) {
@@ -136,15 +135,22 @@ impl Core {
                 }
             }
             Said::Switched => {
+                self.failures.remove(of);
                 self.replica.handle_switched(of, number, now);
                 self.remove_old(of);
                 self.renew_feed(of);
             }
             Said::Failed(error) => {
-                self.notes.add(format!("{of} {number}: {error}"), now);
-                self.replica.handle_failed(of, number, error.failure(), now);
+                self.fail(of, number, &error.to_string(), error.failure(), now);
             }
         }
+    }
+
+    /// A version cannot be taken, now or at all.
+    fn fail(&mut self, of: &Namespace, number: Number, why: &str, failure: Failure, now: Duration) {
+        self.notes.add(format!("{of} {number}: {why}"), now);
+        self.failures.insert(of.clone(), format!("{number}: {why}"));
+        self.replica.handle_failed(of, number, failure, now);
     }
 
     /// Removes generations that nobody needs any more.

@@ -144,6 +144,8 @@ pub(super) struct Core {
     pub(super) renewing: Renewing,
     /// What of generations that nobody needs could not be removed.
     pub(super) old: BTreeMap<Namespace, Old>,
+    /// Which versions could not be taken the last time, and why, until one is.
+    pub(super) failures: BTreeMap<Namespace, String>,
     /// Starts when this ends.
     pub(super) stop: Shutdown,
     pub(super) notes: Notes,
