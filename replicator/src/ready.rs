@@ -31,7 +31,7 @@ pub(crate) fn readiness(groups: &[GroupStatus], trees: &[TreeStatus]) -> Readine
         ),
         Check::new(
             "replica-whole",
-            "of some trees or collections nothing is here, or something is damaged: it is fetched from others",
+            "of some trees or collections no version is here, or something is damaged: it is fetched from others",
             joined(broken),
         ),
         Check::new(
@@ -65,9 +65,8 @@ fn lack(tree: &TreeStatus) -> Option<String> {
         );
     }
     if tree.held.is_none() {
-        let is_new = tree.newest.is_none();
-        let said = if is_new { "nothing was heard of it yet" } else { "no version is here whole" };
-        return Some(said.to_owned());
+        // What was never published nobody lacks.
+        return tree.newest.as_ref().map(|_| "no version is here whole".to_owned());
     }
     let first = tree.damaged.first()?;
     let count = tree.damaged.len();
@@ -125,6 +124,9 @@ mod tests {
         let untaken = TreeStatus { failure, ..whole() };
         check(untaken.clone(), true, &[("takes-changes", "t@w 1.2: no room")]);
         check(TreeStatus { is_listed: false, ..untaken }, true, &[]);
+        let unpublished = TreeStatus { held: None, newest: None, ..whole() };
+        check(unpublished.clone(), true, &[]);
+        check(TreeStatus { is_mine: false, ..unpublished }, true, &[]);
         let unlisted = TreeStatus { held: None, is_listed: false, ..whole() };
         check(unlisted, true, &[]);
         let watch =

@@ -117,6 +117,9 @@ async fn a_member_is_ready_while_its_replica_is_whole() {
 async fn a_member_that_cannot_take_a_version_is_not_ready_until_it_can() {
     let mut world = World::found().await;
     let one = world.join().await;
+    // Nothing was published yet.
+    world.until_ready(0).await;
+    world.until_ready(one).await;
     // There is no room for the tree's folder.
     fs::write(world.folder(one), "").unwrap();
     fs::write(world.source("a"), "a").unwrap();
