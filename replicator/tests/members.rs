@@ -114,6 +114,24 @@ async fn a_member_is_ready_while_its_replica_is_whole() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn who_is_denied_by_one_group_may_join_another_at_a_member_of_both() {
+    let mut world = World::found().await;
+    let between = world.join().await;
+    world.found_beside(between).await;
+    let far = world.join().await;
+    let id = world.status(far).await.id;
+    let first = world.publish().await.version;
+    world.all_hold(&first).await;
+    world.deny(&[&id]).await;
+    world.until_unlinked(far, &id).await;
+    world.turn_to(far, between, "far").await;
+    fs::write(world.source("a"), "1").unwrap();
+    let version = world.publish().await.version;
+    world.holds(far, &version).await;
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_member_that_cannot_take_a_version_is_not_ready_until_it_can() {
     let mut world = World::found().await;
     let one = world.join().await;

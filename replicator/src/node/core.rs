@@ -57,7 +57,7 @@ pub(super) const STRANGERS_MAX: usize = 32;
 pub(super) struct Door {
     /// The keys of all members.
     pub(super) keys: HashSet<[u8; 32]>,
-    /// Whom a group denies.
+    /// Whom all groups deny: who is denied by some may be about to join another.
     pub(super) denied: HashSet<MemberId>,
 }
 

@@ -1,6 +1,6 @@
 //! Does what the machines of the groups want done.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
 use super::core::{Core, Door};
@@ -123,8 +123,7 @@ impl Core {
         let mut neighbors: Vec<Neighbor> = Vec::new();
         for group in self.groups.values() {
             let bodies = group.charter().into_iter().map(|it| it.body());
-            door.keys.extend(bodies.clone().flat_map(|it| &it.members).map(Member::key));
-            door.denied.extend(bodies.flat_map(|it| it.access.denied_members()));
+            door.keys.extend(bodies.flat_map(|it| &it.members).map(Member::key));
             for member in group.neighbors() {
                 let address = member.address.to_string();
                 let neighbor = Neighbor { address, key: Some(*member.key()) };
@@ -133,6 +132,12 @@ impl Core {
                 }
             }
         }
+        let denied = |it: &Group| -> HashSet<MemberId> {
+            let bodies = it.charter().into_iter().map(|it| it.body());
+            bodies.flat_map(|it| it.access.denied_members()).collect()
+        };
+        let denied = self.groups.values().map(denied).reduce(|all, it| &all & &it);
+        door.denied = denied.unwrap_or_default();
         self.set_door(door);
         self.to_hub.push_back(Command::Want(neighbors));
         self.meet(now);

@@ -157,6 +157,18 @@ impl World {
         self.handle(0).reload(Config::parse(&text).unwrap()).await.unwrap();
     }
 
+    /// Has a member join the group of this name instead of its own, by the invitation of another.
+    pub(crate) async fn turn_to(&mut self, member: usize, leader: usize, group: &str) {
+        let name = Name::new(group).unwrap();
+        let line = self.handle(leader).invite(Some(name), None).await.unwrap().invitation;
+        self.halt(member).await;
+        let (head, _) = self.members[member].text.split_once("[[group]]").unwrap();
+        let text = format!("{head}[[group]]\njoin = \"{line}\"\n");
+        self.members[member].config = Config::parse(&text).unwrap();
+        self.members[member].text = text;
+        self.resume(member).await;
+    }
+
     /// Waits until no other member has a link to one; says how long that took.
     pub(crate) async fn until_unlinked(&self, member: usize, id: &str) -> Duration {
         let from = Instant::now();

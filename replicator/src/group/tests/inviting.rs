@@ -183,6 +183,14 @@ fn denying_a_member_withdraws_what_it_came_by_and_closes_its_links() {
     assert!(world.parted.iter().all(|it| it.1 == id(7)));
     world.kill(id(7));
     assert!(!world.has_member(7) && world.invited(7).is_withdrawn);
+    // What comes later of the group closes no link that it may have for another.
+    let count = world.parted.len();
+    world.come(7, 1, 7);
+    world.run(MINUTE);
+    world.settle(1, |it| it.connectivity = Some(Connectivity::Three));
+    world.run(MINUTE);
+    assert_eq!((world.parted.len(), world.has_member(7)), (count, false));
+    world.kill(id(7));
     // Under another key it is nobody that was invited.
     world.come(8, 1, 7);
     world.run(MINUTE);
