@@ -238,6 +238,10 @@ async fn an_invitation_that_has_ended_lets_nobody_in() {
     let status = world.status(0).await;
     let standings: Vec<_> = status.groups[0].invitations.iter().map(|it| it.standing).collect();
     assert_eq!(standings, [InvitationStanding::Open, InvitationStanding::Ended]);
+    // The charter has it, and its secret is nowhere any more.
+    let kept = fs::read_dir(world.data(0).join("groups")).unwrap().map(|it| it.unwrap().path());
+    let kept: Vec<_> = kept.filter(|it| it.extension().is_some()).collect();
+    assert!(kept.is_empty(), "{kept:?}");
     assert_eq!(status.groups[0].members.len(), 1);
     world.stop().await;
 }

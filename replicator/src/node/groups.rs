@@ -36,11 +36,12 @@ impl Core {
     pub(super) fn handle_group_action(&mut self, id: GroupId, action: Action) {
         let now = self.now();
         match action {
-            Action::Persist(bytes) => {
-                if let Err(error) = self.kept.put_group(id, &bytes) {
+            Action::Persist(bytes) => match self.kept.put_group(id, &bytes) {
+                Ok(()) => self.handle_kept(id, &bytes),
+                Err(error) => {
                     self.notes.add(format!("what is known of a group is not kept: {error}"), now);
                 }
-            }
+            },
             Action::Send { to, message } => {
                 let message = to_message(id, &message).to_bytes();
                 for member in to {
@@ -75,6 +76,14 @@ impl Core {
                     linked.link.close(Reason::Malformed);
                 }
             }
+        }
+    }
+
+    /// Lets go of the secret of the first invitation, once the charter that has it is on disk: state ends with that.
+    fn handle_kept(&mut self, id: GroupId, state: &[u8]) {
+        let charter = self.groups.get(&id).and_then(Group::charter);
+        if charter.is_some_and(|it| state.ends_with(&it.to_bytes())) {
+            self.forget_first(id);
         }
     }
 
