@@ -72,6 +72,28 @@ fn loosen(dir: &Path) {
     }
 }
 
+/// While a member is started, and if it cannot be, its readers go on; who is not to be one any more does not.
+async fn readers_go_on_while_it_starts(world: &mut World, opened: usize) {
+    let tree = world.folder(opened);
+    world.halt(opened).await;
+    world.resume(opened).await;
+    world.halt(opened).await;
+    let is_read = |world: &World| readable(&world.data(opened)).contains(&"lease".to_owned());
+    assert!(is_read(world));
+    let wrong = tree.with_file_name("wrong@0000000000000001");
+    fs::write(&wrong, "").unwrap();
+    world.bind_again(opened).await.unwrap_err();
+    assert!(is_read(world));
+    chmod(&tree, 0o705);
+    world.bind_again(opened).await.unwrap_err();
+    // It is closed, or opened as it is to be, if its turn came before.
+    let mode = fs::metadata(&tree).unwrap().permissions().mode() & 0o777;
+    assert!([0o700, 0o755].contains(&mode));
+    fs::remove_file(&wrong).unwrap();
+    world.resume(opened).await;
+    assert!(is_read(world));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn who_may_not_read_a_file_where_it_is_published_may_not_anywhere() {
     let mut world = World::open("mode = \"755\"\n").await;
@@ -140,23 +162,7 @@ async fn who_may_not_read_a_file_where_it_is_published_may_not_anywhere() {
     world.noted_by(opened, "nobody but the owner gets at it").await;
     assert_eq!((mode(&data), mode(&data.join("trees"))), (0o700, 0o700));
     fs::rename(tree.with_extension("away"), &tree).unwrap();
-    // While a member is started, and if it cannot be, its readers go on; who is not to be one any more does not.
-    world.halt(opened).await;
-    world.resume(opened).await;
-    world.halt(opened).await;
-    let is_read = |world: &World| readable(&world.data(opened)).contains(&"lease".to_owned());
-    assert!(is_read(&world));
-    let wrong = tree.with_file_name("wrong@0000000000000001");
-    fs::write(&wrong, "").unwrap();
-    world.bind_again(opened).await.unwrap_err();
-    assert!(is_read(&world));
-    chmod(&tree, 0o705);
-    world.bind_again(opened).await.unwrap_err();
-    // It is closed, or opened as it is to be, if its turn came before.
-    assert!([0o700, 0o755].contains(&mode(&tree)));
-    fs::remove_file(&wrong).unwrap();
-    world.resume(opened).await;
-    assert!(is_read(&world));
+    readers_go_on_while_it_starts(&mut world, opened).await;
     world.stop().await;
 }
 
