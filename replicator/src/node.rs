@@ -49,13 +49,14 @@ use web::auth::{AdminToken, Guard};
 
 use self::ask::{ASKS_MAX, Ask};
 use self::core::{Core, Door};
+pub use self::feeds::FeedStatus;
 pub(crate) use self::feeds::Feeds;
 pub use self::invitations::{InvitationStanding, InvitationStatus, Printed, invitation};
 use self::kept::Kept;
 pub use self::publishing::Published;
 pub use self::status::{
-    CollectionStatus, FailureStatus, FeedStatus, FetchStatus, GroupStatus, LinkStatus,
-    MemberStatus, NoteStatus, Status, TopologyLink, TreeStatus, WatchStatus,
+    CollectionStatus, FailureStatus, FetchStatus, GroupStatus, LinkStatus, MemberStatus,
+    NoteStatus, Status, TopologyLink, TreeStatus, WatchStatus,
 };
 pub use self::verifying::Report;
 pub use self::versions::{ListedStatus, Standing, Standings, VersionStatus, VersionsStatus};
@@ -430,6 +431,7 @@ impl Opening {
             feeds: Default::default(),
             renewing: Default::default(),
             old: Default::default(),
+            failures: BTreeMap::new(),
             stop: Shutdown::new(),
             notes: Default::default(),
             caller,
@@ -442,6 +444,7 @@ impl Opening {
             carrying: Vec::new(),
             config: Arc::new(config),
         };
+        core.close_data();
         core.open_groups()?;
         for kind in [Kind::Tree, Kind::Collection] {
             core.open_spaces(kind)?;

@@ -1,7 +1,7 @@
 //! Whether a member can do what it is for: `/readyz`.
 //!
 //! A member that is behind is ready: readers see a version or the next, whole. So is one that others have fallen
-//! silent to.
+//! silent to. One that cannot take a version is not: it stays behind until somebody sees to it.
 //!
 //! Sans-I/O.
 
@@ -17,6 +17,7 @@ pub(crate) fn readiness(groups: &[GroupStatus], trees: &[TreeStatus]) -> Readine
     let joining = groups.iter().filter(|it| !it.is_member).map(|it| it.name.clone());
     let listed = || trees.iter().filter(|it| it.is_listed);
     let broken = listed().filter_map(|it| Some(format!("{}: {}", named(it), lack(it)?)));
+    let untaken = listed().filter_map(|it| Some(format!("{} {}", named(it), it.failure.as_ref()?)));
     let unpublished = trees.iter().filter(|it| it.is_mine).filter_map(|it| {
         let watched = it.watch.as_ref().and_then(|it| it.unpublished.as_ref());
         let followed = it.collection.as_ref().and_then(|it| it.problem.as_ref());
@@ -30,8 +31,13 @@ pub(crate) fn readiness(groups: &[GroupStatus], trees: &[TreeStatus]) -> Readine
         ),
         Check::new(
             "replica-whole",
-            "of some trees or collections nothing is here, or something is damaged: it is fetched from others",
+            "of some trees or collections no version is here, or something is damaged: it is fetched from others",
             joined(broken),
+        ),
+        Check::new(
+            "takes-changes",
+            "some versions could not be taken: the disk is full, mostly, and readers see what they saw",
+            joined(untaken),
         ),
         Check::new(
             "publishes",
@@ -59,9 +65,8 @@ fn lack(tree: &TreeStatus) -> Option<String> {
         );
     }
     if tree.held.is_none() {
-        let is_new = tree.newest.is_none();
-        let said = if is_new { "nothing was heard of it yet" } else { "no version is here whole" };
-        return Some(said.to_owned());
+        // What was never published nobody lacks.
+        return tree.newest.as_ref().map(|_| "no version is here whole".to_owned());
     }
     let first = tree.damaged.first()?;
     let count = tree.damaged.len();
@@ -115,6 +120,13 @@ mod tests {
         check(TreeStatus { damaged, ..whole() }, true, &[("replica-whole", said)]);
         let said = "t@w: no version is here whole";
         check(TreeStatus { held: None, ..whole() }, true, &[("replica-whole", said)]);
+        let failure = Some("1.2: no room".to_owned());
+        let untaken = TreeStatus { failure, ..whole() };
+        check(untaken.clone(), true, &[("takes-changes", "t@w 1.2: no room")]);
+        check(TreeStatus { is_listed: false, ..untaken }, true, &[]);
+        let unpublished = TreeStatus { held: None, newest: None, ..whole() };
+        check(unpublished.clone(), true, &[]);
+        check(TreeStatus { is_mine: false, ..unpublished }, true, &[]);
         let unlisted = TreeStatus { held: None, is_listed: false, ..whole() };
         check(unlisted, true, &[]);
         let watch =

@@ -114,6 +114,45 @@ async fn a_member_is_ready_while_its_replica_is_whole() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn who_is_denied_by_one_group_may_join_another_at_a_member_of_both() {
+    let mut world = World::found().await;
+    let between = world.join().await;
+    world.found_beside(between).await;
+    let far = world.join().await;
+    let id = world.status(far).await.id;
+    let first = world.publish().await.version;
+    world.all_hold(&first).await;
+    world.deny(&[&id]).await;
+    world.until_unlinked(far, &id).await;
+    world.turn_to(far, between, "far").await;
+    fs::write(world.source("a"), "1").unwrap();
+    let version = world.publish().await.version;
+    world.holds(far, &version).await;
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_member_that_cannot_take_a_version_is_not_ready_until_it_can() {
+    let mut world = World::found().await;
+    let one = world.join().await;
+    // Nothing was published yet.
+    world.until_ready(0).await;
+    world.until_ready(one).await;
+    // There is no room for the tree's folder.
+    fs::write(world.folder(one), "").unwrap();
+    fs::write(world.source("a"), "a").unwrap();
+    let version = world.publish().await.version;
+    world.noted_by(one, &version).await;
+    let told = world.status(one).await.ready;
+    let fault = told.checks.iter().find(|it| it.name == "takes-changes").unwrap();
+    assert!(fault.detail.as_ref().unwrap().contains(&format!(" {version}: ")), "{told:?}");
+    fs::remove_file(world.folder(one)).unwrap();
+    world.until_ready(one).await;
+    world.holds(one, &version).await;
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_member_of_two_groups_carries_updates_across() {
     let mut world = World::found().await;
     fs::write(world.source("a"), "1").unwrap();
@@ -199,6 +238,10 @@ async fn an_invitation_that_has_ended_lets_nobody_in() {
     let status = world.status(0).await;
     let standings: Vec<_> = status.groups[0].invitations.iter().map(|it| it.standing).collect();
     assert_eq!(standings, [InvitationStanding::Open, InvitationStanding::Ended]);
+    // The charter has it, and its secret is nowhere any more.
+    let kept = fs::read_dir(world.data(0).join("groups")).unwrap().map(|it| it.unwrap().path());
+    let kept: Vec<_> = kept.filter(|it| it.extension().is_some()).collect();
+    assert!(kept.is_empty(), "{kept:?}");
     assert_eq!(status.groups[0].members.len(), 1);
     world.stop().await;
 }

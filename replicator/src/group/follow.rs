@@ -63,9 +63,12 @@ impl Group {
     /// Has the links to those closed who are denied now.
     fn part(&mut self, old: Option<&Charter>, body: &Body) {
         let was = |id: MemberId| old.and_then(|it| it.body().member(id));
+        // Who was denied before and has a link is here for another group.
+        let was_denied = |id: MemberId| old.is_some_and(|it| it.body().access.denies_member(id));
         let is_denied = |id: &MemberId| {
+            let by_id = body.access.denies_member(*id) && !was_denied(*id);
             let by_address = || was(*id).is_some_and(|it| body.access.denies(&lead::caller(it)));
-            body.member(*id).is_none() && (body.access.denies_member(*id) || by_address())
+            body.member(*id).is_none() && (by_id || by_address())
         };
         let denied: Vec<MemberId> = self.linked.keys().copied().filter(is_denied).collect();
         self.queue.extend(denied.into_iter().map(Action::Part));

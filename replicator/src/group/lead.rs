@@ -35,8 +35,8 @@ pub(super) struct Lead {
     pub(super) silences: BTreeMap<MemberId, Duration>,
     /// The epoch of the charter, and since when it is known here: before, its leader had nothing to say.
     epoch: (u64, Duration),
-    /// Requests that were granted, and by which invitation those come who are new.
-    requests: BTreeMap<MemberId, (Request, Option<InvitationId>)>,
+    /// Requests that were granted, until they are in the charter, or are not to be after all.
+    requests: BTreeMap<MemberId, Granted>,
     /// The greatest epoch in which one that is no deputy any more claims to lead.
     usurped: u64,
     /// When that was last answered, or reported.
@@ -49,6 +49,40 @@ pub(super) struct Lead {
     last_charter: Option<Duration>,
     /// Why the last charter was not signed, said once.
     failed: Option<SignError>,
+}
+
+/// A request that was granted.
+#[derive(Debug)]
+struct Granted {
+    request: Request,
+    /// Who asked, as it was asked.
+    caller: Caller,
+    /// By which invitation it comes if it is new.
+    by: Option<InvitationId>,
+}
+
+impl Granted {
+    /// Puts its member into a charter; says whether that still may be: the admin may have changed its mind since.
+    fn enter(&self, body: &mut Body) -> bool {
+        let Request { key, sequence, wish, .. } = &self.request;
+        let id = self.request.member();
+        let known = body.member(id).cloned();
+        let is_new = known.is_none();
+        let may_come = |body: &mut Body| match self.by {
+            Some(it) => body.use_up(it, id),
+            None => body.access.allows(&self.caller),
+        };
+        let is_full = is_new && MEMBERS_MAX <= body.members.len();
+        if is_full || body.access.denies(&self.caller) || (is_new && !may_come(body)) {
+            return false;
+        }
+        let mut member = Member::new(*key, wish.address.clone(), wish.site.clone(), *sequence);
+        member.silent = known.as_ref().and_then(|it| it.silent);
+        member.invitation = known.map_or(self.by, |it| it.invitation);
+        body.put(member);
+        trees::list(&mut body.trees, id, wish.listed(*key));
+        true
+    }
 }
 
 impl Lead {
@@ -69,7 +103,7 @@ impl Lead {
 
     /// Whether another member's request was granted by an invitation.
     pub(super) fn has_granted(&self, id: InvitationId, but: MemberId) -> bool {
-        self.requests.iter().any(|(member, it)| *member != but && it.1 == Some(id))
+        self.requests.iter().any(|(member, it)| *member != but && it.by == Some(id))
     }
 
     pub(super) fn handle_row(&mut self) {
@@ -82,9 +116,9 @@ impl Lead {
             self.epoch = (charter.epoch(), now);
         }
         let body = charter.body();
-        self.requests.retain(|id, (it, _)| {
+        self.requests.retain(|id, it| {
             let known = body.member(*id).map(|it| it.request).or_else(|| body.gone(*id));
-            known.is_none_or(|known| known < it.sequence)
+            known.is_none_or(|known| known < it.request.sequence)
         });
         self.is_changed = true;
     }
@@ -146,14 +180,14 @@ impl Group {
         let others = self.lead.requests.iter().filter(|it| *it.0 != id);
         let new = others.clone().filter(|it| body.member(*it.0).is_none()).count();
         let mut trees = body.trees.clone();
-        for (member, (it, _)) in others {
+        for (member, Granted { request: it, .. }) in others {
             trees::list(&mut trees, *member, it.wish.listed(it.key));
         }
         let is_full = known.is_none() && MEMBERS_MAX <= body.members.len() + new;
         if is_full || !trees::list(&mut trees, id, request.wish.listed(request.key)) {
             return Err(Reason::Full);
         }
-        self.lead.requests.insert(id, (request.clone(), by));
+        self.lead.requests.insert(id, Granted { request: request.clone(), caller, by });
         self.due.review = self.due.review.min(now);
         Ok(())
     }
@@ -217,7 +251,8 @@ impl Group {
     fn sign(&mut self, charter: &Arc<Charter>, number: (u64, u64), now: Duration) {
         let mut body = charter.body().clone();
         self.settle(&mut body);
-        self.admit(&mut body);
+        // Who is not taken in has to ask again: what is against it may not always be.
+        self.lead.requests.retain(|_, it| it.enter(&mut body));
         self.expire(&mut body, now);
         self.bury(charter.body(), &mut body);
         Self::prune(&mut body);
@@ -263,29 +298,6 @@ impl Group {
         let access = body.access.clone();
         body.withdraw_denied(|it| denied.contains(&it) || access.denies_member(it));
         body.members.retain(|it| !denied.contains(&it.id()));
-    }
-
-    /// Takes in those whose requests were granted.
-    fn admit(&self, body: &mut Body) {
-        for (request, by) in self.lead.requests.values() {
-            let Request { key, sequence, wish, .. } = request;
-            let known = body.member(request.member());
-            if known.is_none() && MEMBERS_MAX <= body.members.len() {
-                continue;
-            }
-            let mut member = Member::new(*key, wish.address.clone(), wish.site.clone(), *sequence);
-            member.silent = known.and_then(|it| it.silent);
-            member.invitation = known.map_or(*by, |it| it.invitation);
-            // The admin may have changed its mind since.
-            let is_new = known.is_none();
-            if body.access.denies(&caller(&member))
-                || by.is_some_and(|it| is_new && !body.use_up(it, member.id()))
-            {
-                continue;
-            }
-            body.put(member);
-            trees::list(&mut body.trees, request.member(), wish.listed(*key));
-        }
     }
 
     /// Marks who is silent, and who is there again; who is silent for a month goes.

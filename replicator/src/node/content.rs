@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::core::{Core, Done, Linked};
 use super::serving::{Batch, Ready};
-use super::space::{Outcome, Said, Space};
+use super::space::{Outcome, Said};
 use crate::id::MemberId;
 use crate::link::SendError;
 use crate::link::frame::Reason;
@@ -15,7 +15,7 @@ use crate::message::Message;
 use crate::replica::{Action, Failure, Notice};
 use crate::tree::generation::LastFile;
 use crate::tree::store::Store;
-use crate::version::{Hash, Kind, Namespace, Version};
+use crate::version::{Hash, Namespace, Number, Version};
 
 /// So often it is tried again to remove what readers had a lease on.
 const OLD_AGAIN: Duration = Duration::from_secs(10);
@@ -107,25 +107,12 @@ impl Core {
     fn begin_fetch(&mut self, version: &Version, now: Duration) {
         let namespace = &version.namespace;
         if let Err(failed) = self.open_space(namespace, version.kind) {
-            self.notes.add(format!("{namespace}: {failed}"), now);
-            self.replica.handle_failed(namespace, version.number, Failure::Disk, now);
+            self.fail(namespace, version.number, &failed, Failure::Disk, now);
             return;
         }
         if let Some(space) = self.spaces.get_mut(namespace) {
             space.begin(version);
         }
-    }
-
-    /// Opens the directory of a namespace, unless it is open.
-    pub(super) fn open_space(&mut self, namespace: &Namespace, kind: Kind) -> Result<(), String> {
-        if let Some(space) = self.spaces.get(namespace) {
-            let is_it = space.store().kind() == kind;
-            let why = "it was something else before, a tree or a collection: take another name";
-            return if is_it { Ok(()) } else { Err(why.to_owned()) };
-        }
-        let store = self.open_store(namespace, kind).map_err(|error| error.to_string())?;
-        self.spaces.insert(namespace.clone(), Space::new(store.into()));
-        Ok(())
     }
 
     pub(super) fn handle_outcome(&mut self, of: &Namespace, outcome: Outcome, now: Duration) {
@@ -148,15 +135,22 @@ impl Core {
                 }
             }
             Said::Switched => {
+                self.failures.remove(of);
                 self.replica.handle_switched(of, number, now);
                 self.remove_old(of);
                 self.renew_feed(of);
             }
             Said::Failed(error) => {
-                self.notes.add(format!("{of} {number}: {error}"), now);
-                self.replica.handle_failed(of, number, error.failure(), now);
+                self.fail(of, number, &error.to_string(), error.failure(), now);
             }
         }
+    }
+
+    /// A version cannot be taken, now or at all.
+    fn fail(&mut self, of: &Namespace, number: Number, why: &str, failure: Failure, now: Duration) {
+        self.notes.add(format!("{of} {number}: {why}"), now);
+        self.failures.insert(of.clone(), format!("{number}: {why}"));
+        self.replica.handle_failed(of, number, failure, now);
     }
 
     /// Removes generations that nobody needs any more.

@@ -57,7 +57,7 @@ pub(super) const STRANGERS_MAX: usize = 32;
 pub(super) struct Door {
     /// The keys of all members.
     pub(super) keys: HashSet<[u8; 32]>,
-    /// Whom a group denies.
+    /// Whom all groups deny: who is denied by some may be about to join another.
     pub(super) denied: HashSet<MemberId>,
 }
 
@@ -144,6 +144,8 @@ pub(super) struct Core {
     pub(super) renewing: Renewing,
     /// What of generations that nobody needs could not be removed.
     pub(super) old: BTreeMap<Namespace, Old>,
+    /// Which versions could not be taken the last time, and why, until one is.
+    pub(super) failures: BTreeMap<Namespace, String>,
     /// Starts when this ends.
     pub(super) stop: Shutdown,
     pub(super) notes: Notes,

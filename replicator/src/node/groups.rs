@@ -1,6 +1,6 @@
 //! Does what the machines of the groups want done.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
 use super::core::{Core, Door};
@@ -36,11 +36,12 @@ impl Core {
     pub(super) fn handle_group_action(&mut self, id: GroupId, action: Action) {
         let now = self.now();
         match action {
-            Action::Persist(bytes) => {
-                if let Err(error) = self.kept.put_group(id, &bytes) {
+            Action::Persist(bytes) => match self.kept.put_group(id, &bytes) {
+                Ok(()) => self.handle_kept(id, &bytes),
+                Err(error) => {
                     self.notes.add(format!("what is known of a group is not kept: {error}"), now);
                 }
-            }
+            },
             Action::Send { to, message } => {
                 let message = to_message(id, &message).to_bytes();
                 for member in to {
@@ -75,6 +76,14 @@ impl Core {
                     linked.link.close(Reason::Malformed);
                 }
             }
+        }
+    }
+
+    /// Lets go of the secret of the first invitation, once the charter that has it is on disk: state ends with that.
+    fn handle_kept(&mut self, id: GroupId, state: &[u8]) {
+        let charter = self.groups.get(&id).and_then(Group::charter);
+        if charter.is_some_and(|it| state.ends_with(&it.to_bytes())) {
+            self.forget_first(id);
         }
     }
 
@@ -123,8 +132,7 @@ impl Core {
         let mut neighbors: Vec<Neighbor> = Vec::new();
         for group in self.groups.values() {
             let bodies = group.charter().into_iter().map(|it| it.body());
-            door.keys.extend(bodies.clone().flat_map(|it| &it.members).map(Member::key));
-            door.denied.extend(bodies.flat_map(|it| it.access.denied_members()));
+            door.keys.extend(bodies.flat_map(|it| &it.members).map(Member::key));
             for member in group.neighbors() {
                 let address = member.address.to_string();
                 let neighbor = Neighbor { address, key: Some(*member.key()) };
@@ -133,6 +141,12 @@ impl Core {
                 }
             }
         }
+        let denied = |it: &Group| -> HashSet<MemberId> {
+            let bodies = it.charter().into_iter().map(|it| it.body());
+            bodies.flat_map(|it| it.access.denied_members()).collect()
+        };
+        let denied = self.groups.values().map(denied).reduce(|all, it| &all & &it);
+        door.denied = denied.unwrap_or_default();
         self.set_door(door);
         self.to_hub.push_back(Command::Want(neighbors));
         self.meet(now);

@@ -1,7 +1,7 @@
 //! Invitations: the one that `init` prints, which is made before its group is there, and those that are asked for.
 //!
-//! `DATA/groups/GROUP.invitation` has the first, its secret, when it was made and when it ends, until the group has it. Of
-//! all others no secret is kept.
+//! `DATA/groups/GROUP.invitation` has the first, its secret, when it was made and when it ends, until the group that is
+//! kept on disk has it. Of all others no secret is kept.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -33,16 +33,26 @@ fn store_options(kind: Kind, passage: Passage) -> Options {
 }
 
 impl Core {
-    /// Opens the trees, or the collections, that are on disk.
+    /// Opens the trees, or the collections, that are on disk. That may take long, and trees that others get at they get
+    /// at meanwhile.
     pub(super) fn open_spaces(&mut self, kind: Kind) -> Result<(), Error> {
         let dir = spaces_dir(&self.config.data, kind);
-        passage::make_private(&dir)?;
+        if kind == Kind::Collection || !dir.exists() {
+            passage::make_private(&dir)?;
+        }
         let failed = |source| Error::io(&dir, source);
+        let mut found = Vec::new();
         for entry in fs::read_dir(&dir).map_err(failed)? {
             let path = entry.map_err(failed)?.path();
             let name = path.file_name().and_then(|it| it.to_str()).unwrap_or_default();
             let Some(namespace) = parse_namespace(name) else { continue };
-            let store = self.open_store(&namespace, kind)?;
+            let passage = self.passage(&namespace);
+            // The settings may have changed since it was opened.
+            passage.close_others(&path)?;
+            found.push((namespace, passage));
+        }
+        for (namespace, passage) in found {
+            let store = self.open_store(&namespace, kind, passage)?;
             self.spaces.insert(namespace, Space::new(Arc::new(store)));
         }
         Ok(())
@@ -50,9 +60,8 @@ impl Core {
 
     /// Opens the directory of a tree or collection; it is closed to others if it cannot be opened to whom the settings
     /// say.
-    pub(super) fn open_store(&mut self, of: &Namespace, kind: Kind) -> Result<Store, Error> {
+    fn open_store(&mut self, of: &Namespace, kind: Kind, passage: Passage) -> Result<Store, Error> {
         let dir = spaces_dir(&self.config.data, kind).join(of.to_string());
-        let passage = self.passage(of);
         match Store::open(&dir, store_options(kind, passage)) {
             Err(error) if passage != Passage::default() => {
                 self.note_closed(of, &error.to_string());
@@ -60,6 +69,20 @@ impl Core {
             }
             opened => Ok(opened?),
         }
+    }
+
+    /// Opens the directory of a tree or collection, unless it is open.
+    pub(super) fn open_space(&mut self, of: &Namespace, kind: Kind) -> Result<(), String> {
+        if let Some(space) = self.spaces.get(of) {
+            let is_it = space.store().kind() == kind;
+            let why = "it was something else before, a tree or a collection: take another name";
+            return if is_it { Ok(()) } else { Err(why.to_owned()) };
+        }
+        let passage = self.passage(of);
+        let store = self.open_store(of, kind, passage).map_err(|error| error.to_string())?;
+        self.spaces.insert(of.clone(), Space::new(store.into()));
+        self.open_data();
+        Ok(())
     }
 
     fn note_closed(&mut self, of: &Namespace, why: &str) {
@@ -79,33 +102,34 @@ impl Core {
         })
     }
 
-    /// Has the data directory let through those alone who may get at a tree in it.
+    /// Makes the files of the data directory the owner's alone: before, others could read them.
+    pub(super) fn close_data(&mut self) {
+        if let Err(error) = passage::hide(&self.config.data, passage::FILE, false) {
+            self.notes.add(format!("others may read it as before: {error}; chmod it"), self.now());
+        }
+    }
+
+    /// Has the data directory let through those alone who get at a tree in it, by what came of opening the trees.
     pub(super) fn open_data(&mut self) {
-        let (data, trees) = (&self.config.data, spaces_dir(&self.config.data, Kind::Tree));
-        let own = self.config.trees.iter().map(|it| &it.passage);
-        let others = self.config.replicas.iter().map(|it| &it.passage);
-        // What does not resolve is noted with its tree.
-        let above = Passage::above(own.chain(others).filter_map(|it| it.resolve().ok()));
-        let opened = [data, &trees].into_iter().try_for_each(|it| above.apply(it));
-        let hidden = opened.and_then(|()| passage::hide(data, passage::FILE, false));
-        if let Err(error) = hidden {
-            let shown = data.display();
-            let said = format!("others get as far into {shown} as before: {error}; chmod it");
-            self.notes.add(said, self.now());
+        let above = Passage::above(self.spaces.values().map(|it| it.store().passage()));
+        for dir in [self.config.data.clone(), spaces_dir(&self.config.data, Kind::Tree)] {
+            if let Err(error) = above.apply(&dir) {
+                let shown = dir.display();
+                let said = format!("who gets into {shown} is not as the settings say: {error}");
+                self.notes.add(format!("{said}; see whose it is, and chmod it"), self.now());
+            }
         }
     }
 
     /// Takes over from other settings who gets at which tree.
     pub(super) fn open_passages(&mut self) {
-        self.open_data();
         let all: Vec<Namespace> = self.spaces.keys().cloned().collect();
         for of in all {
             let passage = self.passage(&of);
             let Some(store) = self.spaces.get(&of).map(|it| it.store().clone()) else { continue };
-            if store.kind() == Kind::Tree && store.passage() != passage {
-                // It takes a while for many files.
-                self.jobs.spawn_blocking(move || Done::Opened(of, store.set_passage(passage)));
-            }
+            // It takes a while for many files, and meanwhile other settings may come.
+            store.want_passage(passage);
+            self.jobs.spawn_blocking(move || Done::Opened(of, store.open_gate()));
         }
     }
 
@@ -118,6 +142,7 @@ impl Core {
         if let Err(error) = opened {
             self.note_closed(of, &error.to_string());
         }
+        self.open_data();
     }
 
     /// Has the directories of the settings lead to the trees and logs of others.

@@ -216,6 +216,7 @@ impl Core {
         if let Err(error) = outcome {
             return self.answer(&namespace.name, reply, Err(said(&error)), now);
         }
+        self.failures.remove(&namespace);
         match self.replica.publish(&version, now) {
             Ok(()) => {}
             // It goes out when a group has the tree.

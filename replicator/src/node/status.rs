@@ -3,11 +3,11 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use collection::feed::Counters;
 use serde::{Deserialize, Serialize};
 use web::health::Readiness;
 
 use super::core::Core;
+use super::feeds::FeedStatus;
 use super::invitations::{self, InvitationStatus};
 use super::versions::{ListedStatus, VersionsStatus};
 use crate::estimate::{Entry, Row};
@@ -138,6 +138,9 @@ pub struct TreeStatus {
     pub is_contradicted: bool,
     /// What is being fetched.
     pub fetching: Option<FetchStatus>,
+    /// Which version could not be taken the last time, and why; none since one was.
+    #[serde(default)]
+    pub failure: Option<String>,
     /// Where readers find it.
     pub path: String,
     /// Files, folders and symbolic links of what readers see.
@@ -197,31 +200,6 @@ pub struct FailureStatus {
     pub text: String,
     /// How long ago, in seconds.
     pub ago: u64,
-}
-
-/// What a feed has done since the start.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct FeedStatus {
-    /// Deltas that were answered.
-    pub deltas: u64,
-    /// Requests that were sent to a snapshot.
-    pub redirects: u64,
-    /// Answers with a snapshot, or a part of one.
-    pub snapshots: u64,
-    /// Requests that were refused.
-    pub refused: u64,
-    /// Bytes of all answers that were begun.
-    pub bytes: u64,
-    /// Requests that wait for something new.
-    pub waiting: u64,
-}
-
-impl From<Counters> for FeedStatus {
-    fn from(counters: Counters) -> Self {
-        let Counters { deltas, redirects, snapshot_answers, refused, bytes, waiting, .. } =
-            counters;
-        Self { deltas, redirects, snapshots: snapshot_answers, refused, bytes, waiting }
-    }
 }
 
 /// A version on its way.
@@ -390,6 +368,7 @@ impl Core {
             is_listed: flood.is_listed(of),
             is_contradicted: flood.contradiction(of).is_some(),
             fetching,
+            failure: self.failures.get(of).cloned(),
             path: store.map(|it| it.current_link().display().to_string()).unwrap_or_default(),
             entries: totals.entries,
             bytes: totals.bytes,

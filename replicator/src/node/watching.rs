@@ -117,7 +117,7 @@ impl Watching {
         let mut before = std::mem::take(&mut self.all);
         for tree in trees {
             let Some(every) = tree.watch else { continue };
-            let known = before.remove(&tree.name).filter(|it| it.config == *tree);
+            let known = before.remove(&tree.name).filter(|it| is_watched_alike(&it.config, tree));
             let mut watched = known.unwrap_or_else(|| {
                 let (started, heard) = (self.started, self.heard.clone());
                 Watched {
@@ -128,6 +128,7 @@ impl Watching {
                     wrong: None,
                 }
             });
+            watched.config = tree.clone();
             watched.watch.handle_reload(now);
             self.all.insert(tree.name.clone(), watched);
         }
@@ -181,14 +182,15 @@ impl Core {
     pub(super) fn handle_checked(&mut self, found: Found, now: Duration) {
         let Found { config, vigil, checked } = found;
         let of = Namespace { origin: self.me, name: config.name.clone() };
-        let watched = self.watching.all.get_mut(&config.name).filter(|it| it.config == config);
-        let Some(Watched { watch, vigil: held, .. }) = watched else { return };
+        let watched = self.watching.all.get_mut(&config.name);
+        let watched = watched.filter(|it| is_watched_alike(&it.config, &config));
+        let Some(Watched { config, watch, vigil: held, .. }) = watched else { return };
         *held = vigil;
         let before = watch.deaf().map(str::to_owned);
         let looks = watch.handle_checked(checked, self.publishing.contains(&of), now);
         match watch.deaf() {
             Some(why) if before.as_deref() != Some(why) => {
-                self.notes.add(unheard(&config, watch), now);
+                self.notes.add(unheard(config, watch), now);
             }
             None if before.is_some() => {
                 self.notes.add(format!("changes of {} are heard of again", config.name), now);
@@ -196,7 +198,8 @@ impl Core {
             _ => {}
         }
         if looks {
-            self.publish(Source::tree(config, false), Reply::Nobody);
+            let source = Source::tree(config.clone(), false);
+            self.publish(source, Reply::Nobody);
         }
     }
 
@@ -209,6 +212,11 @@ impl Core {
         }
         watched.wrong = wrong;
     }
+}
+
+/// Whether what watches a tree by some settings does by others: who gets at it, say, does not matter.
+fn is_watched_alike(one: &TreeConfig, other: &TreeConfig) -> bool {
+    (&one.directory, one.watch) == (&other.directory, other.watch)
 }
 
 /// What an administrator is told once.
@@ -328,6 +336,30 @@ mod tests {
         assert_eq!(survey(dir.path(), 6, &stop), Ok(()));
         let deaf = survey(dir.path(), 5, &stop).unwrap_err();
         assert!(deaf.is_lasting && deaf.why.contains("more than 5 directories"), "{deaf:?}");
+    }
+
+    #[test]
+    fn who_gets_at_a_tree_does_not_matter_to_its_watch() {
+        let tree = TreeConfig {
+            name: Name::new("t").unwrap(),
+            directory: "/srv/t".into(),
+            watch: Some(Duration::from_secs(10)),
+            groups: Default::default(),
+            skip_problems: false,
+            passage: Default::default(),
+        };
+        let mut watching = Watching::new(clock::monotonic());
+        watching.set(std::slice::from_ref(&tree), Duration::ZERO);
+        let ear = |it: &Watching| Arc::as_ptr(&it.all[&tree.name].ear);
+        let before = ear(&watching);
+        let mut other = tree.clone();
+        (other.passage.mode, other.skip_problems) = (0o755, true);
+        watching.set(std::slice::from_ref(&other), Duration::ZERO);
+        assert_eq!((ear(&watching), &watching.all[&tree.name].config), (before, &other));
+        other.directory = "/srv/u".into();
+        let kept = watching.all[&tree.name].ear.clone();
+        watching.set(&[other], Duration::ZERO);
+        assert_ne!(ear(&watching), Arc::as_ptr(&kept));
     }
 
     #[test]

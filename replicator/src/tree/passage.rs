@@ -2,11 +2,12 @@
 //!
 //! A tree is behind its own folder, `DATA/trees/NAME@ORIGIN`: who may not pass that sees nothing of the tree, and who may
 //! sees of it what the modes in its manifest say. What else is kept is the owner's alone. Modes are set as they are
-//! to be, whatever the umask.
+//! to be, whatever the umask. A folder that an admin has put elsewhere, behind a symbolic link, is closed there; of what
+//! is in a tree no link is followed.
 
 use std::fs::{self, DirBuilder, Permissions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _, lchown};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _, chown, lchown};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
@@ -57,10 +58,10 @@ impl Passage {
     ///
     /// The system's: it is another user's, say.
     pub(crate) fn apply(&self, dir: &Path) -> Result<(), Error> {
-        let found = fs::symlink_metadata(dir).map_err(Error::io(dir))?;
+        let found = fs::metadata(dir).map_err(Error::io(dir))?;
         if let Some(group) = self.group.filter(|it| *it != found.gid()) {
             set_mode(dir, FOLDER)?;
-            lchown(dir, None, Some(group)).map_err(Error::io(dir))?;
+            chown(dir, None, Some(group)).map_err(Error::io(dir))?;
         }
         set_mode(dir, self.mode)
     }
@@ -68,6 +69,18 @@ impl Passage {
     /// The group that files are to have, if it is not the one that they get by themselves.
     pub(super) fn other_group(&self) -> Option<u32> {
         self.group.filter(|it| *it != own_group())
+    }
+
+    /// Closes the folder of a tree, unless it lets through just whom it is to: [`Passage::open`] may come much later.
+    ///
+    /// # Errors
+    ///
+    /// The system's: it is another user's, say.
+    pub(crate) fn close_others(&self, dir: &Path) -> Result<(), Error> {
+        let found = fs::metadata(dir).map_err(Error::io(dir))?;
+        let group = self.group.unwrap_or_else(own_group);
+        let is_as_said = (found.mode() & 0o7777, found.gid()) == (self.mode, group);
+        if is_as_said { Ok(()) } else { set_mode(dir, FOLDER) }
     }
 
     /// Lets through to the tree in this folder whom it is to let through. What is in it gets the group first, which
@@ -78,9 +91,9 @@ impl Passage {
     /// The system's: this user may not give files to that group, say. Then nobody gets through but the owner.
     pub(super) fn open(&self, dir: &Path) -> Result<(), Error> {
         let group = self.group.unwrap_or_else(own_group);
-        if fs::symlink_metadata(dir).map_err(Error::io(dir))?.gid() != group {
+        if fs::metadata(dir).map_err(Error::io(dir))?.gid() != group {
             set_mode(dir, FOLDER)?;
-            self.give(dir)?;
+            self.give(&fs::canonicalize(dir).map_err(Error::io(dir))?)?;
         }
         set_mode(dir, self.mode)
     }
@@ -95,30 +108,45 @@ impl Passage {
 #[derive(Debug, Default)]
 pub(super) struct Gate {
     passage: Mutex<Passage>,
-    /// One at a time changes it, which may take a while.
+    /// Who is to get at it, by the last word.
+    wanted: Mutex<Passage>,
+    /// One at a time changes it, which may take a while. Who waits for it comes in any order.
     change: Mutex<()>,
 }
 
+fn get(passage: &Mutex<Passage>) -> Passage {
+    *passage.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn set(passage: &Mutex<Passage>, to: Passage) {
+    *passage.lock().unwrap_or_else(PoisonError::into_inner) = to;
+}
+
 impl Store {
-    /// Lets others through to the tree, or no more; what is of another group than it is to be gets that first, which takes
-    /// a while for many files.
+    /// Says who is to get at the tree: [`Store::open_gate`] does it.
+    pub fn want_passage(&self, passage: Passage) {
+        let passage = match self.kind() {
+            Kind::Tree => passage,
+            Kind::Collection => Passage::default(),
+        };
+        set(&self.gate.wanted, passage);
+    }
+
+    /// Lets others through to the tree, or no more, as was said last; what is of another group than it is to be gets that
+    /// first, which takes a while for many files.
     ///
     /// # Errors
     ///
     /// The system's: the user whose process this is may not give files to that group, say. Nobody but the owner gets
     /// at the tree then.
-    pub fn set_passage(&self, passage: Passage) -> Result<(), Error> {
-        let passage = match self.kind() {
-            Kind::Tree => passage,
-            Kind::Collection => Passage::default(),
-        };
+    pub fn open_gate(&self) -> Result<(), Error> {
         let _changing = self.gate.change.lock().unwrap_or_else(PoisonError::into_inner);
-        let set = |to| *self.gate.passage.lock().unwrap_or_else(PoisonError::into_inner) = to;
+        let passage = get(&self.gate.wanted);
         // What is made from now on has the group already.
-        set(passage);
+        set(&self.gate.passage, passage);
         let opened = passage.open(self.dir());
         if opened.is_err() {
-            set(Passage::default());
+            set(&self.gate.passage, Passage::default());
             set_mode(self.dir(), FOLDER)?;
         }
         opened
@@ -127,7 +155,7 @@ impl Store {
     /// Who gets at the tree.
     #[must_use]
     pub fn passage(&self) -> Passage {
-        *self.gate.passage.lock().unwrap_or_else(PoisonError::into_inner)
+        get(&self.gate.passage)
     }
 }
 
@@ -156,16 +184,16 @@ fn give(path: &Path, group: u32) -> Result<(), Error> {
     }
 }
 
-/// Gives a file or a folder a mode; a symbolic link, and what is not there, stay as they are.
+/// Gives a file or a folder a mode, or that to which a symbolic link leads; what is not there is no error.
 ///
 /// # Errors
 ///
 /// The system's: it belongs to another user, say.
 pub(crate) fn set_mode(path: &Path, mode: u32) -> Result<(), Error> {
-    match fs::symlink_metadata(path) {
+    match fs::metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(Error::io(path)(error)),
-        Ok(found) if found.is_symlink() || found.mode() & 0o7777 == mode => Ok(()),
+        Ok(found) if found.mode() & 0o7777 == mode => Ok(()),
         Ok(_) => fs::set_permissions(path, Permissions::from_mode(mode)).map_err(Error::io(path)),
     }
 }
@@ -206,6 +234,30 @@ pub(crate) fn hide(dir: &Path, file: u32, deep: bool) -> Result<(), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_folder_behind_a_link_is_closed_and_opened_where_it_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let (disk, link) = (dir.path().join("disk"), dir.path().join("link"));
+        fs::create_dir(&disk).unwrap();
+        fs::set_permissions(&disk, Permissions::from_mode(0o755)).unwrap();
+        std::os::unix::fs::symlink(&disk, &link).unwrap();
+        let mode = || fs::metadata(&disk).unwrap().mode() & 0o7777;
+        make_private(&link).unwrap();
+        assert_eq!(mode(), 0o700);
+        let above = Passage { mode: 0o711, group: Some(own_group()) };
+        above.apply(&link).unwrap();
+        assert_eq!(mode(), 0o711);
+        Passage::default().apply(&link).unwrap();
+        assert_eq!(mode(), 0o700);
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        // Of what is in a folder no link is followed.
+        fs::write(dir.path().join("file"), "").unwrap();
+        fs::set_permissions(dir.path().join("file"), Permissions::from_mode(0o644)).unwrap();
+        std::os::unix::fs::symlink(dir.path().join("file"), disk.join("to-file")).unwrap();
+        hide(&disk, FILE, true).unwrap();
+        assert_eq!(fs::metadata(dir.path().join("file")).unwrap().mode() & 0o777, 0o644);
+    }
 
     #[test]
     fn folders_above_trees_let_through_no_more_than_the_trees_do() {

@@ -164,7 +164,8 @@ impl Store {
             }
         }
         set_mode(&dir.join(STAGED), FILE)?;
-        store.set_passage(options.passage)?;
+        store.want_passage(options.passage);
+        store.open_gate()?;
         Ok(store)
     }
 

@@ -8,8 +8,10 @@ use std::process::{Command, Output};
 
 use crate::world::World;
 
-/// A user who owns nothing.
+/// A user who owns nothing, and its group.
 const NOBODY: u32 = 65_534;
+/// Another group.
+const STRANGERS: u32 = 65_533;
 
 fn chmod(path: &Path, mode: u32) {
     fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
@@ -17,10 +19,15 @@ fn chmod(path: &Path, mode: u32) {
 
 /// Runs a command as somebody else.
 fn as_nobody(program: &str, arguments: &[&Path]) -> Output {
+    in_group(NOBODY, program, arguments)
+}
+
+/// The same, in this group alone.
+fn in_group(group: u32, program: &str, arguments: &[&Path]) -> Output {
     let root = rustix::process::geteuid().is_root();
     assert!(root, "it reads as another user, which only root can be: run it as root");
     let mut command = Command::new(program);
-    command.args(arguments).uid(NOBODY).gid(NOBODY).current_dir("/").output().unwrap()
+    command.args(arguments).uid(NOBODY).gid(group).current_dir("/").output().unwrap()
 }
 
 /// The names of the files below a folder that somebody else can read who knows where they are.
@@ -63,6 +70,28 @@ fn loosen(dir: &Path) {
             chmod(&path, 0o644);
         }
     }
+}
+
+/// While a member is started, and if it cannot be, its readers go on; who is not to be one any more does not.
+async fn readers_go_on_while_it_starts(world: &mut World, opened: usize) {
+    let tree = world.folder(opened);
+    world.halt(opened).await;
+    world.resume(opened).await;
+    world.halt(opened).await;
+    let is_read = |world: &World| readable(&world.data(opened)).contains(&"lease".to_owned());
+    assert!(is_read(world));
+    let wrong = tree.with_file_name("wrong@0000000000000001");
+    fs::write(&wrong, "").unwrap();
+    world.bind_again(opened).await.unwrap_err();
+    assert!(is_read(world));
+    chmod(&tree, 0o705);
+    world.bind_again(opened).await.unwrap_err();
+    // It is closed, or opened as it is to be, if its turn came before.
+    let mode = fs::metadata(&tree).unwrap().permissions().mode() & 0o777;
+    assert!([0o700, 0o755].contains(&mode));
+    fs::remove_file(&wrong).unwrap();
+    world.resume(opened).await;
+    assert!(is_read(world));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -122,8 +151,56 @@ async fn who_may_not_read_a_file_where_it_is_published_may_not_anywhere() {
     // It is closed, and opened again, without a restart.
     world.resettle(opened, "mode = \"755\"", "mode = \"700\"").await;
     world.until(|world| readable(&world.data(opened)).is_empty()).await;
-    world.resettle(opened, "mode = \"755\"", "mode = \"711\"").await;
+    world.resettle(opened, "mode = \"700\"", "mode = \"711\"").await;
     world.until(|world| readable(&world.data(opened)).contains(&"lease".to_owned())).await;
+    // A tree that cannot be opened opens nothing above it either.
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let (data, tree) = (world.data(opened), world.folder(opened));
+    assert_eq!((mode(&data), mode(&data.join("trees"))), (0o711, 0o711));
+    fs::rename(&tree, tree.with_extension("away")).unwrap();
+    world.resettle(opened, "mode = \"711\"", "mode = \"755\"").await;
+    world.noted_by(opened, "nobody but the owner gets at it").await;
+    assert_eq!((mode(&data), mode(&data.join("trees"))), (0o700, 0o700));
+    fs::rename(tree.with_extension("away"), &tree).unwrap();
+    readers_go_on_while_it_starts(&mut world, opened).await;
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_in_the_group_of_a_tree_reads_it_and_nobody_else() {
+    let mut world = World::found().await;
+    chmod(&world.beside(""), 0o755);
+    let of_group = "mode = \"750\"\ngroup = \"65534\"\n";
+    let member = world.join_reading(of_group).await;
+    let publish = async |world: &World, text: &str| {
+        for (path, mode) in [("team.txt", 0o640), ("key", 0o600)] {
+            let path = world.source(path);
+            fs::write(&path, text).unwrap();
+            chmod(&path, mode);
+        }
+        let version = world.publish().await.version;
+        world.all_hold(&version).await;
+    };
+    let read = |world: &World, group: u32, name: &str| {
+        let said = in_group(group, "cat", &[&world.replica(member).join(name)]);
+        said.status.success().then(|| String::from_utf8(said.stdout).unwrap())
+    };
+    let check = |world: &World, text: &str| {
+        assert_eq!(read(world, NOBODY, "team.txt").as_deref(), Some(text));
+        assert_eq!(read(world, NOBODY, "key"), None);
+        assert_eq!(read(world, STRANGERS, "team.txt"), None);
+    };
+    chmod(&world.source(""), 0o750);
+    publish(&world, "first").await;
+    check(&world, "first");
+    // It is taken from the group with all that is in it, and given back.
+    world.resettle(member, of_group, "mode = \"755\"\n").await;
+    world.until(|world| read(world, NOBODY, "team.txt").is_none()).await;
+    world.resettle(member, "mode = \"755\"\n", of_group).await;
+    world.until(|world| read(world, NOBODY, "team.txt").is_some()).await;
+    check(&world, "first");
+    publish(&world, "second").await;
+    check(&world, "second");
     world.stop().await;
 }
 

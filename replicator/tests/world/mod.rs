@@ -146,6 +146,7 @@ impl World {
         let text = self.members[member].text.replace(before, after);
         assert_ne!(text, self.members[member].text);
         self.members[member].config = Config::parse(&text).unwrap();
+        self.members[member].text = text;
         self.handle(member).reload(self.members[member].config.clone()).await.unwrap();
     }
 
@@ -154,6 +155,18 @@ impl World {
         let lead = "name = \"g\"\n";
         let text = self.members[0].text.replacen(lead, &format!("{lead}deny = {ids:?}\n"), 1);
         self.handle(0).reload(Config::parse(&text).unwrap()).await.unwrap();
+    }
+
+    /// Has a member join the group of this name instead of its own, by the invitation of another.
+    pub(crate) async fn turn_to(&mut self, member: usize, leader: usize, group: &str) {
+        let name = Name::new(group).unwrap();
+        let line = self.handle(leader).invite(Some(name), None).await.unwrap().invitation;
+        self.halt(member).await;
+        let (head, _) = self.members[member].text.split_once("[[group]]").unwrap();
+        let text = format!("{head}[[group]]\njoin = \"{line}\"\n");
+        self.members[member].config = Config::parse(&text).unwrap();
+        self.members[member].text = text;
+        self.resume(member).await;
     }
 
     /// Waits until no other member has a link to one; says how long that took.
@@ -336,9 +349,14 @@ impl World {
         self.dir.path().join(member.to_string())
     }
 
+    /// What a member keeps of the tree.
+    pub(crate) fn folder(&self, member: usize) -> PathBuf {
+        self.data(member).join("trees").join(format!("t@{}", self.writer))
+    }
+
     /// What readers see at a member.
     pub(crate) fn replica(&self, member: usize) -> PathBuf {
-        self.data(member).join("trees").join(format!("t@{}", self.writer)).join("current")
+        self.folder(member).join("current")
     }
 
     /// Waits until readers of a member see a version.

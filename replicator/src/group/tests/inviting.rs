@@ -183,6 +183,14 @@ fn denying_a_member_withdraws_what_it_came_by_and_closes_its_links() {
     assert!(world.parted.iter().all(|it| it.1 == id(7)));
     world.kill(id(7));
     assert!(!world.has_member(7) && world.invited(7).is_withdrawn);
+    // What comes later of the group closes no link that it may have for another.
+    let count = world.parted.len();
+    world.come(7, 1, 7);
+    world.run(MINUTE);
+    world.settle(1, |it| it.connectivity = Some(Connectivity::Three));
+    world.run(MINUTE);
+    assert_eq!((world.parted.len(), world.has_member(7)), (count, false));
+    world.kill(id(7));
     // Under another key it is nobody that was invited.
     world.come(8, 1, 7);
     world.run(MINUTE);
@@ -253,4 +261,49 @@ fn of_too_many_invitations_those_go_that_are_not_open() {
     assert!(body.invitations.iter().all(|it| it.key != long(5)));
     founder.invite(long(5), VALID, now).unwrap_err();
     founder.invite(long(5), VALID, now + VALID).unwrap();
+}
+
+const TICK: Duration = Duration::from_millis(500);
+
+/// It is granted between two charters, and denied before the second.
+#[test]
+fn an_invitation_is_not_used_by_who_was_denied_before_it_was_in() {
+    let mut world = World::new(2);
+    world.run(2 * MINUTE);
+    world.invite(1, 7, VALID).unwrap();
+    world.settle(1, |it| it.connectivity = Some(Connectivity::Three));
+    world.run(TICK);
+    world.come(8, 1, 7);
+    let is_granted =
+        |world: &World| world.groups[&id(1)].lead.has_granted(world.invited(7).id(), id(1));
+    for _ in 0..3 {
+        world.run(TICK);
+    }
+    assert!(is_granted(&world) && !world.has_member(8));
+    world.settle(1, |it| it.access.as_mut().unwrap().deny.push(Rule::Member(id(8))));
+    world.run(MINUTE);
+    assert!(!is_granted(&world) && !world.has_member(8));
+    world.come(9, 1, 7);
+    world.run(MINUTE);
+    assert!(world.has_member(9));
+    assert_eq!(world.reasons(9), []);
+}
+
+/// It is a member without an invitation, and asks for another address just before it is denied.
+#[test]
+fn who_was_denied_is_not_let_in_by_what_it_asked_before() {
+    let mut world = World::new(3);
+    world.run(2 * MINUTE);
+    world.settle(1, |it| it.access.as_mut().unwrap().allow.clear());
+    world.run(TICK);
+    world.settle(3, |it| it.address = Address::new("elsewhere:4000").unwrap());
+    world.run(TICK);
+    world.settle(1, |it| it.access.as_mut().unwrap().deny.push(Rule::Member(id(3))));
+    world.run(TICK);
+    world.kill(id(3));
+    world.run(MINUTE);
+    assert!(!world.has_member(3));
+    world.settle(1, |it| it.access.as_mut().unwrap().deny.clear());
+    world.run(MINUTE);
+    assert!(!world.has_member(3));
 }

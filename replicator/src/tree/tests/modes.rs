@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::super::chunk::Extent;
+use super::super::error::Error;
 use super::super::levels::Builder;
 use super::super::manifest::{Encoder, Entry, EntryKind, Format};
 use super::super::mode::Mode;
@@ -63,6 +64,11 @@ fn publish(origin: &Origin, sequence: u64) -> Version {
     let version = origin.sign(&draft, sequence);
     draft.commit(&version).unwrap();
     version
+}
+
+fn set_passage(store: &Store, passage: Passage) -> Result<(), Error> {
+    store.want_passage(passage);
+    store.open_gate()
 }
 
 fn replica(top: &Path) -> Arc<Store> {
@@ -272,7 +278,7 @@ fn a_tree_is_opened_to_a_group_with_all_that_is_in_it_and_closed_again() {
     let own = group(&dir);
     // Only root may give a file to any group; others have none but their own that is sure to be there.
     let given = if rustix::process::geteuid().is_root() { 65_534 } else { own };
-    replica.set_passage(Passage { mode: 0o750, group: Some(given) }).unwrap();
+    set_passage(&replica, Passage { mode: 0o750, group: Some(given) }).unwrap();
     let seen = |names: &[&str]| {
         let current = fs::canonicalize(replica.current_link()).unwrap();
         names
@@ -288,18 +294,46 @@ fn a_tree_is_opened_to_a_group_with_all_that_is_in_it_and_closed_again() {
     fetch(&origin.store, &replica, &version).unwrap();
     let names = ["", "d", "d/a", "d/b", "e"];
     assert!(seen(&names).iter().all(|it| it.0 == given), "{:?}", seen(&names));
-    replica.set_passage(Passage::default()).unwrap();
+    set_passage(&replica, Passage::default()).unwrap();
     assert_eq!((group(&dir), mode(&dir)), (own, 0o700));
     assert!(seen(&names).iter().all(|it| it.0 == own), "{:?}", seen(&names));
+    // What was said last counts, in whatever order it is done.
+    replica.want_passage(Passage { mode: 0o755, group: None });
+    replica.want_passage(Passage::default());
+    for _ in 0..2 {
+        replica.open_gate().unwrap();
+        assert_eq!((mode(&dir), replica.passage()), (0o700, Passage::default()));
+    }
     // What cannot be opened is closed, and goes on.
     let open = Passage { mode: 0o755, group: None };
-    replica.set_passage(open).unwrap();
+    set_passage(&replica, open).unwrap();
     assert_eq!((mode(&dir), replica.passage()), (0o755, open));
     fs::rename(&dir, top.path().join("away")).unwrap();
-    replica.set_passage(Passage { mode: 0o750, group: Some(given) }).unwrap_err();
+    set_passage(&replica, Passage { mode: 0o750, group: Some(given) }).unwrap_err();
     assert_eq!(replica.passage(), Passage::default());
     fs::rename(top.path().join("away"), &dir).unwrap();
     write(&origin.directory, &[("d/c", 0o644)]);
     let version = publish(&origin, 3);
     fetch(&origin.store, &replica, &version).unwrap();
+}
+
+#[test]
+fn a_tree_on_another_disk_is_closed_and_opened_there() {
+    let top = tempfile::tempdir().unwrap();
+    let (disk, link) = (top.path().join("disk"), top.path().join("replica"));
+    fs::create_dir(&disk).unwrap();
+    chmod(&disk, 0o755);
+    std::os::unix::fs::symlink(&disk, &link).unwrap();
+    let origin = Origin::new(top.path());
+    write(&origin.directory, &[("a", 0o640)]);
+    let replica = replica(top.path());
+    assert_eq!(mode(&disk), 0o700);
+    let version = publish(&origin, 1);
+    fetch(&origin.store, &replica, &version).unwrap();
+    let own = fs::metadata(&disk).unwrap().gid();
+    let given = if rustix::process::geteuid().is_root() { 65_534 } else { own };
+    set_passage(&replica, Passage { mode: 0o750, group: Some(given) }).unwrap();
+    let file = fs::metadata(link.join("current/a")).unwrap();
+    assert_eq!((mode(&disk), fs::metadata(&disk).unwrap().gid()), (0o750, given));
+    assert_eq!((file.mode() & 0o777, file.gid()), (0o440, given));
 }
