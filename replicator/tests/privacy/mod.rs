@@ -122,7 +122,7 @@ async fn who_may_not_read_a_file_where_it_is_published_may_not_anywhere() {
         }
         assert!(!as_nobody("ls", &[&replica.join("private")]).status.success());
         // Nor what is kept beside the tree, but for what readers lock and where the administrator's page is.
-        let all = ["lease", "public.txt", "admin.address"];
+        let all = ["lease", "public.txt"];
         let found = readable(&world.data(member));
         assert!(found.iter().all(|it| all.contains(&it.as_str())), "{found:?}");
         assert!(found.iter().any(|it| it == "public.txt"), "{found:?}");
