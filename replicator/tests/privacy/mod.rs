@@ -121,7 +121,7 @@ async fn who_may_not_read_a_file_where_it_is_published_may_not_anywhere() {
             assert!(!said.status.success() && said.stdout.is_empty(), "{denied}: {said:?}");
         }
         assert!(!as_nobody("ls", &[&replica.join("private")]).status.success());
-        // Nor what is kept beside the tree, but for what readers lock and where the administrator's page is.
+        // Nor what is kept beside the tree, but for what readers lock.
         let all = ["lease", "public.txt"];
         let found = readable(&world.data(member));
         assert!(found.iter().all(|it| all.contains(&it.as_str())), "{found:?}");
