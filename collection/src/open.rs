@@ -131,6 +131,7 @@ impl Collection {
         if mode == Mode::Read {
             return Ok((collection, recovery));
         }
+        collection.inner.suppressed().copy_if_missing();
         match collection.face_loss(doubt, now) {
             // All that is there is served meanwhile, unless it may be what is suppressed.
             Err(error) if error.may_pass() && collection.suppressions().is_empty() => {

@@ -15,8 +15,6 @@ mod file;
 mod judge;
 
 use std::collections::{BTreeSet, HashMap};
-use std::fs;
-use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -227,17 +225,35 @@ impl Suppressed {
             watched: Watched::default(),
             counts: Takedowns::default(),
         };
-        match fs::read(&opened.file.path) {
-            Ok(bytes) => opened.take_in(&bytes),
-            Err(error) if error.kind() == ErrorKind::NotFound => {}
-            Err(error) => return Err(Error::io("cannot read", &opened.file.path, error)),
+        let found = opened.file.read(false)?;
+        if let Some(bytes) = &found {
+            opened.file.mark.end = bytes.len() as u64;
+            opened.take_in(bytes, false);
         }
-        opened.file.is_torn = opened.counts.damaged != 0;
+        let damaged = opened.counts.damaged;
+        opened.file.is_torn = damaged != 0;
+        if damaged != 0 || found.is_none() {
+            opened.take_copy(damaged)?;
+        }
         Ok(opened)
     }
 
-    fn take_in(&mut self, bytes: &[u8]) {
-        self.file.mark.end = bytes.len() as u64;
+    /// Takes in what the copy has besides, where the file has `damaged` parts or is gone.
+    fn take_copy(&mut self, damaged: u64) -> Result<(), Error> {
+        let Some(bytes) = self.file.read(true)? else { return Ok(()) };
+        self.counts.damaged = 0;
+        self.take_in(&bytes, true);
+        self.file.is_to_mend = self.counts.damaged == 0 && !bytes.is_empty();
+        if self.file.is_to_mend {
+            let path = self.file.path.display();
+            tracing::warn!(%path, "the list of what is suppressed is made anew from its copy");
+        } else {
+            self.counts.damaged = damaged;
+        }
+        Ok(())
+    }
+
+    fn take_in(&mut self, bytes: &[u8], is_copy: bool) {
         let mut at = 0;
         while let Some(rest) = bytes.get(at..).filter(|it| !it.is_empty()) {
             let mut done = 0;
@@ -245,7 +261,8 @@ impl Suppressed {
                 if let Event::Record(record) = event {
                     done = record.offset() + record.source().len() as u64;
                     let start = at as u64;
-                    self.take_record(&record, (start + record.offset(), start + done));
+                    let span = (start + record.offset(), start + done);
+                    self.take_record(&record, if is_copy { NOWHERE } else { span });
                 }
             });
             let Err(error) = outcome else { break };
@@ -402,9 +419,10 @@ impl Suppressed {
     /// Returns the list as it is to be written anew, and where in the file what is on it will lie;
     /// `None` while most of the file is of use, or a part that is damaged may yet be mended by hand.
     pub(crate) fn rewriting(&self) -> Option<(Writing, Vec<(u64, u64)>)> {
-        let live: u64 = self.spans.iter().map(|(start, end)| end - start).sum();
+        let live: u64 = self.spans.iter().map(|(start, end)| end.saturating_sub(*start)).sum();
         let end = self.file.mark.end;
-        if end < REWRITE_BYTES_MIN || end / 2 < live || self.counts.damaged != 0 {
+        let is_spoiled = self.file.is_to_mend;
+        if !is_spoiled && (end < REWRITE_BYTES_MIN || end / 2 < live || self.counts.damaged != 0) {
             return None;
         }
         let mut bytes = Vec::new();
@@ -436,6 +454,13 @@ impl Suppressed {
         self.file.written(writing, file);
         self.staged.clear();
         self.spans = spans.unwrap_or_else(|| std::mem::take(&mut self.spans));
+    }
+
+    /// Makes a copy of the file, if there is none.
+    pub(crate) fn copy_if_missing(&self) {
+        if self.counts.damaged == 0 {
+            self.file.copy_if_missing();
+        }
     }
 
     /// The state of the file.
@@ -490,6 +515,8 @@ fn next_record(bytes: &[u8], from: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use net::identity::Identity;
 
     use super::*;
@@ -566,6 +593,51 @@ mod tests {
         assert_eq!(overruled(&again), [true, false]);
         let patterns = |it: &Suppressed| it.shares.values().map(|it| it.patterns).sum::<usize>();
         assert_eq!((patterns(&again), patterns(&list)), (250, 250));
+    }
+
+    #[test]
+    fn a_part_that_is_damaged_is_in_the_copy() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(FILE_NAME);
+        let open = || Suppressed::open(&Disk::System, path.clone()).unwrap();
+        let mut list = open();
+        for at in 1..4 {
+            list.stage(said(&format!("http://h/{at}"), Scope::Here, at == 2, at));
+            write(&mut list);
+        }
+        let (said, bytes) = (list.list.clone(), fs::read(&path).unwrap());
+        let check = |spoil: &dyn Fn()| {
+            spoil();
+            let mut again = open();
+            let mut found = again.list.clone();
+            found.sort_by_key(|it| it.notice.at);
+            assert_eq!((&found, again.counts.damaged), (&said, 0));
+            // Not every byte matters.
+            let Some((writing, spans)) = again.rewriting() else { return false };
+            let file = writing.run().unwrap();
+            again.written(&writing, file, Some(spans));
+            assert!(again.rewriting().is_none());
+            let last = open();
+            assert_eq!((last.list.len(), last.counts.damaged, last.mark()), (3, 0, again.mark()));
+            assert!(last.rewriting().is_none());
+            true
+        };
+        let mut mended = 0;
+        for at in (0..bytes.len()).step_by(97) {
+            mended += u64::from(check(&|| {
+                let mut bytes = fs::read(&path).unwrap();
+                let at = at % bytes.len();
+                // Letters of the other case may be just as good.
+                bytes[at] = if bytes[at] == b'%' { b'&' } else { b'%' };
+                fs::write(&path, bytes).unwrap();
+            }));
+        }
+        assert!(10 < mended, "{mended}");
+        assert!(check(&|| fs::remove_file(&path).unwrap()));
+        // Of both only what is damaged in both is gone.
+        fs::write(&path, "what was that?").unwrap();
+        fs::write(path.with_extension("soif.copy"), "and that?").unwrap();
+        assert_ne!(open().counts.damaged, 0);
     }
 
     #[test]

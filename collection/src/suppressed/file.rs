@@ -1,7 +1,9 @@
-//! The file of the list of what is suppressed, as bytes: appended to, or written anew.
+//! The file of the list of what is suppressed, as bytes: appended to, or written anew; and its copy, for when a
+//! part of it is damaged.
 //!
 //! Source: ours.
 
+use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
@@ -49,6 +51,8 @@ pub(crate) struct ListFile {
     pub(crate) mark: Mark,
     /// Whether it may end within a record.
     pub(crate) is_torn: bool,
+    /// Whether what is damaged of it was in its copy, and it is to be written anew.
+    pub(crate) is_to_mend: bool,
 }
 
 /// Bytes on their way to the file.
@@ -68,7 +72,14 @@ pub(crate) struct Writing {
 
 impl ListFile {
     pub(crate) fn new(disk: &Disk, path: PathBuf) -> Self {
-        Self { disk: disk.clone(), path, file: None, mark: Mark::default(), is_torn: false }
+        Self {
+            disk: disk.clone(),
+            path,
+            file: None,
+            mark: Mark::default(),
+            is_torn: false,
+            is_to_mend: false,
+        }
     }
 
     /// Has `bytes`, whole records, follow what is there.
@@ -96,7 +107,36 @@ impl ListFile {
         self.file = Some(file);
         self.mark = writing.mark;
         self.is_torn = false;
+        self.is_to_mend &= !writing.is_anew;
     }
+
+    /// Reads the file, or its copy; `None` if there is none.
+    ///
+    /// # Errors
+    ///
+    /// The file system refused.
+    pub(crate) fn read(&self, is_copy: bool) -> Result<Option<Vec<u8>>, Error> {
+        let path = if is_copy { copy_of(&self.path) } else { self.path.clone() };
+        match fs::read(&path) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(Error::io("cannot read", &path, error)),
+        }
+    }
+
+    /// Makes a copy of the file, if there is none, as of one that earlier releases wrote.
+    pub(crate) fn copy_if_missing(&self) {
+        if self.mark.end != 0 && !copy_of(&self.path).exists() {
+            let Writing { disk, path, mark, .. } = self.append(Vec::new());
+            let all = Writing { disk, path, file: None, is_anew: true, at: 0, bytes: vec![], mark };
+            all.copy();
+        }
+    }
+}
+
+/// The path of the copy.
+fn copy_of(path: &Path) -> PathBuf {
+    path.with_extension("soif.copy")
 }
 
 impl Writing {
@@ -107,7 +147,25 @@ impl Writing {
     /// The file system refused.
     pub(crate) fn run(&self) -> Result<File, Error> {
         let done = if self.is_anew { self.replace() } else { self.append() };
-        done.map_err(|error| Error::io("cannot write", &self.path, error))
+        let done = done.map_err(|error| Error::io("cannot write", &self.path, error))?;
+        self.copy();
+        Ok(done)
+    }
+
+    /// Does the same to the copy. What cannot be done is done with the next writing.
+    fn copy(&self) {
+        let path = copy_of(&self.path);
+        let before = self.mark.end - self.bytes.len() as u64;
+        let goes_on = !self.is_anew && fs::metadata(&path).is_ok_and(|it| it.len() == before);
+        let copied = if goes_on {
+            let file = self.disk.open(&path);
+            file.and_then(|it| it.write_all_at(&self.bytes, before).and_then(|()| it.sync_data()))
+        } else {
+            fs::read(&self.path).and_then(|all| self.put(&path, &all)).map(drop)
+        };
+        if let Err(error) = copied {
+            tracing::warn!(path = %path.display(), %error, "the list of what is suppressed has no copy");
+        }
     }
 
     fn append(&self) -> io::Result<File> {
@@ -133,11 +191,16 @@ impl Writing {
     }
 
     fn replace(&self) -> io::Result<File> {
+        self.put(&self.path, &self.bytes)
+    }
+
+    /// Has a file with these bytes take the place of the one at `path`.
+    fn put(&self, path: &Path, bytes: &[u8]) -> io::Result<File> {
         let new = self.path.with_extension("soif.new");
         let file = self.disk.create(&new)?;
-        file.write_all_at(&self.bytes, 0)?;
+        file.write_all_at(bytes, 0)?;
         file.sync_all()?;
-        self.disk.rename(&new, &self.path)?;
+        self.disk.rename(&new, path)?;
         self.sync_folder()?;
         Ok(file)
     }
