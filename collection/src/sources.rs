@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 
 use soif::{Limits, Record};
 
-use crate::change::{Change, Note, ORIGIN_VERSION, Oid, Stamp, Version};
+use crate::change::{Change, Note, ORIGIN_VERSION, Oid, Scanned, Stamp, Version};
 use crate::collection::{Collection, Inner};
 use crate::error::Error;
 use crate::holders::{CURSOR, Cursor, HOLDERS, Holder, Holders, Pulled, note_key};
@@ -99,6 +99,7 @@ impl Collection {
         let before = self.cursor(&pulled.source)?;
         let mut merge = Merge::new(&self.inner, &pulled.source);
         merge.now = now;
+        merge.is_aftermath = self.aftermath()?.is_some();
         let snapshot = pulled.cursor.snapshot.as_ref().map(|it| it.generation);
         let generation = pulled.end_of_snapshot.or(snapshot);
         let passed = match before {
@@ -236,6 +237,8 @@ struct Merge<'a> {
     stored: HashMap<Oid, Option<Vec<u8>>>,
     /// What is damaged is taken again as it was.
     unreadable: Holes,
+    /// Changes were lost of which nobody knows what they were: notes may say more than is there.
+    is_aftermath: bool,
     /// What has been taken so.
     regained: HashSet<Oid>,
     applied: Applied,
@@ -253,6 +256,7 @@ impl<'a> Merge<'a> {
             holders: HashMap::new(),
             stored: HashMap::new(),
             unreadable: inner.log.view().holes(),
+            is_aftermath: false,
             regained: HashSet::new(),
             applied: Applied::default(),
             now: Stamp(0),
@@ -394,12 +398,31 @@ impl<'a> Merge<'a> {
             return Ok(false);
         }
         let object = self.inner.read_keys(|keys| keys.object(&oid.key()))?;
-        let is_lost = object.is_none_or(|it| same && self.unreadable.has(it.serial));
+        let is_lost = match object {
+            None => true,
+            Some(it) => {
+                same && (self.unreadable.has(it.serial) || self.is_older(it.serial, origin))
+            }
+        };
         if is_lost {
             self.regained.insert(oid.clone());
             self.holders(oid)?.version = origin;
         }
         Ok(is_lost)
+    }
+
+    /// Whether the record that is stored is of an older version than its holders say: theirs was lost.
+    fn is_older(&self, serial: u64, origin: Version) -> bool {
+        if !self.is_aftermath {
+            return false;
+        }
+        match self.inner.log.view().change(serial) {
+            Ok(Some(Scanned { change: Change::Update(record), .. })) => {
+                let stored = record.text(ORIGIN_VERSION).and_then(|it| it.parse::<Version>().ok());
+                stored.is_none_or(|it| it < origin)
+            }
+            _ => true,
+        }
     }
 
     /// Releases what the source holds under another generation than that of the snapshot that ends
