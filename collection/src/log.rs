@@ -334,9 +334,11 @@ impl View {
         Some((segment, entry))
     }
 
-    /// Whether a member, damaged or not, may have the change with that serial.
+    /// Whether a member, damaged or not, may have the change with that serial. What has come since is in segments that
+    /// this view need not have.
     pub(crate) fn covers(&self, serial: u64) -> bool {
-        self.find(serial).is_some_and(|(_, entry)| entry.base < serial)
+        self.version.serial < serial
+            || self.find(serial).is_some_and(|(_, entry)| entry.base < serial)
     }
 
     /// Reads one change; `None` if compaction has dropped it.
