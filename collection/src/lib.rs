@@ -80,4 +80,4 @@ pub use report::{
 };
 pub use scan::{Pinned, Scan};
 pub use suppress::TakenDown;
-pub use suppressed::{FILE_NAME as SUPPRESSED_FILE, Scope, Suppression, Takedowns};
+pub use suppressed::{FILE_NAME as SUPPRESSED_FILE, Scope, Suppression, Takedowns, has_list};

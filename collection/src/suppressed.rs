@@ -27,6 +27,7 @@ use crate::error::Error;
 use crate::notice::{Notice, Subject};
 
 pub(crate) use file::Mark;
+pub use file::has_list;
 use file::{ListFile, Writing};
 pub(crate) use judge::Verdict;
 use judge::Watched;

@@ -135,7 +135,8 @@ impl Place {
         let now = Stamp(net::clock::now_ms());
         // Beside the folder, so that it is not set back with it.
         let places = [Some(self.dir.as_path()), self.dir.parent()].into_iter().flatten();
-        let suppressed = places.map(|it| it.join(SUPPRESSED_FILE)).find(|list| list.is_file());
+        let suppressed =
+            places.map(|it| it.join(SUPPRESSED_FILE)).find(|list| collection::has_list(list));
         Ok(open(dir, Options { suppressed, ..Options::default() }, now)?)
     }
 }
@@ -402,6 +403,24 @@ mod tests {
         assert_eq!(repair(&place, false).unwrap(), ExitCode::FAILURE);
         assert_eq!(repair(&place, true).unwrap(), ExitCode::SUCCESS);
         assert_eq!(verify(&place).unwrap(), ExitCode::SUCCESS);
+    }
+
+    #[test]
+    fn a_list_of_takedowns_that_is_gone_is_found_by_its_copy() {
+        let dir = tempfile::tempdir().unwrap();
+        let now = Stamp(net::clock::now_ms());
+        let list = dir.path().join(SUPPRESSED_FILE);
+        let options = Options { suppressed: Some(list.clone()), ..Options::default() };
+        let inside = dir.path().join("collection");
+        let (collection, _) = Collection::open(&inside, options, now).unwrap();
+        let identity = net::identity::Identity::of(&[1; 32]).unwrap();
+        let author = collection::Author { id: identity.id(), identity };
+        let subject = collection::Subject::parse("http://h/1").unwrap();
+        collection.suppress(&author, subject, "by mistake", now).unwrap();
+        drop(collection);
+        std::fs::remove_file(&list).unwrap();
+        let place = Place { dir: dir.path().to_owned() };
+        assert_eq!(place.look().unwrap().0.suppressions().len(), 1);
     }
 
     #[test]

@@ -134,6 +134,12 @@ impl ListFile {
     }
 }
 
+/// Whether a list is at `path`, or a copy from which it is made anew.
+#[must_use]
+pub fn has_list(path: &Path) -> bool {
+    path.is_file() || copy_of(path).is_file()
+}
+
 /// The path of the copy.
 fn copy_of(path: &Path) -> PathBuf {
     path.with_extension("soif.copy")
