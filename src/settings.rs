@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use web::settings::Mistake;
+use settings::Mistake;
 
 use crate::output;
 

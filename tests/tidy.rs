@@ -15,13 +15,27 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
     ("oai", &["soif"]),
     ("freshness", &[]),
     ("net", &[]),
+    ("settings", &[]),
     ("watcher", &[]),
-    ("web", &["net"]),
+    ("web", &["net", "settings"]),
     ("collection", &["soif", "net"]),
-    ("exchange", &["soif", "oai", "collection", "net", "web"]),
-    ("gatherer", &["soif", "oai", "freshness", "collection", "exchange", "net", "watcher", "web"]),
-    ("broker", &["soif", "oai", "freshness", "collection", "exchange", "net", "web"]),
-    ("replicator", &["soif", "collection", "net", "watcher", "web"]),
+    ("exchange", &["soif", "oai", "collection", "net", "settings", "web"]),
+    (
+        "gatherer",
+        &[
+            "soif",
+            "oai",
+            "freshness",
+            "collection",
+            "exchange",
+            "net",
+            "settings",
+            "watcher",
+            "web",
+        ],
+    ),
+    ("broker", &["soif", "oai", "freshness", "collection", "exchange", "net", "settings", "web"]),
+    ("replicator", &["soif", "collection", "net", "settings", "watcher", "web"]),
 ];
 
 /// Outside crates that only some of ours may name, so that each can be replaced in one place.
@@ -59,7 +73,7 @@ const NAMED_ONLY_IN: &[(&str, &[&str])] = &[
 ];
 
 /// Crates that never touch a runtime, a socket, a disk or a clock.
-const PURE_CRATES: &[&str] = &["soif", "oai", "freshness"];
+const PURE_CRATES: &[&str] = &["soif", "oai", "freshness", "settings"];
 
 /// What a module that says `//! Sans-I/O.` must not mention outside its tests.
 const IO_WORDS: &[&str] = &[

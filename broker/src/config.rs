@@ -1,7 +1,7 @@
 //! The broker's settings: what `broker.toml` says, checked.
 //!
 //! Every default is a constant here; every mistake in a file is named with its line (see
-//! `web::settings`), not just the first.
+//! `settings`), not just the first.
 //!
 //! ```toml
 //! name = "Library"
@@ -31,9 +31,9 @@ use ::freshness::schedule::Window;
 use ::freshness::study::{Syndication, SyndicationError};
 use exchange::push;
 use net::client::Timeouts;
+use settings::{Document, Mistake, Table};
 use url::{Host, Url};
 use web::auth::AdminRead;
-use web::settings::{Document, Mistake, Table};
 
 use crate::source::{Kind, Source};
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use oai::Datestamp;
 use oai::harvest;
+use settings::Table;
 use url::Url;
-use web::settings::Table;
 
 use crate::harvester::{Access, PAGE_BYTES_MAX};
 
@@ -205,7 +205,7 @@ fn from(table: &Table<'_>) -> Option<Datestamp> {
 
 #[cfg(test)]
 mod tests {
-    use web::settings::Document;
+    use settings::Document;
 
     use super::*;
 
@@ -213,7 +213,7 @@ mod tests {
         let document = Document::parse(text).unwrap();
         let root = document.root();
         let read = (base_url(&root), Oai::read(&root), token(&root));
-        let shown = |it: Vec<web::settings::Mistake>| it[0].to_string();
+        let shown = |it: Vec<settings::Mistake>| it[0].to_string();
         document.finish().map(|()| read).map_err(shown)
     }
 

@@ -33,7 +33,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use ::soif::Record;
 use globset::{GlobBuilder, GlobMatcher, GlobSet, GlobSetBuilder};
-use web::settings::Mistake;
+use settings::Mistake;
 
 use crate::note;
 use crate::rules;

@@ -57,9 +57,9 @@ use std::time::Duration;
 
 use exchange::push;
 use serde::{Deserialize, Serialize};
+use settings::{Document, Mistake, Table};
 use url::Url;
 use web::auth::AdminRead;
-use web::settings::{Document, Mistake, Table};
 
 pub use essence::{Essence, Files, ListFolder, ReadFile, SitePrograms, list_folder};
 
@@ -234,7 +234,7 @@ impl Config {
         config.roots = trees.iter().filter_map(read_root).collect();
         let read = |table| Repository::read(table, INTERVAL_MAX, config.ttl);
         config.repositories = repositories.iter().filter_map(read).collect();
-        web::settings::refuse_repeats(&repositories, "url");
+        settings::refuse_repeats(&repositories, "url");
         config.push = push::Settings::read(&root.table("push"), config.base_url.as_ref());
         config.maps = root.tables("map").iter().filter_map(read_map).collect();
         if config.listen.port() != 0 && config.listen == config.admin_listen {

@@ -15,8 +15,8 @@
 use std::time::Duration;
 
 use exchange::source::{self, Oai, Token};
+use settings::Table;
 use url::Url;
-use web::settings::Table;
 
 /// How often a repository is harvested, unless told otherwise.
 pub const INTERVAL: Duration = Duration::from_secs(24 * 3_600);

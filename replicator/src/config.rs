@@ -57,9 +57,9 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use settings::{Document, Mistake, Table};
 use url::Url;
 use web::auth::AdminRead;
-use web::settings::{Document, Mistake, Table};
 
 use crate::group::access::Rule;
 use crate::group::charter::Address;
@@ -412,7 +412,7 @@ fn read_spaces(root: &Table<'_>, groups: &[&Name]) -> Spaces {
     let trees = own.len();
     own.extend(collections);
     // What tells one from the other is the name alone.
-    web::settings::refuse_repeats(&own, "name");
+    settings::refuse_repeats(&own, "name");
     if MEMBER_TREES_MAX < own.len() {
         let message = format!("{} trees and collections are too many", own.len());
         root.mistake("tree", message, format!("at most {MEMBER_TREES_MAX} of one member"));

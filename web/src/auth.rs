@@ -22,7 +22,7 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use subtle::ConstantTimeEq as _;
 
 use crate::Error;
-use crate::settings::Table;
+use settings::Table;
 
 /// The file in the data directory.
 pub const FILE_NAME: &str = "admin.token";

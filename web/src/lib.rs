@@ -1,6 +1,5 @@
-//! What all daemons share towards people: pages, administration, settings files, health.
+//! What all daemons share towards people: pages, administration, health.
 //!
-//! - [`settings`] reads settings files and names every mistake in them.
 //! - [`auth`] guards state-changing requests with a bearer token.
 //! - [`chart`] draws charts as SVG text.
 //! - [`metrics`] renders samples for Prometheus; [`health`] answers `/healthz`, `/readyz` and `/metrics`, and
@@ -18,7 +17,6 @@ pub mod health;
 pub mod layout;
 pub mod metrics;
 pub mod opening;
-pub mod settings;
 pub mod templates;
 
 pub use error::Error;

@@ -15,7 +15,7 @@ use minijinja::{AutoEscape, Environment, Output, State, UndefinedBehavior};
 use serde::Serialize;
 
 use crate::Error;
-use crate::settings::nearest;
+use settings::nearest;
 
 /// Longest template or asset that is read from a folder, in bytes.
 pub const FILE_BYTES_MAX: u64 = 1 << 20;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use freshness::interval::{Bounds, Model, Policy};
 use freshness::rate::Method;
 use freshness::schedule::Settings;
-use web::settings::Table;
+use settings::Table;
 
 use crate::status::Aim;
 

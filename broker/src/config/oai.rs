@@ -3,7 +3,7 @@
 //! Sans-I/O.
 
 use exchange::source::Oai;
-use web::settings::Table;
+use settings::Table;
 
 /// Reads what a `[[source]]` says of how it is harvested, and whether it is pulled when it says to be
 /// updated.

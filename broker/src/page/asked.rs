@@ -217,7 +217,7 @@ fn switch(name: &str, value: &str) -> Result<bool, BadParameter> {
 }
 
 fn unknown_parameter(name: &str) -> BadParameter {
-    let expected = match web::settings::nearest(name, NAMES) {
+    let expected = match settings::nearest(name, NAMES) {
         Some(near) => near.to_owned(),
         None => format!("one of {}", NAMES.join(", ")),
     };

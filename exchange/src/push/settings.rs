@@ -13,8 +13,8 @@
 //!
 //! Sans-I/O.
 
+use settings::Table;
 use url::Url;
-use web::settings::Table;
 
 use super::hub::Limits;
 use super::signature::{SECRET_BYTES_MAX, Secret};
@@ -113,7 +113,7 @@ impl Settings {
 
 #[cfg(test)]
 mod tests {
-    use web::settings::Document;
+    use settings::Document;
 
     use super::*;
 

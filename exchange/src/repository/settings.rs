@@ -10,8 +10,8 @@ use oai::repository::{Facts, PAGE_RECORDS};
 use oai::response::{Format, Xml};
 use oai::syndication::Syndication;
 use oai::{RepositoryId, crosswalk::Dissemination};
+use settings::Table;
 use url::Url;
-use web::settings::Table;
 
 /// Most records of a response that settings may ask for.
 pub const PAGE_RECORDS_MAX: u64 = 10_000;
@@ -264,7 +264,7 @@ pub(super) fn facts(
 
 #[cfg(test)]
 mod tests {
-    use web::settings::Document;
+    use settings::Document;
 
     use super::*;
 
@@ -272,7 +272,7 @@ mod tests {
         let text = format!("[oai]\n{text}");
         let document = Document::parse(&text).unwrap();
         let settings = Settings::read(&document.root().table("oai"));
-        let shown = |it: Vec<web::settings::Mistake>| it.iter().map(ToString::to_string).collect();
+        let shown = |it: Vec<settings::Mistake>| it.iter().map(ToString::to_string).collect();
         document.finish().map(|()| settings).map_err(shown)
     }
 

@@ -5,7 +5,7 @@
 //!
 //! Sans-I/O.
 
-use web::settings::Mistake;
+use settings::Mistake;
 
 use super::{ANNOTATIONS_MAX, Annotation, Statement, mistake_at};
 use crate::summarize::iafa::templates;

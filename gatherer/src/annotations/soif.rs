@@ -13,8 +13,8 @@
 //!
 //! Sans-I/O.
 
+use settings::Mistake;
 use soif::{Event, Limits, Mode, NO_URL, Reader, RecordRef, Section};
-use web::settings::Mistake;
 
 use super::{ANNOTATIONS_MAX, Annotation, Statement, VALUE_BYTES_MAX, is_protected, mistake_at};
 use crate::text::decode;

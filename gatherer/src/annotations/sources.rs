@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use web::settings::Mistake;
+use settings::Mistake;
 
 use super::{ANNOTATIONS_MAX, Annotation, Annotations, PATTERNS_MAX, Sort, read};
 

@@ -15,7 +15,7 @@
 
 use std::sync::Arc;
 
-use web::settings::{Document, Mistake, Table};
+use settings::{Document, Mistake, Table};
 
 use super::{Annotation, How, Statement, no_pattern};
 

@@ -31,7 +31,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use web::settings::{Mistake, Table, nearest};
+use settings::{Mistake, Table, nearest};
 
 use crate::essence::Explode;
 use crate::explode::is_list;

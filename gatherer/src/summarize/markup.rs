@@ -56,7 +56,7 @@ use std::sync::{Arc, LazyLock};
 
 use foldhash::fast::RandomState;
 use serde::{Deserialize, Serialize};
-use web::settings::Mistake;
+use settings::Mistake;
 
 /// The table that is built in.
 const BUILT_IN: &str = include_str!("markup/tables.toml");

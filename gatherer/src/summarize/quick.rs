@@ -41,7 +41,7 @@ use std::sync::Arc;
 
 use regex::{Regex, RegexBuilder};
 use serde::{Deserialize, Serialize};
-use web::settings::Mistake;
+use settings::Mistake;
 
 use super::{Draft, Input};
 use crate::object::ProblemKind;

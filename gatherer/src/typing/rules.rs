@@ -32,7 +32,7 @@ use std::path::{Path, PathBuf};
 
 use regex::bytes::{RegexBuilder, RegexSet, RegexSetBuilder, SetMatches};
 use serde::{Deserialize, Serialize};
-use web::settings::{Document, Mistake, Table};
+use settings::{Document, Mistake, Table};
 
 use super::{HEAD_BYTES, Reason, Type, decide};
 

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use web::settings::Table;
+use settings::Table;
 
 use crate::tree::passage::{FOLDER, Passage};
 

@@ -9,8 +9,8 @@ use freshness::interval::Policy;
 use freshness::schedule::{Pace, Rules, Settings};
 use freshness::simulate::contest::Contest;
 use freshness::simulate::{Cell, PULLS_MAX, Played, Run, Table, play};
+use settings::parse_duration;
 use web::chart::{Axis, Chart, Series};
-use web::settings::parse_duration;
 
 use super::simulate::{Simulate, cost, number, series_name};
 use super::stage::{Stage, stage};

@@ -13,9 +13,9 @@
 //!
 //! Sans-I/O.
 
+use settings::parse_duration;
 use url::form_urlencoded;
 use web::failure::Wants;
-use web::settings::parse_duration;
 
 use super::words;
 use crate::config::{Freshness, PolicyName};

@@ -4,7 +4,7 @@
 
 use std::collections::HashSet;
 
-use web::settings::{Document, Mistake, Table};
+use settings::{Document, Mistake, Table};
 
 use super::{
     Action, Attribute, BUILT_IN, Compiled, KNOWN, Key, NAME_BYTES_MAX, Rule, Source, Vocabulary,
@@ -172,7 +172,7 @@ impl Reader {
         let vocabularies = &self.compiled.vocabularies;
         let found = vocabularies.iter().position(|it| it.name.eq_ignore_ascii_case(&name));
         if found.is_none() {
-            let near = web::settings::nearest(&name, vocabularies.iter().map(|it| &*it.name));
+            let near = settings::nearest(&name, vocabularies.iter().map(|it| &*it.name));
             let expected = near
                 .map_or_else(|| "[[vocabulary]] with this name".to_owned(), |it| format!("{it:?}"));
             table.mistake("in", format!("no vocabulary is called {name:?}"), expected);

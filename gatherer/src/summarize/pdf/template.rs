@@ -21,8 +21,8 @@ use std::sync::{Arc, LazyLock};
 
 use regex::Regex;
 use serde::{Deserialize, Serialize};
+use settings::Mistake;
 use toml::Spanned;
-use web::settings::Mistake;
 
 use crate::summarize::markup::{is_attribute_name, is_ours};
 

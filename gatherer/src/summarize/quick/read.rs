@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use web::settings::{Document, Mistake, Table, nearest};
+use settings::{Document, Mistake, Table, nearest};
 
 use super::{Attribute, Expression, Summarizer};
 use crate::rules::OURS;
