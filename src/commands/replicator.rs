@@ -183,7 +183,7 @@ impl Command {
 
 /// How long an invitation is to be valid.
 fn validity(text: &str) -> Result<Duration, String> {
-    let found = settings::parse_duration(text);
+    let found = ::settings::parse_duration(text);
     found
         .filter(|it| VALID_RANGE.contains(it))
         .ok_or_else(|| format!("{text:?} is none from \"1 min\" to \"30 days\", such as \"2 h\""))
